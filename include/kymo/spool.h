@@ -1,0 +1,245 @@
+/* SPDX-License-Identifier: MIT
+ * SPDX-FileCopyrightText: the kymo authors
+ *
+ * The spool: the one file format between the profiled process and everything outside it.
+ *
+ * One file a process image (`<session>/spool/<pid>-<n>.spool`), mapped MAP_SHARED by the profiled
+ * process, so that what was written is there after SIGKILL. A file is a header page followed by
+ * chunks at multiples of SPOOL_ALIGNMENT. A chunk has one writer at a time. All integers are little
+ * endian.
+ *
+ *   file   := spool_file_header (4096 bytes) chunk*
+ *   chunk  := spool_chunk_header (64 bytes) record* (up to `committed` bytes after the header)
+ *   record := kind (1 byte) length (LEB128: bytes of payload) payload
+ *
+ * Readers skip records of unknown kind by their length and stop at `committed`; a record that runs
+ * past `committed` is torn. Integers inside payloads are LEB128 (`u`), zigzag LEB128 (`s`), 8 bytes
+ * (`x`) or length-prefixed bytes (`b` := u length, bytes). The full description with examples is
+ * docs/spool-format.md.
+ */
+#ifndef KYMO_SPOOL_H
+#define KYMO_SPOOL_H
+
+#include <stdint.h>
+
+#define SPOOL_MAGIC             "KYMOSPL" /* 7 characters and the terminating zero */
+#define SPOOL_VERSION_MAJOR     1         /* readers refuse another major version */
+#define SPOOL_VERSION_MINOR     0         /* additions that old readers can skip */
+#define SPOOL_ALIGNMENT         4096u /* file header size; chunks start and end at multiples of it */
+#define SPOOL_CHUNK_MAGIC       0x4b4e4843u /* "CHNK" */
+#define SPOOL_CHUNK_HEADER_SIZE 64u
+#define SPOOL_CHUNK_SIZE_MAX    (16u << 20)
+
+/* Why data is missing. The counters live in the file header, so that they survive SIGKILL; names
+ * for reports are in spool_loss_name(). Append only. */
+enum spool_loss {
+	SPOOL_LOSS_NO_CHUNK,     /* sample dropped: no chunk was ready (allocator behind) */
+	SPOOL_LOSS_DISK_FULL,    /* record dropped: the file could not grow (ENOSPC, EDQUOT,
+				    RLIMIT_FSIZE, EIO) */
+	SPOOL_LOSS_MEMORY_LIMIT, /* record dropped: spool size limit reached */
+	SPOOL_LOSS_REENTRY, /* sample dropped: signal arrived while the thread was inside kymo */
+	SPOOL_LOSS_NO_THREAD_BLOCK, /* sample dropped: no thread state could be had */
+	SPOOL_LOSS_UNARMED_THREAD,  /* thread that no timer or event could be armed for (limits) */
+	SPOOL_LOSS_MODULE_TABLE,    /* module whose unwind table could not be built */
+	SPOOL_LOSS_STALE_MODULES,   /* sample unwound while modules were changing (kept, stack less
+				       certain) */
+	SPOOL_LOSS_OVERSIZED,       /* record larger than a chunk */
+	SPOOL_LOSS_SIGNAL_BLOCKED,  /* the program blocks the sampling signal where kymo cannot
+				       prevent it */
+	SPOOL_LOSS_SECCOMP,   /* thread left alone because it entered a seccomp filter of its own */
+	SPOOL_LOSS_THROTTLED, /* times the rate was lowered to stay under the overhead limit */
+	SPOOL_LOSS_RING_OVERWRITE, /* chunk reused by ring mode before it was read */
+	SPOOL_LOSS_COUNT = 32      /* room in the header; unused ones are zero */
+};
+
+/* How the walk of one stack ended. 0 is a complete stack, everything else a truncated one. Append
+ * only. */
+enum spool_stack_end {
+	SPOOL_STACK_COMPLETE,    /* reached the outermost frame */
+	SPOOL_STACK_NO_TABLE,    /* pc in no known module and no heuristic applied */
+	SPOOL_STACK_BAD_READ,    /* a needed word lay outside the readable stack */
+	SPOOL_STACK_BAD_CFA,     /* the frame address did not grow */
+	SPOOL_STACK_UNSUPPORTED, /* unwind rule that the table cannot express */
+	SPOOL_STACK_DEPTH,       /* more frames than SAMPLING_MAX_DEPTH */
+	SPOOL_STACK_BAD_PC,      /* return address outside all code */
+	SPOOL_STACK_NOT_WALKED,  /* only the pc was asked for or could be had */
+	SPOOL_STACK_END_COUNT    /* fits 4 bits */
+};
+
+enum spool_sample_source {
+	SPOOL_SOURCE_CPU, /* CPU time (perf task-clock or POSIX CPU timer); weight: ns of thread CPU
+			     time */
+	SPOOL_SOURCE_WALL,     /* real time, thread blocked or waiting; weight: ns of real time */
+	SPOOL_SOURCE_OVERFLOW, /* perf event overflow; weight: events */
+	SPOOL_SOURCE_RUNNABLE, /* real time, thread waits for a CPU; weight: ns of real time */
+	SPOOL_SOURCE_COUNT
+};
+
+/* Record kinds. Layouts: see the struct comments below; `u s x b` as above. Append only; 0 is never
+ * used. */
+enum spool_record {
+	/* Starts a span: all sample records up to the next span or the chunk's end belong to this
+	 * thread. Resets the decoder: previous stack empty, time base = ticks. u internal_id, u
+	 * tid, x ticks */
+	SPOOL_RECORD_SPAN = 1,
+	/* One sample, in a span.
+	 * flags byte: bits 0-1 spool_sample_source, bit 2 metrics follow, bit 3 taken with stale
+	 * modules, bits 4-7 spool_stack_end u dt: (ticks >> SPOOL_SAMPLE_TIME_SHIFT) minus that of
+	 * the previous sample of the span (or the span's base) s weight minus the weight of the
+	 * previous sample of the span (0 at its start) u common: frames shared with the previous
+	 * stack of the span, counted from the outermost u fresh: frames that follow, outermost
+	 * first s[fresh] pc deltas: the first against the previous stack's frame at the same place
+	 * when there was one, else against the frame before it (the caller), else against 0; each
+	 * later one against its caller. Only the innermost frame and frames interrupted by a signal
+	 * are exact pcs; callers are return addresses (look them up at pc - 1). [u event: with
+	 * source OVERFLOW, index of the event in SAMPLING_OVERFLOW_EVENT] [metrics: u bitmap of
+	 * spool_metric, then u value - previous value of that metric in the span, per set bit] */
+	SPOOL_RECORD_SAMPLE = 2,
+	/* The thread of this span is still blocked where its last WALL sample was. u dt, u weight
+	   (absolute) */
+	SPOOL_RECORD_SAMPLE_REPEAT = 3,
+
+	/* Process-track records; they may stand in any chunk. */
+	/* One simultaneous reading. x ticks, x monotonic ns, x boottime ns, x realtime ns */
+	SPOOL_RECORD_CLOCK = 16,
+	/* u pid, u ppid, u uid, u gid, b executable path, b arguments (zero-separated), b working
+	 * directory, b host name, b inherited session environment (zero-separated NAME=value of
+	 * KYMO_*) */
+	SPOOL_RECORD_PROCESS = 17,
+	/* x ticks, u module id, u start, u end (addresses of the executable mapping), u file offset
+	 * of start, u device, u inode, b build-id, b path. Address to file offset: pc - start +
+	 * offset. */
+	SPOOL_RECORD_MODULE = 18,
+	/* x ticks, u module id */
+	SPOOL_RECORD_MODULE_GONE = 19,
+	/* x ticks, u internal id, u sequent id, u tid, u parent internal id + 1 (0: unknown), u
+	 * entry pc (0: unknown), b name, u how (0 main, 1 pthread_create, 2 found running, 3 kymo's
+	 * own) */
+	SPOOL_RECORD_THREAD_START = 20,
+	/* u internal id, b name */
+	SPOOL_RECORD_THREAD_NAME = 21,
+	/* x ticks, u internal id, u thread CPU ns, u CPU ns covered by sample weights, u samples, u
+	   signals */
+	SPOOL_RECORD_THREAD_END = 22,
+	/* x ticks, u count, then (u spool_process_metric, u value) each */
+	SPOOL_RECORD_PROCESS_METRICS = 23,
+	/* x ticks, u spool_notice, u argument, b text. Things a reader should tell: source chosen,
+	 * fall-back, throttle, window opened or closed. */
+	SPOOL_RECORD_NOTICE = 24,
+	/* An interned string. u id, b text */
+	SPOOL_RECORD_STRING = 25
+};
+
+#define SPOOL_SAMPLE_TIME_SHIFT 8
+
+enum spool_notice {
+	SPOOL_NOTICE_SOURCE = 1,   /* argument: spool_cpu_source; text: why */
+	SPOOL_NOTICE_FALLBACK,     /* argument: errno; text: what was tried, what is used instead */
+	SPOOL_NOTICE_THROTTLE,     /* argument: new period ns */
+	SPOOL_NOTICE_WINDOW,       /* argument: 1 opened, 0 closed */
+	SPOOL_NOTICE_DISABLED,     /* a collector turned itself off; text: why */
+	SPOOL_NOTICE_EXEC,         /* the image is about to be replaced; text: path */
+	SPOOL_NOTICE_LOW_COVERAGE, /* argument: internal thread id; text */
+	SPOOL_NOTICE_CONFLICT      /* the program uses a signal that kymo needs; argument: signal */
+};
+
+enum spool_cpu_source {
+	SPOOL_CPU_SOURCE_NONE,
+	SPOOL_CPU_SOURCE_PERF_SIGTRAP,
+	SPOOL_CPU_SOURCE_PERF_SIGNAL,
+	SPOOL_CPU_SOURCE_TIMER
+};
+
+/* Metrics of one thread at one sample; cumulative counters since thread start except where said. */
+enum spool_metric {
+	SPOOL_METRIC_THREAD_CPU_NS,
+	SPOOL_METRIC_PEAK_RSS_BYTES, /* of the process, high-water mark */
+	SPOOL_METRIC_MINOR_FAULTS,
+	SPOOL_METRIC_MAJOR_FAULTS,
+	SPOOL_METRIC_VOLUNTARY_SWITCHES,
+	SPOOL_METRIC_INVOLUNTARY_SWITCHES,
+	SPOOL_METRIC_COUNTER0, /* optional perf counters, COUNTER0 + i as listed in
+				  SAMPLING_COUNTERS */
+	SPOOL_METRIC_COUNT = SPOOL_METRIC_COUNTER0 + 8
+};
+
+/* Metrics of the process, from the background thread. */
+enum spool_process_metric {
+	SPOOL_PROCESS_RSS_BYTES = 1,
+	SPOOL_PROCESS_VIRTUAL_BYTES,
+	SPOOL_PROCESS_PEAK_RSS_BYTES,
+	SPOOL_PROCESS_MINOR_FAULTS,
+	SPOOL_PROCESS_MAJOR_FAULTS,
+	SPOOL_PROCESS_VOLUNTARY_SWITCHES,
+	SPOOL_PROCESS_INVOLUNTARY_SWITCHES,
+	SPOOL_PROCESS_USER_NS,
+	SPOOL_PROCESS_SYSTEM_NS,
+	SPOOL_PROCESS_THREADS,
+	SPOOL_PROCESS_READ_BYTES, /* storage, /proc/self/io read_bytes */
+	SPOOL_PROCESS_WRITTEN_BYTES,
+	SPOOL_PROCESS_READ_CHARS, /* all read-like calls, rchar */
+	SPOOL_PROCESS_WRITTEN_CHARS,
+	SPOOL_HOST_CPU_BUSY_NS, /* all CPUs together, cumulative */
+	SPOOL_HOST_CPU_TOTAL_NS,
+	SPOOL_HOST_CPU_FREQUENCY_KHZ = 64 /* + cpu number (up to 1023) */
+};
+
+enum spool_state {
+	SPOOL_STATE_OPEN = 1,   /* running, or ended without a word (SIGKILL, crash, _exit) */
+	SPOOL_STATE_EXITED = 2, /* exit handlers ran */
+	SPOOL_STATE_EXEC = 3    /* the image was replaced by exec */
+};
+
+/* First page of the file. Multi-byte fields that change while the program runs are written with
+ * atomic stores. */
+struct spool_file_header {
+	char magic[8];
+	uint16_t version_major;
+	uint16_t version_minor;
+	uint32_t header_size; /* SPOOL_ALIGNMENT */
+	uint32_t pid;
+	uint32_t parent_pid;
+	uint64_t process_start; /* field 22 of /proc/self/stat, clock ticks since boot: identity
+				   across pid reuse */
+	uint32_t image;         /* n-th image of this pid: 0, after exec 1, … */
+	uint32_t tick_clock;    /* 0: ticks are TSC; 1: ticks are CLOCK_MONOTONIC ns */
+	uint64_t tick_hz;       /* from CPUID or calibration; 0: use CLOCK records only */
+	uint64_t start_ticks;
+	uint64_t start_monotonic_ns;
+	uint64_t start_boottime_ns;
+	uint64_t start_realtime_ns;
+	uint32_t state;          /* spool_state */
+	int32_t exit_status;     /* wait status where the process itself knew it, else -1 */
+	uint64_t end_ticks;      /* last time the background thread was alive */
+	uint64_t file_size;      /* bytes handed out so far */
+	uint64_t samples;        /* written by all threads */
+	uint64_t signals;        /* sampling signals handled */
+	uint64_t handler_ticks;  /* time inside the handler, all threads */
+	uint64_t threads;        /* registered so far */
+	uint64_t stacks[16];     /* by spool_stack_end */
+	uint64_t losses[32];     /* by spool_loss */
+	uint64_t cpu_covered_ns; /* sum of CPU sample weights */
+	uint64_t helper_cpu_ns;  /* CPU time of kymo's own threads in this process */
+	uint8_t reserved[4096 - 8 * 67];
+};
+
+struct spool_chunk_header {
+	uint32_t magic;
+	uint32_t size;      /* of the chunk with this header; multiple of SPOOL_ALIGNMENT */
+	uint32_t committed; /* bytes after this header that hold whole records; stored with release
+			       order */
+	uint32_t state;     /* 0 never used, 1 in use, 2 full */
+	uint64_t sequence;  /* order of handing out in this process, from 1; 0: never used */
+	uint64_t reserved[5];
+};
+
+#ifdef __cplusplus
+#define SPOOL_STATIC_ASSERT static_assert
+#else
+#define SPOOL_STATIC_ASSERT _Static_assert
+#endif
+SPOOL_STATIC_ASSERT(sizeof(struct spool_file_header) == SPOOL_ALIGNMENT, "file header is one page");
+SPOOL_STATIC_ASSERT(sizeof(struct spool_chunk_header) == SPOOL_CHUNK_HEADER_SIZE,
+		    "chunk header size");
+
+#endif

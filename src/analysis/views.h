@@ -1,0 +1,53 @@
+/* SPDX-License-Identifier: MIT
+ * SPDX-FileCopyrightText: the kymo authors
+ *
+ * Views: sums that outputs show, computed from an immutable session. The weight that counts is
+ * chosen by `measure`.
+ */
+#ifndef KYMO_ANALYSIS_VIEWS_H
+#define KYMO_ANALYSIS_VIEWS_H
+
+#include "analysis/session.h"
+
+enum view_measure {
+	MEASURE_CPU,      /* ns of CPU time */
+	MEASURE_WALL,     /* ns of real time: CPU + WALL + RUNNABLE samples */
+	MEASURE_OVERFLOW, /* events */
+};
+
+/* The measure that the session's samples support best: CPU unless there are wall samples only, and
+ * so on. */
+enum view_measure view_default_measure(const struct session *session);
+const char *view_measure_unit(enum view_measure measure); /* "ns", "ns", "events" */
+uint64_t view_node_self(const struct model_node *node, enum view_measure measure);
+
+/* One function over the whole session; inclusive counts a recursive function once a stack. */
+struct view_function {
+	uint32_t function_id;
+	uint32_t frame; /* a representative frame */
+	uint64_t self, inclusive, self_samples, inclusive_samples;
+};
+
+/* Flat profile, heaviest self first. *ret is malloc'ed, the caller frees it. */
+int view_functions(const struct session *session, enum view_measure measure,
+		   struct view_function **ret, size_t *count);
+
+/* Inclusive weight and sample count of every node, indexed like session->nodes; malloc'ed. */
+int view_inclusive(const struct session *session, enum view_measure measure, uint64_t **ret_weight,
+		   uint64_t **ret_samples);
+
+/* The heaviest paths: leaf nodes by self weight, heaviest first; malloc'ed array of node ids. */
+int view_heaviest_paths(const struct session *session, enum view_measure measure, size_t at_most,
+			uint32_t **ret, size_t *count);
+
+/* Per-thread call trees, for outputs that separate threads: sums of self weight by (thread, node),
+ * sorted by thread then node. Needs a pass over the samples, done on first use and kept by the
+ * session. */
+struct view_thread_node {
+	uint32_t thread, node;
+	uint64_t self_weight[SPOOL_SOURCE_COUNT];
+	uint64_t self_samples[SPOOL_SOURCE_COUNT];
+};
+int view_thread_nodes(struct session *session, const struct view_thread_node **ret, size_t *count);
+
+#endif

@@ -1,0 +1,109 @@
+/* SPDX-License-Identifier: MIT
+ * SPDX-FileCopyrightText: the kymo authors
+ *
+ * Stack walking that is safe in a signal handler.
+ *
+ * Outside the handler, unwind_compile() turns a module's .eh_frame into a sorted table of (code
+ * offset, rule) rows, kept in a cache file by build-id and mapped read-only. An immutable array of
+ * modules with their tables (struct unwind_view) is published by one atomic pointer; unwind_stack()
+ * only reads it, its cache, and the stack.
+ *
+ * Signal-safety: unwind_stack() and unwind_cache_* call nothing of libc, take no lock, allocate
+ * nothing; the only system call is process_vm_readv on stacks outside the thread's own (coroutines,
+ * alternate stacks).
+ */
+#ifndef KYMO_CORE_UNWIND_H
+#define KYMO_CORE_UNWIND_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "kymo/spool.h"
+
+/* A compiled table as it stands in memory and in the cache file (all offsets from the start of the
+ * table): header, page index, pc offsets, rule ids, rules, expression byte-code. Position
+ * independent. */
+struct unwind_table;
+
+/* One executable mapping. */
+struct unwind_module {
+	uint64_t start, end;              /* addresses */
+	uint64_t bias;                    /* pc - bias is what the table's offsets count from */
+	const struct unwind_table *table; /* NULL: no CFI (JIT, stripped of it); heuristics only */
+	uint32_t id;                      /* the spool's module id */
+	uint32_t flags;
+};
+
+/* Sorted by start, immutable once published. generation changes with every publication. */
+struct unwind_view {
+	uint64_t generation;
+	uint32_t count;
+	struct unwind_module modules[];
+};
+
+/* Process-wide lossy cache from pc to (module row, rule): lock-free, one 8-byte entry each; see
+ * unwind_cache.c. */
+struct unwind_cache;
+
+/* What a walk starts from. */
+struct unwind_registers {
+	uint64_t ip, sp, bp;
+	const uint64_t
+		*gregs; /* ucontext gregs (REG_* order) or NULL when only ip, sp, bp are known */
+};
+
+/* Where stack words may be read without a system call. */
+struct unwind_bounds {
+	uint64_t low, high; /* the thread's own stack mapping: reads in [sp, high) with low <= sp
+			       are direct */
+};
+
+/* Scratch that lives in the thread block: window for stacks read by process_vm_readv. */
+#define UNWIND_WINDOW 16384
+struct unwind_scratch {
+	uint64_t window_start;
+	uint32_t window_size; /* valid bytes */
+	uint8_t window[UNWIND_WINDOW];
+};
+
+/* Walks from `registers`; frames[0] is the interrupted pc, later ones return addresses (exact pcs
+ * below a signal frame; bit i of exact_frames tells so for i < 64). Writes at most `maximum`
+ * frames, returns their number (>= 1). *end says how the walk ended. Cost: 5-8 ns a frame warm. */
+uint32_t unwind_stack(const struct unwind_view *view, struct unwind_cache *cache,
+		      const struct unwind_registers *registers, const struct unwind_bounds *bounds,
+		      struct unwind_scratch *scratch, uint64_t *frames, uint32_t maximum,
+		      enum spool_stack_end *end);
+
+/* ---- not for handlers ---- */
+
+/* Reads bytes of an ELF image by file offset: returns bytes read (short at the end) or negative
+ * errno. */
+struct unwind_source {
+	int64_t (*read)(void *context, uint64_t offset, void *buffer, size_t size);
+	void *context;
+};
+
+/* Compiles the table of an ELF image given as file bytes in memory (mapped privately or read; not
+ * executed image). Allocates the result with mmap (raw syscall); *ret_size is its size, free with
+ * unwind_table_free. 0 or -errno. Bounds-checked against malformed input (fuzzed). */
+int unwind_compile(const uint8_t *image, size_t size, struct unwind_table **ret, size_t *ret_size);
+/* The same for an image as mapped in memory (vDSO): offsets are addresses minus base. */
+int unwind_compile_mapped(const uint8_t *base, size_t size, struct unwind_table **ret,
+			  size_t *ret_size);
+void unwind_table_free(struct unwind_table *table, size_t size);
+/* Checks a table that comes from a cache file; everything later trusts it. */
+bool unwind_table_valid(const struct unwind_table *table, size_t size);
+/* Number of rows, for statistics and tests. */
+uint32_t unwind_table_rows(const struct unwind_table *table);
+
+/* Cache directory: opens DIR/<hex build-id>.unwind, validates, maps read-only; or compiles from
+ * `path` and stores it (write to a temporary name, rename; failure to store is no error). directory
+ * NULL: no cache. Raw syscalls only. */
+int unwind_table_load(const char *directory, const uint8_t *build_id, uint32_t build_id_size,
+		      const char *path, uint64_t device, uint64_t inode,
+		      const struct unwind_table **ret, size_t *ret_size, bool *ret_cached);
+
+struct unwind_cache *unwind_cache_create(void); /* mmap; NULL on failure */
+
+#endif

@@ -1,0 +1,53 @@
+/* SPDX-License-Identifier: MIT
+ * SPDX-FileCopyrightText: the kymo authors
+ *
+ * Outputs: one writer a file, all behind this table. A writer gets a finished session and a stream;
+ * it never opens files itself: output_write_file() writes to a temporary name and renames, so there
+ * is never half an output.
+ */
+#ifndef KYMO_OUTPUT_OUTPUT_H
+#define KYMO_OUTPUT_OUTPUT_H
+
+#include <stdio.h>
+
+#include "analysis/session.h"
+#include "analysis/views.h"
+
+struct output_options {
+	enum view_measure measure;
+	bool measure_given;
+	bool per_thread, flat;
+	bool compress;          /* perfetto: zlib bundles */
+	unsigned top;           /* rows in tables; 0: all */
+	double minimum_percent; /* rows below are left out of trees in text; 0: all */
+};
+
+struct output_format {
+	const char
+		*name; /* as in --format: "text", "json", "perfetto", "folded", "pprof", "html" */
+	const char *file_name;   /* "profile.txt", … */
+	const char *description; /* one line for `kymo avail --formats` */
+	bool binary;             /* refuse to write to a terminal */
+	/* 0 or negative errno with problem set. Must check ferror at the end. */
+	int (*write)(struct session *session, const struct output_options *options, FILE *stream,
+		     struct problem *problem);
+};
+
+extern const struct output_format output_formats[];
+extern const size_t output_format_count;
+
+const struct output_format *output_find(const char *name);
+/* directory/prefix+file_name via a temporary file, fsync'ed and renamed. bytes may be NULL. */
+int output_write_file(struct session *session, const struct output_format *format,
+		      const struct output_options *options, const char *directory,
+		      const char *prefix, uint64_t *bytes, struct problem *problem);
+
+/* The summary at exit (and of `kymo report` without a format): ten heaviest functions and paths,
+ * threads, host metrics, unresolved share by module with what to install, losses, kymo's own
+ * overhead. */
+int output_summary(struct session *session, const struct output_options *options, FILE *stream,
+		   bool colour, struct problem *problem);
+/* metadata.json */
+int output_metadata(struct session *session, FILE *stream, struct problem *problem);
+
+#endif
