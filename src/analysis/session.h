@@ -24,14 +24,10 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "common/problem.h"
 #include "kymo/spool.h"
 
 #define MODEL_NONE UINT32_MAX
-
-/* A message for the user: what, where, what to do. Static storage in the caller. */
-struct problem {
-	char text[1024];
-};
 
 struct model_module {
 	uint32_t process;

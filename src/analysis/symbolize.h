@@ -1,0 +1,101 @@
+/* SPDX-License-Identifier: MIT
+ * SPDX-FileCopyrightText: the kymo authors
+ *
+ * Addresses of one module to functions, source lines and inline chains, all at once.
+ *
+ * A module is a file (path and build-id), whatever processes mapped it wherever, so the addresses
+ * here are file offsets: pc - mapping start + mapping's file offset. Give all distinct ones of a
+ * module in one call: debug information is read in one pass, and never an address at a time.
+ *
+ * The file on disk must carry the recorded build-id; if it was replaced since, nothing is resolved
+ * rather than resolved wrongly, and `status` and `advice` say so. A module that cannot be resolved
+ * is not an error: errors are no memory and bad arguments.
+ *
+ * Threads: no shared state; calls for different modules may run at the same time.
+ */
+#ifndef KYMO_ANALYSIS_SYMBOLIZE_H
+#define KYMO_ANALYSIS_SYMBOLIZE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "common/problem.h"
+
+struct symbolize_request {
+	const char *path;        /* as recorded, or "[vdso]" */
+	const uint8_t *build_id; /* as recorded */
+	uint32_t build_id_size;  /* 0: unknown, the file is taken as it is */
+	const uint64_t *offsets; /* file offsets to look up, ascending, no duplicates. For return
+				    addresses the caller has subtracted 1. */
+	size_t count;
+	bool inlines;             /* false: one frame an address, no source lines: symbol tables
+				     only */
+	const char *debug_path;   /* colon-separated, NULL for the default (/usr/lib/debug) */
+	const char *symbol_cache; /* directory, NULL for the default ($XDG_CACHE_HOME or ~/.cache,
+				     then kymo/symbols), "" for none */
+};
+
+/* The same for code that a run-time compiler made: addresses are those of the process. */
+struct symbolize_jit_request {
+	uint32_t pid;
+	const char *session_directory; /* a copy perf-<pid>.map or jit-<pid>.dump here counts first;
+					  NULL: none */
+	const char *jitdump_path;      /* a jit-<pid>.dump that the process mapped, or NULL */
+	const uint64_t *pcs;           /* in any order, duplicates allowed */
+	const uint64_t *times_ns; /* CLOCK_MONOTONIC time of a sample at each pc, 0: unknown; or
+				     NULL. Code that was moved or replaced is told apart by it. */
+	size_t count;
+};
+
+enum symbolize_status {
+	SYMBOLIZE_FULL,       /* lines and inlines */
+	SYMBOLIZE_NAMES,      /* full symbol table, no debug information */
+	SYMBOLIZE_EXPORTS,    /* exported names only; much of the code has none */
+	SYMBOLIZE_NO_SYMBOLS, /* file read, it names nothing */
+	SYMBOLIZE_NO_FILE,    /* gone or unreadable */
+	SYMBOLIZE_REPLACED,   /* the file is another one than that which ran */
+	SYMBOLIZE_BAD_FILE    /* not an ELF file that can be read */
+};
+
+struct symbolize_frame {
+	const char *function;     /* demangled */
+	const char *linkage_name; /* as in the symbol table; NULL if the same */
+	const char *file;         /* source path of `line`, or NULL */
+	uint32_t line;            /* 0: unknown */
+	uint32_t function_line;   /* where the function is declared; 0: unknown */
+	uint32_t function_id;     /* one for each distinct function of this result, dense */
+	bool inlined;             /* into the next frame of the chain */
+};
+
+/* Innermost first: frames[first], … frames[first + count - 1]; the last is the real function.
+ * count 0: not resolved. */
+struct symbolize_chain {
+	uint64_t vaddr; /* link-time address (JIT: the pc); the offset itself where no segment holds
+			   it */
+	uint32_t first, count;
+};
+
+struct symbolize_result {
+	struct symbolize_chain *chains; /* one for each address, in the order of the request */
+	struct symbolize_frame *frames; /* chains may share frames */
+	size_t chain_count, frame_count;
+	uint32_t function_count;
+	size_t unresolved; /* chains without frames */
+	enum symbolize_status status;
+	const char *advice; /* what to do to see more, one sentence, or NULL */
+	bool from_cache;
+	void *storage; /* owns all strings above */
+};
+
+/* Returns 0, or a negative errno with *ret untouched. Cost: a pass over the symbol tables, with
+ * `inlines` also over the debug information of the compilation units concerned. */
+int symbolize_module(const struct symbolize_request *request, struct symbolize_result *ret,
+		     struct problem *problem);
+int symbolize_jit(const struct symbolize_jit_request *request, struct symbolize_result *ret,
+		  struct problem *problem);
+void symbolize_result_deinit(struct symbolize_result *result);
+
+const char *symbolize_status_name(enum symbolize_status status); /* "full", "no_file", … */
+
+#endif
