@@ -1,228 +1,227 @@
 /* SPDX-License-Identifier: MIT
  * SPDX-FileCopyrightText: the kymo authors
  *
- * The settings table itself; see settings.h. Names follow the peer's (ROCm Systems Profiler) where
- * the meaning is the same; `alias` says so.
+ * The settings table itself; see settings.h.
+ *
+ * A row: name, category, help, type with its default, then what is special about it. Names follow
+ * the peer's (ROCm Systems Profiler) where there is one; ALIAS says that the meaning is the same,
+ * so that its ROCPROFSYS_ and OMNITRACE_ variables are read as well. Listings keep the order of
+ * this table.
  */
 #include "common/settings.h"
 
 #include <stddef.h>
 
-#define UNBOUNDED 0, 0
+#define SETTING(id, category_, help_, ...)                                                         \
+	[SETTING_##id] = {.name = #id, .category = category_, .help = help_, __VA_ARGS__}
+
+#define OF_TYPE(type_, default_) .type = SETTING_##type_, .default_value = default_
+#define BOOL(default_)           OF_TYPE(BOOL, default_)
+#define INTEGER(default_)        OF_TYPE(INTEGER, default_)
+#define NUMBER(default_)         OF_TYPE(NUMBER, default_)
+#define STRING(default_)         OF_TYPE(STRING, default_)
+#define PATH(default_)           OF_TYPE(PATH, default_)
+#define LIST(default_)           OF_TYPE(LIST, default_)
+#define SIZE(default_)           OF_TYPE(SIZE, default_)
+#define PERIODS(default_)        OF_TYPE(PERIODS, default_)
+#define THREADS(default_)        OF_TYPE(TIDS, default_)
+#define CHOICE(default_, list)   OF_TYPE(CHOICE, default_), .choices = list
+#define LIST_OF(default_, list)  OF_TYPE(LIST, default_), .choices = list
+#define RANGE(low, high)         .minimum = low, .maximum = high
+/* 30 years: a duration that stays far from the end of 64-bit nanoseconds. */
+#define DURATION(default_) OF_TYPE(DURATION, default_), RANGE(0, 1e9), .metavar = "S"
+/* Above 10 kHz the kernel's part of a sample alone distorts the program. */
+#define FREQUENCY(default_) OF_TYPE(NUMBER, default_), RANGE(0.01, 10000), .metavar = "HZ"
+#define ADVANCED            .visibility = SETTING_ADVANCED
+#define INTERNAL            .visibility = SETTING_INTERNAL
+#define ALIAS               .alias = 1
 
 const struct setting settings_table[SETTING_COUNT] = {
-	[SETTING_ENABLED] = {"ENABLED", "on", NULL, "general",
-			     "Master switch: off runs the program as if kymo were not there.", NULL,
-			     NULL, NULL, UNBOUNDED, SETTING_BOOL, SETTING_BASIC, 0, 1},
-	[SETTING_VERBOSE] = {"VERBOSE", "0", NULL, "general",
-			     "How much kymo says on standard error: -1 errors only, 0 a summary, 1 "
-			     "and up details.",
-			     NULL, "LEVEL", NULL, -1, 3, SETTING_INTEGER, SETTING_BASIC, 0, 1},
-	[SETTING_CONFIG_FILE] =
-		{"CONFIG_FILE", "", NULL, "general",
-		 "Configuration files, text (NAME = value) or JSON, separated by colons.", "config",
-		 "FILE", NULL, UNBOUNDED, SETTING_PATH, SETTING_BASIC, 'c', 1},
-	[SETTING_STRICT_CONFIG] = {"STRICT_CONFIG", "on", NULL, "general",
-				   "Treat unknown settings in configuration files as errors.", NULL,
-				   NULL, NULL, UNBOUNDED, SETTING_BOOL, SETTING_ADVANCED, 0, 1},
-	[SETTING_OUTPUT_PATH] = {"OUTPUT_PATH", "kymo-%n-output", NULL, "output",
-				 "Directory for results; takes keys such as %p (pid), %h (host), "
-				 "%t (time), %n (program), %r (rank).",
-				 "output", "DIR", NULL, UNBOUNDED, SETTING_PATH, SETTING_BASIC, 'o',
-				 1},
-	[SETTING_OUTPUT_PREFIX] = {"OUTPUT_PREFIX", "", NULL, "output",
-				   "Text put in front of every result file's name; a trailing "
-				   "slash makes it a directory.",
-				   NULL, "PREFIX", NULL, UNBOUNDED, SETTING_PATH, SETTING_BASIC, 0,
-				   1},
-	[SETTING_OUTPUT_FORMATS] = {"OUTPUT_FORMATS", "text,json,perfetto,folded,pprof,html",
-				    "text,json,perfetto,folded,pprof,html", "output",
-				    "Which result files to write after the run.", "format", "LIST",
-				    NULL, UNBOUNDED, SETTING_LIST, SETTING_BASIC, 0, 0},
-	[SETTING_TIME_OUTPUT] =
-		{"TIME_OUTPUT", "on", NULL, "output",
-		 "Put each run's results in a sub-directory named by date and time.", NULL, NULL,
-		 NULL, UNBOUNDED, SETTING_BOOL, SETTING_ADVANCED, 0, 1},
-	[SETTING_FORCE] = {"FORCE", "off", NULL, "output",
-			   "Overwrite results that are already there.", NULL, NULL, NULL, UNBOUNDED,
-			   SETTING_BOOL, SETTING_ADVANCED, 0, 0},
-	[SETTING_TRACE] = {"TRACE", "on", NULL, "output", "Write the Perfetto trace.", NULL, NULL,
-			   NULL, UNBOUNDED, SETTING_BOOL, SETTING_BASIC, 'T', 1},
-	[SETTING_PROFILE] = {"PROFILE", "on", NULL, "output", "Write the call-tree profile.", NULL,
-			     NULL, NULL, UNBOUNDED, SETTING_BOOL, SETTING_BASIC, 'P', 1},
-	[SETTING_FOLLOW_CHILDREN] = {"FOLLOW_CHILDREN", "on", NULL, "process",
-				     "Profile the processes that the program starts as well.", NULL,
-				     NULL, NULL, UNBOUNDED, SETTING_BOOL, SETTING_BASIC, 0, 0},
-	[SETTING_TRACE_DELAY] = {"TRACE_DELAY", "0", NULL, "windows",
-				 "Seconds before collection starts.", "wait", "S", NULL, 0, 1e9,
-				 SETTING_DURATION, SETTING_BASIC, 'w', 1},
-	[SETTING_TRACE_DURATION] = {"TRACE_DURATION", "0", NULL, "windows",
-				    "Seconds of collection after the delay; 0 means until the end.",
-				    "duration", "S", NULL, 0, 1e9, SETTING_DURATION, SETTING_BASIC,
-				    'd', 1},
-	[SETTING_TRACE_PERIODS] = {"TRACE_PERIODS", "", NULL, "windows",
-				   "Collection windows, clock:delay:duration:cycles, run one after "
-				   "the other; cycles 0 means for ever.",
-				   "periods", "SPEC", NULL, UNBOUNDED, SETTING_PERIODS,
-				   SETTING_BASIC, 0, 0},
-	[SETTING_TRACE_PERIOD_CLOCK_ID] = {"TRACE_PERIOD_CLOCK_ID", "realtime",
-					   "realtime,monotonic,process_cputime,monotonic_raw,"
-					   "realtime_coarse,monotonic_coarse,boottime",
-					   "windows", "Clock of windows that name none.", NULL,
-					   "CLOCK", NULL, UNBOUNDED, SETTING_CHOICE,
-					   SETTING_ADVANCED, 0, 1},
-	[SETTING_USE_SAMPLING] = {"USE_SAMPLING", "on", NULL, "sampling", "Sample call stacks.",
-				  NULL, NULL, NULL, UNBOUNDED, SETTING_BOOL, SETTING_BASIC, 0, 1},
-	[SETTING_SAMPLING_FREQ] = {"SAMPLING_FREQ", "1000", NULL, "sampling",
-				   "Samples a second and thread; at most 10000.", "freq", "HZ",
-				   NULL, 0.01, 10000, SETTING_NUMBER, SETTING_BASIC, 'f', 1},
-	[SETTING_SAMPLING_DELAY] = {"SAMPLING_DELAY", "0", NULL, "sampling",
-				    "Seconds before the first sample.", NULL, "S", NULL, 0, 1e9,
-				    SETTING_DURATION, SETTING_BASIC, 0, 1},
-	[SETTING_SAMPLING_DURATION] = {"SAMPLING_DURATION", "0", NULL, "sampling",
-				       "Seconds of sampling; 0 means until the end.", NULL, "S",
-				       NULL, 0, 1e9, SETTING_DURATION, SETTING_BASIC, 0, 1},
-	[SETTING_SAMPLING_TIDS] =
-		{"SAMPLING_TIDS", "", NULL, "sampling",
-		 "Sample only these threads, numbered by creation (0 is the main thread).", "tids",
-		 "LIST", NULL, UNBOUNDED, SETTING_TIDS, SETTING_BASIC, 't', 1},
-	[SETTING_SAMPLING_SOURCE] =
-		{"SAMPLING_SOURCE", "auto", "auto,perf,timer", "sampling",
-		 "What interrupts the threads: perf task-clock events, POSIX CPU timers (limited "
-		 "to the kernel's tick), or the best permitted.",
-		 NULL, NULL, NULL, UNBOUNDED, SETTING_CHOICE, SETTING_BASIC, 0, 0},
-	[SETTING_SAMPLING_CPUTIME] =
-		{"SAMPLING_CPUTIME", "auto", "auto,on,off", "sampling",
-		 "Sample on CPU time; auto: on unless only another kind is asked for.", NULL, NULL,
-		 NULL, UNBOUNDED, SETTING_CHOICE, SETTING_BASIC, 0, 1},
-	[SETTING_SAMPLING_CPUTIME_FREQ] = {"SAMPLING_CPUTIME_FREQ", "", NULL, "sampling",
-					   "CPU-time samples a second of CPU time.", NULL, "HZ",
-					   "SAMPLING_FREQ", 0.01, 10000, SETTING_NUMBER,
-					   SETTING_ADVANCED, 0, 1},
-	[SETTING_SAMPLING_CPUTIME_DELAY] = {"SAMPLING_CPUTIME_DELAY", "", NULL, "sampling",
-					    "Seconds before the first CPU-time sample.", NULL, "S",
-					    "SAMPLING_DELAY", 0, 1e9, SETTING_DURATION,
-					    SETTING_ADVANCED, 0, 1},
-	[SETTING_SAMPLING_CPUTIME_DURATION] =
-		{"SAMPLING_CPUTIME_DURATION", "", NULL, "sampling",
-		 "Seconds of CPU-time sampling; 0 means until the end.", NULL, "S",
-		 "SAMPLING_DURATION", 0, 1e9, SETTING_DURATION, SETTING_ADVANCED, 0, 0},
-	[SETTING_SAMPLING_CPUTIME_TIDS] = {"SAMPLING_CPUTIME_TIDS", "", NULL, "sampling",
-					   "Threads for CPU-time sampling.", NULL, "LIST",
-					   "SAMPLING_TIDS", UNBOUNDED, SETTING_TIDS,
-					   SETTING_ADVANCED, 0, 1},
-	[SETTING_SAMPLING_REALTIME] =
-		{"SAMPLING_REALTIME", "off", NULL, "sampling",
-		 "Sample on real time as well, which shows where threads block.", NULL, NULL, NULL,
-		 UNBOUNDED, SETTING_BOOL, SETTING_BASIC, 0, 1},
-	[SETTING_SAMPLING_REALTIME_FREQ] = {"SAMPLING_REALTIME_FREQ", "", NULL, "sampling",
-					    "Real-time samples a second.", NULL, "HZ",
-					    "SAMPLING_FREQ", 0.01, 10000, SETTING_NUMBER,
-					    SETTING_ADVANCED, 0, 1},
-	[SETTING_SAMPLING_REALTIME_DELAY] = {"SAMPLING_REALTIME_DELAY", "", NULL, "sampling",
-					     "Seconds before the first real-time sample.", NULL,
-					     "S", "SAMPLING_DELAY", 0, 1e9, SETTING_DURATION,
-					     SETTING_ADVANCED, 0, 1},
-	[SETTING_SAMPLING_REALTIME_DURATION] =
-		{"SAMPLING_REALTIME_DURATION", "", NULL, "sampling",
-		 "Seconds of real-time sampling; 0 means until the end.", NULL, "S",
-		 "SAMPLING_DURATION", 0, 1e9, SETTING_DURATION, SETTING_ADVANCED, 0, 0},
-	[SETTING_SAMPLING_REALTIME_TIDS] = {"SAMPLING_REALTIME_TIDS", "", NULL, "sampling",
-					    "Threads for real-time sampling.", NULL, "LIST",
-					    "SAMPLING_TIDS", UNBOUNDED, SETTING_TIDS,
-					    SETTING_ADVANCED, 0, 1},
-	[SETTING_SAMPLING_OVERFLOW] = {"SAMPLING_OVERFLOW", "off", NULL, "sampling",
-				       "Sample when a perf event has counted a number of times.",
-				       NULL, NULL, NULL, UNBOUNDED, SETTING_BOOL, SETTING_BASIC, 0,
-				       1},
-	[SETTING_SAMPLING_OVERFLOW_EVENT] = {"SAMPLING_OVERFLOW_EVENT", "page-faults", NULL,
-					     "sampling",
-					     "Perf event for overflow sampling, by name.", NULL,
-					     "EVENT", NULL, UNBOUNDED, SETTING_STRING,
-					     SETTING_BASIC, 0, 1},
-	[SETTING_SAMPLING_OVERFLOW_FREQ] =
-		{"SAMPLING_OVERFLOW_FREQ", "", NULL, "sampling",
-		 "Overflow samples a second (clock events) or events a sample (all others).", NULL,
-		 "N", "SAMPLING_FREQ", 1, 1e15, SETTING_NUMBER, SETTING_ADVANCED, 0, 1},
-	[SETTING_SAMPLING_OVERFLOW_TIDS] = {"SAMPLING_OVERFLOW_TIDS", "", NULL, "sampling",
-					    "Threads for overflow sampling.", NULL, "LIST",
-					    "SAMPLING_TIDS", UNBOUNDED, SETTING_TIDS,
-					    SETTING_ADVANCED, 0, 1},
-	[SETTING_SAMPLING_METRICS] =
-		{"SAMPLING_METRICS", "on", NULL, "sampling",
-		 "Record thread CPU time, faults and context switches with the samples.", NULL,
-		 NULL, NULL, UNBOUNDED, SETTING_BOOL, SETTING_BASIC, 0, 0},
-	[SETTING_SAMPLING_COUNTERS] =
-		{"SAMPLING_COUNTERS", "", NULL, "sampling",
-		 "Perf events counted per thread and recorded with the samples, by name.", NULL,
-		 "LIST", NULL, UNBOUNDED, SETTING_LIST, SETTING_BASIC, 0, 0},
-	[SETTING_SAMPLING_MAX_DEPTH] = {"SAMPLING_MAX_DEPTH", "512", NULL, "sampling",
-					"Deepest stack recorded; deeper ones are cut and counted.",
-					NULL, "N", NULL, 1, 4096, SETTING_INTEGER, SETTING_ADVANCED,
-					0, 0},
-	[SETTING_SAMPLING_OVERHEAD_LIMIT] = {"SAMPLING_OVERHEAD_LIMIT", "5", NULL, "sampling",
-					     "Percent of a thread's time that taking samples may "
-					     "cost before the rate is lowered; 0 means no limit.",
-					     NULL, "PERCENT", NULL, 0, 100, SETTING_NUMBER,
-					     SETTING_ADVANCED, 0, 0},
-	[SETTING_SAMPLING_JITTER] = {"SAMPLING_JITTER", "on", NULL, "sampling",
-				     "Vary the sampling period at random, so that it cannot run in "
-				     "step with the program.",
-				     NULL, NULL, NULL, UNBOUNDED, SETTING_BOOL, SETTING_ADVANCED, 0,
-				     0},
-	[SETTING_SAMPLING_ALLOCATOR_SIZE] = {"SAMPLING_ALLOCATOR_SIZE", "8", NULL, "sampling",
-					     "Threads served by one allocator thread.", NULL, "N",
-					     NULL, 1, 1e6, SETTING_INTEGER, SETTING_ADVANCED, 0, 1},
-	[SETTING_SAMPLING_SIGNAL] =
-		{"SAMPLING_SIGNAL", "auto", NULL, "sampling",
-		 "Signal for the sources that need one: auto, or a name such as SIGURG or SIGPROF.",
-		 NULL, "SIGNAL", NULL, UNBOUNDED, SETTING_STRING, SETTING_ADVANCED, 0, 0},
-	[SETTING_SAMPLING_INCLUDE_INLINES] =
-		{"SAMPLING_INCLUDE_INLINES", "on", NULL, "output",
-		 "Show inlined functions as frames where debug information has them.", "inlines",
-		 NULL, NULL, UNBOUNDED, SETTING_BOOL, SETTING_BASIC, 'i', 1},
-	[SETTING_USE_PROCESS_SAMPLING] =
-		{"USE_PROCESS_SAMPLING", "on", NULL, "process",
-		 "Record memory, faults, CPU time and I/O of the process in the background.",
-		 "host", NULL, NULL, UNBOUNDED, SETTING_BOOL, SETTING_BASIC, 'H', 1},
-	[SETTING_PROCESS_SAMPLING_FREQ] = {"PROCESS_SAMPLING_FREQ", "10", NULL, "process",
-					   "Readings a second of the process's metrics.",
-					   "process-freq", "HZ", NULL, 0.01, 1000, SETTING_NUMBER,
-					   SETTING_BASIC, 0, 1},
-	[SETTING_PROCESS_SAMPLING_DURATION] =
-		{"PROCESS_SAMPLING_DURATION", "0", NULL, "process",
-		 "Seconds of process sampling; 0 means until the end.", NULL, "S", NULL, 0, 1e9,
-		 SETTING_DURATION, SETTING_ADVANCED, 0, 1},
-	[SETTING_CPU_FREQ_ENABLED] = {"CPU_FREQ_ENABLED", "off", NULL, "process",
-				      "Record the frequency of every CPU.", NULL, NULL, NULL,
-				      UNBOUNDED, SETTING_BOOL, SETTING_BASIC, 0, 1},
-	[SETTING_USE_TEMPORARY_FILES] = {"USE_TEMPORARY_FILES", "on", NULL, "memory",
-					 "Keep recorded data in files; off keeps it in memory "
-					 "(tmpfs) until the results are written.",
-					 NULL, NULL, NULL, UNBOUNDED, SETTING_BOOL,
-					 SETTING_ADVANCED, 0, 1},
-	[SETTING_SPOOL_LIMIT] =
-		{"SPOOL_LIMIT", "0", NULL, "memory",
-		 "Most bytes of recorded data a process may keep; 0 means no limit.", NULL, "SIZE",
-		 NULL, UNBOUNDED, SETTING_SIZE, SETTING_ADVANCED, 0, 0},
-	[SETTING_SPOOL_RING] =
-		{"SPOOL_RING", "off", NULL, "memory",
-		 "At the limit, overwrite the oldest data instead of dropping the newest.", NULL,
-		 NULL, NULL, UNBOUNDED, SETTING_BOOL, SETTING_ADVANCED, 0, 0},
-	[SETTING_UNWIND_CACHE] = {"UNWIND_CACHE", "", NULL, "sampling",
-				  "Directory of the unwind-table cache; empty: the user's cache "
-				  "directory; none: no cache.",
-				  NULL, "DIR", NULL, UNBOUNDED, SETTING_PATH, SETTING_ADVANCED, 0,
-				  0},
-	[SETTING_DEBUG_PATH] = {"DEBUG_PATH", "/usr/lib/debug", NULL, "output",
-				"Where separate debug files are looked for, separated by colons.",
-				NULL, "PATH", NULL, UNBOUNDED, SETTING_PATH, SETTING_ADVANCED, 0,
-				0},
-	[SETTING_SPOOL_DIRECTORY] = {"SPOOL_DIRECTORY", "", NULL, "internal",
-				     "Where the processes of this session write their spool files.",
-				     NULL, NULL, NULL, UNBOUNDED, SETTING_PATH, SETTING_INTERNAL, 0,
-				     0},
-	[SETTING_PARENT_THREAD] = {"PARENT_THREAD", "", NULL, "internal",
-				   "Thread of the parent that started this process.", NULL, NULL,
-				   NULL, UNBOUNDED, SETTING_STRING, SETTING_INTERNAL, 0, 0},
+
+	/* ---- General ---- */
+	SETTING(ENABLED, "general",
+		"Master switch: off runs the program as if kymo were not there.", BOOL("on"),
+		ALIAS),
+	SETTING(VERBOSE, "general",
+		"How much kymo says on standard error: -1 errors only, 0 a summary, 1 and up "
+		"details.",
+		INTEGER("0"), RANGE(-1, 3), .metavar = "LEVEL", ALIAS),
+	SETTING(CONFIG_FILE, "general",
+		"Configuration files, text (NAME = value) or JSON, separated by colons.", PATH(""),
+		.option = "config", .short_option = 'c', .metavar = "FILE", ALIAS),
+	SETTING(STRICT_CONFIG, "general",
+		"Treat unknown settings in configuration files as errors.", BOOL("on"), ADVANCED,
+		ALIAS),
+	SETTING(STRICT, "general",
+		"Do not start a program that cannot be profiled; without it, the program runs "
+		"unprofiled.",
+		BOOL("off"), ADVANCED),
+	SETTING(COLOR, "general",
+		"Colour in messages and summaries; auto: on a terminal, unless NO_COLOR is set.",
+		CHOICE("auto", "auto,always,never"), ADVANCED),
+
+	/* ---- Results ---- */
+	SETTING(OUTPUT_PATH, "output",
+		"Directory for results; takes keys such as %p (pid), %h (host), %t (time), %n "
+		"(program), %r (rank), %q{VARIABLE}.",
+		PATH("kymo-%n-output"), .option = "output", .short_option = 'o', .metavar = "DIR",
+		ALIAS),
+	SETTING(OUTPUT_PREFIX, "output",
+		"Text put in front of every result file's name; a trailing slash makes it a "
+		"directory.",
+		PATH(""), .metavar = "PREFIX", ALIAS),
+	SETTING(OUTPUT_FORMATS, "output", "Which result files to write after the run.",
+		LIST_OF("text,json,perfetto,folded,pprof,html",
+			"text,json,perfetto,folded,pprof,html"),
+		.option = "format", .metavar = "LIST"),
+	SETTING(TIME_OUTPUT, "output",
+		"Put each run's results in a sub-directory named by date and time.", BOOL("on"),
+		ADVANCED, ALIAS),
+	SETTING(FORCE, "output", "Overwrite results that are already there.", BOOL("off"),
+		ADVANCED),
+	SETTING(TRACE, "output", "Write the Perfetto trace.", BOOL("on"), .short_option = 'T',
+		ALIAS),
+	SETTING(PROFILE, "output", "Write the call-tree profile.", BOOL("on"), .short_option = 'P',
+		ALIAS),
+	SETTING(FLAT_PROFILE, "output",
+		"Make the text profile flat (by function) instead of a call tree.", BOOL("off"),
+		.short_option = 'F', ALIAS),
+	SETTING(TRACE_COMPRESS, "output", "Compress the Perfetto trace with zlib.", BOOL("off"),
+		ADVANCED),
+	SETTING(SAMPLING_INCLUDE_INLINES, "output",
+		"Show inlined functions as frames where debug information has them.", BOOL("on"),
+		.option = "inlines", .short_option = 'i', ALIAS),
+	SETTING(DEBUG_PATH, "output",
+		"Where separate debug files are looked for, separated by colons.",
+		PATH("/usr/lib/debug"), .metavar = "PATH", ADVANCED),
+	SETTING(SYMBOL_CACHE, "output",
+		"Directory of the symbol cache; empty: the user's cache directory; none: no cache.",
+		PATH(""), .metavar = "DIR", ADVANCED),
+
+	/* ---- Collection windows ---- */
+	SETTING(TRACE_DELAY, "windows", "Seconds before collection starts.", DURATION("0"),
+		.option = "wait", .short_option = 'w', ALIAS),
+	SETTING(TRACE_DURATION, "windows",
+		"Seconds of collection after the delay; 0 means until the end.", DURATION("0"),
+		.option = "duration", .short_option = 'd', ALIAS),
+	SETTING(TRACE_PERIODS, "windows",
+		"Collection windows, clock:delay:duration:cycles, run one after the other; cycles "
+		"0 means for ever.",
+		PERIODS(""), .option = "periods", .metavar = "SPEC"),
+	SETTING(TRACE_PERIOD_CLOCK_ID, "windows", "Clock of windows that name none.",
+		CHOICE("realtime", "realtime,monotonic,process_cputime,monotonic_raw,realtime_"
+				   "coarse,monotonic_coarse,boottime"),
+		.metavar = "CLOCK", ADVANCED, ALIAS),
+
+	/* ---- Call-stack sampling ---- */
+	SETTING(USE_SAMPLING, "sampling", "Sample call stacks.", BOOL("on"), ALIAS),
+	SETTING(SAMPLING_FREQ, "sampling", "Samples a second and thread; at most 10000.",
+		FREQUENCY("1000"), .option = "freq", .short_option = 'f', ALIAS),
+	SETTING(SAMPLING_DELAY, "sampling", "Seconds before the first sample.", DURATION("0"),
+		ALIAS),
+	SETTING(SAMPLING_DURATION, "sampling", "Seconds of sampling; 0 means until the end.",
+		DURATION("0"), ALIAS),
+	SETTING(SAMPLING_TIDS, "sampling",
+		"Sample only these threads, numbered by creation (0 is the main thread).",
+		THREADS(""), .option = "tids", .short_option = 't', ALIAS),
+	SETTING(SAMPLING_SOURCE, "sampling",
+		"What interrupts the threads: perf task-clock events, POSIX CPU timers (limited to "
+		"the kernel's tick), or the best permitted.",
+		CHOICE("auto", "auto,perf,timer")),
+	SETTING(SAMPLING_CPUTIME, "sampling",
+		"Sample on CPU time; auto: on unless only another kind is asked for.",
+		CHOICE("auto", "auto,on,off"), ALIAS),
+	SETTING(SAMPLING_CPUTIME_FREQ, "sampling", "CPU-time samples a second of CPU time.",
+		FREQUENCY(""), .inherits = "SAMPLING_FREQ", ADVANCED, ALIAS),
+	SETTING(SAMPLING_CPUTIME_DELAY, "sampling", "Seconds before the first CPU-time sample.",
+		DURATION(""), .inherits = "SAMPLING_DELAY", ADVANCED, ALIAS),
+	SETTING(SAMPLING_CPUTIME_DURATION, "sampling",
+		"Seconds of CPU-time sampling; 0 means until the end.", DURATION(""),
+		.inherits = "SAMPLING_DURATION", ADVANCED),
+	SETTING(SAMPLING_CPUTIME_TIDS, "sampling", "Threads for CPU-time sampling.", THREADS(""),
+		.inherits = "SAMPLING_TIDS", ADVANCED, ALIAS),
+	SETTING(SAMPLING_REALTIME, "sampling",
+		"Sample on real time as well, which shows where threads block.", BOOL("off"),
+		ALIAS),
+	SETTING(SAMPLING_REALTIME_FREQ, "sampling", "Real-time samples a second.", FREQUENCY(""),
+		.inherits = "SAMPLING_FREQ", ADVANCED, ALIAS),
+	SETTING(SAMPLING_REALTIME_DELAY, "sampling", "Seconds before the first real-time sample.",
+		DURATION(""), .inherits = "SAMPLING_DELAY", ADVANCED, ALIAS),
+	SETTING(SAMPLING_REALTIME_DURATION, "sampling",
+		"Seconds of real-time sampling; 0 means until the end.", DURATION(""),
+		.inherits = "SAMPLING_DURATION", ADVANCED),
+	SETTING(SAMPLING_REALTIME_TIDS, "sampling", "Threads for real-time sampling.", THREADS(""),
+		.inherits = "SAMPLING_TIDS", ADVANCED, ALIAS),
+	SETTING(SAMPLING_OVERFLOW, "sampling",
+		"Sample when a perf event has counted a number of times.", BOOL("off"), ALIAS),
+	SETTING(SAMPLING_OVERFLOW_EVENT, "sampling",
+		"Perf event for overflow sampling, by name: page-faults, cache-misses, r01c2, ...",
+		STRING("page-faults"), .metavar = "EVENT", ALIAS),
+	SETTING(SAMPLING_OVERFLOW_FREQ, "sampling",
+		"Overflow samples a second (clock events) or events a sample (all others).",
+		NUMBER(""), RANGE(1, 1e+15), .inherits = "SAMPLING_FREQ", .metavar = "N", ADVANCED,
+		ALIAS),
+	SETTING(SAMPLING_OVERFLOW_TIDS, "sampling", "Threads for overflow sampling.", THREADS(""),
+		.inherits = "SAMPLING_TIDS", ADVANCED, ALIAS),
+	SETTING(SAMPLING_METRICS, "sampling",
+		"Record thread CPU time, faults and context switches with the samples.",
+		BOOL("on")),
+	SETTING(SAMPLING_COUNTERS, "sampling",
+		"Perf events counted per thread and recorded with the samples, by name; at most 8.",
+		LIST(""), .metavar = "LIST"),
+	SETTING(SAMPLING_MAX_DEPTH, "sampling",
+		"Deepest stack recorded; deeper ones are cut and counted.", INTEGER("512"),
+		RANGE(1, 4096), .metavar = "N", ADVANCED),
+	SETTING(SAMPLING_OVERHEAD_LIMIT, "sampling",
+		"Percent of a thread's time that taking samples may cost before the rate is "
+		"lowered; 0 means no limit.",
+		NUMBER("5"), RANGE(0, 100), .metavar = "PERCENT", ADVANCED),
+	SETTING(SAMPLING_JITTER, "sampling",
+		"Vary the sampling period at random, so that it cannot run in step with the "
+		"program.",
+		BOOL("on"), ADVANCED),
+	SETTING(SAMPLING_ALLOCATOR_SIZE, "sampling", "Threads served by one allocator thread.",
+		INTEGER("8"), RANGE(1, 1000000), .metavar = "N", ADVANCED, ALIAS),
+	SETTING(SAMPLING_SIGNAL, "sampling",
+		"Signal for the sources that need one: auto, or a name such as SIGURG or SIGPROF.",
+		STRING("auto"), .metavar = "SIGNAL", ADVANCED),
+	SETTING(UNWIND_CACHE, "sampling",
+		"Directory of the unwind-table cache; empty: the user's cache directory; none: no "
+		"cache.",
+		PATH(""), .metavar = "DIR", ADVANCED),
+
+	/* ---- Process metrics ---- */
+	SETTING(FOLLOW_CHILDREN, "process",
+		"Profile the processes that the program starts as well.", BOOL("on")),
+	SETTING(USE_PROCESS_SAMPLING, "process",
+		"Record memory, faults, CPU time and I/O of the process in the background.",
+		BOOL("on"), .option = "host", .short_option = 'H', ALIAS),
+	SETTING(PROCESS_SAMPLING_FREQ, "process", "Readings a second of the process's metrics.",
+		NUMBER("10"), RANGE(0.01, 1000), .option = "process-freq", .metavar = "HZ", ALIAS),
+	SETTING(PROCESS_SAMPLING_DELAY, "process",
+		"Seconds before the first reading of the process's metrics.", DURATION("0"),
+		ADVANCED),
+	SETTING(PROCESS_SAMPLING_DURATION, "process",
+		"Seconds of process sampling; 0 means until the end.", DURATION("0"), ADVANCED,
+		ALIAS),
+	SETTING(CPU_FREQ_ENABLED, "process", "Record the frequency of every CPU.", BOOL("off"),
+		ALIAS),
+
+	/* ---- Memory and files ---- */
+	SETTING(USE_TEMPORARY_FILES, "memory",
+		"Keep recorded data in files; off keeps it in memory (tmpfs) until the results are "
+		"written.",
+		BOOL("on"), ADVANCED, ALIAS),
+	SETTING(SPOOL_LIMIT, "memory",
+		"Most bytes of recorded data a process may keep; 0 means no limit.", SIZE("0"),
+		.metavar = "SIZE", ADVANCED),
+	SETTING(SPOOL_RING, "memory",
+		"At the limit, overwrite the oldest data instead of dropping the newest.",
+		BOOL("off"), ADVANCED),
+
+	/* ---- Between the halves of kymo; not for users ---- */
+	SETTING(SPOOL_DIRECTORY, "internal",
+		"Where the processes of this session write their spool files.", PATH(""), INTERNAL),
+	SETTING(PARENT_THREAD, "internal", "Thread of the parent that started this process.",
+		STRING(""), INTERNAL),
 };
