@@ -1,0 +1,272 @@
+/* SPDX-License-Identifier: MIT
+ * SPDX-FileCopyrightText: the kymo authors
+ *
+ * The walk through the DIEs of one unit: which function, and which inlined calls, each wanted
+ * address lies in.
+ *
+ * Outer scopes come before inner ones, so that the last scope noted for an address is the
+ * innermost. Whole functions without wanted addresses are skipped by their sibling reference.
+ */
+#include <dwarf.h>
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "binary/dwarf_internal.h"
+
+/* Compilers nest some tens of levels; only damaged files more. */
+#define NESTING_MAX 256
+/* Declaration, abstract instance, concrete instance: three in practice; loops in damaged files. */
+#define ORIGINS_MAX 8
+
+struct walk {
+	struct dwarf_reader *reader;
+	struct dwarf_unit *unit;
+};
+
+static int walk_children(const struct walk *walk, Dwarf_Die *parent, uint32_t scope, int depth);
+
+/* Where the DIE gets its name from: the abstract instance, then the declaration in the class. */
+static bool die_origin(Dwarf_Die *die, Dwarf_Die *ret)
+{
+	Dwarf_Attribute attribute;
+	if (!dwarf_attr(die, DW_AT_abstract_origin, &attribute) &&
+	    !dwarf_attr(die, DW_AT_specification, &attribute))
+		return false;
+	return dwarf_formref_die(&attribute, ret) != NULL;
+}
+
+static const char *die_string(Dwarf_Die *die, unsigned name)
+{
+	Dwarf_Attribute attribute;
+	return dwarf_attr(die, name, &attribute) ? dwarf_formstring(&attribute) : NULL;
+}
+
+static uint32_t die_number(Dwarf_Die *die, unsigned name)
+{
+	Dwarf_Attribute attribute;
+	Dwarf_Word value;
+	if (!dwarf_attr(die, name, &attribute) || dwarf_formudata(&attribute, &value) != 0 ||
+	    value > INT32_MAX)
+		return 0;
+	return (uint32_t)value;
+}
+
+static int intern(struct dwarf_reader *reader, const char *text, const char **ret)
+{
+	if (*ret || !text)
+		return 0;
+	*ret = string_pool_intern(reader->pool, text);
+	return *ret ? 0 : -ENOMEM;
+}
+
+/* Gathers the names along the origins of a DIE. */
+static int function_describe(struct dwarf_reader *reader, Dwarf_Die die, struct dwarf_function *ret)
+{
+	struct dwarf_function function = {0};
+	for (int i = 0; i < ORIGINS_MAX; i++) {
+		const char *linkage = die_string(&die, DW_AT_linkage_name);
+		if (!linkage)
+			linkage = die_string(&die, DW_AT_MIPS_linkage_name);
+		int error = intern(reader, linkage, &function.linkage_name);
+		if (!error && !function.name)
+			error = intern(reader, die_string(&die, DW_AT_name), &function.name);
+		if (error)
+			return error;
+		if (!function.line)
+			function.line = die_number(&die, DW_AT_decl_line);
+		Dwarf_Die origin;
+		if (!die_origin(&die, &origin))
+			break;
+		die = origin;
+	}
+	*ret = function;
+	return 0;
+}
+
+static int function_append(struct dwarf_reader *reader, const struct dwarf_function *function)
+{
+	struct dwarf_result *result = &reader->result;
+	if (result->function_count == reader->function_capacity) {
+		size_t capacity = reader->function_capacity ? reader->function_capacity * 2 : 1024;
+		struct dwarf_function *functions =
+			realloc(result->functions, capacity * sizeof(*functions));
+		if (!functions)
+			return -ENOMEM;
+		result->functions = functions;
+		reader->function_capacity = capacity;
+	}
+	result->functions[result->function_count++] = *function;
+	return 0;
+}
+
+static size_t slot_hash(const void *die, size_t capacity)
+{
+	return (size_t)(((uint64_t)(uintptr_t)die * 0x9e3779b97f4a7c15u) >> 32) & (capacity - 1);
+}
+
+static int slots_grow(struct dwarf_reader *reader)
+{
+	size_t capacity = reader->slot_capacity ? reader->slot_capacity * 2 : 4096;
+	struct dwarf_function_slot *slots = calloc(capacity, sizeof(*slots));
+	if (!slots)
+		return -ENOMEM;
+	for (size_t i = 0; i < reader->slot_capacity; i++) {
+		if (!reader->slots[i].die)
+			continue;
+		size_t at = slot_hash(reader->slots[i].die, capacity);
+		while (slots[at].die)
+			at = (at + 1) & (capacity - 1);
+		slots[at] = reader->slots[i];
+	}
+	free(reader->slots);
+	reader->slots = slots;
+	reader->slot_capacity = capacity;
+	return 0;
+}
+
+/* The function that a subprogram or an inlined call is an instance of. All instances that share an
+ * abstract instance are one function. */
+static int function_of(struct dwarf_reader *reader, Dwarf_Die *die, uint32_t *ret)
+{
+	Dwarf_Die named;
+	if (!die_origin(die, &named))
+		named = *die;
+	if ((size_t)reader->result.function_count * 2 >= reader->slot_capacity) {
+		int error = slots_grow(reader);
+		if (error)
+			return error;
+	}
+	size_t at = slot_hash(named.addr, reader->slot_capacity);
+	for (; reader->slots[at].die; at = (at + 1) & (reader->slot_capacity - 1)) {
+		if (reader->slots[at].die == named.addr) {
+			*ret = reader->slots[at].function;
+			return 0;
+		}
+	}
+	struct dwarf_function function;
+	int error = function_describe(reader, *die, &function);
+	if (!error)
+		error = function_append(reader, &function);
+	if (error)
+		return error;
+	*ret = reader->result.function_count - 1;
+	reader->slots[at] = (struct dwarf_function_slot){named.addr, *ret};
+	return 0;
+}
+
+static int scope_append(struct dwarf_reader *reader, const struct dwarf_scope *scope, uint32_t *ret)
+{
+	struct dwarf_result *result = &reader->result;
+	if (result->scope_count == reader->scope_capacity) {
+		size_t capacity = reader->scope_capacity ? reader->scope_capacity * 2 : 4096;
+		struct dwarf_scope *scopes =
+			capacity < DWARF_NONE ? realloc(result->scopes, capacity * sizeof(*scopes))
+					      : NULL;
+		if (!scopes)
+			return -ENOMEM;
+		result->scopes = scopes;
+		reader->scope_capacity = capacity;
+	}
+	*ret = result->scope_count;
+	result->scopes[result->scope_count++] = *scope;
+	return 0;
+}
+
+static int scope_create(const struct walk *walk, Dwarf_Die *die, uint32_t parent, uint32_t *ret)
+{
+	struct dwarf_scope scope = {.parent = parent};
+	int error = function_of(walk->reader, die, &scope.function);
+	if (error)
+		return error;
+	if (parent != DWARF_NONE) {
+		uint32_t file = die_number(die, DW_AT_call_file);
+		scope.call_line = die_number(die, DW_AT_call_line);
+		scope.call_file = dwarf_file_name(walk->reader, walk->unit, file, &error);
+		if (error)
+			return error;
+	}
+	return scope_append(walk->reader, &scope, ret);
+}
+
+/* Makes a scope for the DIE if wanted addresses lie in its ranges, and notes it for them; else
+ * *ret is DWARF_NONE. */
+static int scope_enter(const struct walk *walk, Dwarf_Die *die, uint32_t parent, uint32_t *ret)
+{
+	struct dwarf_reader *reader = walk->reader;
+	Dwarf_Addr base, start, end;
+	ptrdiff_t offset = 0;
+	*ret = DWARF_NONE;
+	while ((offset = dwarf_ranges(die, offset, &base, &start, &end)) > 0) {
+		size_t first = dwarf_first_address(reader, start);
+		if (first == reader->count || reader->addresses[first] >= end)
+			continue;
+		if (*ret == DWARF_NONE) {
+			int error = scope_create(walk, die, parent, ret);
+			if (error)
+				return error;
+		}
+		for (size_t i = first; i < reader->count && reader->addresses[i] < end; i++)
+			reader->result.places[i].scope = *ret;
+	}
+	return 0;
+}
+
+static int walk_function(const struct walk *walk, Dwarf_Die *die, uint32_t parent, int depth)
+{
+	uint32_t scope;
+	int error = scope_enter(walk, die, parent, &scope);
+	if (error)
+		return error;
+	if (scope == DWARF_NONE && (parent != DWARF_NONE || !walk->unit->functions_nest))
+		return 0;
+	return walk_children(walk, die, scope, depth);
+}
+
+static int walk_die(const struct walk *walk, Dwarf_Die *die, uint32_t scope, int depth)
+{
+	switch (dwarf_tag(die)) {
+	case DW_TAG_subprogram:
+		return walk_function(walk, die, DWARF_NONE, depth);
+	case DW_TAG_inlined_subroutine:
+		/* Without a function around it (skipped, or damaged) there is no chain. */
+		return scope == DWARF_NONE ? 0 : walk_function(walk, die, scope, depth);
+	case DW_TAG_lexical_block:
+	case DW_TAG_try_block:
+	case DW_TAG_catch_block:
+	case DW_TAG_with_stmt:
+	case DW_TAG_namespace:
+	case DW_TAG_module:
+		return walk_children(walk, die, scope, depth);
+	case DW_TAG_structure_type:
+	case DW_TAG_class_type:
+	case DW_TAG_union_type:
+	case DW_TAG_enumeration_type:
+	case DW_TAG_interface_type:
+		return walk->unit->types_hold_code ? walk_children(walk, die, DWARF_NONE, depth)
+						   : 0;
+	default:
+		return 0;
+	}
+}
+
+static int walk_children(const struct walk *walk, Dwarf_Die *parent, uint32_t scope, int depth)
+{
+	Dwarf_Die child, next;
+	if (depth >= NESTING_MAX || dwarf_child(parent, &child) != 0)
+		return 0;
+	for (;;) {
+		int error = walk_die(walk, &child, scope, depth + 1);
+		if (error)
+			return error;
+		if (dwarf_siblingof(&child, &next) != 0)
+			return 0;
+		child = next;
+	}
+}
+
+int dwarf_read_scopes(struct dwarf_reader *reader, struct dwarf_unit *unit)
+{
+	struct walk walk = {reader, unit};
+	return walk_children(&walk, unit->root, DWARF_NONE, 0);
+}
