@@ -1,0 +1,23 @@
+/* SPDX-License-Identifier: MIT
+ * SPDX-FileCopyrightText: the kymo authors
+ *
+ * A table of distinct strings, numbered from 0 in the order of their first appearance. It borrows
+ * the text, which must outlive it.
+ */
+#ifndef KYMO_OUTPUT_STRINGS_H
+#define KYMO_OUTPUT_STRINGS_H
+
+#include <stdint.h>
+
+struct strings {
+	const char **text; /* by number */
+	uint32_t *slots;   /* number + 1; open addressing, a power of two of them */
+	uint32_t count, capacity;
+};
+
+void strings_init(struct strings *strings);
+void strings_deinit(struct strings *strings);
+/* *ret is the number of `text`, new or known. 0 or -ENOMEM. */
+int strings_add(struct strings *strings, const char *text, uint32_t *ret);
+
+#endif

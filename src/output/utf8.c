@@ -1,0 +1,56 @@
+/* SPDX-License-Identifier: MIT
+ * SPDX-FileCopyrightText: the kymo authors */
+#include "output/utf8.h"
+
+#include <string.h>
+
+size_t utf8_character_size(const char *text, size_t size)
+{
+	const unsigned char *at = (const unsigned char *)text;
+	if (size == 0)
+		return 0;
+	if (at[0] < 0x80)
+		return 1;
+	size_t length = at[0] >= 0xF0 ? 4 : at[0] >= 0xE0 ? 3 : 2;
+	if (at[0] < 0xC2 || at[0] > 0xF4 || length > size)
+		return 0;
+	/* The second byte alone decides about overlong forms, surrogates and the upper end. */
+	unsigned char low = at[0] == 0xE0 ? 0xA0 : at[0] == 0xF0 ? 0x90 : 0x80;
+	unsigned char high = at[0] == 0xED ? 0x9F : at[0] == 0xF4 ? 0x8F : 0xBF;
+	if (at[1] < low || at[1] > high)
+		return 0;
+	for (size_t i = 2; i < length; i++) {
+		if ((at[i] & 0xC0) != 0x80)
+			return 0;
+	}
+	return length;
+}
+
+bool utf8_is_valid(const char *text, size_t size)
+{
+	for (size_t i = 0; i < size;) {
+		size_t length = utf8_character_size(text + i, size - i);
+		if (length == 0)
+			return false;
+		i += length;
+	}
+	return true;
+}
+
+size_t utf8_clean(const char *text, size_t size, char *ret)
+{
+	size_t written = 0;
+	for (size_t i = 0; i < size;) {
+		size_t length = utf8_character_size(text + i, size - i);
+		if (length == 0) {
+			memcpy(ret + written, UTF8_REPLACEMENT, UTF8_REPLACEMENT_SIZE);
+			written += UTF8_REPLACEMENT_SIZE;
+			i++;
+			continue;
+		}
+		memcpy(ret + written, text + i, length);
+		written += length;
+		i += length;
+	}
+	return written;
+}

@@ -1,0 +1,24 @@
+/* SPDX-License-Identifier: MIT
+ * SPDX-FileCopyrightText: the kymo authors
+ *
+ * UTF-8 checks for text that comes from the profiled program: symbol names, paths, thread names and
+ * command lines may hold any bytes, while JSON and protobuf strings may not. Pure functions.
+ */
+#ifndef KYMO_OUTPUT_UTF8_H
+#define KYMO_OUTPUT_UTF8_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#define UTF8_REPLACEMENT      "\xEF\xBF\xBD" /* U+FFFD */
+#define UTF8_REPLACEMENT_SIZE 3u
+
+/* Bytes of the well-formed character at text (1 to 4), or 0 if there is none; Unicode table 3-7:
+ * no overlong forms, no surrogates, nothing above U+10FFFF. */
+size_t utf8_character_size(const char *text, size_t size);
+bool utf8_is_valid(const char *text, size_t size);
+/* Copies text with every byte that belongs to no character replaced by U+FFFD. `ret` needs room for
+ * size * UTF8_REPLACEMENT_SIZE bytes; returns the bytes written. */
+size_t utf8_clean(const char *text, size_t size, char *ret);
+
+#endif
