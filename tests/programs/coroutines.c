@@ -32,10 +32,18 @@ static void coroutine_main(unsigned which)
 	CHECK(setcontext(which + 1 < COROUTINES ? &contexts[which + 1] : &home) == 0);
 }
 
+static void print_total(void)
+{
+	unsigned long total = 0;
+
+	for (unsigned which = 0; which < COROUTINES; which++)
+		total += sums[which];
+	printf("%lu\n", total);
+}
+
 int main(void)
 {
 	char *stacks = malloc((size_t)COROUTINES * STACK_SIZE);
-	unsigned long total = 0;
 
 	CHECK(stacks);
 	for (unsigned which = 0; which < COROUTINES; which++) {
@@ -46,9 +54,7 @@ int main(void)
 		makecontext(&contexts[which], (void (*)(void))coroutine_main, 1, which);
 	}
 	CHECK(swapcontext(&home, &contexts[0]) == 0);
-	for (unsigned which = 0; which < COROUTINES; which++)
-		total += sums[which];
-	printf("%lu\n", total);
+	print_total();
 	free(stacks);
 	return check_passed("coroutines");
 }

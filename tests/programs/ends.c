@@ -44,7 +44,7 @@ static int fault(void)
 
 static int divide(volatile int zero)
 {
-	return 1 / zero;
+	return 100 / zero;
 }
 
 static void end_by_signal(void)

@@ -34,7 +34,7 @@ static void *thread_main(void *argument)
 }
 
 /* A child that starts a thread and a child of its own. */
-static void child_main(int status, int generations)
+static void child_main(int status, int grandchild)
 {
 	pthread_t thread;
 	int seen;
@@ -43,10 +43,12 @@ static void child_main(int status, int generations)
 	child_work();
 	CHECK(pthread_create(&thread, NULL, thread_main, NULL) == 0);
 	CHECK(pthread_join(thread, NULL) == 0);
-	if (generations > 0) {
+	if (grandchild) {
 		child = fork();
-		if (child == 0)
-			child_main(status + 1, generations - 1);
+		if (child == 0) {
+			child_work();
+			exit(status + 1);
+		}
 		CHECK(child > 0 && waitpid(child, &seen, 0) == child);
 		CHECK(WIFEXITED(seen) && WEXITSTATUS(seen) == status + 1);
 	}

@@ -17,6 +17,8 @@ __attribute__((noinline)) static int descend(int depth)
 {
 	volatile int keep = depth;
 
+	if (depth < 0)
+		return 0;
 	if (depth == 0)
 		longjmp(plain, 1);
 	return descend(depth - 1) + keep;

@@ -21,7 +21,7 @@ static atomic_ulong work[THREADS];
 
 __attribute__((noinline)) static void raw_work(int which)
 {
-	for (unsigned long i = 0; i < 60000000ul; i++)
+	for (unsigned long i = 0; i < 300000000ul; i++)
 		atomic_store_explicit(&work[which], i + 1, memory_order_relaxed);
 }
 
@@ -50,6 +50,6 @@ int main(void)
 		while (atomic_load(&alive[i]))
 			syscall(SYS_futex, &alive[i], FUTEX_WAIT, 1, NULL, NULL, 0);
 	for (int i = 0; i < THREADS; i++)
-		CHECK(atomic_load(&work[i]) == 60000000ul);
+		CHECK(atomic_load(&work[i]) == 300000000ul);
 	return check_passed("thread_raw_clone");
 }

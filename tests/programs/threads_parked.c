@@ -37,7 +37,7 @@ int main(int argc, char **argv)
 	CHECK(handles && pthread_attr_init(&attributes) == 0);
 	CHECK(pthread_attr_setstacksize(&attributes, 64 << 10) == 0);
 	for (int i = 0; i < threads; i++)
-		CHECK(pthread_create(&handles[i], &attributes, thread_main, &handles[i]) == 0);
+		CHECK(pthread_create(&handles[i], &attributes, thread_main, &arrived) == 0);
 	while (atomic_load(&arrived) < threads)
 		usleep(1000);
 	pthread_mutex_lock(&mutex);
@@ -47,7 +47,7 @@ int main(int argc, char **argv)
 	for (int i = 0; i < threads; i++) {
 		void *result;
 
-		CHECK(pthread_join(handles[i], &result) == 0 && result == &handles[i]);
+		CHECK(pthread_join(handles[i], &result) == 0 && result == &arrived);
 	}
 	free(handles);
 	return check_passed("threads_parked");

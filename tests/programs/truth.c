@@ -18,8 +18,9 @@
 
 #include "check.h"
 
-#define TICK_NS 4000000ull /* CONFIG_HZ=250; with another HZ the jiffy modes are merely periodic   \
-			    */
+#define TICK_NS                                                                                    \
+	4000000ull /* CONFIG_HZ=250; with another HZ the jiffy modes are merely periodic           \
+		    */
 
 enum mode { MODE_RANDOM, MODE_CYCLE, MODE_JIFFY1, MODE_JIFFY3 };
 

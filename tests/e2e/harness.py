@@ -1,0 +1,186 @@
+# SPDX-License-Identifier: MIT
+# SPDX-FileCopyrightText: the kymo authors
+"""What the end-to-end tests share: run a program bare and under kymo, read results, speak TAP.
+
+Results are read with the standard library alone, from the files that users get, never through
+kymo's own readers.
+"""
+import collections
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+
+SOURCES = ("auto", "perf", "timer")
+
+Ended = collections.namedtuple("Ended", "status stdout stderr seconds")
+
+
+class Failed(Exception):
+    """A check that did not hold; the text says what was seen."""
+
+
+class Skipped(Exception):
+    """A check that cannot be made here; the text says why."""
+
+
+def expect(condition, text):
+    if not condition:
+        raise Failed(text)
+
+
+def run(command, stdin=b"", timeout=120, environment=None, preexec=None, cwd=None):
+    """Runs to the end; a negative status is the signal that killed it. Kills the whole session on
+    timeout, so that a hanging profiler cannot hold up the suite."""
+    merged = clean_environment()
+    merged.update(environment or {})
+    begin = time.monotonic()
+    process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+                               stderr=subprocess.PIPE, env=merged, preexec_fn=preexec, cwd=cwd,
+                               start_new_session=True)
+    try:
+        stdout, stderr = process.communicate(stdin, timeout=timeout)
+    except subprocess.TimeoutExpired:
+        os.killpg(process.pid, signal.SIGKILL)
+        stdout, stderr = process.communicate()
+        raise Failed(f"still running after {timeout} s: {' '.join(command)}\n"
+                     f"{stderr.decode(errors='replace')[-2000:]}") from None
+    return Ended(process.returncode, stdout, stderr.decode(errors="replace"),
+                 time.monotonic() - begin)
+
+
+def clean_environment():
+    """The caller's environment without what would steer kymo or differ between runs."""
+    return {name: value for name, value in os.environ.items()
+            if not name.startswith(("KYMO_", "MESON", "ASAN_", "UBSAN_", "MALLOC_", "LD_PRELOAD"))}
+
+
+class Kymo:
+    """The command under test."""
+
+    def __init__(self, path):
+        self.path = os.path.abspath(path)
+
+    def sample(self, command, directory, *options, quiet=True, **how):
+        """`kymo sample`; results go straight into `directory`."""
+        line = [self.path, "sample", "-o", directory, "--time-output=off", *options]
+        if quiet:
+            line.append("-q")
+        return run(line + ["--"] + command, **how)
+
+    def report(self, directory, *options, **how):
+        return run([self.path, "report", directory, *options], **how)
+
+
+class Result:
+    """A result directory."""
+
+    def __init__(self, directory):
+        self.directory = directory
+
+    def path(self, name):
+        return os.path.join(self.directory, name)
+
+    def has(self, name):
+        return os.path.exists(self.path(name))
+
+    def json(self, name):
+        with open(self.path(name), encoding="utf-8", errors="replace") as stream:
+            return json.load(stream)
+
+    def metadata(self):
+        return self.json("metadata.json")
+
+    def processes(self):
+        return self.metadata()["processes"]
+
+    def samples(self):
+        return sum(process["samples"] for process in self.processes())
+
+    def folded(self):
+        """[(frames outermost first, weight)] of samples.folded; the first frame is the process."""
+        stacks = []
+        with open(self.path("samples.folded"), encoding="utf-8", errors="replace") as stream:
+            for line in stream:
+                stack, _, weight = line.rstrip("\n").rpartition(" ")
+                stacks.append((stack.split(";"), float(weight)))
+        return stacks
+
+    def self_shares(self):
+        """{function: share of all weight} by innermost frame."""
+        return self._shares(lambda frames: frames[-1:])
+
+    def inclusive_shares(self):
+        return self._shares(lambda frames: set(frames[1:]))
+
+    def _shares(self, pick):
+        sums, total = collections.Counter(), 0.0
+        for frames, weight in self.folded():
+            total += weight
+            for frame in pick(frames):
+                sums[frame] += weight
+        return {frame: weight / total for frame, weight in sums.items()} if total else {}
+
+
+class Scratch:
+    """A temporary directory that is kept when KYMO_KEEP is set, for looking at failures."""
+
+    def __enter__(self):
+        self.directory = tempfile.mkdtemp(prefix="kymo-e2e-")
+        os.chmod(self.directory, 0o711)
+        return self
+
+    def __exit__(self, *_):
+        if not os.environ.get("KEEP_RESULTS"):
+            shutil.rmtree(self.directory, ignore_errors=True)
+
+    def path(self, name):
+        return os.path.join(self.directory, name)
+
+
+class Tap:
+    """Test Anything Protocol; meson shows and tests/summary counts each point."""
+
+    def __init__(self):
+        self.count = self.failures = 0
+
+    def point(self, name, check, retries=0):
+        """Runs check(); Failed and unexpected errors fail the point, Skipped skips it. Statistical
+        checks may be tried again: their bounds hold with high probability, not always."""
+        self.count += 1
+        for attempt in range(retries + 1):
+            try:
+                check()
+                print(f"ok {self.count} - {name}", flush=True)
+                return True
+            except Skipped as reason:
+                print(f"ok {self.count} - {name} # SKIP {reason}", flush=True)
+                return True
+            except Exception as error:  # pylint: disable=broad-except
+                text = str(error) if isinstance(error, Failed) else repr(error)
+            if attempt < retries:
+                self.note(f"{name}: tried again after: {text}")
+        self.failures += 1
+        print(f"not ok {self.count} - {name}")
+        self.note(text)
+        return False
+
+    @staticmethod
+    def note(text):
+        for line in str(text).splitlines():
+            print(f"# {line}", flush=True)
+
+    def finish(self):
+        print(f"1..{self.count}", flush=True)
+        # TAP carries the verdict; a status of its own would make meson count it twice.
+        sys.exit(0)
+
+
+def require_tool(*names):
+    for name in names:
+        if not shutil.which(name):
+            raise Skipped(f"{name} is not installed")

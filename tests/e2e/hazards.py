@@ -1,0 +1,273 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: MIT
+# SPDX-FileCopyrightText: the kymo authors
+"""Runs one hazard program bare and under `kymo sample` with every source; what a user sees of it
+(standard output, exit status or signal, standard error) must be the same, and the results readable.
+
+usage: hazards.py --list [long]
+       hazards.py KYMO PROGRAM-DIRECTORY NAME
+"""
+import os
+import re
+import resource
+import sys
+
+from harness import (SOURCES, Failed, Kymo, Result, Scratch, Skipped, Tap, expect, run)
+
+
+class Hazard:
+    """One way to run one program and what to expect beyond equality."""
+
+    def __init__(self, command, status=0, check=None, options=(), long=False, samples=True,
+                 same_output=True, same_errors=True, stdin=b"", sources=SOURCES, wrapper=(),
+                 root=False, preexec=None, timeout=100):
+        self.command, self.status, self.check = command.split(), status, check
+        self.options, self.long, self.samples = list(options), long, samples
+        self.same_output, self.same_errors, self.stdin = same_output, same_errors, stdin
+        self.sources, self.wrapper, self.root = sources, list(wrapper), root
+        self.preexec, self.timeout = preexec, timeout
+
+
+# --- checks of results: each takes (result, ended, bare) --------------------------------------
+
+def share_of(function, at_least):
+    def check(result, _ended, _bare):
+        share = result.inclusive_shares().get(function, 0.0)
+        expect(share >= at_least, f"{function} has {share:.1%} of the samples, not {at_least:.0%}")
+    return check
+
+
+def process_count(at_least):
+    def check(result, _ended, _bare):
+        count = len(result.processes())
+        expect(count >= at_least, f"{count} processes recorded, not {at_least}")
+    return check
+
+
+def thread_count(at_least):
+    def check(result, _ended, _bare):
+        count = sum(process["threads_total"] for process in result.processes())
+        expect(count >= at_least, f"{count} threads recorded, not {at_least}")
+    return check
+
+
+def message(pattern):
+    """kymo says so on standard error."""
+    def check(_result, ended, _bare):
+        expect(re.search(pattern, ended.stderr, re.IGNORECASE),
+               f"no message like /{pattern}/ in: {ended.stderr!r}")
+    return check
+
+
+def all_of(*checks):
+    def check(*arguments):
+        for one in checks:
+            one(*arguments)
+    return check
+
+
+def jit_names(result, _ended, _bare):
+    names = {frame.split(" ")[0] for frame in result.self_shares()}
+    wanted = [name for name in names if name.startswith("jit_loop_")]
+    expect(len(wanted) >= 3, f"JIT functions by name: {sorted(wanted)}")
+
+
+def blocked_time(result, _ended, _bare):
+    """The program waits 40 % in poll, 30 % asleep, 20 % for a lock, works 10 %, by design."""
+    shares = result.inclusive_shares()
+    for function, truth in (("wait_in_poll", 0.4), ("wait_in_sleep", 0.3), ("wait_in_lock", 0.2)):
+        seen = shares.get(function, 0.0)
+        expect(abs(seen - truth) < 0.06, f"{function}: {seen:.1%} of real time, really {truth:.0%}")
+
+
+def environment_only_documented(_result, ended, bare):
+    """The environment differs by LD_PRELOAD and KYMO_* only."""
+    def lines(text):
+        return {line for line in text.decode().splitlines()
+                if not line.startswith(("LD_PRELOAD=", "KYMO_"))}
+    difference = lines(ended.stdout) ^ lines(bare.stdout)
+    expect(not difference, f"other variables differ: {sorted(difference)}")
+
+
+def threads_only_documented(_result, ended, bare):
+    """Extra threads are named kymo*."""
+    extra = ended.stdout.decode().split("\n")
+    for name in bare.stdout.decode().split("\n"):
+        if name in extra:
+            extra.remove(name)
+    strangers = [name for name in extra if name and not name.startswith("kymo")]
+    expect(not strangers, f"threads that are not named after kymo: {strangers}")
+
+
+def descriptors_high(_result, ended, bare):
+    """Extra descriptors lie above 99, out of select()'s and the shell's way."""
+    def numbers(text):
+        return {int(line.split()[0]) for line in text.decode().splitlines()}
+    low = [fd for fd in numbers(ended.stdout) - numbers(bare.stdout) if fd < 100]
+    expect(not low, f"extra low descriptors: {low}")
+
+
+def low_limit(which, value):
+    def apply():
+        resource.setrlimit(which, (value, value))
+    return apply
+
+
+H = Hazard
+HAZARDS = {
+    "blocking": H("blocking", sources=("auto", "timer")),
+    "blocking-realtime": H("blocking", options=["--realtime", "--cputime=off"], check=blocked_time,
+                           sources=("auto",)),
+    "close-fds": H("close_fds"),
+    "coroutines": H("coroutines", check=share_of("coroutine_main", 0.3)),
+    "daemonize": H("daemonize", check=share_of("daemon_work", 0.5)),
+    "deep-recursion": H("deep_recursion"),
+    "directories": H("directories"),
+    "eintr": H("eintr"),
+    "eintr-10khz": H("eintr", options=["--freq=10000"]),
+    "eintr-realtime": H("eintr", options=["--realtime"], sources=("auto", "timer")),
+    "errno-kept": H("errno_kept", options=["--freq=10000"]),
+    "exec-chain": H("exec_chain 6 20", check=process_count(60)),
+    "exec-chain-60": H("exec_chain 60 20", long=True, timeout=300),
+    "exec-chain-10khz": H("exec_chain 6 20", options=["--freq=10000"]),
+    "fork": H("fork", check=all_of(process_count(13), share_of("child_work", 0.2))),
+    "jit": H("jit", check=jit_names),
+    "longjmp": H("longjmp"),
+    "no-stdio": H("no_stdio"),
+    "passthrough": H("passthrough", status=19, stdin=bytes(range(256)) * 4000),
+    "pristine": H("pristine"),
+    "privileges": H("privileges"),
+    "ptrace": H("ptrace"),
+    "registers-kept": H("registers_kept", options=["--freq=10000"]),
+    "seccomp-deny-perf": H("seccomp deny-perf @truth random 2 0.5", same_output=False,
+                           check=share_of("work_a", 0.3)),
+    "seccomp-strict": H("seccomp strict"),
+    "self-view-env": H("self_view env", same_output=False, check=environment_only_documented),
+    "self-view-fds": H("self_view fds", same_output=False, check=descriptors_high),
+    "self-view-threads": H("self_view threads", same_output=False, check=threads_only_documented),
+    "signal-altstack": H("signal_altstack"),
+    "signal-blocked": H("signal_blocked", check=share_of("hidden", 0.8)),
+    "signal-handlers": H("signal_handlers"),
+    "signal-readback": H("signal_readback"),
+    "signal-signalfd": H("signal_signalfd"),
+    "signal-sigwait": H("signal_sigwait"),
+    "spawn": H("spawn"),
+    "static": H("static", status=11, samples=False, check=message("static"), same_errors=False),
+    "static-pie": H("static_pie", status=11, samples=False, check=message("static"),
+                    same_errors=False),
+    "storm": H("storm 2", options=["--freq=2000"]),
+    "storm-10khz": H("storm 20", options=["--freq=10000"], long=True, timeout=200),
+    "thread-raw-clone": H("thread_raw_clone", check=share_of("raw_work", 0.5)),
+    "threads-parked": H("threads_parked 10000", check=thread_count(10000)),
+    "threads-churn": H("threads_churn 20000", check=thread_count(20000), samples=False),
+    "threads-churn-100k": H("threads_churn 100000", check=thread_count(100000), long=True,
+                            timeout=300),
+    "threads-few-signals": H("threads_parked 5000", check=thread_count(5000),
+                             preexec=low_limit(resource.RLIMIT_SIGPENDING, 3000)),
+    "threads-few-files": H("threads_parked 2000", check=thread_count(2000),
+                           preexec=low_limit(resource.RLIMIT_NOFILE, 256)),
+    "timers": H("timers"),
+    "vdso": H("vdso"),
+    "wrong-cfi": H("wrong_cfi"),
+    "missing": H("/nonexistent/program", status=127, samples=False, same_errors=False),
+    "not-executable": H("/etc/hostname", status=126, samples=False, same_errors=False),
+    "setuid": H("setuid-copy", samples=False, same_errors=False, root=True),
+}
+for _mode in ("main_exit", "detached", "c11", "cancel", "keys"):
+    HAZARDS["thread-" + _mode.replace("_", "-")] = H("thread_ends " + _mode)
+HAZARDS["thread-exit-process"] = H("thread_ends exit_process", status=7)
+for _mode, _status in (("return", 6), ("exit", 3), ("_exit", 4), ("quick_exit", 5), ("abort", -6),
+                       ("segv", -11), ("fpe", -8), ("kill", -9), ("term", -15), ("pipe", -13),
+                       ("xcpu", -24), ("trap", -5), ("quit", -3), ("urg", 6), ("alarm", -14)):
+    HAZARDS["end-" + _mode.strip("_").replace("_", "-") + ("-raw" if _mode == "_exit" else "")] = H(
+        "ends " + _mode, status=_status)
+for _mode in ("nofile", "fsize", "as", "sigpending", "memlock"):
+    HAZARDS["limit-" + _mode] = H("limits " + _mode)
+
+
+class Trial:
+    """One hazard: the bare run, then one under each source."""
+
+    def __init__(self, kymo, programs, hazard, scratch):
+        self.kymo, self.hazard, self.scratch = kymo, hazard, scratch
+        self.command = [os.path.join(programs, word.lstrip("@"))
+                        if index == 0 and not word.startswith("/") or word.startswith("@") else word
+                        for index, word in enumerate(hazard.command)]
+        self.bare = None
+        if hazard.root:
+            self.command = [self.setuid_copy(programs)]
+
+    def setuid_copy(self, programs):
+        """A set-user-id program of another user's, to be run by that other user."""
+        if os.getuid() != 0:
+            raise Skipped("needs root")
+        path = self.scratch.path("setuid")
+        with open(os.path.join(programs, "pristine"), "rb") as source, open(path, "wb") as copy:
+            copy.write(source.read())
+        os.chmod(path, 0o4755)
+        return path
+
+    def execute(self, launch):
+        hazard = self.hazard
+        return launch(stdin=hazard.stdin, timeout=hazard.timeout, preexec=hazard.preexec)
+
+    def run_bare(self):
+        if self.hazard.status in (126, 127):
+            return
+        self.bare = self.execute(lambda **how: run(self.command, **how))
+        expect(self.bare.status == self.hazard.status,
+               f"bare run: status {self.bare.status}, not {self.hazard.status}\n{self.bare.stderr}")
+
+    def run_source(self, source):
+        hazard, directory = self.hazard, self.scratch.path(source)
+        ended = self.execute(lambda **how: self.kymo.sample(
+            self.command, directory, f"--sampling-source={source}", *hazard.options, **how))
+        expect(ended.status == hazard.status,
+               f"status {ended.status}, bare {hazard.status}\n{ended.stderr[-2000:]}")
+        if self.bare:
+            self.compare(ended)
+        result = Result(directory)
+        if hazard.samples:
+            expect(result.has("metadata.json"), f"no metadata.json\n{ended.stderr[-2000:]}")
+            expect(result.samples() > 0, f"no samples\n{ended.stderr[-2000:]}")
+        if hazard.check:
+            hazard.check(result, ended, self.bare)
+
+    def compare(self, ended):
+        if self.hazard.same_output:
+            expect(ended.stdout == self.bare.stdout,
+                   f"output differs: {ended.stdout[-300:]!r}, bare {self.bare.stdout[-300:]!r}")
+        if self.hazard.same_errors:
+            own = [line for line in ended.stderr.splitlines() if not line.startswith("kymo:")]
+            expect(own == self.bare.stderr.splitlines(),
+                   f"standard error differs: {own[-5:]}, bare {self.bare.stderr[-300:]!r}")
+
+
+def main():
+    if sys.argv[1] == "--list":
+        long = sys.argv[2:] == ["long"]
+        print("\n".join(name for name, hazard in HAZARDS.items() if hazard.long == long))
+        return
+    kymo, programs, name = Kymo(sys.argv[1]), os.path.abspath(sys.argv[2]), sys.argv[3]
+    hazard, tap = HAZARDS[name], Tap()
+    with Scratch() as scratch:
+        try:
+            trial = Trial(kymo, programs, hazard, scratch)
+        except Skipped as reason:
+            text = str(reason)
+
+            def skip():
+                raise Skipped(text)
+            tap.point(name, skip)
+            tap.finish()
+        if tap.point(f"{name} bare", trial.run_bare):
+            for source in hazard.sources:
+                tap.point(f"{name} {source}", lambda chosen=source: trial.run_source(chosen))
+    tap.finish()
+
+
+if __name__ == "__main__":
+    try:
+        main()
+    except Failed as error:
+        print(f"Bail out! {error}")

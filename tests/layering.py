@@ -1,0 +1,166 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: MIT
+# SPDX-FileCopyrightText: the kymo authors
+"""The dependency rules of ARCHITECTURE.md, made by the machine.
+
+  includes  every #include "room/..." in src/ goes to an allowed room
+  links     libkymo.so exports exactly tests/abi/libkymo.symbols, needs no library but libc and the
+            loader, and takes from libc only what tests/abi/libkymo.imports allows: no malloc, no
+            stdio, nothing of the loader's that locks
+  files     every source has its licence lines, no file is over 800 lines
+
+usage: layering.py SOURCE-DIRECTORY [LIBKYMO.SO]     (TAP)
+       layering.py --update SOURCE-DIRECTORY LIBKYMO.SO    rewrites the committed lists
+"""
+import os
+import re
+import subprocess
+import sys
+
+ALLOWED = {
+    "common": set(),
+    "core": {"common"},
+    "libkymo": {"core", "common"},
+    "binary": {"common"},
+    "analysis": {"binary", "common"},
+    "output": {"analysis", "common"},
+    "cmd": {"binary", "analysis", "output", "common"},
+}
+PUBLIC = {"kymo"}  # include/kymo, open to every room
+IN_PROCESS = ("common", "core", "libkymo")
+# Headers of libraries, by the rooms that may see them.
+LIBRARIES = {
+    "elfutils/": {"binary", "analysis"}, "libelf.h": {"binary", "analysis"},
+    "gelf.h": {"binary", "analysis"}, "dwarf.h": {"binary", "analysis"},
+    "zlib.h": {"binary", "analysis", "output"}, "libiberty/": {"binary"},
+    "demangle.h": {"binary"}, "jansson.h": {"cmd", "analysis", "output"},
+}
+# Names that have no place in a signal handler's library, whatever the committed list says.
+POISON = re.compile(r"^(malloc|calloc|realloc|free|f?printf|v?f?s?n?printf|fopen|fwrite|puts|dlopen|"
+                    r"dl_iterate_phdr|dladdr|backtrace|__tls_get_addr|pthread_mutex_\w+|sleep|system)$")
+INCLUDE = re.compile(r'^\s*#\s*include\s+(["<])([^">]+)[">]', re.MULTILINE)
+LICENCE = "SPDX-License-Identifier: MIT"
+
+
+def sources(root):
+    for directory, _, names in os.walk(os.path.join(root, "src")):
+        for name in sorted(names):
+            if name.endswith((".c", ".h")):
+                yield os.path.join(directory, name)
+
+
+def check_includes(root):
+    problems = []
+    for path in sources(root):
+        inside = os.path.relpath(path, os.path.join(root, "src"))
+        room = inside.split(os.sep)[0]
+        if room not in ALLOWED:
+            problems.append(f"src/{inside}: room {room} is not in the table")
+            continue
+        with open(path, encoding="utf-8") as stream:
+            text = stream.read()
+        for quote, name in INCLUDE.findall(text):
+            target = name.split("/")[0] if "/" in name else None
+            if quote == '"' and target is None:
+                problems.append(f'src/{inside}: "{name}" is not written from the root of src/')
+            elif quote == '"' and target not in ALLOWED[room] | {room} | PUBLIC:
+                problems.append(f"src/{inside}: {room} must not include {name}")
+            for prefix, rooms in LIBRARIES.items():
+                if quote == "<" and name.startswith(prefix) and room not in rooms:
+                    problems.append(f"src/{inside}: {room} must not include <{name}>")
+    return problems
+
+
+def check_files(root):
+    problems = []
+    for path in sources(root):
+        with open(path, encoding="utf-8") as stream:
+            lines = stream.read().splitlines()
+        name = os.path.relpath(path, root)
+        if not any(LICENCE in line for line in lines[:3]):
+            problems.append(f"{name}: no licence line")
+        if len(lines) > 800:
+            problems.append(f"{name}: {len(lines)} lines")
+    return problems
+
+
+def tool(*command):
+    return subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True).stdout
+
+
+def exported(library):
+    lines = tool("nm", "-D", "--defined-only", library).splitlines()
+    return sorted({line.split()[-1].split("@")[0] for line in lines if line.split()[-2] != "A"})
+
+
+def imported(library):
+    lines = tool("nm", "-D", "--undefined-only", library).splitlines()
+    return sorted({line.split()[-1].split("@")[0] for line in lines})
+
+
+def needed(library):
+    return re.findall(r"\(NEEDED\).*\[(.+)\]", tool("readelf", "-d", library))
+
+
+def read_list(path):
+    with open(path, encoding="utf-8") as stream:
+        return [line.split("#")[0].strip() for line in stream if line.split("#")[0].strip()]
+
+
+def compare(what, seen, wanted):
+    return ([f"{what} is new: {name}" for name in sorted(set(seen) - set(wanted))] +
+            [f"{what} is gone: {name}" for name in sorted(set(wanted) - set(seen))])
+
+
+def check_exports(root, library):
+    return compare("exported symbol", exported(library),
+                   read_list(os.path.join(root, "tests/abi/libkymo.symbols")))
+
+
+def check_imports(root, library):
+    allowed = set(read_list(os.path.join(root, "tests/abi/libkymo.imports")))
+    names = imported(library)
+    problems = [f"not allowed in process: {name}" for name in names if POISON.match(name)]
+    problems += [f"imported symbol not in the list: {name}" for name in names
+                 if name not in allowed and not POISON.match(name)]
+    for name in needed(library):
+        if not re.match(r"(libc|ld-linux-x86-64|libpthread|libdl)\.so", name):
+            problems.append(f"links {name}")
+    return problems
+
+
+def check_hardening(_root, library):
+    """Never unloaded, bound at load time, thread-local storage reachable without a call."""
+    flags = tool("readelf", "-dW", library)
+    problems = [] if "NODELETE" in flags else ["not linked with -z nodelete"]
+    if not re.search(r"BIND_NOW|\bNOW\b", flags):
+        problems.append("not linked with -z now")
+    if "__tls_get_addr" in imported(library):
+        problems.append("thread-local storage that a handler cannot reach without the loader")
+    return problems
+
+
+def update(root, library):
+    for name, symbols in (("symbols", exported(library)), ("imports", imported(library))):
+        with open(os.path.join(root, "tests/abi/libkymo." + name), "w", encoding="utf-8") as stream:
+            stream.write("\n".join(symbols) + "\n")
+
+
+def main():
+    arguments = sys.argv[1:]
+    if arguments[0] == "--update":
+        update(*arguments[1:])
+        return
+    checks = [("includes", check_includes), ("files", check_files)]
+    if len(arguments) > 1:
+        checks += [("exports", check_exports), ("imports", check_imports),
+                   ("hardening", check_hardening)]
+    print(f"1..{len(checks)}")
+    for number, (name, check) in enumerate(checks, 1):
+        problems = check(*arguments[:check.__code__.co_argcount])
+        for problem in problems:
+            print(f"# {problem}")
+        print(f"{'not ok' if problems else 'ok'} {number} - {name}")
+
+
+main()
