@@ -15,6 +15,8 @@ import sys
 import tempfile
 import time
 
+import pprof
+
 SOURCES = ("auto", "perf", "timer")
 
 Ended = collections.namedtuple("Ended", "status stdout stderr seconds")
@@ -110,20 +112,19 @@ class Result:
                 stacks.append((stack.split(";"), float(weight)))
         return stacks
 
-    def self_shares(self):
-        """{function: share of all weight} by innermost frame."""
-        return self._shares(lambda frames: frames[-1:])
+    def profile(self):
+        """profile.pb.gz, decoded."""
+        return pprof.Profile(self.path("profile.pb.gz"))
 
     def inclusive_shares(self):
-        return self._shares(lambda frames: set(frames[1:]))
+        """{function: share of all samples in which it is on the stack}"""
+        return self.profile().shares(lambda sample: {frame.function for frame in sample.stack},
+                                     self.measure())
 
-    def _shares(self, pick):
-        sums, total = collections.Counter(), 0.0
-        for frames, weight in self.folded():
-            total += weight
-            for frame in pick(frames):
-                sums[frame] += weight
-        return {frame: weight / total for frame, weight in sums.items()} if total else {}
+    def measure(self):
+        """CPU time where there is some, else the first thing measured besides the samples."""
+        types = [name for name in self.profile().types if name != "samples"]
+        return "cpu" if "cpu" in types else types[0]
 
 
 class Scratch:

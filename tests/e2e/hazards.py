@@ -67,7 +67,7 @@ def all_of(*checks):
 
 
 def jit_names(result, _ended, _bare):
-    names = {frame.split(" ")[0] for frame in result.self_shares()}
+    names = result.inclusive_shares()
     wanted = [name for name in names if name.startswith("jit_loop_")]
     expect(len(wanted) >= 3, f"JIT functions by name: {sorted(wanted)}")
 

@@ -1,0 +1,227 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: MIT
+# SPDX-FileCopyrightText: the kymo authors
+"""What is left when things go wrong around kymo: the program killed in the middle, kymo itself
+killed, no room on the disk, nowhere to write, results damaged afterwards.
+
+usage: survival.py KYMO PROGRAM-DIRECTORY     (TAP)
+"""
+import os
+import random
+import resource
+import shutil
+import signal
+import subprocess
+import sys
+import time
+
+from harness import Kymo, Result, Scratch, Skipped, Tap, clean_environment, expect, run
+
+
+class Survival:
+    """Each public method is one test."""
+
+    def __init__(self, kymo, programs, scratch):
+        self.kymo, self.programs, self.scratch = kymo, programs, scratch
+
+    def program(self, *words):
+        return [os.path.join(self.programs, words[0]), *words[1:]]
+
+    def child_of(self, pid):
+        for _ in range(200):
+            with open(f"/proc/{pid}/task/{pid}/children", encoding="ascii") as stream:
+                children = stream.read().split()
+            if children:
+                return int(children[0])
+            time.sleep(0.01)
+        raise AssertionError("kymo started no program")
+
+    def killed_in_the_middle(self):
+        """SIGKILL after about a second: nearly a second of samples, status 137."""
+        directory = self.scratch.path("killed")
+        process = subprocess.Popen(
+            [self.kymo.path, "sample", "-q", "-o", directory, "--time-output=off", "--"] +
+            self.program("truth", "random", "1", "20"), env=clean_environment(),
+            stdout=subprocess.DEVNULL)
+        child = self.child_of(process.pid)
+        time.sleep(0.3)
+        before = cpu_seconds(child)
+        time.sleep(0.8)
+        used = cpu_seconds(child)
+        os.kill(child, signal.SIGKILL)
+        status = process.wait(60)
+        expect(status == -signal.SIGKILL, f"status {status}")
+        covered = Result(directory).profile().total("cpu") / 1e9
+        expect(used > before, "the program did not run")
+        expect(covered >= used - 0.06, f"{covered:.3f} s of {used:.3f} s are in the profile")
+
+    def kymo_killed(self):
+        """kymo dies: the program goes on and ends well; report still reads what is there."""
+        directory = self.scratch.path("orphan")
+        output = self.scratch.path("orphan.out")
+        with open(output, "wb") as stream:
+            process = subprocess.Popen(
+                [self.kymo.path, "sample", "-q", "-o", directory, "--time-output=off", "--"] +
+                self.program("truth", "random", "1", "1"), env=clean_environment(), stdout=stream)
+        self.child_of(process.pid)
+        time.sleep(0.3)
+        process.kill()
+        process.wait()
+        deadline = time.monotonic() + 20
+        while os.path.getsize(output) == 0 and time.monotonic() < deadline:
+            time.sleep(0.05)
+        with open(output, "rb") as stream:
+            expect(b"work_a" in stream.read(), "the program did not finish")
+        time.sleep(0.2)
+        report = self.kymo.report(directory, "--format=text")
+        expect(report.status == 0, f"report: status {report.status}\n{report.stderr}")
+        expect(b"work_a" in report.stdout, "the report lacks work_a")
+
+    def terminated(self):
+        """SIGTERM to kymo reaches the program; results are written."""
+        directory = self.scratch.path("terminated")
+        process = subprocess.Popen(
+            [self.kymo.path, "sample", "-q", "-o", directory, "--time-output=off", "--"] +
+            self.program("truth", "random", "1", "20"), env=clean_environment(),
+            stdout=subprocess.DEVNULL)
+        self.child_of(process.pid)
+        time.sleep(0.5)
+        process.terminate()
+        expect(process.wait(60) == -signal.SIGTERM, f"status {process.returncode}")
+        expect(Result(directory).samples() > 100, "hardly any samples")
+
+    def file_size_limit(self):
+        """RLIMIT_FSIZE from outside: the program must not die of SIGXFSZ in our name."""
+        directory = self.scratch.path("fsize")
+
+        def limit():
+            resource.setrlimit(resource.RLIMIT_FSIZE, (40960, 40960))
+        ended = self.kymo.sample(self.program("truth", "random", "2", "1"), directory, preexec=limit)
+        expect(ended.status == 0, f"status {ended.status}\n{ended.stderr}")
+        expect(b"work_a" in ended.stdout, "the program's output is missing")
+
+    def full_disk(self):
+        """A file system of 512 KB: the program runs, drops are counted, kymo says so."""
+        if os.getuid() != 0:
+            raise Skipped("needs root for a small file system")
+        place = self.scratch.path("small")
+        os.mkdir(place)
+        mounted = run(["mount", "-t", "tmpfs", "-o", "size=512k", "tmpfs", place])
+        if mounted.status != 0:
+            raise Skipped(f"cannot mount: {mounted.stderr.strip()}")
+        try:
+            ended = self.kymo.sample(self.program("truth", "random", "4", "2"),
+                                     os.path.join(place, "results"), "--freq=10000", quiet=False)
+            expect(ended.status == 0, f"status {ended.status}\n{ended.stderr}")
+            expect(b"work_a" in ended.stdout, "the program's output is missing")
+            expect("kymo" in ended.stderr and
+                   ("space" in ended.stderr.lower() or "full" in ended.stderr.lower()),
+                   f"nothing said about the full disk: {ended.stderr!r}")
+        finally:
+            run(["umount", "-l", place])
+
+    def unwritable_output(self):
+        """Nowhere to write: one line, the program runs and keeps its status; --strict refuses."""
+        place = "/proc/kymo-results"
+        ended = self.kymo.sample(self.program("ends", "exit"), place, quiet=False)
+        expect(ended.status == 3, f"status {ended.status}\n{ended.stderr}")
+        expect(len(ended.stderr.splitlines()) == 1 and place in ended.stderr,
+               f"not one clear line: {ended.stderr!r}")
+        strict = self.kymo.sample(self.program("ends", "exit"), place, "--strict")
+        expect(strict.status == 125, f"--strict: status {strict.status}")
+        expect(b"begins" not in strict.stdout, "--strict: the program ran")
+
+    def never_overwrites(self):
+        """A result directory that holds a result is left alone."""
+        directory = self.scratch.path("twice")
+        for _ in range(2):
+            ended = self.kymo.sample(self.program("ends", "return"), directory)
+            expect(ended.status == 6, f"status {ended.status}\n{ended.stderr}")
+        found = [name for name in os.listdir(self.scratch.directory) if name.startswith("twice")]
+        expect(len(found) >= 2 or len(os.listdir(directory)) >= 2, f"results: {found}")
+
+    def damaged_results(self):
+        """Truncated, flipped, emptied: report says so in a line or shows the rest; never crashes."""
+        directory = self.scratch.path("damaged")
+        ended = self.kymo.sample(self.program("truth", "random", "2", "0.5"), directory)
+        expect(ended.status == 0, ended.stderr)
+        draw = random.Random(1)
+        spool = os.path.join(directory, "spool")
+        files = [os.path.join(spool, name) for name in os.listdir(spool)]
+        expect(files, "no spool files are kept")
+        originals = {path: read_file(path) for path in files}
+        for trial in range(40):
+            for path, data in originals.items():
+                write_file(path, damage(data, trial, draw))
+            report = self.kymo.report(directory, "--format=json", timeout=60)
+            expect(report.status >= 0 and report.status not in (134, 139),
+                   f"trial {trial}: killed by signal, status {report.status}\n{report.stderr}")
+            if report.status != 0:
+                expect(report.stderr.startswith("kymo"), f"trial {trial}: {report.stderr!r}")
+
+    def unreadable_directory(self):
+        """No such result, not a result, an empty directory: one line and a status."""
+        empty = self.scratch.path("empty")
+        os.mkdir(empty)
+        for place in ("/nonexistent", "/etc/passwd", empty):
+            report = self.kymo.report(place)
+            expect(0 < report.status < 128, f"{place}: status {report.status}")
+            expect(len(report.stderr.splitlines()) == 1, f"{place}: {report.stderr!r}")
+            expect(report.stdout == b"", f"{place}: wrote {report.stdout[:100]!r}")
+
+    def in_memory(self):
+        """USE_TEMPORARY_FILES=off: the same results, nothing left behind."""
+        directory = self.scratch.path("memory")
+        before = set(os.listdir("/dev/shm"))
+        ended = self.kymo.sample(self.program("truth", "random", "2", "0.5"), directory,
+                                 "--use-temporary-files=off")
+        expect(ended.status == 0, ended.stderr)
+        expect(Result(directory).samples() > 100, "hardly any samples")
+        left = [name for name in set(os.listdir("/dev/shm")) - before if "kymo" in name]
+        expect(not left, f"left behind: {left}")
+
+
+def cpu_seconds(pid):
+    with open(f"/proc/{pid}/schedstat", encoding="ascii") as stream:
+        own = int(stream.read().split()[0])
+    return own / 1e9
+
+
+def read_file(path):
+    with open(path, "rb") as stream:
+        return stream.read()
+
+
+def write_file(path, data):
+    with open(path, "wb") as stream:
+        stream.write(data)
+
+
+def damage(data, trial, draw):
+    if trial == 0:
+        return b""
+    if trial == 1:
+        return bytes(len(data))
+    if trial % 3 == 0:
+        return data[:draw.randrange(len(data))]
+    changed = bytearray(data)
+    for _ in range(1 + trial):
+        limit = 4096 * 3 if trial % 2 else len(changed)
+        changed[draw.randrange(min(limit, len(changed)))] = draw.randrange(256)
+    return bytes(changed)
+
+
+def main():
+    kymo, tap = Kymo(sys.argv[1]), Tap()
+    if not shutil.which("mount"):
+        tap.note("mount is missing")
+    with Scratch() as scratch:
+        survival = Survival(kymo, os.path.abspath(sys.argv[2]), scratch)
+        for name in sorted(vars(Survival)):
+            if name.startswith("_") or name in ("program", "child_of"):
+                continue
+            tap.point(name.replace("_", " "), getattr(survival, name))
+    tap.finish()
+
+
+main()

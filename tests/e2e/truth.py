@@ -1,0 +1,68 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: MIT
+# SPDX-FileCopyrightText: the kymo authors
+"""Accuracy: shares of work_a, work_b and work_c as sampled, against what the program truth itself
+measured with its threads' CPU clocks.
+
+The bound is max(2 sigma, 1.5 points) for a run's largest error, sigma from the number of samples.
+Sources driven by the tick cannot see programs in step with it; for those the test asks that kymo
+says so instead of that it is right.
+
+usage: truth.py KYMO PROGRAM-DIRECTORY SOURCE MODE THREADS SECONDS [FREQUENCY]     (TAP)
+"""
+import json
+import math
+import os
+import sys
+
+from harness import Kymo, Result, Scratch, Skipped, Tap, expect
+
+FUNCTIONS = ("work_a", "work_b", "work_c")
+
+
+def measure(kymo, programs, scratch, source, mode, threads, seconds, frequency):
+    """(truth, seen, samples, metadata, covered share of the CPU time)"""
+    directory = scratch.path(f"{source}-{mode}-{threads}-{len(os.listdir(scratch.directory))}")
+    ended = kymo.sample([os.path.join(programs, "truth"), mode, threads, seconds], directory,
+                        f"--sampling-source={source}", f"--freq={frequency}", "--format=pprof")
+    expect(ended.status == 0, f"status {ended.status}\n{ended.stderr[-2000:]}")
+    truth, result = json.loads(ended.stdout), Result(directory)
+    profile = result.profile()
+    shares = profile.shares(lambda sample: {frame.function for frame in sample.stack} &
+                            set(FUNCTIONS))
+    inside = sum(shares.get(name, 0) for name in FUNCTIONS)
+    seen = {name: shares.get(name, 0) / inside if inside else 0 for name in FUNCTIONS}
+    covered = profile.total("cpu") * inside / truth["cpu_ns"]
+    return truth, seen, profile.total("samples"), result.metadata(), covered
+
+
+def main():
+    path, programs, source, mode, threads, seconds = sys.argv[1:7]
+    frequency = sys.argv[7] if len(sys.argv) > 7 else "1000"
+    kymo, tap = Kymo(path), Tap()
+
+    with Scratch() as scratch:
+        def shares():
+            truth, seen, samples, metadata, covered = measure(
+                kymo, programs, scratch, source, mode, threads, seconds, frequency)
+            chosen = json.dumps(metadata)
+            tick_driven = '"timer"' in chosen and '"perf_' not in chosen
+            if tick_driven and mode != "random":
+                raise Skipped("tick-driven source on a program in step with the tick")
+            expect(samples >= 100, f"{samples} samples only")
+            worst = 0.0
+            for name in FUNCTIONS:
+                sigma = math.sqrt(truth[name] * (1 - truth[name]) / samples)
+                error = abs(seen[name] - truth[name])
+                worst = max(worst, error)
+                expect(error <= max(2 * sigma, 0.015),
+                       f"{name}: {seen[name]:.2%}, really {truth[name]:.2%} ({samples} samples, "
+                       f"sigma {sigma:.2%})")
+            expect(0.97 <= covered <= 1.03, f"weights cover {covered:.2%} of the CPU time")
+            tap.note(f"largest error {worst:.2%}, {samples} samples, {covered:.2%} of CPU time")
+
+        tap.point(f"{mode} x {threads} threads, {source} at {frequency} Hz", shares, retries=2)
+    tap.finish()
+
+
+main()
