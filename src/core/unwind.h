@@ -29,13 +29,17 @@ struct unwind_table;
 /* One executable mapping. */
 struct unwind_module {
 	uint64_t start, end;              /* addresses */
-	uint64_t bias;                    /* pc - bias is what the table's offsets count from */
+	uint64_t bias;                    /* pc - bias is the table's offset: for files, start minus
+					     the mapping's file offset; for the vDSO, its base */
 	const struct unwind_table *table; /* NULL: no CFI (JIT, stripped of it); heuristics only */
 	uint32_t id;                      /* the spool's module id */
 	uint32_t flags;
 };
 
-/* Sorted by start, immutable once published. generation changes with every publication. */
+/* Sorted by start, immutable once published. The generation must differ (in its low 13 bits) from
+ * that of every view of the recent past in which an address of this view had another module or
+ * another table; adding modules at new addresses may keep it. Before a generation's low bits come
+ * round again, call unwind_cache_clear(). */
 struct unwind_view {
 	uint64_t generation;
 	uint32_t count;
@@ -67,22 +71,17 @@ struct unwind_scratch {
 	uint8_t window[UNWIND_WINDOW];
 };
 
-/* Walks from `registers`; frames[0] is the interrupted pc, later ones return addresses (exact pcs
- * below a signal frame; bit i of exact_frames tells so for i < 64). Writes at most `maximum`
- * frames, returns their number (>= 1). *end says how the walk ended. Cost: 5-8 ns a frame warm. */
+/* Walks from `registers`. frames[0] is the interrupted pc itself; every later frame is to be looked
+ * up at its value minus one: return addresses are stored as they are, the pc of a frame that a
+ * signal interrupted as pc + 1. Writes at most `maximum` (>= 1) frames and returns their number
+ * (>= 1). *end says how the walk ended. cache and scratch may be NULL (slower; stacks outside
+ * `bounds` unreadable). Uses less than 512 bytes of stack. Cost: 5-8 ns a frame warm. */
 uint32_t unwind_stack(const struct unwind_view *view, struct unwind_cache *cache,
 		      const struct unwind_registers *registers, const struct unwind_bounds *bounds,
 		      struct unwind_scratch *scratch, uint64_t *frames, uint32_t maximum,
 		      enum spool_stack_end *end);
 
 /* ---- not for handlers ---- */
-
-/* Reads bytes of an ELF image by file offset: returns bytes read (short at the end) or negative
- * errno. */
-struct unwind_source {
-	int64_t (*read)(void *context, uint64_t offset, void *buffer, size_t size);
-	void *context;
-};
 
 /* Compiles the table of an ELF image given as file bytes in memory (mapped privately or read; not
  * executed image). Allocates the result with mmap (raw syscall); *ret_size is its size, free with
@@ -91,19 +90,23 @@ int unwind_compile(const uint8_t *image, size_t size, struct unwind_table **ret,
 /* The same for an image as mapped in memory (vDSO): offsets are addresses minus base. */
 int unwind_compile_mapped(const uint8_t *base, size_t size, struct unwind_table **ret,
 			  size_t *ret_size);
-void unwind_table_free(struct unwind_table *table, size_t size);
+void unwind_table_free(const struct unwind_table *table, size_t size);
 /* Checks a table that comes from a cache file; everything later trusts it. */
 bool unwind_table_valid(const struct unwind_table *table, size_t size);
 /* Number of rows, for statistics and tests. */
 uint32_t unwind_table_rows(const struct unwind_table *table);
 
-/* Cache directory: opens DIR/<hex build-id>.unwind, validates, maps read-only; or compiles from
- * `path` and stores it (write to a temporary name, rename; failure to store is no error). directory
- * NULL: no cache. Raw syscalls only. */
+/* Maps DIRECTORY/<hex build-id>-<hex file size>.unwind read-only after validation; or compiles from
+ * the ELF file at `path` and stores it (temporary name, rename; failure to store is no error).
+ * directory NULL: no cache. inode 0: any, else -ESTALE when `path` is no longer the file with these
+ * numbers (as stat gives them; the device in /proc/self/maps differs on btrfs and overlayfs). Raw
+ * system calls only; needs 16 KiB of stack. -ENODATA: the file has no unwind information. */
 int unwind_table_load(const char *directory, const uint8_t *build_id, uint32_t build_id_size,
 		      const char *path, uint64_t device, uint64_t inode,
 		      const struct unwind_table **ret, size_t *ret_size, bool *ret_cached);
 
-struct unwind_cache *unwind_cache_create(void); /* mmap; NULL on failure */
+struct unwind_cache *unwind_cache_create(void); /* mmap, 128 KiB; NULL on failure */
+/* Forgets everything; walks may be under way. */
+void unwind_cache_clear(struct unwind_cache *cache);
 
 #endif

@@ -1,0 +1,21 @@
+/* SPDX-License-Identifier: MIT
+ * SPDX-FileCopyrightText: the kymo authors
+ *
+ * The memory of the cache described in unwind_cache.h: 128 KiB a process, zeroes at first. An empty
+ * entry can match a pc only as rule 0, which means "not here".
+ */
+#include "core/unwind_cache.h"
+
+#include "core/unwind.h"
+#include "core/unwind_vector.h"
+
+struct unwind_cache *unwind_cache_create(void)
+{
+	return unwind_map(sizeof(struct unwind_cache));
+}
+
+void unwind_cache_clear(struct unwind_cache *cache)
+{
+	for (uint32_t i = 0; i < UNWIND_CACHE_ENTRIES; i++)
+		__atomic_store_n((uint64_t *)&cache->entries[i], 0, __ATOMIC_RELAXED);
+}

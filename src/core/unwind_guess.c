@@ -1,0 +1,167 @@
+/* SPDX-License-Identifier: MIT
+ * SPDX-FileCopyrightText: the kymo authors
+ *
+ * Frames that no table describes: JIT code, hand-written assembly, modules whose table is not there
+ * yet, signal trampolines of other C libraries. In this order:
+ *
+ *   1. bytes of a signal trampoline: mov $15,%eax|rax; syscall (signal(7), rt_sigreturn(2))
+ *   2. in an interrupted frame, a return address on top of the stack (a leaf, or a function at its
+ *      first instruction) or below one pushed rbp (at its second)
+ *   3. a frame pointer
+ *
+ * A return address counts as one only where it points into code behind a call instruction. Code is
+ * read by process_vm_readv, since a mapping may be gone since the view was made: 1 us, paid only by
+ * such frames.
+ */
+#include <stddef.h>
+#include <sys/uio.h>
+
+#include "common/syscalls.h"
+#include "core/unwind_walk.h"
+
+/* Offsets in struct ucontext of the kernel (asm/ucontext.h, asm/sigcontext.h). */
+#define CONTEXT_RBP 120
+#define CONTEXT_RBX 128
+#define CONTEXT_RSP 160
+#define CONTEXT_RIP 168
+
+#define GUESS_FRAME_MAX (1u << 20) /* a frame larger than this is no frame */
+
+static bool read_code(uint64_t address, uint8_t *buffer, size_t size)
+{
+	struct iovec local = {.iov_base = buffer, .iov_len = size};
+	struct iovec remote = {.iov_base = (void *)(uintptr_t)address, .iov_len = size};
+
+	return sys_call6(SYS_process_vm_readv, sys_getpid(), (long)&local, 1, (long)&remote, 1,
+			 0) == (long)size;
+}
+
+/* True when the bytes end in a call: E8 rel32, or FF /2 in any of its lengths (Intel SDM, CALL). */
+static bool ends_in_call(const uint8_t code[8])
+{
+	static const struct {
+		uint8_t length, mode,
+			base; /* instruction bytes, ModRM.mod, ModRM.rm; 8: any plain */
+	} forms[] = {
+		{2, 3, 8}, {2, 0, 8}, {3, 1, 8}, {3, 0, 4},
+		{4, 1, 4}, {6, 0, 5}, {6, 2, 8}, {7, 2, 4},
+	};
+
+	if (code[3] == 0xe8)
+		return true;
+	for (unsigned i = 0; i < sizeof(forms) / sizeof(forms[0]); i++) {
+		uint8_t operation = code[8 - forms[i].length];
+		uint8_t modrm = code[9 - forms[i].length];
+		bool plain = (modrm & 7) != 4 || forms[i].mode == 3;
+
+		if (operation == 0xff && (modrm >> 3 & 7) == 2 && modrm >> 6 == forms[i].mode &&
+		    (forms[i].base == 8 ? plain : (modrm & 7) == forms[i].base))
+			return true;
+	}
+	return false;
+}
+
+static bool is_return_address(const struct unwind_walk *walk, uint64_t address)
+{
+	uint8_t code[8];
+
+	return unwind_view_find(walk->view, address - 1) && read_code(address - 8, code, 8) &&
+	       ends_in_call(code);
+}
+
+enum unwind_step unwind_from_context(struct unwind_walk *walk, uint64_t context)
+{
+	uint64_t ip, sp, bp, bx;
+
+	if (!unwind_read(walk, context + CONTEXT_RIP, &ip) ||
+	    !unwind_read(walk, context + CONTEXT_RSP, &sp) ||
+	    !unwind_read(walk, context + CONTEXT_RBP, &bp) ||
+	    !unwind_read(walk, context + CONTEXT_RBX, &bx))
+		return UNWIND_STEP_END;
+	walk->ip = ip;
+	walk->sp = sp;
+	walk->bp = bp;
+	walk->bx = bx;
+	walk->bx_known = true;
+	walk->gregs = NULL;
+	walk->context = context;
+	return UNWIND_STEP_INTERRUPTED;
+}
+
+/* After a handler returned to its trampoline, sp points at the ucontext. Its flags (at most 7 on
+ * x86-64) and zero link are looked at first, because that needs no system call. */
+static bool is_trampoline(struct unwind_walk *walk)
+{
+	static const uint8_t returns[] = {0x0f, 0, 0, 0, 0x0f, 0x05}; /* imm32 15; syscall */
+	uint64_t flags, link;
+	uint8_t code[9];
+	unsigned start;
+
+	if (!unwind_read(walk, walk->sp, &flags) || flags > 7 ||
+	    !unwind_read(walk, walk->sp + 8, &link) || link != 0 ||
+	    !read_code(walk->ip, code, sizeof(code)))
+		return false;
+	if (code[0] == 0xb8)
+		start = 1;
+	else if (code[0] == 0x48 && code[1] == 0xc7 && code[2] == 0xc0)
+		start = 3;
+	else
+		return false;
+	for (unsigned i = 0; i < sizeof(returns); i++)
+		if (code[start + i] != returns[i])
+			return false;
+	return true;
+}
+
+static enum unwind_step guess_caller(struct unwind_walk *walk, uint64_t ip, uint64_t sp,
+				     uint64_t bp)
+{
+	walk->ip = ip;
+	walk->sp = sp;
+	walk->bp = bp;
+	walk->bx_known = false;
+	walk->gregs = NULL;
+	walk->context = 0;
+	return UNWIND_STEP_CALLER;
+}
+
+/* The caller by the frame pointer; false: rbp is none. Return addresses outside the known code are
+ * accepted when the next frame pointer looks right too: JIT code appears before views do. */
+static bool guess_frame_pointer(struct unwind_walk *walk)
+{
+	uint64_t bp = walk->bp, next, ip;
+
+	if (bp & 7 || bp < walk->sp || bp - walk->sp > GUESS_FRAME_MAX ||
+	    !unwind_read(walk, bp, &next) || !unwind_read(walk, bp + 8, &ip))
+		return false;
+	if (!unwind_view_find(walk->view, ip - 1) &&
+	    (ip < 65536 || ip >> 47 != 0 || next & 7 || next <= bp || next - bp > GUESS_FRAME_MAX))
+		return false;
+	guess_caller(walk, ip, bp + 16, next);
+	return true;
+}
+
+enum unwind_step unwind_guess(struct unwind_walk *walk)
+{
+	uint64_t word, above;
+
+	if (is_trampoline(walk))
+		return unwind_from_context(walk, walk->sp);
+	if (walk->exact && unwind_read(walk, walk->sp, &word)) {
+		if (is_return_address(walk, word))
+			return guess_caller(walk, word, walk->sp + 8, walk->bp);
+		if (word == walk->bp && unwind_read(walk, walk->sp + 8, &above) &&
+		    is_return_address(walk, above))
+			return guess_caller(walk, above, walk->sp + 16, word);
+	}
+	if (guess_frame_pointer(walk))
+		return UNWIND_STEP_CALLER;
+	/* The kernel and every _start clear rbp for the outermost frame (psABI, 3.4.1). */
+	if (!walk->exact && walk->bp == 0 && unwind_view_find(walk->view, walk->ip - 1))
+		walk->end = SPOOL_STACK_COMPLETE;
+	else
+		walk->end = unwind_view_find(walk->view, walk->ip - !walk->exact)
+				    ? SPOOL_STACK_NO_TABLE
+				    : SPOOL_STACK_BAD_PC;
+	return UNWIND_STEP_END;
+}
