@@ -3,10 +3,10 @@
  *
  * The session model: everything that one run (a tree of processes) recorded, ready for outputs.
  *
- * Life: session_open() reads metadata and every spool file once (pass 1): processes, threads,
- * modules, notices, losses, process metrics, the set of distinct code addresses and the
- * calling-context tree with its sums. session_symbolize() gives each distinct address its function,
- * file, line and inline chain. After that the model is immutable. session_each_sample() streams
+ * Life: session_open() reads metadata and every spool file (pass 1): processes, threads, modules,
+ * notices, losses, process metrics, and a tree of code addresses with its sums. session_symbolize()
+ * gives each distinct address its function, file, line and inline chain, and makes frames and
+ * nodes; there are none before. After that the model is immutable. session_each_sample() streams
  * over the samples again (pass 2) for outputs that need each one; nothing in the model grows with
  * the number of samples, only with distinct stacks, threads and processes.
  *
@@ -47,7 +47,8 @@ enum model_frame_kind {
 	FRAME_NATIVE,     /* resolved from ELF or DWARF */
 	FRAME_INLINE,     /* inlined into the frame outside it */
 	FRAME_JIT,        /* from a perf map or jitdump */
-	FRAME_UNRESOLVED, /* name is module+0xoffset or an address */
+	FRAME_UNRESOLVED, /* function is "[module]", or "[unknown]"; relative_pc tells frames apart
+			   */
 	FRAME_SYNTHETIC   /* made by kymo: "[truncated: …]", "[unsampled]" */
 };
 
@@ -67,7 +68,7 @@ struct model_frame {
 };
 
 /* A node of a process's calling-context tree. Children are linked lists in no particular order.
- * Inlined frames are nodes of their own once symbolized. */
+ * Inlined frames are nodes of their own. A parent's index is smaller than its children's. */
 struct model_node {
 	uint32_t parent; /* MODEL_NONE for roots */
 	uint32_t frame;
@@ -133,6 +134,25 @@ struct model_process {
 	const char *cpu_source_text;
 };
 
+/* What the launcher wrote beside the spool (launch.json). Times are CLOCK_REALTIME. */
+struct model_setting {
+	const char *name, *value, *origin; /* origin: "option", "environment", … */
+};
+
+struct model_launch {
+	bool known;                  /* the file was there and could be read */
+	bool wait_status_known;      /* the program had ended when it was written */
+	int wait_status;             /* as from waitpid() */
+	uint32_t pid;                /* 0: unknown */
+	uint64_t user_ns, system_ns; /* of the program and all its waited-for children */
+	uint64_t start_realtime_ns, end_realtime_ns; /* 0: unknown */
+	const char *kymo_version, *host, *working_directory;
+	const char *const *command;
+	uint32_t command_count;
+	const struct model_setting *settings;
+	uint32_t setting_count;
+};
+
 struct session {
 	const char *directory;
 	const char *command_line; /* of the launched program */
@@ -148,9 +168,7 @@ struct session {
 				      `problems` */
 	char **problems;           /* one line each, for the summary */
 	size_t problem_count;
-	uint64_t launched_wait_status_known, launched_user_ns,
-		launched_system_ns; /* from the launcher's metadata */
-	int launched_wait_status;
+	struct model_launch launch;
 	void *private_state;
 };
 

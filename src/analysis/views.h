@@ -19,6 +19,9 @@ enum view_measure {
  * so on. */
 enum view_measure view_default_measure(const struct session *session);
 const char *view_measure_unit(enum view_measure measure); /* "ns", "ns", "events" */
+const char *view_measure_name(enum view_measure measure); /* "cpu_time", "real_time", "events" */
+/* What a measure makes of sums by source (weights or sample counts). */
+uint64_t view_sum(const uint64_t by_source[SPOOL_SOURCE_COUNT], enum view_measure measure);
 uint64_t view_node_self(const struct model_node *node, enum view_measure measure);
 
 /* One function over the whole session; inclusive counts a recursive function once a stack. */

@@ -1,0 +1,137 @@
+/* SPDX-License-Identifier: MIT
+ * SPDX-FileCopyrightText: the kymo authors
+ *
+ * Piecewise linear clock conversion; see clocks.h. Doubles are exact enough: 2^53 ticks from a
+ * snapshot are a month at 3 GHz, and snapshots come every few seconds.
+ */
+#include "analysis/clocks.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "analysis/arena.h"
+
+int clock_map_add(struct clock_map *map, const struct clock_point *point)
+{
+	if (array_reserve((void **)&map->points, &map->capacity, map->count, sizeof(*map->points)) <
+	    0)
+		return -ENOMEM;
+	map->points[map->count++] = *point;
+	return 0;
+}
+
+static int by_ticks(const void *left, const void *right)
+{
+	const struct clock_point *a = left, *b = right;
+
+	return a->ticks < b->ticks ? -1 : a->ticks > b->ticks;
+}
+
+/* Keeps points on which both clocks go forward. */
+static void drop_contradictions(struct clock_map *map)
+{
+	size_t kept = 1;
+
+	for (size_t i = 1; i < map->count; i++) {
+		const struct clock_point *last = &map->points[kept - 1];
+
+		if (map->points[i].ticks > last->ticks &&
+		    map->points[i].boottime_ns > last->boottime_ns)
+			map->points[kept++] = map->points[i];
+		else if (map->points[i].ticks != last->ticks)
+			map->dropped++;
+	}
+	map->count = kept;
+}
+
+static double rate_between(const struct clock_point *a, const struct clock_point *b)
+{
+	return (double)(b->boottime_ns - a->boottime_ns) / (double)(b->ticks - a->ticks);
+}
+
+void clock_map_finish(struct clock_map *map, uint64_t tick_hz)
+{
+	if (map->count > 1) {
+		qsort(map->points, map->count, sizeof(*map->points), by_ticks);
+		drop_contradictions(map);
+	}
+	if (tick_hz > 0)
+		map->ns_per_tick = 1e9 / (double)tick_hz;
+	else if (map->count > 1)
+		map->ns_per_tick = rate_between(&map->points[0], &map->points[map->count - 1]);
+	else
+		map->ns_per_tick = 1;
+	map->segment = 0;
+	if (map->count > 1)
+		map->segment_rate = rate_between(&map->points[0], &map->points[1]);
+}
+
+static uint64_t add_clamped(uint64_t base, double difference)
+{
+	if (difference < 0)
+		return -difference >= (double)base ? 0 : base - (uint64_t)-difference;
+	if (difference >= 9e18)
+		return UINT64_MAX / 2;
+	return base + (uint64_t)difference;
+}
+
+static void find_segment(struct clock_map *map, uint64_t ticks)
+{
+	size_t low = 0, high = map->count - 1;
+
+	while (high - low > 1) {
+		size_t middle = low + (high - low) / 2;
+
+		if (map->points[middle].ticks <= ticks)
+			low = middle;
+		else
+			high = middle;
+	}
+	map->segment = low;
+	map->segment_rate = rate_between(&map->points[low], &map->points[low + 1]);
+}
+
+uint64_t clock_map_boottime(struct clock_map *map, uint64_t ticks)
+{
+	const struct clock_point *first = map->points, *last, *from;
+	uint64_t time;
+
+	if (map->count == 0)
+		return add_clamped(0, (double)ticks * map->ns_per_tick);
+	last = &map->points[map->count - 1];
+	if (ticks <= first->ticks)
+		return add_clamped(first->boottime_ns,
+				   -(double)(first->ticks - ticks) * map->ns_per_tick);
+	if (ticks >= last->ticks)
+		return add_clamped(last->boottime_ns,
+				   (double)(ticks - last->ticks) * map->ns_per_tick);
+	from = &map->points[map->segment];
+	if (ticks < from[0].ticks || ticks >= from[1].ticks) {
+		find_segment(map, ticks);
+		from = &map->points[map->segment];
+	}
+	time = from->boottime_ns + (uint64_t)((double)(ticks - from->ticks) * map->segment_rate);
+	return time < from[1].boottime_ns ? time : from[1].boottime_ns;
+}
+
+uint64_t clock_map_duration(const struct clock_map *map, uint64_t ticks)
+{
+	return add_clamped(0, (double)ticks * map->ns_per_tick);
+}
+
+int64_t clock_map_realtime_minus_boottime(const struct clock_map *map)
+{
+	return map->count ? (int64_t)(map->points[0].realtime_ns - map->points[0].boottime_ns) : 0;
+}
+
+int64_t clock_map_monotonic_minus_boottime(const struct clock_map *map)
+{
+	return map->count ? (int64_t)(map->points[0].monotonic_ns - map->points[0].boottime_ns) : 0;
+}
+
+void clock_map_deinit(struct clock_map *map)
+{
+	free(map->points);
+	memset(map, 0, sizeof(*map));
+}

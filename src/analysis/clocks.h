@@ -1,0 +1,39 @@
+/* SPDX-License-Identifier: MIT
+ * SPDX-FileCopyrightText: the kymo authors
+ *
+ * From the ticks of one process (TSC or CLOCK_MONOTONIC) to ns of CLOCK_BOOTTIME, the one time of a
+ * session. Snapshots of both clocks are joined by straight lines; outside them the tick rate
+ * counts.
+ */
+#ifndef KYMO_ANALYSIS_CLOCKS_H
+#define KYMO_ANALYSIS_CLOCKS_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+struct clock_point {
+	uint64_t ticks, boottime_ns, monotonic_ns, realtime_ns;
+};
+
+struct clock_map {
+	struct clock_point *points;
+	size_t count, capacity;
+	double ns_per_tick;  /* outside the points */
+	size_t segment;      /* last one used: samples come in order */
+	double segment_rate; /* ns a tick in it */
+	uint64_t dropped;    /* snapshots that contradict the others */
+};
+
+int clock_map_add(struct clock_map *map, const struct clock_point *point);
+/* After the last point and before the first question. tick_hz 0: unknown. */
+void clock_map_finish(struct clock_map *map, uint64_t tick_hz);
+uint64_t clock_map_boottime(struct clock_map *map, uint64_t ticks);
+/* A number of ticks, wherever they lie, in ns. */
+uint64_t clock_map_duration(const struct clock_map *map, uint64_t ticks);
+/* The other clocks at the first snapshot; they differ from CLOCK_BOOTTIME by constants as long as
+ * nobody sets the clock or suspends. */
+int64_t clock_map_realtime_minus_boottime(const struct clock_map *map);
+int64_t clock_map_monotonic_minus_boottime(const struct clock_map *map);
+void clock_map_deinit(struct clock_map *map);
+
+#endif

@@ -1,0 +1,91 @@
+/* SPDX-License-Identifier: MIT
+ * SPDX-FileCopyrightText: the kymo authors
+ *
+ * Names of the spool's enumerations, as they stand in JSON keys, traces and text. One table each,
+ * so that all outputs say the same.
+ */
+#include "analysis/session.h"
+
+static const char *name_at(const char *const *names, size_t count, uint64_t index,
+			   const char *otherwise)
+{
+	return index < count && names[index] ? names[index] : otherwise;
+}
+
+const char *spool_loss_name(enum spool_loss loss)
+{
+	static const char *const names[] = {
+		[SPOOL_LOSS_NO_CHUNK] = "no_chunk",
+		[SPOOL_LOSS_DISK_FULL] = "disk_full",
+		[SPOOL_LOSS_MEMORY_LIMIT] = "memory_limit",
+		[SPOOL_LOSS_REENTRY] = "reentry",
+		[SPOOL_LOSS_NO_THREAD_BLOCK] = "no_thread_block",
+		[SPOOL_LOSS_UNARMED_THREAD] = "unarmed_thread",
+		[SPOOL_LOSS_MODULE_TABLE] = "module_table",
+		[SPOOL_LOSS_STALE_MODULES] = "stale_modules",
+		[SPOOL_LOSS_OVERSIZED] = "oversized",
+		[SPOOL_LOSS_SIGNAL_BLOCKED] = "signal_blocked",
+		[SPOOL_LOSS_SECCOMP] = "seccomp",
+		[SPOOL_LOSS_THROTTLED] = "throttled",
+		[SPOOL_LOSS_RING_OVERWRITE] = "ring_overwrite",
+	};
+	return name_at(names, sizeof(names) / sizeof(*names), loss, "unknown_loss");
+}
+
+const char *spool_stack_end_name(enum spool_stack_end end)
+{
+	static const char *const names[] = {
+		[SPOOL_STACK_COMPLETE] = "complete",       [SPOOL_STACK_NO_TABLE] = "no_table",
+		[SPOOL_STACK_BAD_READ] = "bad_read",       [SPOOL_STACK_BAD_CFA] = "bad_cfa",
+		[SPOOL_STACK_UNSUPPORTED] = "unsupported", [SPOOL_STACK_DEPTH] = "depth",
+		[SPOOL_STACK_BAD_PC] = "bad_pc",           [SPOOL_STACK_NOT_WALKED] = "not_walked",
+	};
+	return name_at(names, sizeof(names) / sizeof(*names), end, "unknown_end");
+}
+
+const char *spool_cpu_source_name(enum spool_cpu_source source)
+{
+	static const char *const names[] = {
+		[SPOOL_CPU_SOURCE_NONE] = "none",
+		[SPOOL_CPU_SOURCE_PERF_SIGTRAP] = "perf_sigtrap",
+		[SPOOL_CPU_SOURCE_PERF_SIGNAL] = "perf_signal",
+		[SPOOL_CPU_SOURCE_TIMER] = "timer",
+	};
+	return name_at(names, sizeof(names) / sizeof(*names), source, "unknown_source");
+}
+
+const char *spool_process_metric_name(uint32_t metric, const char **unit)
+{
+	static const struct {
+		const char *name, *unit;
+	} metrics[] = {
+		[SPOOL_PROCESS_RSS_BYTES] = {"rss", "bytes"},
+		[SPOOL_PROCESS_VIRTUAL_BYTES] = {"virtual_memory", "bytes"},
+		[SPOOL_PROCESS_PEAK_RSS_BYTES] = {"peak_rss", "bytes"},
+		[SPOOL_PROCESS_MINOR_FAULTS] = {"minor_faults", "count"},
+		[SPOOL_PROCESS_MAJOR_FAULTS] = {"major_faults", "count"},
+		[SPOOL_PROCESS_VOLUNTARY_SWITCHES] = {"voluntary_switches", "count"},
+		[SPOOL_PROCESS_INVOLUNTARY_SWITCHES] = {"involuntary_switches", "count"},
+		[SPOOL_PROCESS_USER_NS] = {"user_time", "ns"},
+		[SPOOL_PROCESS_SYSTEM_NS] = {"system_time", "ns"},
+		[SPOOL_PROCESS_THREADS] = {"threads", "count"},
+		[SPOOL_PROCESS_READ_BYTES] = {"storage_read", "bytes"},
+		[SPOOL_PROCESS_WRITTEN_BYTES] = {"storage_written", "bytes"},
+		[SPOOL_PROCESS_READ_CHARS] = {"read", "bytes"},
+		[SPOOL_PROCESS_WRITTEN_CHARS] = {"written", "bytes"},
+		[SPOOL_HOST_CPU_BUSY_NS] = {"host_cpu_busy", "ns"},
+		[SPOOL_HOST_CPU_TOTAL_NS] = {"host_cpu_total", "ns"},
+	};
+	const char *name = NULL, *its_unit = "count";
+
+	if (metric >= SPOOL_HOST_CPU_FREQUENCY_KHZ) {
+		name = "cpu_frequency";
+		its_unit = "kHz";
+	} else if (metric < sizeof(metrics) / sizeof(*metrics) && metrics[metric].name) {
+		name = metrics[metric].name;
+		its_unit = metrics[metric].unit;
+	}
+	if (unit)
+		*unit = its_unit;
+	return name ? name : "unknown_metric";
+}

@@ -1,0 +1,394 @@
+/* SPDX-License-Identifier: MIT
+ * SPDX-FileCopyrightText: the kymo authors
+ *
+ * Addresses to places; see resolve.h. Places and functions are found again by a 64-bit hash of
+ * interned pointers alone: with a million of them a collision has odds of one in 10^7.
+ */
+#include "analysis/resolve.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "analysis/symbolize.h"
+
+/* An address to look up, for one tree node. */
+struct reference {
+	uint64_t offset; /* in the file; for run-time code the pc */
+	uint32_t group;  /* file or, above the files, process */
+	uint32_t node;
+};
+
+struct references {
+	struct reference *items;
+	size_t count;
+	uint32_t *group_of;  /* by module */
+	uint32_t *module_of; /* by group: a representative */
+	uint32_t file_count;
+};
+
+void resolution_deinit(struct resolution *resolution)
+{
+	free(resolution->places);
+	free(resolution->chains);
+	free(resolution->chain_places);
+	free(resolution->chain_of);
+	free(resolution->process_of);
+	id_map_deinit(&resolution->place_index);
+	id_map_deinit(&resolution->function_index);
+}
+
+static uint64_t mix(uint64_t hash, uint64_t value)
+{
+	return id_map_mix(hash * 31 + value);
+}
+
+static uint32_t function_id(struct resolution *resolution, const struct place *place,
+			    const char *scope)
+{
+	uint64_t key = mix(mix(1, (uintptr_t)place->function), (uintptr_t)scope);
+	uint32_t id = id_map_get(&resolution->function_index, key);
+
+	if (id != ID_MAP_NONE)
+		return id;
+	id = resolution->function_count;
+	if (id_map_set(&resolution->function_index, key, id) < 0)
+		return MODEL_NONE;
+	resolution->function_count++;
+	return id;
+}
+
+uint32_t resolution_place(struct resolution *resolution, struct place place, const char *scope)
+{
+	uint64_t key = mix(mix(place.line, (uintptr_t)place.function), (uintptr_t)place.file);
+	uint32_t index;
+
+	key = mix(mix(mix(key, place.kind), (uintptr_t)scope), place.address);
+	index = id_map_get(&resolution->place_index, key);
+	if (index != ID_MAP_NONE)
+		return index;
+	place.function_id = function_id(resolution, &place, scope);
+	if (place.function_id == MODEL_NONE ||
+	    array_reserve((void **)&resolution->places, &resolution->place_capacity,
+			  resolution->place_count, sizeof(place)) < 0)
+		return MODEL_NONE;
+	index = (uint32_t)resolution->place_count;
+	if (id_map_set(&resolution->place_index, key, index) < 0)
+		return MODEL_NONE;
+	resolution->places[resolution->place_count++] = place;
+	return index;
+}
+
+/* ---- gathering ---- */
+
+static bool is_runtime_code(const struct session *session, uint32_t module)
+{
+	return module == CALLTREE_NO_MODULE || strcmp(session->modules[module].path, "[jit]") == 0;
+}
+
+/* Modules of one file share a group, in whatever process and wherever they are. */
+static int group_modules(struct references *references, const struct session *session)
+{
+	struct id_map files = {0};
+	int result = 0;
+
+	for (uint32_t i = 0; result == 0 && i < session->module_count; i++) {
+		const struct model_module *module = &session->modules[i];
+		uint64_t key = (uintptr_t)module->path;
+		uint32_t group;
+
+		for (uint32_t byte = 0; byte < module->build_id_size; byte++)
+			key = mix(key, module->build_id[byte]);
+		group = id_map_get(&files, key);
+		if (group == ID_MAP_NONE) {
+			group = references->file_count++;
+			references->module_of[group] = i;
+			result = id_map_set(&files, key, group);
+		}
+		references->group_of[i] = group;
+	}
+	id_map_deinit(&files);
+	return result;
+}
+
+static void gather(struct references *references, struct resolution *resolution)
+{
+	const struct session *session = resolution->session;
+	const struct calltree *tree = &session_private(session)->tree;
+
+	for (uint32_t i = 0; i < tree->count; i++) {
+		const struct calltree_node *node = &tree->nodes[i];
+		struct reference *reference = &references->items[references->count];
+
+		resolution->chain_of[i] = MODEL_NONE;
+		resolution->process_of[i] = node->parent == CALLTREE_NONE
+						    ? (uint32_t)node->address
+						    : resolution->process_of[node->parent];
+		if (node->module == CALLTREE_PROCESS || node->module == CALLTREE_TRUNCATED ||
+		    node->module == CALLTREE_UNSAMPLED)
+			continue;
+		reference->node = i;
+		reference->offset = node->address;
+		reference->group = references->file_count + resolution->process_of[i];
+		if (!is_runtime_code(session, node->module)) {
+			const struct model_module *module = &session->modules[node->module];
+
+			reference->group = references->group_of[node->module];
+			reference->offset += module->file_offset - module->start;
+		}
+		references->count++;
+	}
+}
+
+static int by_group_and_offset(const void *left, const void *right)
+{
+	const struct reference *a = left, *b = right;
+
+	if (a->group != b->group)
+		return a->group < b->group ? -1 : 1;
+	return a->offset < b->offset ? -1 : a->offset > b->offset;
+}
+
+static int references_init(struct references *references, struct resolution *resolution)
+{
+	const struct session *session = resolution->session;
+
+	references->items =
+		calloc(session_private(session)->tree.count + 1, sizeof(*references->items));
+	references->group_of = calloc(session->module_count + 1, sizeof(*references->group_of));
+	references->module_of = calloc(session->module_count + 1, sizeof(*references->module_of));
+	if (!references->items || !references->group_of || !references->module_of ||
+	    group_modules(references, session) < 0)
+		return -ENOMEM;
+	gather(references, resolution);
+	if (references->count > 1)
+		qsort(references->items, references->count, sizeof(*references->items),
+		      by_group_and_offset);
+	return 0;
+}
+
+static void references_deinit(struct references *references)
+{
+	free(references->items);
+	free(references->group_of);
+	free(references->module_of);
+}
+
+/* ---- one file or process ---- */
+
+/* A run of references of one group and their distinct addresses. */
+struct group {
+	struct reference *items;
+	size_t count;
+	uint64_t *offsets;
+	size_t offset_count;
+	const char *name, *scope;
+	bool runtime;
+};
+
+static int chain_add(struct resolution *resolution, uint64_t relative_pc)
+{
+	if (array_reserve((void **)&resolution->chains, &resolution->chain_capacity,
+			  resolution->chain_count, sizeof(*resolution->chains)) < 0)
+		return -ENOMEM;
+	resolution->chains[resolution->chain_count++] = (struct place_chain){
+		.relative_pc = relative_pc, .first = (uint32_t)resolution->chain_place_count};
+	return 0;
+}
+
+static int chain_append(struct resolution *resolution, uint32_t place)
+{
+	if (place == MODEL_NONE ||
+	    array_reserve((void **)&resolution->chain_places, &resolution->chain_place_capacity,
+			  resolution->chain_place_count, sizeof(*resolution->chain_places)) < 0)
+		return -ENOMEM;
+	resolution->chain_places[resolution->chain_place_count++] = place;
+	resolution->chains[resolution->chain_count - 1].count++;
+	return 0;
+}
+
+/* Code without a name is one function a module, since each address as a function of its own would
+ * hide how much of it there is. The frames stay apart by their addresses. */
+static int append_unresolved(struct resolution *resolution, const struct group *group,
+			     uint64_t address)
+{
+	struct arena *arena = &session_private(resolution->session)->arena;
+	struct place place = {.kind = FRAME_UNRESOLVED, .address = address};
+	char name[512];
+
+	snprintf(name, sizeof(name), group->name[0] == '[' ? "%s" : "[%s]", group->name);
+	place.function = arena_intern(arena, name);
+	if (!place.function)
+		return -ENOMEM;
+	return chain_append(resolution, resolution_place(resolution, place, group->scope));
+}
+
+static int append_frame(struct resolution *resolution, const struct group *group,
+			const struct symbolize_frame *frame)
+{
+	struct arena *arena = &session_private(resolution->session)->arena;
+	struct place place = {.line = frame->line, .function_line = frame->function_line};
+
+	place.kind = group->runtime ? FRAME_JIT : frame->inlined ? FRAME_INLINE : FRAME_NATIVE;
+	place.function = arena_intern(arena, frame->function);
+	if (frame->linkage_name)
+		place.linkage_name = arena_intern(arena, frame->linkage_name);
+	if (frame->file)
+		place.file = arena_intern(arena, frame->file);
+	if (!place.function || (frame->linkage_name && !place.linkage_name) ||
+	    (frame->file && !place.file))
+		return -ENOMEM;
+	return chain_append(resolution, resolution_place(resolution, place, group->scope));
+}
+
+/* `symbols` may be empty: nothing is resolved then. */
+static int take_chains(struct resolution *resolution, const struct group *group,
+		       const struct symbolize_result *symbols)
+{
+	for (size_t i = 0; i < group->offset_count; i++) {
+		const struct symbolize_chain *chain =
+			i < symbols->chain_count ? &symbols->chains[i] : NULL;
+		uint64_t address = chain ? chain->vaddr : group->offsets[i];
+		int result = chain_add(resolution, address);
+
+		if (result == 0 && (!chain || chain->count == 0))
+			result = append_unresolved(resolution, group, address);
+		for (uint32_t k = 0; result == 0 && chain && k < chain->count; k++)
+			result =
+				append_frame(resolution, group, &symbols->frames[chain->first + k]);
+		if (result < 0)
+			return result;
+	}
+	return 0;
+}
+
+/* Gives each node its chain; the first chain of the group is `first`. */
+static void assign_chains(struct resolution *resolution, const struct group *group, size_t first)
+{
+	size_t chain = first;
+
+	for (size_t i = 0; i < group->count; i++) {
+		if (i > 0 && group->items[i].offset != group->items[i - 1].offset)
+			chain++;
+		resolution->chain_of[group->items[i].node] = (uint32_t)chain;
+	}
+}
+
+static int symbolize_group(struct resolution *resolution, const struct references *references,
+			   const struct group *group, struct symbolize_result *symbols,
+			   struct problem *problem)
+{
+	const struct session *session = resolution->session;
+	const struct session_options *options = &session_private(session)->options;
+	uint32_t number = group->items[0].group;
+
+	if (options->unresolved_only)
+		return 0;
+	if (group->runtime) {
+		struct symbolize_jit_request request = {
+			.pid = session->processes[number - references->file_count].pid,
+			.session_directory = session->directory,
+			.pcs = group->offsets,
+			.count = group->offset_count};
+
+		return symbolize_jit(&request, symbols, problem);
+	}
+	const struct model_module *module = &session->modules[references->module_of[number]];
+	struct symbolize_request request = {.path = module->path,
+					    .build_id = module->build_id,
+					    .build_id_size = module->build_id_size,
+					    .offsets = group->offsets,
+					    .count = group->offset_count,
+					    .inlines = options->inlines,
+					    .debug_path = options->debug_path,
+					    .symbol_cache = options->symbol_cache};
+
+	return symbolize_module(&request, symbols, problem);
+}
+
+static int take_advice(struct resolution *resolution, const struct references *references,
+		       const struct group *group, const char *advice)
+{
+	struct session *session = resolution->session;
+
+	if (!advice || group->runtime)
+		return 0;
+	advice = arena_intern(&session_private(session)->arena, advice);
+	if (!advice)
+		return -ENOMEM;
+	for (uint32_t i = 0; i < session->module_count; i++) {
+		if (references->group_of[i] == group->items[0].group)
+			session->modules[i].advice = advice;
+	}
+	return 0;
+}
+
+static int resolve_group(struct resolution *resolution, const struct references *references,
+			 struct group *group, struct problem *problem)
+{
+	struct symbolize_result symbols = {0};
+	size_t first = resolution->chain_count;
+	int result;
+
+	for (size_t i = 0; i < group->count; i++) {
+		if (i == 0 || group->items[i].offset != group->items[i - 1].offset)
+			group->offsets[group->offset_count++] = group->items[i].offset;
+	}
+	result = symbolize_group(resolution, references, group, &symbols, problem);
+	if (result < 0)
+		return result;
+	result = take_chains(resolution, group, &symbols);
+	if (result == 0)
+		result = take_advice(resolution, references, group, symbols.advice);
+	symbolize_result_deinit(&symbols);
+	if (result < 0)
+		return session_out_of_memory(problem);
+	assign_chains(resolution, group, first);
+	return 0;
+}
+
+static int resolve_all(struct resolution *resolution, struct references *references,
+		       struct problem *problem)
+{
+	const struct session *session = resolution->session;
+	uint64_t *offsets = calloc(references->count + 1, sizeof(*offsets));
+	int result = offsets ? 0 : session_out_of_memory(problem);
+
+	for (size_t i = 0; result == 0 && i < references->count;) {
+		struct group group = {.items = &references->items[i], .offsets = offsets};
+		uint32_t number = group.items[0].group;
+
+		while (i < references->count && references->items[i].group == number)
+			i++;
+		group.count = (size_t)(&references->items[i] - group.items);
+		group.runtime = number >= references->file_count;
+		group.scope = group.name = "[unknown]";
+		if (!group.runtime) {
+			group.name = session->modules[references->module_of[number]].name;
+			group.scope = session->modules[references->module_of[number]].path;
+		}
+		result = resolve_group(resolution, references, &group, problem);
+	}
+	free(offsets);
+	return result;
+}
+
+int resolution_init(struct resolution *resolution, struct session *session, struct problem *problem)
+{
+	uint32_t count = session_private(session)->tree.count;
+	struct references references = {0};
+	int result;
+
+	*resolution = (struct resolution){.session = session};
+	resolution->chain_of = calloc(count + 1, sizeof(*resolution->chain_of));
+	resolution->process_of = calloc(count + 1, sizeof(*resolution->process_of));
+	if (!resolution->chain_of || !resolution->process_of ||
+	    references_init(&references, resolution) < 0)
+		result = session_out_of_memory(problem);
+	else
+		result = resolve_all(resolution, &references, problem);
+	references_deinit(&references);
+	if (result < 0)
+		resolution_deinit(resolution);
+	return result;
+}

@@ -1,0 +1,245 @@
+/* SPDX-License-Identifier: MIT
+ * SPDX-FileCopyrightText: the kymo authors
+ *
+ * Header check, chunk index and repair; see spool_reader.h. A chunk header that makes no sense is
+ * skipped page by page until the next plausible one, and the bytes are counted as torn. Pages of
+ * zeros are room that the writer had reserved and not yet used, and count as nothing.
+ */
+#include "analysis/spool_reader.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "analysis/arena.h"
+
+#define HEADER_FIELDS offsetof(struct spool_file_header, reserved)
+
+/* Reads up to `size` bytes; short only at the end of the file. */
+static ssize_t read_at(int descriptor, void *buffer, size_t size, uint64_t offset)
+{
+	size_t done = 0;
+
+	while (done < size) {
+		ssize_t got = pread(descriptor, (char *)buffer + done, size - done,
+				    (off_t)(offset + done));
+
+		if (got < 0 && errno == EINTR)
+			continue;
+		if (got < 0)
+			return -errno;
+		if (got == 0)
+			break;
+		done += (size_t)got;
+	}
+	return (ssize_t)done;
+}
+
+static int header_check(const struct spool_file *file, ssize_t got, struct problem *problem)
+{
+	const struct spool_file_header *header = &file->header;
+
+	if (got < (ssize_t)HEADER_FIELDS)
+		return problem_set(problem, -ENODATA, "%s: too short for a spool file (%zd bytes)",
+				   file->path, got);
+	if (memcmp(header->magic, SPOOL_MAGIC, sizeof(header->magic)) != 0)
+		return problem_set(problem, -ENODATA, "%s: not a spool file of kymo", file->path);
+	if (header->version_major != SPOOL_VERSION_MAJOR)
+		return problem_set(problem, -EPROTO,
+				   "%s: spool format %u.%u; this kymo reads %d.x, use the kymo "
+				   "that recorded it",
+				   file->path, header->version_major, header->version_minor,
+				   SPOOL_VERSION_MAJOR);
+	return 0;
+}
+
+static int open_and_measure(struct spool_file *file, struct problem *problem)
+{
+	struct stat status;
+
+	file->descriptor = open(file->path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+	if (file->descriptor < 0)
+		return problem_set(problem, -errno, "cannot open %s: %s", file->path,
+				   strerror(errno));
+	if (fstat(file->descriptor, &status) != 0)
+		return problem_set(problem, -errno, "cannot read %s: %s", file->path,
+				   strerror(errno));
+	if (!S_ISREG(status.st_mode))
+		return problem_set(problem, -ENODATA, "%s: not a regular file", file->path);
+	file->size = (uint64_t)status.st_size;
+	return 0;
+}
+
+static bool chunk_plausible(const struct spool_chunk_header *header)
+{
+	return header->magic == SPOOL_CHUNK_MAGIC && header->size >= SPOOL_ALIGNMENT &&
+	       header->size <= SPOOL_CHUNK_SIZE_MAX && header->size % SPOOL_ALIGNMENT == 0;
+}
+
+static int index_chunk(struct spool_file *file, uint64_t offset,
+		       const struct spool_chunk_header *header)
+{
+	uint64_t room = header->size - SPOOL_CHUNK_HEADER_SIZE;
+	uint64_t present = file->size - offset - SPOOL_CHUNK_HEADER_SIZE;
+	uint64_t committed = header->committed;
+
+	if (committed > room || committed > present) {
+		file->torn_chunks++;
+		if (committed > room)
+			committed = room;
+		if (committed > present) {
+			file->torn_bytes += committed - present;
+			committed = present;
+		}
+	}
+	if (committed == 0)
+		return 0;
+	if (array_reserve((void **)&file->chunks, &file->chunk_capacity, file->chunk_count,
+			  sizeof(*file->chunks)) < 0)
+		return -ENOMEM;
+	file->chunks[file->chunk_count++] =
+		(struct spool_chunk){offset, header->sequence, (uint32_t)committed};
+	return 0;
+}
+
+/* Where to look after a page without a chunk: unwritten room is one hole to the file system. */
+static uint64_t after_unused(const struct spool_file *file, uint64_t offset)
+{
+	off_t data = lseek(file->descriptor, (off_t)(offset + SPOOL_ALIGNMENT), SEEK_DATA);
+
+	if (data < 0)
+		return errno == ENXIO ? file->size : offset + SPOOL_ALIGNMENT;
+	return (uint64_t)data / SPOOL_ALIGNMENT * SPOOL_ALIGNMENT;
+}
+
+static int by_sequence(const void *left, const void *right)
+{
+	const struct spool_chunk *a = left, *b = right;
+
+	if (a->sequence != b->sequence)
+		return a->sequence < b->sequence ? -1 : 1;
+	return a->offset < b->offset ? -1 : a->offset > b->offset;
+}
+
+static int index_chunks(struct spool_file *file)
+{
+	static const struct spool_chunk_header unused;
+	struct spool_chunk_header header;
+	uint64_t offset = SPOOL_ALIGNMENT;
+	bool searching = false;
+	int result = 0;
+
+	while (result == 0 && offset < file->size) {
+		memset(&header, 0, sizeof(header));
+		ssize_t got = read_at(file->descriptor, &header, sizeof(header), offset);
+
+		if (got < (ssize_t)sizeof(header)) {
+			file->torn_bytes += file->size - offset;
+			break;
+		}
+		if (chunk_plausible(&header)) {
+			result = index_chunk(file, offset, &header);
+			offset += header.size;
+			searching = false;
+		} else if (memcmp(&header, &unused, sizeof(header)) == 0) {
+			offset = after_unused(file, offset);
+		} else {
+			file->torn_chunks += !searching;
+			file->torn_bytes += SPOOL_ALIGNMENT;
+			offset += SPOOL_ALIGNMENT;
+			searching = true;
+		}
+	}
+	if (file->chunk_count > 1)
+		qsort(file->chunks, file->chunk_count, sizeof(*file->chunks), by_sequence);
+	return result;
+}
+
+int spool_file_open(const char *path, struct spool_file *ret, struct problem *problem)
+{
+	struct spool_file file = {.descriptor = -1, .path = strdup(path)};
+	int result;
+
+	if (!file.path)
+		return problem_set(problem, -ENOMEM, "out of memory reading %s", path);
+	result = open_and_measure(&file, problem);
+	if (result == 0) {
+		ssize_t got = read_at(file.descriptor, &file.header, sizeof(file.header), 0);
+
+		result = got < 0 ? problem_set(problem, (int)got, "cannot read %s: %s", path,
+					       strerror((int)-got))
+				 : header_check(&file, got, problem);
+	}
+	if (result == 0) {
+		result = index_chunks(&file);
+		if (result < 0)
+			problem_set(problem, result, "out of memory reading %s", path);
+	}
+	if (result < 0)
+		spool_file_close(&file);
+	else
+		*ret = file;
+	return result;
+}
+
+void spool_file_pause(struct spool_file *file)
+{
+	if (file->descriptor >= 0)
+		close(file->descriptor);
+	file->descriptor = -1;
+	free(file->buffer);
+	file->buffer = NULL;
+	file->buffer_size = 0;
+}
+
+int spool_file_resume(struct spool_file *file, struct problem *problem)
+{
+	if (file->descriptor >= 0)
+		return 0;
+	file->descriptor = open(file->path, O_RDONLY | O_CLOEXEC);
+	if (file->descriptor < 0)
+		return problem_set(problem, -errno, "cannot open %s again: %s", file->path,
+				   strerror(errno));
+	return 0;
+}
+
+void spool_file_close(struct spool_file *file)
+{
+	spool_file_pause(file);
+	free(file->path);
+	free(file->chunks);
+	memset(file, 0, sizeof(*file));
+	file->descriptor = -1;
+}
+
+int spool_file_read(struct spool_file *file, size_t chunk, struct spool_cursor *ret)
+{
+	const struct spool_chunk *wanted = &file->chunks[chunk];
+	size_t size = SPOOL_CHUNK_HEADER_SIZE + wanted->committed;
+	struct spool_chunk_header header;
+	ssize_t got;
+
+	*ret = (struct spool_cursor){NULL, NULL};
+	if (size > file->buffer_size) {
+		uint8_t *buffer = realloc(file->buffer, size);
+
+		if (!buffer)
+			return -ENOMEM;
+		file->buffer = buffer;
+		file->buffer_size = size;
+	}
+	got = read_at(file->descriptor, file->buffer, size, wanted->offset);
+	if (got < 0)
+		return (int)got;
+	if ((size_t)got < sizeof(header))
+		return 0;
+	memcpy(&header, file->buffer, sizeof(header));
+	if (header.sequence != wanted->sequence)
+		return 0;
+	ret->at = file->buffer + SPOOL_CHUNK_HEADER_SIZE;
+	ret->end = file->buffer + got;
+	return 0;
+}

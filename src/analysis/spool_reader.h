@@ -1,0 +1,136 @@
+/* SPDX-License-Identifier: MIT
+ * SPDX-FileCopyrightText: the kymo authors
+ *
+ * One spool file to chunks, and one chunk to records; the only code that knows the file's framing.
+ *
+ * Life: spool_file_open() checks the header and walks the chunk headers once into an index; a later
+ * reader of the same file sees exactly the bytes the index knows, also while the program still
+ * writes. spool_file_pause() gives the descriptor and the buffer back between passes (a session can
+ * hold thousands of files).
+ *
+ * Files are read with pread, not mapped: a file that shrinks under us must not be a SIGBUS.
+ * Whatever the bytes are, the worst outcome is less data and a larger torn count.
+ */
+#ifndef KYMO_ANALYSIS_SPOOL_READER_H
+#define KYMO_ANALYSIS_SPOOL_READER_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "common/leb128.h"
+#include "common/problem.h"
+#include "kymo/spool.h"
+
+struct spool_chunk {
+	uint64_t offset, sequence;
+	uint32_t committed;
+};
+
+struct spool_file {
+	int descriptor; /* -1 while paused */
+	char *path;
+	uint64_t size;
+	struct spool_file_header header;
+	struct spool_chunk *chunks; /* in order of sequence */
+	size_t chunk_count, chunk_capacity;
+	uint64_t torn_chunks, torn_bytes;
+	uint8_t *buffer;
+	size_t buffer_size;
+};
+
+/* Returns 0 or a negative errno: -ENODATA not a spool file, -EPROTO another version. */
+int spool_file_open(const char *path, struct spool_file *ret, struct problem *problem);
+void spool_file_close(struct spool_file *file);
+void spool_file_pause(struct spool_file *file);
+int spool_file_resume(struct spool_file *file, struct problem *problem);
+
+/* What is left of one chunk. */
+struct spool_cursor {
+	const uint8_t *at, *end;
+};
+
+/* Reads a chunk's records into the file's buffer, valid until the next call. A chunk that was
+ * reused or cut off since the index was made gives an empty cursor. 0 or negative errno. */
+int spool_file_read(struct spool_file *file, size_t chunk, struct spool_cursor *ret);
+
+/* One record's payload, or what is left of it. Reading past the end gives zeros and sets `bad`. */
+struct spool_payload {
+	const uint8_t *at, *end;
+	uint8_t kind;
+	bool bad;
+};
+
+/* The next record; false at the end of the chunk. cursor->at == cursor->end then, unless the rest
+ * is torn. */
+static inline bool spool_next(struct spool_cursor *cursor, struct spool_payload *ret)
+{
+	const uint8_t *at = cursor->at;
+	uint64_t length;
+
+	if (cursor->end - at < 2 || at[0] == 0)
+		return false;
+	ret->kind = *at++;
+	if (*at < 0x80)
+		length = *at++;
+	else if (!leb128_get(&at, cursor->end, &length))
+		return false;
+	if (length > (uint64_t)(cursor->end - at))
+		return false;
+	ret->at = at;
+	ret->end = at + length;
+	ret->bad = false;
+	cursor->at = ret->end;
+	return true;
+}
+
+static inline uint64_t spool_unsigned(struct spool_payload *payload)
+{
+	uint64_t value = 0;
+
+	if (payload->at < payload->end && *payload->at < 0x80)
+		return *payload->at++;
+	if (!leb128_get(&payload->at, payload->end, &value)) {
+		payload->bad = true;
+		payload->at = payload->end;
+		return 0;
+	}
+	return value;
+}
+
+static inline int64_t spool_signed(struct spool_payload *payload)
+{
+	return unzigzag(spool_unsigned(payload));
+}
+
+static inline uint64_t spool_fixed(struct spool_payload *payload)
+{
+	uint64_t value = 0;
+
+	if (payload->end - payload->at < 8) {
+		payload->bad = true;
+		payload->at = payload->end;
+		return 0;
+	}
+	for (unsigned i = 0; i < 8; i++)
+		value |= (uint64_t)payload->at[i] << (8 * i);
+	payload->at += 8;
+	return value;
+}
+
+/* Length-prefixed bytes; never NULL. */
+static inline const uint8_t *spool_bytes(struct spool_payload *payload, size_t *ret_size)
+{
+	uint64_t size = spool_unsigned(payload);
+	const uint8_t *bytes = payload->at;
+
+	if (size > (uint64_t)(payload->end - payload->at)) {
+		payload->bad = true;
+		size = 0;
+	}
+	payload->at += size;
+	*ret_size = (size_t)size;
+	return bytes;
+}
+
+#endif

@@ -1,0 +1,244 @@
+/* SPDX-License-Identifier: MIT
+ * SPDX-FileCopyrightText: the kymo authors
+ *
+ * Sums over the calling-context tree; see views.h. All are loops over the node array, which has
+ * parents before children.
+ */
+#include "analysis/views.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum view_measure view_default_measure(const struct session *session)
+{
+	uint64_t samples[SPOOL_SOURCE_COUNT] = {0};
+
+	for (uint32_t i = 0; i < session->thread_count; i++) {
+		for (unsigned source = 0; source < SPOOL_SOURCE_COUNT; source++)
+			samples[source] += session->threads[i].samples[source];
+	}
+	if (samples[SPOOL_SOURCE_CPU])
+		return MEASURE_CPU;
+	if (samples[SPOOL_SOURCE_WALL] || samples[SPOOL_SOURCE_RUNNABLE])
+		return MEASURE_WALL;
+	return samples[SPOOL_SOURCE_OVERFLOW] ? MEASURE_OVERFLOW : MEASURE_CPU;
+}
+
+const char *view_measure_unit(enum view_measure measure)
+{
+	return measure == MEASURE_OVERFLOW ? "events" : "ns";
+}
+
+const char *view_measure_name(enum view_measure measure)
+{
+	static const char *const names[] = {
+		[MEASURE_CPU] = "cpu_time",
+		[MEASURE_WALL] = "real_time",
+		[MEASURE_OVERFLOW] = "events",
+	};
+	return names[measure];
+}
+
+uint64_t view_sum(const uint64_t by_source[SPOOL_SOURCE_COUNT], enum view_measure measure)
+{
+	switch (measure) {
+	case MEASURE_WALL:
+		return by_source[SPOOL_SOURCE_CPU] + by_source[SPOOL_SOURCE_WALL] +
+		       by_source[SPOOL_SOURCE_RUNNABLE];
+	case MEASURE_OVERFLOW:
+		return by_source[SPOOL_SOURCE_OVERFLOW];
+	default:
+		return by_source[SPOOL_SOURCE_CPU];
+	}
+}
+
+uint64_t view_node_self(const struct model_node *node, enum view_measure measure)
+{
+	return view_sum(node->self_weight, measure);
+}
+
+int view_inclusive(const struct session *session, enum view_measure measure, uint64_t **ret_weight,
+		   uint64_t **ret_samples)
+{
+	uint64_t *weight = calloc(session->node_count + 1, sizeof(*weight));
+	uint64_t *samples = calloc(session->node_count + 1, sizeof(*samples));
+
+	if (!weight || !samples) {
+		free(weight);
+		free(samples);
+		return -ENOMEM;
+	}
+	for (uint32_t i = session->node_count; i-- > 0;) {
+		const struct model_node *node = &session->nodes[i];
+
+		weight[i] += view_sum(node->self_weight, measure);
+		samples[i] += view_sum(node->self_samples, measure);
+		if (node->parent != MODEL_NONE) {
+			weight[node->parent] += weight[i];
+			samples[node->parent] += samples[i];
+		}
+	}
+	*ret_weight = weight;
+	*ret_samples = samples;
+	return 0;
+}
+
+/* ---- by function ---- */
+
+struct function_sums {
+	const struct session *session;
+	enum view_measure measure;
+	struct view_function *functions; /* by function_id */
+	uint32_t *on_path;               /* by function_id: how often on the way to the root */
+	uint64_t *weight, *samples;      /* inclusive, by node */
+};
+
+static void enter_node(struct function_sums *sums, uint32_t index)
+{
+	const struct model_node *node = &sums->session->nodes[index];
+	uint32_t id = sums->session->frames[node->frame].function_id;
+	struct view_function *function = &sums->functions[id];
+
+	if (function->frame == MODEL_NONE) {
+		function->frame = node->frame;
+		function->function_id = id;
+	}
+	function->self += view_sum(node->self_weight, sums->measure);
+	function->self_samples += view_sum(node->self_samples, sums->measure);
+	if (sums->on_path[id]++ == 0) {
+		function->inclusive += sums->weight[index];
+		function->inclusive_samples += sums->samples[index];
+	}
+}
+
+static void leave_node(struct function_sums *sums, uint32_t index)
+{
+	sums->on_path[sums->session->frames[sums->session->nodes[index].frame].function_id]--;
+}
+
+/* Depth first without a stack: back up along parents. */
+static void walk_tree(struct function_sums *sums, uint32_t root)
+{
+	const struct model_node *nodes = sums->session->nodes;
+	uint32_t at = root;
+
+	enter_node(sums, at);
+	for (;;) {
+		if (nodes[at].first_child != MODEL_NONE) {
+			at = nodes[at].first_child;
+			enter_node(sums, at);
+			continue;
+		}
+		while (at != root && nodes[at].next_sibling == MODEL_NONE) {
+			leave_node(sums, at);
+			at = nodes[at].parent;
+		}
+		leave_node(sums, at);
+		if (at == root)
+			return;
+		at = nodes[at].next_sibling;
+		enter_node(sums, at);
+	}
+}
+
+static int by_self(const void *left, const void *right)
+{
+	const struct view_function *a = left, *b = right;
+
+	if (a->self != b->self)
+		return a->self > b->self ? -1 : 1;
+	if (a->inclusive != b->inclusive)
+		return a->inclusive > b->inclusive ? -1 : 1;
+	return a->function_id < b->function_id ? -1 : a->function_id > b->function_id;
+}
+
+static size_t keep_used(struct view_function *functions, uint32_t count)
+{
+	size_t kept = 0;
+
+	for (uint32_t i = 0; i < count; i++) {
+		if (functions[i].frame != MODEL_NONE &&
+		    (functions[i].inclusive || functions[i].inclusive_samples))
+			functions[kept++] = functions[i];
+	}
+	return kept;
+}
+
+int view_functions(const struct session *session, enum view_measure measure,
+		   struct view_function **ret, size_t *count)
+{
+	struct function_sums sums = {.session = session, .measure = measure};
+	int result = view_inclusive(session, measure, &sums.weight, &sums.samples);
+
+	if (result < 0)
+		return result;
+	sums.functions = calloc(session->function_count + 1, sizeof(*sums.functions));
+	sums.on_path = calloc(session->function_count + 1, sizeof(*sums.on_path));
+	if (sums.functions && sums.on_path) {
+		for (uint32_t i = 0; i < session->function_count; i++)
+			sums.functions[i].frame = MODEL_NONE;
+		for (uint32_t i = 0; i < session->node_count; i++) {
+			if (session->nodes[i].parent == MODEL_NONE)
+				walk_tree(&sums, i);
+		}
+		*count = keep_used(sums.functions, session->function_count);
+		if (*count > 1)
+			qsort(sums.functions, *count, sizeof(*sums.functions), by_self);
+		*ret = sums.functions;
+		sums.functions = NULL;
+	} else {
+		result = -ENOMEM;
+	}
+	free(sums.functions);
+	free(sums.on_path);
+	free(sums.weight);
+	free(sums.samples);
+	return result;
+}
+
+/* ---- by path ---- */
+
+struct weighted_node {
+	uint64_t weight;
+	uint32_t node;
+};
+
+static int by_weight(const void *left, const void *right)
+{
+	const struct weighted_node *a = left, *b = right;
+
+	if (a->weight != b->weight)
+		return a->weight > b->weight ? -1 : 1;
+	return a->node < b->node ? -1 : a->node > b->node;
+}
+
+int view_heaviest_paths(const struct session *session, enum view_measure measure, size_t at_most,
+			uint32_t **ret, size_t *count)
+{
+	struct weighted_node *nodes = calloc(session->node_count + 1, sizeof(*nodes));
+	uint32_t *paths;
+	size_t found = 0;
+
+	if (!nodes)
+		return -ENOMEM;
+	for (uint32_t i = 0; i < session->node_count; i++) {
+		uint64_t weight = view_sum(session->nodes[i].self_weight, measure);
+
+		if (weight)
+			nodes[found++] = (struct weighted_node){weight, i};
+	}
+	if (found > 1)
+		qsort(nodes, found, sizeof(*nodes), by_weight);
+	if (at_most && found > at_most)
+		found = at_most;
+	paths = calloc(found + 1, sizeof(*paths));
+	if (paths) {
+		for (size_t i = 0; i < found; i++)
+			paths[i] = nodes[i].node;
+		*ret = paths;
+		*count = found;
+	}
+	free(nodes);
+	return paths ? 0 : -ENOMEM;
+}

@@ -1,0 +1,177 @@
+/* SPDX-License-Identifier: MIT
+ * SPDX-FileCopyrightText: the kymo authors
+ *
+ * Streaming JSON; see json_writer.h.
+ */
+#include "output/json_writer.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <math.h>
+#include <string.h>
+
+#include "output/utf8.h"
+
+void json_writer_init(struct json_writer *json, FILE *stream)
+{
+	*json = (struct json_writer){.stream = stream, .compact_from = UINT32_MAX};
+}
+
+int json_writer_finish(struct json_writer *json, struct problem *problem)
+{
+	errno = 0;
+	fputc('\n', json->stream);
+	if (ferror(json->stream)) {
+		int error = errno ? errno : EIO;
+
+		return problem_set(problem, -error, "cannot write JSON: %s", strerror(error));
+	}
+	return 0;
+}
+
+static void write_text(FILE *stream, const char *text)
+{
+	size_t left = strlen(text);
+
+	fputc('"', stream);
+	while (left > 0) {
+		size_t size = utf8_character_size(text, left);
+		unsigned char c = (unsigned char)*text;
+
+		if (size == 0) {
+			fputs(UTF8_REPLACEMENT, stream);
+			size = 1;
+		} else if (c == '"' || c == '\\') {
+			fprintf(stream, "\\%c", c);
+		} else if (c == '\n') {
+			fputs("\\n", stream);
+		} else if (c == '\t') {
+			fputs("\\t", stream);
+		} else if (c < 0x20 || c == 0x7f) {
+			fprintf(stream, "\\u%04x", c);
+		} else {
+			fwrite(text, 1, size, stream);
+		}
+		text += size;
+		left -= size;
+	}
+	fputc('"', stream);
+}
+
+static void new_line(struct json_writer *json)
+{
+	if (json->depth >= json->compact_from)
+		return;
+	fputc('\n', json->stream);
+	for (unsigned i = 0; i < json->depth; i++)
+		fputc('\t', json->stream);
+}
+
+static void begin_value(struct json_writer *json, const char *key)
+{
+	if (json->depth > 0) {
+		if (json->filled[json->depth])
+			fputs(json->depth >= json->compact_from ? ", " : ",", json->stream);
+		new_line(json);
+	}
+	json->filled[json->depth] = true;
+	if (key) {
+		write_text(json->stream, key);
+		fputs(": ", json->stream);
+	}
+}
+
+static void begin_container(struct json_writer *json, const char *key, char bracket)
+{
+	begin_value(json, key);
+	fputc(bracket, json->stream);
+	json->depth += json->depth < JSON_DEPTH;
+	json->filled[json->depth] = false;
+	if (!key && json->depth > 1 && json->depth < json->compact_from)
+		json->compact_from = json->depth;
+}
+
+static void end_container(struct json_writer *json, char bracket)
+{
+	bool filled = json->filled[json->depth], compact = json->depth >= json->compact_from;
+
+	json->depth -= json->depth > 0;
+	if (filled && !compact)
+		new_line(json);
+	if (json->depth < json->compact_from)
+		json->compact_from = UINT32_MAX;
+	fputc(bracket, json->stream);
+}
+
+void json_object_begin(struct json_writer *json, const char *key)
+{
+	begin_container(json, key, '{');
+}
+
+void json_object_end(struct json_writer *json)
+{
+	end_container(json, '}');
+}
+
+void json_array_begin(struct json_writer *json, const char *key)
+{
+	begin_container(json, key, '[');
+}
+
+void json_array_end(struct json_writer *json)
+{
+	end_container(json, ']');
+}
+
+void json_text(struct json_writer *json, const char *key, const char *value)
+{
+	if (!value) {
+		json_null(json, key);
+		return;
+	}
+	begin_value(json, key);
+	write_text(json->stream, value);
+}
+
+void json_count(struct json_writer *json, const char *key, uint64_t value)
+{
+	begin_value(json, key);
+	fprintf(json->stream, "%" PRIu64, value);
+}
+
+void json_signed(struct json_writer *json, const char *key, int64_t value)
+{
+	begin_value(json, key);
+	fprintf(json->stream, "%" PRId64, value);
+}
+
+void json_number(struct json_writer *json, const char *key, double value)
+{
+	if (!isfinite(value)) {
+		json_null(json, key);
+		return;
+	}
+	begin_value(json, key);
+	fprintf(json->stream, "%.6g", value);
+}
+
+void json_boolean(struct json_writer *json, const char *key, bool value)
+{
+	begin_value(json, key);
+	fputs(value ? "true" : "false", json->stream);
+}
+
+void json_null(struct json_writer *json, const char *key)
+{
+	begin_value(json, key);
+	fputs("null", json->stream);
+}
+
+void json_hexadecimal(struct json_writer *json, const char *key, const uint8_t *bytes, size_t size)
+{
+	begin_value(json, key);
+	fputc('"', json->stream);
+	for (size_t i = 0; i < size; i++)
+		fprintf(json->stream, "%02x", bytes[i]);
+	fputc('"', json->stream);
+}

@@ -1,0 +1,24 @@
+/* SPDX-License-Identifier: MIT
+ * SPDX-FileCopyrightText: the kymo authors
+ *
+ * The writers behind the table in output.c; signatures as output_format.write.
+ */
+#ifndef KYMO_OUTPUT_WRITERS_H
+#define KYMO_OUTPUT_WRITERS_H
+
+#include "output/output.h"
+
+int output_text(struct session *session, const struct output_options *options, FILE *stream,
+		struct problem *problem);
+int output_json(struct session *session, const struct output_options *options, FILE *stream,
+		struct problem *problem);
+int output_perfetto(struct session *session, const struct output_options *options, FILE *stream,
+		    struct problem *problem);
+int output_folded(struct session *session, const struct output_options *options, FILE *stream,
+		  struct problem *problem);
+int output_pprof(struct session *session, const struct output_options *options, FILE *stream,
+		 struct problem *problem);
+int output_html(struct session *session, const struct output_options *options, FILE *stream,
+		struct problem *problem);
+
+#endif
