@@ -191,8 +191,17 @@ static void write_attributes(struct perfetto *trace)
 	perfetto_close_packet(trace);
 }
 
+/* Readers ignore track events on a sequence that never said where its state begins. */
+static void begin_sequence(struct perfetto *trace)
+{
+	perfetto_open_packet(trace, 0);
+	protobuf_uint(&trace->writer, PACKET_SEQUENCE_FLAGS, SEQUENCE_STATE_CLEARED);
+	perfetto_close_packet(trace);
+}
+
 void perfetto_write_preamble(struct perfetto *trace)
 {
+	begin_sequence(trace);
 	write_clock_snapshot(trace, trace->session->start_ns);
 	write_uuid(trace);
 	write_system_info(trace);
