@@ -175,7 +175,7 @@ def perf_shares(command, data):
         match = re.match(r"\s*[0-9a-f]+ (.*) \((.*)\)$", line)
         if match:
             total += 1
-            counts["function"][match.group(1)] += 1
+            counts["function"][match.group(1).split("@")[0]] += 1
             counts["module"][os.path.basename(match.group(2))] += 1
     expect(total > 100, f"perf took {total} samples")
     return {kind: {name: count / total for name, count in counter.items()}
