@@ -1,0 +1,204 @@
+/* SPDX-License-Identifier: MIT
+ * SPDX-FileCopyrightText: the kymo authors
+ *
+ * Preparing a run; see launch.h. launch.json is in launch_json.c.
+ */
+#include "cmd/launch.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <glob.h>
+#include <limits.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "cmd/result_path.h"
+
+/* From the directory of the running binary. The first is the build tree. */
+static const char *const library_places[] = {"/../libkymo/libkymo.so",
+					     "/../" KYMO_LIBRARY_RELATIVE};
+
+int launch_find_library(char **ret, struct problem *problem)
+{
+	char directory[PATH_MAX];
+	ssize_t length = readlink("/proc/self/exe", directory, sizeof(directory) - 1);
+	char *slash;
+
+	directory[length > 0 ? length : 0] = '\0';
+	slash = strrchr(directory, '/');
+	if (slash)
+		*slash = '\0';
+	*ret = NULL;
+	for (unsigned i = 0; !*ret && i < sizeof(library_places) / sizeof(library_places[0]); i++) {
+		char path[PATH_MAX * 2];
+
+		snprintf(path, sizeof(path), "%s%s", directory, library_places[i]);
+		*ret = realpath(path, NULL);
+	}
+	if (!*ret)
+		*ret = realpath(KYMO_LIBRARY_INSTALLED, NULL);
+	if (!*ret)
+		return problem_set(problem, -ENOENT,
+				   "cannot find libkymo.so (looked in '%s%s' and '%s')", directory,
+				   library_places[1], KYMO_LIBRARY_INSTALLED);
+	if (strpbrk(*ret, " :\t\n"))
+		return problem_set(problem, -EINVAL,
+				   "'%s' cannot be preloaded: LD_PRELOAD takes no path with blanks "
+				   "or colons",
+				   *ret);
+	return 0;
+}
+
+/* A directory in /dev/shm that only this user can read. */
+static int launch_memory_session(struct launch *launch, struct problem *problem)
+{
+	char path[] = "/dev/shm/kymo-4294967295-XXXXXX";
+
+	snprintf(path, sizeof(path), "/dev/shm/kymo-%u-XXXXXX", (unsigned)getuid());
+	if (!mkdtemp(path))
+		return problem_set(problem, -errno,
+				   "cannot keep data in memory (/dev/shm: %s); use "
+				   "--use-temporary-files=on",
+				   strerror(errno));
+	launch->session = strdup(path);
+	launch->in_memory = true;
+	return launch->session ? 0 : problem_set(problem, -ENOMEM, "out of memory");
+}
+
+int launch_prepare(struct launch *launch, struct problem *problem)
+{
+	struct result_keys keys = {launch->arguments[0], launch->start, getpid()};
+	char spool[PATH_MAX];
+	int error = result_directory_create(launch->settings, &keys, &launch->result, problem);
+
+	if (error)
+		return error;
+	if (resolved_bool(launch->settings, SETTING_USE_TEMPORARY_FILES))
+		launch->session = strdup(launch->result);
+	else
+		error = launch_memory_session(launch, problem);
+	if (!error && !launch->session)
+		error = problem_set(problem, -ENOMEM, "out of memory");
+	if (error)
+		return error;
+	snprintf(spool, sizeof(spool), "%s/spool", launch->session);
+	if (mkdir(spool, 0700) && errno != EEXIST)
+		return problem_set(problem, -errno, "cannot make '%s': %s", spool, strerror(errno));
+	return launch_write_json(launch, NULL, problem);
+}
+
+void launch_discard_session(struct launch *launch)
+{
+	static const char *const patterns[] = {"%s/spool/*", "%s/*", "%s"};
+
+	for (unsigned i = 0; launch->in_memory && i < 3; i++) {
+		char pattern[PATH_MAX];
+		glob_t found;
+
+		snprintf(pattern, sizeof(pattern), patterns[i], launch->session);
+		if (glob(pattern, GLOB_NOSORT, NULL, &found))
+			continue;
+		for (size_t file = 0; file < found.gl_pathc; file++)
+			remove(found.gl_pathv[file]);
+		globfree(&found);
+	}
+}
+
+/* ---- environment ---- */
+
+static bool launch_is_setting(const char *variable)
+{
+	const char *equals = strchr(variable, '=');
+
+	if (strncmp(variable, "KYMO_", 5) || !equals)
+		return false;
+	for (unsigned id = 0; id < SETTING_COUNT; id++) {
+		size_t length = strlen(settings_table[id].name);
+
+		if (length == (size_t)(equals - variable) - 5 &&
+		    !strncmp(settings_table[id].name, variable + 5, length))
+			return true;
+	}
+	return false;
+}
+
+/* LD_PRELOAD with the library in front, unless it is there already (kymo under kymo). */
+static char *launch_preload(const char *library, const char *before)
+{
+	char *text;
+
+	if (!before || !*before)
+		return asprintf(&text, "LD_PRELOAD=%s", library) < 0 ? NULL : text;
+	if (strstr(before, library))
+		return asprintf(&text, "LD_PRELOAD=%s", before) < 0 ? NULL : text;
+	return asprintf(&text, "LD_PRELOAD=%s:%s", library, before) < 0 ? NULL : text;
+}
+
+/* Everything that is not a default goes into the environment; so does a default that overrides
+ * another tool's variable, which the library would read otherwise. */
+static bool launch_passes(const struct launch *launch, unsigned id)
+{
+	return id != SETTING_CONFIG_FILE && settings_table[id].visibility != SETTING_INTERNAL &&
+	       !resolved_is_default(launch->settings, (enum setting_id)id);
+}
+
+static bool launch_add(char **list, size_t *count, char *entry)
+{
+	if (entry)
+		list[(*count)++] = entry;
+	return entry != NULL;
+}
+
+static bool launch_add_settings(const struct launch *launch, char **list, size_t *count)
+{
+	char *entry;
+
+	for (unsigned id = 0; id < SETTING_COUNT; id++) {
+		if (!launch_passes(launch, id))
+			continue;
+		if (asprintf(&entry, "KYMO_%s=%s", settings_table[id].name,
+			     launch->settings->values[id].text) < 0 ||
+		    !launch_add(list, count, entry))
+			return false;
+	}
+	return asprintf(&entry, "KYMO_SPOOL_DIRECTORY=%s/spool", launch->session) >= 0 &&
+	       launch_add(list, count, entry);
+}
+
+int launch_environment_create(const struct launch *launch, const char *library, char **environment,
+			      char ***ret, struct problem *problem)
+{
+	size_t inherited = 0, count = 0;
+	const char *preload = NULL;
+	bool complete = true;
+	char **list;
+
+	while (environment[inherited])
+		inherited++;
+	list = calloc(inherited + SETTING_COUNT + 3, sizeof(*list));
+	if (!list)
+		return problem_set(problem, -ENOMEM, "out of memory");
+	for (size_t i = 0; complete && i < inherited; i++) {
+		if (!strncmp(environment[i], "LD_PRELOAD=", 11))
+			preload = environment[i] + 11;
+		else if (!launch_is_setting(environment[i]))
+			complete = launch_add(list, &count, strdup(environment[i]));
+	}
+	complete = complete && launch_add_settings(launch, list, &count) &&
+		   launch_add(list, &count, launch_preload(library, preload));
+	if (!complete) {
+		launch_environment_destroy(list);
+		return problem_set(problem, -ENOMEM, "out of memory");
+	}
+	*ret = list;
+	return 0;
+}
+
+void launch_environment_destroy(char **environment)
+{
+	for (char **entry = environment; entry && *entry; entry++)
+		free(*entry);
+	free(environment);
+}

@@ -1,0 +1,42 @@
+/* SPDX-License-Identifier: MIT
+ * SPDX-FileCopyrightText: the kymo authors
+ *
+ * What the profiled program gets from kymo: libkymo in LD_PRELOAD and the settings in KYMO_*; and
+ * what the result directory gets: launch.json.
+ */
+#ifndef KYMO_CMD_LAUNCH_H
+#define KYMO_CMD_LAUNCH_H
+
+#include <stdbool.h>
+#include <time.h>
+
+#include "cmd/resolved.h"
+#include "cmd/supervise.h"
+
+/* One run, from the command line to the end of the program. */
+struct launch {
+	const struct resolved *settings;
+	char **arguments; /* of the program; NULL-terminated */
+	size_t argument_count;
+	struct timespec start;
+	char *result;  /* directory for outputs; absolute */
+	char *session; /* directory with spool/ and launch.json: `result`, or one in memory */
+	bool in_memory;
+};
+
+/* The absolute path of libkymo.so: beside the build, relative to the installed binary, or where it
+ * was installed. *ret is malloc'ed. */
+int launch_find_library(char **ret, struct problem *problem);
+/* Makes result and session directories and spool/. */
+int launch_prepare(struct launch *launch, struct problem *problem);
+/* The environment of the profiled program; malloc'ed, free with launch_environment_destroy(). */
+int launch_environment_create(const struct launch *launch, const char *library, char **environment,
+			      char ***ret, struct problem *problem);
+void launch_environment_destroy(char **environment);
+/* Writes launch.json; `end` is NULL before the program runs. */
+int launch_write_json(const struct launch *launch, const struct supervised *end,
+		      struct problem *problem);
+/* Removes a session directory that was in memory. */
+void launch_discard_session(struct launch *launch);
+
+#endif

@@ -1,0 +1,102 @@
+/* SPDX-License-Identifier: MIT
+ * SPDX-FileCopyrightText: the kymo authors
+ *
+ * Messages; see message.h.
+ */
+#include "cmd/message.h"
+
+#include <errno.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+static int verbosity;
+static char color_choice = 'a';
+
+void message_set_verbosity(int level)
+{
+	verbosity = level;
+}
+
+int message_verbosity(void)
+{
+	return verbosity;
+}
+
+void message_set_color(const char *when)
+{
+	color_choice = !strcmp(when, "always") ? 'A' : when[0];
+}
+
+bool message_color(int descriptor)
+{
+	const char *no_color = getenv("NO_COLOR"), *term = getenv("TERM");
+
+	if (color_choice != 'a')
+		return color_choice == 'A';
+	if ((no_color && *no_color) || (term && !strcmp(term, "dumb")))
+		return false;
+	return isatty(descriptor);
+}
+
+/* One write a line, so that lines of several kymos on one terminal do not mix. */
+__attribute__((format(printf, 2, 0))) static void message_line(const char *kind, const char *format,
+							       va_list arguments)
+{
+	char line[2048];
+	int used = snprintf(line, sizeof(line), "kymo: %s", kind);
+	int added = vsnprintf(line + used, sizeof(line) - (size_t)used - 1, format, arguments);
+	size_t length = strlen(line);
+
+	if (added < 0)
+		return;
+	line[length++] = '\n';
+	while (write(STDERR_FILENO, line, length) < 0) {
+		if (errno != EINTR)
+			return;
+	}
+}
+
+void message_error(const char *format, ...)
+{
+	va_list arguments;
+
+	va_start(arguments, format);
+	message_line("error: ", format, arguments);
+	va_end(arguments);
+}
+
+void message_warning(const char *format, ...)
+{
+	va_list arguments;
+
+	if (verbosity < 0)
+		return;
+	va_start(arguments, format);
+	message_line("warning: ", format, arguments);
+	va_end(arguments);
+}
+
+void message_note(const char *format, ...)
+{
+	va_list arguments;
+
+	if (verbosity < 0)
+		return;
+	va_start(arguments, format);
+	message_line("", format, arguments);
+	va_end(arguments);
+}
+
+void message_detail(const char *format, ...)
+{
+	va_list arguments;
+
+	if (verbosity < 1)
+		return;
+	va_start(arguments, format);
+	message_line("", format, arguments);
+	va_end(arguments);
+}

@@ -1,0 +1,33 @@
+/* SPDX-License-Identifier: MIT
+ * SPDX-FileCopyrightText: the kymo authors
+ *
+ * What kymo says to the person: lines on standard error that begin with "kymo: ". Standard output
+ * belongs to the program, or to the answer of `kymo report` and `kymo avail`.
+ *
+ * The one piece of state is the verbosity, set once when the settings are known.
+ */
+#ifndef KYMO_CMD_MESSAGE_H
+#define KYMO_CMD_MESSAGE_H
+
+#include <stdbool.h>
+
+enum message_exit {
+	EXIT_OWN_FAILURE = 125, /* as env(1), timeout(1): kymo itself could not do it */
+	EXIT_NOT_EXECUTABLE = 126,
+	EXIT_NOT_FOUND = 127
+};
+
+/* VERBOSE: -1 errors only, 0 notes, 1 and up details. */
+void message_set_verbosity(int level);
+int message_verbosity(void);
+/* COLOR: 'a'uto, 'A'lways, 'n'ever. */
+void message_set_color(const char *when);
+/* Whether to colour what goes to this descriptor (NO_COLOR, TERM=dumb and COLOR honoured). */
+bool message_color(int descriptor);
+
+__attribute__((format(printf, 1, 2))) void message_error(const char *format, ...);
+__attribute__((format(printf, 1, 2))) void message_warning(const char *format, ...);
+__attribute__((format(printf, 1, 2))) void message_note(const char *format, ...);
+__attribute__((format(printf, 1, 2))) void message_detail(const char *format, ...);
+
+#endif

@@ -1,0 +1,166 @@
+/* SPDX-License-Identifier: MIT
+ * SPDX-FileCopyrightText: the kymo authors
+ *
+ * Results; see results.h.
+ */
+#include "cmd/results.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/sendfile.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "cmd/message.h"
+#include "cmd/result_path.h"
+#include "common/settings_value.h"
+
+struct session_options results_session_options(const struct resolved *settings)
+{
+	const char *cache = resolved_text(settings, SETTING_SYMBOL_CACHE);
+
+	return (struct session_options){
+		.inlines = resolved_bool(settings, SETTING_SAMPLING_INCLUDE_INLINES),
+		.debug_path = resolved_text(settings, SETTING_DEBUG_PATH),
+		.symbol_cache = !*cache                 ? NULL
+				: strcmp(cache, "none") ? cache
+							: "",
+	};
+}
+
+struct output_options results_output_options(const struct resolved *settings)
+{
+	return (struct output_options){
+		.flat = resolved_bool(settings, SETTING_FLAT_PROFILE),
+		.compress = resolved_bool(settings, SETTING_TRACE_COMPRESS),
+	};
+}
+
+/* TRACE and PROFILE switch whole groups of formats. */
+static bool results_wanted(const struct resolved *settings, const struct output_format *format)
+{
+	bool is_trace = !strcmp(format->name, "perfetto");
+
+	return setting_choice_index(setting_slice(format->name),
+				    resolved_text(settings, SETTING_OUTPUT_FORMATS)) >= 0 &&
+	       resolved_bool(settings, is_trace ? SETTING_TRACE : SETTING_PROFILE);
+}
+
+/* Compiled code has no file but this one, and /tmp is cleaned: keep a copy. Never follows a link
+ * or reads another user's file (perf's rule for these maps as well). */
+static void results_keep_jit_map(const char *directory, uint32_t pid)
+{
+	char from[64], to[PATH_MAX];
+	struct stat status;
+	int in, out;
+
+	snprintf(from, sizeof(from), "/tmp/perf-%u.map", pid);
+	in = open(from, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
+	if (in < 0)
+		return;
+	snprintf(to, sizeof(to), "%s/perf-%u.map", directory, pid);
+	if (!fstat(in, &status) && S_ISREG(status.st_mode) && status.st_uid == geteuid()) {
+		out = open(to, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
+		while (out >= 0 && sendfile(out, in, NULL, 1 << 20) > 0)
+			;
+		if (out >= 0)
+			close(out);
+	}
+	close(in);
+}
+
+static int results_write_metadata(struct session *session, const char *directory,
+				  const char *prefix, struct problem *problem)
+{
+	char path[PATH_MAX], temporary[PATH_MAX];
+	FILE *stream;
+	int error;
+
+	snprintf(path, sizeof(path), "%s/%smetadata.json", directory, prefix);
+	if (snprintf(temporary, sizeof(temporary), "%s.tmp", path) >= (int)sizeof(temporary))
+		return problem_set(problem, -ENAMETOOLONG, "'%s' is too long a path", path);
+	stream = fopen(temporary, "we");
+	if (!stream)
+		return problem_set(problem, -errno, "cannot write '%s': %s", path, strerror(errno));
+	error = output_metadata(session, stream, problem);
+	if (fclose(stream) && !error)
+		error = problem_set(problem, -errno, "cannot write '%s': %s", path,
+				    strerror(errno));
+	if (!error && rename(temporary, path))
+		error = problem_set(problem, -errno, "cannot write '%s': %s", path,
+				    strerror(errno));
+	if (error)
+		unlink(temporary);
+	return error;
+}
+
+static int results_write_formats(const struct resolved *settings, struct session *session,
+				 const char *directory, const char *prefix)
+{
+	struct output_options options = results_output_options(settings);
+	struct problem problem;
+	int failed = 0, error;
+
+	for (size_t i = 0; i < output_format_count; i++) {
+		const struct output_format *format = &output_formats[i];
+		uint64_t bytes = 0;
+
+		if (!results_wanted(settings, format))
+			continue;
+		error = output_write_file(session, format, &options, directory, prefix, &bytes,
+					  &problem);
+		if (error) {
+			message_error("no %s: %s", format->file_name, problem.text);
+			failed = error;
+		} else {
+			message_detail("%s%s: %llu bytes", prefix, format->file_name,
+				       (unsigned long long)bytes);
+		}
+	}
+	error = results_write_metadata(session, directory, prefix, &problem);
+	if (error)
+		message_error("no metadata.json: %s", problem.text);
+	return error ? error : failed;
+}
+
+static int results_make_prefix(const char *directory, const char *prefix, struct problem *problem)
+{
+	char path[PATH_MAX];
+	const char *slash = strrchr(prefix, '/');
+	int error;
+
+	if (!slash)
+		return 0;
+	snprintf(path, sizeof(path), "%s/%.*s", directory, (int)(slash - prefix), prefix);
+	error = result_make_directories(path);
+	return error ? problem_set(problem, error, "cannot make '%s': %s", path, strerror(-error))
+		     : 0;
+}
+
+int results_write(const struct resolved *settings, const char *session_directory,
+		  const char *result_directory, const char *prefix, struct problem *problem)
+{
+	struct session_options options = results_session_options(settings);
+	struct output_options summary = results_output_options(settings);
+	struct session *session;
+	int error = results_make_prefix(result_directory, prefix, problem);
+
+	if (!error)
+		error = session_open(session_directory, &options, &session, problem);
+	if (error)
+		return error;
+	for (uint32_t i = 0; i < session->process_count; i++)
+		results_keep_jit_map(session_directory, session->processes[i].pid);
+	error = session_symbolize(session, problem);
+	if (!error) {
+		error = results_write_formats(settings, session, result_directory, prefix);
+		problem_set(problem, 0, "some results are missing");
+	}
+	if (message_verbosity() >= 0)
+		output_summary(session, &summary, stderr, message_color(STDERR_FILENO), problem);
+	session_close(session);
+	return error;
+}

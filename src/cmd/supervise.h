@@ -1,0 +1,31 @@
+/* SPDX-License-Identifier: MIT
+ * SPDX-FileCopyrightText: the kymo authors
+ *
+ * Runs a program as if its caller had run it: the same process group, terminal, signal mask and
+ * dispositions, limits, descriptors; kymo stays behind only to wait.
+ */
+#ifndef KYMO_CMD_SUPERVISE_H
+#define KYMO_CMD_SUPERVISE_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+struct supervised {
+	pid_t pid;
+	int exec_errno;  /* the program could not be executed; 0: it ran */
+	int wait_status; /* of the program, when exec_errno is 0 */
+	int64_t user_ns, system_ns;
+	bool give_up; /* a second SIGINT came: write no results */
+};
+
+/* Starts `path` and waits for its end. 0, or -errno when no process could be made. Not reentrant:
+ * it owns the signal handlers. */
+int supervise_run(const char *path, char *const arguments[], char *const environment[],
+		  struct supervised *ret);
+/* Ends kymo as the program ended: the same status, or the same signal (without a core file). */
+_Noreturn void supervise_exit_like(int wait_status);
+/* While results are written: SIGINT ends kymo at once, as the program ended. */
+void supervise_give_up_on_interrupt(int wait_status, const char *message);
+
+#endif

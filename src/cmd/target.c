@@ -1,0 +1,211 @@
+/* SPDX-License-Identifier: MIT
+ * SPDX-FileCopyrightText: the kymo authors
+ *
+ * Finding and inspecting the program; see target.h.
+ *
+ * Preloading needs a dynamic linker (PT_INTERP), glibc's one, of this machine's kind, and a process
+ * that does not run with more rights than its caller (AT_SECURE: ld.so(8) then ignores
+ * LD_PRELOAD). Scripts are judged by their interpreter.
+ */
+#include "cmd/target.h"
+
+#include <elf.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <stdbool.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/xattr.h>
+#include <unistd.h>
+
+#include "cmd/message.h"
+
+enum { TARGET_SCRIPT_DEPTH = 4, TARGET_HEAD = 4096 };
+
+static int target_refused(const char *path, int error, struct problem *problem)
+{
+	struct stat status;
+
+	if (!stat(path, &status) && S_ISDIR(status.st_mode))
+		problem_set(problem, 0, "cannot execute '%s': it is a directory", path);
+	else if (error == EACCES && !access(path, F_OK))
+		problem_set(problem, 0,
+			    "cannot execute '%s': permission denied (chmod +x, or a file system "
+			    "mounted noexec?)",
+			    path);
+	else
+		problem_set(problem, 0, "cannot execute '%s': %s", path, strerror(error));
+	return error == ENOENT || error == ENOTDIR ? EXIT_NOT_FOUND : EXIT_NOT_EXECUTABLE;
+}
+
+static bool target_executable(const char *path)
+{
+	struct stat status;
+
+	if (stat(path, &status))
+		return false;
+	if (!S_ISREG(status.st_mode)) {
+		errno = EACCES;
+		return false;
+	}
+	return !faccessat(AT_FDCWD, path, X_OK, AT_EACCESS);
+}
+
+int target_resolve(const char *name, struct target *ret, struct problem *problem)
+{
+	const char *search = getenv("PATH");
+	char blocked[sizeof(ret->path)] = "";
+
+	memset(ret, 0, sizeof(*ret));
+	if (!*name)
+		return problem_set(problem, EXIT_NOT_FOUND, "the program's name is empty");
+	if (strchr(name, '/')) {
+		snprintf(ret->path, sizeof(ret->path), "%s", name);
+		return target_executable(name) ? 0 : target_refused(name, errno, problem);
+	}
+	if (!search)
+		search = "/bin:/usr/bin";
+	for (const char *start = search, *end;; start = end + 1) {
+		end = strchrnul(start, ':');
+		if (snprintf(ret->path, sizeof(ret->path), "%.*s%s%s", (int)(end - start), start,
+			     end > start ? "/" : "./", name) < (int)sizeof(ret->path)) {
+			if (target_executable(ret->path))
+				return 0;
+			if (errno == EACCES && !*blocked)
+				memcpy(blocked, ret->path, sizeof(blocked));
+		}
+		if (!*end)
+			break;
+	}
+	if (*blocked)
+		return target_refused(blocked, EACCES, problem);
+	return problem_set(problem, EXIT_NOT_FOUND, "cannot find '%s' in PATH", name);
+}
+
+__attribute__((format(printf, 2, 3))) static void target_block(struct target *target,
+							       const char *format, ...)
+{
+	va_list arguments;
+
+	va_start(arguments, format);
+	vsnprintf(target->obstacle, sizeof(target->obstacle), format, arguments);
+	va_end(arguments);
+}
+
+/* Rights of its own: set-user-id, set-group-id, file capabilities. */
+static bool target_privileged(const char *path, struct target *target)
+{
+	struct stat status;
+	char capabilities[64];
+
+	if (stat(path, &status))
+		return false;
+	if (((status.st_mode & S_ISUID) && status.st_uid != getuid()) ||
+	    ((status.st_mode & (S_ISGID | S_IXGRP)) == (S_ISGID | S_IXGRP) &&
+	     status.st_gid != getgid())) {
+		target_block(target,
+			     "'%s' is set-user-id or set-group-id, and the system lets nobody "
+			     "preload into such programs; run kymo as its owner",
+			     path);
+		return true;
+	}
+	if (getuid() &&
+	    getxattr(path, "security.capability", capabilities, sizeof(capabilities)) > 0) {
+		target_block(target,
+			     "'%s' has file capabilities, and the system lets nobody preload into "
+			     "such programs; run kymo as root, or a copy without capabilities",
+			     path);
+		return true;
+	}
+	return false;
+}
+
+/* The dynamic linker that the program asks for; false when there is none or it is not readable. */
+static bool target_interpreter(int file, const Elf64_Ehdr *header, char *ret, size_t size)
+{
+	for (unsigned i = 0; i < header->e_phnum; i++) {
+		Elf64_Phdr segment;
+		size_t length;
+
+		if (pread(file, &segment, sizeof(segment),
+			  (off_t)(header->e_phoff + i * sizeof(segment))) != sizeof(segment))
+			return false;
+		if (segment.p_type != PT_INTERP)
+			continue;
+		length = segment.p_filesz < size - 1 ? segment.p_filesz : size - 1;
+		if (pread(file, ret, length, (off_t)segment.p_offset) != (ssize_t)length)
+			return false;
+		ret[length] = '\0';
+		return true;
+	}
+	return false;
+}
+
+static void target_inspect_elf(const char *path, int file, const Elf64_Ehdr *header,
+			       struct target *target)
+{
+	char interpreter[256];
+
+	if (header->e_ident[EI_CLASS] != ELFCLASS64 || header->e_ident[EI_DATA] != ELFDATA2LSB ||
+	    header->e_machine != EM_X86_64)
+		target_block(target,
+			     "'%s' is built for another kind of machine (kymo profiles 64-bit "
+			     "x86 programs)",
+			     path);
+	else if (header->e_phentsize != sizeof(Elf64_Phdr) ||
+		 !target_interpreter(file, header, interpreter, sizeof(interpreter)))
+		target_block(target,
+			     "'%s' is statically linked, so nothing can be preloaded into it; link "
+			     "it dynamically to profile it",
+			     path);
+	else if (strstr(interpreter, "ld-musl"))
+		target_block(target, "'%s' uses musl, and libkymo needs glibc", path);
+}
+
+/* The interpreter named behind `#!`, in place. */
+static char *target_script_interpreter(char *head)
+{
+	char *start = head + 2, *end;
+
+	start += strspn(start, " \t");
+	end = start + strcspn(start, " \t\r\n");
+	*end = '\0';
+	return *start ? start : NULL;
+}
+
+void target_inspect(struct target *target)
+{
+	char path[4096], head[TARGET_HEAD + 1];
+
+	target->obstacle[0] = '\0';
+	snprintf(path, sizeof(path), "%s", target->path);
+	for (unsigned depth = 0; depth < TARGET_SCRIPT_DEPTH; depth++) {
+		int file = open(path, O_RDONLY | O_CLOEXEC);
+		ssize_t length;
+		char *interpreter;
+		bool script;
+
+		if (file < 0) {
+			target_privileged(path, target);
+			return; /* executable but not readable: let it try */
+		}
+		memset(head, 0, sizeof(head));
+		length = pread(file, head, TARGET_HEAD, 0);
+		script = length > 2 && head[0] == '#' && head[1] == '!';
+		/* The kernel gives scripts no rights of their own (execve(2)). */
+		if (!script && !target_privileged(path, target) &&
+		    length >= (ssize_t)sizeof(Elf64_Ehdr) && !memcmp(head, ELFMAG, SELFMAG)) {
+			Elf64_Ehdr header;
+
+			memcpy(&header, head, sizeof(header));
+			target_inspect_elf(path, file, &header, target);
+		}
+		close(file);
+		interpreter = script ? target_script_interpreter(head) : NULL;
+		if (!interpreter)
+			return;
+		memmove(path, interpreter, strlen(interpreter) + 1);
+	}
+}
