@@ -5,9 +5,11 @@
  * yet, signal trampolines of other C libraries. In this order:
  *
  *   1. bytes of a signal trampoline: mov $15,%eax|rax; syscall (signal(7), rt_sigreturn(2))
- *   2. in an interrupted frame, a return address on top of the stack (a leaf, or a function at its
+ *   2. the bottom of a makecontext stack: glibc puts the address of __start_context there, to whose
+ *      first instruction functions return (sysdeps/unix/sysv/linux/x86_64/__start_context.S)
+ *   3. in an interrupted frame, a return address on top of the stack (a leaf, or a function at its
  *      first instruction) or below one pushed rbp (at its second)
- *   3. a frame pointer
+ *   4. a frame pointer
  *
  * A return address counts as one only where it points into code behind a call instruction. Code is
  * read by process_vm_readv, since a mapping may be gone since the view was made: 1 us, paid only by
@@ -113,6 +115,24 @@ static bool is_trampoline(struct unwind_walk *walk)
 	return true;
 }
 
+/* A function that nobody calls, so that no code precedes its address, and that begins by dropping
+ * the stack: [endbr64] mov %rbx,%rsp. */
+static bool is_stack_base(const struct unwind_walk *walk)
+{
+	static const uint8_t endbr64[] = {0xf3, 0x0f, 0x1e, 0xfa};
+	uint8_t code[7];
+	unsigned start = 0;
+
+	if (walk->exact || !unwind_module_find(unwind_view_find(walk->view, walk->ip), walk->ip) ||
+	    !read_code(walk->ip, code, sizeof(code)))
+		return false;
+	while (start < sizeof(endbr64) && code[start] == endbr64[start])
+		start++;
+	if (start != sizeof(endbr64))
+		start = 0;
+	return code[start] == 0x48 && code[start + 1] == 0x89 && code[start + 2] == 0xdc;
+}
+
 static enum unwind_step guess_caller(struct unwind_walk *walk, uint64_t ip, uint64_t sp,
 				     uint64_t bp)
 {
@@ -147,6 +167,11 @@ enum unwind_step unwind_guess(struct unwind_walk *walk)
 
 	if (is_trampoline(walk))
 		return unwind_from_context(walk, walk->sp);
+	if (is_stack_base(walk)) {
+		walk->exact = true;
+		walk->end = SPOOL_STACK_COMPLETE;
+		return UNWIND_STEP_END;
+	}
 	if (walk->exact && unwind_read(walk, walk->sp, &word)) {
 		if (is_return_address(walk, word))
 			return guess_caller(walk, word, walk->sp + 8, walk->bp);

@@ -308,16 +308,21 @@ static enum unwind_step apply(struct unwind_walk *walk, const struct unwind_rule
 	return UNWIND_STEP_CALLER;
 }
 
+const struct unwind_rule *unwind_module_find(const struct unwind_module *module, uint64_t pc)
+{
+	if (!module || !module->table)
+		return NULL;
+	return unwind_table_find(module->table, pc - module->bias);
+}
+
 /* From one frame to the next without the cache's help. */
 static enum unwind_step step(struct unwind_walk *walk)
 {
 	uint64_t pc = walk->ip - !walk->exact;
 	const struct unwind_module *module = unwind_view_find(walk->view, pc);
-	const struct unwind_rule *rule = NULL;
+	const struct unwind_rule *rule = unwind_module_find(module, pc);
 	uint32_t compact;
 
-	if (module && module->table)
-		rule = unwind_table_find(module->table, pc - module->bias);
 	if (!rule)
 		return unwind_guess(walk);
 	compact = compact_rule(rule);
@@ -395,6 +400,8 @@ static uint32_t run(struct unwind_walk *walk, uint64_t *frames, uint32_t maximum
 			/* The last frame was no code after all. */
 			if (walk->end == SPOOL_STACK_BAD_PC && count > 1)
 				count--;
+			else if (walk->exact && count > 1)
+				frames[count - 1] = walk->ip + 1;
 			return count;
 		}
 		walk->exact = result == UNWIND_STEP_INTERRUPTED;

@@ -47,6 +47,9 @@ bool unwind_read(struct unwind_walk *walk, uint64_t address, uint64_t *ret);
 /* The executable mapping that holds an address, or NULL. */
 const struct unwind_module *unwind_view_find(const struct unwind_view *view, uint64_t address);
 
+/* The rule at an address of a module; NULL: there is none. */
+const struct unwind_rule *unwind_module_find(const struct unwind_module *module, uint64_t pc);
+
 /* Moves from a frame without rule to its caller by what stacks usually look like. */
 enum unwind_step unwind_guess(struct unwind_walk *walk);
 
