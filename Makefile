@@ -12,7 +12,7 @@ SETUP_ENV = CC='$(CC)'
 endif
 
 .PHONY: all help deps test-deps build check check-long demo bench install \
-	format format-check lint asan ubsan tsan sanitize fuzz clean
+	format format-check lint clang-build asan ubsan tsan sanitize fuzz clean
 
 all: build
 
@@ -59,8 +59,13 @@ format: test-deps
 format-check: test-deps
 	@$(SOURCES) | xargs clang-format --dry-run --Werror
 
-lint: test-deps $(BUILD)/build.ninja
-	@tests/lint $(BUILD)
+# clang-tidy needs a build whose flags clang understands and whose generated files exist.
+clang-build: test-deps
+	@test -e build-clang/build.ninja || CC=clang CXX=clang++ meson setup build-clang
+	@ninja -C build-clang
+
+lint: clang-build
+	@tests/lint build-clang
 
 # Sanitizers cannot live in a preloaded library of an unsanitized program, so these run what is
 # linked as a whole: unit tests and the command-line tests of the kymo command.
