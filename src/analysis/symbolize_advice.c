@@ -1,0 +1,148 @@
+/* SPDX-License-Identifier: MIT
+ * SPDX-FileCopyrightText: the kymo authors
+ *
+ * What a user can do about addresses without names: one sentence a module.
+ *
+ * On Debian the package that holds the missing symbols follows from the one that owns the file:
+ * <package>-dbgsym, except that a few packages (libc6) have a -dbg of their own. The owner is found
+ * in dpkg's file lists, as `dpkg -S` does.
+ */
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "analysis/symbolize_internal.h"
+
+#define DPKG_LISTS    "/var/lib/dpkg/info"
+#define LIST_SIZE_MAX (16u << 20)
+#define PACKAGE_MAX   256u
+#define ADVICE_MAX    1536u
+
+/* Is `path` a line of the list? `buffer` holds LIST_SIZE_MAX + 2 bytes. */
+static bool list_has(int directory, const char *list, const char *path, char *buffer)
+{
+	int descriptor = openat(directory, list, O_RDONLY | O_CLOEXEC);
+	if (descriptor < 0)
+		return false;
+	buffer[0] = '\n';
+	ssize_t size = read(descriptor, buffer + 1, LIST_SIZE_MAX);
+	close(descriptor);
+	if (size <= 0)
+		return false;
+	size_t length = strlen(path);
+	const char *end = buffer + 1 + size;
+	for (const char *at = buffer; (at = memmem(at, (size_t)(end - at), path, length)); at++) {
+		if (at[-1] == '\n' && at + length < end && at[length] == '\n')
+			return true;
+	}
+	return false;
+}
+
+/* The Debian package that owns the file, without its architecture. */
+static bool owner_find(const char *path, char package[PACKAGE_MAX])
+{
+	/* Lists hold the path of before or after the merging of / and /usr. */
+	const char *other = strncmp(path, "/usr/", 5) == 0 ? path + 4 : path;
+	DIR *lists = opendir(DPKG_LISTS);
+	char *buffer = lists ? malloc(LIST_SIZE_MAX + 2) : NULL;
+	bool found = false;
+	struct dirent *entry;
+	while (buffer && !found && (entry = readdir(lists))) {
+		size_t length = strcspn(entry->d_name, ":");
+		const char *suffix = strstr(entry->d_name, ".list");
+		if (!suffix || suffix[5] != 0)
+			continue;
+		if (length > (size_t)(suffix - entry->d_name))
+			length = (size_t)(suffix - entry->d_name);
+		if (length >= PACKAGE_MAX)
+			continue;
+		found = list_has(dirfd(lists), entry->d_name, path, buffer) ||
+			(other != path && list_has(dirfd(lists), entry->d_name, other, buffer));
+		if (found) {
+			memcpy(package, entry->d_name, length);
+			package[length] = 0;
+		}
+	}
+	free(buffer);
+	if (lists)
+		closedir(lists);
+	return found;
+}
+
+static void hex(const uint8_t *bytes, size_t size, char *to)
+{
+	for (size_t i = 0; i < size; i++)
+		snprintf(to + 2 * i, 3, "%02x", bytes[i]);
+}
+
+static void advise_install(const struct symbolize_request *request, char *text)
+{
+	char id[2 * ELF_BUILD_ID_SIZE_MAX + 1] = "";
+	char package[PACKAGE_MAX];
+	if (request->build_id_size <= ELF_BUILD_ID_SIZE_MAX)
+		hex(request->build_id, request->build_id_size, id);
+	int length;
+	if (owner_find(request->path, package))
+		length = snprintf(text, ADVICE_MAX, "install %s%s for its names", package,
+				  strcmp(package, "libc6") == 0 ? "-dbg" : "-dbgsym");
+	else
+		length = snprintf(text, ADVICE_MAX,
+				  "it is stripped; install its debug symbols or build it with -g");
+	if (id[0] && length > 0 && (size_t)length < ADVICE_MAX)
+		snprintf(text + length, ADVICE_MAX - (size_t)length,
+			 " (or fetch them: debuginfod-find debuginfo %s)", id);
+}
+
+int symbolize_advise(const struct symbolize_request *request, struct symbolize_result *result)
+{
+	char text[ADVICE_MAX] = "";
+	switch (result->status) {
+	case SYMBOLIZE_FULL:
+	case SYMBOLIZE_NAMES:
+		break;
+	case SYMBOLIZE_EXPORTS:
+	case SYMBOLIZE_NO_SYMBOLS:
+		if (result->unresolved > 0 && request->path[0] == '/')
+			advise_install(request, text);
+		break;
+	case SYMBOLIZE_NO_FILE:
+		snprintf(text, sizeof(text),
+			 "the file is gone or cannot be read; make the report where the program "
+			 "ran, before the file is removed");
+		break;
+	case SYMBOLIZE_REPLACED:
+		snprintf(text, sizeof(text),
+			 "the file was replaced since it ran (its build-id differs); record again");
+		break;
+	case SYMBOLIZE_BAD_FILE:
+		snprintf(text, sizeof(text), "it is not an ELF file that kymo can read");
+		break;
+	}
+	result->advice = NULL;
+	if (!text[0])
+		return 0;
+	if (!result->storage)
+		result->storage = calloc(1, sizeof(struct symbolize_storage));
+	struct symbolize_storage *storage = result->storage;
+	if (!storage)
+		return -ENOMEM;
+	storage->advice = strdup(text);
+	result->advice = storage->advice;
+	return storage->advice ? 0 : -ENOMEM;
+}
+
+const char *symbolize_status_name(enum symbolize_status status)
+{
+	static const char *const names[] = {
+		[SYMBOLIZE_FULL] = "full",         [SYMBOLIZE_NAMES] = "names",
+		[SYMBOLIZE_EXPORTS] = "exports",   [SYMBOLIZE_NO_SYMBOLS] = "no_symbols",
+		[SYMBOLIZE_NO_FILE] = "no_file",   [SYMBOLIZE_REPLACED] = "replaced",
+		[SYMBOLIZE_BAD_FILE] = "bad_file",
+	};
+	return (size_t)status < sizeof(names) / sizeof(names[0]) ? names[status] : "unknown";
+}
