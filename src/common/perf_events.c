@@ -1,0 +1,160 @@
+/* SPDX-License-Identifier: MIT
+ * SPDX-FileCopyrightText: the kymo authors
+ *
+ * See perf_events.h. Numbers: linux/perf_event.h (perf_event_open(2)).
+ */
+#include "common/perf_events.h"
+
+#include <errno.h>
+#include <linux/perf_event.h>
+#include <stddef.h>
+#include <string.h>
+
+static const struct {
+	const char *name, *alias;
+	uint32_t type;
+	uint64_t config;
+	bool is_clock;
+	const char *description;
+} events[] = {
+	{"task-clock", "PERF_COUNT_SW_TASK_CLOCK", PERF_TYPE_SOFTWARE, PERF_COUNT_SW_TASK_CLOCK,
+	 true, "CPU time of the thread"},
+	{"cpu-clock", "PERF_COUNT_SW_CPU_CLOCK", PERF_TYPE_SOFTWARE, PERF_COUNT_SW_CPU_CLOCK, true,
+	 "CPU time by the high-resolution timer"},
+	{"page-faults", "PERF_COUNT_SW_PAGE_FAULTS", PERF_TYPE_SOFTWARE, PERF_COUNT_SW_PAGE_FAULTS,
+	 false, "page faults"},
+	{"minor-faults", "PERF_COUNT_SW_PAGE_FAULTS_MIN", PERF_TYPE_SOFTWARE,
+	 PERF_COUNT_SW_PAGE_FAULTS_MIN, false, "page faults without I/O"},
+	{"major-faults", "PERF_COUNT_SW_PAGE_FAULTS_MAJ", PERF_TYPE_SOFTWARE,
+	 PERF_COUNT_SW_PAGE_FAULTS_MAJ, false, "page faults with I/O"},
+	{"context-switches", "PERF_COUNT_SW_CONTEXT_SWITCHES", PERF_TYPE_SOFTWARE,
+	 PERF_COUNT_SW_CONTEXT_SWITCHES, false, "switches to another thread"},
+	{"cpu-migrations", "PERF_COUNT_SW_CPU_MIGRATIONS", PERF_TYPE_SOFTWARE,
+	 PERF_COUNT_SW_CPU_MIGRATIONS, false, "moves to another CPU"},
+	{"alignment-faults", "PERF_COUNT_SW_ALIGNMENT_FAULTS", PERF_TYPE_SOFTWARE,
+	 PERF_COUNT_SW_ALIGNMENT_FAULTS, false, "unaligned accesses that the kernel fixed up"},
+	{"emulation-faults", "PERF_COUNT_SW_EMULATION_FAULTS", PERF_TYPE_SOFTWARE,
+	 PERF_COUNT_SW_EMULATION_FAULTS, false, "instructions that the kernel emulated"},
+	{"cycles", "PERF_COUNT_HW_CPU_CYCLES", PERF_TYPE_HARDWARE, PERF_COUNT_HW_CPU_CYCLES, false,
+	 "CPU cycles"},
+	{"instructions", "PERF_COUNT_HW_INSTRUCTIONS", PERF_TYPE_HARDWARE,
+	 PERF_COUNT_HW_INSTRUCTIONS, false, "retired instructions"},
+	{"cache-references", "PERF_COUNT_HW_CACHE_REFERENCES", PERF_TYPE_HARDWARE,
+	 PERF_COUNT_HW_CACHE_REFERENCES, false, "last-level cache accesses"},
+	{"cache-misses", "PERF_COUNT_HW_CACHE_MISSES", PERF_TYPE_HARDWARE,
+	 PERF_COUNT_HW_CACHE_MISSES, false, "last-level cache misses"},
+	{"branches", "PERF_COUNT_HW_BRANCH_INSTRUCTIONS", PERF_TYPE_HARDWARE,
+	 PERF_COUNT_HW_BRANCH_INSTRUCTIONS, false, "retired branches"},
+	{"branch-misses", "PERF_COUNT_HW_BRANCH_MISSES", PERF_TYPE_HARDWARE,
+	 PERF_COUNT_HW_BRANCH_MISSES, false, "mispredicted branches"},
+	{"bus-cycles", "PERF_COUNT_HW_BUS_CYCLES", PERF_TYPE_HARDWARE, PERF_COUNT_HW_BUS_CYCLES,
+	 false, "bus cycles"},
+	{"stalled-cycles-frontend", "PERF_COUNT_HW_STALLED_CYCLES_FRONTEND", PERF_TYPE_HARDWARE,
+	 PERF_COUNT_HW_STALLED_CYCLES_FRONTEND, false, "cycles without issue"},
+	{"stalled-cycles-backend", "PERF_COUNT_HW_STALLED_CYCLES_BACKEND", PERF_TYPE_HARDWARE,
+	 PERF_COUNT_HW_STALLED_CYCLES_BACKEND, false, "cycles without retirement"},
+	{"ref-cycles", "PERF_COUNT_HW_REF_CPU_CYCLES", PERF_TYPE_HARDWARE,
+	 PERF_COUNT_HW_REF_CPU_CYCLES, false, "cycles at the nominal frequency"},
+};
+
+static const struct {
+	const char *name;
+	uint64_t id;
+} caches[] = {{"L1-dcache", PERF_COUNT_HW_CACHE_L1D}, {"L1-icache", PERF_COUNT_HW_CACHE_L1I},
+	      {"LLC", PERF_COUNT_HW_CACHE_LL},        {"dTLB", PERF_COUNT_HW_CACHE_DTLB},
+	      {"iTLB", PERF_COUNT_HW_CACHE_ITLB},     {"branch", PERF_COUNT_HW_CACHE_BPU},
+	      {"node", PERF_COUNT_HW_CACHE_NODE}},
+  operations[] = {{"-load", PERF_COUNT_HW_CACHE_OP_READ},
+		  {"-store", PERF_COUNT_HW_CACHE_OP_WRITE},
+		  {"-prefetch", PERF_COUNT_HW_CACHE_OP_PREFETCH}},
+  results[] = {{"-misses", PERF_COUNT_HW_CACHE_RESULT_MISS},
+	       {"es", PERF_COUNT_HW_CACHE_RESULT_ACCESS}, /* prefetches */
+	       {"s", PERF_COUNT_HW_CACHE_RESULT_ACCESS}};
+
+#define LENGTH(array) (sizeof(array) / sizeof((array)[0]))
+
+static bool is(const char *name, uint64_t length, const char *word)
+{
+	return strlen(word) == length && !memcmp(name, word, length);
+}
+
+static bool begins(const char **name, uint64_t *length, const char *word)
+{
+	uint64_t size = strlen(word);
+
+	if (*length < size || memcmp(*name, word, size))
+		return false;
+	*name += size;
+	*length -= size;
+	return true;
+}
+
+static int find_cache(const char *name, uint64_t length, struct perf_event_name *ret)
+{
+	for (unsigned i = 0; i < LENGTH(caches); i++) {
+		const char *rest = name;
+		uint64_t left = length;
+		if (!begins(&rest, &left, caches[i].name))
+			continue;
+		for (unsigned j = 0; j < LENGTH(operations); j++) {
+			const char *tail = rest;
+			uint64_t tail_length = left;
+			if (!begins(&tail, &tail_length, operations[j].name))
+				continue;
+			for (unsigned k = 0; k < LENGTH(results); k++) {
+				if (!is(tail, tail_length, results[k].name))
+					continue;
+				ret->type = PERF_TYPE_HW_CACHE;
+				ret->config =
+					caches[i].id | operations[j].id << 8 | results[k].id << 16;
+				return 0;
+			}
+		}
+	}
+	return -ENOENT;
+}
+
+static int find_raw(const char *name, uint64_t length, struct perf_event_name *ret)
+{
+	uint64_t value = 0;
+
+	if (length < 2 || length > 17 || name[0] != 'r')
+		return -ENOENT;
+	for (uint64_t i = 1; i < length; i++) {
+		char c = name[i];
+		int digit = c >= '0' && c <= '9'   ? c - '0'
+			    : c >= 'a' && c <= 'f' ? c - 'a' + 10
+						   : -1;
+		if (digit < 0)
+			return -ENOENT;
+		value = value << 4 | (unsigned)digit;
+	}
+	ret->type = PERF_TYPE_RAW;
+	ret->config = value;
+	return 0;
+}
+
+int perf_event_find(const char *name, uint64_t length, struct perf_event_name *ret)
+{
+	begins(&name, &length, "perf::");
+	*ret = (struct perf_event_name){0};
+	for (unsigned i = 0; i < LENGTH(events); i++) {
+		if (!is(name, length, events[i].name) && !is(name, length, events[i].alias))
+			continue;
+		ret->type = events[i].type;
+		ret->config = events[i].config;
+		ret->is_clock = events[i].is_clock;
+		return 0;
+	}
+	if (!find_cache(name, length, ret))
+		return 0;
+	return find_raw(name, length, ret);
+}
+
+const char *perf_event_listed(unsigned index, const char **ret_description)
+{
+	if (index >= LENGTH(events))
+		return NULL;
+	*ret_description = events[index].description;
+	return events[index].name;
+}

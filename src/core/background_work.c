@@ -1,0 +1,236 @@
+/* SPDX-License-Identifier: MIT
+ * SPDX-FileCopyrightText: the kymo authors
+ *
+ * See background_work.h.
+ */
+#include "core/background_work.h"
+
+#include <errno.h>
+#include <string.h>
+#include <time.h>
+
+#include "common/syscalls.h"
+#include "core/live_threads.h"
+#include "core/process_metrics.h"
+#include "core/runtime.h"
+#include "core/sampler.h"
+#include "core/sources.h"
+#include "core/ticks.h"
+
+#define MILLISECOND_NS    1000000ull
+#define SECOND_NS         1000000000ull
+#define CLOCK_PERIOD_NS   SECOND_NS
+#define JITTER_PERIOD_NS  (40 * MILLISECOND_NS)
+#define SCAN_PERIOD_NS    (20 * MILLISECOND_NS)
+#define REFRESH_PERIOD_NS (5 * MILLISECOND_NS)
+#define RETRY_PERIOD_NS   (100 * MILLISECOND_NS)
+#define PERIOD_MAXIMUM_NS (SECOND_NS)
+
+static void fill_header(struct runtime *runtime)
+{
+	struct spool_file_header *header = runtime->spool.header;
+
+	header->version_major = SPOOL_VERSION_MAJOR;
+	header->version_minor = SPOOL_VERSION_MINOR;
+	header->header_size = SPOOL_ALIGNMENT;
+	header->pid = runtime->pid;
+	header->parent_pid = (uint32_t)sys_call0(SYS_getppid);
+	header->process_start = process_metrics_start_time();
+	header->tick_clock = kymo_ticks_are_ns;
+	header->tick_hz = runtime->sampling.tick_hz;
+	header->start_ticks = ticks_now();
+	header->start_monotonic_ns = ticks_clock_ns(CLOCK_MONOTONIC);
+	header->start_boottime_ns = ticks_clock_ns(CLOCK_BOOTTIME);
+	header->start_realtime_ns = ticks_clock_ns(CLOCK_REALTIME);
+	header->state = SPOOL_STATE_OPEN;
+	header->exit_status = -1;
+	memcpy(header->magic, SPOOL_MAGIC, sizeof(header->magic)); /* last: the rest is valid */
+}
+
+/* Can no handler use a view that was replaced before now? */
+static bool quiescent(const struct background *background)
+{
+	for (const struct thread *thread = background->live; thread; thread = thread->live_next) {
+		if (atomic_load_explicit(&thread->in_handler, memory_order_seq_cst))
+			return false;
+	}
+	return true;
+}
+
+int background_work_begin(struct runtime *runtime)
+{
+	struct background *background = &runtime->background;
+	int error = spool_open(&runtime->spool, &runtime->options);
+
+	if (!error)
+		error = track_init(&runtime->track, &runtime->spool);
+	if (error)
+		return error;
+	fill_header(runtime);
+	background->own = threads_allocate(&runtime->threads, THREAD_INTERNAL, THREADS_NONE);
+	if (!background->own)
+		return -ENOMEM;
+	background->own->start_ticks = ticks_now();
+	threads_bind(&runtime->threads, background->own, background->tid);
+	background->cpus = process_metrics_cpus();
+	track_clock(&runtime->track);
+	process_metrics_describe(&runtime->track, runtime->environment);
+	live_threads_describe(runtime, background->own);
+	modules_refresh(&runtime->modules, &runtime->track, true);
+	runtime->sampling.period = runtime->options.cpu.on ? runtime->options.cpu.period
+							   : runtime->options.wall.period;
+	sources_choose(runtime);
+	if (runtime->signals.signal != runtime->sampling.signal) {
+		error = program_signals_take(&runtime->signals, runtime->sampling.signal,
+					     (void *)sampler_handler);
+		if (error)
+			return error;
+	}
+	windows_init(&runtime->windows, runtime->options.periods, runtime->options.period_count,
+		     ticks_clock_ns);
+	atomic_store(&runtime->state, RUNTIME_ACTIVE);
+	return 0;
+}
+
+static void set_window(struct runtime *runtime, bool open)
+{
+	atomic_store_explicit(&runtime->sampling.window_open, open, memory_order_relaxed);
+	if (runtime->options.period_count)
+		track_notice(&runtime->track, SPOOL_NOTICE_WINDOW, open,
+			     open ? "window opened" : "window closed");
+}
+
+/* Moves *next on by the period when it is due; keeps the least waiting time. */
+static bool due(uint64_t *next, uint64_t period, uint64_t now, uint64_t *wait)
+{
+	bool is_due = now >= *next;
+
+	if (is_due)
+		*next = now + period;
+	if (*next - now < *wait)
+		*wait = *next - now;
+	return is_due;
+}
+
+static void throttle(struct runtime *runtime)
+{
+	uint64_t costly = atomic_exchange_explicit(&runtime->background.throttle_period, 0,
+						   memory_order_relaxed);
+	uint64_t period = runtime->sampling.period;
+
+	if (!costly || costly != period ||
+	    period >= PERIOD_MAXIMUM_NS) /* else judged before the last change */
+		return;
+	runtime->sampling.period = period * 2;
+	spool_count_loss(&runtime->spool, SPOOL_LOSS_THROTTLED);
+	track_notice(&runtime->track, SPOOL_NOTICE_THROTTLE, period * 2,
+		     "sampling cost more than allowed: rate halved");
+	for (struct thread *thread = runtime->background.live; thread; thread = thread->live_next)
+		sources_jitter(runtime, thread);
+}
+
+static void jitter(struct runtime *runtime)
+{
+	for (struct thread *thread = runtime->background.live; thread; thread = thread->live_next) {
+		if (!thread->armed || thread->samples == thread->jitter_samples)
+			continue;
+		thread->jitter_samples = thread->samples;
+		sources_jitter(runtime, thread);
+	}
+}
+
+/* Threads about to exec get no more signals; those whose exec failed get them again. */
+static void follow_leaving(struct runtime *runtime)
+{
+	for (struct thread *thread = runtime->background.live; thread; thread = thread->live_next) {
+		bool wanted = runtime->sampling.window_open && !atomic_load(&thread->leaving);
+		if (thread->armed != wanted)
+			sources_enable(runtime, thread, wanted);
+	}
+}
+
+static void run_window(struct runtime *runtime, uint64_t *wait)
+{
+	uint64_t window_wait;
+	bool open = windows_step(&runtime->windows, runtime->background.cpus, &window_wait);
+
+	if (open != (bool)runtime->sampling.window_open)
+		set_window(runtime, open);
+	if (window_wait < *wait)
+		*wait = window_wait;
+}
+
+static void refresh_modules(struct runtime *runtime, uint64_t now, uint64_t *wait)
+{
+	struct modules *modules = &runtime->modules;
+	uint64_t next = modules->last_refresh_ns + REFRESH_PERIOD_NS;
+
+	if (!atomic_load_explicit(&modules->refresh_wanted, memory_order_relaxed))
+		return;
+	if (now >= next)
+		modules_refresh(modules, &runtime->track, quiescent(&runtime->background));
+	if (*wait > REFRESH_PERIOD_NS &&
+	    atomic_load_explicit(&modules->refresh_wanted, memory_order_relaxed))
+		*wait = REFRESH_PERIOD_NS;
+}
+
+static void run_metrics(struct runtime *runtime, uint64_t now, uint64_t *wait)
+{
+	struct background *background = &runtime->background;
+	const struct options *options = &runtime->options;
+
+	if (!options->process_metrics || !runtime->sampling.window_open)
+		return;
+	if (!background->metrics_end_ns)
+		background->metrics_end_ns = options->process_duration_ns > 0
+						     ? now + (uint64_t)options->process_duration_ns
+						     : UINT64_MAX;
+	if (now < background->metrics_end_ns &&
+	    due(&background->next_metrics_ns, options->process_period_ns, now, wait))
+		process_metrics_write(&runtime->track,
+				      options->cpu_frequency ? background->cpus : 0);
+}
+
+uint64_t background_work_round(struct runtime *runtime)
+{
+	struct background *background = &runtime->background;
+	uint64_t now = ticks_clock_ns(CLOCK_MONOTONIC), wait = SECOND_NS;
+	bool sampling =
+		runtime->options.cpu.on || runtime->options.wall.on || runtime->options.overflow.on;
+
+	spool_refill(&runtime->spool);
+	if (runtime->spool.disk_error && wait > RETRY_PERIOD_NS)
+		wait = RETRY_PERIOD_NS;
+	live_threads_process(runtime);
+	refresh_modules(runtime, now, &wait);
+	throttle(runtime);
+	run_window(runtime, &wait);
+	follow_leaving(runtime);
+	run_metrics(runtime, now, &wait);
+	if (due(&background->next_clock_ns, CLOCK_PERIOD_NS, now, &wait)) {
+		track_clock(&runtime->track);
+		live_threads_totals(runtime);
+	}
+	if (sampling &&
+	    due(&background->next_jitter_ns, JITTER_PERIOD_NS / 2 + now % JITTER_PERIOD_NS, now,
+		&wait) &&
+	    runtime->options.jitter)
+		jitter(runtime);
+	if (due(&background->next_scan_ns, SCAN_PERIOD_NS + 20 * background->scan_cost_ns, now,
+		&wait))
+		live_threads_scan(runtime);
+	runtime->spool.header->end_ticks = ticks_now();
+	return wait;
+}
+
+void background_work_end(struct runtime *runtime)
+{
+	live_threads_process(runtime);
+	if (runtime->options.process_metrics)
+		process_metrics_write(&runtime->track, 0);
+	live_threads_totals(runtime);
+	live_threads_write_totals(runtime);
+	track_clock(&runtime->track);
+	runtime->spool.header->state = SPOOL_STATE_EXITED;
+	runtime->spool.header->end_ticks = ticks_now();
+}

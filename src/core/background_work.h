@@ -1,0 +1,22 @@
+/* SPDX-License-Identifier: MIT
+ * SPDX-FileCopyrightText: the kymo authors
+ *
+ * What the background thread does: begin once, round after round, end once. Background thread only.
+ */
+#ifndef KYMO_CORE_BACKGROUND_WORK_H
+#define KYMO_CORE_BACKGROUND_WORK_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+struct runtime;
+
+/* Opens the spool, describes the process, loads unwind tables, chooses the source. 0 or negative
+ * errno. */
+int background_work_begin(struct runtime *runtime);
+/* One round; returns how long there is nothing to do, ns. */
+uint64_t background_work_round(struct runtime *runtime);
+/* Last totals: the process ends. */
+void background_work_end(struct runtime *runtime);
+
+#endif

@@ -1,0 +1,246 @@
+/* SPDX-License-Identifier: MIT
+ * SPDX-FileCopyrightText: the kymo authors
+ *
+ * See live_threads.h.
+ */
+#include "core/live_threads.h"
+
+#include <fcntl.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <time.h>
+
+#include "common/syscalls.h"
+#include "core/runtime.h"
+#include "core/sampler.h"
+#include "core/sources.h"
+#include "core/text.h"
+#include "core/ticks.h"
+
+#define NAME_SIZE  32
+#define TASK_LINKS 2 /* of /proc/self/task besides one a thread (kernel, proc_task_getattr) */
+
+static void read_name(uint32_t tid, char *name)
+{
+	char path[64];
+	struct text text = text_on(path, sizeof(path));
+	long fd, length;
+
+	text_string(&text, "/proc/self/task/");
+	text_unsigned(&text, tid);
+	text_string(&text, "/comm");
+	name[0] = 0;
+	fd = sys_open(path, O_RDONLY | O_CLOEXEC, 0);
+	if (fd < 0)
+		return;
+	length = sys_read((int)fd, name, NAME_SIZE - 1);
+	sys_close((int)fd);
+	name[length > 0 ? length : 0] = 0;
+	if (length > 0 && name[length - 1] == '\n')
+		name[length - 1] = 0;
+}
+
+void live_threads_describe(struct runtime *runtime, struct thread *thread)
+{
+	struct track *track = &runtime->track;
+	char name[NAME_SIZE];
+
+	if (thread->how == THREAD_INTERNAL)
+		memcpy(name, "kymo", 5);
+	else
+		read_name(thread->tid, name);
+	track_begin(track, SPOOL_RECORD_THREAD_START);
+	track_fixed(track, thread->start_ticks);
+	track_unsigned(track, thread->internal_id);
+	track_unsigned(track, thread->sequent_id);
+	track_unsigned(track, thread->tid);
+	track_unsigned(track, thread->parent == THREADS_NONE ? 0 : (uint64_t)thread->parent + 1);
+	track_unsigned(track, thread->entry);
+	track_string(track, name);
+	track_unsigned(track, thread->how);
+	track_end(track);
+	thread->started = true;
+}
+
+static void write_end(struct runtime *runtime, const struct thread *thread, uint64_t ticks)
+{
+	struct track *track = &runtime->track;
+
+	track_begin(track, SPOOL_RECORD_THREAD_END);
+	track_fixed(track, ticks);
+	track_unsigned(track, thread->internal_id);
+	track_unsigned(track, thread->end_cpu_ns > thread->covered_ns ? thread->end_cpu_ns
+								      : thread->covered_ns);
+	track_unsigned(track, thread->covered_ns);
+	track_unsigned(track, thread->samples);
+	track_unsigned(track, thread->signals);
+	track_end(track);
+}
+
+static void begin(struct runtime *runtime, struct thread *thread)
+{
+	struct background *background = &runtime->background;
+
+	live_threads_describe(runtime, thread);
+	thread->seen = background->scan;
+	thread->live_next = background->live;
+	thread->live_previous = NULL;
+	if (background->live)
+		background->live->live_previous = thread;
+	background->live = thread;
+	background->live_count++;
+	sources_open(runtime, thread);
+}
+
+static void end(struct runtime *runtime, struct thread *thread)
+{
+	struct background *background = &runtime->background;
+
+	sources_close(thread);
+	sampler_close_stream(thread);
+	write_end(runtime, thread, thread->end_ticks ? thread->end_ticks : ticks_now());
+	background->past_signals += thread->signals;
+	background->past_handler_ticks += thread->handler_ticks;
+	background->past_covered_ns += thread->covered_ns;
+	background->past_samples += thread->samples;
+	if (thread->live_previous)
+		thread->live_previous->live_next = thread->live_next;
+	else
+		background->live = thread->live_next;
+	if (thread->live_next)
+		thread->live_next->live_previous = thread->live_previous;
+	background->live_count--;
+	atomic_store_explicit(&thread->state, THREAD_ENDED, memory_order_release);
+	threads_recycle(&runtime->threads, thread);
+}
+
+void live_threads_process(struct runtime *runtime)
+{
+	struct thread *thread = threads_take_announced(&runtime->threads);
+
+	while (thread) {
+		enum thread_announcement what;
+		struct thread *next = threads_next_announced(&runtime->threads, thread, &what);
+		if (!thread->started)
+			begin(runtime, thread);
+		if (what == THREAD_ANNOUNCED_END)
+			end(runtime, thread);
+		thread = next;
+	}
+}
+
+static void found(struct runtime *runtime, uint32_t tid)
+{
+	struct thread *thread = threads_allocate(&runtime->threads, THREAD_FOUND, THREADS_NONE);
+
+	if (!thread)
+		return;
+	thread->start_ticks = ticks_now();
+	/* CPU time before now was not ours to sample */
+	thread->cpu_ns = ticks_clock_ns((int)(~tid << 3 | 4 | 2));
+	if (threads_bind(&runtime->threads, thread, tid) != thread) {
+		threads_discard(&runtime->threads, thread);
+		return;
+	}
+	atomic_store_explicit(&thread->state, THREAD_LIVE, memory_order_release);
+	begin(runtime, thread);
+}
+
+static void look_at(struct runtime *runtime, const char *name)
+{
+	struct thread *thread;
+	uint64_t tid = 0;
+
+	for (; *name >= '0' && *name <= '9'; name++)
+		tid = tid * 10 + (unsigned)(*name - '0');
+	if (*name || !tid || tid == runtime->background.tid)
+		return;
+	thread = threads_by_tid(&runtime->threads, (uint32_t)tid);
+	if (thread && atomic_load_explicit(&thread->state, memory_order_acquire) != THREAD_FREE)
+		thread->seen = runtime->background.scan;
+	else
+		found(runtime, (uint32_t)tid);
+}
+
+/* The kernel's struct linux_dirent64 (getdents64(2)). */
+struct directory_entry {
+	uint64_t inode;
+	int64_t offset;
+	uint16_t size;
+	uint8_t type;
+	char name[];
+};
+
+static bool read_tasks(struct runtime *runtime)
+{
+	char buffer[8192] __attribute__((aligned(8)));
+	long fd = sys_open("/proc/self/task", O_RDONLY | O_DIRECTORY | O_CLOEXEC, 0), length;
+
+	if (fd < 0)
+		return false;
+	while ((length = sys_call3(SYS_getdents64, fd, (long)buffer, sizeof(buffer))) > 0) {
+		for (long at = 0; at < length;) {
+			const struct directory_entry *entry =
+				(const struct directory_entry *)(buffer + at);
+			look_at(runtime, entry->name);
+			at += entry->size;
+		}
+	}
+	sys_close((int)fd);
+	return length == 0;
+}
+
+void live_threads_scan(struct runtime *runtime)
+{
+	struct background *background = &runtime->background;
+	uint64_t start = ticks_clock_ns(CLOCK_MONOTONIC);
+	struct thread *thread, *next;
+	struct stat status;
+
+	/* The link count tells whether any thread is unknown or gone without listing them. */
+	if (!sys_call4(SYS_newfstatat, SYS_AT_WORKING_DIRECTORY, (long)"/proc/self/task",
+		       (long)&status, 0) &&
+	    status.st_nlink == background->live_count + 1 + TASK_LINKS)
+		return;
+	background->scan++;
+	if (!read_tasks(runtime))
+		return;
+	/* Ends announced before a thread left the list are worked off first; what is still missing
+	 * ended silently. */
+	live_threads_process(runtime);
+	for (thread = background->live; thread; thread = next) {
+		next = thread->live_next;
+		if (thread->seen != background->scan && !atomic_load(&thread->announcement))
+			end(runtime, thread);
+	}
+	background->scan_cost_ns = ticks_clock_ns(CLOCK_MONOTONIC) - start;
+}
+
+void live_threads_totals(struct runtime *runtime)
+{
+	struct background *background = &runtime->background;
+	struct spool_file_header *header = runtime->spool.header;
+	uint64_t signals = background->past_signals, ticks = background->past_handler_ticks;
+	uint64_t covered = background->past_covered_ns, samples = background->past_samples;
+
+	for (const struct thread *thread = background->live; thread; thread = thread->live_next) {
+		signals += thread->signals;
+		ticks += thread->handler_ticks;
+		covered += thread->covered_ns;
+		samples += thread->samples;
+	}
+	header->signals = signals;
+	header->handler_ticks = ticks;
+	header->cpu_covered_ns = covered;
+	header->samples = samples;
+	header->threads = runtime->threads.registered;
+	header->helper_cpu_ns = ticks_clock_ns(CLOCK_THREAD_CPUTIME_ID);
+}
+
+void live_threads_write_totals(struct runtime *runtime)
+{
+	for (struct thread *thread = runtime->background.live; thread; thread = thread->live_next) {
+		thread->end_cpu_ns = ticks_clock_ns((int)(~thread->tid << 3 | 4 | 2));
+		write_end(runtime, thread, ticks_now());
+	}
+}

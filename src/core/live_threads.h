@@ -1,0 +1,26 @@
+/* SPDX-License-Identifier: MIT
+ * SPDX-FileCopyrightText: the kymo authors
+ *
+ * The background thread's side of the registry: starting and ending what was announced, finding
+ * what was not.
+ */
+#ifndef KYMO_CORE_LIVE_THREADS_H
+#define KYMO_CORE_LIVE_THREADS_H
+
+#include "core/threads.h"
+
+struct runtime;
+
+/* Works off the announcements: records, sources, recycling. */
+void live_threads_process(struct runtime *runtime);
+/* Compares with /proc/self/task: raw clones and threads from before us are taken in, vanished ones
+ * ended. */
+void live_threads_scan(struct runtime *runtime);
+/* Writes the THREAD_START record. */
+void live_threads_describe(struct runtime *runtime, struct thread *thread);
+/* Sums into the file header. */
+void live_threads_totals(struct runtime *runtime);
+/* THREAD_END records of the threads still alive at the end. */
+void live_threads_write_totals(struct runtime *runtime);
+
+#endif

@@ -1,0 +1,69 @@
+/* SPDX-License-Identifier: MIT
+ * SPDX-FileCopyrightText: the kymo authors
+ *
+ * The settings as the profiled process uses them: parsed once from the environment, then read-only.
+ *
+ * The kymo command has checked every value before; here a value that does not parse counts as
+ * unset, because a profiler that fails must not fail the program. No allocation; safe before libc's
+ * constructors have run.
+ */
+#ifndef KYMO_CORE_OPTIONS_H
+#define KYMO_CORE_OPTIONS_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#define OPTIONS_PATH_SIZE  4096
+#define OPTIONS_TID_RANGES 32
+#define OPTIONS_PERIODS    16
+
+/* Threads by creation order; no range means all threads. */
+struct options_tids {
+	uint32_t count;
+	struct {
+		uint64_t first, last;
+	} range[OPTIONS_TID_RANGES];
+};
+
+struct options_sampler {
+	bool on;
+	uint64_t period; /* ns, or events for overflow */
+	int64_t delay_ns, duration_ns;
+	struct options_tids tids;
+};
+
+enum options_source { OPTIONS_SOURCE_AUTO, OPTIONS_SOURCE_PERF, OPTIONS_SOURCE_TIMER };
+
+struct options_period {
+	int clock;
+	int64_t delay_ns, duration_ns;
+	uint64_t cycles;
+};
+
+struct options {
+	bool enabled;
+	bool follow_children;
+	bool metrics, jitter, ring, process_metrics, cpu_frequency;
+	int verbose;
+	enum options_source source;
+	int signal; /* 0: automatic */
+	uint32_t max_depth;
+	uint32_t threads_per_allocator;
+	double overhead_limit; /* fraction of a thread's time; 0: none */
+	uint64_t process_period_ns, spool_limit;
+	int64_t process_duration_ns;
+	struct options_sampler cpu, wall, overflow;
+	struct options_period periods[OPTIONS_PERIODS];
+	uint32_t period_count;
+	const char *overflow_event, *counters; /* in the environment's memory */
+	char spool_directory[OPTIONS_PATH_SIZE];
+	char cache_directory[OPTIONS_PATH_SIZE]; /* empty: no cache */
+};
+
+/* Reads the KYMO_* variables of `environment`. */
+void options_read(struct options *ret, char *const *environment);
+
+/* Does the filter let this thread (by sequent number) through? */
+bool options_tids_allow(const struct options_tids *tids, uint64_t sequent_id);
+
+#endif

@@ -1,0 +1,268 @@
+/* SPDX-License-Identifier: MIT
+ * SPDX-FileCopyrightText: the kymo authors
+ *
+ * See runtime.h.
+ */
+#include "core/runtime.h"
+
+#include <limits.h>
+#include <pthread.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/resource.h>
+#include <time.h>
+
+#include "common/syscalls.h"
+#include "core/maps.h"
+#include "core/sampler.h"
+#include "core/ticks.h"
+
+#define SECOND_NS         1000000000ull
+#define START_TIMEOUT_NS  (20 * SECOND_NS)
+#define FINISH_TIMEOUT_NS (5 * SECOND_NS)
+#define STACK_GAP_MINIMUM                                                                          \
+	(128ull << 20) /* the kernel keeps mappings this far below the main stack (mmap_base) */
+
+struct runtime kymo_runtime;
+__thread struct thread *kymo_thread;
+
+static pthread_key_t end_key;
+
+/* Our signal is blocked while a thread leaves the registry, and open while it is in it. */
+static void set_signal_blocked(bool blocked)
+{
+	uint64_t bit =
+		signal_bit(kymo_runtime.signals.signal ? kymo_runtime.signals.signal : SIGTRAP);
+
+	kernel_sigmask(blocked ? SIG_BLOCK : SIG_UNBLOCK, &bit, NULL);
+}
+
+struct thread *runtime_this_thread(void)
+{
+	uint32_t tid = (uint32_t)sys_gettid();
+
+	/* The pointer is wrong in a vfork child and in raw clones that share their creator's thread
+	 * pointer. */
+	if (kymo_thread && kymo_thread->tid == tid)
+		return kymo_thread;
+	return threads_by_tid(&kymo_runtime.threads, tid);
+}
+
+/* pthread destructors run in up to PTHREAD_DESTRUCTOR_ITERATIONS rounds; ours goes last, so that
+ * what the program does in its own is still sampled. */
+static void thread_key_destructor(void *value)
+{
+	uintptr_t round = (uintptr_t)value;
+
+	if (!runtime_active())
+		return;
+	if (round < PTHREAD_DESTRUCTOR_ITERATIONS) {
+		pthread_setspecific(end_key, (void *)(round + 1));
+		return;
+	}
+	if (kymo_thread)
+		runtime_thread_end(kymo_thread);
+}
+
+void runtime_thread_begin(struct thread *thread)
+{
+	struct thread *bound;
+
+	thread->start_ticks = ticks_now();
+	bound = threads_bind(&kymo_runtime.threads, thread, (uint32_t)sys_gettid());
+	if (bound != thread) { /* the background thread found this thread first */
+		bound->bounds = thread->bounds;
+		bound->wants_blocked = thread->wants_blocked;
+		threads_discard(&kymo_runtime.threads, thread);
+		thread = bound;
+	} else {
+		atomic_store_explicit(&thread->state, THREAD_LIVE, memory_order_release);
+		threads_announce(&kymo_runtime.threads, thread, THREAD_ANNOUNCED_NEW);
+		background_wake(&kymo_runtime.background);
+	}
+	kymo_thread = thread;
+	pthread_setspecific(end_key, (void *)1);
+}
+
+void runtime_thread_end(struct thread *thread)
+{
+	set_signal_blocked(true);
+	kymo_thread = NULL;
+	thread->end_cpu_ns = ticks_clock_ns(CLOCK_THREAD_CPUTIME_ID);
+	thread->end_ticks = ticks_now();
+	sampler_close_stream(thread);
+	atomic_store_explicit(&thread->state, THREAD_ENDED, memory_order_release);
+	threads_announce(&kymo_runtime.threads, thread, THREAD_ANNOUNCED_END);
+}
+
+static bool map_fork_guard(struct runtime *runtime)
+{
+	uint32_t *page =
+		sys_mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+
+	if (sys_failed(page))
+		return false;
+	sys_madvise(page, 4096, MADV_WIPEONFORK);
+	*page = 1;
+	runtime->same_process = page;
+	return true;
+}
+
+/* The main stack grows down from the end of [stack]; everything down to its limit is its own. */
+static struct unwind_bounds main_stack_bounds(void)
+{
+	static char *buffer;
+	static uint64_t size;
+	struct unwind_bounds bounds = {0, 0};
+	struct rlimit limit;
+	struct maps_line line;
+	uint64_t gap = STACK_GAP_MINIMUM;
+	char *text;
+
+	if (maps_read("/proc/self/maps", &buffer, &size) <= 0)
+		return bounds;
+	for (text = buffer; maps_next(&text, &line);) {
+		if (strcmp(line.path, "[stack]"))
+			continue;
+		if (!sys_call4(SYS_prlimit64, 0, RLIMIT_STACK, 0, (long)&limit) &&
+		    limit.rlim_cur != RLIM_INFINITY && limit.rlim_cur > gap)
+			gap = limit.rlim_cur;
+		bounds.high = line.end;
+		bounds.low = line.end > gap ? line.end - gap : 0;
+	}
+	sys_munmap(buffer, size);
+	buffer = NULL;
+	size = 0;
+	return bounds;
+}
+
+static struct thread *begin_main_thread(struct runtime *runtime, struct unwind_bounds bounds,
+					bool wants_blocked)
+{
+	struct thread *thread = threads_allocate(&runtime->threads, THREAD_MAIN, THREADS_NONE);
+
+	if (!thread)
+		return NULL;
+	thread->bounds = bounds;
+	thread->wants_blocked = wants_blocked;
+	thread->cpu_ns = ticks_clock_ns(CLOCK_THREAD_CPUTIME_ID);
+	runtime_thread_begin(thread);
+	return thread;
+}
+
+/* What is inherited blocked must be open for sampling; the program is told that it is blocked. */
+static void open_signal(struct runtime *runtime, struct thread *thread)
+{
+	uint64_t bit = signal_bit(runtime->signals.signal), previous = 0;
+
+	kernel_sigmask(SIG_UNBLOCK, &bit, &previous);
+	thread->wants_blocked = thread->wants_blocked || (previous & bit);
+}
+
+static void set_intervals(struct runtime *runtime)
+{
+	uint64_t hz = runtime->sampling.tick_hz;
+
+	runtime->sampling.metric_ticks = hz / 100;
+	runtime->sampling.growth_ticks = hz / 10;
+	runtime->sampling.throttle_ticks = hz / 4;
+}
+
+static bool prepare(struct runtime *runtime)
+{
+	if (!map_fork_guard(runtime) ||
+	    threads_init(&runtime->threads, runtime->options.max_depth) ||
+	    modules_init(&runtime->modules, runtime->options.cache_directory))
+		return false;
+	runtime->sampling.cache = unwind_cache_create();
+	runtime->sampling.tick_hz = ticks_init();
+	set_intervals(runtime);
+	return runtime->sampling.cache && !pthread_key_create(&end_key, thread_key_destructor);
+}
+
+/* So that exec'ed programs do not load us: FOLLOW_CHILDREN=off. The strings are changed in place.
+ */
+static void hide_from_children(char *const *environment)
+{
+	for (; *environment; environment++) {
+		if (!strncmp(*environment, "LD_PRELOAD=", 11) || !strncmp(*environment, "KYMO_", 5))
+			(*environment)[strncmp(*environment, "KYMO_", 5) ? 11 : 5] = 0;
+	}
+}
+
+void runtime_start(char *const *environment)
+{
+	struct runtime *runtime = &kymo_runtime;
+	struct thread *thread;
+
+	options_read(&runtime->options, environment);
+	if (!runtime->options.enabled || !runtime->options.spool_directory[0])
+		return;
+	runtime->environment = environment;
+	runtime->pid = (uint32_t)sys_getpid();
+	runtime->state = RUNTIME_STARTING;
+	if (!prepare(runtime)) {
+		runtime->state = RUNTIME_FAILED;
+		return;
+	}
+	thread = begin_main_thread(runtime, main_stack_bounds(), false);
+	if (!thread || background_start(runtime) ||
+	    !background_wait(&runtime->background, 2, START_TIMEOUT_NS) ||
+	    runtime->background.ready == 3) {
+		runtime->state = RUNTIME_FAILED;
+		return;
+	}
+	open_signal(runtime, thread);
+	if (!runtime->options.follow_children)
+		hide_from_children(environment);
+}
+
+void runtime_finish(void)
+{
+	struct runtime *runtime = &kymo_runtime;
+
+	if (!runtime_active() || (uint32_t)sys_getpid() != runtime->pid)
+		return;
+	atomic_store(&runtime->background.finish, 1);
+	background_wake(&runtime->background);
+	background_wait(&runtime->background, 4, FINISH_TIMEOUT_NS);
+}
+
+static void reset_background(struct background *background)
+{
+	void *stack = background->stack;
+
+	memset(background, 0, sizeof(*background));
+	background->stack = stack;
+}
+
+void runtime_restart_in_child(void)
+{
+	struct runtime *runtime = &kymo_runtime;
+	struct unwind_bounds bounds = {0, 0};
+	bool wants_blocked = false;
+
+	if (runtime->state != RUNTIME_ACTIVE)
+		return;
+	runtime->state = RUNTIME_STARTING;
+	if (kymo_thread) {
+		bounds = kymo_thread->bounds;
+		wants_blocked = kymo_thread->wants_blocked;
+	}
+	kymo_thread = NULL;
+	runtime->pid = (uint32_t)sys_getpid();
+	*(volatile uint32_t *)runtime->same_process = 1;
+	spool_abandon(&runtime->spool);
+	threads_reset(&runtime->threads);
+	modules_forget_records(&runtime->modules);
+	runtime->track.chunk = NULL;
+	reset_background(&runtime->background);
+	if (!runtime->options.follow_children ||
+	    !begin_main_thread(runtime, bounds, wants_blocked) || background_start(runtime)) {
+		runtime->state = RUNTIME_FAILED;
+		return;
+	}
+	/* Only until it has let go of the program's descriptors; the rest it does beside the
+	 * program. */
+	background_wait(&runtime->background, 1, START_TIMEOUT_NS);
+}

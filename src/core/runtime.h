@@ -1,0 +1,87 @@
+/* SPDX-License-Identifier: MIT
+ * SPDX-FileCopyrightText: the kymo authors
+ *
+ * The root of all state in the profiled process, and its life: started by the library's
+ * constructor, restarted in forked children, finished by its destructor.
+ */
+#ifndef KYMO_CORE_RUNTIME_H
+#define KYMO_CORE_RUNTIME_H
+
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "core/background.h"
+#include "core/modules.h"
+#include "core/options.h"
+#include "core/program_signals.h"
+#include "core/spool_writer.h"
+#include "core/threads.h"
+#include "core/track.h"
+#include "core/unwind.h"
+#include "core/windows.h"
+
+enum runtime_state {
+	RUNTIME_INACTIVE, /* never started, or turned off */
+	RUNTIME_STARTING,
+	RUNTIME_ACTIVE,
+	RUNTIME_FAILED /* an internal error: the program runs on unprofiled */
+};
+
+/* What the handler and the sources need to know about how samples are taken. */
+struct sampling {
+	_Atomic uint32_t
+		window_open; /* outside windows the sources are disarmed; this catches stragglers */
+	enum spool_cpu_source source;
+	int signal;       /* the one signal of all sources */
+	bool perf_kernel; /* perf may count kernel time */
+	uint64_t tick_hz;
+	uint64_t metric_ticks; /* least time between two metric readings of a thread */
+	uint64_t growth_ticks; /* a chunk that fills faster than this is followed by a large one */
+	uint64_t throttle_ticks; /* span over which the handler's share is judged */
+	_Atomic uint64_t period; /* current, after throttling */
+	struct unwind_cache *cache;
+};
+
+struct runtime {
+	_Atomic uint32_t state;
+	uint32_t pid;
+	/* A page that the kernel zeroes in every child that copies memory (MADV_WIPEONFORK): tells
+	 * a raw fork, after which nothing here is to be trusted, without a system call. */
+	const volatile uint32_t *same_process;
+	struct options options;
+	struct spool_writer spool;
+	struct threads threads;
+	struct modules modules;
+	struct program_signals signals;
+	struct sampling sampling;
+	struct windows windows;
+	struct track track; /* process-level records */
+	struct background background;
+	char *const *environment;
+};
+
+extern struct runtime kymo_runtime;
+extern __thread struct thread *kymo_thread;
+
+/* Is this the process that the runtime was started in, and is it collecting? */
+static inline bool runtime_active(void)
+{
+	return atomic_load_explicit(&kymo_runtime.state, memory_order_relaxed) == RUNTIME_ACTIVE &&
+	       *kymo_runtime.same_process;
+}
+
+void runtime_start(char *const *environment);
+void runtime_finish(void);
+/* After fork, in the child. */
+void runtime_restart_in_child(void);
+
+/* The block of the calling thread; NULL for threads that are unknown or not to be touched (vfork
+ * children). */
+struct thread *runtime_this_thread(void);
+/* For the thread itself: begin and end of its registered life. Our signal must not arrive during
+ * end. */
+void runtime_thread_begin(struct thread *thread);
+void runtime_thread_end(struct thread *thread);
+
+#endif

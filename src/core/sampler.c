@@ -1,0 +1,168 @@
+/* SPDX-License-Identifier: MIT
+ * SPDX-FileCopyrightText: the kymo authors
+ *
+ * See sampler.h. Weights: each CPU sample carries the thread's CPU time since its last one, so sums
+ * equal CPU time whatever signals were merged, dropped or late.
+ */
+#include "core/sampler.h"
+
+#include <string.h>
+#include <sys/resource.h>
+#include <time.h>
+#include <ucontext.h>
+
+#include "common/syscalls.h"
+#include "core/interrupted_call.h"
+#include "core/runtime.h"
+#include "core/sampler_encode.h"
+#include "core/ticks.h"
+
+/* si_code of signals from perf events with attr.sigtrap (asm-generic/siginfo.h; not in glibc 2.36).
+ */
+#ifndef TRAP_PERF
+#define TRAP_PERF 6
+#endif
+
+/* siginfo of a TRAP_PERF signal: si_addr, then perf_data at the next 8 bytes
+ * (linux/uapi/asm-generic/siginfo.h). */
+static uint64_t perf_data(const siginfo_t *information)
+{
+	uint64_t data;
+
+	memcpy(&data, (const uint8_t *)&information->si_addr + sizeof(void *), sizeof(data));
+	return data;
+}
+
+/* Which of our sources sent this signal; SPOOL_SOURCE_COUNT: not ours. */
+static enum spool_sample_source source_of(const struct thread *thread, int signal,
+					  const siginfo_t *information)
+{
+	if (signal == SIGTRAP && information->si_code == TRAP_PERF)
+		return perf_data(information) == SAMPLER_MARK_CPU        ? SPOOL_SOURCE_CPU
+		       : perf_data(information) == SAMPLER_MARK_OVERFLOW ? SPOOL_SOURCE_OVERFLOW
+									 : SPOOL_SOURCE_COUNT;
+	if (information->si_code == SI_TIMER &&
+	    (uint64_t)information->si_value.sival_ptr == SAMPLER_MARK_CPU)
+		return SPOOL_SOURCE_CPU;
+	/* F_SETSIG: si_fd is the number in the background thread's descriptor table, si_code
+	 * POLL_*. */
+	if (information->si_code > 0 && information->si_code <= 6 && thread && signal != SIGTRAP) {
+		if (information->si_fd == thread->perf_fd)
+			return SPOOL_SOURCE_CPU;
+		if (information->si_fd == thread->overflow_fd)
+			return SPOOL_SOURCE_OVERFLOW;
+	}
+	return SPOOL_SOURCE_COUNT;
+}
+
+static uint64_t thread_cpu_ns(void)
+{
+	return ticks_clock_ns(CLOCK_THREAD_CPUTIME_ID);
+}
+
+/* The metrics of this moment, or NULL when the last reading is recent. */
+static const uint64_t *read_metrics(struct thread *thread, uint64_t now, uint64_t *metrics)
+{
+	struct rusage usage;
+
+	if (!kymo_runtime.options.metrics ||
+	    now - thread->metric_time < kymo_runtime.sampling.metric_ticks)
+		return NULL;
+	if (sys_call2(SYS_getrusage, RUSAGE_THREAD, (long)&usage))
+		return NULL;
+	thread->metric_time = now;
+	memset(metrics, 0, SPOOL_METRIC_COUNT * sizeof(*metrics));
+	metrics[SPOOL_METRIC_THREAD_CPU_NS] = thread->cpu_ns;
+	metrics[SPOOL_METRIC_PEAK_RSS_BYTES] = (uint64_t)usage.ru_maxrss * 1024;
+	metrics[SPOOL_METRIC_MINOR_FAULTS] = (uint64_t)usage.ru_minflt;
+	metrics[SPOOL_METRIC_MAJOR_FAULTS] = (uint64_t)usage.ru_majflt;
+	metrics[SPOOL_METRIC_VOLUNTARY_SWITCHES] = (uint64_t)usage.ru_nvcsw;
+	metrics[SPOOL_METRIC_INVOLUNTARY_SWITCHES] = (uint64_t)usage.ru_nivcsw;
+	return metrics;
+}
+
+static void walk(struct thread *thread, const ucontext_t *context, struct sampler_stack *ret)
+{
+	const uint64_t *gregs = (const uint64_t *)context->uc_mcontext.gregs;
+	struct unwind_registers registers = {
+		.ip = gregs[REG_RIP], .sp = gregs[REG_RSP], .bp = gregs[REG_RBP], .gregs = gregs};
+
+	ret->frames = thread->current;
+	ret->count = unwind_stack(modules_view(&kymo_runtime.modules), kymo_runtime.sampling.cache,
+				  &registers, &thread->bounds, &thread->scratch, thread->current,
+				  kymo_runtime.threads.max_depth, &ret->end);
+	if (ret->end == SPOOL_STACK_NO_TABLE)
+		modules_want_refresh(&kymo_runtime.modules);
+}
+
+/* Lowers the rate when taking samples costs more of the thread's time than allowed. The background
+ * thread sees the request, re-arms and records it. */
+static void judge_cost(struct thread *thread, uint64_t now, uint64_t spent)
+{
+	struct sampling *sampling = &kymo_runtime.sampling;
+
+	thread->throttle_handler += spent;
+	if (now - thread->throttle_start < sampling->throttle_ticks)
+		return;
+	if (thread->throttle_start && kymo_runtime.options.overhead_limit > 0 &&
+	    (double)thread->throttle_handler >
+		    kymo_runtime.options.overhead_limit * (double)(now - thread->throttle_start))
+		background_throttle(&kymo_runtime.background,
+				    atomic_load_explicit(&sampling->period, memory_order_relaxed));
+	thread->throttle_start = now;
+	thread->throttle_handler = 0;
+}
+
+static void take_sample(struct thread *thread, enum spool_sample_source source,
+			const ucontext_t *context)
+{
+	struct spool_file_header *header = kymo_runtime.spool.header;
+	uint64_t start = ticks_now(), metrics[SPOOL_METRIC_COUNT], cpu = thread_cpu_ns(), weight,
+		 end;
+	struct sampler_stack stack;
+
+	weight = source == SPOOL_SOURCE_CPU ? cpu - thread->cpu_ns
+					    : kymo_runtime.options.overflow.period;
+	walk(thread, context, &stack);
+	if (source == SPOOL_SOURCE_CPU)
+		thread->cpu_ns = cpu;
+	if (sampler_write(thread, &stack, source, start, weight,
+			  modules_stale(&kymo_runtime.modules),
+			  read_metrics(thread, start, metrics))) {
+		if (source == SPOOL_SOURCE_CPU)
+			thread->covered_ns += weight;
+		atomic_fetch_add_explicit((_Atomic uint64_t *)&header->stacks[stack.end], 1,
+					  memory_order_relaxed);
+	} else if (source == SPOOL_SOURCE_CPU) {
+		thread->cpu_ns -= weight; /* the next sample stands for this time as well */
+	}
+	end = ticks_now();
+	thread->handler_ticks += end - start;
+	judge_cost(thread, end, end - start);
+}
+
+void sampler_handler(int signal, siginfo_t *information, void *context)
+{
+	struct thread *thread = runtime_this_thread();
+	enum spool_sample_source source = source_of(thread, signal, information);
+
+	if (source == SPOOL_SOURCE_COUNT) {
+		program_signals_deliver(&kymo_runtime.signals, signal, information, context);
+		return;
+	}
+	if (!thread || !runtime_active() ||
+	    atomic_load_explicit(&thread->state, memory_order_relaxed) == THREAD_ENDED)
+		return;
+	thread->signals++;
+	if (atomic_exchange_explicit(&thread->in_handler, 1, memory_order_acquire)) {
+		spool_count_loss(&kymo_runtime.spool, SPOOL_LOSS_REENTRY);
+		return;
+	}
+	if (atomic_load_explicit(&kymo_runtime.sampling.window_open, memory_order_relaxed))
+		take_sample(thread, source, context);
+	else
+		thread->cpu_ns = thread_cpu_ns();
+	/* release: what the walk read of the unwind view may be reclaimed from here on */
+	atomic_store_explicit(&thread->in_handler, 0, memory_order_release);
+	interrupted_call_restart(&kymo_runtime.signals, context);
+}

@@ -1,0 +1,32 @@
+/* SPDX-License-Identifier: MIT
+ * SPDX-FileCopyrightText: the kymo authors
+ *
+ * What interrupts threads: perf events with attr.sigtrap, perf events with a signal on overflow,
+ * POSIX CPU timers.
+ *
+ * All of it is done by the background thread on behalf of the others. That thread has a descriptor
+ * table of its own, so events cost the program no descriptors and nothing that the program closes
+ * can hit them.
+ */
+#ifndef KYMO_CORE_SOURCES_H
+#define KYMO_CORE_SOURCES_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "core/threads.h"
+
+struct runtime;
+
+/* Finds out what works here, honouring SAMPLING_SOURCE, and says so in the track. */
+void sources_choose(struct runtime *runtime);
+/* Opens and starts the thread's sources; falls back per thread (limits), counting what cannot be
+ * armed. */
+void sources_open(struct runtime *runtime, struct thread *thread);
+/* Starts or stops what is open: while a window is closed no timer runs. */
+void sources_enable(struct runtime *runtime, struct thread *thread, bool on);
+/* Draws a new period at random around the current one. */
+void sources_jitter(struct runtime *runtime, struct thread *thread);
+void sources_close(struct thread *thread);
+
+#endif

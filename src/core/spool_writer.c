@@ -1,0 +1,323 @@
+/* SPDX-License-Identifier: MIT
+ * SPDX-FileCopyrightText: the kymo authors
+ *
+ * See spool_writer.h. Growth: blocks are reserved with fallocate and touched before a chunk is
+ * handed out, so that a full disk shows as an error here (counted drops) and never as SIGBUS in a
+ * writer (mmap(2), fallocate(2)).
+ */
+#include "core/spool_writer.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stddef.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/resource.h>
+
+#include "common/syscalls.h"
+#include "core/text.h"
+
+#define SEGMENTS_MAX  65536u
+#define CHUNKS_MAX    (1u << 22)
+#define SEGMENT_FIRST (16 * SPOOL_CHUNK_SMALL)
+#define SEGMENT_SMALL (32 * SPOOL_CHUNK_SMALL)
+#define SEGMENT_LARGE (16 * SPOOL_CHUNK_LARGE)
+#define CHUNK_FULL    2
+#define CHUNK_IN_USE  1
+
+static void stack_push(struct spool_writer *spool, struct spool_stack *stack, uint32_t index)
+{
+	uint64_t head = atomic_load_explicit(&stack->head, memory_order_relaxed), fresh;
+
+	do {
+		atomic_store_explicit(&spool->chunks[index].next, (uint32_t)head,
+				      memory_order_relaxed);
+		fresh = (head & ~(uint64_t)UINT32_MAX) | (index + 1);
+		/* release: the chunk's contents are visible to whoever pops it */
+	} while (!atomic_compare_exchange_weak_explicit(
+		&stack->head, &head, fresh, memory_order_release, memory_order_relaxed));
+	atomic_fetch_add_explicit(&stack->count, 1, memory_order_relaxed);
+}
+
+static struct spool_chunk *stack_pop(struct spool_writer *spool, struct spool_stack *stack)
+{
+	/* acquire: pairs with the release of the push */
+	uint64_t head = atomic_load_explicit(&stack->head, memory_order_acquire), fresh;
+	uint32_t index;
+
+	do {
+		index = (uint32_t)head;
+		if (!index)
+			return NULL;
+		fresh = ((head >> 32) + 1) << 32 |
+			atomic_load_explicit(&spool->chunks[index - 1].next, memory_order_relaxed);
+	} while (!atomic_compare_exchange_weak_explicit(
+		&stack->head, &head, fresh, memory_order_acquire, memory_order_acquire));
+	atomic_fetch_sub_explicit(&stack->count, 1, memory_order_relaxed);
+	return &spool->chunks[index - 1];
+}
+
+static uint32_t chunk_index(const struct spool_writer *spool, const struct spool_chunk *chunk)
+{
+	return (uint32_t)(chunk - spool->chunks);
+}
+
+static bool file_size_allowed(uint64_t size)
+{
+	struct rlimit limit;
+
+	return sys_call4(SYS_prlimit64, 0, RLIMIT_FSIZE, 0, (long)&limit) || limit.rlim_cur >= size;
+}
+
+/* Extends the file with real blocks; file systems without fallocate get zeros written. */
+static int reserve(int fd, uint64_t offset, uint64_t size)
+{
+	static const uint8_t zeros[4096];
+	long result;
+
+	if (!file_size_allowed(offset + size)) /* else the kernel would send SIGXFSZ */
+		return -EFBIG;
+	result = sys_call4(SYS_fallocate, fd, 0, (long)offset, (long)size);
+	if (result != -EOPNOTSUPP && result != -ENOSYS)
+		return (int)result;
+	for (uint64_t done = 0; done < size; done += sizeof(zeros)) {
+		result = sys_pwrite(fd, zeros, sizeof(zeros), offset + done);
+		if (result != (long)sizeof(zeros))
+			return result < 0 ? (int)result : -ENOSPC;
+	}
+	return 0;
+}
+
+static void *map_shared(int fd, uint64_t offset, size_t size)
+{
+	void *address = sys_mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED, fd, offset);
+
+	if (sys_failed(address))
+		return NULL;
+#ifdef MADV_POPULATE_WRITE
+	if (!sys_madvise(address, size, MADV_POPULATE_WRITE))
+		return address;
+#endif
+	for (size_t i = 0; i < size; i += 4096)
+		*(volatile uint8_t *)((uint8_t *)address + i) = 0;
+	return address;
+}
+
+static int open_file(const struct options *options)
+{
+	char path[OPTIONS_PATH_SIZE + 64];
+	long fd = -ENOENT;
+
+	for (unsigned image = 0; image < 1u << 20; image++) {
+		struct text text = text_on(path, sizeof(path));
+		text_string(&text, options->spool_directory);
+		text_string(&text, "/");
+		text_unsigned(&text, (uint64_t)sys_getpid());
+		text_string(&text, "-");
+		text_unsigned(&text, image);
+		text_string(&text, ".spool");
+		fd = sys_open(path, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+		if (fd != -EEXIST)
+			return fd < 0 ? (int)fd : (int)fd;
+	}
+	return (int)fd;
+}
+
+static int grow(struct spool_writer *spool, enum spool_chunk_class chunk_class, uint32_t size)
+{
+	uint32_t chunk_size = chunk_class == SPOOL_LARGE ? SPOOL_CHUNK_LARGE : SPOOL_CHUNK_SMALL;
+	struct spool_segment *segment = &spool->segments[spool->segment_count];
+	uint32_t count = size / chunk_size;
+	int error;
+
+	if (spool->segment_count == SEGMENTS_MAX || spool->chunk_count + count > CHUNKS_MAX)
+		return -ENOSPC;
+	if (spool->limit && spool->file_size + size > spool->limit)
+		return -EDQUOT;
+	error = reserve(spool->fd, spool->file_size, size);
+	if (error)
+		return error;
+	segment->address = map_shared(spool->fd, spool->file_size, size);
+	if (!segment->address)
+		return -ENOMEM;
+	segment->size = size;
+	segment->chunks = count;
+	segment->retired = 0;
+	for (uint32_t i = 0; i < count; i++) {
+		struct spool_chunk *chunk = &spool->chunks[spool->chunk_count];
+		chunk->header =
+			(struct spool_chunk_header *)(segment->address + (size_t)i * chunk_size);
+		chunk->header->size = chunk_size;
+		chunk->header->magic = SPOOL_CHUNK_MAGIC;
+		chunk->size = chunk_size;
+		chunk->segment = spool->segment_count;
+		stack_push(spool, &spool->ready[chunk_class], spool->chunk_count++);
+	}
+	spool->segment_count++;
+	spool->file_size += size;
+	spool->header->file_size = spool->file_size;
+	return 0;
+}
+
+int spool_open(struct spool_writer *spool, const struct options *options)
+{
+	int error, fd = open_file(options);
+	void *header;
+
+	if (fd < 0)
+		return fd;
+	spool->fd = fd;
+	spool->limit = options->spool_limit;
+	spool->ring = options->ring && options->spool_limit;
+	spool->low_water[SPOOL_SMALL] = 8;
+	spool->low_water[SPOOL_LARGE] = 0;
+	error = reserve(fd, 0, SPOOL_ALIGNMENT);
+	header = error ? NULL : map_shared(fd, 0, SPOOL_ALIGNMENT);
+	spool->chunks = sys_mmap(NULL, CHUNKS_MAX * sizeof(*spool->chunks), PROT_READ | PROT_WRITE,
+				 MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+	spool->segments =
+		sys_mmap(NULL, SEGMENTS_MAX * sizeof(*spool->segments), PROT_READ | PROT_WRITE,
+			 MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+	if (spool->ring)
+		spool->ring_order =
+			sys_mmap(NULL, CHUNKS_MAX * sizeof(uint32_t), PROT_READ | PROT_WRITE,
+				 MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+	if (!header || sys_failed(spool->chunks) || sys_failed(spool->segments) ||
+	    sys_failed(spool->ring_order)) {
+		sys_close(fd);
+		return error ? error : -ENOMEM;
+	}
+	spool->header = header;
+	spool->file_size = SPOOL_ALIGNMENT;
+	error = grow(spool, SPOOL_SMALL, SEGMENT_FIRST);
+	if (error)
+		sys_close(fd);
+	return error;
+}
+
+void spool_abandon(struct spool_writer *spool)
+{
+	for (uint32_t i = 0; i < spool->segment_count; i++) {
+		if (spool->segments[i].address)
+			sys_munmap(spool->segments[i].address, spool->segments[i].size);
+	}
+	if (spool->header)
+		sys_munmap(spool->header, SPOOL_ALIGNMENT);
+	if (spool->chunks)
+		sys_munmap(spool->chunks, CHUNKS_MAX * sizeof(*spool->chunks));
+	if (spool->segments)
+		sys_munmap(spool->segments, SEGMENTS_MAX * sizeof(*spool->segments));
+	if (spool->ring_order)
+		sys_munmap(spool->ring_order, CHUNKS_MAX * sizeof(uint32_t));
+	memset(spool, 0, sizeof(*spool));
+}
+
+/* Ring mode at the limit: the oldest full chunk becomes ready again, its contents are given up and
+ * counted. */
+static bool recycle_oldest(struct spool_writer *spool)
+{
+	struct spool_chunk *chunk;
+
+	if (spool->ring_head == spool->ring_tail)
+		return false;
+	chunk = &spool->chunks[spool->ring_order[spool->ring_tail++ % CHUNKS_MAX]];
+	atomic_store_explicit((_Atomic uint32_t *)&chunk->header->committed, 0,
+			      memory_order_relaxed);
+	chunk->header->sequence = 0;
+	chunk->header->state = 0;
+	spool_count_loss(spool, SPOOL_LOSS_RING_OVERWRITE);
+	stack_push(spool,
+		   &spool->ready[chunk->size == SPOOL_CHUNK_LARGE ? SPOOL_LARGE : SPOOL_SMALL],
+		   chunk_index(spool, chunk));
+	return true;
+}
+
+static bool take_back_retired(struct spool_writer *spool)
+{
+	struct spool_chunk *chunk;
+	bool any = false;
+
+	while ((chunk = stack_pop(spool, &spool->retired))) {
+		struct spool_segment *segment = &spool->segments[chunk->segment];
+		any = true;
+		if (spool->ring) {
+			spool->ring_order[spool->ring_head++ % CHUNKS_MAX] =
+				chunk_index(spool, chunk);
+			continue;
+		}
+		if (++segment->retired == segment->chunks) {
+			sys_munmap(segment->address, segment->size);
+			segment->address = NULL;
+		}
+	}
+	return any;
+}
+
+bool spool_refill(struct spool_writer *spool)
+{
+	bool any = take_back_retired(spool);
+	uint32_t wanted = atomic_exchange_explicit(&spool->wanted, 0, memory_order_relaxed);
+
+	for (int i = 0; i < SPOOL_CLASSES; i++) {
+		uint32_t low = spool->low_water[i];
+		if (wanted & (1u << i)) /* demand shows what level is right */
+			spool->low_water[i] = low = low < 8 ? 8 : low < 256 ? low * 2 : low;
+		while (atomic_load_explicit(&spool->ready[i].count, memory_order_relaxed) < low) {
+			int error = grow(spool, (enum spool_chunk_class)i,
+					 i == SPOOL_LARGE ? SEGMENT_LARGE : SEGMENT_SMALL);
+			if (error && spool->ring && recycle_oldest(spool))
+				continue;
+			atomic_store_explicit(&spool->disk_error, (uint32_t)-error,
+					      memory_order_relaxed);
+			if (error)
+				return any;
+			any = true;
+		}
+	}
+	return any;
+}
+
+struct spool_chunk *spool_chunk_take(struct spool_writer *spool, enum spool_chunk_class chunk_class)
+{
+	struct spool_chunk *chunk = stack_pop(spool, &spool->ready[chunk_class]);
+
+	if (atomic_load_explicit(&spool->ready[chunk_class].count, memory_order_relaxed) <=
+	    spool->low_water[chunk_class] / 2)
+		atomic_fetch_or_explicit(&spool->wanted, 1u << chunk_class, memory_order_relaxed);
+	if (!chunk)
+		chunk = stack_pop(
+			spool,
+			&spool->ready[chunk_class == SPOOL_SMALL ? SPOOL_LARGE : SPOOL_SMALL]);
+	if (!chunk)
+		return NULL;
+	chunk->header->sequence =
+		atomic_fetch_add_explicit(&spool->next_sequence, 1, memory_order_relaxed) + 1;
+	chunk->header->state = CHUNK_IN_USE;
+	return chunk;
+}
+
+struct spool_chunk *spool_chunk_take_partial(struct spool_writer *spool)
+{
+	return stack_pop(spool, &spool->partial);
+}
+
+void spool_chunk_retire(struct spool_writer *spool, struct spool_chunk *chunk)
+{
+	chunk->header->state = CHUNK_FULL;
+	stack_push(spool, &spool->retired, chunk_index(spool, chunk));
+}
+
+void spool_chunk_give_back(struct spool_writer *spool, struct spool_chunk *chunk)
+{
+	if (spool_chunk_capacity(chunk) - chunk->header->committed >= SPOOL_PARTIAL_WORTH)
+		stack_push(spool, &spool->partial, chunk_index(spool, chunk));
+	else
+		spool_chunk_retire(spool, chunk);
+}
+
+void spool_count_loss(struct spool_writer *spool, enum spool_loss loss)
+{
+	if (spool->header)
+		atomic_fetch_add_explicit((_Atomic uint64_t *)&spool->header->losses[loss], 1,
+					  memory_order_relaxed);
+}

@@ -1,0 +1,98 @@
+/* SPDX-License-Identifier: MIT
+ * SPDX-FileCopyrightText: the kymo authors
+ *
+ * The spool file of this process: segments of the file, mapped shared and touched in advance, cut
+ * into chunks that writers take and give back without locks.
+ *
+ * Life of a chunk: a background thread grows the file by a segment, reserves and touches its
+ * blocks, and pushes its chunks on the ready stack of their size. A writer pops one, fills it, and
+ * retires it; a thread that ends with room left pushes it on the partial stack for the next thread.
+ * When all chunks of a segment are retired the background thread unmaps it (or, in ring mode, makes
+ * them ready again): memory stays bounded however long the run is.
+ *
+ * Signal-safety: spool_chunk_* may be called anywhere. spool_open, spool_refill, spool_close:
+ * background thread only.
+ */
+#ifndef KYMO_CORE_SPOOL_WRITER_H
+#define KYMO_CORE_SPOOL_WRITER_H
+
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "common/leb128.h"
+#include "core/options.h"
+#include "kymo/spool.h"
+
+#define SPOOL_CHUNK_SMALL   8192u
+#define SPOOL_CHUNK_LARGE   65536u
+#define SPOOL_PARTIAL_WORTH 1024u /* less room than this is not worth handing to another thread */
+
+enum spool_chunk_class { SPOOL_SMALL, SPOOL_LARGE, SPOOL_CLASSES };
+
+struct spool_chunk {
+	struct spool_chunk_header *header;
+	uint32_t size;
+	uint32_t segment;
+	_Atomic uint32_t next; /* index + 1 in a stack; 0 ends it */
+};
+
+/* Lock-free LIFO (Treiber); the upper half of head counts pops, against ABA. */
+struct spool_stack {
+	_Atomic uint64_t head;
+	_Atomic uint32_t count;
+};
+
+struct spool_segment {
+	uint8_t *address;
+	uint32_t size, chunks, retired;
+};
+
+struct spool_writer {
+	struct spool_file_header *header;
+	struct spool_chunk *chunks; /* reserved address space, filled as the file grows */
+	struct spool_segment *segments;
+	struct spool_stack ready[SPOOL_CLASSES], partial, retired;
+	_Atomic uint64_t next_sequence;
+	_Atomic uint32_t wanted; /* bit per class: a writer found it nearly empty */
+	_Atomic uint32_t
+		disk_error; /* errno of the last failed growth; 0 when space was found again */
+	uint32_t chunk_count, segment_count;
+	uint32_t low_water[SPOOL_CLASSES];
+	uint64_t file_size;
+	uint64_t limit;
+	uint32_t *ring_order, ring_head, ring_tail; /* retired chunks, oldest first (ring mode) */
+	bool ring;
+	int fd; /* valid in the background thread's descriptor table only */
+};
+
+/* Creates `directory`/<pid>-<n>.spool and maps its header. 0 or negative errno. */
+int spool_open(struct spool_writer *spool, const struct options *options);
+/* Keeps the ready stacks filled and takes back what was retired. Returns true when it did anything.
+ */
+bool spool_refill(struct spool_writer *spool);
+/* In a forked child: lets go of the parent's mappings; the struct may be opened again. */
+void spool_abandon(struct spool_writer *spool);
+
+/* Takes a chunk of the class (any other class rather than none); NULL when none is ready. */
+struct spool_chunk *spool_chunk_take(struct spool_writer *spool,
+				     enum spool_chunk_class chunk_class);
+/* A chunk with room for at least SPOOL_PARTIAL_WORTH left by a thread that ended; NULL when there
+ * is none. */
+struct spool_chunk *spool_chunk_take_partial(struct spool_writer *spool);
+void spool_chunk_retire(struct spool_writer *spool, struct spool_chunk *chunk);
+/* For a writer that ends: partial if worth it, else retired. */
+void spool_chunk_give_back(struct spool_writer *spool, struct spool_chunk *chunk);
+void spool_count_loss(struct spool_writer *spool, enum spool_loss loss);
+
+static inline uint8_t *spool_chunk_data(const struct spool_chunk *chunk)
+{
+	return (uint8_t *)(chunk->header + 1);
+}
+
+static inline uint32_t spool_chunk_capacity(const struct spool_chunk *chunk)
+{
+	return chunk->size - SPOOL_CHUNK_HEADER_SIZE;
+}
+
+#endif

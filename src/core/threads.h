@@ -1,0 +1,114 @@
+/* SPDX-License-Identifier: MIT
+ * SPDX-FileCopyrightText: the kymo authors
+ *
+ * The thread registry: one block of state a thread, found by tid or through a thread-local pointer.
+ *
+ * Life of a block: threads_allocate() (in pthread_create's caller, or the background thread that
+ * found the thread) → NEW; threads_announce() puts it on the list that the background thread works
+ * off: it arms the sampling source and writes the THREAD_START record → LIVE; at the end the thread
+ * (or the background thread, when the thread vanished) marks it ENDED and announces it again:
+ * THREAD_END record, source closed, block recycled. Blocks never move and their memory is never
+ * unmapped, so a late signal finds valid memory whatever happens. There is no maximum.
+ *
+ * Ids: `internal` counts every thread; `sequent` counts application threads in creation order,
+ * threads of kymo or of a runtime it hosts start at THREADS_SEQUENT_INTERNAL.
+ */
+#ifndef KYMO_CORE_THREADS_H
+#define KYMO_CORE_THREADS_H
+
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "core/spool_writer.h"
+#include "core/unwind.h"
+
+#define THREADS_SEQUENT_INTERNAL (1u << 30)
+#define THREADS_NONE             UINT32_MAX
+
+enum thread_state { THREAD_FREE, THREAD_NEW, THREAD_LIVE, THREAD_ENDED };
+enum thread_announcement { THREAD_NOT_ANNOUNCED, THREAD_ANNOUNCED_NEW, THREAD_ANNOUNCED_END };
+enum thread_how { THREAD_MAIN, THREAD_CREATED, THREAD_FOUND, THREAD_INTERNAL };
+enum thread_source { THREAD_SOURCE_NONE, THREAD_SOURCE_PERF, THREAD_SOURCE_TIMER };
+
+/* Written by the thread itself (in its handler, or with our signal blocked), except where noted. */
+struct thread {
+	_Atomic uint32_t state;
+	_Atomic uint32_t next; /* block index + 1 in the announce or free list */
+	_Atomic uint32_t announcement;
+	uint32_t index, tid, internal_id, sequent_id, parent;
+	enum thread_how how;
+	_Atomic uint32_t in_handler; /* guards against re-entry; also pins the unwind view */
+	bool wants_blocked;          /* the program believes that our signal is blocked */
+	_Atomic bool leaving;        /* about to exec: its sources must be off */
+	uint64_t start_ticks, end_ticks, entry;
+	struct unwind_bounds bounds;
+	void *(*start_routine)(void *);
+	void *start_argument;
+
+	/* sampling stream */
+	struct spool_chunk *chunk;
+	uint32_t used;
+	bool large_chunks;
+	uint64_t chunk_ticks; /* when the chunk was taken */
+	uint64_t sample_time, sample_weight, covered_ns, cpu_ns, samples, signals;
+	uint64_t metric_time;
+	uint64_t metrics[SPOOL_METRIC_COUNT];
+	uint32_t previous_count;
+	uint64_t *previous, *current; /* max_depth each, swapped after every sample */
+	uint64_t handler_ticks, throttle_start, throttle_handler;
+
+	/* background thread only */
+	enum thread_source source;
+	int perf_fd, overflow_fd, timer;
+	uint32_t allocator;
+	bool armed, started;
+	uint64_t period, random, jitter_samples;
+	uint64_t end_cpu_ns;
+	uint64_t seen; /* scan that last saw it */
+	struct thread *live_next, *live_previous;
+
+	struct unwind_scratch scratch;
+};
+
+struct threads {
+	_Atomic uint64_t free_list, announced; /* tagged indexes */
+	_Atomic uint32_t block_count, next_internal, next_sequent, next_own;
+	_Atomic uint32_t live, registered;
+	_Atomic uint32_t grow_lock;
+	_Atomic(struct thread *) *slabs; /* THREADS_SLAB blocks each */
+	_Atomic uint32_t *by_tid; /* block index + 1; direct by tid, reserved address space */
+	uint32_t max_depth;
+	uint32_t block_size;
+};
+
+int threads_init(struct threads *threads, uint32_t max_depth);
+/* In a forked child: forgets all threads; memory is reused. */
+void threads_reset(struct threads *threads);
+
+/* A block with fresh ids, or NULL when memory is short. Not for handlers. */
+struct thread *threads_allocate(struct threads *threads, enum thread_how how, uint32_t parent);
+/* Gives back a block that no thread came of. */
+void threads_discard(struct threads *threads, struct thread *thread);
+/* Makes the block findable by tid; called by the thread itself or on its behalf. Returns the block
+ * that counts: when the other side was faster that is its block, and the caller discards or adopts.
+ */
+struct thread *threads_bind(struct threads *threads, struct thread *thread, uint32_t tid);
+/* Hands the block to the background thread: a new thread, or one that has ended and whose block is
+ * not touched by it any more. A block that is on the list already is not put there twice.
+ * Signal-safe. */
+void threads_announce(struct threads *threads, struct thread *thread,
+		      enum thread_announcement what);
+/* Takes all announced blocks, oldest first; NULL when there are none. */
+struct thread *threads_take_announced(struct threads *threads);
+/* The block after this one in what was taken; *ret_what says why this one was on the list. After
+ * the call the block may be announced again at any time. */
+struct thread *threads_next_announced(struct threads *threads, struct thread *thread,
+				      enum thread_announcement *ret_what);
+/* Background thread: block back on the free list. */
+void threads_recycle(struct threads *threads, struct thread *thread);
+/* Signal-safe; NULL when unknown. */
+struct thread *threads_by_tid(struct threads *threads, uint32_t tid);
+struct thread *threads_at(struct threads *threads, uint32_t index);
+
+#endif

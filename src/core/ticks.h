@@ -1,0 +1,39 @@
+/* SPDX-License-Identifier: MIT
+ * SPDX-FileCopyrightText: the kymo authors
+ *
+ * Time stamps: the TSC where it is invariant (CPUID 0x80000007 EDX bit 8; Intel SDM vol.
+ * 3, 18.17.1) and the kernel trusts it, else CLOCK_MONOTONIC. Converted to clock time out of
+ * process, from snapshots. Signal-safe.
+ */
+#ifndef KYMO_CORE_TICKS_H
+#define KYMO_CORE_TICKS_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <time.h>
+#include <x86intrin.h>
+
+#include "common/syscalls.h"
+
+extern bool kymo_ticks_are_ns;
+
+static inline uint64_t ticks_clock_ns(int clock)
+{
+	struct timespec time = {0, 0};
+
+	sys_call2(SYS_clock_gettime, clock, (long)&time);
+	return (uint64_t)time.tv_sec * 1000000000u + (uint64_t)time.tv_nsec;
+}
+
+static inline uint64_t ticks_now(void)
+{
+	if (__builtin_expect(kymo_ticks_are_ns, 0))
+		return ticks_clock_ns(CLOCK_MONOTONIC);
+	return __rdtsc();
+}
+
+/* Chooses the clock; returns its rate in Hz (measured over about a millisecond where CPUID does not
+ * tell). */
+uint64_t ticks_init(void);
+
+#endif

@@ -1,0 +1,72 @@
+/* SPDX-License-Identifier: MIT
+ * SPDX-FileCopyrightText: the kymo authors
+ *
+ * See windows.h. Phase ends are computed from the phase before, not from when the change was
+ * noticed, so that errors do not add up over cycles.
+ */
+#include "core/windows.h"
+
+#include <time.h>
+
+void windows_init(struct windows *windows, const struct options_period *periods, uint32_t count,
+		  windows_clock clock)
+{
+	*windows = (struct windows){.periods = periods,
+				    .count = count,
+				    .clock = clock,
+				    .open = count == 0,
+				    .done = count == 0};
+}
+
+static void enter_period(struct windows *windows, uint32_t number)
+{
+	windows->current = number;
+	windows->cycle = 0;
+	windows->open = false;
+	if (number == windows->count) {
+		windows->done = true;
+		return;
+	}
+	windows->phase_end = windows->clock(windows->periods[number].clock) +
+			     (uint64_t)windows->periods[number].delay_ns;
+}
+
+/* The current phase is over: what comes next. */
+static void next_phase(struct windows *windows)
+{
+	const struct options_period *period = &windows->periods[windows->current];
+
+	if (!windows->open) {
+		windows->open = true;
+		if (period->duration_ns <= 0)
+			windows->done = true; /* until the end */
+		windows->phase_end += (uint64_t)period->duration_ns;
+		return;
+	}
+	windows->open = false;
+	if (period->cycles && ++windows->cycle >= period->cycles) {
+		enter_period(windows, windows->current + 1);
+		return;
+	}
+	windows->phase_end += (uint64_t)period->delay_ns;
+}
+
+bool windows_step(struct windows *windows, unsigned cpus, uint64_t *ret_wait_ns)
+{
+	*ret_wait_ns = WINDOWS_NEVER;
+	if (!windows->started && !windows->done)
+		enter_period(windows, 0);
+	windows->started = true;
+	while (!windows->done) {
+		int clock = windows->periods[windows->current].clock;
+		uint64_t now = windows->clock(clock);
+		if (now < windows->phase_end) {
+			*ret_wait_ns = windows->phase_end - now;
+			if (clock == CLOCK_PROCESS_CPUTIME_ID && cpus > 1)
+				*ret_wait_ns /= cpus;
+			break;
+		}
+		next_phase(windows);
+	}
+	return windows->open;
+}

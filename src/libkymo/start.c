@@ -1,0 +1,44 @@
+/* SPDX-License-Identifier: MIT
+ * SPDX-FileCopyrightText: the kymo authors
+ *
+ * The library's constructor and destructor, and what has to be known about forks.
+ */
+#include <dlfcn.h>
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+
+#include "core/runtime.h"
+#include "libkymo/real.h"
+
+void *real_find(_Atomic(void *) *slot, const char *name)
+{
+	void *function = atomic_load_explicit(slot, memory_order_relaxed);
+
+	if (!function) {
+		function = dlsym(RTLD_NEXT, name);
+		if (!function)
+			abort();
+		atomic_store_explicit(slot, function, memory_order_relaxed);
+	}
+	return function;
+}
+
+static void after_fork_in_child(void)
+{
+	runtime_restart_in_child();
+}
+
+__attribute__((constructor)) static void start(int count, char **arguments, char **environment)
+{
+	(void)count;
+	(void)arguments;
+	runtime_start(environment);
+	if (runtime_active())
+		pthread_atfork(NULL, NULL, after_fork_in_child);
+}
+
+__attribute__((destructor)) static void finish(void)
+{
+	runtime_finish();
+}
