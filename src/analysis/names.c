@@ -54,6 +54,21 @@ const char *spool_cpu_source_name(enum spool_cpu_source source)
 	return name_at(names, sizeof(names) / sizeof(*names), source, "unknown_source");
 }
 
+const char *spool_notice_name(enum spool_notice notice)
+{
+	static const char *const names[] = {
+		[SPOOL_NOTICE_SOURCE] = "source",
+		[SPOOL_NOTICE_FALLBACK] = "fallback",
+		[SPOOL_NOTICE_THROTTLE] = "throttle",
+		[SPOOL_NOTICE_WINDOW] = "window",
+		[SPOOL_NOTICE_DISABLED] = "disabled",
+		[SPOOL_NOTICE_EXEC] = "exec",
+		[SPOOL_NOTICE_LOW_COVERAGE] = "low_coverage",
+		[SPOOL_NOTICE_CONFLICT] = "conflict",
+	};
+	return name_at(names, sizeof(names) / sizeof(*names), notice, "unknown_notice");
+}
+
 const char *spool_process_metric_name(uint32_t metric, const char **unit)
 {
 	static const struct {

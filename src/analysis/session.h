@@ -210,6 +210,7 @@ int session_each_sample(struct session *session, int (*each)(const struct model_
 const char *spool_loss_name(enum spool_loss loss); /* "disk_full", … for JSON keys and text */
 const char *spool_stack_end_name(enum spool_stack_end end); /* "complete", "no_table", … */
 const char *spool_cpu_source_name(enum spool_cpu_source source);
+const char *spool_notice_name(enum spool_notice notice); /* "source", "fallback", … */
 const char *spool_process_metric_name(uint32_t metric, const char **unit);
 
 #endif

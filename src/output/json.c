@@ -1,21 +1,248 @@
 /* SPDX-License-Identifier: MIT
  * SPDX-FileCopyrightText: the kymo authors
  *
- * profile.json: the call tree and everything that its nodes refer to.
+ * profile.json: the whole model for programs. Arrays of functions, frames and nodes refer to each
+ * other by `id`, which is the index in the array; a node comes after its parent. Weights of nodes
+ * are their own (exclusive) ones; functions carry both.
  */
-#include "output/json_writer.h"
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "output/json_parts.h"
 #include "output/writers.h"
+
+static const char *kind_name(enum model_frame_kind kind)
+{
+	static const char *const names[] = {
+		[FRAME_NATIVE] = "native",
+		[FRAME_INLINE] = "inline",
+		[FRAME_JIT] = "jit",
+		[FRAME_UNRESOLVED] = "unresolved",
+		[FRAME_SYNTHETIC] = "synthetic",
+	};
+	return names[kind];
+}
+
+static void optional_index(struct json_writer *json, const char *key, uint32_t index)
+{
+	if (index == MODEL_NONE)
+		json_null(json, key);
+	else
+		json_count(json, key, index);
+}
+
+static void write_sources(struct json_writer *json, const uint64_t weight[SPOOL_SOURCE_COUNT],
+			  const uint64_t samples[SPOOL_SOURCE_COUNT])
+{
+	static const struct {
+		const char *weight, *samples;
+	} keys[SPOOL_SOURCE_COUNT] = {
+		[SPOOL_SOURCE_CPU] = {"cpu_ns", "cpu_samples"},
+		[SPOOL_SOURCE_WALL] = {"blocked_ns", "blocked_samples"},
+		[SPOOL_SOURCE_OVERFLOW] = {"overflow_events", "overflow_samples"},
+		[SPOOL_SOURCE_RUNNABLE] = {"runnable_ns", "runnable_samples"},
+	};
+
+	for (unsigned source = 0; source < SPOOL_SOURCE_COUNT; source++) {
+		if (weight[source] == 0 && samples[source] == 0)
+			continue;
+		json_count(json, keys[source].weight, weight[source]);
+		json_count(json, keys[source].samples, samples[source]);
+	}
+}
+
+static void write_modules(struct json_writer *json, const struct session *session)
+{
+	json_array_begin(json, "modules");
+	for (uint32_t i = 0; i < session->module_count; i++) {
+		const struct model_module *module = &session->modules[i];
+
+		json_object_begin(json, NULL);
+		json_count(json, "id", i);
+		json_count(json, "process", module->process);
+		json_text(json, "path", module->path);
+		json_hexadecimal(json, "build_id", module->build_id, module->build_id_size);
+		json_count(json, "start_address", module->start);
+		json_count(json, "end_address", module->end);
+		json_count(json, "file_offset", module->file_offset);
+		json_count(json, "loaded_ns", module->loaded_ns);
+		if (module->unloaded_ns != UINT64_MAX)
+			json_count(json, "unloaded_ns", module->unloaded_ns);
+		json_count(json, "leaf_samples", module->samples_total);
+		json_count(json, "leaf_samples_unresolved", module->samples_unresolved);
+		json_text(json, "advice", module->advice);
+		json_object_end(json);
+	}
+	json_array_end(json);
+}
+
+static void write_threads(struct json_writer *json, const struct session *session)
+{
+	json_array_begin(json, "threads");
+	for (uint32_t i = 0; i < session->thread_count; i++) {
+		const struct model_thread *thread = &session->threads[i];
+
+		json_object_begin(json, NULL);
+		json_count(json, "id", i);
+		json_count(json, "process", thread->process);
+		json_count(json, "tid", thread->tid);
+		json_count(json, "internal_id", thread->internal_id);
+		json_count(json, "sequent_id", thread->sequent_id);
+		optional_index(json, "parent", thread->parent);
+		json_text(json, "name", thread->name);
+		json_text(json, "found", json_thread_origin(thread->how));
+		json_count(json, "start_ns", thread->start_ns);
+		if (thread->end_ns != UINT64_MAX)
+			json_count(json, "end_ns", thread->end_ns);
+		json_count(json, "total_cpu_ns", thread->cpu_ns);
+		json_count(json, "covered_cpu_ns", thread->covered_ns);
+		write_sources(json, thread->weight, thread->samples);
+		json_object_end(json);
+	}
+	json_array_end(json);
+}
+
+static int write_functions(struct json_writer *json, const struct session *session,
+			   enum view_measure measure)
+{
+	struct view_function *functions;
+	size_t count;
+	int result = view_functions(session, measure, &functions, &count);
+
+	if (result < 0)
+		return result;
+	json_array_begin(json, "functions");
+	for (size_t i = 0; i < count; i++) {
+		const struct view_function *function = &functions[i];
+		const struct model_frame *frame = &session->frames[function->frame];
+
+		json_object_begin(json, NULL);
+		json_count(json, "id", function->function_id);
+		json_text(json, "name", frame->function);
+		json_text(json, "linkage_name", frame->linkage_name);
+		json_text(json, "module",
+			  frame->module == MODEL_NONE ? NULL
+						      : session->modules[frame->module].path);
+		json_text(json, "file", frame->file);
+		json_count(json, "line", frame->function_line);
+		json_count(json, measure == MEASURE_OVERFLOW ? "self_events" : "self_ns",
+			   function->self);
+		json_count(json, measure == MEASURE_OVERFLOW ? "inclusive_events" : "inclusive_ns",
+			   function->inclusive);
+		json_count(json, "self_samples", function->self_samples);
+		json_count(json, "inclusive_samples", function->inclusive_samples);
+		json_object_end(json);
+	}
+	json_array_end(json);
+	free(functions);
+	return 0;
+}
+
+static void write_frames(struct json_writer *json, const struct session *session)
+{
+	json_array_begin(json, "frames");
+	for (uint32_t i = 0; i < session->frame_count; i++) {
+		const struct model_frame *frame = &session->frames[i];
+
+		json_object_begin(json, NULL);
+		json_count(json, "id", i);
+		json_count(json, "function", frame->function_id);
+		json_text(json, "name", frame->function);
+		json_text(json, "kind", kind_name(frame->kind));
+		optional_index(json, "module", frame->module);
+		json_count(json, "relative_pc", frame->relative_pc);
+		if (frame->file) {
+			json_text(json, "file", frame->file);
+			json_count(json, "line", frame->line);
+		}
+		json_object_end(json);
+	}
+	json_array_end(json);
+}
+
+static void write_nodes(struct json_writer *json, const struct session *session)
+{
+	json_array_begin(json, "nodes");
+	for (uint32_t i = 0; i < session->node_count; i++) {
+		const struct model_node *node = &session->nodes[i];
+
+		json_object_begin(json, NULL);
+		json_count(json, "id", i);
+		optional_index(json, "parent", node->parent);
+		json_count(json, "frame", node->frame);
+		json_count(json, "process", node->process);
+		json_count(json, "depth", node->depth);
+		write_sources(json, node->self_weight, node->self_samples);
+		json_object_end(json);
+	}
+	json_array_end(json);
+}
+
+static int write_thread_nodes(struct json_writer *json, struct session *session)
+{
+	const struct view_thread_node *entries;
+	size_t count;
+	int result = view_thread_nodes(session, &entries, &count);
+
+	if (result < 0)
+		return result;
+	json_array_begin(json, "thread_nodes");
+	for (size_t i = 0; i < count; i++) {
+		json_object_begin(json, NULL);
+		json_count(json, "thread", entries[i].thread);
+		json_count(json, "node", entries[i].node);
+		write_sources(json, entries[i].self_weight, entries[i].self_samples);
+		json_object_end(json);
+	}
+	json_array_end(json);
+	return 0;
+}
+
+static void write_totals(struct json_writer *json, const struct session *session,
+			 enum view_measure measure)
+{
+	uint64_t weight[SPOOL_SOURCE_COUNT] = {0}, samples[SPOOL_SOURCE_COUNT] = {0};
+
+	for (uint32_t i = 0; i < session->node_count; i++) {
+		for (unsigned source = 0; source < SPOOL_SOURCE_COUNT; source++) {
+			weight[source] += session->nodes[i].self_weight[source];
+			samples[source] += session->nodes[i].self_samples[source];
+		}
+	}
+	json_text(json, "measure", view_measure_name(measure));
+	json_text(json, "measure_unit", view_measure_unit(measure));
+	json_object_begin(json, "totals");
+	write_sources(json, weight, samples);
+	json_object_end(json);
+}
 
 int output_json(struct session *session, const struct output_options *options, FILE *stream,
 		struct problem *problem)
 {
+	enum view_measure measure =
+		options->measure_given ? options->measure : view_default_measure(session);
 	struct json_writer json;
+	int result;
 
-	(void)options;
 	json_writer_init(&json, stream);
 	json_object_begin(&json, NULL);
 	json_text(&json, "schema", "kymo.profile/1");
-	json_text(&json, "command_line", session->command_line);
+	json_run(&json, session);
+	write_totals(&json, session, measure);
+	json_processes(&json, session);
+	write_threads(&json, session);
+	write_modules(&json, session);
+	result = write_functions(&json, session, measure);
+	if (!options->flat && result == 0) {
+		write_frames(&json, session);
+		write_nodes(&json, session);
+		if (options->per_thread)
+			result = write_thread_nodes(&json, session);
+	}
 	json_object_end(&json);
+	if (result < 0)
+		return problem_set(problem, result, "cannot make the JSON profile: %s",
+				   strerror(-result));
 	return json_writer_finish(&json, problem);
 }

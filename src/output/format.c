@@ -1,0 +1,174 @@
+/* SPDX-License-Identifier: MIT
+ * SPDX-FileCopyrightText: the kymo authors
+ *
+ * See format.h.
+ */
+#include "output/format.h"
+
+#include <inttypes.h>
+#include <string.h>
+#include <sys/wait.h>
+
+#include "output/utf8.h"
+
+/* Three significant digits, whatever the size. */
+static void three_digits(struct quantity *quantity, double value, const char *unit)
+{
+	int decimals = value < 9.995 ? 2 : value < 99.95 ? 1 : 0;
+
+	snprintf(quantity->text, sizeof(quantity->text), "%.*f %s", decimals, value, unit);
+}
+
+struct quantity quantity_time(uint64_t ns)
+{
+	struct quantity quantity;
+	uint64_t minutes = ns / 60000000000u;
+
+	if (ns < 1000)
+		snprintf(quantity.text, sizeof(quantity.text), "%" PRIu64 " ns", ns);
+	else if (ns < 999500)
+		three_digits(&quantity, (double)ns / 1e3, "us");
+	else if (ns < 999500000)
+		three_digits(&quantity, (double)ns / 1e6, "ms");
+	else if (minutes < 10)
+		three_digits(&quantity, (double)ns / 1e9, "s");
+	else if (minutes < 60)
+		snprintf(quantity.text, sizeof(quantity.text), "%" PRIu64 " min %02" PRIu64 " s",
+			 minutes, ns / 1000000000u % 60);
+	else
+		snprintf(quantity.text, sizeof(quantity.text), "%" PRIu64 " h %02" PRIu64 " min",
+			 minutes / 60, minutes % 60);
+	return quantity;
+}
+
+struct quantity quantity_bytes(uint64_t bytes)
+{
+	static const char *const units[] = {"B", "KiB", "MiB", "GiB", "TiB"};
+	struct quantity quantity;
+	double value = (double)bytes;
+	unsigned unit = 0;
+
+	while (value >= 1023.5 && unit < 4) {
+		value /= 1024;
+		unit++;
+	}
+	if (unit == 0)
+		snprintf(quantity.text, sizeof(quantity.text), "%" PRIu64 " B", bytes);
+	else
+		three_digits(&quantity, value, units[unit]);
+	return quantity;
+}
+
+struct quantity quantity_count(uint64_t count)
+{
+	struct quantity quantity;
+	char digits[24];
+	int length = snprintf(digits, sizeof(digits), "%" PRIu64, count);
+	size_t out = 0;
+
+	for (int i = 0; i < length; i++) {
+		if (i > 0 && (length - i) % 3 == 0)
+			quantity.text[out++] = ',';
+		quantity.text[out++] = digits[i];
+	}
+	quantity.text[out] = 0;
+	return quantity;
+}
+
+struct quantity quantity_share(uint64_t part, uint64_t whole)
+{
+	struct quantity quantity = {"-"};
+
+	if (whole)
+		snprintf(quantity.text, sizeof(quantity.text), "%.1f %%",
+			 100.0 * (double)part / (double)whole);
+	return quantity;
+}
+
+struct quantity quantity_measure(uint64_t value, enum view_measure measure)
+{
+	return measure == MEASURE_OVERFLOW ? quantity_count(value) : quantity_time(value);
+}
+
+/* ---- text in columns ---- */
+
+/* Bytes of the next character, and what to write for it. */
+static size_t next_character(const char *text, const char **shown, size_t *shown_size)
+{
+	size_t size = utf8_character_size(text, strlen(text) < 4 ? strlen(text) : 4);
+	unsigned char c = (unsigned char)*text;
+
+	*shown = text;
+	*shown_size = size;
+	if (size == 0 || c < 0x20 || c == 0x7f || (c == 0xc2 && (unsigned char)text[1] < 0xa0)) {
+		*shown = size == 0 ? UTF8_REPLACEMENT : "?";
+		*shown_size = strlen(*shown);
+	}
+	return size ? size : 1;
+}
+
+size_t format_columns(const char *text)
+{
+	const char *shown;
+	size_t columns = 0, size;
+
+	for (; *text; columns++)
+		text += next_character(text, &shown, &size);
+	return columns;
+}
+
+static void write_characters(FILE *stream, const char *text, size_t skip, size_t count)
+{
+	const char *shown;
+	size_t size;
+
+	for (; *text && skip > 0; skip--)
+		text += next_character(text, &shown, &size);
+	for (; *text && count > 0; count--) {
+		text += next_character(text, &shown, &size);
+		fwrite(shown, 1, size, stream);
+	}
+}
+
+size_t format_limited(FILE *stream, const char *text, size_t width)
+{
+	size_t columns = format_columns(text), tail;
+
+	if (columns <= width || width < 8) {
+		write_characters(stream, text, 0, width);
+		return columns < width ? columns : width;
+	}
+	tail = (width - 3) / 3;
+	write_characters(stream, text, 0, width - 3 - tail);
+	fputs("...", stream);
+	write_characters(stream, text, columns - tail, tail);
+	return width;
+}
+
+void format_fitted(FILE *stream, const char *text, size_t width)
+{
+	size_t used = format_limited(stream, text, width);
+
+	fprintf(stream, "%*s", (int)(width - used), "");
+}
+
+void format_function(char *buffer, size_t size, const struct session *session, uint32_t frame)
+{
+	const struct model_frame *it = &session->frames[frame];
+
+	if (it->module == MODEL_NONE || it->function[0] == '[')
+		snprintf(buffer, size, "%s", it->function);
+	else
+		snprintf(buffer, size, "%s (%s)", it->function, session->modules[it->module].name);
+}
+
+void format_wait_status(char *buffer, size_t size, int wait_status)
+{
+	if (wait_status < 0)
+		snprintf(buffer, size, "end unknown");
+	else if (WIFSIGNALED(wait_status))
+		snprintf(buffer, size, "killed by SIG%s%s", sigabbrev_np(WTERMSIG(wait_status)),
+			 WCOREDUMP(wait_status) ? " (core dumped)" : "");
+	else
+		snprintf(buffer, size, "exit status %d", WEXITSTATUS(wait_status));
+}

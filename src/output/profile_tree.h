@@ -1,0 +1,35 @@
+/* SPDX-License-Identifier: MIT
+ * SPDX-FileCopyrightText: the kymo authors
+ *
+ * The function tree (function_tree.h) with sums, in the order in which people read it: depth first,
+ * heaviest child first, one process after the other. Filled for everything or for one thread; a
+ * fill costs what it touches, so that ten thousand threads do not cost ten thousand trees.
+ */
+#ifndef KYMO_OUTPUT_PROFILE_TREE_H
+#define KYMO_OUTPUT_PROFILE_TREE_H
+
+#include "analysis/views.h"
+#include "output/function_tree.h"
+
+struct profile_sums {
+	uint64_t self, inclusive, self_samples, inclusive_samples;
+};
+
+struct profile_tree {
+	struct function_tree functions;
+	struct profile_sums *sums;    /* by function node */
+	uint32_t *first_child, *next; /* by function node */
+	uint32_t *rows;               /* function nodes in reading order */
+	uint32_t row_count;
+	uint64_t total, total_samples;
+};
+
+/* 0 or -ENOMEM. Deinit is needed after either. */
+int profile_tree_init(struct profile_tree *tree, const struct session *session);
+void profile_tree_deinit(struct profile_tree *tree);
+void profile_tree_fill(struct profile_tree *tree, const struct session *session,
+		       enum view_measure measure);
+void profile_tree_fill_thread(struct profile_tree *tree, const struct view_thread_node *entries,
+			      size_t count, enum view_measure measure);
+
+#endif
