@@ -10,6 +10,7 @@ usage: hazards.py --list [long]
 import os
 import re
 import resource
+import shutil
 import sys
 
 from harness import (SOURCES, Failed, Kymo, Result, Scratch, Skipped, Tap, expect, run)
@@ -113,6 +114,12 @@ def low_limit(which, value):
     return apply
 
 
+def become_nobody():
+    os.setgroups([])
+    os.setresgid(65534, 65534, 65534)
+    os.setresuid(65534, 65534, 65534)
+
+
 H = Hazard
 HAZARDS = {
     "blocking": H("blocking", sources=("auto", "timer")),
@@ -171,7 +178,8 @@ HAZARDS = {
     "wrong-cfi": H("wrong_cfi"),
     "missing": H("/nonexistent/program", status=127, samples=False, same_errors=False),
     "not-executable": H("/etc/hostname", status=126, samples=False, same_errors=False),
-    "setuid": H("setuid-copy", samples=False, same_errors=False, root=True),
+    "setuid": H("setuid-copy", status=3, samples=False, same_errors=False, root=True,
+                check=message("set-user-id|setuid|privilege"), preexec=become_nobody),
 }
 for _mode in ("main_exit", "detached", "c11", "cancel", "keys"):
     HAZARDS["thread-" + _mode.replace("_", "-")] = H("thread_ends " + _mode)
@@ -195,17 +203,20 @@ class Trial:
                         for index, word in enumerate(hazard.command)]
         self.bare = None
         if hazard.root:
-            self.command = [self.setuid_copy(programs)]
+            self.command = self.setuid_copy(programs)
 
     def setuid_copy(self, programs):
-        """A set-user-id program of another user's, to be run by that other user."""
+        """A set-user-id program of root's, to be run by nobody."""
         if os.getuid() != 0:
             raise Skipped("needs root")
+        probe = run([self.kymo.path, "--version"], preexec=become_nobody)
+        if probe.status != 0:
+            raise Skipped("nobody may not run kymo where it lies")
         path = self.scratch.path("setuid")
-        with open(os.path.join(programs, "pristine"), "rb") as source, open(path, "wb") as copy:
-            copy.write(source.read())
+        shutil.copy(os.path.join(programs, "ends"), path)
         os.chmod(path, 0o4755)
-        return path
+        os.chmod(self.scratch.directory, 0o777)
+        return [path, "exit"]
 
     def execute(self, launch):
         hazard = self.hazard
