@@ -1,0 +1,144 @@
+/* SPDX-License-Identifier: MIT
+ * SPDX-FileCopyrightText: the kymo authors
+ *
+ * Listings; see listing.h.
+ */
+#include "cmd/listing.h"
+
+#include <string.h>
+
+static const char *listing_metavar(const struct setting *setting)
+{
+	static const char *const by_type[] = {
+		[SETTING_BOOL] = "on|off",  [SETTING_INTEGER] = "N",  [SETTING_NUMBER] = "N",
+		[SETTING_SIZE] = "SIZE",    [SETTING_DURATION] = "S", [SETTING_STRING] = "TEXT",
+		[SETTING_CHOICE] = NULL,    [SETTING_LIST] = "LIST",  [SETTING_TIDS] = "LIST",
+		[SETTING_PERIODS] = "SPEC", [SETTING_PATH] = "PATH",
+	};
+
+	if (setting->metavar)
+		return setting->metavar;
+	return setting->type == SETTING_CHOICE ? "WORD" : by_type[setting->type];
+}
+
+void listing_each_option(const struct options_grammar *grammar,
+			 void (*each)(const struct listing_option *option, void *context),
+			 void *context)
+{
+	for (size_t i = 0; i < grammar->extra_count; i++) {
+		const struct option_extra *extra = &grammar->extras[i];
+		struct listing_option option = {
+			.letter = extra->letter,
+			.metavar = extra->argument == OPTION_ALONE ? NULL : extra->metavar,
+			.optional = extra->argument != OPTION_REQUIRED,
+			.help = extra->help,
+			.id = SETTING_COUNT,
+			.category = "options",
+		};
+
+		snprintf(option.name, sizeof(option.name), "%s", extra->name);
+		each(&option, context);
+	}
+	for (unsigned id = 0; id < SETTING_COUNT; id++) {
+		const struct setting *setting = &settings_table[id];
+		struct listing_option option = {
+			.letter = setting->short_option,
+			.metavar = listing_metavar(setting),
+			.optional = setting->type == SETTING_BOOL,
+			.switchable = setting->type == SETTING_BOOL,
+			.help = setting->help,
+			.choices = setting->choices,
+			.id = (enum setting_id)id,
+			.category = setting->category,
+			.visibility = setting->visibility,
+		};
+
+		if (!grammar->accepts((enum setting_id)id) || id == SETTING_VERBOSE)
+			continue; /* --verbose is one of the command's own */
+		resolved_option_name((enum setting_id)id, option.name, sizeof(option.name));
+		each(&option, context);
+	}
+}
+
+const char *listing_usage(const struct listing_option *option, char *text, size_t size)
+{
+	char letter[8] = "";
+
+	if (option->letter)
+		snprintf(letter, sizeof(letter), "-%c, ", option->letter);
+	if (option->switchable)
+		snprintf(text, size, "%s--[no-]%s", letter, option->name);
+	else if (!option->metavar)
+		snprintf(text, size, "%s--%s", letter, option->name);
+	else
+		snprintf(text, size, option->optional ? "%s--%s [%s]" : "%s--%s %s", letter,
+			 option->name, option->metavar);
+	return text;
+}
+
+const char *listing_type_name(enum setting_type type)
+{
+	static const char *const names[] = {
+		[SETTING_BOOL] = "boolean",      [SETTING_INTEGER] = "integer",
+		[SETTING_NUMBER] = "number",     [SETTING_SIZE] = "size",
+		[SETTING_DURATION] = "duration", [SETTING_STRING] = "string",
+		[SETTING_CHOICE] = "choice",     [SETTING_LIST] = "list",
+		[SETTING_TIDS] = "thread list",  [SETTING_PERIODS] = "windows",
+		[SETTING_PATH] = "path",
+	};
+
+	return names[type];
+}
+
+/* Columns of UTF-8 text: bytes that start a character. */
+static size_t listing_columns(const char *text, size_t bytes)
+{
+	size_t columns = 0;
+
+	for (size_t i = 0; i < bytes; i++)
+		columns += ((unsigned char)text[i] & 0xc0) != 0x80;
+	return columns;
+}
+
+void listing_wrap(FILE *out, const char *text, size_t column, size_t indent, size_t width)
+{
+	while (*text) {
+		size_t bytes = strcspn(text, " \n"), columns = listing_columns(text, bytes);
+
+		if (column > indent && column + 1 + columns > width) {
+			fprintf(out, "\n%*s", (int)indent, "");
+			column = indent;
+		} else if (column > indent) {
+			fputc(' ', out);
+			column++;
+		}
+		fwrite(text, 1, bytes, out);
+		column += columns;
+		text += bytes;
+		if (!strncmp(text, "\n\n", 2)) {
+			fprintf(out, "\n\n%*s", (int)indent, "");
+			column = indent;
+		}
+		text += strspn(text, " \n");
+	}
+	fputc('\n', out);
+}
+
+const char *listing_category_title(const char *category)
+{
+	static const char *const titles[][2] = {
+		{"options", "Options"},
+		{"general", "General"},
+		{"output", "Results"},
+		{"windows", "Collection windows"},
+		{"sampling", "Call-stack sampling"},
+		{"process", "Process metrics"},
+		{"memory", "Memory and files"},
+	};
+
+	for (unsigned i = 0; i < sizeof(titles) / sizeof(titles[0]); i++) {
+		if (!strcmp(titles[i][0], category))
+			return titles[i][1];
+	}
+	return category;
+}

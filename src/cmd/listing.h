@@ -1,0 +1,42 @@
+/* SPDX-License-Identifier: MIT
+ * SPDX-FileCopyrightText: the kymo authors
+ *
+ * Rows of options and settings as help, manual pages, completion and documentation show them. One
+ * walk over a command's options, so that all of these list the same things.
+ */
+#ifndef KYMO_CMD_LISTING_H
+#define KYMO_CMD_LISTING_H
+
+#include <stdio.h>
+
+#include "cmd/options.h"
+
+/* One option of a command. */
+struct listing_option {
+	char name[64];       /* without dashes */
+	char letter;         /* 0: none */
+	const char *metavar; /* NULL: takes no value */
+	bool optional;       /* the value may be left out */
+	bool switchable;     /* --no-NAME exists */
+	const char *help;
+	const char *choices;  /* or NULL */
+	enum setting_id id;   /* SETTING_COUNT: no setting */
+	const char *category; /* "options" for those that are no settings */
+	enum setting_visibility visibility;
+};
+
+/* Calls `each` for every option: the command's own first, then settings in the table's order. */
+void listing_each_option(const struct options_grammar *grammar,
+			 void (*each)(const struct listing_option *option, void *context),
+			 void *context);
+/* "-f, --freq HZ", "--[no-]trace". */
+const char *listing_usage(const struct listing_option *option, char *text, size_t size);
+/* What a type is called: "boolean", "number", … */
+const char *listing_type_name(enum setting_type type);
+/* Prints text wrapped to `width` columns, every line but the first behind `indent` blanks; the
+ * caller has printed `column` characters of the first. */
+void listing_wrap(FILE *out, const char *text, size_t column, size_t indent, size_t width);
+/* The heading of a category. */
+const char *listing_category_title(const char *category);
+
+#endif
