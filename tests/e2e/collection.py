@@ -1,0 +1,140 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: MIT
+# SPDX-FileCopyrightText: the kymo authors
+"""Settings that say what is collected: windows, threads, rates, kinds of samples. Each is checked
+by what is in the results, in amounts and not just by presence.
+
+usage: collection.py KYMO PROGRAM-DIRECTORY     (TAP)
+"""
+import collections
+import os
+import sys
+
+from harness import Kymo, Result, Scratch, Tap, expect
+
+
+class Collection:
+    """Each public method is one test. The program is one thread, or a few, that use CPU time all
+    the time, so CPU time collected tells for how long collection was on."""
+
+    def __init__(self, kymo, programs, scratch):
+        self._kymo, self._programs, self._scratch, self._runs = kymo, programs, scratch, 0
+
+    def _run(self, program, *options, status=0, environment=None):
+        self._runs += 1
+        directory = self._scratch.path(f"run-{self._runs}")
+        command = program.split()
+        command[0] = os.path.join(self._programs, command[0])
+        ended = self._kymo.sample(command, directory, *options, environment=environment)
+        expect(ended.status == status, f"status {ended.status}, not {status}\n{ended.stderr}")
+        return Result(directory), ended
+
+    def _collected(self, program, *options):
+        """Seconds of CPU time in the samples."""
+        return self._run(program, *options)[0].profile().total("cpu") / 1e9
+
+    @staticmethod
+    def _near(seen, wanted, slack):
+        expect(abs(seen - wanted) <= slack, f"{seen:.3f} s collected, not {wanted:.3f}")
+
+    def delay(self):
+        self._near(self._collected("truth random 1 1.5", "--wait=0.8"), 0.7, 0.15)
+
+    def duration(self):
+        self._near(self._collected("truth random 1 1.5", "--duration=0.5"), 0.5, 0.12)
+
+    def delay_and_duration(self):
+        self._near(self._collected("truth random 1 1.6", "--wait=0.4", "--duration=0.5"), 0.5, 0.12)
+
+    def periods(self):
+        self._near(self._collected("truth random 1 1.6", "--periods=realtime:0.2:0.2:3"), 0.6, 0.2)
+
+    def periods_by_cpu_time(self):
+        """Two threads use two seconds of process CPU time a second where there are two CPUs."""
+        self._near(self._collected("truth random 1 1.5", "--periods=process_cputime:0.3:0.5:1"),
+                   0.5, 0.15)
+
+    def sampling_delay(self):
+        self._near(self._collected("truth random 1 1.5", "--sampling-cputime-delay=0.8"), 0.7, 0.15)
+
+    def sampling_duration(self):
+        self._near(self._collected("truth random 1 1.5", "--sampling-duration=0.5"), 0.5, 0.12)
+
+    def threads(self):
+        """Threads 0 and 2 of four."""
+        result, _ = self._run("truth random 4 1", "--sampling-tids=0,2")
+        threads = collections.Counter()
+        for sample in result.profile().samples:
+            threads[sample.labels.get("thread", sample.labels.get("tid"))] += 1
+        expect(len(threads) == 2, f"samples of threads {dict(threads)}")
+
+    def frequency(self):
+        """Samples a CPU second follow the rate; the CPU time they stand for does not."""
+        for rate in (50, 200, 2000):
+            result, _ = self._run("truth random 1 1", f"--freq={rate}")
+            profile = result.profile()
+            seconds = profile.total("cpu") / 1e9
+            seen = profile.total("samples") / seconds
+            tick_driven = "perf" not in str(result.metadata()).lower()
+            if not tick_driven or rate < 250:
+                expect(0.8 * rate - 5 <= seen <= 1.2 * rate + 5, f"{seen:.0f} Hz, not {rate}")
+            self._near(seconds, 0.95, 0.2)
+
+    def frequency_too_high(self):
+        _, ended = self._run("ends return", "--freq=50000", status=125)
+        expect("10000" in ended.stderr, f"does not say the limit: {ended.stderr!r}")
+        expect(ended.stdout == b"", "the program ran")
+
+    def unknown_setting(self):
+        """An error that names the nearest; by option and by environment."""
+        _, ended = self._run("ends return", "--sampling-fresq=10", status=125)
+        expect("sampling-freq" in ended.stderr, f"no nearest name: {ended.stderr!r}")
+        _, ended = self._run("ends return", status=125, environment={"KYMO_SAMPLNG_FREQ": "10"})
+        expect("SAMPLING_FREQ" in ended.stderr, f"no nearest name: {ended.stderr!r}")
+
+    def disabled(self):
+        """KYMO_ENABLED=off: the program alone."""
+        result, ended = self._run("truth random 1 0.3", status=0, environment={"KYMO_ENABLED": "off"})
+        expect(b"work_a" in ended.stdout, "no output")
+        expect(not result.has("profile.pb.gz"), "there are results")
+
+    def children_left_alone(self):
+        result, _ = self._run("fork", "--follow-children=off")
+        expect(len(result.processes()) == 1, f"{len(result.processes())} processes")
+
+    def overflow_of_page_faults(self):
+        """One sample every 100 page faults."""
+        result, _ = self._run("threads_parked 2000", "--sampling-overflow",
+                              "--sampling-overflow-event=page-faults", "--sampling-overflow-freq=100",
+                              "--cputime=off")
+        expect(result.samples() > 20, f"{result.samples()} samples of page faults")
+
+    def real_time(self):
+        """Blocked and working time together are the real time of the one thread."""
+        result, _ = self._run("blocking", "--realtime")
+        profile = result.profile()
+        kinds = [kind for kind in profile.types if "wall" in kind or "real" in kind]
+        expect(kinds, f"no wall-clock values among {profile.types}")
+        total = max(profile.total(kind) for kind in kinds) / 1e9
+        expect(1.6 <= total <= 2.3, f"{total:.2f} s of real time, not 2 s")
+
+    def formats(self):
+        """Only what was asked for."""
+        result, _ = self._run("truth random 1 0.3", "--format=folded,json")
+        files = set(os.listdir(result.directory))
+        expect({"samples.folded", "profile.json"} <= files, f"files: {sorted(files)}")
+        expect(not files & {"trace.pftrace", "flamegraph.html", "profile.pb.gz", "profile.txt"},
+               f"files: {sorted(files)}")
+
+
+def main():
+    kymo, tap = Kymo(sys.argv[1]), Tap()
+    with Scratch() as scratch:
+        collection = Collection(kymo, os.path.abspath(sys.argv[2]), scratch)
+        for name in sorted(vars(Collection)):
+            if not name.startswith("_"):
+                tap.point(name.replace("_", " "), getattr(collection, name), retries=1)
+    tap.finish()
+
+
+main()
