@@ -23,6 +23,9 @@ const struct output_format output_formats[] = {
 	 true, output_perfetto},
 	{"folded", "samples.folded", "folded stacks for flamegraph.pl, inferno and speedscope",
 	 false, output_folded},
+	{"pprof", "profile.pb.gz", "profile for pprof, Pyroscope, Parca and speedscope", true,
+	 output_pprof},
+	{"html", "flamegraph.html", "flame graph for any browser, in one file", false, output_html},
 };
 const size_t output_format_count = sizeof(output_formats) / sizeof(*output_formats);
 

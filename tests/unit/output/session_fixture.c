@@ -285,3 +285,8 @@ enum view_measure view_default_measure(const struct session *session)
 	(void)session;
 	return MEASURE_CPU;
 }
+
+const char *view_measure_unit(enum view_measure measure)
+{
+	return measure == MEASURE_OVERFLOW ? "events" : "ns";
+}

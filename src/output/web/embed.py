@@ -1,0 +1,50 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
+# SPDX-FileCopyrightText: the kymo authors
+"""Makes one C file of the flame graph page: embed.py OUT.c PAGE.html STYLE.css SCRIPT.js...
+
+The page becomes two strings, before and after the data. Style and script are named by their hash
+in the page's Content-Security-Policy, so that nothing else can run, whatever a name contains.
+"""
+import base64
+import hashlib
+import sys
+
+
+def read(path):
+    with open(path, encoding="utf-8") as file:
+        return file.read()
+
+
+def policy_hash(text):
+    return "sha256-" + base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()
+
+
+def c_array(name, text):
+    data = text.encode()
+    rows = [", ".join(str(byte) for byte in data[i:i + 24]) for i in range(0, len(data), 24)]
+    body = ",\n\t".join(rows)
+    return (f"const unsigned char {name}[] = {{\n\t{body}}};\n"
+            f"const size_t {name}_size = sizeof({name});\n")
+
+
+def main(out, page, style, *scripts):
+    styles = read(style)
+    # Each file's directive is harmless in the middle of the joined script.
+    script = "\n".join(read(path) for path in scripts)
+    if "</script" in script.lower() or "</style" in styles.lower():
+        sys.exit("embed.py: a script or style would end its own element")
+    html = read(page)
+    for mark, text in (("@STYLE_HASH@", policy_hash(styles)), ("@SCRIPT_HASH@", policy_hash(script)),
+                       ("@STYLE@", styles), ("@SCRIPT@", script)):
+        if html.count(mark) != 1:
+            sys.exit(f"embed.py: {page} must hold {mark} once")
+        html = html.replace(mark, text)
+    head, tail = html.split("@DATA@")
+    with open(out, "w", encoding="utf-8") as file:
+        file.write('#include "output/html_page.h"\n\n')
+        file.write(c_array("html_page_head", head) + "\n" + c_array("html_page_tail", tail))
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])
