@@ -182,9 +182,9 @@ const struct setting settings_table[SETTING_COUNT] = {
 		BOOL("on"), ADVANCED),
 	SETTING(SAMPLING_ALLOCATOR_SIZE, "sampling", "Threads served by one allocator thread.",
 		INTEGER("8"), RANGE(1, 1000000), .metavar = "N", ADVANCED, ALIAS),
-	SETTING(SAMPLING_SIGNAL, "sampling",
-		"Signal for the sources that need one: auto, or a name such as SIGURG or SIGPROF.",
-		STRING("auto"), .metavar = "SIGNAL", ADVANCED),
+	SETTING(SAMPLING_SIGNAL, "sampling", "Signal for the sources that need one.",
+		CHOICE("auto", "auto,SIGURG,SIGPROF,SIGIO,SIGUSR1,SIGUSR2,SIGVTALRM"),
+		.metavar = "SIGNAL", ADVANCED),
 	SETTING(UNWIND_CACHE, "sampling",
 		"Directory of the unwind-table cache; empty: the user's cache directory; none: no "
 		"cache.",
