@@ -106,7 +106,7 @@ class Collection:
         """One sample every 100 page faults."""
         result, _ = self._run("threads_parked 2000", "--sampling-overflow",
                               "--sampling-overflow-event=page-faults", "--sampling-overflow-freq=100",
-                              "--cputime=off")
+                              "--sampling-cputime=off")
         expect(result.samples() > 20, f"{result.samples()} samples of page faults")
 
     def real_time(self):

@@ -123,7 +123,7 @@ def become_nobody():
 H = Hazard
 HAZARDS = {
     "blocking": H("blocking", sources=("auto", "timer")),
-    "blocking-realtime": H("blocking", options=["--realtime", "--cputime=off"], check=blocked_time,
+    "blocking-realtime": H("blocking", options=["--realtime", "--sampling-cputime=off"], check=blocked_time,
                            sources=("auto",)),
     "close-fds": H("close_fds"),
     "coroutines": H("coroutines", check=share_of("coroutine_main", 0.3)),
@@ -177,7 +177,7 @@ HAZARDS = {
     "vdso": H("vdso"),
     "wrong-cfi": H("wrong_cfi"),
     "missing": H("/nonexistent/program", status=127, samples=False, same_errors=False),
-    "not-executable": H("/etc/hostname", status=126, samples=False, same_errors=False),
+    "not-executable": H("/etc/passwd", status=126, samples=False, same_errors=False),
     "setuid": H("setuid-copy", status=3, samples=False, same_errors=False, root=True,
                 check=message("set-user-id|setuid|privilege"), preexec=become_nobody),
 }

@@ -6,6 +6,7 @@
  */
 #include <pthread.h>
 #include <signal.h>
+#include <stdatomic.h>
 #include <stdlib.h>
 
 #include "check.h"
@@ -14,12 +15,16 @@
 
 static sigset_t full;
 static pthread_t waiter;
+static atomic_int taken;
 
 static void *sender_main(void *argument)
 {
 	for (int round = 0; round < ROUNDS; round++) {
 		usleep(3000);
 		check_burn_ms(1);
+		/* Two pending signals would be taken by number and not in order. */
+		while (atomic_load(&taken) < round)
+			usleep(100);
 		CHECK(pthread_kill(waiter, round % 2 ? SIGUSR1 : SIGUSR2) == 0);
 	}
 	return argument;
@@ -57,8 +62,10 @@ int main(void)
 	CHECK(pthread_sigmask(SIG_SETMASK, &full, NULL) == 0);
 	waiter = pthread_self();
 	CHECK(pthread_create(&sender, NULL, sender_main, NULL) == 0);
-	for (int round = 0; round < ROUNDS; round++)
+	for (int round = 0; round < ROUNDS; round++) {
 		CHECK(next_signal(round) == (round % 2 ? SIGUSR1 : SIGUSR2));
+		atomic_store(&taken, round + 1);
+	}
 	pthread_join(sender, NULL);
 	check_burn_ms(50);
 	CHECK(sigtimedwait(&full, NULL, &no_wait) == -1 && errno == EAGAIN);

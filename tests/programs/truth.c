@@ -35,7 +35,7 @@ struct worker {
 static void spin_until(uint64_t end)
 {
 	do {
-		for (volatile unsigned spin = 0; spin < 100; spin++)
+		for (volatile unsigned spin = 0; spin < 1000; spin++)
 			;
 	} while (check_clock_ns(CLOCK_THREAD_CPUTIME_ID) < end);
 }

@@ -279,14 +279,3 @@ int view_thread_nodes(struct session *session, const struct view_thread_node **r
 	*count = sizeof(thread_nodes) / sizeof(*thread_nodes);
 	return 0;
 }
-
-enum view_measure view_default_measure(const struct session *session)
-{
-	(void)session;
-	return MEASURE_CPU;
-}
-
-const char *view_measure_unit(enum view_measure measure)
-{
-	return measure == MEASURE_OVERFLOW ? "events" : "ns";
-}

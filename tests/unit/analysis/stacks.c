@@ -1,0 +1,210 @@
+/* SPDX-License-Identifier: MIT
+ * SPDX-FileCopyrightText: the kymo authors
+ *
+ * Stacks to nodes: prefix coding, exact and return addresses, modules that change.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "unit/analysis/spool_fixture.h"
+#include "unit/analysis/test_directory.h"
+
+static void begin(struct spool_fixture *fixture, const char *directory)
+{
+	fixture_open_in(fixture, directory, 100, 0);
+	fixture_module(fixture, FIXTURE_START, 1, 0x400000, 0x500000, 0, "/nowhere/p");
+	fixture_span(fixture, 0, 100, FIXTURE_START);
+}
+
+static void sample(struct spool_fixture *fixture, uint64_t after, const uint64_t *stack,
+		   uint32_t depth)
+{
+	fixture_sample(fixture, &(struct fixture_sample){.ticks = FIXTURE_START + after,
+							 .weight = 1,
+							 .stack = stack,
+							 .depth = depth});
+}
+
+struct paths {
+	const struct session *session;
+	const char *const *expected;
+	size_t at;
+};
+
+static int compare(const struct model_sample *it, void *context)
+{
+	struct paths *paths = context;
+
+	assert_string_equal(test_path(paths->session, it->node), paths->expected[paths->at]);
+	paths->at++;
+	return 0;
+}
+
+static void expect_paths(const char *directory, const char *const *expected, size_t count)
+{
+	struct session *session = test_session(directory, NULL);
+	struct paths paths = {.session = session, .expected = expected};
+	struct problem problem;
+
+	assert_int_equal(session_each_sample(session, compare, &paths, &problem), 0);
+	assert_int_equal(paths.at, count);
+	assert_int_equal(session->processes[0].torn_bytes, 0);
+	session_close(session);
+}
+
+static void leaf_is_exact_and_callers_are_not(void **state)
+{
+	static const uint64_t stack[] = {0x400010, 0x400020, 0x400030, 0x400040};
+	static const char *const expected[] = {"[p]+f;[p]+1f;[p]+30",
+					       "[p]+f;[p]+1f;[p]+2f;[p]+40",
+					       "[p]+f;[p]+1f;[p]+30",
+					       "[p]+f;[p]+20",
+					       "[p]+f;[p]+20",
+					       "[p]+10",
+					       "[p]+f;[p]+1f;[p]+2f;[p]+40"};
+	static const uint32_t depths[] = {3, 4, 3, 2, 2, 1, 4};
+	struct spool_fixture fixture;
+
+	begin(&fixture, *state);
+	for (size_t i = 0; i < 7; i++)
+		sample(&fixture, i * 1000, stack, depths[i]);
+	fixture_close(&fixture);
+	expect_paths(*state, expected, 7);
+}
+
+static void truncated_stacks_have_roots_of_their_own(void **state)
+{
+	static const uint64_t stack[] = {0x400010, 0x400020};
+	static const char *const expected[] = {"[p]+f;[p]+20", "[truncated: bad_read];[p]+f;[p]+20",
+					       "[p]+f;[p]+20", "[truncated: not_walked]"};
+	struct spool_fixture fixture;
+	struct fixture_sample it = {
+		.ticks = FIXTURE_START, .weight = 1, .stack = stack, .depth = 2};
+
+	begin(&fixture, *state);
+	fixture_sample(&fixture, &it);
+	it.end = SPOOL_STACK_BAD_READ;
+	fixture_sample(&fixture, &it);
+	it.end = SPOOL_STACK_COMPLETE;
+	fixture_sample(&fixture, &it);
+	it.depth = 0;
+	fixture_sample(&fixture, &it);
+	fixture_close(&fixture);
+	expect_paths(*state, expected, 4);
+}
+
+static void modules_change_under_the_same_address(void **state)
+{
+	static const uint64_t stack[] = {0x400010, 0x900020};
+	static const char *const expected[] = {"[p]+f;[a.so]+20", "[p]+f;[b.so]+20",
+					       "[p]+f;[b.so]+20", "[p]+f;[a.so]+20"};
+	struct spool_fixture fixture;
+
+	begin(&fixture, *state);
+	fixture_module(&fixture, FIXTURE_START + 1000000, 2, 0x900000, 0x901000, 0,
+		       "/nowhere/a.so");
+	fixture_module_gone(&fixture, FIXTURE_START + 2000000, 2);
+	fixture_module(&fixture, FIXTURE_START + 3000000, 3, 0x900000, 0x902000, 0,
+		       "/nowhere/b.so");
+	fixture_module_gone(&fixture, FIXTURE_START + 4000000, 3);
+	fixture_module(&fixture, FIXTURE_START + 5000000, 4, 0x900000, 0x901000, 0,
+		       "/nowhere/a.so");
+	sample(&fixture, 1500000, stack, 2);
+	sample(&fixture, 3500000, stack, 2);
+	sample(&fixture, 3600000, stack, 2);
+	sample(&fixture, 5500000, stack, 2);
+	fixture_close(&fixture);
+	expect_paths(*state, expected, 4);
+}
+
+static void code_in_no_module_is_unknown(void **state)
+{
+	static const uint64_t stack[] = {0x400010, 0xdead0000};
+	static const char *const expected[] = {"[p]+f;[unknown]+dead0000"};
+	struct spool_fixture fixture;
+	struct session *session;
+
+	begin(&fixture, *state);
+	sample(&fixture, 0, stack, 2);
+	fixture_close(&fixture);
+	expect_paths(*state, expected, 1);
+	session = test_session(*state, NULL);
+	assert_int_equal(session->module_count, 2);
+	assert_string_equal(session->modules[1].path, "[unknown]");
+	assert_int_equal(session->processes[0].module_count, 2);
+	assert_int_equal(session->modules[1].samples_unresolved, 1);
+	session_close(session);
+}
+
+/* The frame outside a signal handler's return trampoline was interrupted: its pc is exact. */
+static void interrupted_frames_are_exact(void **state)
+{
+	static const uint64_t plain[] = {0x400010, 0x400020, 0x400030};
+	static const uint64_t in_handler[] = {0x400010, 0x400020, 0x700100, 0x400030};
+	static const char *const expected[] = {"[p]+f;[p]+1f;[p]+30",
+					       "[p]+f;[p]+20;[libc.so.6]+100;[p]+30",
+					       "[p]+f;[p]+1f;[p]+30"};
+	static const uint8_t restorer[] = {0x48, 0xc7, 0xc0, 0x0f, 0, 0, 0, 0x0f, 0x05};
+	struct spool_fixture fixture;
+	char library[4096];
+	int file;
+
+	snprintf(library, sizeof(library), "%s/libc.so.6", (char *)*state);
+	file = open(library, O_CREAT | O_WRONLY, 0666);
+	assert_true(file >= 0);
+	assert_int_equal(pwrite(file, restorer, sizeof(restorer), 0x100), sizeof(restorer));
+	close(file);
+	begin(&fixture, *state);
+	fixture_module(&fixture, FIXTURE_START, 2, 0x700000, 0x701000, 0, library);
+	sample(&fixture, 0, plain, 3);
+	sample(&fixture, 1000, in_handler, 4);
+	sample(&fixture, 2000, plain, 3);
+	fixture_close(&fixture);
+	expect_paths(*state, expected, 3);
+}
+
+static void processes_do_not_share_nodes(void **state)
+{
+	static const uint64_t stack[] = {0x400010};
+	struct spool_fixture fixture;
+	struct session *session;
+
+	begin(&fixture, *state);
+	sample(&fixture, 0, stack, 1);
+	fixture_close(&fixture);
+	fixture_open_in(&fixture, *state, 200, 0);
+	fixture_module(&fixture, FIXTURE_START, 1, 0x400000, 0x500000, 0, "/nowhere/p");
+	fixture_span(&fixture, 0, 200, FIXTURE_START);
+	sample(&fixture, 0, stack, 1);
+	fixture_close(&fixture);
+	session = test_session(*state, NULL);
+	assert_int_equal(session->node_count, 2);
+	assert_int_equal(session->frame_count, 2);
+	assert_int_equal(session->function_count, 1);
+	assert_int_not_equal(session->nodes[0].process, session->nodes[1].process);
+	session_close(session);
+}
+
+#define TEST(function)                                                                             \
+	cmocka_unit_test_setup_teardown(function, test_directory_create, test_directory_remove)
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		TEST(leaf_is_exact_and_callers_are_not),
+		TEST(truncated_stacks_have_roots_of_their_own),
+		TEST(modules_change_under_the_same_address),
+		TEST(code_in_no_module_is_unknown),
+		TEST(interrupted_frames_are_exact),
+		TEST(processes_do_not_share_nodes),
+	};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
