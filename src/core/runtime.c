@@ -166,6 +166,7 @@ static void set_intervals(struct runtime *runtime)
 	runtime->sampling.metric_ticks = hz / 100;
 	runtime->sampling.growth_ticks = hz / 10;
 	runtime->sampling.throttle_ticks = hz / 4;
+	runtime->sampling.handler_ticks_believed = hz / 25000; /* 40 us */
 }
 
 static bool prepare(struct runtime *runtime)

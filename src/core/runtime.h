@@ -38,6 +38,7 @@ struct sampling {
 	uint64_t tick_hz;
 	uint64_t metric_ticks; /* least time between two metric readings of a thread */
 	uint64_t growth_ticks; /* a chunk that fills faster than this is followed by a large one */
+	uint64_t handler_ticks_believed; /* more than this in one handler is not its own time */
 	uint64_t throttle_ticks; /* span over which the handler's share is judged */
 	_Atomic uint64_t period; /* current, after throttling */
 	struct unwind_cache *cache;

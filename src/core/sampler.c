@@ -101,7 +101,8 @@ static void judge_cost(struct thread *thread, uint64_t now, uint64_t spent)
 {
 	struct sampling *sampling = &kymo_runtime.sampling;
 
-	thread->throttle_handler += spent;
+	/* A handler that the scheduler interrupted did not cost what the clock says. */
+	thread->throttle_handler += spent < sampling->handler_ticks_believed ? spent : sampling->handler_ticks_believed;
 	if (now - thread->throttle_start < sampling->throttle_ticks)
 		return;
 	if (thread->throttle_start && kymo_runtime.options.overhead_limit > 0 &&

@@ -278,7 +278,7 @@ void sources_open(struct runtime *runtime, struct thread *thread)
 	 * ones. */
 	if (cpu || wall) {
 		if (!open_cpu(runtime, thread,
-			      options->jitter ? random_between(thread, period / 16, period)
+			      options->jitter ? random_between(thread, period / 4, period + 3 * period / 4)
 					      : period))
 			spool_count_loss(&runtime->spool, SPOOL_LOSS_UNARMED_THREAD);
 	}

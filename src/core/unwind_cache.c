@@ -17,5 +17,5 @@ struct unwind_cache *unwind_cache_create(void)
 void unwind_cache_clear(struct unwind_cache *cache)
 {
 	for (uint32_t i = 0; i < UNWIND_CACHE_ENTRIES; i++)
-		__atomic_store_n((uint64_t *)&cache->entries[i], 0, __ATOMIC_RELAXED);
+		__atomic_store_n(&cache->entries[i], 0, __ATOMIC_RELAXED);
 }

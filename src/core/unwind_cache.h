@@ -14,7 +14,8 @@
  * CFA - 8, rbp unchanged or at CFA - 8 k. Everything else is looked up in the table every time.
  *
  *   bits 0-12  CFA offset / 8, 1 to 8191; 0: bits 13-16 hold an unwind_special
- *   bits 13-16 k; 0: rbp unchanged
+ *   bits 13-16 k; 0: rbp unchanged; never more than the CFA offset, so that what is read lies
+ *              between the register that the CFA counts from and the CFA
  *   bit  17    the CFA counts from rbp
  */
 #ifndef KYMO_CORE_UNWIND_CACHE_H
@@ -38,43 +39,42 @@ _Static_assert(UNWIND_GENERATION_BITS == 13, "the layout described above");
 enum unwind_special { UNWIND_SPECIAL_OUTERMOST = 1, UNWIND_SPECIAL_CONTEXT };
 
 struct unwind_cache {
-	_Atomic uint64_t entries[UNWIND_CACHE_ENTRIES];
+	uint64_t entries[UNWIND_CACHE_ENTRIES];
 };
 
-struct unwind_cache_slot {
-	uint32_t index;
-	uint64_t tag; /* in place, with the generation */
-};
-
-/* The multiplier is 2^47 divided by the golden ratio, made odd: multiplication by an odd number is
- * a bijection modulo 2^47, and its high bits mix all bits below. */
-static inline struct unwind_cache_slot unwind_cache_slot(uint64_t pc, uint64_t generation)
+/* The 47-bit hash in the high bits of a word. The multiplier is 2^47 divided by the golden ratio,
+ * made odd: multiplication by an odd number is a bijection modulo 2^47, and the high bits of the
+ * product depend on all bits below. */
+static inline uint64_t unwind_cache_hash(uint64_t pc)
 {
-	uint64_t hashed = pc * 0x4f1bbcdcbfa5u & ((1ull << UNWIND_PC_BITS) - 1);
-	struct unwind_cache_slot slot;
-
-	slot.index = (uint32_t)(hashed >> UNWIND_TAG_BITS);
-	slot.tag = hashed << (64 - UNWIND_TAG_BITS) |
-		   (generation & ((1u << UNWIND_GENERATION_BITS) - 1)) << UNWIND_RULE_BITS;
-	return slot;
+	return pc * (0x4f1bbcdcbfa5u << (64 - UNWIND_PC_BITS));
 }
 
-/* The compact rule, or 0. Relaxed: the word is all there is. */
-static inline uint32_t unwind_cache_find(const struct unwind_cache *cache,
-					 struct unwind_cache_slot slot)
+/* The generation where entries have it. */
+static inline uint64_t unwind_cache_generation(uint64_t generation)
 {
-	uint64_t entry =
-		__atomic_load_n((const uint64_t *)&cache->entries[slot.index], __ATOMIC_RELAXED);
-	uint64_t rule = entry ^ slot.tag;
-
-	return rule < 1u << UNWIND_RULE_BITS ? (uint32_t)rule : 0;
+	return (generation & ((1u << UNWIND_GENERATION_BITS) - 1)) << UNWIND_RULE_BITS;
 }
 
-static inline void unwind_cache_store(struct unwind_cache *cache, struct unwind_cache_slot slot,
+/* The compact rule, or a number of more than UNWIND_RULE_BITS bits, or 0 for an empty entry.
+ * Relaxed: the word is all there is. */
+static inline uint64_t unwind_cache_find(const struct unwind_cache *cache, uint64_t pc,
+					 uint64_t generation)
+{
+	uint64_t hash = unwind_cache_hash(pc);
+	uint64_t entry = __atomic_load_n(&cache->entries[hash >> (64 - UNWIND_CACHE_BITS)],
+					 __ATOMIC_RELAXED);
+
+	return entry ^ generation ^ hash << UNWIND_CACHE_BITS;
+}
+
+static inline void unwind_cache_store(struct unwind_cache *cache, uint64_t pc, uint64_t generation,
 				      uint32_t compact)
 {
-	__atomic_store_n((uint64_t *)&cache->entries[slot.index], slot.tag | compact,
-			 __ATOMIC_RELAXED);
+	uint64_t hash = unwind_cache_hash(pc);
+
+	__atomic_store_n(&cache->entries[hash >> (64 - UNWIND_CACHE_BITS)],
+			 hash << UNWIND_CACHE_BITS | generation | compact, __ATOMIC_RELAXED);
 }
 
 #endif

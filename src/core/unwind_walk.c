@@ -261,7 +261,7 @@ static uint32_t compact_rule(const struct unwind_rule *rule)
 	    rule->ra.kind != UNWIND_AT_CFA || rule->ra.value != -8)
 		return 0;
 	if (rule->bp.kind == UNWIND_AT_CFA && rule->bp.value < 0 && rule->bp.value % 8 == 0 &&
-	    rule->bp.value >= -8 * (int32_t)UNWIND_COMPACT_BP)
+	    rule->bp.value >= -8 * (int32_t)UNWIND_COMPACT_BP && -rule->bp.value <= rule->cfa.value)
 		saved = (uint32_t)(-rule->bp.value / 8);
 	else if (rule->bp.kind != UNWIND_SAME)
 		return 0;
@@ -327,50 +327,59 @@ static enum unwind_step step(struct unwind_walk *walk)
 		return unwind_guess(walk);
 	compact = compact_rule(rule);
 	if (compact && walk->cache)
-		unwind_cache_store(walk->cache, unwind_cache_slot(pc, walk->view->generation),
+		unwind_cache_store(walk->cache, pc, unwind_cache_generation(walk->view->generation),
 				   compact);
 	return apply(walk, rule, unwind_table_arrays(module->table).ops);
 }
 
-/* As many frames as the cache knows and the thread's own stack holds. Returns the new count; ip, sp
- * and bp are those of the last frame, unless that is the outermost (*ret_end). */
+/* As many frames as the cache knows and the thread's own stack holds; returns the new count. *
+ * *ret_end: the last one is the outermost. Invariant: low <= sp <= high, sp a multiple of 8; then
+ * compact rules read between sp and the CFA only, and one comparison with high is enough. */
 UNWIND_UNSANITIZED
 static uint32_t run_cached(struct unwind_walk *walk, uint64_t *frames, uint32_t count,
 			   uint32_t maximum, bool *ret_end)
 {
 	const struct unwind_cache *cache = walk->cache;
-	uint64_t generation = walk->view->generation;
-	uint64_t low = walk->direct_low, high = walk->direct_high;
-	uint64_t ip = walk->ip, sp = walk->sp, bp = walk->bp;
-	uint64_t pc = ip - !walk->exact;
+	uint64_t generation = unwind_cache_generation(walk->view->generation);
+	uint64_t high = walk->direct_high, sp = walk->sp, bp = walk->bp;
+	uint64_t pc = walk->ip - !walk->exact;
 	uint32_t first = count;
 
-	*ret_end = false;
+	if (sp < walk->direct_low || sp > high || sp & 7)
+		return count;
 	while (count < maximum) {
-		uint32_t rule = unwind_cache_find(cache, unwind_cache_slot(pc, generation));
-		uint64_t cfa, saved;
+		uint64_t rule = unwind_cache_find(cache, pc, generation);
+		uint64_t cfa = sp, ip, saved, kept, word;
 
+		if (rule >> UNWIND_RULE_BITS)
+			break;
 		if ((rule & UNWIND_COMPACT_OFFSET) == 0) {
 			*ret_end = rule == UNWIND_SPECIAL_OUTERMOST << UNWIND_COMPACT_BP_SHIFT;
 			break;
 		}
-		cfa = (rule & UNWIND_COMPACT_FROM_BP ? bp : sp) +
-		      8 * (uint64_t)(rule & UNWIND_COMPACT_OFFSET);
-		saved = cfa - 8 * (uint64_t)(rule >> UNWIND_COMPACT_BP_SHIFT & UNWIND_COMPACT_BP);
-		if (cfa <= sp || cfa & 7 || cfa > high || cfa - 8 < low || saved < low)
+		if (rule & UNWIND_COMPACT_FROM_BP) {
+			if (bp - sp > high - sp || bp & 7)
+				break;
+			cfa = bp;
+		}
+		cfa += 8 * (rule & UNWIND_COMPACT_OFFSET);
+		if (cfa > high)
 			break;
 		ip = *(const uint64_t *)(uintptr_t)(cfa - 8);
-		if (ip == 0 || ip >> UNWIND_PC_BITS)
+		if ((ip - 1) >> UNWIND_PC_BITS)
 			break;
-		if (saved != cfa)
-			bp = *(const uint64_t *)(uintptr_t)saved;
+		/* No branch: whether rbp was saved is as good as random along a stack. */
+		saved = rule >> UNWIND_COMPACT_BP_SHIFT & UNWIND_COMPACT_BP;
+		kept = (uint64_t)0 - !saved;
+		word = *(const uint64_t *)(uintptr_t)(cfa - 8 * (saved + !saved));
+		bp = (bp & kept) | (word & ~kept);
 		frames[count++] = ip;
-		sp = cfa;
 		pc = ip - 1;
-		walk->ip = ip;
+		sp = cfa;
 	}
 	if (count == first)
 		return count;
+	walk->ip = pc + 1;
 	walk->sp = sp;
 	walk->bp = bp;
 	walk->exact = false;
