@@ -12,7 +12,6 @@
 #include <string.h>
 
 #include "output/function_tree.h"
-#include "output/measure.h"
 #include "output/writers.h"
 
 struct folded {
@@ -61,7 +60,7 @@ static void write_stack(const struct folded *folded, uint32_t node, uint32_t thr
 static uint64_t weight_of(const struct folded *folded, const uint64_t *samples,
 			  const uint64_t *weights)
 {
-	return measure_sum(folded->measure, folded->options->measure_given ? weights : samples);
+	return view_sum(folded->options->measure_given ? weights : samples, folded->measure);
 }
 
 static void write_processes(struct folded *folded)
@@ -121,11 +120,11 @@ int output_folded(struct session *session, const struct output_options *options,
 	folded.weight = calloc((size_t)folded.tree.count + 1, sizeof(*folded.weight));
 	if (error == 0 && (folded.path == NULL || folded.weight == NULL))
 		error = -ENOMEM;
+	errno = 0; /* a write that fails half-way leaves its reason here */
 	if (error == 0 && options->per_thread)
 		error = write_threads(&folded);
 	else if (error == 0)
 		write_processes(&folded);
-	errno = 0;
 	if (error == 0 && (fflush(stream) != 0 || ferror(stream)))
 		error = errno != 0 ? -errno : -EIO;
 	free(folded.path);

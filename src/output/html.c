@@ -312,12 +312,12 @@ int output_html(struct session *session, const struct output_options *options, F
 	int error = html_tree_init(&html.tree, session, NODE_LIMIT);
 
 	strings_init(&html.strings);
+	errno = 0; /* a write that fails half-way leaves its reason here */
 	if (error == 0) {
 		fwrite(html_page_head, 1, html_page_head_size, stream);
 		error = write_data(&html, first);
 		fwrite(html_page_tail, 1, html_page_tail_size, stream);
 	}
-	errno = 0;
 	if (error == 0 && (fflush(stream) != 0 || ferror(stream)))
 		error = errno != 0 ? -errno : -EIO;
 	strings_deinit(&html.strings);

@@ -18,9 +18,9 @@ static void sum_values(struct html_row *row, const struct view_thread_node *sour
 {
 	for (int measure = 0; measure < HTML_MEASURE_COUNT; measure++) {
 		row->values[2 * measure] +=
-			measure_sum((enum view_measure)measure, source->self_weight);
+			view_sum(source->self_weight, (enum view_measure)measure);
 		row->values[2 * measure + 1] +=
-			measure_sum((enum view_measure)measure, source->self_samples);
+			view_sum(source->self_samples, (enum view_measure)measure);
 	}
 	for (int source_index = 0; source_index < SPOOL_SOURCE_COUNT; source_index++)
 		row->values[HTML_COLUMN_SAMPLES] += source->self_samples[source_index];

@@ -7,8 +7,8 @@
 #ifndef KYMO_OUTPUT_HTML_TREE_H
 #define KYMO_OUTPUT_HTML_TREE_H
 
+#include "analysis/views.h"
 #include "output/function_tree.h"
-#include "output/measure.h"
 
 enum {
 	HTML_MEASURE_COUNT = 3, /* enum view_measure */

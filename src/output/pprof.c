@@ -11,7 +11,6 @@
 #include <string.h>
 
 #include "output/gzip.h"
-#include "output/measure.h"
 #include "output/writers.h"
 
 #define FLUSH_AT (64u << 10)
@@ -113,11 +112,11 @@ static void write_values(struct protobuf *writer, const struct view_thread_node 
 		samples += row->self_samples[source];
 	at = protobuf_put_varint(at, samples);
 	if (columns.cpu)
-		at = protobuf_put_varint(at, measure_sum(MEASURE_CPU, row->self_weight));
+		at = protobuf_put_varint(at, view_sum(row->self_weight, MEASURE_CPU));
 	if (columns.wall)
-		at = protobuf_put_varint(at, measure_sum(MEASURE_WALL, row->self_weight));
+		at = protobuf_put_varint(at, view_sum(row->self_weight, MEASURE_WALL));
 	if (columns.events)
-		at = protobuf_put_varint(at, measure_sum(MEASURE_OVERFLOW, row->self_weight));
+		at = protobuf_put_varint(at, view_sum(row->self_weight, MEASURE_OVERFLOW));
 	protobuf_bytes(writer, 2, values, (size_t)(at - values));
 }
 

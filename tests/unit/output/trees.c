@@ -1,0 +1,162 @@
+/* SPDX-License-Identifier: MIT
+ * SPDX-FileCopyrightText: the kymo authors
+ *
+ * What folded stacks and the flame graph page make of the session's tree: merging, sums by thread,
+ * names that would break the format, and the limit on nodes.
+ */
+#include <errno.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "output/html_tree.h"
+#include "output/strings.h"
+#include "output/writers.h"
+#include "session_fixture.h"
+
+#define MS UINT64_C(1000000)
+
+static void expect_folded(struct output_options options, const char *expected)
+{
+	struct problem problem = {""};
+	char *text = NULL;
+	size_t size = 0;
+	FILE *stream = open_memstream(&text, &size);
+
+	assert_non_null(stream);
+	assert_int_equal(output_folded(fixture_session(), &options, stream, &problem), 0);
+	fclose(stream);
+	assert_string_equal(text, expected);
+	free(text);
+}
+
+#define WORKER "worker:\xff<img src=x onerror=alert(1)>"
+
+static void test_folded(void **state)
+{
+	(void)state;
+	expect_folded((struct output_options){0},
+		      "work;main 1\n"
+		      "work;main;compute(int, char const*);hot 3\n"
+		      "work;" WORKER " 2\n"
+		      "work;" WORKER ";" WORKER " 1\n"
+		      "work;[truncated: no_table];poll 1\n"
+		      "</script>;</script><script>alert(1)</script> 1\n");
+}
+
+static void test_folded_threads(void **state)
+{
+	(void)state;
+	expect_folded((struct output_options){.per_thread = true,
+					      .measure_given = true,
+					      .measure = MEASURE_WALL},
+		      "work;main-1000;main 5000000\n"
+		      "work;main-1000;main;compute(int, char const*);hot 25000000\n"
+		      "work;main-1000;main;poll 70000000\n"
+		      "work;main-1000;[truncated: no_table];poll 10000000\n"
+		      "work;pool: 1-1001;" WORKER " 20000000\n"
+		      "work;pool: 1-1001;" WORKER ";" WORKER " 10000000\n"
+		      "</script>;other-2000;</script><script>alert(1)</script> 20000000\n");
+}
+
+/* Two source lines of main are one function; a recursive call is not merged with its caller. */
+static void test_function_tree(void **state)
+{
+	struct session *session = fixture_session();
+	struct function_tree tree;
+
+	(void)state;
+	assert_int_equal(function_tree_init(&tree, session), 0);
+	assert_int_equal(tree.count, session->node_count - 1);
+	assert_int_equal(tree.of_node[0], tree.of_node[3]);
+	assert_int_not_equal(tree.of_node[5], tree.of_node[6]);
+	for (uint32_t i = 0; i < tree.count; i++) {
+		if (tree.nodes[i].parent != MODEL_NONE)
+			assert_true(tree.nodes[i].parent < i);
+	}
+	function_tree_deinit(&tree);
+}
+
+static void test_page_tree(void **state)
+{
+	struct html_tree tree;
+
+	(void)state;
+	/* Whatever the limit, no weight is lost. */
+	for (uint32_t limit = 0; limit < 12; limit++) {
+		uint64_t samples_of_main = 0;
+		assert_int_equal(html_tree_init(&tree, fixture_session(), limit), 0);
+		assert_int_equal(tree.totals[2 * MEASURE_CPU], 90 * MS);
+		assert_int_equal(tree.totals[2 * MEASURE_WALL], 160 * MS);
+		assert_int_equal(tree.totals[2 * MEASURE_OVERFLOW], 2000);
+		assert_int_equal(tree.totals[HTML_COLUMN_SAMPLES],
+				 FIXTURE_CPU_SAMPLES + FIXTURE_WALL_SAMPLES +
+					 FIXTURE_OVERFLOW_SAMPLES);
+		for (size_t i = 0; i < tree.row_count; i++) {
+			assert_true(tree.rows[i].node < tree.node_count);
+			if (tree.rows[i].thread == 1)
+				samples_of_main += tree.rows[i].values[HTML_COLUMN_SAMPLES];
+		}
+		for (uint32_t i = 0; i < tree.node_count; i++) {
+			if (tree.nodes[i].parent != MODEL_NONE)
+				assert_true(tree.nodes[i].parent < i);
+		}
+		assert_int_equal(samples_of_main, 8);
+		assert_true(limit < 9 || tree.node_count == 9);
+		html_tree_deinit(&tree);
+	}
+}
+
+static void test_strings(void **state)
+{
+	struct strings strings;
+	static char texts[5000][8];
+
+	(void)state;
+	strings_init(&strings);
+	for (int round = 0; round < 2; round++) {
+		for (uint32_t i = 0; i < 5000; i++) {
+			uint32_t number = UINT32_MAX;
+			snprintf(texts[i], sizeof(texts[i]), "%u", i);
+			assert_int_equal(strings_add(&strings, texts[i], &number), 0);
+			assert_int_equal(number, i);
+		}
+	}
+	assert_int_equal(strings.count, 5000);
+	strings_deinit(&strings);
+}
+
+/* A full disk is an error with a reason, whatever the format. */
+static void test_full_disk(void **state)
+{
+	int (*const writers[])(struct session *, const struct output_options *, FILE *,
+			       struct problem *) = {output_folded, output_perfetto, output_pprof,
+						    output_html};
+	struct output_options options = {0};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(writers) / sizeof(*writers); i++) {
+		struct problem problem = {""};
+		FILE *full = fopen("/dev/full", "w");
+		if (full == NULL)
+			skip();
+		assert_int_equal(writers[i](fixture_session(), &options, full, &problem), -ENOSPC);
+		assert_non_null(strstr(problem.text, "No space left"));
+		fclose(full);
+	}
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_folded),        cmocka_unit_test(test_folded_threads),
+		cmocka_unit_test(test_function_tree), cmocka_unit_test(test_page_tree),
+		cmocka_unit_test(test_strings),       cmocka_unit_test(test_full_disk),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

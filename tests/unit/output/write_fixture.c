@@ -1,0 +1,48 @@
+/* SPDX-License-Identifier: MIT
+ * SPDX-FileCopyrightText: the kymo authors
+ *
+ * Writes the fixture session in one format to stdout, for tests that read it with other tools:
+ * write_fixture FORMAT [compress] [per_thread] [samples=N].
+ */
+#include <stdlib.h>
+#include <string.h>
+
+#include "output/writers.h"
+#include "session_fixture.h"
+
+static const struct {
+	const char *name;
+	int (*write)(struct session *session, const struct output_options *options, FILE *stream,
+		     struct problem *problem);
+} formats[] = {
+	{"perfetto", output_perfetto},
+	{"folded", output_folded},
+	{"pprof", output_pprof},
+	{"html", output_html},
+};
+
+int main(int argument_count, char **arguments)
+{
+	struct session *session = fixture_session();
+	struct output_options options = {0};
+	struct problem problem = {""};
+
+	for (int i = 2; i < argument_count; i++) {
+		if (strcmp(arguments[i], "compress") == 0)
+			options.compress = true;
+		else if (strcmp(arguments[i], "per_thread") == 0)
+			options.per_thread = true;
+		else if (strncmp(arguments[i], "samples=", 8) == 0)
+			fixture_repeat_samples(strtoull(arguments[i] + 8, NULL, 10));
+	}
+	for (size_t i = 0; argument_count > 1 && i < sizeof(formats) / sizeof(*formats); i++) {
+		if (strcmp(formats[i].name, arguments[1]) != 0)
+			continue;
+		if (formats[i].write(session, &options, stdout, &problem) == 0)
+			return 0;
+		fprintf(stderr, "%s\n", problem.text);
+		return 1;
+	}
+	fprintf(stderr, "usage: write_fixture FORMAT [compress] [per_thread] [samples=N]\n");
+	return 2;
+}
