@@ -10,6 +10,7 @@
 #include <elfutils/libdw.h>
 
 #include "binary/dwarf.h"
+#include "binary/dwarf_lines.h"
 
 /* Function by the address (in libdw's memory) of the DIE that names it; open addressing. */
 struct dwarf_function_slot {
@@ -20,7 +21,9 @@ struct dwarf_function_slot {
 struct dwarf_reader {
 	const uint64_t *addresses;
 	size_t count;
+	uint32_t *owners; /* of each address: number of the unit whose ranges hold it, 0: none */
 	struct string_pool *pool;
+	struct dwarf_line_sections sections;
 	struct dwarf_result result;
 	size_t scope_capacity, function_capacity;
 	struct dwarf_function_slot *slots;
@@ -29,20 +32,20 @@ struct dwarf_reader {
 
 /* One compilation unit that holds wanted addresses. */
 struct dwarf_unit {
-	Dwarf_Die *root;
-	Dwarf_Files *files; /* NULL: none */
-	size_t file_count;
-	const char **file_names; /* interned on first use; file_count entries, or NULL */
-	bool functions_nest;     /* the language has functions inside functions */
-	bool types_hold_code;    /* functions are defined inside the DIEs of types */
+	uint32_t number;
+	struct dwarf_line_table lines; /* empty: none */
+	Dwarf_Files *split_files; /* that a split unit's calls refer to; NULL: those of `lines` */
+	size_t split_file_count;
+	bool functions_nest;  /* look for functions inside functions */
+	bool types_hold_code; /* look for functions inside types */
 };
 
 /* Index of the first wanted address that is not below `address`. */
 size_t dwarf_first_address(const struct dwarf_reader *reader, uint64_t address);
 /* Interned path of a file of the unit, or NULL. -ENOMEM through *error. */
-const char *dwarf_file_name(struct dwarf_reader *reader, struct dwarf_unit *unit, size_t index,
+const char *dwarf_file_name(struct dwarf_reader *reader, struct dwarf_unit *unit, uint64_t index,
 			    int *error);
-/* Notes the innermost scope of every wanted address of the unit. */
-int dwarf_read_scopes(struct dwarf_reader *reader, struct dwarf_unit *unit);
+/* Notes the innermost scope of every wanted address of the unit that has none yet. */
+int dwarf_read_scopes(struct dwarf_reader *reader, struct dwarf_unit *unit, Dwarf_Die *root);
 
 #endif

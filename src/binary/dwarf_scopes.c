@@ -189,8 +189,16 @@ static int scope_create(const struct walk *walk, Dwarf_Die *die, uint32_t parent
 	return scope_append(walk->reader, &scope, ret);
 }
 
-/* Makes a scope for the DIE if wanted addresses lie in its ranges, and notes it for them; else
- * *ret is DWARF_NONE. */
+/* Does the address still want an answer from a scope inside `parent`? Functions without code (the
+ * linker dropped them) claim addresses near 0, which are another unit's or nobody's. */
+static bool address_open(const struct walk *walk, size_t index, uint32_t parent)
+{
+	return walk->reader->owners[index] == walk->unit->number &&
+	       walk->reader->result.places[index].scope == parent;
+}
+
+/* Makes a scope for the DIE if open addresses lie in its ranges, and notes it for them; else *ret
+ * is DWARF_NONE. */
 static int scope_enter(const struct walk *walk, Dwarf_Die *die, uint32_t parent, uint32_t *ret)
 {
 	struct dwarf_reader *reader = walk->reader;
@@ -198,16 +206,15 @@ static int scope_enter(const struct walk *walk, Dwarf_Die *die, uint32_t parent,
 	ptrdiff_t offset = 0;
 	*ret = DWARF_NONE;
 	while ((offset = dwarf_ranges(die, offset, &base, &start, &end)) > 0) {
-		size_t first = dwarf_first_address(reader, start);
-		if (first == reader->count || reader->addresses[first] >= end)
-			continue;
-		if (*ret == DWARF_NONE) {
-			int error = scope_create(walk, die, parent, ret);
+		for (size_t i = dwarf_first_address(reader, start);
+		     i < reader->count && reader->addresses[i] < end; i++) {
+			if (!address_open(walk, i, parent))
+				continue;
+			int error = *ret == DWARF_NONE ? scope_create(walk, die, parent, ret) : 0;
 			if (error)
 				return error;
-		}
-		for (size_t i = first; i < reader->count && reader->addresses[i] < end; i++)
 			reader->result.places[i].scope = *ret;
+		}
 	}
 	return 0;
 }
@@ -265,8 +272,8 @@ static int walk_children(const struct walk *walk, Dwarf_Die *parent, uint32_t sc
 	}
 }
 
-int dwarf_read_scopes(struct dwarf_reader *reader, struct dwarf_unit *unit)
+int dwarf_read_scopes(struct dwarf_reader *reader, struct dwarf_unit *unit, Dwarf_Die *root)
 {
 	struct walk walk = {reader, unit};
-	return walk_children(&walk, unit->root, DWARF_NONE, 0);
+	return walk_children(&walk, root, DWARF_NONE, 0);
 }
