@@ -1,0 +1,217 @@
+/* SPDX-License-Identifier: MIT
+ * SPDX-FileCopyrightText: the kymo authors
+ *
+ * The tables of the summary: where the time goes, by function, by call path and by thread.
+ */
+#include <errno.h>
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "output/format.h"
+#include "output/function_tree.h"
+#include "output/profile_tree.h"
+#include "output/summary.h"
+
+#define NAME_WIDTH 57
+
+int summary_functions(const struct summary *summary)
+{
+	struct view_function *functions;
+	size_t count;
+	uint64_t whole = 0;
+	int result = view_functions(summary->session, summary->measure, &functions, &count);
+
+	if (result < 0)
+		return result;
+	for (size_t i = 0; i < count; i++)
+		whole += functions[i].self;
+	if (count) {
+		summary_heading(summary, "Heaviest functions");
+		fprintf(summary->stream, "  %8s %9s  %8s %9s  %s\n", "itself", "", "with all",
+			"it calls", "function (module)");
+	}
+	for (size_t i = 0; i < count && i < summary->top && functions[i].self; i++) {
+		char name[512];
+
+		format_function(name, sizeof(name), summary->session, functions[i].frame);
+		fprintf(summary->stream, "  %8s %9s  %8s %9s  ",
+			quantity_share(functions[i].self, whole).text,
+			quantity_measure(functions[i].self, summary->measure).text,
+			quantity_share(functions[i].inclusive, whole).text,
+			quantity_measure(functions[i].inclusive, summary->measure).text);
+		format_limited(summary->stream, name, NAME_WIDTH);
+		fputc('\n', summary->stream);
+	}
+	free(functions);
+	return 0;
+}
+
+/* ---- paths ---- */
+
+struct heavy_path {
+	uint64_t self;
+	uint32_t node;
+};
+
+static int by_self(const void *left, const void *right)
+{
+	const struct heavy_path *a = left, *b = right;
+
+	if (a->self != b->self)
+		return a->self > b->self ? -1 : 1;
+	return a->node < b->node ? -1 : a->node > b->node;
+}
+
+/* "main > … > b > leaf": as much of the inner end as fits, since that tells paths apart. */
+static void write_path(const struct summary *summary, const struct function_tree *tree,
+		       uint32_t node, size_t width)
+{
+	const struct session *session = summary->session;
+	uint32_t shown[64];
+	size_t count = 0, used = 0;
+
+	for (; node != MODEL_NONE && count < 64; node = tree->nodes[node].parent) {
+		const char *name = session->frames[tree->nodes[node].frame].function;
+		size_t columns = format_columns(name) + (count ? 3 : 0);
+
+		if (columns > width / 3 + 3 && count)
+			columns = width / 3 + 3;
+		if (count && used + columns + 6 > width)
+			break;
+		used += columns;
+		shown[count++] = tree->nodes[node].frame;
+	}
+	if (node != MODEL_NONE)
+		fputs("... > ", summary->stream);
+	while (count-- > 0) {
+		format_limited(summary->stream, session->frames[shown[count]].function,
+			       count ? width / 3 : width - 6);
+		fputs(count ? " > " : "\n", summary->stream);
+	}
+}
+
+static size_t gather_paths(const struct profile_tree *tree, struct heavy_path *paths)
+{
+	size_t count = 0;
+
+	for (uint32_t i = 0; i < tree->row_count; i++) {
+		uint64_t self = tree->sums[tree->rows[i]].self;
+
+		if (self)
+			paths[count++] = (struct heavy_path){self, tree->rows[i]};
+	}
+	if (count > 1)
+		qsort(paths, count, sizeof(*paths), by_self);
+	return count;
+}
+
+static int write_paths(const struct summary *summary, struct profile_tree *tree)
+{
+	struct heavy_path *paths;
+	size_t count;
+
+	profile_tree_fill(tree, summary->session, summary->measure);
+	paths = calloc((size_t)tree->row_count + 1, sizeof(*paths));
+	if (!paths)
+		return -ENOMEM;
+	count = gather_paths(tree, paths);
+	if (count)
+		summary_heading(summary, "Heaviest call paths (caller > callee)");
+	for (size_t i = 0; i < count && i < summary->top; i++) {
+		fprintf(summary->stream, "  %8s %9s  ",
+			quantity_share(paths[i].self, tree->total).text,
+			quantity_measure(paths[i].self, summary->measure).text);
+		write_path(summary, &tree->functions, paths[i].node, SUMMARY_WIDTH - 22);
+	}
+	free(paths);
+	return 0;
+}
+
+int summary_paths(const struct summary *summary)
+{
+	struct profile_tree tree;
+	int result = profile_tree_init(&tree, summary->session);
+
+	if (result == 0)
+		result = write_paths(summary, &tree);
+	profile_tree_deinit(&tree);
+	return result;
+}
+
+/* ---- threads ---- */
+
+struct heavy_thread {
+	uint64_t weight;
+	uint32_t thread;
+};
+
+static int by_weight(const void *left, const void *right)
+{
+	const struct heavy_thread *a = left, *b = right;
+
+	if (a->weight != b->weight)
+		return a->weight > b->weight ? -1 : 1;
+	return a->thread < b->thread ? -1 : a->thread > b->thread;
+}
+
+static uint64_t thread_weight(const struct summary *summary, const struct model_thread *thread)
+{
+	uint64_t weight = view_sum(thread->weight, summary->measure);
+
+	return summary->measure == MEASURE_CPU && thread->cpu_ns > weight ? thread->cpu_ns : weight;
+}
+
+static void write_thread(const struct summary *summary, const struct heavy_thread *it,
+			 uint64_t total)
+{
+	const struct session *session = summary->session;
+	const struct model_thread *thread = &session->threads[it->thread];
+	const struct model_process *process = &session->processes[thread->process];
+	uint64_t end_ns = thread->end_ns == UINT64_MAX ? process->end_ns : thread->end_ns;
+	uint64_t alive = end_ns > thread->start_ns ? end_ns - thread->start_ns : 0;
+
+	fprintf(summary->stream, "  %8s %9s  %9s  %11s  %7u  ",
+		quantity_share(it->weight, total).text,
+		quantity_measure(it->weight, summary->measure).text,
+		quantity_count(view_sum(thread->samples, summary->measure)).text,
+		quantity_time(alive).text, thread->tid);
+	format_limited(summary->stream, thread->name, 20);
+	if (session->process_count > 1) {
+		fputs(" of ", summary->stream);
+		format_limited(summary->stream, process->name, 20);
+	}
+	fputc('\n', summary->stream);
+}
+
+int summary_threads(const struct summary *summary)
+{
+	const struct session *session = summary->session;
+	struct heavy_thread *threads = calloc((size_t)session->thread_count + 1, sizeof(*threads));
+	uint64_t total = 0;
+	size_t count = 0;
+
+	if (!threads)
+		return -ENOMEM;
+	for (uint32_t i = 0; i < session->thread_count; i++) {
+		if (session->threads[i].how == 3)
+			continue;
+		threads[count] =
+			(struct heavy_thread){thread_weight(summary, &session->threads[i]), i};
+		total += threads[count++].weight;
+	}
+	if (count > 1) {
+		qsort(threads, count, sizeof(*threads), by_weight);
+		summary_heading(summary, "Threads");
+		fprintf(summary->stream, "  %8s %9s  %9s  %11s  %7s  %s\n", "share",
+			summary->measure == MEASURE_CPU ? "CPU time"
+							: view_measure_unit(summary->measure),
+			"samples", "alive", "tid", "name");
+	}
+	for (size_t i = 0; count > 1 && i < count && i < summary->top; i++)
+		write_thread(summary, &threads[i], total);
+	if (count > 1 && count > summary->top)
+		summary_line(summary, "... and %s more", quantity_count(count - summary->top).text);
+	free(threads);
+	return 0;
+}
