@@ -16,6 +16,11 @@ struct function_slot {
 	uint32_t line, id;
 };
 
+struct name_slot {
+	const char *symbol; /* from the pool; NULL: empty */
+	const char *readable;
+};
+
 void symbolize_storage_destroy(struct symbolize_storage *storage)
 {
 	if (!storage)
@@ -45,6 +50,7 @@ void symbolize_builder_deinit(struct symbolize_builder *builder)
 	free(builder->result.chains);
 	free(builder->result.frames);
 	free(builder->functions);
+	free(builder->names);
 	symbolize_storage_destroy(builder->storage);
 	*builder = (struct symbolize_builder){0};
 }
@@ -58,6 +64,7 @@ void symbolize_builder_finish(struct symbolize_builder *builder, struct symboliz
 	result->storage = builder->storage;
 	*ret = *result;
 	free(builder->functions);
+	free(builder->names);
 	*builder = (struct symbolize_builder){0};
 }
 
@@ -148,19 +155,62 @@ static char *without_cold(const char *symbol)
 	return strndup(symbol, (size_t)(cold - symbol));
 }
 
-int symbolize_builder_name(struct symbolize_builder *builder, const char *symbol,
-			   struct symbolize_frame *frame)
+static size_t name_hash(const char *symbol)
+{
+	return (size_t)(((uint64_t)(uintptr_t)symbol * 0x9e3779b97f4a7c15u) >> 24);
+}
+
+static int names_grow(struct symbolize_builder *builder)
+{
+	size_t capacity = builder->name_capacity ? builder->name_capacity * 2 : 1024;
+	struct name_slot *names = calloc(capacity, sizeof(*names));
+	if (!names)
+		return -ENOMEM;
+	for (size_t i = 0; i < builder->name_capacity; i++) {
+		if (!builder->names[i].symbol)
+			continue;
+		size_t at = name_hash(builder->names[i].symbol) & (capacity - 1);
+		while (names[at].symbol)
+			at = (at + 1) & (capacity - 1);
+		names[at] = builder->names[i];
+	}
+	free(builder->names);
+	builder->names = names;
+	builder->name_capacity = capacity;
+	return 0;
+}
+
+/* What to show for a symbol, in the pool; NULL: no memory. */
+static const char *readable_name(struct symbolize_builder *builder, const char *symbol)
 {
 	char *hot = without_cold(symbol);
 	char *readable = demangle(hot ? hot : symbol);
 	const char *shown = readable ? readable : hot ? hot : symbol;
-	frame->function = string_pool_intern(builder->storage->pool, shown);
-	frame->linkage_name = string_pool_intern(builder->storage->pool, symbol);
+	const char *kept = string_pool_intern(builder->storage->pool, shown);
 	free(readable);
 	free(hot);
-	if (!frame->function || !frame->linkage_name)
+	return kept;
+}
+
+/* Demangling costs microseconds and every unit has its own copies of common functions: each name is
+ * demangled once. */
+int symbolize_builder_name(struct symbolize_builder *builder, const char *symbol,
+			   struct symbolize_frame *frame)
+{
+	symbol = string_pool_intern(builder->storage->pool, symbol);
+	if (!symbol || (builder->name_count * 2 >= builder->name_capacity && names_grow(builder)))
 		return -ENOMEM;
-	if (frame->linkage_name == frame->function)
-		frame->linkage_name = NULL;
+	size_t at = name_hash(symbol) & (builder->name_capacity - 1);
+	while (builder->names[at].symbol && builder->names[at].symbol != symbol)
+		at = (at + 1) & (builder->name_capacity - 1);
+	if (!builder->names[at].symbol) {
+		const char *readable = readable_name(builder, symbol);
+		if (!readable)
+			return -ENOMEM;
+		builder->names[at] = (struct name_slot){symbol, readable};
+		builder->name_count++;
+	}
+	frame->function = builder->names[at].readable;
+	frame->linkage_name = symbol == frame->function ? NULL : symbol;
 	return 0;
 }

@@ -37,6 +37,8 @@ struct symbolize_builder {
 	size_t frame_capacity;
 	struct function_slot *functions; /* open addressing */
 	size_t function_capacity;        /* power of two */
+	struct name_slot *names;         /* readable names of symbols; open addressing */
+	size_t name_count, name_capacity;
 };
 
 /* Leaves nothing to free on failure. */

@@ -12,7 +12,6 @@
 
 #include <errno.h>
 #include <stdlib.h>
-#include <string.h>
 
 #include "binary/symbols_internal.h"
 
@@ -69,16 +68,6 @@ int symbols_append(struct symbols *symbols, const struct symbol_candidate *candi
 	}
 	symbols->candidates[symbols->count++] = *candidate;
 	return 0;
-}
-
-int symbols_compare(const void *left, const void *right)
-{
-	const struct symbol_candidate *a = left, *b = right;
-	if (a->symbol.address != b->symbol.address)
-		return a->symbol.address < b->symbol.address ? -1 : 1;
-	if (a->rank != b->rank)
-		return a->rank < b->rank ? -1 : 1;
-	return strcmp(a->symbol.name, b->symbol.name);
 }
 
 /* Keeps the best of each address and gives sizes to those without. */
@@ -158,16 +147,14 @@ static int flatten(struct symbols *symbols)
 
 int symbols_finish(struct symbols *symbols)
 {
-	if (symbols->count == 0)
-		return 0;
-	qsort(symbols->candidates, symbols->count, sizeof(*symbols->candidates), symbols_compare);
-	if (symbols->slot_count > 0) {
-		int error = symbols_name_ifunc_slots(symbols);
-		if (error)
-			return error;
-		qsort(symbols->candidates, symbols->count, sizeof(*symbols->candidates),
-		      symbols_compare);
+	int error = symbols_sort(symbols);
+	if (!error && symbols->slot_count > 0) {
+		error = symbols_name_ifunc_slots(symbols);
+		if (!error)
+			error = symbols_sort(symbols);
 	}
+	if (error)
+		return error;
 	choose(symbols);
 	return flatten(symbols);
 }

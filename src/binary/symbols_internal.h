@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
  * SPDX-FileCopyrightText: the kymo authors
  *
- * What the parts of the symbol table share: symbols.c (order and lookup), symbols_read.c (from ELF
- * symbol tables), symbols_plt.c (from relocations and PLT code).
+ * What the parts of the symbol table share: symbols.c (the table), symbols_sort.c, symbols_read.c
+ * (from ELF symbol tables), symbols_plt.c (from relocations and PLT code).
  */
 #ifndef KYMO_BINARY_SYMBOLS_INTERNAL_H
 #define KYMO_BINARY_SYMBOLS_INTERNAL_H
@@ -60,6 +60,7 @@ const char *symbols_plt_name(struct symbols *symbols, const char *target);
 
 int symbols_add_plt(struct symbols *symbols, const struct elf_file *file);
 int symbols_name_ifunc_slots(struct symbols *symbols);
-int symbols_compare(const void *left, const void *right);
+/* By address, then best name first. */
+int symbols_sort(struct symbols *symbols);
 
 #endif

@@ -56,7 +56,7 @@ static bool symbol_wanted(const Elf64_Sym *symbol, const char *name)
 }
 
 static int add_symbol(struct symbols *symbols, const struct elf_file *file, const Elf64_Sym *symbol,
-		      char *name)
+		      const char *name)
 {
 	if (!symbol_wanted(symbol, name) || symbol->st_shndx == SHN_UNDEF ||
 	    symbol->st_shndx >= file->section_count)
@@ -71,11 +71,6 @@ static int add_symbol(struct symbols *symbols, const struct elf_file *file, cons
 	uint64_t size = symbol->st_size;
 	if (size > limit - symbol->st_value)
 		size = limit - symbol->st_value;
-	/* A version suffix is cut in our own copy of the string table; names that share their end
-	 * with others (suffix merging) share it behind the '@' as well, which is not shown. */
-	char *version = strchr(name + 1, '@');
-	if (version)
-		*version = 0;
 	return symbols_append(symbols, &(struct symbol_candidate){
 					       .symbol = {symbol->st_value, size, name},
 					       .limit = limit,
@@ -93,8 +88,8 @@ static int add_all(struct symbols *symbols, const struct elf_file *file,
 		memcpy(&symbol, table->bytes + at, sizeof(symbol));
 		if (symbol.st_name >= names->size)
 			continue;
-		int error =
-			add_symbol(symbols, file, &symbol, (char *)names->bytes + symbol.st_name);
+		int error = add_symbol(symbols, file, &symbol,
+				       (const char *)names->bytes + symbol.st_name);
 		if (error)
 			return error;
 	}
@@ -109,6 +104,16 @@ static const struct elf_section *section_of_type(const struct elf_file *file, ui
 			return &file->sections[i];
 	}
 	return NULL;
+}
+
+/* Cuts version suffixes (name@VERSION) in our own copy of the string table, all in one sweep. */
+static void versions_cut(struct elf_data *names)
+{
+	uint8_t *end = names->bytes + names->size;
+	for (uint8_t *at = names->bytes; (at = memchr(at, '@', (size_t)(end - at))); at++) {
+		if (at > names->bytes && at[-1] != 0)
+			*at = 0;
+	}
 }
 
 /* Damage is not an error here: there is just nothing to add. */
@@ -128,6 +133,7 @@ static int add_table(struct symbols *symbols, const struct elf_file *file, uint3
 		elf_data_deinit(&table);
 		return error == -ENOMEM ? error : 0;
 	}
+	versions_cut(&names);
 	error = symbols_keep(symbols, names.bytes);
 	if (!error)
 		error = add_all(symbols, file, &table, &names, ret_any);
