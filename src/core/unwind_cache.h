@@ -45,9 +45,9 @@ struct unwind_cache {
 /* The 47-bit hash in the high bits of a word. The multiplier is 2^47 divided by the golden ratio,
  * made odd: multiplication by an odd number is a bijection modulo 2^47, and the high bits of the
  * product depend on all bits below. */
-static inline uint64_t unwind_cache_hash(uint64_t pc)
+static inline uint64_t unwind_cache_hash(uint64_t key)
 {
-	return pc * (0x4f1bbcdcbfa5u << (64 - UNWIND_PC_BITS));
+	return key * (0x4f1bbcdcbfa5u << (64 - UNWIND_PC_BITS));
 }
 
 /* The generation where entries have it. */
@@ -56,25 +56,26 @@ static inline uint64_t unwind_cache_generation(uint64_t generation)
 	return (generation & ((1u << UNWIND_GENERATION_BITS) - 1)) << UNWIND_RULE_BITS;
 }
 
-/* The compact rule, or a number of more than UNWIND_RULE_BITS bits, or 0 for an empty entry.
- * Relaxed: the word is all there is. */
-static inline uint64_t unwind_cache_find(const struct unwind_cache *cache, uint64_t pc,
-					 uint64_t generation)
+/* What must be equal in an entry for this key. */
+static inline uint64_t unwind_cache_tag(uint64_t hash, uint64_t generation)
 {
-	uint64_t hash = unwind_cache_hash(pc);
-	uint64_t entry = __atomic_load_n(&cache->entries[hash >> (64 - UNWIND_CACHE_BITS)],
-					 __ATOMIC_RELAXED);
-
-	return entry ^ generation ^ hash << UNWIND_CACHE_BITS;
+	return hash << UNWIND_CACHE_BITS | generation;
 }
 
-static inline void unwind_cache_store(struct unwind_cache *cache, uint64_t pc, uint64_t generation,
+/* The word is all there is, so relaxed order does. */
+static inline uint64_t unwind_cache_load(const struct unwind_cache *cache, uint64_t hash)
+{
+	return __atomic_load_n(&cache->entries[hash >> (64 - UNWIND_CACHE_BITS)], __ATOMIC_RELAXED);
+}
+
+/* `key` is the looked-up pc plus one, which is the return address of a caller's frame. */
+static inline void unwind_cache_store(struct unwind_cache *cache, uint64_t key, uint64_t generation,
 				      uint32_t compact)
 {
-	uint64_t hash = unwind_cache_hash(pc);
+	uint64_t hash = unwind_cache_hash(key);
 
 	__atomic_store_n(&cache->entries[hash >> (64 - UNWIND_CACHE_BITS)],
-			 hash << UNWIND_CACHE_BITS | generation | compact, __ATOMIC_RELAXED);
+			 unwind_cache_tag(hash, generation) | compact, __ATOMIC_RELAXED);
 }
 
 #endif

@@ -327,8 +327,8 @@ static enum unwind_step step(struct unwind_walk *walk)
 		return unwind_guess(walk);
 	compact = compact_rule(rule);
 	if (compact && walk->cache)
-		unwind_cache_store(walk->cache, pc, unwind_cache_generation(walk->view->generation),
-				   compact);
+		unwind_cache_store(walk->cache, pc + 1,
+				   unwind_cache_generation(walk->view->generation), compact);
 	return apply(walk, rule, unwind_table_arrays(module->table).ops);
 }
 
@@ -342,19 +342,21 @@ static uint32_t run_cached(struct unwind_walk *walk, uint64_t *frames, uint32_t 
 	const struct unwind_cache *cache = walk->cache;
 	uint64_t generation = unwind_cache_generation(walk->view->generation);
 	uint64_t high = walk->direct_high, sp = walk->sp, bp = walk->bp;
-	uint64_t pc = walk->ip - !walk->exact;
+	uint64_t key = walk->ip + walk->exact;
 	uint32_t first = count;
 
 	if (sp < walk->direct_low || sp > high || sp & 7)
 		return count;
 	while (count < maximum) {
-		uint64_t rule = unwind_cache_find(cache, pc, generation);
+		uint64_t hash = unwind_cache_hash(key);
+		uint64_t rule = unwind_cache_load(cache, hash);
 		uint64_t cfa = sp, ip, saved, kept, word;
 
-		if (rule >> UNWIND_RULE_BITS)
+		if ((rule ^ unwind_cache_tag(hash, generation)) >> UNWIND_RULE_BITS)
 			break;
 		if ((rule & UNWIND_COMPACT_OFFSET) == 0) {
-			*ret_end = rule == UNWIND_SPECIAL_OUTERMOST << UNWIND_COMPACT_BP_SHIFT;
+			*ret_end = (rule >> UNWIND_COMPACT_BP_SHIFT & UNWIND_COMPACT_BP) ==
+				   UNWIND_SPECIAL_OUTERMOST;
 			break;
 		}
 		if (rule & UNWIND_COMPACT_FROM_BP) {
@@ -374,12 +376,12 @@ static uint32_t run_cached(struct unwind_walk *walk, uint64_t *frames, uint32_t 
 		word = *(const uint64_t *)(uintptr_t)(cfa - 8 * (saved + !saved));
 		bp = (bp & kept) | (word & ~kept);
 		frames[count++] = ip;
-		pc = ip - 1;
+		key = ip;
 		sp = cfa;
 	}
 	if (count == first)
 		return count;
-	walk->ip = pc + 1;
+	walk->ip = key;
 	walk->sp = sp;
 	walk->bp = bp;
 	walk->exact = false;

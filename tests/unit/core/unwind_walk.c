@@ -39,7 +39,7 @@ static uint64_t outermost; /* last frame of every whole stack of this thread */
 /* What the handler of one traced case found. */
 static struct {
 	unsigned steps, limit, skip;
-	unsigned wrong, undecided, inside, ends[SPOOL_STACK_END_COUNT];
+	unsigned wrong, undecided, skipped, inside, ends[SPOOL_STACK_END_COUNT];
 	const char *begin, *end; /* count what happens with the pc in here */
 	enum spool_stack_end inside_end;
 	const void *inside_caller; /* expected second frame there, NULL: compare with libunwind */
@@ -72,7 +72,17 @@ static void report(const uint64_t *ours, uint32_t count, const uint64_t *theirs,
 			i < count && i < expected && ours[i] == theirs[i] ? "" : "  <--");
 }
 
-/* Where libunwind does not reach _start, our walk must at least do so. */
+/* The last frame of a stack made by makecontext is stored plus one. */
+static bool same_frames(const uint64_t *ours, const uint64_t *theirs, uint32_t count)
+{
+	return memcmp(ours, theirs, (count - 1) * sizeof(*ours)) == 0 &&
+	       ours[count - 1] - theirs[count - 1] <= 1;
+}
+
+/* Where libunwind does not reach _start, our walk must at least do so; where ours says that it does
+ * not, the case decides whether that may be. At a landing pad that is the
+ * first instruction of a function's cold part, libunwind 1.6 takes the rule of the code before it
+ * and loses the second frame. */
 static void compare(ucontext_t *context, const uint64_t *ours, uint32_t count,
 		    enum spool_stack_end end)
 {
@@ -83,8 +93,11 @@ static void compare(ucontext_t *context, const uint64_t *ours, uint32_t count,
 		traced.undecided++;
 		if (end == SPOOL_STACK_COMPLETE && ours[count - 1] - outermost > 1)
 			report(ours, count, theirs, expected, end);
-	} else if (count != expected || memcmp(ours, theirs, (count - 1) * sizeof(*ours)) != 0 ||
-		   ours[count - 1] - theirs[count - 1] > 1) {
+	} else if (count == expected + 1 && count > 2 &&
+		   same_frames(ours + 2, theirs + 1, count - 2)) {
+		traced.skipped++;
+	} else if (end == SPOOL_STACK_COMPLETE &&
+		   (count != expected || !same_frames(ours, theirs, count))) {
 		report(ours, count, theirs, expected, end);
 	}
 }
@@ -196,6 +209,7 @@ static void test_recursion(void **state)
 	trace_off();
 	assert_true(traced.steps > 1000);
 	assert_int_equal(traced.wrong, 0);
+	assert_int_equal(traced.ends[SPOOL_STACK_COMPLETE], traced.steps);
 }
 
 static void test_assembly(void **state)
@@ -274,6 +288,7 @@ static void test_exception(void **state)
 	trace_off();
 	assert_true(traced.steps > 10000);
 	assert_int_equal(traced.wrong, 0);
+	assert_true(traced.skipped < 10);
 	/* The last instructions of _Unwind_RaiseException, which nobody's CFI describes. */
 	assert_true(traced.ends[SPOOL_STACK_COMPLETE] + 20 > traced.steps / 7);
 }
