@@ -112,11 +112,11 @@ static void on_trap(int signal, siginfo_t *information, void *argument)
 
 	(void)signal;
 	(void)information;
-	if (++traced.steps > traced.limit) {
+	if (traced.steps == traced.limit) {
 		context->uc_mcontext.gregs[REG_EFL] &= ~(greg_t)TRAP_FLAG;
 		return;
 	}
-	if (traced.steps % (traced.skip + 1))
+	if (++traced.steps % (traced.skip + 1))
 		return;
 	count = walk(context, ours, &end);
 	traced.ends[end]++;
