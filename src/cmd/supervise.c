@@ -200,6 +200,7 @@ int supervise_run(const char *path, char *const arguments[], char *const environ
 	}
 	ret->pid = pid;
 	child_pid = (sig_atomic_t)pid;
+	interrupts = 0;
 	close(report[1]);
 	sigset_t none;
 
