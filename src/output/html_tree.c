@@ -9,7 +9,7 @@
 struct reduction {
 	const struct function_tree *functions;
 	struct html_tree *tree;
-	uint64_t *inclusive; /* samples, by function node */
+	uint64_t *inclusive; /* importance, by function node */
 	uint32_t *place;     /* by function node: its node in the page, MODEL_NONE if left out */
 	uint32_t *rest;      /* by node of the page: the node for its small branches, or 0 */
 };
@@ -26,17 +26,27 @@ static void sum_values(struct html_row *row, const struct view_thread_node *sour
 		row->values[HTML_COLUMN_SAMPLES] += source->self_samples[source_index];
 }
 
-/* Adds up inclusive samples; children stand behind their parents. */
+/* What a row counts for when branches are compared: its samples, and something for time that no
+ * sample stands for. */
+static uint64_t importance_of(const struct view_thread_node *row)
+{
+	uint64_t samples = 0, weight = 0;
+
+	for (int source = 0; source < SPOOL_SOURCE_COUNT; source++) {
+		samples += row->self_samples[source];
+		weight += row->self_weight[source];
+	}
+	return samples != 0 || weight == 0 ? samples : 1;
+}
+
+/* Children stand behind their parents. */
 static void sum_inclusive(struct reduction *reduction, const struct view_thread_node *rows,
 			  size_t count)
 {
 	const struct function_tree *functions = reduction->functions;
 
-	for (size_t i = 0; i < count; i++) {
-		for (int source = 0; source < SPOOL_SOURCE_COUNT; source++)
-			reduction->inclusive[functions->of_node[rows[i].node]] +=
-				rows[i].self_samples[source];
-	}
+	for (size_t i = 0; i < count; i++)
+		reduction->inclusive[functions->of_node[rows[i].node]] += importance_of(&rows[i]);
 	for (uint32_t i = functions->count; i-- > 0;) {
 		uint32_t parent = functions->nodes[i].parent;
 		if (parent != MODEL_NONE)
@@ -44,7 +54,7 @@ static void sum_inclusive(struct reduction *reduction, const struct view_thread_
 	}
 }
 
-/* The least number of samples that leaves no more than `limit` nodes; at least one. */
+/* The least importance that leaves no more than `limit` nodes; at least one. */
 static uint64_t find_threshold(const struct reduction *reduction, uint32_t limit)
 {
 	for (uint64_t threshold = 1;; threshold *= 2) {

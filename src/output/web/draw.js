@@ -120,8 +120,8 @@ class Graph {
     if (kind === "synthetic") return dark ? "hsl(0 0% 27%)" : "hsl(0 0% 87%)";
     if (kind === "process") return dark ? "hsl(215 22% 32%)" : "hsl(215 32% 84%)";
     const hue = [28, 205, 140, 262, 48, 340, 175, 95, 230, 10][model.moduleRank[func] % 10];
-    const shade = (hashText(model.names[func]) % 9) - 4;
-    return dark ? `hsl(${hue} ${40 + shade}% ${34 + shade}%)` : `hsl(${hue} ${72 + shade * 2}% ${76 + shade * 1.5}%)`;
+    const hash = hashText(model.names[func]), shade = (hash % 9) - 4, tint = hue + ((hash >>> 8) % 7 - 3) * 5;
+    return dark ? `hsl(${tint} ${40 + shade}% ${34 + shade}%)` : `hsl(${tint} ${72 + shade * 2}% ${76 + shade * 1.5}%)`;
   }
 
   draw() {
