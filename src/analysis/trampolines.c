@@ -44,6 +44,7 @@ static void search(struct process_private *process, const struct model_module *m
 void session_find_trampolines(struct process_private *process, const struct model_module *module)
 {
 	uint64_t size = module->end - module->start;
+	struct stat status;
 	uint8_t *text;
 	ssize_t got;
 	int file;
@@ -53,7 +54,7 @@ void session_find_trampolines(struct process_private *process, const struct mode
 	file = open(module->path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
 	if (file < 0)
 		return;
-	text = malloc((size_t)size);
+	text = fstat(file, &status) == 0 && S_ISREG(status.st_mode) ? malloc((size_t)size) : NULL;
 	got = text ? pread(file, text, (size_t)size, (off_t)module->file_offset) : -1;
 	if (got > 0)
 		search(process, module, text, (size_t)got);
