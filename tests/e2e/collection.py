@@ -65,7 +65,7 @@ class Collection:
         result, _ = self._run("truth random 4 1", "--sampling-tids=0,2")
         threads = collections.Counter()
         for sample in result.profile().samples:
-            threads[sample.labels.get("thread", sample.labels.get("tid"))] += 1
+            threads[sample.labels["tid"]] += 1
         expect(len(threads) == 2, f"samples of threads {dict(threads)}")
 
     def frequency(self):

@@ -156,7 +156,7 @@ def compare_share(kind, name, ours, theirs, their_count, our_count):
 
 
 def unresolved(name):
-    return name in ("[unknown]", "") or "+0x" in name or name.startswith("0x")
+    return name == "" or name.startswith(("[", "0x")) or "+0x" in name
 
 
 def perf_shares(command, data):
