@@ -30,6 +30,8 @@ struct output {
 static void output_add(const char *text, size_t size, void *context)
 {
 	struct output *output = context;
+	if (size == 0)
+		return; /* then libiberty may give NULL */
 	size_t space = DEMANGLE_OUTPUT_MAX - output->size;
 	memcpy(output->text + output->size, text, size < space ? size : space);
 	if (size > space)
