@@ -31,6 +31,7 @@ void listing_each_option(const struct options_grammar *grammar,
 			.letter = extra->letter,
 			.metavar = extra->argument == OPTION_ALONE ? NULL : extra->metavar,
 			.optional = extra->argument != OPTION_REQUIRED,
+			.attached = extra->argument == OPTION_ATTACHED,
 			.help = extra->help,
 			.id = SETTING_COUNT,
 			.category = "options",
@@ -70,6 +71,8 @@ const char *listing_usage(const struct listing_option *option, char *text, size_
 		snprintf(text, size, "%s--[no-]%s", letter, option->name);
 	else if (!option->metavar)
 		snprintf(text, size, "%s--%s", letter, option->name);
+	else if (option->attached)
+		snprintf(text, size, "%s--%s[=%s]", letter, option->name, option->metavar);
 	else
 		snprintf(text, size, option->optional ? "%s--%s [%s]" : "%s--%s %s", letter,
 			 option->name, option->metavar);

@@ -17,6 +17,7 @@ struct listing_option {
 	char letter;         /* 0: none */
 	const char *metavar; /* NULL: takes no value */
 	bool optional;       /* the value may be left out */
+	bool attached;       /* and is given as --NAME=VALUE only */
 	bool switchable;     /* --no-NAME exists */
 	const char *help;
 	const char *choices;  /* or NULL */

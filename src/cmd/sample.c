@@ -207,11 +207,12 @@ static int sample_run(char **arguments, size_t count)
 		return EXIT_OWN_FAILURE;
 	}
 	status = target_resolve(launch.arguments[0], &target, &problem);
+	if (!status)
+		status = target_inspect(&target, &problem);
 	if (status) {
 		message_error("%s", problem.text);
 		return status;
 	}
-	target_inspect(&target);
 	status = sample_run_program(&launch, &target);
 	free(launch.result);
 	free(launch.session);

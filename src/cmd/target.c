@@ -164,6 +164,15 @@ static void target_inspect_elf(const char *path, int file, const Elf64_Ehdr *hea
 		target_block(target, "'%s' uses musl, and libkymo needs glibc", path);
 }
 
+/* execve(2) says "No such file" of a program whose interpreter is missing, which misleads. */
+static int target_missing_interpreter(const char *path, const char *interpreter,
+				      struct problem *problem)
+{
+	problem_set(problem, 0, "cannot execute '%s': its interpreter '%.200s' does not exist",
+		    path, interpreter);
+	return EXIT_NOT_FOUND;
+}
+
 /* The interpreter named behind `#!`, in place. */
 static char *target_script_interpreter(char *head)
 {
@@ -175,37 +184,47 @@ static char *target_script_interpreter(char *head)
 	return *start ? start : NULL;
 }
 
-void target_inspect(struct target *target)
+/* One step of target_inspect(): 0 and *ret_interpreter, which points into `head`, or an exit
+ * status. */
+static int target_inspect_file(struct target *target, const char *path, char *head,
+			       const char **ret_interpreter, struct problem *problem)
+{
+	int file = open(path, O_RDONLY | O_CLOEXEC), status = 0;
+	ssize_t length;
+
+	*ret_interpreter = NULL;
+	if (file < 0) {
+		target_privileged(path, target);
+		return 0; /* executable but not readable: let it try */
+	}
+	memset(head, 0, TARGET_HEAD + 1);
+	length = pread(file, head, TARGET_HEAD, 0);
+	if (length > 2 && head[0] == '#' && head[1] == '!') {
+		/* The kernel gives scripts no rights of their own (execve(2)). */
+		*ret_interpreter = target_script_interpreter(head);
+		if (*ret_interpreter && access(*ret_interpreter, F_OK))
+			status = target_missing_interpreter(path, *ret_interpreter, problem);
+	} else if (!target_privileged(path, target) && length >= (ssize_t)sizeof(Elf64_Ehdr) &&
+		   !memcmp(head, ELFMAG, SELFMAG)) {
+		Elf64_Ehdr header;
+
+		memcpy(&header, head, sizeof(header));
+		target_inspect_elf(path, file, &header, target);
+	}
+	close(file);
+	return status;
+}
+
+int target_inspect(struct target *target, struct problem *problem)
 {
 	char path[4096], head[TARGET_HEAD + 1];
+	const char *interpreter = target->path;
+	int status = 0;
 
 	target->obstacle[0] = '\0';
-	snprintf(path, sizeof(path), "%s", target->path);
-	for (unsigned depth = 0; depth < TARGET_SCRIPT_DEPTH; depth++) {
-		int file = open(path, O_RDONLY | O_CLOEXEC);
-		ssize_t length;
-		char *interpreter;
-		bool script;
-
-		if (file < 0) {
-			target_privileged(path, target);
-			return; /* executable but not readable: let it try */
-		}
-		memset(head, 0, sizeof(head));
-		length = pread(file, head, TARGET_HEAD, 0);
-		script = length > 2 && head[0] == '#' && head[1] == '!';
-		/* The kernel gives scripts no rights of their own (execve(2)). */
-		if (!script && !target_privileged(path, target) &&
-		    length >= (ssize_t)sizeof(Elf64_Ehdr) && !memcmp(head, ELFMAG, SELFMAG)) {
-			Elf64_Ehdr header;
-
-			memcpy(&header, head, sizeof(header));
-			target_inspect_elf(path, file, &header, target);
-		}
-		close(file);
-		interpreter = script ? target_script_interpreter(head) : NULL;
-		if (!interpreter)
-			return;
+	for (unsigned depth = 0; interpreter && !status && depth < TARGET_SCRIPT_DEPTH; depth++) {
 		memmove(path, interpreter, strlen(interpreter) + 1);
+		status = target_inspect_file(target, path, head, &interpreter, problem);
 	}
+	return status;
 }

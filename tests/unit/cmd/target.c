@@ -95,7 +95,7 @@ static void write_elf(const char *name, uint8_t class, uint16_t machine, const c
 static const char *obstacle(const char *name)
 {
 	assert_int_equal(target_resolve(name, &target, &problem), 0);
-	target_inspect(&target);
+	assert_int_equal(target_inspect(&target, &problem), 0);
 	return target.obstacle;
 }
 
@@ -126,6 +126,10 @@ static void scripts_are_judged_by_their_interpreter(void **state)
 	write_program("loop", "#!./loop\n", 9, 0755);
 	write_program("empty", "", 0, 0755);
 	write_program("cut", "\177ELF", 4, 0755);
+	write_program("gone", "#!/no/such/interpreter -x\n", 26, 0755);
+	assert_int_equal(target_resolve("./gone", &target, &problem), 0);
+	assert_int_equal(target_inspect(&target, &problem), EXIT_NOT_FOUND);
+	assert_non_null(strstr(problem.text, "'/no/such/interpreter'"));
 	assert_non_null(strstr(obstacle("./script"), "statically linked"));
 	assert_string_equal(obstacle("./plain"), "");
 	assert_string_equal(obstacle("./loop"), "");

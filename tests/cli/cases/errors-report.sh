@@ -1,0 +1,16 @@
+# SPDX-License-Identifier: MIT
+# SPDX-FileCopyrightText: the kymo authors
+# Results that are not there, or not readable.
+kymo report
+echo "$?"
+kymo report missing
+echo "$?"
+echo text >file
+kymo report file
+echo "$?"
+mkdir empty
+kymo report empty
+echo "$?"
+mkdir -p bare/spool
+kymo report bare
+echo "$?"
