@@ -12,11 +12,12 @@
 
 #define CALLTREE_LIMIT (1u << 31)
 
-static uint64_t node_hash(uint32_t parent, uint64_t address, uint32_t module)
+/* Without the module, which the caller may not know; two at one address are too rare to matter. */
+static uint64_t node_hash(uint32_t parent, uint64_t address)
 {
 	uint64_t hash = address * 0x9e3779b97f4a7c15;
 
-	hash ^= (uint64_t)parent << 32 | module;
+	hash ^= (uint64_t)parent << 32 | parent;
 	hash ^= hash >> 32;
 	hash *= 0xd6e8feb86659fd93;
 	return hash ^ hash >> 32;
@@ -36,7 +37,7 @@ static int slots_grow(struct calltree *tree)
 		return -ENOMEM;
 	for (uint32_t node = 0; node < tree->count; node++) {
 		const struct calltree_node *it = &tree->nodes[node];
-		uint64_t hash = node_hash(it->parent, it->address, it->module);
+		uint64_t hash = node_hash(it->parent, it->address);
 		size_t i = hash & (count - 1);
 
 		while (slots[i])
@@ -69,40 +70,67 @@ static int nodes_grow(struct calltree *tree)
 	return 0;
 }
 
-static uint32_t node_add(struct calltree *tree, size_t slot, uint64_t hash, uint32_t parent,
-			 uint64_t address, uint32_t module)
+static bool is_child(const struct calltree_node *node, uint32_t parent, uint64_t address,
+		     uint32_t module)
 {
-	uint32_t node = tree->count;
-
-	if (node == tree->capacity && nodes_grow(tree) < 0)
-		return CALLTREE_NONE;
-	tree->nodes[node] = (struct calltree_node){address, parent, module};
-	memset(&tree->sums[node], 0, sizeof(tree->sums[node]));
-	tree->slots[slot] = slot_value(hash, node);
-	tree->count++;
-	return node;
+	return node->address == address && node->parent == parent &&
+	       (node->module == module ||
+		(module == CALLTREE_ANY_MODULE &&
+		 (node->module < CALLTREE_ANY_MODULE || node->module == CALLTREE_NO_MODULE)));
 }
 
-uint32_t calltree_child(struct calltree *tree, uint32_t parent, uint64_t address, uint32_t module,
-			bool insert)
+uint32_t calltree_find(struct calltree *tree, uint32_t parent, uint64_t address, uint32_t module)
 {
-	uint64_t hash = node_hash(parent, address, module);
+	uint64_t hash;
+	size_t mask = tree->slot_count - 1;
+
+	if (parent != CALLTREE_NONE) {
+		uint32_t last = tree->nodes[parent].last_child;
+
+		if (is_child(&tree->nodes[last], parent, address, module))
+			return last;
+	}
+	if (tree->slot_count == 0)
+		return CALLTREE_NONE;
+	hash = node_hash(parent, address);
+	for (size_t i = hash & mask; tree->slots[i]; i = (i + 1) & mask) {
+		uint32_t node = (uint32_t)tree->slots[i] - 1;
+
+		if ((tree->slots[i] ^ hash) >> 32 ||
+		    !is_child(&tree->nodes[node], parent, address, module))
+			continue;
+		if (parent != CALLTREE_NONE)
+			tree->nodes[parent].last_child = node;
+		return node;
+	}
+	return CALLTREE_NONE;
+}
+
+uint32_t calltree_add(struct calltree *tree, uint32_t parent, uint64_t address, uint32_t module)
+{
+	uint64_t hash = node_hash(parent, address);
+	uint32_t node = tree->count;
 	size_t i;
 
 	if ((size_t)tree->count * 2 >= tree->slot_count && slots_grow(tree) < 0)
 		return CALLTREE_NONE;
-	for (i = hash & (tree->slot_count - 1); tree->slots[i];
-	     i = (i + 1) & (tree->slot_count - 1)) {
-		uint64_t slot = tree->slots[i];
-		const struct calltree_node *node;
+	if (node == tree->capacity && nodes_grow(tree) < 0)
+		return CALLTREE_NONE;
+	for (i = hash & (tree->slot_count - 1); tree->slots[i];)
+		i = (i + 1) & (tree->slot_count - 1);
+	tree->slots[i] = slot_value(hash, node);
+	tree->nodes[node] =
+		(struct calltree_node){.address = address, .parent = parent, .module = module};
+	memset(&tree->sums[node], 0, sizeof(tree->sums[node]));
+	tree->count++;
+	return node;
+}
 
-		if ((slot ^ hash) >> 32)
-			continue;
-		node = &tree->nodes[(uint32_t)slot - 1];
-		if (node->address == address && node->parent == parent && node->module == module)
-			return (uint32_t)slot - 1;
-	}
-	return insert ? node_add(tree, i, hash, parent, address, module) : CALLTREE_NONE;
+uint32_t calltree_child(struct calltree *tree, uint32_t parent, uint64_t address, uint32_t module)
+{
+	uint32_t node = calltree_find(tree, parent, address, module);
+
+	return node == CALLTREE_NONE ? calltree_add(tree, parent, address, module) : node;
 }
 
 void calltree_deinit(struct calltree *tree)

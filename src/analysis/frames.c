@@ -56,7 +56,7 @@ static int add_unsampled(struct session *session)
 		if (!unsampled)
 			continue;
 		process->unsampled =
-			calltree_child(&private->tree, process->root, 0, CALLTREE_UNSAMPLED, true);
+			calltree_child(&private->tree, process->root, 0, CALLTREE_UNSAMPLED);
 		if (process->unsampled == CALLTREE_NONE)
 			return -ENOMEM;
 		private->tree.sums[process->unsampled].weight[SPOOL_SOURCE_CPU] += unsampled;
@@ -186,9 +186,8 @@ static uint32_t build_node(struct builder *builder, uint32_t index)
 	if (resolution->chain_of[index] == MODEL_NONE) {
 		uint32_t frame = synthetic_frame(builder, node);
 
-		return frame == MODEL_NONE
-			       ? MODEL_NONE
-			       : calltree_child(&builder->nodes, at, frame, process, true);
+		return frame == MODEL_NONE ? MODEL_NONE
+					   : calltree_child(&builder->nodes, at, frame, process);
 	}
 	chain = &resolution->chains[resolution->chain_of[index]];
 	module = module_of(builder, process, node->module);
@@ -198,7 +197,7 @@ static uint32_t build_node(struct builder *builder, uint32_t index)
 
 		if (frame == MODEL_NONE)
 			return MODEL_NONE;
-		at = calltree_child(&builder->nodes, at, frame, process, true);
+		at = calltree_child(&builder->nodes, at, frame, process);
 		if (at == CALLTREE_NONE)
 			return MODEL_NONE;
 	}

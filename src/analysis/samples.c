@@ -30,6 +30,7 @@ struct walk {
 	struct session *session;
 	struct process_private *process;
 	struct model_process *model;
+	struct calltree *tree;
 	bool first_pass;
 	int (*each)(const struct raw_sample *sample, void *context);
 	void *context;
@@ -105,7 +106,7 @@ static void read_metrics(struct walk *walk, struct spool_payload *payload)
 	}
 }
 
-static bool is_trampoline(const struct process_private *process, uint64_t pc)
+static inline bool is_trampoline(const struct process_private *process, uint64_t pc)
 {
 	for (unsigned i = 0; i < process->trampoline_count; i++) {
 		if (process->trampolines[i] == pc)
@@ -115,7 +116,7 @@ static bool is_trampoline(const struct process_private *process, uint64_t pc)
 }
 
 /* Return addresses are looked up in the call before them; see trampolines.c for the exceptions. */
-static uint64_t lookup_address(const struct walk *walk, size_t i)
+static inline uint64_t lookup_address(const struct walk *walk, size_t i)
 {
 	uint64_t pc = walk->frames[i].pc;
 
@@ -125,22 +126,35 @@ static uint64_t lookup_address(const struct walk *walk, size_t i)
 	return pc - 1;
 }
 
+/* A node for one frame; the module is looked up only where the tree cannot tell by the address. */
+static uint32_t frame_node(struct walk *walk, struct calltree *tree, uint32_t parent,
+			   uint64_t address, uint64_t time_ns)
+{
+	struct process_private *process = walk->process;
+	bool by_time = process->module_map.overlaps;
+	uint32_t module = CALLTREE_ANY_MODULE, node;
+
+	if (by_time)
+		module = module_map_find(&process->module_map, address, time_ns);
+	node = calltree_find(tree, parent, address, module);
+	if (node != CALLTREE_NONE || !walk->first_pass)
+		return node;
+	if (!by_time)
+		module = module_map_find(&process->module_map, address, time_ns);
+	process->unmapped |= module == MODULE_MAP_NONE;
+	return calltree_add(tree, parent, address, module);
+}
+
 /* Finds the nodes of all frames from `start` on. Returns the leaf's, or CALLTREE_NONE. */
 static uint32_t resolve(struct walk *walk, size_t start, uint64_t time_ns)
 {
-	struct calltree *tree = &session_private(walk->session)->tree;
-	struct process_private *process = walk->process;
 	uint32_t node = start ? walk->frames[start - 1].node : walk->base;
 
 	for (size_t i = start; i < walk->depth && node != CALLTREE_NONE; i++) {
 		struct walk_frame *frame = &walk->frames[i];
-		uint32_t module;
 
 		frame->address = lookup_address(walk, i);
-		module = module_map_find(&process->module_map, frame->address, time_ns);
-		process->unmapped |= module == MODULE_MAP_NONE;
-		node = calltree_child(tree, node, frame->address, module, walk->first_pass);
-		frame->node = node;
+		frame->node = node = frame_node(walk, walk->tree, node, frame->address, time_ns);
 	}
 	if (node == CALLTREE_NONE) /* the next stack cannot build on this one's nodes */
 		walk->base = CALLTREE_NONE;
@@ -150,10 +164,12 @@ static uint32_t resolve(struct walk *walk, size_t start, uint64_t time_ns)
 /* Truncated stacks grow from a node of their own, which says so. */
 static uint32_t base_node(struct walk *walk, enum spool_stack_end end)
 {
+	uint32_t root = walk->process->root;
+
 	if (walk->bases[end] == CALLTREE_NONE)
-		walk->bases[end] =
-			calltree_child(&session_private(walk->session)->tree, walk->process->root,
-				       end, CALLTREE_TRUNCATED, walk->first_pass);
+		walk->bases[end] = calltree_find(walk->tree, root, end, CALLTREE_TRUNCATED);
+	if (walk->bases[end] == CALLTREE_NONE && walk->first_pass)
+		walk->bases[end] = calltree_add(walk->tree, root, end, CALLTREE_TRUNCATED);
 	return walk->bases[end];
 }
 
@@ -323,6 +339,7 @@ int session_walk_samples(struct session *session, uint32_t process, bool first_p
 	struct walk walk = {.session = session,
 			    .process = &private->processes[process],
 			    .model = &session->processes[process],
+			    .tree = &private->tree,
 			    .first_pass = first_pass,
 			    .each = each,
 			    .context = context};

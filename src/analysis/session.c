@@ -182,7 +182,7 @@ static int scan_all(struct session *session, struct problem *problem)
 		if (session->processes[i].start_ns < session->start_ns)
 			session->start_ns = session->processes[i].start_ns;
 		private->processes[i].root =
-			calltree_child(&private->tree, CALLTREE_NONE, i, CALLTREE_PROCESS, true);
+			calltree_child(&private->tree, CALLTREE_NONE, i, CALLTREE_PROCESS);
 		if (private->processes[i].root == CALLTREE_NONE)
 			return session_out_of_memory(problem);
 	}

@@ -126,8 +126,9 @@ size_t fixture_chunk_used(const struct spool_fixture *fixture)
 
 void fixture_record(struct spool_fixture *fixture, uint8_t kind, const void *payload, size_t size)
 {
-	struct payload head = {.size = 0};
+	struct payload head;
 
+	head.size = 0;
 	head.bytes[head.size++] = kind;
 	put_unsigned(&head, size);
 	if (fixture->used == 0)
@@ -150,8 +151,9 @@ static void emit(struct spool_fixture *fixture, uint8_t kind, const struct paylo
 
 void fixture_clock(struct spool_fixture *fixture, uint64_t ticks)
 {
-	struct payload payload = {.size = 0};
+	struct payload payload;
 
+	payload.size = 0;
 	put_fixed(&payload, ticks);
 	put_fixed(&payload, ticks);
 	put_fixed(&payload, ticks + FIXTURE_BOOT);
@@ -162,8 +164,9 @@ void fixture_clock(struct spool_fixture *fixture, uint64_t ticks)
 void fixture_process(struct spool_fixture *fixture, const char *executable, const char *arguments,
 		     size_t arguments_size)
 {
-	struct payload payload = {.size = 0};
+	struct payload payload;
 
+	payload.size = 0;
 	put_unsigned(&payload, fixture->header.pid);
 	put_unsigned(&payload, fixture->header.parent_pid);
 	put_unsigned(&payload, 1000);
@@ -179,8 +182,9 @@ void fixture_process(struct spool_fixture *fixture, const char *executable, cons
 void fixture_module(struct spool_fixture *fixture, uint64_t ticks, uint64_t id, uint64_t start,
 		    uint64_t end, uint64_t offset, const char *path)
 {
-	struct payload payload = {.size = 0};
+	struct payload payload;
 
+	payload.size = 0;
 	put_fixed(&payload, ticks);
 	put_unsigned(&payload, id);
 	put_unsigned(&payload, start);
@@ -195,8 +199,9 @@ void fixture_module(struct spool_fixture *fixture, uint64_t ticks, uint64_t id, 
 
 void fixture_module_gone(struct spool_fixture *fixture, uint64_t ticks, uint64_t id)
 {
-	struct payload payload = {.size = 0};
+	struct payload payload;
 
+	payload.size = 0;
 	put_fixed(&payload, ticks);
 	put_unsigned(&payload, id);
 	emit(fixture, SPOOL_RECORD_MODULE_GONE, &payload);
@@ -205,8 +210,9 @@ void fixture_module_gone(struct spool_fixture *fixture, uint64_t ticks, uint64_t
 void fixture_thread_start(struct spool_fixture *fixture, uint64_t ticks, uint64_t internal_id,
 			  uint64_t tid, uint64_t parent_plus_one, const char *name, uint64_t how)
 {
-	struct payload payload = {.size = 0};
+	struct payload payload;
 
+	payload.size = 0;
 	put_fixed(&payload, ticks);
 	put_unsigned(&payload, internal_id);
 	put_unsigned(&payload, internal_id);
@@ -220,8 +226,9 @@ void fixture_thread_start(struct spool_fixture *fixture, uint64_t ticks, uint64_
 
 void fixture_thread_name(struct spool_fixture *fixture, uint64_t internal_id, const char *name)
 {
-	struct payload payload = {.size = 0};
+	struct payload payload;
 
+	payload.size = 0;
 	put_unsigned(&payload, internal_id);
 	put_string(&payload, name);
 	emit(fixture, SPOOL_RECORD_THREAD_NAME, &payload);
@@ -230,8 +237,9 @@ void fixture_thread_name(struct spool_fixture *fixture, uint64_t internal_id, co
 void fixture_thread_end(struct spool_fixture *fixture, uint64_t ticks, uint64_t internal_id,
 			uint64_t cpu_ns, uint64_t covered_ns, uint64_t samples)
 {
-	struct payload payload = {.size = 0};
+	struct payload payload;
 
+	payload.size = 0;
 	put_fixed(&payload, ticks);
 	put_unsigned(&payload, internal_id);
 	put_unsigned(&payload, cpu_ns);
@@ -243,8 +251,9 @@ void fixture_thread_end(struct spool_fixture *fixture, uint64_t ticks, uint64_t 
 
 void fixture_metric(struct spool_fixture *fixture, uint64_t ticks, uint64_t metric, uint64_t value)
 {
-	struct payload payload = {.size = 0};
+	struct payload payload;
 
+	payload.size = 0;
 	put_fixed(&payload, ticks);
 	put_unsigned(&payload, 1);
 	put_unsigned(&payload, metric);
@@ -255,8 +264,9 @@ void fixture_metric(struct spool_fixture *fixture, uint64_t ticks, uint64_t metr
 void fixture_notice(struct spool_fixture *fixture, uint64_t ticks, uint64_t kind, uint64_t argument,
 		    const char *text)
 {
-	struct payload payload = {.size = 0};
+	struct payload payload;
 
+	payload.size = 0;
 	put_fixed(&payload, ticks);
 	put_unsigned(&payload, kind);
 	put_unsigned(&payload, argument);
@@ -266,8 +276,9 @@ void fixture_notice(struct spool_fixture *fixture, uint64_t ticks, uint64_t kind
 
 void fixture_span(struct spool_fixture *fixture, uint64_t internal_id, uint64_t tid, uint64_t ticks)
 {
-	struct payload payload = {.size = 0};
+	struct payload payload;
 
+	payload.size = 0;
 	put_unsigned(&payload, internal_id);
 	put_unsigned(&payload, tid);
 	put_fixed(&payload, ticks);
@@ -329,7 +340,9 @@ void fixture_sample(struct spool_fixture *fixture, const struct fixture_sample *
 
 void fixture_repeat(struct spool_fixture *fixture, uint64_t ticks, uint64_t weight)
 {
-	struct payload payload = {.size = 0};
+	struct payload payload;
+
+	payload.size = 0;
 	uint64_t time = ticks >> SPOOL_SAMPLE_TIME_SHIFT;
 
 	put_unsigned(&payload, time - fixture->time);
