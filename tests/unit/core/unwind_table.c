@@ -1,0 +1,348 @@
+/* SPDX-License-Identifier: MIT
+ * SPDX-FileCopyrightText: the kymo authors
+ *
+ * Tables on disk: stored and found again, refused when anything about them is wrong; compilation of
+ * images cut short or with bits flipped; the pc cache's exactness.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <link.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "core/unwind.h"
+#include "core/unwind_cache.h"
+#include "core/unwind_table.h"
+
+static const uint8_t build_id[20] = {0xab, 0xcd, 1, 2, 3};
+static char directory[64];
+static char library[4096]; /* path of libc, as the loader found it */
+
+static int on_object(struct dl_phdr_info *object, size_t size, void *context)
+{
+	(void)size;
+	(void)context;
+	if (strstr(object->dlpi_name, "libc.so"))
+		snprintf(library, sizeof(library), "%s", object->dlpi_name);
+	return 0;
+}
+
+static int prepare(void **state)
+{
+	(void)state;
+	dl_iterate_phdr(on_object, NULL);
+	strcpy(directory, "/tmp/kymo-unwind-XXXXXX");
+	return library[0] && mkdtemp(directory) ? 0 : -1;
+}
+
+/* Path of the one file in the directory; empty when there is none. */
+static void cache_file(char *path, size_t size)
+{
+	DIR *entries = opendir(directory);
+	struct dirent *entry;
+
+	path[0] = 0;
+	while ((entry = readdir(entries)))
+		if (entry->d_name[0] != '.')
+			snprintf(path, size, "%s/%s", directory, entry->d_name);
+	closedir(entries);
+}
+
+static int clean(void **state)
+{
+	char path[512];
+
+	(void)state;
+	for (cache_file(path, sizeof(path)); path[0]; cache_file(path, sizeof(path)))
+		unlink(path);
+	rmdir(directory);
+	return 0;
+}
+
+static const struct unwind_table *load(bool *cached, size_t *size)
+{
+	const struct unwind_table *table = NULL;
+
+	assert_int_equal(unwind_table_load(directory, build_id, sizeof(build_id), library, 0, 0,
+					   &table, size, cached),
+			 0);
+	assert_true(unwind_table_valid(table, *size));
+	assert_true(unwind_table_rows(table) > 1000);
+	return table;
+}
+
+static bool loads_cached(void)
+{
+	size_t size;
+	bool cached;
+
+	const struct unwind_table *table = load(&cached, &size);
+
+	unwind_table_free(table, size);
+	return cached;
+}
+
+static void test_stored_and_found(void **state)
+{
+	const struct unwind_table *first, *second;
+	size_t first_size, second_size;
+	struct stat status;
+	char path[512];
+	bool cached;
+
+	(void)state;
+	first = load(&cached, &first_size);
+	assert_false(cached);
+	second = load(&cached, &second_size);
+	assert_true(cached);
+	assert_int_equal(first_size, second_size);
+	assert_memory_equal(first, second, first_size);
+	unwind_table_free(first, first_size);
+	unwind_table_free(second, second_size);
+	cache_file(path, sizeof(path));
+	assert_non_null(strstr(path, "abcd010203"));
+	assert_int_equal(stat(path, &status), 0);
+	assert_int_equal(status.st_mode & 0777, 0400);
+}
+
+/* Damages the cached file; the next load must compile anew and repair the cache. */
+static void damaged(void (*damage)(const char *path))
+{
+	char path[512];
+
+	assert_true(loads_cached());
+	cache_file(path, sizeof(path));
+	damage(path);
+	assert_false(loads_cached());
+	assert_true(loads_cached());
+}
+
+static void make_short(const char *path)
+{
+	struct stat status;
+
+	assert_int_equal(stat(path, &status), 0);
+	assert_int_equal(truncate(path, status.st_size - 1), 0);
+}
+
+static void make_empty(const char *path)
+{
+	assert_int_equal(truncate(path, 0), 0);
+}
+
+static void make_writable(const char *path)
+{
+	assert_int_equal(chmod(path, 0622), 0);
+}
+
+static void patch(const char *path, off_t offset, uint8_t value)
+{
+	int file;
+
+	assert_int_equal(chmod(path, 0600), 0);
+	file = open(path, O_WRONLY);
+	assert_true(file >= 0);
+	assert_int_equal(pwrite(file, &value, 1, offset), 1);
+	close(file);
+}
+
+static void make_other_version(const char *path)
+{
+	patch(path, offsetof(struct unwind_table, version), 99);
+}
+
+static void make_other_build_id(const char *path)
+{
+	patch(path, offsetof(struct unwind_table, build_id), 0x77);
+}
+
+static void make_other_image(const char *path)
+{
+	patch(path, offsetof(struct unwind_table, image_size), 0x77);
+}
+
+static void make_index_wrong(const char *path)
+{
+	patch(path, sizeof(struct unwind_table) + 7, 0xff);
+}
+
+static void make_link(const char *path)
+{
+	char moved[600];
+
+	snprintf(moved, sizeof(moved), "%s/.moved", directory);
+	assert_int_equal(rename(path, moved), 0);
+	assert_int_equal(symlink(moved, path), 0);
+}
+
+static void make_foreign(const char *path)
+{
+	assert_int_equal(chown(path, 12345, 12345), 0);
+}
+
+static void test_damage(void **state)
+{
+	char moved[600];
+
+	(void)state;
+	damaged(make_short);
+	damaged(make_empty);
+	damaged(make_writable);
+	damaged(make_other_version);
+	damaged(make_other_build_id);
+	damaged(make_other_image);
+	damaged(make_index_wrong);
+	damaged(make_link);
+	snprintf(moved, sizeof(moved), "%s/.moved", directory);
+	unlink(moved);
+	if (geteuid() == 0)
+		damaged(make_foreign);
+}
+
+static void test_refusals(void **state)
+{
+	const struct unwind_table *table;
+	struct stat status;
+	size_t size;
+	bool cached;
+
+	(void)state;
+	assert_int_equal(stat(library, &status), 0);
+	assert_int_equal(
+		unwind_table_load(NULL, NULL, 0, "/nonexistent", 0, 0, &table, &size, &cached),
+		-ENOENT);
+	assert_int_equal(
+		unwind_table_load(NULL, NULL, 0, "/dev/null", 0, 0, &table, &size, &cached),
+		-ENOEXEC);
+	assert_int_equal(
+		unwind_table_load(NULL, NULL, 0, "/etc/passwd", 0, 0, &table, &size, &cached),
+		-ENOEXEC);
+	assert_int_equal(unwind_table_load(NULL, NULL, 0, library, status.st_dev, status.st_ino + 1,
+					   &table, &size, &cached),
+			 -ESTALE);
+	assert_int_equal(unwind_table_load("/nonexistent", build_id, 20, library, status.st_dev,
+					   status.st_ino, &table, &size, &cached),
+			 0);
+	assert_false(cached);
+	unwind_table_free(table, size);
+}
+
+/* ---- damaged images ---- */
+
+static uint8_t *read_library(const char *path, size_t *size)
+{
+	FILE *file = fopen(path, "rb");
+	uint8_t *bytes;
+	struct stat status;
+
+	assert_non_null(file);
+	assert_int_equal(fstat(fileno(file), &status), 0);
+	*size = (size_t)status.st_size;
+	bytes = malloc(*size);
+	assert_non_null(bytes);
+	assert_int_equal(fread(bytes, 1, *size, file), *size);
+	fclose(file);
+	return bytes;
+}
+
+static void compile_or_refuse(const uint8_t *bytes, size_t size)
+{
+	struct unwind_table *table;
+	size_t table_size;
+
+	if (unwind_compile(bytes, size, &table, &table_size) == 0) {
+		assert_true(unwind_table_valid(table, table_size));
+		unwind_table_free(table, table_size);
+	}
+	if (unwind_compile_mapped(bytes, size, &table, &table_size) == 0) {
+		assert_true(unwind_table_valid(table, table_size));
+		unwind_table_free(table, table_size);
+	}
+}
+
+static void test_damaged_images(void **state)
+{
+	uint64_t random = 1;
+	size_t size;
+	uint8_t *bytes;
+
+	(void)state;
+	bytes = read_library("/proc/self/exe", &size);
+	for (size_t cut = 0; cut < size; cut = cut < 2048 ? cut + 8 : cut + 4099) {
+		uint8_t *copy = malloc(cut + 1); /* its end is where a checker looks */
+
+		assert_non_null(copy);
+		memcpy(copy, bytes, cut);
+		compile_or_refuse(copy, cut);
+		free(copy);
+	}
+	for (int round = 0; round < 200; round++) {
+		for (int flip = 0; flip < 50; flip++) {
+			random = random * 6364136223846793005u + 1442695040888963407u;
+			bytes[(random >> 20) % size] ^= (uint8_t)(1u << (random >> 61));
+		}
+		memcpy(bytes, "\177ELF\2\1\1", 7);
+		compile_or_refuse(bytes, size);
+	}
+	free(bytes);
+}
+
+/* ---- the pc cache ---- */
+
+static uint32_t cached_rule(const struct unwind_cache *cache, uint64_t key, uint64_t generation)
+{
+	uint64_t hash = unwind_cache_hash(key);
+	uint64_t rule = unwind_cache_load(cache, hash) ^
+			unwind_cache_tag(hash, unwind_cache_generation(generation));
+
+	return rule >> UNWIND_RULE_BITS ? 0 : (uint32_t)rule;
+}
+
+static void test_cache_is_exact(void **state)
+{
+	struct unwind_cache *cache = unwind_cache_create();
+	uint64_t random = 7;
+
+	(void)state;
+	assert_non_null(cache);
+	assert_int_equal(cached_rule(cache, 0, 0), 0);
+	for (int round = 0; round < 200000; round++) {
+		uint64_t key, other;
+		uint32_t rule;
+
+		random = random * 6364136223846793005u + 1442695040888963407u;
+		key = random >> 17;
+		rule = 1 + (uint32_t)round % ((1u << UNWIND_RULE_BITS) - 1);
+		other = key ^ 1ull << round % 47;
+		unwind_cache_store(cache, key, unwind_cache_generation(5), rule);
+		assert_int_equal(cached_rule(cache, key, 5), rule);
+		assert_int_equal(cached_rule(cache, key, 6), 0);
+		unwind_cache_store(cache, other, unwind_cache_generation(5),
+				   rule ^ 1 ? rule ^ 1 : 3);
+		assert_int_not_equal(cached_rule(cache, key, 5), rule ^ 1);
+	}
+	unwind_cache_clear(cache);
+	assert_int_equal(cached_rule(cache, random >> 17, 5), 0);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_stored_and_found), cmocka_unit_test(test_damage),
+		cmocka_unit_test(test_refusals),         cmocka_unit_test(test_damaged_images),
+		cmocka_unit_test(test_cache_is_exact),
+	};
+
+	return cmocka_run_group_tests(tests, prepare, clean);
+}
