@@ -6,12 +6,7 @@
  */
 #include "core/background.h"
 
-#include <errno.h>
 #include <linux/futex.h>
-#include <sched.h>
-#include <string.h>
-#include <sys/mman.h>
-#include <sys/resource.h>
 #include <time.h>
 
 #include "common/syscalls.h"
@@ -19,14 +14,8 @@
 #include "core/runtime.h"
 #include "core/ticks.h"
 
-#define THREAD_FLAGS                                                                               \
-	(CLONE_VM | CLONE_FS | CLONE_SIGHAND | CLONE_THREAD | CLONE_SYSVSEM | CLONE_SETTLS)
 #define FUTEX_WAIT_PRIVATE_OPERATION (FUTEX_WAIT | FUTEX_PRIVATE_FLAG)
 #define FUTEX_WAKE_PRIVATE_OPERATION (FUTEX_WAKE | FUTEX_PRIVATE_FLAG)
-/* Room below and above the thread pointer of the background thread: libc functions that look at
- * their thread-local data (errno, stack guard) find zeros of its own instead of the program's. */
-#define OWN_TLS 65536u
-
 static void futex_wait(_Atomic uint32_t *word, uint32_t value, uint64_t timeout_ns)
 {
 	struct timespec timeout = {(time_t)(timeout_ns / 1000000000u),
@@ -97,37 +86,29 @@ static void sleep_until_wanted(struct background *background, uint64_t timeout_n
 	atomic_store(&background->wake, 0);
 }
 
-static void close_all_descriptors(void)
+static void run(void *argument)
 {
-	struct rlimit limit;
-
-	if (!sys_call3(SYS_close_range, 0, UINT32_MAX, 0)) /* Linux 5.9 */
-		return;
-	if (sys_call4(SYS_prlimit64, 0, RLIMIT_NOFILE, 0, (long)&limit))
-		limit.rlim_cur = 65536;
-	for (uint64_t fd = 0; fd < limit.rlim_cur && fd < 65536; fd++)
-		sys_close((int)fd);
-}
-
-static void run(struct runtime *runtime)
-{
+	struct runtime *runtime = argument;
 	struct background *background = &runtime->background;
 
-	/* Descriptors copied from the program at clone would keep its pipes and files open. */
-	close_all_descriptors();
-	announce_stage(background, 1);
+	announce_stage(background, BACKGROUND_RUNNING);
 	if (background_work_begin(runtime)) {
-		announce_stage(background, 3);
+		announce_stage(background, BACKGROUND_FAILED);
 		return;
 	}
-	announce_stage(background, 2);
+	announce_stage(background, BACKGROUND_COLLECTING);
 	for (;;) {
 		uint32_t flush = atomic_load(&background->flush_wanted);
 		bool finish = atomic_exchange(&background->finish, 0);
 		uint64_t wait_ns = background_work_round(runtime);
 		if (finish) { /* and go on: other threads run until the process ends */
 			background_work_end(runtime);
-			announce_stage(background, 4);
+			announce_stage(background, BACKGROUND_FINISHED);
+		}
+		if (atomic_load(&background->stop)) {
+			background_work_stop(runtime);
+			announce_stage(background, BACKGROUND_STOPPED);
+			return;
 		}
 		if (atomic_load(&background->flushed) != flush) {
 			atomic_store(&background->flushed, flush);
@@ -137,61 +118,7 @@ static void run(struct runtime *runtime)
 	}
 }
 
-__attribute__((noreturn)) static void thread_main(struct runtime *runtime)
-{
-	runtime->background.tid = (uint32_t)sys_gettid();
-	run(runtime);
-	for (;;)
-		sys_call1(SYS_exit, 0);
-}
-
-/* clone(2) with a stack of its own: in the child, nothing of the parent's frame may be used. */
-static long clone_thread(void *stack_top, void *tls, struct runtime *runtime)
-{
-	long result;
-	register long tls_argument __asm__("r8") = (long)tls;
-	register long child_tid __asm__("r10") = 0;
-	register long argument __asm__("r9") = (long)runtime;
-	register long entry __asm__("r12") = (long)thread_main;
-
-	__asm__ volatile("syscall\n"
-			 "	testq %%rax, %%rax\n"
-			 "	jnz 1f\n"
-			 "	xorl %%ebp, %%ebp\n"
-			 "	movq %%r9, %%rdi\n"
-			 "	call *%%r12\n"
-			 "	ud2\n"
-			 "1:\n"
-			 : "=a"(result)
-			 : "0"((long)SYS_clone), "D"((long)THREAD_FLAGS), "S"(stack_top), "d"(0L),
-			   "r"(child_tid), "r"(tls_argument), "r"(argument), "r"(entry)
-			 : "rcx", "r11", "memory");
-	return result;
-}
-
 int background_start(struct runtime *runtime)
 {
-	struct background *background = &runtime->background;
-	uint64_t all = ~0ull, mask = 0;
-	uint8_t *memory;
-	long result;
-
-	if (!background->stack) {
-		memory = sys_mmap(NULL, BACKGROUND_STACK + OWN_TLS, PROT_READ | PROT_WRITE,
-				  MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-		if (sys_failed(memory))
-			return -ENOMEM;
-		background->stack = memory;
-	}
-	memory = background->stack;
-	/* The thread pointer's first word points to itself (x86-64 TLS ABI). */
-	*(void **)(memory + BACKGROUND_STACK + OWN_TLS / 2) =
-		memory + BACKGROUND_STACK + OWN_TLS / 2;
-	*(void **)(memory + BACKGROUND_STACK + OWN_TLS / 2 + 16) =
-		memory + BACKGROUND_STACK + OWN_TLS / 2;
-	kernel_sigmask(SIG_BLOCK, &all, &mask);
-	result = clone_thread(memory + BACKGROUND_STACK - 64,
-			      memory + BACKGROUND_STACK + OWN_TLS / 2, runtime);
-	kernel_sigmask(SIG_SETMASK, &mask, NULL);
-	return result < 0 ? (int)result : 0;
+	return own_thread_start(&runtime->background.thread, "kymo", run, runtime);
 }

@@ -4,10 +4,8 @@
  * kymo's own thread in the profiled process: allocator of chunks, writer of the process track,
  * owner of the event sources, observer of modules, threads and metrics.
  *
- * It is made by clone(2) without libc: pthread functions, exit and "last thread" logic of the
- * program do not see it. It shares memory but not the descriptor table, so the program's
- * descriptors are neither kept open nor used up by us. All signals are blocked in it. It never
- * calls the dynamic loader, allocates with mmap only, and waits on a futex with a timeout.
+ * An own_thread. It never calls the dynamic loader, allocates with mmap only, and waits on a futex
+ * with a timeout.
  */
 #ifndef KYMO_CORE_BACKGROUND_H
 #define KYMO_CORE_BACKGROUND_H
@@ -16,6 +14,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "core/own_thread.h"
 #include "core/threads.h"
 
 struct runtime;
@@ -28,12 +27,13 @@ struct background {
 	_Atomic uint32_t finish; /* 1: write the last records and end */
 	_Atomic uint32_t ready;  /* futex word: descriptors closed 1, collecting 2, failed 3 */
 	_Atomic uint64_t throttle_period; /* period that a handler found too costly */
-	uint32_t tid;
-	void *stack;
+	_Atomic uint32_t stop;            /* 1: disarm everything and end for good */
+	const char *stop_reason;
+	struct own_thread thread;
 	struct thread *own;  /* its registry entry */
 	struct thread *live; /* all live threads, linked */
 	uint32_t live_count;
-	bool told_timer_fallback, told_overflow;
+	bool window_open, told_timer_fallback, told_overflow;
 	uint64_t scan, next_scan_ns, next_metrics_ns, next_clock_ns, next_jitter_ns, metrics_end_ns;
 	uint64_t scan_cost_ns;
 	uint32_t cpus;
@@ -41,7 +41,14 @@ struct background {
 		past_samples; /* of ended threads */
 };
 
-#define BACKGROUND_STACK (256u << 10)
+/* Stages of `ready`. */
+enum {
+	BACKGROUND_RUNNING = 1, /* has let go of the program's descriptors */
+	BACKGROUND_COLLECTING,
+	BACKGROUND_FAILED,
+	BACKGROUND_FINISHED, /* last records written */
+	BACKGROUND_STOPPED   /* gone */
+};
 
 /* Starts the thread. 0 or negative errno. */
 int background_start(struct runtime *runtime);

@@ -48,13 +48,61 @@ static void fill_header(struct runtime *runtime)
 }
 
 /* Can no handler use a view that was replaced before now? */
-static bool quiescent(const struct background *background)
+static bool quiescent(const struct runtime *runtime)
 {
-	for (const struct thread *thread = background->live; thread; thread = thread->live_next) {
+	const struct thread *watcher = runtime->wall_sampler.stream;
+
+	if (watcher && atomic_load(&watcher->in_handler))
+		return false;
+	for (const struct thread *thread = runtime->background.live; thread;
+	     thread = thread->live_next) {
 		if (atomic_load_explicit(&thread->in_handler, memory_order_seq_cst))
 			return false;
 	}
 	return true;
+}
+
+static bool step(struct runtime *runtime, struct windows *windows, uint64_t *wait)
+{
+	uint64_t window_wait;
+	bool open = windows_step(windows, runtime->background.cpus, &window_wait);
+
+	if (window_wait < *wait)
+		*wait = window_wait;
+	return open;
+}
+
+/* Opens and closes what the windows say; threads about to exec are closed in any case. */
+static void run_windows(struct runtime *runtime, uint64_t *wait)
+{
+	struct sampling *sampling = &runtime->sampling;
+	const struct options *options = &runtime->options;
+	bool open = step(runtime, &runtime->windows, wait),
+	     was_open = runtime->background.window_open;
+	bool cpu = step(runtime, &runtime->cpu_window, wait) && open && options->cpu.on;
+	bool wall = step(runtime, &runtime->wall_window, wait) && open && options->wall.on;
+	bool overflow =
+		step(runtime, &runtime->overflow_window, wait) && open && options->overflow.on;
+
+	atomic_store_explicit(&sampling->cpu_open, cpu, memory_order_relaxed);
+	atomic_store_explicit(&sampling->wall_open, wall, memory_order_relaxed);
+	atomic_store_explicit(&sampling->overflow_open, overflow, memory_order_relaxed);
+	runtime->background.window_open = open;
+	if (open != was_open && options->period_count)
+		track_notice(&runtime->track, SPOOL_NOTICE_WINDOW, open,
+			     open ? "window opened" : "window closed");
+	for (struct thread *thread = runtime->background.live; thread; thread = thread->live_next)
+		sources_follow(runtime, thread);
+}
+
+static void start_windows(struct runtime *runtime)
+{
+	struct options *options = &runtime->options;
+
+	windows_init(&runtime->windows, options->periods, options->period_count, ticks_clock_ns);
+	windows_init_single(&runtime->cpu_window, &options->cpu.window, ticks_clock_ns);
+	windows_init_single(&runtime->wall_window, &options->wall.window, ticks_clock_ns);
+	windows_init_single(&runtime->overflow_window, &options->overflow.window, ticks_clock_ns);
 }
 
 int background_work_begin(struct runtime *runtime)
@@ -71,7 +119,7 @@ int background_work_begin(struct runtime *runtime)
 	if (!background->own)
 		return -ENOMEM;
 	background->own->start_ticks = ticks_now();
-	threads_bind(&runtime->threads, background->own, background->tid);
+	threads_bind(&runtime->threads, background->own, background->thread.tid);
 	background->cpus = process_metrics_cpus();
 	track_clock(&runtime->track);
 	process_metrics_describe(&runtime->track, runtime->environment);
@@ -86,18 +134,9 @@ int background_work_begin(struct runtime *runtime)
 		if (error)
 			return error;
 	}
-	windows_init(&runtime->windows, runtime->options.periods, runtime->options.period_count,
-		     ticks_clock_ns);
+	start_windows(runtime);
 	atomic_store(&runtime->state, RUNTIME_ACTIVE);
 	return 0;
-}
-
-static void set_window(struct runtime *runtime, bool open)
-{
-	atomic_store_explicit(&runtime->sampling.window_open, open, memory_order_relaxed);
-	if (runtime->options.period_count)
-		track_notice(&runtime->track, SPOOL_NOTICE_WINDOW, open,
-			     open ? "window opened" : "window closed");
 }
 
 /* Moves *next on by the period when it is due; keeps the least waiting time. */
@@ -139,27 +178,6 @@ static void jitter(struct runtime *runtime)
 	}
 }
 
-/* Threads about to exec get no more signals; those whose exec failed get them again. */
-static void follow_leaving(struct runtime *runtime)
-{
-	for (struct thread *thread = runtime->background.live; thread; thread = thread->live_next) {
-		bool wanted = runtime->sampling.window_open && !atomic_load(&thread->leaving);
-		if (thread->armed != wanted)
-			sources_enable(runtime, thread, wanted);
-	}
-}
-
-static void run_window(struct runtime *runtime, uint64_t *wait)
-{
-	uint64_t window_wait;
-	bool open = windows_step(&runtime->windows, runtime->background.cpus, &window_wait);
-
-	if (open != (bool)runtime->sampling.window_open)
-		set_window(runtime, open);
-	if (window_wait < *wait)
-		*wait = window_wait;
-}
-
 static void refresh_modules(struct runtime *runtime, uint64_t now, uint64_t *wait)
 {
 	struct modules *modules = &runtime->modules;
@@ -168,7 +186,7 @@ static void refresh_modules(struct runtime *runtime, uint64_t now, uint64_t *wai
 	if (!atomic_load_explicit(&modules->refresh_wanted, memory_order_relaxed))
 		return;
 	if (now >= next)
-		modules_refresh(modules, &runtime->track, quiescent(&runtime->background));
+		modules_refresh(modules, &runtime->track, quiescent(runtime));
 	if (*wait > REFRESH_PERIOD_NS &&
 	    atomic_load_explicit(&modules->refresh_wanted, memory_order_relaxed))
 		*wait = REFRESH_PERIOD_NS;
@@ -179,7 +197,7 @@ static void run_metrics(struct runtime *runtime, uint64_t now, uint64_t *wait)
 	struct background *background = &runtime->background;
 	const struct options *options = &runtime->options;
 
-	if (!options->process_metrics || !runtime->sampling.window_open)
+	if (!options->process_metrics || !background->window_open)
 		return;
 	if (!background->metrics_end_ns)
 		background->metrics_end_ns = options->process_duration_ns > 0
@@ -204,8 +222,7 @@ uint64_t background_work_round(struct runtime *runtime)
 	live_threads_process(runtime);
 	refresh_modules(runtime, now, &wait);
 	throttle(runtime);
-	run_window(runtime, &wait);
-	follow_leaving(runtime);
+	run_windows(runtime, &wait);
 	run_metrics(runtime, now, &wait);
 	if (due(&background->next_clock_ns, CLOCK_PERIOD_NS, now, &wait)) {
 		track_clock(&runtime->track);
@@ -233,4 +250,17 @@ void background_work_end(struct runtime *runtime)
 	track_clock(&runtime->track);
 	runtime->spool.header->state = SPOOL_STATE_EXITED;
 	runtime->spool.header->end_ticks = ticks_now();
+}
+
+void background_work_stop(struct runtime *runtime)
+{
+	struct thread *thread, *next;
+
+	atomic_store(&runtime->state, RUNTIME_INACTIVE);
+	track_notice(&runtime->track, SPOOL_NOTICE_DISABLED, 0, runtime->background.stop_reason);
+	for (thread = runtime->background.live; thread; thread = next) {
+		next = thread->live_next;
+		sources_close(thread);
+	}
+	background_work_end(runtime);
 }

@@ -18,5 +18,7 @@ int background_work_begin(struct runtime *runtime);
 uint64_t background_work_round(struct runtime *runtime);
 /* Last totals: the process ends. */
 void background_work_end(struct runtime *runtime);
+/* Closes all sources and writes the last totals: collection is over for good. */
+void background_work_stop(struct runtime *runtime);
 
 #endif

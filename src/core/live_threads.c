@@ -153,7 +153,7 @@ static void look_at(struct runtime *runtime, const char *name)
 
 	for (; *name >= '0' && *name <= '9'; name++)
 		tid = tid * 10 + (unsigned)(*name - '0');
-	if (*name || !tid || tid == runtime->background.tid)
+	if (*name || !tid || tid == runtime->background.thread.tid)
 		return;
 	thread = threads_by_tid(&runtime->threads, (uint32_t)tid);
 	if (thread && atomic_load_explicit(&thread->state, memory_order_acquire) != THREAD_FREE)

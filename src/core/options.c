@@ -7,6 +7,7 @@
 
 #include <signal.h>
 #include <string.h>
+#include <time.h>
 
 #include "common/settings.h"
 #include "common/settings_periods.h"
@@ -94,8 +95,11 @@ static void read_sampler(struct options_sampler *sampler, char *const *environme
 	if (!(hertz >= 0.001))
 		hertz = 1000;
 	sampler->period = (uint64_t)(SECOND_NS / hertz);
-	sampler->delay_ns = get_duration(environment, delay);
-	sampler->duration_ns = get_duration(environment, duration);
+	sampler->window =
+		(struct options_period){.clock = CLOCK_MONOTONIC,
+					.delay_ns = get_duration(environment, delay),
+					.duration_ns = get_duration(environment, duration),
+					.cycles = 1};
 	setting_parse_tids(setting_slice(setting_text(environment, tids)), add_range,
 			   &sampler->tids);
 }

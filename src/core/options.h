@@ -25,20 +25,20 @@ struct options_tids {
 	} range[OPTIONS_TID_RANGES];
 };
 
-struct options_sampler {
-	bool on;
-	uint64_t period; /* ns, or events for overflow */
-	int64_t delay_ns, duration_ns;
-	struct options_tids tids;
-};
-
-enum options_source { OPTIONS_SOURCE_AUTO, OPTIONS_SOURCE_PERF, OPTIONS_SOURCE_TIMER };
-
 struct options_period {
 	int clock;
 	int64_t delay_ns, duration_ns;
 	uint64_t cycles;
 };
+
+struct options_sampler {
+	bool on;
+	uint64_t period; /* ns, or events for overflow */
+	struct options_period window;
+	struct options_tids tids;
+};
+
+enum options_source { OPTIONS_SOURCE_AUTO, OPTIONS_SOURCE_PERF, OPTIONS_SOURCE_TIMER };
 
 struct options {
 	bool enabled;

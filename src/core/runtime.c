@@ -39,8 +39,11 @@ static void set_signal_blocked(bool blocked)
 
 struct thread *runtime_this_thread(void)
 {
-	uint32_t tid = (uint32_t)sys_gettid();
+	uint32_t tid;
 
+	if (kymo_runtime.sealed && (!kymo_thread || kymo_thread->sealed))
+		return NULL;
+	tid = (uint32_t)sys_gettid();
 	/* The pointer is wrong in a vfork child and in raw clones that share their creator's thread
 	 * pointer. */
 	if (kymo_thread && kymo_thread->tid == tid)
@@ -60,7 +63,7 @@ static void thread_key_destructor(void *value)
 		pthread_setspecific(end_key, (void *)(round + 1));
 		return;
 	}
-	if (kymo_thread)
+	if (kymo_thread && !kymo_thread->sealed)
 		runtime_thread_end(kymo_thread);
 }
 
@@ -208,12 +211,14 @@ void runtime_start(char *const *environment)
 	}
 	thread = begin_main_thread(runtime, main_stack_bounds(), false);
 	if (!thread || background_start(runtime) ||
-	    !background_wait(&runtime->background, 2, START_TIMEOUT_NS) ||
-	    runtime->background.ready == 3) {
+	    !background_wait(&runtime->background, BACKGROUND_COLLECTING, START_TIMEOUT_NS) ||
+	    runtime->background.ready == BACKGROUND_FAILED) {
 		runtime->state = RUNTIME_FAILED;
 		return;
 	}
 	open_signal(runtime, thread);
+	if (runtime->options.wall.on)
+		wall_sampler_start(runtime);
 	if (!runtime->options.follow_children)
 		hide_from_children(environment);
 }
@@ -222,19 +227,73 @@ void runtime_finish(void)
 {
 	struct runtime *runtime = &kymo_runtime;
 
-	if (!runtime_active() || (uint32_t)sys_getpid() != runtime->pid)
+	if (!runtime_active() || (kymo_thread && kymo_thread->sealed) ||
+	    (uint32_t)sys_getpid() != runtime->pid)
 		return;
+	wall_sampler_finish(runtime);
 	atomic_store(&runtime->background.finish, 1);
 	background_wake(&runtime->background);
-	background_wait(&runtime->background, 4, FINISH_TIMEOUT_NS);
+	background_wait(&runtime->background, BACKGROUND_FINISHED, FINISH_TIMEOUT_NS);
+}
+
+#define LEAVE_TIMEOUT_NS (2 * SECOND_NS)
+
+static void drain(uint64_t bit)
+{
+	struct timespec now = {0, 0};
+
+	while (sys_call4(SYS_rt_sigtimedwait, (long)&bit, 0, (long)&now, sizeof(bit)) > 0)
+		;
+}
+
+struct thread *runtime_thread_leave(void)
+{
+	struct runtime *runtime = &kymo_runtime;
+	uint32_t state = atomic_load(&runtime->state);
+	struct thread *thread;
+
+	if ((state != RUNTIME_ACTIVE && state != RUNTIME_STARTING) || !*runtime->same_process)
+		return NULL;
+	thread = runtime_this_thread();
+	if (!thread || runtime->pid != (uint32_t)sys_getpid())
+		return NULL;
+	set_signal_blocked(true);
+	/* seq_cst: pairs with sources_open() */
+	atomic_store(&thread->leaving, 1);
+	while (atomic_load(&thread->arming))
+		sys_call0(SYS_sched_yield);
+	if (thread->armed || thread->overflow_armed)
+		background_flush(&runtime->background, LEAVE_TIMEOUT_NS);
+	drain(signal_bit(runtime->signals.signal ? runtime->signals.signal : SIGTRAP));
+	return thread;
+}
+
+void runtime_thread_stay(struct thread *thread)
+{
+	atomic_store(&thread->leaving, 0);
+	set_signal_blocked(false);
+	background_wake(&kymo_runtime.background);
+}
+
+void runtime_stop(const char *why)
+{
+	struct runtime *runtime = &kymo_runtime;
+
+	if (!runtime_active())
+		return;
+	runtime->background.stop_reason = why;
+	atomic_store(&runtime->wall_sampler.stop, 1);
+	atomic_store(&runtime->background.stop, 1);
+	background_wake(&runtime->background);
+	background_wait(&runtime->background, BACKGROUND_STOPPED, FINISH_TIMEOUT_NS);
 }
 
 static void reset_background(struct background *background)
 {
-	void *stack = background->stack;
+	void *stack = background->thread.stack;
 
 	memset(background, 0, sizeof(*background));
-	background->stack = stack;
+	background->thread.stack = stack;
 }
 
 void runtime_restart_in_child(void)
@@ -246,6 +305,10 @@ void runtime_restart_in_child(void)
 	if (runtime->state != RUNTIME_ACTIVE)
 		return;
 	runtime->state = RUNTIME_STARTING;
+	if (kymo_thread && kymo_thread->sealed) {
+		runtime->state = RUNTIME_FAILED;
+		return;
+	}
 	if (kymo_thread) {
 		bounds = kymo_thread->bounds;
 		wants_blocked = kymo_thread->wants_blocked;
@@ -265,5 +328,7 @@ void runtime_restart_in_child(void)
 	}
 	/* Only until it has let go of the program's descriptors; the rest it does beside the
 	 * program. */
-	background_wait(&runtime->background, 1, START_TIMEOUT_NS);
+	background_wait(&runtime->background, BACKGROUND_RUNNING, START_TIMEOUT_NS);
+	if (runtime->options.wall.on)
+		wall_sampler_start(runtime);
 }

@@ -19,6 +19,7 @@
 #include "core/threads.h"
 #include "core/track.h"
 #include "core/unwind.h"
+#include "core/wall_sampler.h"
 #include "core/windows.h"
 
 enum runtime_state {
@@ -30,8 +31,8 @@ enum runtime_state {
 
 /* What the handler and the sources need to know about how samples are taken. */
 struct sampling {
-	_Atomic uint32_t
-		window_open; /* outside windows the sources are disarmed; this catches stragglers */
+	/* Outside their windows the sources are disarmed; these catch stragglers. */
+	_Atomic uint32_t cpu_open, wall_open, overflow_open;
 	enum spool_cpu_source source;
 	int signal;       /* the one signal of all sources */
 	bool perf_kernel; /* perf may count kernel time */
@@ -39,8 +40,8 @@ struct sampling {
 	uint64_t metric_ticks; /* least time between two metric readings of a thread */
 	uint64_t growth_ticks; /* a chunk that fills faster than this is followed by a large one */
 	uint64_t handler_ticks_believed; /* more than this in one handler is not its own time */
-	uint64_t throttle_ticks; /* span over which the handler's share is judged */
-	_Atomic uint64_t period; /* current, after throttling */
+	uint64_t throttle_ticks;         /* span over which the handler's share is judged */
+	_Atomic uint64_t period;         /* current, after throttling */
 	struct unwind_cache *cache;
 };
 
@@ -56,9 +57,13 @@ struct runtime {
 	struct modules modules;
 	struct program_signals signals;
 	struct sampling sampling;
-	struct windows windows;
+	struct windows windows;                                  /* of all collection */
+	struct windows cpu_window, wall_window, overflow_window; /* the samplers' own, within it */
+	_Atomic uint32_t
+		sealed;     /* a thread entered a seccomp filter: unknown threads are left alone */
 	struct track track; /* process-level records */
 	struct background background;
+	struct wall_sampler wall_sampler;
 	char *const *environment;
 };
 
@@ -76,6 +81,15 @@ void runtime_start(char *const *environment);
 void runtime_finish(void);
 /* After fork, in the child. */
 void runtime_restart_in_child(void);
+
+/* The calling thread is about to exec or to enter a sandbox: its sources are stopped and no signal
+ * of ours is pending or will come. Returns NULL where there is nothing to stop (unknown threads,
+ * vfork children). */
+struct thread *runtime_thread_leave(void);
+/* exec failed: everything as before. */
+void runtime_thread_stay(struct thread *thread);
+/* Ends all collection for good: what comes next would not survive our system calls. */
+void runtime_stop(const char *why);
 
 /* The block of the calling thread; NULL for threads that are unknown or not to be touched (vfork
  * children). */

@@ -102,7 +102,8 @@ static void judge_cost(struct thread *thread, uint64_t now, uint64_t spent)
 	struct sampling *sampling = &kymo_runtime.sampling;
 
 	/* A handler that the scheduler interrupted did not cost what the clock says. */
-	thread->throttle_handler += spent < sampling->handler_ticks_believed ? spent : sampling->handler_ticks_believed;
+	thread->throttle_handler +=
+		spent < sampling->handler_ticks_believed ? spent : sampling->handler_ticks_believed;
 	if (now - thread->throttle_start < sampling->throttle_ticks)
 		return;
 	if (thread->throttle_start && kymo_runtime.options.overhead_limit > 0 &&
@@ -142,6 +143,16 @@ static void take_sample(struct thread *thread, enum spool_sample_source source,
 	judge_cost(thread, end, end - start);
 }
 
+static bool is_open(enum spool_sample_source source)
+{
+	const struct sampling *sampling = &kymo_runtime.sampling;
+
+	if (source == SPOOL_SOURCE_OVERFLOW)
+		return atomic_load_explicit(&sampling->overflow_open, memory_order_relaxed);
+	return atomic_load_explicit(&sampling->cpu_open, memory_order_relaxed) ||
+	       atomic_load_explicit(&sampling->wall_open, memory_order_relaxed);
+}
+
 void sampler_handler(int signal, siginfo_t *information, void *context)
 {
 	struct thread *thread = runtime_this_thread();
@@ -159,7 +170,7 @@ void sampler_handler(int signal, siginfo_t *information, void *context)
 		spool_count_loss(&kymo_runtime.spool, SPOOL_LOSS_REENTRY);
 		return;
 	}
-	if (atomic_load_explicit(&kymo_runtime.sampling.window_open, memory_order_relaxed))
+	if (is_open(source))
 		take_sample(thread, source, context);
 	else
 		thread->cpu_ns = thread_cpu_ns();

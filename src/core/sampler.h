@@ -34,7 +34,9 @@ bool sampler_write(struct thread *stream, const struct sampler_stack *stack,
 		   enum spool_sample_source source, uint64_t ticks, uint64_t weight, bool stale,
 		   const uint64_t *metrics);
 
-/* Starts or ends a thread's stream; at the end its chunk is given back. */
+/* Begins a new span in the stream after its thread identity was changed. */
+void sampler_switch_stream(struct thread *stream, uint64_t ticks);
+/* Ends a stream; its chunk is given back. */
 void sampler_close_stream(struct thread *stream);
 
 #endif

@@ -199,6 +199,14 @@ bool sampler_write(struct thread *stream, const struct sampler_stack *stack,
 	return true;
 }
 
+void sampler_switch_stream(struct thread *stream, uint64_t ticks)
+{
+	if (room(stream) >= SPAN_MAXIMUM)
+		start_span(stream, ticks);
+	else if (stream->chunk)
+		sampler_close_stream(stream);
+}
+
 void sampler_close_stream(struct thread *stream)
 {
 	if (stream->chunk)

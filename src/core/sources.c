@@ -264,7 +264,7 @@ static void open_overflow(struct runtime *runtime, struct thread *thread)
 	}
 }
 
-void sources_open(struct runtime *runtime, struct thread *thread)
+static void open_all(struct runtime *runtime, struct thread *thread)
 {
 	const struct options *options = &runtime->options;
 	uint64_t period = runtime->sampling.period;
@@ -278,30 +278,50 @@ void sources_open(struct runtime *runtime, struct thread *thread)
 	 * ones. */
 	if (cpu || wall) {
 		if (!open_cpu(runtime, thread,
-			      options->jitter ? random_between(thread, period / 4, period + 3 * period / 4)
-					      : period))
+			      options->jitter
+				      ? random_between(thread, period / 4, period + 3 * period / 4)
+				      : period))
 			spool_count_loss(&runtime->spool, SPOOL_LOSS_UNARMED_THREAD);
 	}
 	if (options->overflow.on && options_tids_allow(&options->overflow.tids, thread->sequent_id))
 		open_overflow(runtime, thread);
 	thread->jitter_samples = 0;
-	if (runtime->sampling.window_open)
-		sources_enable(runtime, thread, true);
 }
 
-void sources_enable(struct runtime *runtime, struct thread *thread, bool on)
+static void switch_event(int fd, bool on)
 {
-	unsigned long request = on ? PERF_EVENT_IOC_ENABLE : PERF_EVENT_IOC_DISABLE;
+	if (fd >= 0)
+		sys_call3(SYS_ioctl, fd, on ? PERF_EVENT_IOC_ENABLE : PERF_EVENT_IOC_DISABLE, 0);
+}
 
-	if (thread->perf_fd >= 0)
-		sys_call3(SYS_ioctl, thread->perf_fd, (long)request, 0);
-	if (thread->overflow_fd >= 0)
-		sys_call3(SYS_ioctl, thread->overflow_fd, (long)request, 0);
-	if (thread->timer >= 0)
-		set_timer(thread, on ? random_between(thread, 1, thread->period) : 0,
-			  on ? thread->period : 0);
-	thread->armed = on;
-	(void)runtime;
+void sources_follow(struct runtime *runtime, struct thread *thread)
+{
+	bool left_alone = atomic_load(&thread->leaving);
+	bool cpu = !left_alone && (runtime->sampling.cpu_open || runtime->sampling.wall_open);
+	bool overflow = !left_alone && runtime->sampling.overflow_open;
+
+	if (cpu != thread->armed) {
+		switch_event(thread->perf_fd, cpu);
+		if (thread->timer >= 0)
+			set_timer(thread, cpu ? random_between(thread, 1, thread->period) : 0,
+				  cpu ? thread->period : 0);
+		thread->armed = cpu;
+	}
+	if (overflow != thread->overflow_armed) {
+		switch_event(thread->overflow_fd, overflow);
+		thread->overflow_armed = overflow;
+	}
+}
+
+void sources_open(struct runtime *runtime, struct thread *thread)
+{
+	/* seq_cst on both: either the thread that leaves sees `arming`, or we see it leaving */
+	atomic_store(&thread->arming, 1);
+	if (!atomic_load(&thread->leaving)) {
+		open_all(runtime, thread);
+		sources_follow(runtime, thread);
+	}
+	atomic_store(&thread->arming, 0);
 }
 
 void sources_jitter(struct runtime *runtime, struct thread *thread)
@@ -326,5 +346,5 @@ void sources_close(struct thread *thread)
 		sys_call1(SYS_timer_delete, thread->timer);
 	thread->perf_fd = thread->overflow_fd = thread->timer = -1;
 	thread->source = THREAD_SOURCE_NONE;
-	thread->armed = false;
+	thread->armed = thread->overflow_armed = false;
 }

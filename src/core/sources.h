@@ -23,8 +23,9 @@ void sources_choose(struct runtime *runtime);
 /* Opens and starts the thread's sources; falls back per thread (limits), counting what cannot be
  * armed. */
 void sources_open(struct runtime *runtime, struct thread *thread);
-/* Starts or stops what is open: while a window is closed no timer runs. */
-void sources_enable(struct runtime *runtime, struct thread *thread, bool on);
+/* Starts or stops what is open, as windows and the thread's state want it: while a window is closed
+ * no timer runs. */
+void sources_follow(struct runtime *runtime, struct thread *thread);
 /* Draws a new period at random around the current one. */
 void sources_jitter(struct runtime *runtime, struct thread *thread);
 void sources_close(struct thread *thread);

@@ -103,12 +103,13 @@ static void *map_shared(int fd, uint64_t offset, size_t size)
 	return address;
 }
 
-static int open_file(const struct options *options)
+static int open_file(const struct options *options, uint32_t *ret_image)
 {
 	char path[OPTIONS_PATH_SIZE + 64];
 	long fd = -ENOENT;
 
-	for (unsigned image = 0; image < 1u << 20; image++) {
+	for (uint32_t image = 0; image < 1u << 20; image++) {
+		*ret_image = image;
 		struct text text = text_on(path, sizeof(path));
 		text_string(&text, options->spool_directory);
 		text_string(&text, "/");
@@ -118,7 +119,7 @@ static int open_file(const struct options *options)
 		text_string(&text, ".spool");
 		fd = sys_open(path, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
 		if (fd != -EEXIST)
-			return fd < 0 ? (int)fd : (int)fd;
+			return (int)fd;
 	}
 	return (int)fd;
 }
@@ -161,8 +162,9 @@ static int grow(struct spool_writer *spool, enum spool_chunk_class chunk_class, 
 
 int spool_open(struct spool_writer *spool, const struct options *options)
 {
-	int error, fd = open_file(options);
-	void *header;
+	uint32_t image = 0;
+	int error, fd = open_file(options, &image);
+	struct spool_file_header *header;
 
 	if (fd < 0)
 		return fd;
@@ -188,6 +190,7 @@ int spool_open(struct spool_writer *spool, const struct options *options)
 		return error ? error : -ENOMEM;
 	}
 	spool->header = header;
+	header->image = image;
 	spool->file_size = SPOOL_ALIGNMENT;
 	error = grow(spool, SPOOL_SMALL, SEGMENT_FIRST);
 	if (error)

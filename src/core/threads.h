@@ -40,7 +40,9 @@ struct thread {
 	enum thread_how how;
 	_Atomic uint32_t in_handler; /* guards against re-entry; also pins the unwind view */
 	bool wants_blocked;          /* the program believes that our signal is blocked */
-	_Atomic bool leaving;        /* about to exec: its sources must be off */
+	_Atomic uint32_t leaving;    /* about to exec, or in a sandbox: its sources are off */
+	_Atomic uint32_t arming;     /* the background thread is opening its sources */
+	bool sealed; /* in a seccomp filter of its own: no system call of ours in it */
 	uint64_t start_ticks, end_ticks, entry;
 	struct unwind_bounds bounds;
 	void *(*start_routine)(void *);
@@ -62,7 +64,7 @@ struct thread {
 	enum thread_source source;
 	int perf_fd, overflow_fd, timer;
 	uint32_t allocator;
-	bool armed, started;
+	bool armed, overflow_armed, started;
 	uint64_t period, random, jitter_samples;
 	uint64_t end_cpu_ns;
 	uint64_t seen; /* scan that last saw it */

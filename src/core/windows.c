@@ -18,6 +18,12 @@ void windows_init(struct windows *windows, const struct options_period *periods,
 				    .done = count == 0};
 }
 
+void windows_init_single(struct windows *windows, const struct options_period *period,
+			 windows_clock clock)
+{
+	windows_init(windows, period, period->delay_ns > 0 || period->duration_ns > 0, clock);
+}
+
 static void enter_period(struct windows *windows, uint32_t number)
 {
 	windows->current = number;

@@ -30,6 +30,9 @@ struct windows {
 
 void windows_init(struct windows *windows, const struct options_period *periods, uint32_t count,
 		  windows_clock clock);
+/* One window with the delay and duration of `period`; open from the start when both are 0. */
+void windows_init_single(struct windows *windows, const struct options_period *period,
+			 windows_clock clock);
 /* Returns whether the window is open now; *ret_wait_ns is the time until it may change
  * (WINDOWS_NEVER: never). For CPU-time clocks the wait is the least possible, since CPU time runs
  * at most once per CPU faster than real time. */

@@ -5,6 +5,10 @@
  */
 #include <dlfcn.h>
 #include <errno.h>
+#include <linux/seccomp.h>
+#include <stdarg.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
 #include <sys/types.h>
 #include <unistd.h>
 
@@ -38,10 +42,62 @@ EXPORTED int dlclose(void *handle)
 {
 	int result = REAL(dlclose)(handle);
 
-	if (runtime_active()) {
+	if (runtime_active() && !(kymo_thread && kymo_thread->sealed)) {
 		atomic_store_explicit(&kymo_runtime.modules.stale, 1, memory_order_relaxed);
 		modules_want_refresh(&kymo_runtime.modules);
 		background_wake(&kymo_runtime.background);
 	}
 	return result;
+}
+
+/* A seccomp filter may kill the process for a system call that the program never makes but kymo
+ * does. The thread is left alone from here on; a filter for all threads ends collection. Counted
+ * and said in the results. */
+static void enter_sandbox(bool all_threads)
+{
+	struct thread *thread;
+
+	if (!runtime_active())
+		return;
+	spool_count_loss(&kymo_runtime.spool, SPOOL_LOSS_SECCOMP);
+	if (all_threads) {
+		runtime_stop(
+			"the program put all its threads into a seccomp sandbox: collection ended");
+		return;
+	}
+	thread = runtime_thread_leave();
+	if (!thread)
+		return;
+	thread->sealed = true;
+	kymo_runtime.sealed = 1;
+}
+
+EXPORTED int prctl(int option, ...)
+{
+	unsigned long argument[4];
+	va_list list;
+
+	va_start(list, option);
+	for (int i = 0; i < 4; i++)
+		argument[i] = va_arg(list, unsigned long);
+	va_end(list);
+	if (option == PR_SET_SECCOMP)
+		enter_sandbox(false);
+	return REAL(prctl)(option, argument[0], argument[1], argument[2], argument[3]);
+}
+
+EXPORTED long syscall(long number, ...)
+{
+	long argument[6];
+	va_list list;
+
+	va_start(list, number);
+	for (int i = 0; i < 6; i++)
+		argument[i] = va_arg(list, long);
+	va_end(list);
+	if (number == SYS_seccomp &&
+	    (argument[0] == SECCOMP_SET_MODE_STRICT || argument[0] == SECCOMP_SET_MODE_FILTER))
+		enter_sandbox(argument[1] & SECCOMP_FILTER_FLAG_TSYNC);
+	return REAL(syscall)(number, argument[0], argument[1], argument[2], argument[3],
+			     argument[4], argument[5]);
 }

@@ -10,54 +10,40 @@
 #include <signal.h>
 #include <stdarg.h>
 #include <stdlib.h>
-#include <time.h>
 #include <unistd.h>
 
-#include "common/syscalls.h"
 #include "core/runtime.h"
 #include "core/sampler.h"
 #include "libkymo/real.h"
 
-#define FLUSH_NS 50000000ull
-
-/* The calling thread, if exec would replace the image that the runtime lives in; not in vfork
- * children. */
 static struct thread *leave(void)
 {
-	struct thread *thread = runtime_active() ? runtime_this_thread() : NULL;
+	struct thread *thread = runtime_thread_leave();
 	uint64_t bit =
 		signal_bit(kymo_runtime.signals.signal ? kymo_runtime.signals.signal : SIGTRAP);
-	struct timespec now = {0, 0};
 
-	if (!thread || thread->tid != (uint32_t)sys_gettid() ||
-	    kymo_runtime.pid != (uint32_t)sys_getpid())
+	if (!thread)
 		return NULL;
-	kernel_sigmask(SIG_BLOCK, &bit, NULL);
-	thread->leaving = true;
-	background_flush(&kymo_runtime.background,
-			 FLUSH_NS); /* stops the sources of leaving threads as well */
-	while (sys_call4(SYS_rt_sigtimedwait, (long)&bit, 0, (long)&now, sizeof(bit)) > 0)
-		;
 	program_signals_restore_for_exec(&kymo_runtime.signals);
-	if (!thread->wants_blocked)
+	/* Were the source still on (no answer in time), a blocked signal would do no harm to the
+	 * new image. */
+	if (!thread->wants_blocked && !thread->armed && !thread->overflow_armed)
 		kernel_sigmask(SIG_UNBLOCK, &bit, NULL);
-	kymo_runtime.spool.header->state = SPOOL_STATE_EXEC;
+	if (kymo_runtime.spool.header)
+		kymo_runtime.spool.header->state = SPOOL_STATE_EXEC;
 	return thread;
 }
 
-/* exec failed: everything as before. */
+/* exec failed. */
 static int stay(struct thread *thread, int result)
 {
-	uint64_t bit =
-		signal_bit(kymo_runtime.signals.signal ? kymo_runtime.signals.signal : SIGTRAP);
 	int error = errno;
 
 	if (thread) {
-		kymo_runtime.spool.header->state = SPOOL_STATE_OPEN;
+		if (kymo_runtime.spool.header)
+			kymo_runtime.spool.header->state = SPOOL_STATE_OPEN;
 		program_signals_take_again(&kymo_runtime.signals, (void *)sampler_handler);
-		kernel_sigmask(SIG_UNBLOCK, &bit, NULL);
-		thread->leaving = false;
-		background_wake(&kymo_runtime.background);
+		runtime_thread_stay(thread);
 	}
 	errno = error;
 	return result;

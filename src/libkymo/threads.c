@@ -63,10 +63,12 @@ static int trampoline_c11(void *argument)
 static struct thread *prepare(const pthread_attr_t *attributes, void *(*routine)(void *),
 			      void *argument)
 {
-	struct thread *parent = runtime_active() ? runtime_this_thread() : NULL, *thread;
+	struct thread *parent, *thread;
 
-	if (!runtime_active())
+	/* A thread in a sandbox of its own has children in the same one: they are left alone. */
+	if (!runtime_active() || (kymo_runtime.sealed && (!kymo_thread || kymo_thread->sealed)))
 		return NULL;
+	parent = runtime_this_thread();
 	thread = threads_allocate(&kymo_runtime.threads, THREAD_CREATED,
 				  parent ? parent->internal_id : THREADS_NONE);
 	if (!thread)

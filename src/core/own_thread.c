@@ -1,0 +1,95 @@
+/* SPDX-License-Identifier: MIT
+ * SPDX-FileCopyrightText: the kymo authors
+ *
+ * See own_thread.h.
+ */
+#include "core/own_thread.h"
+
+#include <errno.h>
+#include <sched.h>
+#include <stddef.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+
+#include "common/syscalls.h"
+#include "core/program_signals.h"
+
+#define STACK_SIZE (256u << 10)
+/* Room around the thread pointer: libc functions that look at their thread-local data (errno, stack
+ * guard) find zeros of their own instead of the program's. */
+#define TLS_SIZE 65536u
+#define FLAGS    (CLONE_VM | CLONE_FS | CLONE_SIGHAND | CLONE_THREAD | CLONE_SYSVSEM | CLONE_SETTLS)
+
+/* Descriptors copied from the program at clone would keep its pipes and files open. */
+static void close_all_descriptors(void)
+{
+	struct rlimit limit;
+
+	if (!sys_call3(SYS_close_range, 0, UINT32_MAX, 0)) /* Linux 5.9 */
+		return;
+	if (sys_call4(SYS_prlimit64, 0, RLIMIT_NOFILE, 0, (long)&limit))
+		limit.rlim_cur = 65536;
+	for (uint64_t fd = 0; fd < limit.rlim_cur && fd < 65536; fd++)
+		sys_close((int)fd);
+}
+
+__attribute__((noreturn)) static void thread_main(struct own_thread *thread)
+{
+	close_all_descriptors();
+	thread->tid = (uint32_t)sys_gettid();
+	sys_call2(SYS_prctl, PR_SET_NAME, (long)thread->name);
+	thread->run(thread->argument);
+	for (;;)
+		sys_call1(SYS_exit, 0);
+}
+
+/* clone(2) with a stack of its own: in the child, nothing of the parent's frame may be used. */
+static long clone_thread(void *stack_top, void *tls, struct own_thread *thread)
+{
+	long result;
+	register long tls_argument __asm__("r8") = (long)tls;
+	register long child_tid __asm__("r10") = 0;
+	register long argument __asm__("r9") = (long)thread;
+	register long entry __asm__("r12") = (long)thread_main;
+
+	__asm__ volatile("syscall\n"
+			 "	testq %%rax, %%rax\n"
+			 "	jnz 1f\n"
+			 "	xorl %%ebp, %%ebp\n"
+			 "	movq %%r9, %%rdi\n"
+			 "	call *%%r12\n"
+			 "	ud2\n"
+			 "1:\n"
+			 : "=a"(result)
+			 : "0"((long)SYS_clone), "D"((long)FLAGS), "S"(stack_top), "d"(0L),
+			   "r"(child_tid), "r"(tls_argument), "r"(argument), "r"(entry)
+			 : "rcx", "r11", "memory");
+	return result;
+}
+
+int own_thread_start(struct own_thread *thread, const char *name, void (*run)(void *argument),
+		     void *argument)
+{
+	uint64_t all = ~0ull, mask = 0;
+	uint8_t *memory = thread->stack, *pointer;
+	long result;
+
+	if (!memory) {
+		memory = sys_mmap(NULL, STACK_SIZE + TLS_SIZE, PROT_READ | PROT_WRITE,
+				  MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+		if (sys_failed(memory))
+			return -ENOMEM;
+		thread->stack = memory;
+	}
+	thread->run = run;
+	thread->argument = argument;
+	thread->name = name;
+	pointer = memory + STACK_SIZE + TLS_SIZE / 2;
+	*(void **)pointer = pointer; /* points to itself: System V ABI, x86-64 TLS */
+	*(void **)(pointer + 16) = pointer;
+	kernel_sigmask(SIG_BLOCK, &all, &mask);
+	result = clone_thread(memory + STACK_SIZE - 64, pointer, thread);
+	kernel_sigmask(SIG_SETMASK, &mask, NULL);
+	return result < 0 ? (int)result : 0;
+}

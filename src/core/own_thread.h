@@ -1,0 +1,26 @@
+/* SPDX-License-Identifier: MIT
+ * SPDX-FileCopyrightText: the kymo authors
+ *
+ * Threads of kymo inside the profiled process, made by clone(2) without libc: the program's pthread
+ * functions, its "last thread exits" logic and its set-id broadcasts do not see them. They share
+ * memory but not the descriptor table, so the program's descriptors are neither kept open nor used
+ * up. All signals are blocked in them.
+ */
+#ifndef KYMO_CORE_OWN_THREAD_H
+#define KYMO_CORE_OWN_THREAD_H
+
+#include <stdint.h>
+
+struct own_thread {
+	void *stack; /* kept for restarts in forked children */
+	void (*run)(void *argument);
+	void *argument;
+	const char *name;
+	uint32_t tid;
+};
+
+/* 0 or negative errno. The thread begins with no descriptors open and ends when run() returns. */
+int own_thread_start(struct own_thread *thread, const char *name, void (*run)(void *argument),
+		     void *argument);
+
+#endif

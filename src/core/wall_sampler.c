@@ -1,0 +1,277 @@
+/* SPDX-License-Identifier: MIT
+ * SPDX-FileCopyrightText: the kymo authors
+ *
+ * See wall_sampler.h.
+ */
+#include "core/wall_sampler.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <time.h>
+
+#include "common/syscalls.h"
+#include "core/runtime.h"
+#include "core/sampler.h"
+#include "core/text.h"
+#include "core/ticks.h"
+
+#define WATCHES_MAX   (1u << 22)
+#define MERGE_NS      100000000ull /* a wait that lasts is reported this often */
+#define SHARE_MAXIMUM 5            /* a sweep over all threads takes at most a fifth of a core */
+#define FRAMES_MAX    512
+
+/* What is known of one thread between two looks. */
+struct wall_watch {
+	uint32_t identity; /* internal id + 1 of the thread that the block belonged to */
+	bool waiting;      /* frames are those of the wait under way */
+	uint32_t count;
+	enum spool_stack_end end;
+	uint64_t last_ns, cpu_ns;
+	uint64_t owed_ns; /* real time off the CPU that no sample stands for yet */
+	uint64_t since_ns;
+	uint64_t pc, sp;
+	uint64_t frames[FRAMES_MAX];
+};
+
+static uint64_t next_random(uint64_t *state)
+{
+	*state = *state * 6364136223846793005ull + 1442695040888963407ull;
+	return *state >> 33;
+}
+
+static bool take_hex(const char **at, uint64_t *ret)
+{
+	uint64_t value = 0;
+	const char *start;
+
+	while (**at == ' ')
+		++*at;
+	if ((*at)[0] == '0' && (*at)[1] == 'x')
+		*at += 2;
+	for (start = *at;; ++*at) {
+		unsigned char c = (unsigned char)**at;
+		if (c >= '0' && c <= '9')
+			value = value << 4 | (c - (unsigned)'0');
+		else if (c >= 'a' && c <= 'f')
+			value = value << 4 | (c - (unsigned)'a' + 10);
+		else
+			break;
+	}
+	*ret = value;
+	return *at != start;
+}
+
+enum look { LOOK_GONE, LOOK_RUNNING, LOOK_WAITING };
+
+/* "running", "number arg0…arg5 sp pc", or "-1 sp pc" when it waits outside a system call. */
+static enum look read_registers(uint32_t tid, uint64_t *ret_sp, uint64_t *ret_pc)
+{
+	char path[64], buffer[256];
+	struct text text = text_on(path, sizeof(path));
+	const char *at = buffer;
+	uint64_t value;
+	long fd, length;
+
+	text_string(&text, "/proc/self/task/");
+	text_unsigned(&text, tid);
+	text_string(&text, "/syscall");
+	fd = sys_open(path, O_RDONLY | O_CLOEXEC, 0);
+	if (fd < 0)
+		return LOOK_GONE;
+	length = sys_read((int)fd, buffer, sizeof(buffer) - 1);
+	sys_close((int)fd);
+	if (length <= 0)
+		return LOOK_GONE;
+	buffer[length] = 0;
+	if (buffer[0] == 'r')
+		return LOOK_RUNNING;
+	if (buffer[0] == '-') {
+		at += 2;
+	} else {
+		while (*at && *at != ' ')
+			at++;
+		for (int i = 0; i < 6; i++) {
+			if (!take_hex(&at, &value))
+				return LOOK_GONE;
+		}
+	}
+	return take_hex(&at, ret_sp) && take_hex(&at, ret_pc) ? LOOK_WAITING : LOOK_GONE;
+}
+
+/* Writes the time owed as one sample of the thread, in a span of its own. */
+static void report(struct runtime *runtime, const struct thread *thread, struct wall_watch *watch,
+		   enum spool_sample_source source, uint64_t now)
+{
+	struct thread *stream = runtime->wall_sampler.stream;
+	struct sampler_stack stack = {watch->frames, watch->count, watch->end};
+	static uint64_t nowhere[1];
+
+	if (source == SPOOL_SOURCE_RUNNABLE || !watch->count) {
+		nowhere[0] = watch->count ? watch->frames[0] : thread->entry;
+		stack = (struct sampler_stack){nowhere, 1, SPOOL_STACK_NOT_WALKED};
+	}
+	if (stream->internal_id != thread->internal_id || !stream->chunk) {
+		stream->internal_id = thread->internal_id;
+		stream->tid = thread->tid;
+		sampler_switch_stream(stream, ticks_now());
+	}
+	if (sampler_write(stream, &stack, source, ticks_now(), watch->owed_ns,
+			  modules_stale(&runtime->modules), NULL))
+		watch->owed_ns = 0;
+	watch->since_ns = now;
+}
+
+static void walk(struct runtime *runtime, struct wall_watch *watch)
+{
+	static const struct unwind_bounds none;
+	struct thread *stream = runtime->wall_sampler.stream;
+	struct unwind_registers registers = {.ip = watch->pc, .sp = watch->sp};
+	uint32_t most =
+		runtime->threads.max_depth < FRAMES_MAX ? runtime->threads.max_depth : FRAMES_MAX;
+
+	/* The view stays while our own mark is set, as in a handler. */
+	atomic_store(&stream->in_handler, 1);
+	stream->scratch.window_size = 0;
+	watch->count =
+		unwind_stack(modules_view(&runtime->modules), runtime->sampling.cache, &registers,
+			     &none, &stream->scratch, watch->frames, most, &watch->end);
+	atomic_store(&stream->in_handler, 0);
+}
+
+static void look_at(struct runtime *runtime, struct thread *thread, struct wall_watch *watch,
+		    uint64_t now)
+{
+	int clock = (int)(~thread->tid << 3 | 4 | 2);
+	uint64_t cpu = ticks_clock_ns(clock), ran, passed, sp = 0, pc = 0;
+	enum look look;
+
+	if (watch->identity != thread->internal_id + 1) {
+		*watch = (struct wall_watch){.identity = thread->internal_id + 1,
+					     .last_ns = now,
+					     .cpu_ns = cpu,
+					     .since_ns = now};
+		return;
+	}
+	ran = cpu - watch->cpu_ns;
+	passed = now - watch->last_ns;
+	watch->cpu_ns = cpu;
+	watch->last_ns = now;
+	watch->owed_ns += passed > ran ? passed - ran : 0;
+	if (ran == 0 && watch->waiting) { /* the same wait goes on */
+		if (now - watch->since_ns >= MERGE_NS)
+			report(runtime, thread, watch, SPOOL_SOURCE_WALL, now);
+		return;
+	}
+	if (watch->waiting) { /* it ended; the time since the last look belongs to it or to what
+				 follows */
+		watch->waiting = false;
+		report(runtime, thread, watch, SPOOL_SOURCE_WALL, now);
+	}
+	look = read_registers(thread->tid, &sp, &pc);
+	if (look == LOOK_RUNNING && ran == 0 && watch->owed_ns) {
+		report(runtime, thread, watch, SPOOL_SOURCE_RUNNABLE, now);
+		return;
+	}
+	if (look != LOOK_WAITING)
+		return;
+	watch->pc = pc;
+	watch->sp = sp;
+	walk(runtime, watch);
+	watch->since_ns = now;
+	/* The stack stood still while it was read only if the clock did too. */
+	watch->waiting = ticks_clock_ns(clock) == cpu;
+	if (!watch->waiting)
+		watch->count = 0;
+}
+
+/* Looks at every thread once; returns how long that took. */
+static uint64_t sweep(struct runtime *runtime)
+{
+	struct wall_sampler *sampler = &runtime->wall_sampler;
+	uint64_t start = ticks_clock_ns(CLOCK_MONOTONIC);
+	uint32_t count = atomic_load(&runtime->threads.block_count);
+
+	for (uint32_t i = 0; i < count && i < WATCHES_MAX; i++) {
+		struct thread *thread = threads_at(&runtime->threads, i);
+		if (!thread ||
+		    atomic_load_explicit(&thread->state, memory_order_acquire) != THREAD_LIVE ||
+		    thread->how == THREAD_INTERNAL || thread->sealed ||
+		    !options_tids_allow(&runtime->options.wall.tids, thread->sequent_id))
+			continue;
+		look_at(runtime, thread, &sampler->watches[i], start);
+	}
+	return ticks_clock_ns(CLOCK_MONOTONIC) - start;
+}
+
+static void report_rest(struct runtime *runtime)
+{
+	uint32_t count = atomic_load(&runtime->threads.block_count);
+
+	for (uint32_t i = 0; i < count && i < WATCHES_MAX; i++) {
+		struct thread *thread = threads_at(&runtime->threads, i);
+		struct wall_watch *watch = &runtime->wall_sampler.watches[i];
+		if (thread && watch->identity == thread->internal_id + 1 && watch->waiting &&
+		    watch->owed_ns)
+			report(runtime, thread, watch, SPOOL_SOURCE_WALL, watch->last_ns);
+	}
+}
+
+static void run(void *argument)
+{
+	struct runtime *runtime = argument;
+	struct wall_sampler *sampler = &runtime->wall_sampler;
+	uint64_t period = runtime->options.wall.period, random = ticks_now();
+	uint32_t stop = 0;
+
+	while (stop != 1) {
+		uint64_t pause = period / 2 + next_random(&random) % (period + 1), taken = 0;
+		struct timespec time;
+		stop = atomic_load(&sampler->stop);
+		if (runtime_active() && atomic_load(&runtime->sampling.wall_open))
+			taken = sweep(runtime);
+		if (stop == 2 &&
+		    runtime_active()) { /* the process ends: what is owed now, then go on */
+			report_rest(runtime);
+			atomic_store(&sampler->stop, 3);
+		}
+		if (pause < taken * SHARE_MAXIMUM)
+			pause = taken * SHARE_MAXIMUM;
+		time = (struct timespec){(time_t)(pause / 1000000000u),
+					 (long)(pause % 1000000000u)};
+		sys_call4(SYS_clock_nanosleep, CLOCK_MONOTONIC, 0, (long)&time, 0);
+	}
+}
+
+int wall_sampler_start(struct runtime *runtime)
+{
+	struct wall_sampler *sampler = &runtime->wall_sampler;
+
+	sampler->stop = 0;
+	sampler->stream = NULL;
+	if (!sampler->watches) {
+		sampler->watches = sys_mmap(NULL, WATCHES_MAX * sizeof(*sampler->watches),
+					    PROT_READ | PROT_WRITE,
+					    MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+		if (sys_failed(sampler->watches)) {
+			sampler->watches = NULL;
+			return -ENOMEM;
+		}
+	}
+	sampler->stream = threads_allocate(&runtime->threads, THREAD_INTERNAL, THREADS_NONE);
+	if (!sampler->stream)
+		return -ENOMEM;
+	return own_thread_start(&sampler->thread, "kymo-wall", run, runtime);
+}
+
+void wall_sampler_finish(struct runtime *runtime)
+{
+	struct timespec pause = {0, 1000000};
+
+	if (!runtime->wall_sampler.stream)
+		return;
+	atomic_store(&runtime->wall_sampler.stop, 2);
+	for (int i = 0; i < 100 && atomic_load(&runtime->wall_sampler.stop) == 2; i++)
+		sys_call4(SYS_clock_nanosleep, CLOCK_MONOTONIC, 0, (long)&pause, 0);
+}
