@@ -213,8 +213,25 @@ def quiet(page):
     equal(len(page.requests), 1)
 
 
+def empty(page):
+    write_page(page, "empty")
+    equal(page.label().split(", self")[0], "Flame graph, Samples, all: 0 samples (0 %)")
+    page.press("callers")
+    page.press("table")
+    equal(page.search("x"), "0.0 % matched")
+    quiet(page)
+
+
+def write_page(page, *arguments):
+    with open(page.path, "wb") as file:
+        subprocess.run([sys.argv[1], "html", *arguments], check=True, stdout=file)
+    page.console, page.requests = [], []
+    page.open("file://" + page.path)
+
+
 def large(page):
     """100,000 nodes: loads, zooms, searches, and says how long that took."""
+    page.console, page.requests = [], []
     with open(page.path, encoding="utf-8") as file:
         html = file.read()
     start = '<script type="application/json" id="data">'
@@ -256,7 +273,7 @@ def large_data(count):
 
 
 TESTS = [totals, tooltip, zoom, search, flip, bottom_up, selection, measures, keyboard, functions,
-         themes_and_sizes, hostile_names, quiet]
+         themes_and_sizes, hostile_names, quiet, empty, large]
 
 
 def run(test, number, page):
@@ -273,21 +290,17 @@ def main():
     if find_chromium() is None:
         print("1..0 # SKIP no chromium")
         return 0
-    print(f"1..{len(TESTS) + 1}")
+    print(f"1..{len(TESTS)}")
     page = Page()
     try:
         with tempfile.TemporaryDirectory() as directory:
             page.path = os.path.join(directory, "flamegraph.html")
-            with open(page.path, "wb") as file:
-                subprocess.run([sys.argv[1], "html"], check=True, stdout=file)
-            page.open("file://" + page.path)
-            passed = [run(test, number, page) for number, test in enumerate(TESTS, 1)]
             for scheme in ("light", "dark") if len(sys.argv) > 2 else ():
                 page.prefer(scheme)
-                page.open("file://" + page.path)
+                write_page(page)
                 page.screenshot(os.path.join(sys.argv[2], f"flamegraph-{scheme}.png"))
-            page.console, page.requests = [], []
-            passed.append(run(large, len(TESTS) + 1, page))
+            write_page(page)
+            passed = [run(test, number, page) for number, test in enumerate(TESTS, 1)]
     finally:
         page.close()
     return 0 if all(passed) else 1

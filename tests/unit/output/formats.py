@@ -120,6 +120,15 @@ def page_data():
     equal("http://" in page or "https://" in page, False, "nothing to load")
 
 
+def nothing_recorded():
+    trace = Trace(written("perfetto", "empty"))
+    equal((trace.errors, trace.perf, trace.attributes["kymo.samples"]), ([], [], 0))
+    profile = Profile(written("pprof", "empty"))
+    equal((profile.errors, profile.samples, profile.types),
+          ([], [], ["samples/count", "cpu/nanoseconds"]))
+    equal(written("folded", "empty"), b"")
+
+
 def protoc_agrees():
     if not shutil.which("protoc"):
         return "protoc is not installed"
@@ -131,7 +140,8 @@ def protoc_agrees():
 
 def main():
     tests = [perfetto_samples, perfetto_compressed, perfetto_interns_once, perfetto_tracks,
-             perfetto_counters, perfetto_losses, pprof_samples, page_data, protoc_agrees]
+             perfetto_counters, perfetto_losses, pprof_samples, page_data, nothing_recorded,
+             protoc_agrees]
     print(f"1..{len(tests)}")
     failed = 0
     for number, test in enumerate(tests, 1):

@@ -256,6 +256,13 @@ struct session *fixture_session(void)
 	return &session;
 }
 
+struct session *fixture_empty_session(void)
+{
+	static struct session session = {.directory = "/tmp/result", .command_line = "nothing"};
+
+	return &session;
+}
+
 void fixture_repeat_samples(uint64_t count)
 {
 	repeated_samples = count;
@@ -264,9 +271,10 @@ void fixture_repeat_samples(uint64_t count)
 int session_each_sample(struct session *session, int (*each)(const struct model_sample *, void *),
 			void *context, struct problem *problem)
 {
-	(void)session;
 	(void)problem;
 	uint64_t count = repeated_samples != 0 ? repeated_samples : SAMPLE_COUNT;
+	if (session->process_count == 0)
+		count = 0;
 
 	for (uint64_t i = 0; i < count; i++) {
 		struct model_sample sample = samples[i % SAMPLE_COUNT];
@@ -280,8 +288,7 @@ int session_each_sample(struct session *session, int (*each)(const struct model_
 
 int view_thread_nodes(struct session *session, const struct view_thread_node **ret, size_t *count)
 {
-	(void)session;
 	*ret = thread_nodes;
-	*count = sizeof(thread_nodes) / sizeof(*thread_nodes);
+	*count = session->process_count == 0 ? 0 : sizeof(thread_nodes) / sizeof(*thread_nodes);
 	return 0;
 }

@@ -20,6 +20,8 @@ enum {
 #define FIXTURE_START_NS UINT64_C(5000000000)
 
 struct session *fixture_session(void);
+/* A session in which nothing could be read. */
+struct session *fixture_empty_session(void);
 
 /* The same session with `count` samples streamed instead, round robin over nodes and threads. */
 void fixture_repeat_samples(uint64_t count);

@@ -2,7 +2,7 @@
  * SPDX-FileCopyrightText: the kymo authors
  *
  * Writes the fixture session in one format to stdout, for tests that read it with other tools:
- * write_fixture FORMAT [compress] [per_thread] [samples=N].
+ * write_fixture FORMAT [empty] [compress] [per_thread] [samples=N].
  */
 #include <stdlib.h>
 #include <string.h>
@@ -28,7 +28,9 @@ int main(int argument_count, char **arguments)
 	struct problem problem = {""};
 
 	for (int i = 2; i < argument_count; i++) {
-		if (strcmp(arguments[i], "compress") == 0)
+		if (strcmp(arguments[i], "empty") == 0)
+			session = fixture_empty_session();
+		else if (strcmp(arguments[i], "compress") == 0)
 			options.compress = true;
 		else if (strcmp(arguments[i], "per_thread") == 0)
 			options.per_thread = true;
@@ -43,6 +45,7 @@ int main(int argument_count, char **arguments)
 		fprintf(stderr, "%s\n", problem.text);
 		return 1;
 	}
-	fprintf(stderr, "usage: write_fixture FORMAT [compress] [per_thread] [samples=N]\n");
+	fprintf(stderr,
+		"usage: write_fixture FORMAT [empty] [compress] [per_thread] [samples=N]\n");
 	return 2;
 }
