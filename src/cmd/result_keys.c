@@ -118,12 +118,15 @@ static bool key_put_named(FILE *out, const char *name, size_t length,
 /* %q{NAME} and %env{NAME}%: characters taken, or 0. */
 static size_t key_put_variable(FILE *out, const char *at)
 {
-	bool is_long = !strncmp(at, "%env{", 5);
-	const char *name = at + (is_long ? 5 : 3), *brace = strchr(name, '}');
+	static const char *const openings[] = {"%q{", "%env{"};
+	bool is_long = !strncmp(at, openings[1], strlen(openings[1]));
+	const char *name = at + strlen(openings[is_long]), *brace;
 	char variable[256];
 
-	if ((!is_long && strncmp(at, "%q{", 3)) || !brace || (is_long && brace[1] != '%') ||
-	    (size_t)(brace - name) >= sizeof(variable))
+	if (strncmp(at, openings[is_long], strlen(openings[is_long])))
+		return 0;
+	brace = strchr(name, '}');
+	if (!brace || (is_long && brace[1] != '%') || (size_t)(brace - name) >= sizeof(variable))
 		return 0;
 	snprintf(variable, sizeof(variable), "%.*s", (int)(brace - name), name);
 	key_put(out, getenv(variable) ? getenv(variable) : "");
