@@ -91,10 +91,10 @@ struct perfetto {
 	uint8_t *begun; /* bit per stream, by process */
 
 	/* perfetto_samples.c */
-	uint64_t *last_metric_ns;    /* by thread: when its counters were written last */
+	uint64_t *last_metric_ns; /* by thread: when its counters were written last */
+	uint64_t (*last_metrics)[SPOOL_METRIC_COUNT]; /* and with which values */
 	uint32_t *metric_tracks;     /* by thread: bitmap of the counter tracks described */
 	uint64_t metric_interval_ns; /* counters of a thread are not written more often */
-	uint64_t samples_written;
 };
 
 /* Track uuids: the process group in the upper half; below, threads have 16 slots each (0 the thread

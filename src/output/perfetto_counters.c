@@ -196,6 +196,9 @@ static void write_process_metric(struct counter_walk *walk,
 		perfetto_describe_counter(walk->trace, track, walk->process_track, counter->name,
 					  counter->unit);
 	}
+	/* A counter keeps its value until the next one. */
+	if (counter->kind == COUNTER_VALUE && last->time_ns != 0 && last->value == sample->value)
+		return;
 	if (counter->kind == COUNTER_VALUE)
 		perfetto_write_counter(walk->trace, track, sample->time_ns, sample->value);
 	else if (last->time_ns != 0 && sample->time_ns > last->time_ns &&

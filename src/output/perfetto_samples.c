@@ -17,7 +17,8 @@ enum {
 	/* No sample packet comes near this, so its length always fits one byte. */
 	SAMPLE_PACKET_MAX = 120,
 	PERF_SAMPLE_MODE_USER = 2,
-	/* A thread's counters keep this many points at most, and no more than 100 a second. */
+	/* A thread's counters keep this many points at most, no more than 100 a second, and only
+	 * those at which they changed. */
 	METRIC_POINTS = 2000,
 };
 #define METRIC_INTERVAL_MIN_NS UINT64_C(10000000)
@@ -141,7 +142,9 @@ static void write_metrics(struct perfetto *trace, const struct model_sample *sam
 		if ((trace->metric_tracks[sample->thread] & 1u << metric) == 0) {
 			trace->metric_tracks[sample->thread] |= 1u << metric;
 			describe_metric(trace, sample->thread, metric);
-		}
+		} else if (trace->last_metrics[sample->thread][metric] == sample->metrics[metric])
+			continue;
+		trace->last_metrics[sample->thread][metric] = sample->metrics[metric];
 		perfetto_write_counter(trace, track + 1 + metric, sample->time_ns,
 				       sample->metrics[metric]);
 	}
@@ -160,7 +163,6 @@ static int each_sample(const struct model_sample *sample, void *context)
 	write_sample(trace, sample, sequence);
 	if (sample->metric_bitmap != 0)
 		write_metrics(trace, sample);
-	trace->samples_written++;
 	return trace->writer.error;
 }
 
@@ -174,9 +176,12 @@ int perfetto_write_samples(struct perfetto *trace)
 					    ? length / METRIC_POINTS
 					    : METRIC_INTERVAL_MIN_NS;
 	trace->last_metric_ns = calloc((size_t)session->thread_count + 1, sizeof(uint64_t));
+	trace->last_metrics =
+		calloc((size_t)session->thread_count + 1, sizeof(*trace->last_metrics));
 	trace->metric_tracks = calloc((size_t)session->thread_count + 1, sizeof(uint32_t));
 	int error = -ENOMEM;
-	if (trace->last_metric_ns == NULL || trace->metric_tracks == NULL)
+	if (trace->last_metric_ns == NULL || trace->last_metrics == NULL ||
+	    trace->metric_tracks == NULL)
 		problem_set(trace->problem, error, "no memory for the Perfetto trace");
 	else
 		error = session_each_sample(trace->session, each_sample, trace, trace->problem);
@@ -185,6 +190,7 @@ int perfetto_write_samples(struct perfetto *trace)
 				    "cannot write the Perfetto trace: %s",
 				    strerror(-trace->writer.error));
 	free(trace->last_metric_ns);
+	free(trace->last_metrics);
 	free(trace->metric_tracks);
 	return error;
 }
