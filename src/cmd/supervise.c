@@ -19,6 +19,7 @@
 #include <sys/resource.h>
 #include <sys/time.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
 static const int supervised_signals[] = {SIGINT, SIGQUIT, SIGTERM, SIGHUP, SIGUSR1, SIGUSR2};
@@ -145,6 +146,25 @@ static bool supervise_under_job_control(void)
 	return foreground;
 }
 
+/* Whether the child is still stopped. When a shell continues the whole group, kymo may hear of the
+ * stop only then, and must not stop after everybody else went on. */
+static bool supervise_still_stopped(pid_t pid)
+{
+	static const struct timespec moment = {.tv_nsec = 5000000};
+	char path[32], line[512] = "";
+	const char *after_name;
+	FILE *file;
+
+	nanosleep(&moment, NULL);
+	snprintf(path, sizeof(path), "/proc/%d/stat", (int)pid);
+	file = fopen(path, "re");
+	if (!file)
+		return false;
+	after_name = fgets(line, sizeof(line), file) ? strrchr(line, ')') : NULL;
+	fclose(file);
+	return after_name && (after_name[2] == 'T' || after_name[2] == 't');
+}
+
 static int64_t supervise_ns(struct timeval time)
 {
 	return ((int64_t)time.tv_sec * 1000000 + time.tv_usec) * 1000;
@@ -165,7 +185,7 @@ static void supervise_wait(struct supervised *ret)
 		}
 		if (!WIFSTOPPED(status))
 			break;
-		if (supervise_under_job_control()) {
+		if (supervise_under_job_control() && supervise_still_stopped(ret->pid)) {
 			raise(SIGSTOP);
 			kill(ret->pid, SIGCONT);
 		}
