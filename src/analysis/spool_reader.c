@@ -224,7 +224,7 @@ int spool_file_read(struct spool_file *file, size_t chunk, struct spool_cursor *
 
 	*ret = (struct spool_cursor){NULL, NULL};
 	if (size > file->buffer_size) {
-		uint8_t *buffer = realloc(file->buffer, size);
+		uint8_t *buffer = realloc(file->buffer, size + SPOOL_PADDING);
 
 		if (!buffer)
 			return -ENOMEM;
@@ -239,6 +239,7 @@ int spool_file_read(struct spool_file *file, size_t chunk, struct spool_cursor *
 	memcpy(&header, file->buffer, sizeof(header));
 	if (header.sequence != wanted->sequence)
 		return 0;
+	memset(file->buffer + got, 0, SPOOL_PADDING);
 	ret->at = file->buffer + SPOOL_CHUNK_HEADER_SIZE;
 	ret->end = file->buffer + got;
 	return 0;

@@ -17,10 +17,14 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <string.h>
 
 #include "common/leb128.h"
 #include "common/problem.h"
 #include "kymo/spool.h"
+
+#define SPOOL_PADDING 8
+_Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "numbers are read as the file has them");
 
 struct spool_chunk {
 	uint64_t offset, sequence;
@@ -54,7 +58,8 @@ struct spool_cursor {
  * reused or cut off since the index was made gives an empty cursor. 0 or negative errno. */
 int spool_file_read(struct spool_file *file, size_t chunk, struct spool_cursor *ret);
 
-/* One record's payload, or what is left of it. Reading past the end gives zeros and sets `bad`. */
+/* One record's payload, or what is left of it. Reading past the end gives zeros and sets `bad`. The
+ * chunk's buffer goes on for SPOOL_PADDING bytes, so that numbers can be loaded as whole words. */
 struct spool_payload {
 	const uint8_t *at, *end;
 	uint8_t kind;
@@ -84,18 +89,38 @@ static inline bool spool_next(struct spool_cursor *cursor, struct spool_payload 
 	return true;
 }
 
-static inline uint64_t spool_unsigned(struct spool_payload *payload)
+/* Numbers that are cut off or longer than 8 bytes. */
+static inline uint64_t spool_unsigned_slowly(struct spool_payload *payload)
 {
 	uint64_t value = 0;
 
-	if (payload->at < payload->end && *payload->at < 0x80)
-		return *payload->at++;
 	if (!leb128_get(&payload->at, payload->end, &value)) {
 		payload->bad = true;
 		payload->at = payload->end;
 		return 0;
 	}
 	return value;
+}
+
+/* Takes the seven-bit groups of a number together, all at once: a loop over its bytes would be
+ * mispredicted at every other one. */
+static inline uint64_t spool_unsigned(struct spool_payload *payload)
+{
+	uint64_t word, last;
+	unsigned bits;
+
+	if (payload->at < payload->end && *payload->at < 0x80)
+		return *payload->at++;
+	memcpy(&word, payload->at, sizeof(word));
+	last = ~word & 0x8080808080808080;
+	bits = last ? (unsigned)__builtin_ctzll(last) + 1 : 72;
+	if (bits / 8 > 8 || bits / 8 > (uint64_t)(payload->end - payload->at))
+		return spool_unsigned_slowly(payload);
+	payload->at += bits / 8;
+	word &= UINT64_MAX >> (64 - bits);
+	word = (word & 0x007f007f007f007f) | (word & 0x7f007f007f007f00) >> 1;
+	word = (word & 0x00003fff00003fff) | (word & 0x3fff00003fff0000) >> 2;
+	return (word & 0x000000000fffffff) | (word & 0x0fffffff00000000) >> 4;
 }
 
 static inline int64_t spool_signed(struct spool_payload *payload)
