@@ -155,14 +155,15 @@ void program_signals_deliver(struct program_signals *signals, int signal, siginf
 		((void (*)(int))action.handler)(signal);
 }
 
-void program_signals_restore_for_exec(struct program_signals *signals)
+void program_signals_prepare_exec(struct program_signals *signals)
 {
-	struct kernel_action wanted = {.handler = signals->action.handler == HANDLER_IGNORE
-							  ? HANDLER_IGNORE
-							  : HANDLER_DEFAULT};
+	struct kernel_action ignore = {.handler = HANDLER_IGNORE};
 
-	if (signals->signal)
-		kernel_sigaction(signals->signal, &wanted, NULL);
+	/* The kernel itself puts the default in the handler's place once all other threads are
+	 * gone; before that the default would kill the process by a signal that one of them has
+	 * pending. */
+	if (signals->signal && signals->action.handler == HANDLER_IGNORE)
+		kernel_sigaction(signals->signal, &ignore, NULL);
 }
 
 void program_signals_take_again(struct program_signals *signals, void *handler)

@@ -46,8 +46,9 @@ void program_signals_action(struct program_signals *signals, const struct sigact
 /* Runs the program's action for a signal of our number that is not ours. */
 void program_signals_deliver(struct program_signals *signals, int signal, siginfo_t *information,
 			     void *context);
-/* The kernel's disposition as the program wants it, for exec, and back. */
-void program_signals_restore_for_exec(struct program_signals *signals);
+/* An ignored signal stays ignored over exec: puts that in place when the program wants it; and back
+ * when exec failed. */
+void program_signals_prepare_exec(struct program_signals *signals);
 void program_signals_take_again(struct program_signals *signals, void *handler);
 
 /* Raw calls on kernel structures. */

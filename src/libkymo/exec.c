@@ -24,7 +24,7 @@ static struct thread *leave(void)
 
 	if (!thread)
 		return NULL;
-	program_signals_restore_for_exec(&kymo_runtime.signals);
+	program_signals_prepare_exec(&kymo_runtime.signals);
 	/* Were the source still on (no answer in time), a blocked signal would do no harm to the
 	 * new image. */
 	if (!thread->wants_blocked && !thread->armed && !thread->overflow_armed)
