@@ -2,7 +2,8 @@
  * SPDX-FileCopyrightText: the kymo authors
  *
  * Replays a fuzzer's corpus without libFuzzer: every file given, and every file in every directory
- * given, goes through LLVMFuzzerTestOneInput once. What once crashed stays a test with any compiler.
+ * given, goes through LLVMFuzzerTestOneInput once. What once crashed stays a test with any
+ * compiler.
  */
 #include <dirent.h>
 #include <errno.h>
