@@ -7,9 +7,11 @@
 #include "analysis/resolve.h"
 
 #include <errno.h>
+#include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "analysis/function_starts.h"
 #include "analysis/symbolize.h"
 
 /* An address to look up, for one tree node. */
@@ -182,6 +184,7 @@ struct group {
 	size_t count;
 	uint64_t *offsets;
 	size_t offset_count;
+	const struct model_module *module; /* a representative; NULL for run-time code */
 	const char *name, *scope;
 	bool runtime;
 };
@@ -207,16 +210,23 @@ static int chain_append(struct resolution *resolution, uint32_t place)
 	return 0;
 }
 
-/* Code without a name is one function a module, since each address as a function of its own would
- * hide how much of it there is. The frames stay apart by their addresses. */
+/* Code without a name is called after where its function begins, as far as that is known, else all
+ * of a module's is one function: each address as a function of its own would hide how much there
+ * is. The frames stay apart by their addresses. */
 static int append_unresolved(struct resolution *resolution, const struct group *group,
-			     uint64_t address)
+			     const struct function_starts *starts, uint64_t address)
 {
 	struct arena *arena = &session_private(resolution->session)->arena;
 	struct place place = {.kind = FRAME_UNRESOLVED, .address = address};
+	uint64_t start = function_starts_find(starts, address);
 	char name[512];
 
-	snprintf(name, sizeof(name), group->name[0] == '[' ? "%s" : "[%s]", group->name);
+	if (group->name[0] == '[')
+		snprintf(name, sizeof(name), "%s", group->name);
+	else if (start)
+		snprintf(name, sizeof(name), "[%s+0x%" PRIx64 "]", group->name, start);
+	else
+		snprintf(name, sizeof(name), "[%s]", group->name);
 	place.function = arena_intern(arena, name);
 	if (!place.function)
 		return -ENOMEM;
@@ -243,7 +253,7 @@ static int append_frame(struct resolution *resolution, const struct group *group
 
 /* `symbols` may be empty: nothing is resolved then. */
 static int take_chains(struct resolution *resolution, const struct group *group,
-		       const struct symbolize_result *symbols)
+		       const struct symbolize_result *symbols, const struct function_starts *starts)
 {
 	for (size_t i = 0; i < group->offset_count; i++) {
 		const struct symbolize_chain *chain =
@@ -252,7 +262,7 @@ static int take_chains(struct resolution *resolution, const struct group *group,
 		int result = chain_add(resolution, address);
 
 		if (result == 0 && (!chain || chain->count == 0))
-			result = append_unresolved(resolution, group, address);
+			result = append_unresolved(resolution, group, starts, address);
 		for (uint32_t k = 0; result == 0 && chain && k < chain->count; k++)
 			result =
 				append_frame(resolution, group, &symbols->frames[chain->first + k]);
@@ -293,10 +303,9 @@ static int symbolize_group(struct resolution *resolution, const struct reference
 
 		return symbolize_jit(&request, symbols, problem);
 	}
-	const struct model_module *module = &session->modules[references->module_of[number]];
-	struct symbolize_request request = {.path = module->path,
-					    .build_id = module->build_id,
-					    .build_id_size = module->build_id_size,
+	struct symbolize_request request = {.path = group->module->path,
+					    .build_id = group->module->build_id,
+					    .build_id_size = group->module->build_id_size,
 					    .offsets = group->offsets,
 					    .count = group->offset_count,
 					    .inlines = options->inlines,
@@ -327,6 +336,7 @@ static int resolve_group(struct resolution *resolution, const struct references 
 			 struct group *group, struct problem *problem)
 {
 	struct symbolize_result symbols = {0};
+	struct function_starts starts = {0};
 	size_t first = resolution->chain_count;
 	int result;
 
@@ -337,7 +347,11 @@ static int resolve_group(struct resolution *resolution, const struct references 
 	result = symbolize_group(resolution, references, group, &symbols, problem);
 	if (result < 0)
 		return result;
-	result = take_chains(resolution, group, &symbols);
+	if (symbols.unresolved && !group->runtime)
+		function_starts_init(&starts, group->module->path, group->module->build_id,
+				     group->module->build_id_size);
+	result = take_chains(resolution, group, &symbols, &starts);
+	function_starts_deinit(&starts);
 	if (result == 0)
 		result = take_advice(resolution, references, group, symbols.advice);
 	symbolize_result_deinit(&symbols);
@@ -364,8 +378,9 @@ static int resolve_all(struct resolution *resolution, struct references *referen
 		group.runtime = number >= references->file_count;
 		group.scope = group.name = "[unknown]";
 		if (!group.runtime) {
-			group.name = session->modules[references->module_of[number]].name;
-			group.scope = session->modules[references->module_of[number]].path;
+			group.module = &session->modules[references->module_of[number]];
+			group.name = group.module->name;
+			group.scope = group.module->path;
 		}
 		result = resolve_group(resolution, references, &group, problem);
 	}

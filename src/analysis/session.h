@@ -47,8 +47,8 @@ enum model_frame_kind {
 	FRAME_NATIVE,     /* resolved from ELF or DWARF */
 	FRAME_INLINE,     /* inlined into the frame outside it */
 	FRAME_JIT,        /* from a perf map or jitdump */
-	FRAME_UNRESOLVED, /* function is "[module]", or "[unknown]"; relative_pc tells frames apart
-			   */
+	FRAME_UNRESOLVED, /* function is "[module+0x<function start>]", "[module]" or "[unknown]";
+			     relative_pc tells frames apart */
 	FRAME_SYNTHETIC   /* made by kymo: "[truncated: …]", "[unsampled]" */
 };
 
