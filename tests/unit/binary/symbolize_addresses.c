@@ -1,0 +1,62 @@
+/* SPDX-License-Identifier: MIT
+ * SPDX-FileCopyrightText: the kymo authors
+ *
+ * addr2line by kymo's symbolizer, for the comparison in peers.py: link-time addresses in ascending
+ * order on standard input; for each a line with the address, then for each frame, innermost first,
+ * a line with the function and one with file:line, then an empty line.
+ * Usage: symbolize_addresses FILE [names]
+ */
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "analysis/symbolize.h"
+#include "binary/elf.h"
+
+#define ADDRESSES_MAX 1000000u
+
+static size_t read_offsets(const struct elf_file *file, uint64_t *offsets)
+{
+	size_t count = 0;
+	char line[64];
+	while (count < ADDRESSES_MAX && fgets(line, sizeof(line), stdin)) {
+		if (elf_vaddr_to_offset(file, strtoull(line, NULL, 16), &offsets[count]))
+			count++;
+	}
+	return count;
+}
+
+static void print_chain(const struct symbolize_result *result, const struct symbolize_chain *chain)
+{
+	printf("0x%llx\n", (unsigned long long)chain->vaddr);
+	for (uint32_t i = 0; i < chain->count; i++) {
+		const struct symbolize_frame *frame = &result->frames[chain->first + i];
+		printf("%s\n%s:%u\n", frame->function, frame->file ? frame->file : "??",
+		       frame->line);
+	}
+	putchar('\n');
+}
+
+int main(int argc, char **argv)
+{
+	struct elf_file *file;
+	struct problem problem;
+	struct symbolize_result result;
+	uint64_t *offsets = malloc(ADDRESSES_MAX * sizeof(*offsets));
+	if (argc < 2 || !offsets || elf_open(argv[1], &file, &problem))
+		return 2;
+	struct symbolize_request request = {.path = argv[1],
+					    .offsets = offsets,
+					    .count = read_offsets(file, offsets),
+					    .inlines = argc == 2,
+					    .symbol_cache = ""};
+	if (symbolize_module(&request, &result, &problem)) {
+		fprintf(stderr, "%s\n", problem.text);
+		return 1;
+	}
+	for (size_t i = 0; i < result.chain_count; i++)
+		print_chain(&result, &result.chains[i]);
+	symbolize_result_deinit(&result);
+	elf_close(file);
+	free(offsets);
+	return 0;
+}
