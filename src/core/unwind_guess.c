@@ -87,6 +87,7 @@ enum unwind_step unwind_from_context(struct unwind_walk *walk, uint64_t context)
 	walk->bx_known = true;
 	walk->gregs = NULL;
 	walk->context = context;
+	walk->age = 0;
 	return UNWIND_STEP_INTERRUPTED;
 }
 
@@ -140,8 +141,7 @@ static enum unwind_step guess_caller(struct unwind_walk *walk, uint64_t ip, uint
 	walk->sp = sp;
 	walk->bp = bp;
 	walk->bx_known = false;
-	walk->gregs = NULL;
-	walk->context = 0;
+	walk->age++;
 	return UNWIND_STEP_CALLER;
 }
 

@@ -28,7 +28,7 @@
 #define UNWIND_BUILD_ID_MAX  32u
 
 /* DWARF register numbers of x86-64 (System V psABI, figure 3.36). */
-enum { UNWIND_RBX = 3, UNWIND_RBP = 6, UNWIND_RSP = 7, UNWIND_RIP = 16 };
+enum { UNWIND_RBX = 3, UNWIND_RBP = 6, UNWIND_RSP = 7, UNWIND_R12 = 12, UNWIND_RIP = 16 };
 
 /* Where a value of the caller is found. */
 enum unwind_kind {

@@ -90,20 +90,26 @@ static const uint8_t walk_gregs[UNWIND_RIP + 1] = {
 	REG_R9,  REG_R10, REG_R11, REG_R12, REG_R13, REG_R14, REG_R15, REG_RIP,
 };
 
+/* Registers other than rip, rsp and rbp are those of the interrupted frame: exact there, and in its
+ * nearest callers still right when nothing on the way changed them, which the checks of the CFA and
+ * the return address that follow make sure of. rbx, r12 to r15 change all the time; of them, rbx
+ * alone is recovered where it is asked for. */
 static bool read_register(struct unwind_walk *walk, uint8_t reg, uint64_t *ret)
 {
+	bool preserved = reg == UNWIND_RBX || (reg >= UNWIND_R12 && reg < UNWIND_RIP);
+
 	if (reg == UNWIND_RSP)
 		*ret = walk->sp;
 	else if (reg == UNWIND_RBP)
 		*ret = walk->bp;
 	else if (reg == UNWIND_RIP)
 		*ret = walk->ip;
-	else if (walk->gregs)
-		*ret = walk->gregs[walk_gregs[reg]];
-	else if (walk->context)
-		return unwind_read(walk, walk->context + 40 + 8 * (uint64_t)walk_gregs[reg], ret);
 	else if (reg == UNWIND_RBX && walk->track_bx && walk->bx_known)
 		*ret = walk->bx;
+	else if (walk->gregs && walk->age <= (preserved ? 0 : UNWIND_AGE_MAX))
+		*ret = walk->gregs[walk_gregs[reg]];
+	else if (walk->context && walk->age <= (preserved ? 0 : UNWIND_AGE_MAX))
+		return unwind_read(walk, walk->context + 40 + 8 * (uint64_t)walk_gregs[reg], ret);
 	else {
 		walk->wants_bx = reg == UNWIND_RBX;
 		walk->end = SPOOL_STACK_UNSUPPORTED;
@@ -295,6 +301,9 @@ static enum unwind_step apply(struct unwind_walk *walk, const struct unwind_rule
 	if (!locate(walk, &rule->ra, ops, cfa, walk->ip, &ip) ||
 	    !locate(walk, &rule->bp, ops, cfa, walk->bp, &bp))
 		return UNWIND_STEP_END;
+	if (rule->cfa.kind == UNWIND_REGISTER && rule->cfa.reg != UNWIND_RSP &&
+	    rule->cfa.reg != UNWIND_RBP && walk->age && !unwind_view_find(walk->view, ip - 1))
+		return stop(walk, SPOOL_STACK_UNSUPPORTED);
 	if (walk->track_bx)
 		bx_known = (rule->bx.kind != UNWIND_SAME || walk->bx_known) &&
 			   locate(walk, &rule->bx, ops, cfa, walk->bx, &bx);
@@ -303,8 +312,7 @@ static enum unwind_step apply(struct unwind_walk *walk, const struct unwind_rule
 	walk->bp = bp;
 	walk->bx = bx;
 	walk->bx_known = bx_known;
-	walk->gregs = NULL;
-	walk->context = 0;
+	walk->age++;
 	return UNWIND_STEP_CALLER;
 }
 
@@ -385,8 +393,7 @@ static uint32_t run_cached(struct unwind_walk *walk, uint64_t *frames, uint32_t 
 	walk->sp = sp;
 	walk->bp = bp;
 	walk->exact = false;
-	walk->gregs = NULL;
-	walk->context = 0;
+	walk->age += count - first;
 	walk->bx_known = false;
 	return count;
 }
@@ -441,6 +448,7 @@ static void start(struct unwind_walk *walk, const struct unwind_registers *regis
 	walk->bx = registers->gregs ? registers->gregs[REG_RBX] : 0;
 	walk->bx_known = registers->gregs != NULL;
 	walk->context = 0;
+	walk->age = 0;
 	walk->fetches = 0;
 	walk->exact = true;
 	walk->wants_bx = false;

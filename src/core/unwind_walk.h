@@ -19,6 +19,10 @@
 /* Most windows of UNWIND_WINDOW bytes that one walk fetches: 512 KiB of foreign stack. */
 #define UNWIND_FETCHES_MAX 32u
 
+/* How many callers of an interrupted frame may have their CFA in a register that calls need not
+ * preserve: OpenSSL's AES-GCM keeps it in rax and calls helpers that leave rax alone. */
+#define UNWIND_AGE_MAX 4u
+
 enum unwind_step {
 	UNWIND_STEP_CALLER,      /* ip is a return address */
 	UNWIND_STEP_INTERRUPTED, /* ip is exact: the frame below was a signal's */
@@ -31,8 +35,9 @@ struct unwind_walk {
 	struct unwind_scratch *scratch;
 	uint64_t direct_low, direct_high; /* readable without a system call */
 	uint64_t ip, sp, bp, bx;
-	const uint64_t *gregs; /* of the frame under way, REG_* order, or NULL */
-	uint64_t context;      /* address of a ucontext on the stack with the registers, or 0 */
+	const uint64_t *gregs; /* of the last interrupted frame, REG_* order, or NULL */
+	uint64_t context;      /* address of a ucontext on the stack with these registers, or 0 */
+	uint32_t age;          /* frames walked since */
 	uint32_t fetches;
 	bool exact;    /* ip is an interrupted pc, not a return address */
 	bool track_bx; /* second attempt: recover rbx through all frames */

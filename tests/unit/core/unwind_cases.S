@@ -80,6 +80,34 @@ case_cfa_in_rax:
 	.cfi_endproc
 	.size case_cfa_in_rax, . - case_cfa_in_rax
 
+	.globl case_cfa_in_rax_across
+	.type case_cfa_in_rax_across, @function
+case_cfa_in_rax_across:
+	.cfi_startproc
+	mov %rsp, %rax
+	.cfi_def_cfa_register %rax
+	sub $1000, %rsp
+	and $-128, %rsp
+	call leaves_rax_alone
+	nop
+	mov %rax, %rsp
+	.cfi_def_cfa_register %rsp
+	ret
+	.cfi_endproc
+	.size case_cfa_in_rax_across, . - case_cfa_in_rax_across
+
+	.type leaves_rax_alone, @function
+leaves_rax_alone:
+	.cfi_startproc
+	push %rcx
+	.cfi_adjust_cfa_offset 8
+	nop
+	pop %rcx
+	.cfi_adjust_cfa_offset -8
+	ret
+	.cfi_endproc
+	.size leaves_rax_alone, . - leaves_rax_alone
+
 	.globl case_cfa_in_rbx
 	.type case_cfa_in_rbx, @function
 case_cfa_in_rbx:

@@ -7,9 +7,10 @@
 #ifndef KYMO_TESTS_UNWIND_CASES_H
 #define KYMO_TESTS_UNWIND_CASES_H
 
-void case_saved_below(void); /* OpenSSL's SHA-512: the CFA is *(rsp - 8) + 8 */
-void case_saved_slot(void);  /* OpenSSL's bn_mul_mont: the CFA is *(rsp + r9 * 8 + 8) */
-void case_cfa_in_rax(void);  /* CFA in a register that is no frame pointer */
+void case_saved_below(void);       /* OpenSSL's SHA-512: the CFA is *(rsp - 8) + 8 */
+void case_saved_slot(void);        /* OpenSSL's bn_mul_mont: the CFA is *(rsp + r9 * 8 + 8) */
+void case_cfa_in_rax(void);        /* CFA in a register that is no frame pointer */
+void case_cfa_in_rax_across(void); /* OpenSSL's AES-GCM: and calls a helper that keeps rax */
 void case_cfa_in_rbx(void (*callee)(void)); /* as in ld.so's lazy binding, across a call */
 void case_leaf(void);                       /* no CFI at all, no frame */
 void case_pushed_bp(void);                  /* no CFI, frame pointer */

@@ -220,6 +220,7 @@ static void test_assembly(void **state)
 	case_saved_below();
 	case_saved_slot();
 	case_cfa_in_rax();
+	case_cfa_in_rax_across();
 	trace_off();
 	assert_int_equal(traced.wrong, 0);
 	assert_int_equal(traced.ends[SPOOL_STACK_COMPLETE], traced.steps);
