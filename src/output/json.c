@@ -27,9 +27,9 @@ static const char *kind_name(enum model_frame_kind kind)
 static void optional_index(struct json_writer *json, const char *key, uint32_t index)
 {
 	if (index == MODEL_NONE)
-		json_null(json, key);
+		json_put_null(json, key);
 	else
-		json_count(json, key, index);
+		json_put_count(json, key, index);
 }
 
 static void write_sources(struct json_writer *json, const uint64_t weight[SPOOL_SOURCE_COUNT],
@@ -47,8 +47,8 @@ static void write_sources(struct json_writer *json, const uint64_t weight[SPOOL_
 	for (unsigned source = 0; source < SPOOL_SOURCE_COUNT; source++) {
 		if (weight[source] == 0 && samples[source] == 0)
 			continue;
-		json_count(json, keys[source].weight, weight[source]);
-		json_count(json, keys[source].samples, samples[source]);
+		json_put_count(json, keys[source].weight, weight[source]);
+		json_put_count(json, keys[source].samples, samples[source]);
 	}
 }
 
@@ -59,19 +59,19 @@ static void write_modules(struct json_writer *json, const struct session *sessio
 		const struct model_module *module = &session->modules[i];
 
 		json_object_begin(json, NULL);
-		json_count(json, "id", i);
-		json_count(json, "process", module->process);
-		json_text(json, "path", module->path);
-		json_hexadecimal(json, "build_id", module->build_id, module->build_id_size);
-		json_count(json, "start_address", module->start);
-		json_count(json, "end_address", module->end);
-		json_count(json, "file_offset", module->file_offset);
-		json_count(json, "loaded_ns", module->loaded_ns);
+		json_put_count(json, "id", i);
+		json_put_count(json, "process", module->process);
+		json_put_text(json, "path", module->path);
+		json_put_hexadecimal(json, "build_id", module->build_id, module->build_id_size);
+		json_put_count(json, "start_address", module->start);
+		json_put_count(json, "end_address", module->end);
+		json_put_count(json, "file_offset", module->file_offset);
+		json_put_count(json, "loaded_ns", module->loaded_ns);
 		if (module->unloaded_ns != UINT64_MAX)
-			json_count(json, "unloaded_ns", module->unloaded_ns);
-		json_count(json, "leaf_samples", module->samples_total);
-		json_count(json, "leaf_samples_unresolved", module->samples_unresolved);
-		json_text(json, "advice", module->advice);
+			json_put_count(json, "unloaded_ns", module->unloaded_ns);
+		json_put_count(json, "leaf_samples", module->samples_total);
+		json_put_count(json, "leaf_samples_unresolved", module->samples_unresolved);
+		json_put_text(json, "advice", module->advice);
 		json_object_end(json);
 	}
 	json_array_end(json);
@@ -84,19 +84,19 @@ static void write_threads(struct json_writer *json, const struct session *sessio
 		const struct model_thread *thread = &session->threads[i];
 
 		json_object_begin(json, NULL);
-		json_count(json, "id", i);
-		json_count(json, "process", thread->process);
-		json_count(json, "tid", thread->tid);
-		json_count(json, "internal_id", thread->internal_id);
-		json_count(json, "sequent_id", thread->sequent_id);
+		json_put_count(json, "id", i);
+		json_put_count(json, "process", thread->process);
+		json_put_count(json, "tid", thread->tid);
+		json_put_count(json, "internal_id", thread->internal_id);
+		json_put_count(json, "sequent_id", thread->sequent_id);
 		optional_index(json, "parent", thread->parent);
-		json_text(json, "name", thread->name);
-		json_text(json, "found", json_thread_origin(thread->how));
-		json_count(json, "start_ns", thread->start_ns);
+		json_put_text(json, "name", thread->name);
+		json_put_text(json, "found", json_thread_origin(thread->how));
+		json_put_count(json, "start_ns", thread->start_ns);
 		if (thread->end_ns != UINT64_MAX)
-			json_count(json, "end_ns", thread->end_ns);
-		json_count(json, "total_cpu_ns", thread->cpu_ns);
-		json_count(json, "covered_cpu_ns", thread->covered_ns);
+			json_put_count(json, "end_ns", thread->end_ns);
+		json_put_count(json, "total_cpu_ns", thread->cpu_ns);
+		json_put_count(json, "covered_cpu_ns", thread->covered_ns);
 		write_sources(json, thread->weight, thread->samples);
 		json_object_end(json);
 	}
@@ -118,20 +118,21 @@ static int write_functions(struct json_writer *json, const struct session *sessi
 		const struct model_frame *frame = &session->frames[function->frame];
 
 		json_object_begin(json, NULL);
-		json_count(json, "id", function->function_id);
-		json_text(json, "name", frame->function);
-		json_text(json, "linkage_name", frame->linkage_name);
-		json_text(json, "module",
-			  frame->module == MODEL_NONE ? NULL
-						      : session->modules[frame->module].path);
-		json_text(json, "file", frame->file);
-		json_count(json, "line", frame->function_line);
-		json_count(json, measure == MEASURE_OVERFLOW ? "self_events" : "self_ns",
-			   function->self);
-		json_count(json, measure == MEASURE_OVERFLOW ? "inclusive_events" : "inclusive_ns",
-			   function->inclusive);
-		json_count(json, "self_samples", function->self_samples);
-		json_count(json, "inclusive_samples", function->inclusive_samples);
+		json_put_count(json, "id", function->function_id);
+		json_put_text(json, "name", frame->function);
+		json_put_text(json, "linkage_name", frame->linkage_name);
+		json_put_text(json, "module",
+			      frame->module == MODEL_NONE ? NULL
+							  : session->modules[frame->module].path);
+		json_put_text(json, "file", frame->file);
+		json_put_count(json, "line", frame->function_line);
+		json_put_count(json, measure == MEASURE_OVERFLOW ? "self_events" : "self_ns",
+			       function->self);
+		json_put_count(json,
+			       measure == MEASURE_OVERFLOW ? "inclusive_events" : "inclusive_ns",
+			       function->inclusive);
+		json_put_count(json, "self_samples", function->self_samples);
+		json_put_count(json, "inclusive_samples", function->inclusive_samples);
 		json_object_end(json);
 	}
 	json_array_end(json);
@@ -146,15 +147,15 @@ static void write_frames(struct json_writer *json, const struct session *session
 		const struct model_frame *frame = &session->frames[i];
 
 		json_object_begin(json, NULL);
-		json_count(json, "id", i);
-		json_count(json, "function", frame->function_id);
-		json_text(json, "name", frame->function);
-		json_text(json, "kind", kind_name(frame->kind));
+		json_put_count(json, "id", i);
+		json_put_count(json, "function", frame->function_id);
+		json_put_text(json, "name", frame->function);
+		json_put_text(json, "kind", kind_name(frame->kind));
 		optional_index(json, "module", frame->module);
-		json_count(json, "relative_pc", frame->relative_pc);
+		json_put_count(json, "relative_pc", frame->relative_pc);
 		if (frame->file) {
-			json_text(json, "file", frame->file);
-			json_count(json, "line", frame->line);
+			json_put_text(json, "file", frame->file);
+			json_put_count(json, "line", frame->line);
 		}
 		json_object_end(json);
 	}
@@ -168,11 +169,11 @@ static void write_nodes(struct json_writer *json, const struct session *session)
 		const struct model_node *node = &session->nodes[i];
 
 		json_object_begin(json, NULL);
-		json_count(json, "id", i);
+		json_put_count(json, "id", i);
 		optional_index(json, "parent", node->parent);
-		json_count(json, "frame", node->frame);
-		json_count(json, "process", node->process);
-		json_count(json, "depth", node->depth);
+		json_put_count(json, "frame", node->frame);
+		json_put_count(json, "process", node->process);
+		json_put_count(json, "depth", node->depth);
 		write_sources(json, node->self_weight, node->self_samples);
 		json_object_end(json);
 	}
@@ -190,8 +191,8 @@ static int write_thread_nodes(struct json_writer *json, struct session *session)
 	json_array_begin(json, "thread_nodes");
 	for (size_t i = 0; i < count; i++) {
 		json_object_begin(json, NULL);
-		json_count(json, "thread", entries[i].thread);
-		json_count(json, "node", entries[i].node);
+		json_put_count(json, "thread", entries[i].thread);
+		json_put_count(json, "node", entries[i].node);
 		write_sources(json, entries[i].self_weight, entries[i].self_samples);
 		json_object_end(json);
 	}
@@ -210,8 +211,8 @@ static void write_totals(struct json_writer *json, const struct session *session
 			samples[source] += session->nodes[i].self_samples[source];
 		}
 	}
-	json_text(json, "measure", view_measure_name(measure));
-	json_text(json, "measure_unit", view_measure_unit(measure));
+	json_put_text(json, "measure", view_measure_name(measure));
+	json_put_text(json, "measure_unit", view_measure_unit(measure));
 	json_object_begin(json, "totals");
 	write_sources(json, weight, samples);
 	json_object_end(json);
@@ -227,7 +228,7 @@ int output_json(struct session *session, const struct output_options *options, F
 
 	json_writer_init(&json, stream);
 	json_object_begin(&json, NULL);
-	json_text(&json, "schema", "kymo.profile/1");
+	json_put_text(&json, "schema", "kymo.profile/1");
 	json_run(&json, session);
 	write_totals(&json, session, measure);
 	json_processes(&json, session);

@@ -29,9 +29,9 @@ static void write_command(struct json_writer *json, const struct session *sessio
 	}
 	json_array_begin(json, "command");
 	for (uint32_t i = 0; i < count; i++)
-		json_text(json, NULL, words[i]);
+		json_put_text(json, NULL, words[i]);
 	json_array_end(json);
-	json_text(json, "command_line", session->command_line);
+	json_put_text(json, "command_line", session->command_line);
 }
 
 static void write_exit(struct json_writer *json, const char *key, bool known, int wait_status)
@@ -39,17 +39,17 @@ static void write_exit(struct json_writer *json, const char *key, bool known, in
 	char text[64];
 
 	if (!known) {
-		json_null(json, key);
+		json_put_null(json, key);
 		return;
 	}
 	json_object_begin(json, key);
-	json_signed(json, "wait_status", wait_status);
+	json_put_signed(json, "wait_status", wait_status);
 	if (WIFEXITED(wait_status))
-		json_signed(json, "status", WEXITSTATUS(wait_status));
+		json_put_signed(json, "status", WEXITSTATUS(wait_status));
 	if (WIFSIGNALED(wait_status))
-		json_signed(json, "signal", WTERMSIG(wait_status));
+		json_put_signed(json, "signal", WTERMSIG(wait_status));
 	format_wait_status(text, sizeof(text), wait_status);
-	json_text(json, "text", text);
+	json_put_text(json, "text", text);
 	json_object_end(json);
 }
 
@@ -64,24 +64,24 @@ void json_run(struct json_writer *json, const struct session *session)
 	if (!*directory && first)
 		directory = first->working_directory;
 	write_command(json, session);
-	json_text(json, "working_directory", directory);
-	json_text(json, "host", host);
-	json_text(json, "kymo_version", launch->kymo_version);
-	json_count(json, "start_ns", session->start_ns);
-	json_count(json, "end_ns", session->end_ns);
-	json_count(json, "duration_ns", session->end_ns - session->start_ns);
-	json_count(json, "start_realtime_ns",
-		   launch->start_realtime_ns
-			   ? launch->start_realtime_ns
-			   : session->start_ns + (uint64_t)session->realtime_minus_boottime_ns);
+	json_put_text(json, "working_directory", directory);
+	json_put_text(json, "host", host);
+	json_put_text(json, "kymo_version", launch->kymo_version);
+	json_put_count(json, "start_ns", session->start_ns);
+	json_put_count(json, "end_ns", session->end_ns);
+	json_put_count(json, "duration_ns", session->end_ns - session->start_ns);
+	json_put_count(json, "start_realtime_ns",
+		       launch->start_realtime_ns
+			       ? launch->start_realtime_ns
+			       : session->start_ns + (uint64_t)session->realtime_minus_boottime_ns);
 	if (!launch->wait_status_known)
 		return;
 	json_object_begin(json, "launched");
-	json_count(json, "pid", launch->pid);
+	json_put_count(json, "pid", launch->pid);
 	write_exit(json, "exit", true, launch->wait_status);
-	json_count(json, "user_ns", launch->user_ns);
-	json_count(json, "system_ns", launch->system_ns);
-	json_count(json, "cpu_ns", launch->user_ns + launch->system_ns);
+	json_put_count(json, "user_ns", launch->user_ns);
+	json_put_count(json, "system_ns", launch->system_ns);
+	json_put_count(json, "cpu_ns", launch->user_ns + launch->system_ns);
 	json_object_end(json);
 }
 
@@ -102,12 +102,12 @@ static void write_losses(struct json_writer *json, const struct model_process *p
 	json_object_begin(json, "losses");
 	for (int loss = 0; loss < SPOOL_LOSS_COUNT; loss++) {
 		if (loss <= SPOOL_LOSS_RING_OVERWRITE || process->losses[loss])
-			json_count(json, spool_loss_name((enum spool_loss)loss),
-				   process->losses[loss]);
+			json_put_count(json, spool_loss_name((enum spool_loss)loss),
+				       process->losses[loss]);
 	}
-	json_count(json, "torn_bytes", process->torn_bytes);
-	json_count(json, "torn_chunks", process->torn_chunks);
-	json_count(json, "unknown_records", process->unknown_records);
+	json_put_count(json, "torn_bytes", process->torn_bytes);
+	json_put_count(json, "torn_chunks", process->torn_chunks);
+	json_put_count(json, "unknown_records", process->unknown_records);
 	json_object_end(json);
 }
 
@@ -115,8 +115,8 @@ static void write_stacks(struct json_writer *json, const struct model_process *p
 {
 	json_object_begin(json, "stacks");
 	for (int end = 0; end < SPOOL_STACK_END_COUNT; end++)
-		json_count(json, spool_stack_end_name((enum spool_stack_end)end),
-			   process->stacks[end]);
+		json_put_count(json, spool_stack_end_name((enum spool_stack_end)end),
+			       process->stacks[end]);
 	json_object_end(json);
 }
 
@@ -127,10 +127,10 @@ static void write_notices(struct json_writer *json, const struct model_process *
 		const struct model_notice *notice = &process->notices[i];
 
 		json_object_begin(json, NULL);
-		json_count(json, "time_ns", notice->time_ns);
-		json_text(json, "kind", spool_notice_name(notice->kind));
-		json_count(json, "argument", notice->argument);
-		json_text(json, "text", notice->text);
+		json_put_count(json, "time_ns", notice->time_ns);
+		json_put_text(json, "kind", spool_notice_name(notice->kind));
+		json_put_count(json, "argument", notice->argument);
+		json_put_text(json, "text", notice->text);
 		json_object_end(json);
 	}
 	json_array_end(json);
@@ -151,33 +151,33 @@ static void write_process(struct json_writer *json, const struct session *sessio
 	const struct model_process *process = &session->processes[index];
 
 	json_object_begin(json, NULL);
-	json_count(json, "id", index);
-	json_count(json, "pid", process->pid);
-	json_count(json, "parent_pid", process->parent_pid);
-	json_count(json, "image", process->image);
-	json_text(json, "executable", process->executable);
-	json_text(json, "command_line", process->command_line);
-	json_count(json, "start_ns", process->start_ns);
-	json_count(json, "end_ns", process->end_ns);
-	json_text(json, "state", state_name(process->state));
+	json_put_count(json, "id", index);
+	json_put_count(json, "pid", process->pid);
+	json_put_count(json, "parent_pid", process->parent_pid);
+	json_put_count(json, "image", process->image);
+	json_put_text(json, "executable", process->executable);
+	json_put_text(json, "command_line", process->command_line);
+	json_put_count(json, "start_ns", process->start_ns);
+	json_put_count(json, "end_ns", process->end_ns);
+	json_put_text(json, "state", state_name(process->state));
 	write_exit(json, "exit", process->exit_status != -1, process->exit_status);
-	json_count(json, "threads_total", application_threads(session, process));
-	json_count(json, "samples", process->samples);
-	json_count(json, "samples_counted_by_process", process->header_samples);
-	json_count(json, "signals", process->signals);
-	json_text(json, "cpu_source", spool_cpu_source_name(process->cpu_source));
-	json_text(json, "cpu_source_reason", process->cpu_source_text);
-	json_count(json, "covered_cpu_ns", process->cpu_covered_ns);
-	json_count(json, "handler_ns", process->handler_ns);
-	json_count(json, "helper_cpu_ns", process->helper_cpu_ns);
+	json_put_count(json, "threads_total", application_threads(session, process));
+	json_put_count(json, "samples", process->samples);
+	json_put_count(json, "samples_counted_by_process", process->header_samples);
+	json_put_count(json, "signals", process->signals);
+	json_put_text(json, "cpu_source", spool_cpu_source_name(process->cpu_source));
+	json_put_text(json, "cpu_source_reason", process->cpu_source_text);
+	json_put_count(json, "covered_cpu_ns", process->cpu_covered_ns);
+	json_put_count(json, "handler_ns", process->handler_ns);
+	json_put_count(json, "helper_cpu_ns", process->helper_cpu_ns);
 	json_object_begin(json, "records");
-	json_count(json, "samples", process->samples);
-	json_count(json, "threads", process->thread_count);
-	json_count(json, "modules", process->module_count);
-	json_count(json, "process_metrics", process->metric_count);
-	json_count(json, "notices", process->notice_count);
-	json_count(json, "sample_bytes", process->sample_bytes);
-	json_count(json, "spool_bytes", process->spool_bytes);
+	json_put_count(json, "samples", process->samples);
+	json_put_count(json, "threads", process->thread_count);
+	json_put_count(json, "modules", process->module_count);
+	json_put_count(json, "process_metrics", process->metric_count);
+	json_put_count(json, "notices", process->notice_count);
+	json_put_count(json, "sample_bytes", process->sample_bytes);
+	json_put_count(json, "spool_bytes", process->spool_bytes);
 	json_object_end(json);
 	write_stacks(json, process);
 	write_losses(json, process);

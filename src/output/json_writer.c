@@ -123,51 +123,52 @@ void json_array_end(struct json_writer *json)
 	end_container(json, ']');
 }
 
-void json_text(struct json_writer *json, const char *key, const char *value)
+void json_put_text(struct json_writer *json, const char *key, const char *value)
 {
 	if (!value) {
-		json_null(json, key);
+		json_put_null(json, key);
 		return;
 	}
 	begin_value(json, key);
 	write_text(json->stream, value);
 }
 
-void json_count(struct json_writer *json, const char *key, uint64_t value)
+void json_put_count(struct json_writer *json, const char *key, uint64_t value)
 {
 	begin_value(json, key);
 	fprintf(json->stream, "%" PRIu64, value);
 }
 
-void json_signed(struct json_writer *json, const char *key, int64_t value)
+void json_put_signed(struct json_writer *json, const char *key, int64_t value)
 {
 	begin_value(json, key);
 	fprintf(json->stream, "%" PRId64, value);
 }
 
-void json_number(struct json_writer *json, const char *key, double value)
+void json_put_number(struct json_writer *json, const char *key, double value)
 {
 	if (!isfinite(value)) {
-		json_null(json, key);
+		json_put_null(json, key);
 		return;
 	}
 	begin_value(json, key);
 	fprintf(json->stream, "%.6g", value);
 }
 
-void json_boolean(struct json_writer *json, const char *key, bool value)
+void json_put_boolean(struct json_writer *json, const char *key, bool value)
 {
 	begin_value(json, key);
 	fputs(value ? "true" : "false", json->stream);
 }
 
-void json_null(struct json_writer *json, const char *key)
+void json_put_null(struct json_writer *json, const char *key)
 {
 	begin_value(json, key);
 	fputs("null", json->stream);
 }
 
-void json_hexadecimal(struct json_writer *json, const char *key, const uint8_t *bytes, size_t size)
+void json_put_hexadecimal(struct json_writer *json, const char *key, const uint8_t *bytes,
+			  size_t size)
 {
 	begin_value(json, key);
 	fputc('"', json->stream);

@@ -32,12 +32,13 @@ void json_object_begin(struct json_writer *json, const char *key);
 void json_object_end(struct json_writer *json);
 void json_array_begin(struct json_writer *json, const char *key);
 void json_array_end(struct json_writer *json);
-void json_text(struct json_writer *json, const char *key, const char *value); /* NULL: null */
-void json_count(struct json_writer *json, const char *key, uint64_t value);
-void json_signed(struct json_writer *json, const char *key, int64_t value);
-void json_number(struct json_writer *json, const char *key, double value); /* 6 digits */
-void json_boolean(struct json_writer *json, const char *key, bool value);
-void json_null(struct json_writer *json, const char *key);
-void json_hexadecimal(struct json_writer *json, const char *key, const uint8_t *bytes, size_t size);
+void json_put_text(struct json_writer *json, const char *key, const char *value); /* NULL: null */
+void json_put_count(struct json_writer *json, const char *key, uint64_t value);
+void json_put_signed(struct json_writer *json, const char *key, int64_t value);
+void json_put_number(struct json_writer *json, const char *key, double value); /* 6 digits */
+void json_put_boolean(struct json_writer *json, const char *key, bool value);
+void json_put_null(struct json_writer *json, const char *key);
+void json_put_hexadecimal(struct json_writer *json, const char *key, const uint8_t *bytes,
+			  size_t size);
 
 #endif

@@ -13,8 +13,8 @@ static void write_settings(struct json_writer *json, const struct session *sessi
 		const struct model_setting *setting = &session->launch.settings[i];
 
 		json_object_begin(json, setting->name);
-		json_text(json, "value", setting->value);
-		json_text(json, "origin", setting->origin);
+		json_put_text(json, "value", setting->value);
+		json_put_text(json, "origin", setting->origin);
 		json_object_end(json);
 	}
 	json_object_end(json);
@@ -23,8 +23,8 @@ static void write_settings(struct json_writer *json, const struct session *sessi
 static void write_clocks(struct json_writer *json, const struct session *session)
 {
 	json_object_begin(json, "clocks");
-	json_text(json, "time_base", "CLOCK_BOOTTIME");
-	json_signed(json, "realtime_minus_boottime_ns", session->realtime_minus_boottime_ns);
+	json_put_text(json, "time_base", "CLOCK_BOOTTIME");
+	json_put_signed(json, "realtime_minus_boottime_ns", session->realtime_minus_boottime_ns);
 	json_object_end(json);
 }
 
@@ -39,17 +39,17 @@ static void write_losses(struct json_writer *json, const struct session *session
 		for (uint32_t i = 0; i < session->process_count; i++)
 			count += session->processes[i].losses[loss];
 		if (loss <= SPOOL_LOSS_RING_OVERWRITE || count)
-			json_count(json, spool_loss_name((enum spool_loss)loss), count);
+			json_put_count(json, spool_loss_name((enum spool_loss)loss), count);
 	}
 	for (uint32_t i = 0; i < session->process_count; i++) {
 		torn_bytes += session->processes[i].torn_bytes;
 		torn_chunks += session->processes[i].torn_chunks;
 		unknown_records += session->processes[i].unknown_records;
 	}
-	json_count(json, "torn_bytes", torn_bytes);
-	json_count(json, "torn_chunks", torn_chunks);
-	json_count(json, "unknown_records", unknown_records);
-	json_count(json, "unreadable_files", session->unreadable_files);
+	json_put_count(json, "torn_bytes", torn_bytes);
+	json_put_count(json, "torn_chunks", torn_chunks);
+	json_put_count(json, "unknown_records", unknown_records);
+	json_put_count(json, "unreadable_files", session->unreadable_files);
 	json_object_end(json);
 }
 
@@ -62,14 +62,14 @@ int output_metadata(struct session *session, FILE *stream, struct problem *probl
 		samples += session->processes[i].samples;
 	json_writer_init(&json, stream);
 	json_object_begin(&json, NULL);
-	json_text(&json, "schema", "kymo.metadata/1");
+	json_put_text(&json, "schema", "kymo.metadata/1");
 	json_run(&json, session);
-	json_count(&json, "samples", samples);
+	json_put_count(&json, "samples", samples);
 	write_clocks(&json, session);
 	write_losses(&json, session);
 	json_array_begin(&json, "problems");
 	for (size_t i = 0; i < session->problem_count; i++)
-		json_text(&json, NULL, session->problems[i]);
+		json_put_text(&json, NULL, session->problems[i]);
 	json_array_end(&json);
 	write_settings(&json, session);
 	json_processes(&json, session);

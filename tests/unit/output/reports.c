@@ -1,0 +1,329 @@
+/* SPDX-License-Identifier: MIT
+ * SPDX-FileCopyrightText: the kymo authors
+ *
+ * The outputs for people and for scripts, on small recordings: JSON that a strict parser takes,
+ * sums that agree, text that fits.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+#include <errno.h>
+#include <jansson.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "output/format.h"
+#include "output/output.h"
+#include "unit/analysis/spool_fixture.h"
+#include "unit/analysis/test_directory.h"
+
+#define MS UINT64_C(1000000)
+
+typedef int (*writer)(struct session *session, FILE *stream, struct problem *problem);
+
+static int write_summary(struct session *session, FILE *stream, struct problem *problem)
+{
+	struct output_options options = {0};
+
+	return output_summary(session, &options, stream, false, problem);
+}
+
+static int write_text(struct session *session, FILE *stream, struct problem *problem)
+{
+	struct output_options options = {0};
+
+	return output_find("text")->write(session, &options, stream, problem);
+}
+
+static int write_thread_text(struct session *session, FILE *stream, struct problem *problem)
+{
+	struct output_options options = {.per_thread = true};
+
+	return output_find("text")->write(session, &options, stream, problem);
+}
+
+static int write_json(struct session *session, FILE *stream, struct problem *problem)
+{
+	struct output_options options = {.per_thread = true};
+
+	return output_find("json")->write(session, &options, stream, problem);
+}
+
+/* What a writer makes of the session; the caller frees. */
+static char *written(struct session *session, writer write)
+{
+	struct problem problem = {""};
+	size_t size;
+	char *text;
+	FILE *stream = open_memstream(&text, &size);
+
+	assert_non_null(stream);
+	if (write(session, stream, &problem) != 0)
+		fail_msg("%s", problem.text);
+	fclose(stream);
+	return text;
+}
+
+static json_t *parsed(struct session *session, writer write)
+{
+	char *text = written(session, write);
+	json_error_t error;
+	json_t *root = json_loads(text, JSON_REJECT_DUPLICATES, &error);
+
+	if (!root)
+		fail_msg("line %d column %d: %s\n%s", error.line, error.column, error.text, text);
+	free(text);
+	return root;
+}
+
+static json_int_t sum_of(const json_t *array, const char *key)
+{
+	json_int_t sum = 0;
+
+	for (size_t i = 0; i < json_array_size(array); i++)
+		sum += json_integer_value(json_object_get(json_array_get(array, i), key));
+	return sum;
+}
+
+static void profile_sums_agree(void **state)
+{
+	fixture_write_small(*state);
+	struct session *session = test_session(*state, NULL);
+	json_t *root = parsed(session, write_json);
+	const json_t *nodes = json_object_get(root, "nodes");
+
+	assert_string_equal(json_string_value(json_object_get(root, "schema")), "kymo.profile/1");
+	assert_string_equal(json_string_value(json_object_get(root, "measure")), "cpu_time");
+	assert_int_equal(sum_of(nodes, "cpu_ns"), 4 * MS + MS / 2);
+	assert_int_equal(sum_of(nodes, "cpu_samples"), 4);
+	assert_int_equal(sum_of(nodes, "blocked_ns"), 6 * MS);
+	assert_int_equal(sum_of(json_object_get(root, "thread_nodes"), "cpu_ns"), 4 * MS + MS / 2);
+	assert_int_equal(sum_of(json_object_get(root, "functions"), "self_ns"), 4 * MS + MS / 2);
+	assert_int_equal(
+		json_integer_value(json_object_get(json_object_get(root, "totals"), "cpu_ns")),
+		4 * MS + MS / 2);
+	for (size_t i = 0; i < json_array_size(nodes); i++) {
+		const json_t *node = json_array_get(nodes, i);
+		const json_t *parent = json_object_get(node, "parent");
+
+		assert_int_equal(json_integer_value(json_object_get(node, "id")), i);
+		assert_true(json_is_null(parent) || json_integer_value(parent) < (json_int_t)i);
+	}
+	json_decref(root);
+	session_close(session);
+}
+
+static void metadata_has_what_is_promised(void **state)
+{
+	static const char *const keys[] = {"schema",   "command", "host",      "settings",
+					   "clocks",   "losses",  "processes", "problems",
+					   "start_ns", "end_ns",  "samples"};
+	static const char *const process_keys[] = {"pid",           "executable", "exit",
+						   "threads_total", "records",    "samples",
+						   "losses",        "stacks"};
+
+	fixture_write_small(*state);
+	struct session *session = test_session(*state, NULL);
+	json_t *root = parsed(session, output_metadata);
+	const json_t *process = json_array_get(json_object_get(root, "processes"), 0);
+
+	for (size_t i = 0; i < sizeof(keys) / sizeof(*keys); i++)
+		assert_non_null(json_object_get(root, keys[i]));
+	for (size_t i = 0; i < sizeof(process_keys) / sizeof(*process_keys); i++)
+		assert_non_null(json_object_get(process, process_keys[i]));
+	assert_int_equal(json_integer_value(json_object_get(process, "samples")), 6);
+	assert_int_equal(json_integer_value(json_object_get(process, "threads_total")), 2);
+	assert_int_equal(
+		json_integer_value(json_object_get(json_object_get(process, "losses"), "no_chunk")),
+		7);
+	assert_int_equal(
+		json_integer_value(json_object_get(json_object_get(root, "losses"), "no_chunk")),
+		7);
+	assert_int_equal(
+		json_integer_value(json_object_get(json_object_get(process, "stacks"), "bad_cfa")),
+		1);
+	json_decref(root);
+	session_close(session);
+}
+
+/* Names are bytes to the kernel; JSON is UTF-8. */
+static void hostile_names_stay_data(void **state)
+{
+	static const char arguments[] =
+		"a\xff\xc3(\0\"\\\n\x01\0</script>\xed\xa0\x80\0\xe2\x82\xac";
+	static const uint64_t stack[] = {0x1010};
+	struct spool_fixture fixture;
+	struct session *session;
+	json_t *root;
+
+	fixture_open_in(&fixture, *state, 100, 0);
+	fixture_process(&fixture, "/bin/\xff\"", arguments, sizeof(arguments));
+	fixture_module(&fixture, FIXTURE_START, 1, 0x1000, 0x2000, 0, "/nowhere/\x80\x1b[31m");
+	fixture_thread_start(&fixture, FIXTURE_START, 0, 100, 0, "\xc0\xaf\t\x1b", 0);
+	fixture_span(&fixture, 0, 100, FIXTURE_START);
+	fixture_sample(&fixture,
+		       &(struct fixture_sample){
+			       .ticks = FIXTURE_START, .weight = 1, .stack = stack, .depth = 1});
+	fixture_close(&fixture);
+	session = test_session(*state, NULL);
+	root = parsed(session, write_json);
+	assert_string_equal(json_string_value(json_array_get(json_object_get(root, "command"), 3)),
+			    "\xe2\x82\xac");
+	json_decref(root);
+	json_decref(parsed(session, output_metadata));
+	char *text = written(session, write_text), *summary = written(session, write_summary);
+
+	assert_null(strchr(text, 0x1b));
+	assert_null(strchr(summary, 0x1b));
+	free(text);
+	free(summary);
+	session_close(session);
+}
+
+static const char *line_with(const char *text, const char *what)
+{
+	static char line[512];
+	const char *found = strstr(text, what), *begin = found;
+
+	if (!found)
+		fail_msg("no \"%s\" in:\n%s", what, text);
+	while (begin > text && begin[-1] != '\n')
+		begin--;
+	snprintf(line, sizeof(line), "%.*s", (int)strcspn(begin, "\n"), begin);
+	return line;
+}
+
+static void text_has_the_promised_columns(void **state)
+{
+	static const char *const columns[] = {"LABEL", "COUNT", "DEPTH", "METRIC", "UNITS", "SUM",
+					      "MEAN",  "MIN",   "MAX",   "STDDEV", "%SELF"};
+	char name[64];
+	unsigned long count, depth;
+	double sum;
+
+	fixture_write_small(*state);
+	struct session *session = test_session(*state, NULL);
+	char *text = written(session, write_text);
+	const char *heading = line_with(text, "LABEL");
+
+	for (size_t i = 0; i < sizeof(columns) / sizeof(*columns); i++)
+		assert_non_null(heading = strstr(heading, columns[i]));
+	/* main process row: everything, depth 0 */
+	assert_int_equal(sscanf(line_with(text, "small [100]"),
+				"small [100] %lu %lu cpu_time s %lf", &count, &depth, &sum),
+			 3);
+	assert_int_equal(count, 4);
+	assert_int_equal(depth, 0);
+	assert_true(sum > 0.004499 && sum < 0.004501);
+	assert_int_equal(sscanf(line_with(text, "[truncated"), " %63[^]]] %lu %lu cpu_time s %lf",
+				name, &count, &depth, &sum),
+			 4);
+	assert_int_equal(count, 1);
+	assert_int_equal(depth, 1);
+	free(text);
+	text = written(session, write_thread_text);
+	assert_non_null(strstr(text, "Thread 100"));
+	free(text);
+	session_close(session);
+}
+
+static void summary_fits_and_warns(void **state)
+{
+	fixture_write_small(*state);
+	struct session *session = test_session(*state, NULL);
+	char *text = written(session, write_summary), *rest = text, *line;
+
+	assert_non_null(strstr(text, "Heaviest functions"));
+	assert_non_null(strstr(text, "7 samples dropped because no buffer was ready"));
+	assert_non_null(strstr(text, "cut off by frames that make no sense"));
+	assert_non_null(strstr(text, "CPU-time timers"));
+	assert_non_null(strstr(text, "launch.json is missing"));
+	while ((line = strsep(&rest, "\n")))
+		assert_true(format_columns(line) <= 100);
+	free(text);
+	session_close(session);
+}
+
+static void empty_session_is_no_accident(void **state)
+{
+	char path[4096];
+
+	snprintf(path, sizeof(path), "%s/spool", (char *)*state);
+	assert_int_equal(mkdir(path, 0777), 0);
+	struct session *session = test_session(*state, NULL);
+
+	free(written(session, write_text));
+	free(written(session, write_thread_text));
+	free(written(session, write_summary));
+	json_decref(parsed(session, write_json));
+	json_decref(parsed(session, output_metadata));
+	session_close(session);
+}
+
+static void full_disk_leaves_no_half_file(void **state)
+{
+	struct output_options options = {0};
+	struct problem problem;
+	char path[4096];
+	uint64_t bytes = 0;
+	FILE *full;
+
+	fixture_write_small(*state);
+	struct session *session = test_session(*state, NULL);
+	assert_int_equal(output_write_file(session, output_find("json"), &options, *state, "p-",
+					   &bytes, &problem),
+			 0);
+	snprintf(path, sizeof(path), "%s/p-profile.json", (char *)*state);
+	assert_int_equal(remove(path), 0);
+	assert_true(bytes > 1000);
+	assert_int_equal(output_write_file(session, output_find("json"), &options,
+					   "/nowhere/at all", NULL, NULL, &problem),
+			 -ENOENT);
+	assert_non_null(strstr(problem.text, "/nowhere/at all/profile.json"));
+	full = fopen("/dev/full", "w");
+	if (full) {
+		assert_true(output_metadata(session, full, &problem) < 0 || fflush(full) != 0);
+		fclose(full);
+	}
+	session_close(session);
+}
+
+static void quantities(void **state)
+{
+	(void)state;
+	assert_string_equal(quantity_time(999).text, "999 ns");
+	assert_string_equal(quantity_time(1500).text, "1.50 us");
+	assert_string_equal(quantity_time(999499).text, "999 us");
+	assert_string_equal(quantity_time(999500).text, "1.00 ms");
+	assert_string_equal(quantity_time(12345678900).text, "12.3 s");
+	assert_string_equal(quantity_time(UINT64_C(754) * 1000000000).text, "12 min 34 s");
+	assert_string_equal(quantity_time(UINT64_C(7260) * 1000000000).text, "2 h 01 min");
+	assert_string_equal(quantity_bytes(1023).text, "1023 B");
+	assert_string_equal(quantity_bytes(1536).text, "1.50 KiB");
+	assert_string_equal(quantity_count(0).text, "0");
+	assert_string_equal(quantity_count(1234567).text, "1,234,567");
+	assert_string_equal(quantity_share(1, 3).text, "33.3 %");
+	assert_string_equal(quantity_share(0, 0).text, "-");
+}
+
+#define TEST(function)                                                                             \
+	cmocka_unit_test_setup_teardown(function, test_directory_create, test_directory_remove)
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		TEST(profile_sums_agree),
+		TEST(metadata_has_what_is_promised),
+		TEST(hostile_names_stay_data),
+		TEST(text_has_the_promised_columns),
+		TEST(summary_fits_and_warns),
+		TEST(empty_session_is_no_accident),
+		TEST(full_disk_leaves_no_half_file),
+		cmocka_unit_test(quantities),
+	};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
