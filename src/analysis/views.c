@@ -18,10 +18,11 @@ enum view_measure view_default_measure(const struct session *session)
 		for (unsigned source = 0; source < SPOOL_SOURCE_COUNT; source++)
 			samples[source] += session->threads[i].samples[source];
 	}
-	if (samples[SPOOL_SOURCE_CPU])
-		return MEASURE_CPU;
+	/* Who asks for real time wants to see the waiting; CPU time is part of it. */
 	if (samples[SPOOL_SOURCE_WALL] || samples[SPOOL_SOURCE_RUNNABLE])
 		return MEASURE_WALL;
+	if (samples[SPOOL_SOURCE_CPU])
+		return MEASURE_CPU;
 	return samples[SPOOL_SOURCE_OVERFLOW] ? MEASURE_OVERFLOW : MEASURE_CPU;
 }
 

@@ -89,7 +89,8 @@ static void begin(struct runtime *runtime, struct thread *thread)
 		background->live->live_previous = thread;
 	background->live = thread;
 	background->live_count++;
-	sources_open(runtime, thread);
+	if (thread->how != THREAD_INTERNAL)
+		sources_open(runtime, thread);
 }
 
 static void end(struct runtime *runtime, struct thread *thread)
@@ -235,6 +236,9 @@ void live_threads_totals(struct runtime *runtime)
 	header->samples = samples;
 	header->threads = runtime->threads.registered;
 	header->helper_cpu_ns = ticks_clock_ns(CLOCK_THREAD_CPUTIME_ID);
+	if (runtime->wall_sampler.own && runtime->wall_sampler.own->tid)
+		header->helper_cpu_ns +=
+			ticks_clock_ns((int)(~runtime->wall_sampler.own->tid << 3 | 4 | 2));
 }
 
 void live_threads_write_totals(struct runtime *runtime)

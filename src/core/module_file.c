@@ -75,18 +75,13 @@ static bool read_headers(struct module_file *file, const struct reader *reader)
 		if (!read_at(reader, header.e_phoff + i * sizeof(program), &program,
 			     sizeof(program)))
 			return false;
-		if (program.p_type == PT_LOAD && file->segment_count < MODULE_FILE_SEGMENTS) {
-			file->segment[file->segment_count].offset = program.p_offset;
-			file->segment[file->segment_count].size = program.p_filesz;
-			file->segment[file->segment_count++].address = program.p_vaddr;
-		}
 		if (program.p_type == PT_NOTE && !file->build_id_size) {
 			size_t size = program.p_filesz < NOTES_MAX ? program.p_filesz : NOTES_MAX;
 			if (read_at(reader, program.p_offset, notes, size))
 				find_build_id(file, notes, size);
 		}
 	}
-	return file->segment_count;
+	return true;
 }
 
 static struct module_file *add_file(void)
@@ -186,14 +181,4 @@ const struct module_file *module_file_get(const struct maps_line *line, const ch
 	file = add_from((int)fd, line, cache_directory);
 	sys_close((int)fd);
 	return file;
-}
-
-uint64_t module_file_address(const struct module_file *file, uint64_t offset)
-{
-	for (uint32_t i = 0; i < file->segment_count; i++) {
-		uint64_t first = file->segment[i].offset & ~(uint64_t)4095;
-		if (offset >= first && offset < file->segment[i].offset + file->segment[i].size)
-			return file->segment[i].address - file->segment[i].offset + offset;
-	}
-	return offset;
 }

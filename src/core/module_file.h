@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  * SPDX-FileCopyrightText: the kymo authors
  *
- * What one ELF file contributes to all its mappings: build-id, load segments, unwind table. Kept
+ * What one ELF file contributes to all its mappings: build-id and unwind table. Kept
  * for the life of the process, so that a library opened and closed a thousand times is read once.
  */
 #ifndef KYMO_CORE_MODULE_FILE_H
@@ -10,17 +10,11 @@
 #include "core/maps.h"
 #include "core/modules.h"
 
-#define MODULE_FILE_SEGMENTS 8
-
 struct module_file {
 	uint64_t device, inode, size;
 	int64_t changed_seconds, changed_ns;
 	uint8_t build_id[MODULE_BUILD_ID_MAX];
 	uint32_t build_id_size;
-	uint32_t segment_count;
-	struct {
-		uint64_t offset, size, address;
-	} segment[MODULE_FILE_SEGMENTS];
 	const struct unwind_table *table;
 	size_t table_size;
 };
@@ -29,7 +23,5 @@ struct module_file {
  */
 const struct module_file *module_file_get(const struct maps_line *line,
 					  const char *cache_directory);
-/* Link-time address of a file offset. */
-uint64_t module_file_address(const struct module_file *file, uint64_t offset);
 
 #endif

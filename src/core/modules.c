@@ -16,7 +16,7 @@
 
 #define MODULES_MAX (1u << 16)
 
-int modules_init(struct modules *modules, const char *cache_directory)
+int modules_init(struct modules *modules, const char *cache_directory, struct unwind_cache *cache)
 {
 	void *list = sys_mmap(NULL, MODULES_MAX * sizeof(struct module), PROT_READ | PROT_WRITE,
 			      MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
@@ -24,6 +24,7 @@ int modules_init(struct modules *modules, const char *cache_directory)
 	if (sys_failed(list))
 		return -ENOMEM;
 	modules->list = list;
+	modules->cache = cache;
 	modules->cache_directory = *cache_directory ? cache_directory : NULL;
 	return 0;
 }
@@ -110,7 +111,7 @@ static void look_at(struct modules *modules, struct track *track, const struct m
 	file = module_file_get(line, modules->cache_directory);
 	if (file) {
 		module->table = file->table;
-		module->bias = line->start - module_file_address(file, line->offset);
+		module->bias = line->start - line->offset; /* tables count in file offsets */
 		if (!file->table && line->path[0] == '/')
 			spool_count_loss(track->spool, SPOOL_LOSS_MODULE_TABLE);
 	}
@@ -160,6 +161,8 @@ static void publish(struct modules *modules)
 							  .table = module->table,
 							  .id = module->id};
 	}
+	if (!(modules->generation & UNWIND_GENERATION_MASK))
+		unwind_cache_clear(modules->cache);
 	atomic_store_explicit(&modules->view, view, memory_order_seq_cst);
 	modules->retired = old;
 }

@@ -21,7 +21,8 @@
 #include "core/track.h"
 #include "core/unwind.h"
 
-#define MODULE_BUILD_ID_MAX 32
+#define MODULE_BUILD_ID_MAX    32
+#define UNWIND_GENERATION_MASK 0x1fffu /* what the cache keeps of a view's generation */
 
 struct module {
 	uint64_t start, end, offset, device, inode;
@@ -43,9 +44,10 @@ struct modules {
 	char *maps; /* buffer for /proc/self/maps */
 	size_t maps_size;
 	const char *cache_directory;
+	struct unwind_cache *cache; /* cleared before generations repeat */
 };
 
-int modules_init(struct modules *modules, const char *cache_directory);
+int modules_init(struct modules *modules, const char *cache_directory, struct unwind_cache *cache);
 /* Re-reads the mappings; writes MODULE and MODULE_GONE records; publishes. `quiescent` says whether
  * no handler can still use a view that was replaced before this call. */
 void modules_refresh(struct modules *modules, struct track *track, bool quiescent);

@@ -176,12 +176,12 @@ static bool prepare(struct runtime *runtime)
 {
 	if (!map_fork_guard(runtime) ||
 	    threads_init(&runtime->threads, runtime->options.max_depth) ||
-	    modules_init(&runtime->modules, runtime->options.cache_directory))
+	    modules_init(&runtime->modules, runtime->options.cache_directory,
+			 runtime->sampling.cache))
 		return false;
-	runtime->sampling.cache = unwind_cache_create();
 	runtime->sampling.tick_hz = ticks_init();
 	set_intervals(runtime);
-	return runtime->sampling.cache && !pthread_key_create(&end_key, thread_key_destructor);
+	return !pthread_key_create(&end_key, thread_key_destructor);
 }
 
 /* So that exec'ed programs do not load us: FOLLOW_CHILDREN=off. The strings are changed in place.

@@ -23,8 +23,9 @@
 
 #define WALK_RED_ZONE 128
 
-/* Fills the window from an address on; the rest of the stack lies above it. */
-static bool fetch_window(struct unwind_walk *walk, uint64_t address)
+/* Fills the window from an address on; the rest of the stack lies above it. Not inlined, for the
+ * sake of the stack that its callers take. */
+__attribute__((noinline)) static bool fetch_window(struct unwind_walk *walk, uint64_t address)
 {
 	struct unwind_scratch *scratch = walk->scratch;
 	uint64_t start = address & ~(uint64_t)7;
