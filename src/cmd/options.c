@@ -85,8 +85,8 @@ static bool options_lookup_letter(const struct options_grammar *grammar, char le
 static int options_unknown(struct parser *parser, const char *argument, size_t length)
 {
 	const struct options_grammar *grammar = parser->grammar;
-	char option[OPTION_NAME_MAX], names[SETTING_COUNT][OPTION_NAME_MAX], hint[128];
-	const char *dashes = argument[1] == '-' ? "--" : "-";
+	/* An option may be named after its setting as well. */
+	char names[SETTING_COUNT][2][OPTION_NAME_MAX], hint[128] = "";
 	struct nearest nearest;
 
 	nearest_init(&nearest, argument + 2, length > 2 ? length - 2 : 0);
@@ -95,16 +95,15 @@ static int options_unknown(struct parser *parser, const char *argument, size_t l
 	for (unsigned id = 0; id < SETTING_COUNT; id++) {
 		if (!grammar->accepts((enum setting_id)id))
 			continue;
-		resolved_option_name((enum setting_id)id, option, sizeof(option));
-		memcpy(names[id], option, sizeof(option));
-		nearest_offer(&nearest, names[id], strlen(names[id]));
-		nearest_offer(&nearest, settings_table[id].name, strlen(settings_table[id].name));
+		resolved_option_name((enum setting_id)id, names[id][0], OPTION_NAME_MAX);
+		resolved_dashed_name((enum setting_id)id, names[id][1], OPTION_NAME_MAX);
+		nearest_offer(&nearest, names[id][0], strlen(names[id][0]));
+		nearest_offer(&nearest, names[id][1], strlen(names[id][1]));
 	}
+	if (argument[1] == '-')
+		nearest_hint(&nearest, "--", hint, sizeof(hint));
 	return problem_set(parser->problem, -EINVAL, "unknown option '%.*s'%s (see kymo %s --help)",
-			   (int)(length < 100 ? length : 100), argument,
-			   argument[1] == '-' ? nearest_hint(&nearest, dashes, hint, sizeof(hint))
-					      : "",
-			   grammar->command);
+			   (int)(length < 100 ? length : 100), argument, hint, grammar->command);
 }
 
 /* How lists given by several options are joined; NULL: the last one counts. */
@@ -140,11 +139,17 @@ static int options_set(struct parser *parser, enum setting_id id, const char *va
 	return error;
 }
 
+static bool options_is_switch(const char *text)
+{
+	return text && (!strcmp(text, "on") || !strcmp(text, "off"));
+}
+
 static bool options_is_number(const char *text)
 {
 	double number;
 
-	return text && setting_parse_number(setting_slice(text), &number) == SETTING_VALID;
+	return text && (options_is_switch(text) ||
+			setting_parse_number(setting_slice(text), &number) == SETTING_VALID);
 }
 
 static bool options_is_window(const char *text)
@@ -173,8 +178,7 @@ static int options_apply_setting(struct parser *parser, const struct match *matc
 	if (settings_table[match->id].type == SETTING_BOOL) {
 		if (match->negated && value)
 			return problem_set(parser->problem, -EINVAL, "%s takes no value", source);
-		if (!value && !match->negated && next &&
-		    (!strcmp(next, "on") || !strcmp(next, "off"))) {
+		if (!value && !match->negated && options_is_switch(next)) {
 			value = next;
 			parser->next++;
 		}

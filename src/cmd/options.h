@@ -19,7 +19,7 @@
 enum option_argument {
 	OPTION_ALONE,
 	OPTION_REQUIRED,
-	OPTION_NUMBER,  /* optional: taken when it follows as a number or is attached */
+	OPTION_NUMBER,  /* optional: taken when it is attached, or follows as a number, on or off */
 	OPTION_ATTACHED /* optional: attached with = only */
 };
 

@@ -304,17 +304,21 @@ bool resolved_is_default(const struct resolved *settings, enum setting_id id)
 	return settings->values[id].origin == ORIGIN_DEFAULT;
 }
 
-const char *resolved_option_name(enum setting_id id, char *text, size_t size)
+const char *resolved_dashed_name(enum setting_id id, char *text, size_t size)
 {
-	const struct setting *setting = &settings_table[id];
+	const char *name = settings_table[id].name;
 	size_t i = 0;
 
-	if (setting->option) {
-		snprintf(text, size, "%s", setting->option);
-		return text;
-	}
-	for (; setting->name[i] && i + 1 < size; i++)
-		text[i] = setting->name[i] == '_' ? '-' : setting_lower(setting->name[i]);
+	for (; name[i] && i + 1 < size; i++)
+		text[i] = name[i] == '_' ? '-' : setting_lower(name[i]);
 	text[i] = '\0';
+	return text;
+}
+
+const char *resolved_option_name(enum setting_id id, char *text, size_t size)
+{
+	if (!settings_table[id].option)
+		return resolved_dashed_name(id, text, size);
+	snprintf(text, size, "%s", settings_table[id].option);
 	return text;
 }

@@ -60,7 +60,9 @@ enum setting_id resolved_find(const char *name, size_t length);
 /* "unknown setting 'X'; did you mean 'Y'?" */
 int resolved_unknown(const char *name, size_t length, const char *prefix, const char *where,
 		     struct problem *problem);
-/* The long option of a setting, without dashes: its own or made from the name. */
+/* A setting's name as an option, without dashes in front: made from the name; or its own one, where
+ * it has one. */
+const char *resolved_dashed_name(enum setting_id id, char *text, size_t size);
 const char *resolved_option_name(enum setting_id id, char *text, size_t size);
 
 #endif

@@ -20,13 +20,17 @@
 #include "cmd/result_path.h"
 #include "cmd/results.h"
 #include "cmd/target.h"
+#include "common/settings_value.h"
 
+/* --cputime, --cputime HZ, --cputime=off. */
 static int sample_clock(struct options_result *result, enum setting_id use, enum setting_id freq,
 			const char *source, const char *value, struct problem *problem)
 {
-	int error = resolved_set(result->settings, use, "on", ORIGIN_OPTION, source, problem);
+	bool is_switch = value && setting_is_letter(value[0]);
+	int error = resolved_set(result->settings, use, is_switch ? value : "on", ORIGIN_OPTION,
+				 source, problem);
 
-	if (!error && value)
+	if (!error && value && !is_switch)
 		error = resolved_set(result->settings, freq, value, ORIGIN_OPTION, source, problem);
 	return error;
 }
@@ -57,7 +61,8 @@ static const struct option_extra sample_extras[] = {
 	 .argument = OPTION_NUMBER,
 	 .metavar = "HZ",
 	 .apply = sample_cputime,
-	 .help = "Sample on CPU time, at this rate; the default kind of sampling."},
+	 .help = "Sample on CPU time, at this rate; the default kind of sampling (--cputime=off: "
+		 "not)."},
 	{.name = "realtime",
 	 .argument = OPTION_NUMBER,
 	 .metavar = "HZ",

@@ -109,6 +109,10 @@ static void clocks_take_a_rate_when_one_follows(void **state)
 	assert_string_equal(value(SETTING_SAMPLING_CPUTIME), "on");
 	assert_true(resolved_is_default(&settings, SETTING_SAMPLING_CPUTIME_FREQ));
 	assert_string_equal(result.operands[0], "prog");
+	assert_int_equal(sample("--cputime=off --realtime off prog"), 0);
+	assert_string_equal(value(SETTING_SAMPLING_CPUTIME), "off");
+	assert_string_equal(value(SETTING_SAMPLING_REALTIME), "off");
+	assert_string_equal(result.operands[0], "prog");
 }
 
 static void windows_take_all_that_follow(void **state)
@@ -151,6 +155,7 @@ static void mistakes_are_named(void **state)
 		{"--freq", "needs a value"},
 		{"--freq -- p", "needs a value"},
 		{"--freq= p", "needs a value"},
+		{"--sampling-fresq 5 p", "'--sampling-freq'"},
 		{"--quiet=1 p", "takes no value"},
 		{"--no-trace=on p", "takes no value"},
 		{"--no-freq p", "unknown option"},
