@@ -75,7 +75,7 @@ struct unwind_scratch {
  * up at its value minus one: return addresses are stored as they are, the pc of a frame that a
  * signal interrupted as pc + 1. Writes at most `maximum` (>= 1) frames and returns their number
  * (>= 1). *end says how the walk ended. cache and scratch may be NULL (slower; stacks outside
- * `bounds` unreadable). Uses less than 512 bytes of stack. Cost: 5-8 ns a frame warm. */
+ * `bounds` unreadable). Uses at most 650 bytes of stack. Cost: 5-8 ns a frame warm. */
 uint32_t unwind_stack(const struct unwind_view *view, struct unwind_cache *cache,
 		      const struct unwind_registers *registers, const struct unwind_bounds *bounds,
 		      struct unwind_scratch *scratch, uint64_t *frames, uint32_t maximum,

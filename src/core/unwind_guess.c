@@ -182,11 +182,11 @@ enum unwind_step unwind_guess(struct unwind_walk *walk)
 	if (guess_frame_pointer(walk))
 		return UNWIND_STEP_CALLER;
 	/* The kernel and every _start clear rbp for the outermost frame (psABI, 3.4.1). */
-	if (!walk->exact && walk->bp == 0 && unwind_view_find(walk->view, walk->ip - 1))
-		walk->end = SPOOL_STACK_COMPLETE;
+	if (walk->exact)
+		walk->end = SPOOL_STACK_NO_TABLE;
+	else if (!unwind_view_find(walk->view, walk->ip - 1))
+		walk->end = SPOOL_STACK_BAD_PC;
 	else
-		walk->end = unwind_view_find(walk->view, walk->ip - !walk->exact)
-				    ? SPOOL_STACK_NO_TABLE
-				    : SPOOL_STACK_BAD_PC;
+		walk->end = walk->bp == 0 ? SPOOL_STACK_COMPLETE : SPOOL_STACK_NO_TABLE;
 	return UNWIND_STEP_END;
 }
