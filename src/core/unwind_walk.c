@@ -155,65 +155,65 @@ static uint64_t binary(uint8_t code, uint64_t a, uint64_t b)
 	}
 }
 
+/* One operation on the stack alone; returns the new depth. */
+static uint32_t operate(const struct unwind_op *op, uint64_t *stack, uint32_t depth)
+{
+	uint64_t top = stack[depth - 1];
+
+	switch (op->code) {
+	case UNWIND_OP_ADD_CONSTANT:
+		stack[depth - 1] = top + (uint64_t)op->operand;
+		return depth;
+	case UNWIND_OP_NEG:
+		stack[depth - 1] = 0 - top;
+		return depth;
+	case UNWIND_OP_NOT:
+		stack[depth - 1] = ~top;
+		return depth;
+	case UNWIND_OP_DUP:
+		stack[depth] = top;
+		return depth + 1;
+	case UNWIND_OP_DROP:
+		return depth - 1;
+	case UNWIND_OP_SWAP:
+		stack[depth - 1] = stack[depth - 2];
+		stack[depth - 2] = top;
+		return depth;
+	case UNWIND_OP_ROT:
+		stack[depth - 1] = stack[depth - 2];
+		stack[depth - 2] = stack[depth - 3];
+		stack[depth - 3] = top;
+		return depth;
+	case UNWIND_OP_PICK:
+		stack[depth] = stack[depth - 1 - op->reg];
+		return depth + 1;
+	default:
+		stack[depth - 2] = binary(op->code, stack[depth - 2], top);
+		return depth - 1;
+	}
+}
+
 /* Runs validated operations: neither codes nor stack depth are checked here. */
 static bool evaluate(struct unwind_walk *walk, const struct unwind_op *op, uint64_t cfa,
 		     uint64_t *ret)
 {
-	uint64_t stack[UNWIND_STACK_MAX + 1], top;
+	uint64_t stack[UNWIND_STACK_MAX];
 	uint32_t depth = 0;
 
 	for (; op->code != UNWIND_OP_END; op++) {
-		switch (op->code) {
-		case UNWIND_OP_CONSTANT:
+		if (op->code == UNWIND_OP_CONSTANT) {
 			stack[depth++] = (uint64_t)op->operand;
-			break;
-		case UNWIND_OP_REGISTER:
+		} else if (op->code == UNWIND_OP_CFA) {
+			stack[depth++] = cfa;
+		} else if (op->code == UNWIND_OP_REGISTER) {
 			if (!read_register(walk, op->reg, &stack[depth]))
 				return false;
 			stack[depth++] += (uint64_t)op->operand;
-			break;
-		case UNWIND_OP_CFA:
-			stack[depth++] = cfa;
-			break;
-		case UNWIND_OP_DEREF:
+		} else if (op->code == UNWIND_OP_DEREF) {
 			if (!unwind_read(walk, stack[depth - 1], &stack[depth - 1]))
 				return false;
-			break;
-		case UNWIND_OP_ADD_CONSTANT:
-			stack[depth - 1] += (uint64_t)op->operand;
-			break;
-		case UNWIND_OP_NEG:
-			stack[depth - 1] = 0 - stack[depth - 1];
-			break;
-		case UNWIND_OP_NOT:
-			stack[depth - 1] = ~stack[depth - 1];
-			break;
-		case UNWIND_OP_DUP:
-			stack[depth] = stack[depth - 1];
-			depth++;
-			break;
-		case UNWIND_OP_DROP:
-			depth--;
-			break;
-		case UNWIND_OP_SWAP:
-			top = stack[depth - 1];
-			stack[depth - 1] = stack[depth - 2];
-			stack[depth - 2] = top;
-			break;
-		case UNWIND_OP_ROT:
-			top = stack[depth - 1];
-			stack[depth - 1] = stack[depth - 2];
-			stack[depth - 2] = stack[depth - 3];
-			stack[depth - 3] = top;
-			break;
-		case UNWIND_OP_PICK:
-			stack[depth] = stack[depth - 1 - op->reg];
-			depth++;
-			break;
-		default:
-			depth--;
-			stack[depth - 1] = binary(op->code, stack[depth - 1], stack[depth]);
-			break;
+		} else {
+			depth = operate(op, stack, depth);
 		}
 	}
 	*ret = stack[depth - 1];
