@@ -90,9 +90,10 @@ uint8_t *sampler_encode(uint8_t *at, const struct sampler_state *state,
 		payload = encode_metrics(payload, state->metrics, sample->metrics, changed);
 	size = (size_t)(payload - start);
 	*at++ = SPOOL_RECORD_SAMPLE;
-	end = leb128_put(at, size);
+	end = start + (size >= 128) + (size >= 16384);
 	if (end != start) /* a length of two bytes or more: records above 127 bytes are rare */
 		memmove(end, start, size);
+	leb128_put(at, size);
 	return end + size;
 }
 
