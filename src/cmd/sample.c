@@ -26,7 +26,8 @@
 static int sample_clock(struct options_result *result, enum setting_id use, enum setting_id freq,
 			const char *source, const char *value, struct problem *problem)
 {
-	bool is_switch = value && setting_is_letter(value[0]);
+	bool on, is_switch = value && setting_is_letter(value[0]) &&
+			     !setting_parse_bool(setting_slice(value), &on);
 	int error = resolved_set(result->settings, use, is_switch ? value : "on", ORIGIN_OPTION,
 				 source, problem);
 
