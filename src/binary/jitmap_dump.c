@@ -9,6 +9,7 @@
  */
 #include <errno.h>
 #include <stdbool.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "binary/jitmap_internal.h"
@@ -27,8 +28,16 @@ enum record_id { RECORD_LOAD = 0, RECORD_MOVE = 1, RECORD_DEBUG_INFO = 2, RECORD
 #define LINE_FIXED                                                                                 \
 	16u /* of a debug entry: address (8), line (4), discriminator (4); a name follows */
 
+/* Where the newest code with an index is; open addressing. */
+struct code_slot {
+	uint64_t index;
+	size_t entry; /* position in the map plus 1; 0: empty */
+};
+
 struct dump {
 	struct jitmap *map;
+	struct code_slot *slots;
+	size_t slot_count, slot_capacity; /* capacity is a power of two */
 	bool timed;
 	const uint8_t *lines; /* of the last debug record, waiting for its code */
 	size_t line_size;
@@ -49,11 +58,44 @@ static uint64_t read64(const uint8_t *at)
 	return value;
 }
 
-static int code_append(const struct dump *dump, struct jitmap_entry *entry)
+static struct code_slot *slot_of(const struct dump *dump, uint64_t index)
+{
+	size_t mask = dump->slot_capacity - 1;
+	size_t at = (size_t)((index * 0x9e3779b97f4a7c15u) >> 32) & mask;
+	while (dump->slots[at].entry && dump->slots[at].index != index)
+		at = (at + 1) & mask;
+	return &dump->slots[at];
+}
+
+static int slots_grow(struct dump *dump)
+{
+	struct dump larger = *dump;
+	larger.slot_capacity = dump->slot_capacity ? dump->slot_capacity * 2 : 256;
+	larger.slots = calloc(larger.slot_capacity, sizeof(*larger.slots));
+	if (!larger.slots)
+		return -ENOMEM;
+	for (size_t i = 0; i < dump->slot_capacity; i++) {
+		if (dump->slots[i].entry)
+			*slot_of(&larger, dump->slots[i].index) = dump->slots[i];
+	}
+	free(dump->slots);
+	*dump = larger;
+	return 0;
+}
+
+static int code_append(struct dump *dump, const struct jitmap_entry *entry)
 {
 	if (entry->code.size == 0 || entry->code.size > UINT64_MAX - entry->code.address)
 		return 0;
-	return jitmap_append(dump->map, entry);
+	int error = dump->slot_count * 2 >= dump->slot_capacity ? slots_grow(dump) : 0;
+	if (!error)
+		error = jitmap_append(dump->map, entry);
+	if (error)
+		return error;
+	struct code_slot *slot = slot_of(dump, entry->index);
+	dump->slot_count += slot->entry == 0;
+	*slot = (struct code_slot){entry->index, dump->map->count};
+	return 0;
 }
 
 static int parse_load(struct dump *dump, const uint8_t *payload, size_t size, uint64_t time)
@@ -65,7 +107,6 @@ static int parse_load(struct dump *dump, const uint8_t *payload, size_t size, ui
 			 .size = read64(payload + 24),
 			 .from_ns = time,
 			 .name = (const char *)payload + LOAD_FIXED},
-		.dumped = true,
 		.index = read64(payload + 32),
 	};
 	if (dump->lines && dump->line_address == entry.code.address) {
@@ -77,23 +118,20 @@ static int parse_load(struct dump *dump, const uint8_t *payload, size_t size, ui
 }
 
 /* Code with that index now is at another address; what it was called stays. */
-static int parse_move(const struct dump *dump, const uint8_t *payload, size_t size, uint64_t time)
+static int parse_move(struct dump *dump, const uint8_t *payload, size_t size, uint64_t time)
 {
-	if (size < MOVE_FIXED)
+	if (size < MOVE_FIXED || dump->slot_capacity == 0)
 		return 0;
 	uint64_t from = read64(payload + 16), to = read64(payload + 24);
-	uint64_t index = read64(payload + 40);
-	for (size_t i = dump->map->count; i > 0; i--) {
-		struct jitmap_entry entry = dump->map->entries[i - 1];
-		if (entry.index != index || entry.code.address != from || !entry.dumped)
-			continue;
-		entry.code.address = to;
-		entry.code.size = read64(payload + 32);
-		entry.code.from_ns = time;
-		entry.moved += to - from;
-		return code_append(dump, &entry);
-	}
-	return 0;
+	const struct code_slot *slot = slot_of(dump, read64(payload + 40));
+	if (!slot->entry || dump->map->entries[slot->entry - 1].code.address != from)
+		return 0;
+	struct jitmap_entry entry = dump->map->entries[slot->entry - 1];
+	entry.code.address = to;
+	entry.code.size = read64(payload + 32);
+	entry.code.from_ns = time;
+	entry.moved += to - from;
+	return code_append(dump, &entry);
 }
 
 /* Bytes of the debug entries that are whole. */
@@ -137,7 +175,22 @@ static int parse_record(struct dump *dump, const uint8_t *record, size_t size)
 	}
 }
 
-int jitmap_parse_jitdump(struct jitmap *map, uint8_t *bytes, size_t size)
+static int parse_records(struct dump *dump, const uint8_t *bytes, size_t size, size_t at)
+{
+	while (size - at >= RECORD_HEADER) {
+		size_t record = read32(bytes + at + 4);
+		if (record < RECORD_HEADER || record > size - at ||
+		    read32(bytes + at) == RECORD_CLOSE)
+			break;
+		int error = parse_record(dump, bytes + at, record);
+		if (error)
+			return error;
+		at += record;
+	}
+	return 0;
+}
+
+int jitmap_parse_jitdump(struct jitmap *map, const uint8_t *bytes, size_t size)
 {
 	if (size < DUMP_HEADER || read32(bytes) != DUMP_MAGIC || read32(bytes + 4) != DUMP_VERSION)
 		return -EINVAL;
@@ -145,17 +198,9 @@ int jitmap_parse_jitdump(struct jitmap *map, uint8_t *bytes, size_t size)
 	size_t at = read32(bytes + 8);
 	if (at < DUMP_HEADER || at > size)
 		return -EINVAL;
-	while (size - at >= RECORD_HEADER) {
-		size_t record = read32(bytes + at + 4);
-		if (record < RECORD_HEADER || record > size - at ||
-		    read32(bytes + at) == RECORD_CLOSE)
-			break;
-		int error = parse_record(&dump, bytes + at, record);
-		if (error)
-			return error;
-		at += record;
-	}
-	return 0;
+	int error = parse_records(&dump, bytes, size, at);
+	free(dump.slots);
+	return error;
 }
 
 void jitmap_line(const struct jitmap_code *code, uint64_t address, const char **ret_file,

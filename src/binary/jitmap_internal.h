@@ -6,8 +6,6 @@
 #ifndef KYMO_BINARY_JITMAP_INTERNAL_H
 #define KYMO_BINARY_JITMAP_INTERNAL_H
 
-#include <stdbool.h>
-
 #include "binary/jitmap.h"
 
 struct jitmap_entry {
@@ -17,8 +15,7 @@ struct jitmap_entry {
 	const uint8_t *lines; /* debug entries of a jitdump, checked; or NULL */
 	size_t line_size;     /* bytes of them */
 	uint64_t moved;       /* what to subtract from an address to compare it with `lines` */
-	bool dumped;          /* from a jitdump; only then there is an index */
-	uint64_t index;
+	uint64_t index;       /* jitdump's code index */
 };
 
 struct jitmap {
@@ -29,8 +26,9 @@ struct jitmap {
 };
 
 int jitmap_append(struct jitmap *map, const struct jitmap_entry *entry);
-/* Both keep and change the bytes; a zero byte follows them. */
+/* The map's buffers keep the bytes that these parse; perf maps are cut into names in place, and a
+ * zero byte follows them. */
 int jitmap_parse_perf_map(struct jitmap *map, uint8_t *bytes, size_t size);
-int jitmap_parse_jitdump(struct jitmap *map, uint8_t *bytes, size_t size);
+int jitmap_parse_jitdump(struct jitmap *map, const uint8_t *bytes, size_t size);
 
 #endif
