@@ -84,8 +84,9 @@ static void wrap(const uint8_t *data, size_t size)
 	uint8_t *bytes = calloc(1, total);
 	Elf64_Ehdr *elf = (Elf64_Ehdr *)(void *)bytes;
 	Elf64_Phdr *programs = (Elf64_Phdr *)(void *)(bytes + sizeof(*elf));
-	struct unwind_table *table;
-	size_t table_size;
+	struct unwind_table *table = NULL;
+	size_t table_size = 0;
+	int status;
 
 	if (!bytes)
 		return;
@@ -113,7 +114,8 @@ static void wrap(const uint8_t *data, size_t size)
 	/* version 1, pointer pcrel sdata4: 12 bytes on from its own place; no table */
 	memcpy(bytes + FUZZ_FRAMES, "\x01\x1b\xff\xff\x0c\x00\x00\x00", 8);
 	memcpy(bytes + FUZZ_FRAMES + 16, data, size);
-	check(unwind_compile(bytes, total, &table, &table_size), table, table_size);
+	status = unwind_compile(bytes, total, &table, &table_size);
+	check(status, table, table_size);
 	free(bytes);
 }
 
@@ -133,12 +135,15 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
 	struct unwind_table *table = NULL;
 	size_t table_size = 0;
+	int status;
 
 	if (size >= 8 && memcmp(data, UNWIND_TABLE_MAGIC, 8) == 0) {
 		load(data, size);
 	} else if (size >= SELFMAG && memcmp(data, ELFMAG, SELFMAG) == 0) {
-		check(unwind_compile(data, size, &table, &table_size), table, table_size);
-		check(unwind_compile_mapped(data, size, &table, &table_size), table, table_size);
+		status = unwind_compile(data, size, &table, &table_size);
+		check(status, table, table_size);
+		status = unwind_compile_mapped(data, size, &table, &table_size);
+		check(status, table, table_size);
 	} else {
 		wrap(data, size);
 	}
