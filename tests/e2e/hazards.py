@@ -75,7 +75,11 @@ def jit_names(result, _ended, _bare):
 
 def blocked_time(result, _ended, _bare):
     """The program waits 40 % in poll, 30 % asleep, 20 % for a lock, works 10 %, by design."""
-    shares = result.inclusive_shares()
+    profile = result.profile()
+    expect("wall" in profile.types, f"no wall-clock values among {profile.types}")
+    profile.samples = [sample for sample in profile.samples
+                       if sample.labels["thread"] == "blocking"]
+    shares = profile.shares(lambda sample: {frame.function for frame in sample.stack}, "wall")
     for function, truth in (("wait_in_poll", 0.4), ("wait_in_sleep", 0.3), ("wait_in_lock", 0.2)):
         seen = shares.get(function, 0.0)
         expect(abs(seen - truth) < 0.06, f"{function}: {seen:.1%} of real time, really {truth:.0%}")
