@@ -126,9 +126,11 @@ static void write_cpu(const struct summary *summary)
 	const struct session *session = summary->session;
 	const struct model_launch *launch = &session->launch;
 	uint64_t kernel = launch->user_ns + launch->system_ns;
-	uint64_t counted = cpu_of_all_threads(session);
+	uint64_t counted = cpu_of_all_threads(session), covered = 0;
 
-	if (summary->measure == MEASURE_OVERFLOW)
+	for (uint32_t i = 0; i < session->thread_count; i++)
+		covered += session->threads[i].covered_ns;
+	if (covered == 0)
 		return;
 	if (launch->wait_status_known && kernel)
 		summary_line(summary,
@@ -137,11 +139,14 @@ static void write_cpu(const struct summary *summary)
 			     quantity_time(counted).text, quantity_share(counted, kernel).text,
 			     quantity_time(kernel).text, quantity_time(launch->user_ns).text,
 			     quantity_time(launch->system_ns).text,
-			     quantity_share(summary->total, counted).text);
+			     quantity_share(covered, counted).text);
 	else
 		summary_line(summary, "CPU time %s, covered by samples: %s",
-			     quantity_time(counted).text,
-			     quantity_share(summary->total, counted).text);
+			     quantity_time(counted).text, quantity_share(covered, counted).text);
+	if (counted < kernel - kernel / 10)
+		summary_line(summary, "(the rest: starting and ending processes, and processes "
+				      "that kymo could not enter or that did not end by "
+				      "themselves)");
 }
 
 static void write_counts(const struct summary *summary)
@@ -227,6 +232,8 @@ int output_summary(struct session *session, const struct output_options *options
 	result = summary_functions(&summary);
 	if (result == 0)
 		result = summary_paths(&summary);
+	if (result == 0)
+		result = summary_processes(&summary);
 	if (result == 0)
 		result = summary_threads(&summary);
 	if (result < 0)

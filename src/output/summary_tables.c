@@ -91,14 +91,16 @@ static void write_path(const struct summary *summary, const struct function_tree
 	}
 }
 
-static size_t gather_paths(const struct profile_tree *tree, struct heavy_path *paths)
+static size_t gather_paths(const struct session *session, const struct profile_tree *tree,
+			   struct heavy_path *paths)
 {
 	size_t count = 0;
 
 	for (uint32_t i = 0; i < tree->row_count; i++) {
 		uint64_t self = tree->sums[tree->rows[i]].self;
+		uint32_t frame = tree->functions.nodes[tree->rows[i]].frame;
 
-		if (self)
+		if (self && session->frames[frame].kind != FRAME_SYNTHETIC)
 			paths[count++] = (struct heavy_path){self, tree->rows[i]};
 	}
 	if (count > 1)
@@ -115,7 +117,7 @@ static int write_paths(const struct summary *summary, struct profile_tree *tree)
 	paths = calloc((size_t)tree->row_count + 1, sizeof(*paths));
 	if (!paths)
 		return -ENOMEM;
-	count = gather_paths(tree, paths);
+	count = gather_paths(summary->session, tree, paths);
 	if (count)
 		summary_heading(summary, "Heaviest call paths (caller > callee)");
 	for (size_t i = 0; i < count && i < summary->top; i++) {
@@ -139,20 +141,20 @@ int summary_paths(const struct summary *summary)
 	return result;
 }
 
-/* ---- threads ---- */
+/* ---- threads and processes ---- */
 
-struct heavy_thread {
+struct heavy_index {
 	uint64_t weight;
-	uint32_t thread;
+	uint32_t index;
 };
 
 static int by_weight(const void *left, const void *right)
 {
-	const struct heavy_thread *a = left, *b = right;
+	const struct heavy_index *a = left, *b = right;
 
 	if (a->weight != b->weight)
 		return a->weight > b->weight ? -1 : 1;
-	return a->thread < b->thread ? -1 : a->thread > b->thread;
+	return a->index < b->index ? -1 : a->index > b->index;
 }
 
 static uint64_t thread_weight(const struct summary *summary, const struct model_thread *thread)
@@ -162,20 +164,39 @@ static uint64_t thread_weight(const struct summary *summary, const struct model_
 	return summary->measure == MEASURE_CPU && thread->cpu_ns > weight ? thread->cpu_ns : weight;
 }
 
-static void write_thread(const struct summary *summary, const struct heavy_thread *it,
+static void write_index_heading(const struct summary *summary, const char *title, const char *id,
+				const char *what)
+{
+	summary_heading(summary, title);
+	fprintf(summary->stream, "  %8s %9s  %9s  %11s  %7s  %s\n", "share",
+		summary->measure == MEASURE_CPU ? "CPU time" : view_measure_unit(summary->measure),
+		"samples", "alive", id, what);
+}
+
+static void write_index_row(const struct summary *summary, uint64_t weight, uint64_t total,
+			    uint64_t samples, uint64_t alive, uint32_t id)
+{
+	fprintf(summary->stream, "  %8s %9s  %9s  %11s  %7u  ", quantity_share(weight, total).text,
+		quantity_measure(weight, summary->measure).text, quantity_count(samples).text,
+		quantity_time(alive).text, id);
+}
+
+static void write_more(const struct summary *summary, size_t count)
+{
+	if (count > summary->top)
+		summary_line(summary, "... and %s more", quantity_count(count - summary->top).text);
+}
+
+static void write_thread(const struct summary *summary, const struct heavy_index *it,
 			 uint64_t total)
 {
 	const struct session *session = summary->session;
-	const struct model_thread *thread = &session->threads[it->thread];
+	const struct model_thread *thread = &session->threads[it->index];
 	const struct model_process *process = &session->processes[thread->process];
 	uint64_t end_ns = thread->end_ns == UINT64_MAX ? process->end_ns : thread->end_ns;
-	uint64_t alive = end_ns > thread->start_ns ? end_ns - thread->start_ns : 0;
 
-	fprintf(summary->stream, "  %8s %9s  %9s  %11s  %7u  ",
-		quantity_share(it->weight, total).text,
-		quantity_measure(it->weight, summary->measure).text,
-		quantity_count(view_sum(thread->samples, summary->measure)).text,
-		quantity_time(alive).text, thread->tid);
+	write_index_row(summary, it->weight, total, view_sum(thread->samples, summary->measure),
+			end_ns > thread->start_ns ? end_ns - thread->start_ns : 0, thread->tid);
 	format_limited(summary->stream, thread->name, 20);
 	if (session->process_count > 1) {
 		fputs(" of ", summary->stream);
@@ -184,34 +205,94 @@ static void write_thread(const struct summary *summary, const struct heavy_threa
 	fputc('\n', summary->stream);
 }
 
+/* Threads of single-threaded processes say nothing that the processes do not. */
+static bool is_listed(const struct session *session, const struct model_thread *thread)
+{
+	const struct model_process *process = &session->processes[thread->process];
+	uint32_t others = 0;
+
+	if (thread->how == 3)
+		return false;
+	for (uint32_t i = 0; i < process->thread_count && others < 2; i++)
+		others += session->threads[process->first_thread + i].how != 3;
+	return others > 1;
+}
+
 int summary_threads(const struct summary *summary)
 {
 	const struct session *session = summary->session;
-	struct heavy_thread *threads = calloc((size_t)session->thread_count + 1, sizeof(*threads));
+	struct heavy_index *threads = calloc((size_t)session->thread_count + 1, sizeof(*threads));
 	uint64_t total = 0;
 	size_t count = 0;
 
 	if (!threads)
 		return -ENOMEM;
 	for (uint32_t i = 0; i < session->thread_count; i++) {
-		if (session->threads[i].how == 3)
-			continue;
-		threads[count] =
-			(struct heavy_thread){thread_weight(summary, &session->threads[i]), i};
-		total += threads[count++].weight;
+		uint64_t weight = thread_weight(summary, &session->threads[i]);
+
+		total += session->threads[i].how == 3 ? 0 : weight;
+		if (is_listed(session, &session->threads[i]))
+			threads[count++] = (struct heavy_index){weight, i};
+	}
+	if (count) {
+		qsort(threads, count, sizeof(*threads), by_weight);
+		write_index_heading(summary, "Threads", "tid", "name");
+		for (size_t i = 0; i < count && i < summary->top; i++)
+			write_thread(summary, &threads[i], total);
+		write_more(summary, count);
+	}
+	free(threads);
+	return 0;
+}
+
+static void write_process(const struct summary *summary, const struct heavy_index *it,
+			  uint64_t total)
+{
+	const struct session *session = summary->session;
+	const struct model_process *process = &session->processes[it->index];
+	const char *command = process->command_line;
+	uint64_t samples = 0;
+
+	/* The directory of the program says less than its arguments. */
+	for (const char *at = command; *at && *at != ' '; at++) {
+		if (*at == '/')
+			command = at + 1;
+	}
+	for (uint32_t i = 0; i < process->thread_count; i++)
+		samples += view_sum(session->threads[process->first_thread + i].samples,
+				    summary->measure);
+	write_index_row(summary, it->weight, total, samples, process->end_ns - process->start_ns,
+			process->pid);
+	format_limited(summary->stream, command, SUMMARY_WIDTH - 56);
+	fputc('\n', summary->stream);
+}
+
+int summary_processes(const struct summary *summary)
+{
+	const struct session *session = summary->session;
+	struct heavy_index *processes =
+		calloc((size_t)session->process_count + 1, sizeof(*processes));
+	uint64_t total = 0;
+	size_t count = session->process_count;
+
+	if (!processes)
+		return -ENOMEM;
+	for (uint32_t i = 0; i < session->process_count; i++)
+		processes[i].index = i;
+	for (uint32_t i = 0; i < session->thread_count; i++) {
+		const struct model_thread *thread = &session->threads[i];
+		uint64_t weight = thread->how == 3 ? 0 : thread_weight(summary, thread);
+
+		processes[thread->process].weight += weight;
+		total += weight;
 	}
 	if (count > 1) {
-		qsort(threads, count, sizeof(*threads), by_weight);
-		summary_heading(summary, "Threads");
-		fprintf(summary->stream, "  %8s %9s  %9s  %11s  %7s  %s\n", "share",
-			summary->measure == MEASURE_CPU ? "CPU time"
-							: view_measure_unit(summary->measure),
-			"samples", "alive", "tid", "name");
+		qsort(processes, count, sizeof(*processes), by_weight);
+		write_index_heading(summary, "Processes", "pid", "command");
+		for (size_t i = 0; i < count && i < summary->top; i++)
+			write_process(summary, &processes[i], total);
+		write_more(summary, count);
 	}
-	for (size_t i = 0; count > 1 && i < count && i < summary->top; i++)
-		write_thread(summary, &threads[i], total);
-	if (count > 1 && count > summary->top)
-		summary_line(summary, "... and %s more", quantity_count(count - summary->top).text);
-	free(threads);
+	free(processes);
 	return 0;
 }

@@ -34,21 +34,23 @@ static int write_summary(struct session *session, FILE *stream, struct problem *
 
 static int write_text(struct session *session, FILE *stream, struct problem *problem)
 {
-	struct output_options options = {0};
+	struct output_options options = {.measure_given = true, .measure = MEASURE_CPU};
 
 	return output_find("text")->write(session, &options, stream, problem);
 }
 
 static int write_thread_text(struct session *session, FILE *stream, struct problem *problem)
 {
-	struct output_options options = {.per_thread = true};
+	struct output_options options = {
+		.per_thread = true, .measure_given = true, .measure = MEASURE_CPU};
 
 	return output_find("text")->write(session, &options, stream, problem);
 }
 
 static int write_json(struct session *session, FILE *stream, struct problem *problem)
 {
-	struct output_options options = {.per_thread = true};
+	struct output_options options = {
+		.per_thread = true, .measure_given = true, .measure = MEASURE_CPU};
 
 	return output_find("json")->write(session, &options, stream, problem);
 }
