@@ -23,7 +23,7 @@
 #define PACKAGE_MAX   256u
 #define ADVICE_MAX    1536u
 
-/* Is `path` a line of the list? `buffer` holds LIST_SIZE_MAX + 2 bytes. */
+/* Is `path`, or "/usr" and it, a line of the list? `buffer` holds LIST_SIZE_MAX + 2 bytes. */
 static bool list_has(int directory, const char *list, const char *path, char *buffer)
 {
 	int descriptor = openat(directory, list, O_RDONLY | O_CLOEXEC);
@@ -37,7 +37,9 @@ static bool list_has(int directory, const char *list, const char *path, char *bu
 	size_t length = strlen(path);
 	const char *end = buffer + 1 + size;
 	for (const char *at = buffer; (at = memmem(at, (size_t)(end - at), path, length)); at++) {
-		if (at[-1] == '\n' && at + length < end && at[length] == '\n')
+		bool whole =
+			at[-1] == '\n' || (at - buffer >= 5 && memcmp(at - 5, "\n/usr", 5) == 0);
+		if (whole && at + length < end && at[length] == '\n')
 			return true;
 	}
 	return false;
@@ -47,7 +49,8 @@ static bool list_has(int directory, const char *list, const char *path, char *bu
 static bool owner_find(const char *path, char package[PACKAGE_MAX])
 {
 	/* Lists hold the path of before or after the merging of / and /usr. */
-	const char *other = strncmp(path, "/usr/", 5) == 0 ? path + 4 : path;
+	if (strncmp(path, "/usr/", 5) == 0)
+		path += 4;
 	DIR *lists = opendir(DPKG_LISTS);
 	char *buffer = lists ? malloc(LIST_SIZE_MAX + 2) : NULL;
 	bool found = false;
@@ -61,8 +64,7 @@ static bool owner_find(const char *path, char package[PACKAGE_MAX])
 			length = (size_t)(suffix - entry->d_name);
 		if (length >= PACKAGE_MAX)
 			continue;
-		found = list_has(dirfd(lists), entry->d_name, path, buffer) ||
-			(other != path && list_has(dirfd(lists), entry->d_name, other, buffer));
+		found = list_has(dirfd(lists), entry->d_name, path, buffer);
 		if (found) {
 			memcpy(package, entry->d_name, length);
 			package[length] = 0;
