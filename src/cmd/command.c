@@ -63,9 +63,13 @@ int command_begin(const struct command *command, char **arguments, size_t count,
 	error = command_settle(command, arguments, count, settings, result, &problem);
 	if (error) {
 		message_error("%s", problem.text);
+		resolved_deinit(settings);
 		return EXIT_OWN_FAILURE;
 	}
 	message_set_verbosity((int)resolved_integer(settings, SETTING_VERBOSE));
 	message_set_color(resolved_text(settings, SETTING_COLOR));
-	return result->help_topic ? help_show(command, result->help_topic) : COMMAND_GO_ON;
+	if (!result->help_topic)
+		return COMMAND_GO_ON;
+	resolved_deinit(settings);
+	return help_show(command, result->help_topic);
 }

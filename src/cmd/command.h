@@ -32,8 +32,8 @@ void command_unknown(const char *name);
 enum { COMMAND_GO_ON = -1 };
 
 /* Parses `arguments` into settings, operands and `context`, reads environment and configuration
- * files, sets verbosity and colour, shows help when asked. Returns COMMAND_GO_ON or an exit
- * status. */
+ * files, sets verbosity and colour, shows help when asked. Returns COMMAND_GO_ON, or an exit
+ * status; then the settings are gone already. */
 int command_begin(const struct command *command, char **arguments, size_t count,
 		  struct resolved *settings, struct options_result *result);
 

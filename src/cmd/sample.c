@@ -189,37 +189,41 @@ static int sample_check_paths(const struct launch *launch, struct problem *probl
 	return error;
 }
 
+static int sample_launch(struct launch *launch)
+{
+	struct target target;
+	struct problem problem;
+	int status = EXIT_OWN_FAILURE;
+
+	if (!sample_check_paths(launch, &problem))
+		status = target_resolve(launch->arguments[0], &target, &problem);
+	if (!status)
+		status = target_inspect(&target, &problem);
+	if (!status)
+		return sample_run_program(launch, &target);
+	message_error("%s", problem.text);
+	return status;
+}
+
 static int sample_run(char **arguments, size_t count)
 {
 	struct resolved settings;
 	struct options_result result = {0};
 	struct launch launch = {.settings = &settings};
-	struct target target;
-	struct problem problem;
 	int status = command_begin(&command_sample, arguments, count, &settings, &result);
 
 	if (status != COMMAND_GO_ON)
 		return status;
-	if (!result.operand_count) {
-		message_error("which program? kymo sample [options] -- PROGRAM [arguments] (see "
-			      "kymo sample --help)");
-		return EXIT_OWN_FAILURE;
-	}
 	launch.arguments = result.operands; /* argv ends with NULL */
 	launch.argument_count = result.operand_count;
 	clock_gettime(CLOCK_REALTIME, &launch.start);
-	if (sample_check_paths(&launch, &problem)) {
-		message_error("%s", problem.text);
-		return EXIT_OWN_FAILURE;
+	if (launch.argument_count) {
+		status = sample_launch(&launch);
+	} else {
+		message_error("which program? kymo sample [options] -- PROGRAM [arguments] (see "
+			      "kymo sample --help)");
+		status = EXIT_OWN_FAILURE;
 	}
-	status = target_resolve(launch.arguments[0], &target, &problem);
-	if (!status)
-		status = target_inspect(&target, &problem);
-	if (status) {
-		message_error("%s", problem.text);
-		return status;
-	}
-	status = sample_run_program(&launch, &target);
 	free(launch.result);
 	free(launch.session);
 	resolved_deinit(&settings);
