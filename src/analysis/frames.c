@@ -21,6 +21,7 @@ struct builder {
 	struct id_map frames;   /* module and place -> frame */
 	uint32_t *module_shift; /* by process: what the modules' indexes moved by */
 	uint32_t *unmapped;     /* by process: its "[unknown]" module, or MODEL_NONE */
+	bool *runtime_code;     /* by process */
 	size_t frame_capacity;
 };
 
@@ -64,6 +65,23 @@ static int add_unsampled(struct session *session)
 	return 0;
 }
 
+/* Code outside all modules is a run-time compiler's where its symbol file names some of it. */
+static void find_runtime_code(struct builder *builder)
+{
+	const struct resolution *resolution = &builder->resolution;
+	const struct calltree *tree = &builder->private->tree;
+
+	for (uint32_t i = 0; i < tree->count; i++) {
+		const struct place_chain *chain;
+
+		if (tree->nodes[i].module != CALLTREE_NO_MODULE)
+			continue;
+		chain = &resolution->chains[resolution->chain_of[i]];
+		if (resolution->places[resolution->chain_places[chain->first]].kind == FRAME_JIT)
+			builder->runtime_code[resolution->process_of[i]] = true;
+	}
+}
+
 /* Gives each process that needs it a module for addresses that lie in none. The modules of a
  * process stand together, so later ones move up. */
 static int add_unmapped_modules(struct builder *builder)
@@ -88,10 +106,9 @@ static int add_unmapped_modules(struct builder *builder)
 		builder->unmapped[i] = MODEL_NONE;
 		if (!builder->private->processes[i].unmapped)
 			continue;
-		modules[end] = (struct model_module){.process = i,
-						     .unloaded_ns = UINT64_MAX,
-						     .path = "[unknown]",
-						     .name = "[unknown]"};
+		modules[end] = (struct model_module){.process = i, .unloaded_ns = UINT64_MAX};
+		modules[end].path = builder->runtime_code[i] ? "[jit]" : "[unknown]";
+		modules[end].name = modules[end].path;
 		builder->unmapped[i] = end;
 		process->module_count++;
 		shift++;
@@ -267,12 +284,15 @@ static int publish_nodes(struct builder *builder)
 
 static int build(struct builder *builder)
 {
-	struct session *session = builder->session;
+	size_t count = (size_t)builder->session->process_count + 1;
 
-	builder->module_shift = calloc(session->process_count + 1, sizeof(*builder->module_shift));
-	builder->unmapped = calloc(session->process_count + 1, sizeof(*builder->unmapped));
-	if (!builder->module_shift || !builder->unmapped || add_unmapped_modules(builder) < 0 ||
-	    build_nodes(builder) < 0)
+	builder->module_shift = calloc(count, sizeof(*builder->module_shift));
+	builder->unmapped = calloc(count, sizeof(*builder->unmapped));
+	builder->runtime_code = calloc(count, sizeof(*builder->runtime_code));
+	if (!builder->module_shift || !builder->unmapped || !builder->runtime_code)
+		return -ENOMEM;
+	find_runtime_code(builder);
+	if (add_unmapped_modules(builder) < 0 || build_nodes(builder) < 0)
 		return -ENOMEM;
 	return publish_nodes(builder);
 }
@@ -295,6 +315,7 @@ int session_symbolize(struct session *session, struct problem *problem)
 	id_map_deinit(&builder.frames);
 	free(builder.module_shift);
 	free(builder.unmapped);
+	free(builder.runtime_code);
 	if (result < 0)
 		return session_out_of_memory(problem);
 	free(builder.private->tree.sums); /* they are in the nodes now */

@@ -169,7 +169,9 @@ static void write_index_heading(const struct summary *summary, const char *title
 {
 	summary_heading(summary, title);
 	fprintf(summary->stream, "  %8s %9s  %9s  %11s  %7s  %s\n", "share",
-		summary->measure == MEASURE_CPU ? "CPU time" : view_measure_unit(summary->measure),
+		summary->measure == MEASURE_CPU    ? "CPU time"
+		: summary->measure == MEASURE_WALL ? "real time"
+						   : "events",
 		"samples", "alive", id, what);
 }
 
