@@ -254,13 +254,9 @@ void background_work_end(struct runtime *runtime)
 
 void background_work_stop(struct runtime *runtime)
 {
-	struct thread *thread, *next;
-
-	atomic_store(&runtime->state, RUNTIME_INACTIVE);
 	track_notice(&runtime->track, SPOOL_NOTICE_DISABLED, 0, runtime->background.stop_reason);
-	for (thread = runtime->background.live; thread; thread = next) {
-		next = thread->live_next;
-		sources_close(thread);
-	}
 	background_work_end(runtime);
+	atomic_store(&runtime->state, RUNTIME_INACTIVE);
+	for (struct thread *thread = runtime->background.live; thread; thread = thread->live_next)
+		sources_close(thread);
 }

@@ -62,15 +62,25 @@ void live_threads_describe(struct runtime *runtime, struct thread *thread)
 	thread->started = true;
 }
 
+/* CPU time that was to be sampled; 0 for threads that were not. */
+static uint64_t collected_cpu(const struct thread *thread)
+{
+	uint64_t end = thread->end_cpu_ns > thread->armed_cpu_ns
+			       ? thread->end_cpu_ns - thread->armed_cpu_ns
+			       : 0;
+
+	return thread->collected_ns + (thread->armed ? end : 0);
+}
+
 static void write_end(struct runtime *runtime, const struct thread *thread, uint64_t ticks)
 {
 	struct track *track = &runtime->track;
+	uint64_t collected = collected_cpu(thread);
 
 	track_begin(track, SPOOL_RECORD_THREAD_END);
 	track_fixed(track, ticks);
 	track_unsigned(track, thread->internal_id);
-	track_unsigned(track, thread->end_cpu_ns > thread->covered_ns ? thread->end_cpu_ns
-								      : thread->covered_ns);
+	track_unsigned(track, collected > thread->covered_ns ? collected : thread->covered_ns);
 	track_unsigned(track, thread->covered_ns);
 	track_unsigned(track, thread->samples);
 	track_unsigned(track, thread->signals);
@@ -97,9 +107,9 @@ static void end(struct runtime *runtime, struct thread *thread)
 {
 	struct background *background = &runtime->background;
 
-	sources_close(thread);
 	sampler_close_stream(thread);
 	write_end(runtime, thread, thread->end_ticks ? thread->end_ticks : ticks_now());
+	sources_close(thread);
 	background->past_signals += thread->signals;
 	background->past_handler_ticks += thread->handler_ticks;
 	background->past_covered_ns += thread->covered_ns;
@@ -138,7 +148,7 @@ static void found(struct runtime *runtime, uint32_t tid)
 		return;
 	thread->start_ticks = ticks_now();
 	/* CPU time before now was not ours to sample */
-	thread->cpu_ns = ticks_clock_ns((int)(~tid << 3 | 4 | 2));
+	thread->cpu_ns = ticks_thread_cpu_ns(tid);
 	if (threads_bind(&runtime->threads, thread, tid) != thread) {
 		threads_discard(&runtime->threads, thread);
 		return;
@@ -237,14 +247,13 @@ void live_threads_totals(struct runtime *runtime)
 	header->threads = runtime->threads.registered;
 	header->helper_cpu_ns = ticks_clock_ns(CLOCK_THREAD_CPUTIME_ID);
 	if (runtime->wall_sampler.own && runtime->wall_sampler.own->tid)
-		header->helper_cpu_ns +=
-			ticks_clock_ns((int)(~runtime->wall_sampler.own->tid << 3 | 4 | 2));
+		header->helper_cpu_ns += ticks_thread_cpu_ns(runtime->wall_sampler.own->tid);
 }
 
 void live_threads_write_totals(struct runtime *runtime)
 {
 	for (struct thread *thread = runtime->background.live; thread; thread = thread->live_next) {
-		thread->end_cpu_ns = ticks_clock_ns((int)(~thread->tid << 3 | 4 | 2));
+		thread->end_cpu_ns = ticks_thread_cpu_ns(thread->tid);
 		write_end(runtime, thread, ticks_now());
 	}
 }

@@ -21,8 +21,10 @@
 #include "core/runtime.h"
 #include "core/sampler.h"
 #include "core/text.h"
+#include "core/ticks.h"
 
-#define SECOND_NS 1000000000ull
+#define SECOND_NS         1000000000ull
+#define ARMED_AT_BIRTH_NS 20000000ull
 
 /* Older headers lack the fields; their place is fixed by the ABI: flag bits 36 (inherit_thread), 37
  * (remove_on_exec), 38 (sigtrap), and sig_data after aux_sample_size. */
@@ -294,19 +296,42 @@ static void switch_event(int fd, bool on)
 		sys_call3(SYS_ioctl, fd, on ? PERF_EVENT_IOC_ENABLE : PERF_EVENT_IOC_DISABLE, 0);
 }
 
+/* CPU time counts from here on, or up to here: what passes while the source is off is not ours to
+ * account for. A thread armed right after its birth is accounted for from its birth. */
+static void count_cpu(struct thread *thread, bool on)
+{
+	uint64_t cpu = ticks_thread_cpu_ns(thread->tid);
+
+	if (!on) {
+		thread->collected_ns += cpu > thread->armed_cpu_ns ? cpu - thread->armed_cpu_ns : 0;
+		return;
+	}
+	if (cpu > ARMED_AT_BIRTH_NS || thread->how == THREAD_FOUND)
+		thread->cpu_ns = thread->armed_cpu_ns = cpu;
+	else
+		thread->armed_cpu_ns = thread->cpu_ns;
+}
+
+static void arm(struct thread *thread, bool on)
+{
+	count_cpu(thread, on);
+	switch_event(thread->perf_fd, on);
+	if (thread->timer >= 0)
+		set_timer(thread, on ? random_between(thread, 1, thread->period) : 0,
+			  on ? thread->period : 0);
+	thread->armed = on;
+}
+
 void sources_follow(struct runtime *runtime, struct thread *thread)
 {
 	bool left_alone = atomic_load(&thread->leaving);
 	bool cpu = !left_alone && (runtime->sampling.cpu_open || runtime->sampling.wall_open);
 	bool overflow = !left_alone && runtime->sampling.overflow_open;
 
-	if (cpu != thread->armed) {
-		switch_event(thread->perf_fd, cpu);
-		if (thread->timer >= 0)
-			set_timer(thread, cpu ? random_between(thread, 1, thread->period) : 0,
-				  cpu ? thread->period : 0);
-		thread->armed = cpu;
-	}
+	if (thread->source == THREAD_SOURCE_NONE)
+		cpu = false;
+	if (cpu != thread->armed)
+		arm(thread, cpu);
 	if (overflow != thread->overflow_armed) {
 		switch_event(thread->overflow_fd, overflow);
 		thread->overflow_armed = overflow;

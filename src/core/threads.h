@@ -67,7 +67,9 @@ struct thread {
 	bool armed, overflow_armed, started;
 	uint64_t period, random, jitter_samples;
 	uint64_t end_cpu_ns;
-	uint64_t seen; /* scan that last saw it */
+	uint64_t armed_cpu_ns,
+		collected_ns; /* CPU time at the last arming; while armed, before that */
+	uint64_t seen;        /* scan that last saw it */
 	struct thread *live_next, *live_previous;
 
 	struct unwind_scratch scratch;

@@ -25,6 +25,13 @@ static inline uint64_t ticks_clock_ns(int clock)
 	return (uint64_t)time.tv_sec * 1000000000u + (uint64_t)time.tv_nsec;
 }
 
+/* CPU time of any thread of this process; 0 when it is gone. Clock id: ~tid << 3, per-thread bit 4,
+ * scheduler clock 2 (kernel, include/linux/posix-timers.h). */
+static inline uint64_t ticks_thread_cpu_ns(uint32_t tid)
+{
+	return ticks_clock_ns((int)(~tid << 3 | 4 | 2));
+}
+
 static inline uint64_t ticks_now(void)
 {
 	if (__builtin_expect(kymo_ticks_are_ns, 0))

@@ -168,8 +168,7 @@ static void walk(struct runtime *runtime, struct wall_watch *watch)
 static void look_at(struct runtime *runtime, struct thread *thread, struct wall_watch *watch,
 		    uint64_t now)
 {
-	int clock = (int)(~thread->tid << 3 | 4 | 2);
-	uint64_t cpu = ticks_clock_ns(clock), ran, passed, sp = 0, pc = 0;
+	uint64_t cpu = ticks_thread_cpu_ns(thread->tid), ran, passed, sp = 0, pc = 0;
 	enum look look;
 
 	if (watch->identity != thread->internal_id + 1) {
@@ -206,7 +205,7 @@ static void look_at(struct runtime *runtime, struct thread *thread, struct wall_
 	walk(runtime, watch);
 	watch->since_ns = now;
 	/* The stack stood still while it was read only if the clock did too. */
-	watch->waiting = ticks_clock_ns(clock) == cpu;
+	watch->waiting = ticks_thread_cpu_ns(thread->tid) == cpu;
 	if (!watch->waiting)
 		watch->count = 0;
 }
