@@ -172,12 +172,16 @@ static int unit_read_scopes(struct dwarf_reader *reader, struct dwarf_unit *unit
 	if (root != die &&
 	    dwarf_getsrcfiles(root, &unit->split_files, &unit->split_file_count) != 0)
 		unit->split_files = NULL;
+	reader->unqualified_count = 0;
 	int error = dwarf_read_scopes(reader, unit, root);
 	bool thorough = unit->functions_nest && unit->types_hold_code;
-	if (error || thorough || !unit_has_open(reader, die))
+	if (error || thorough)
 		return error;
-	unit->functions_nest = unit->types_hold_code = true;
-	return dwarf_read_scopes(reader, unit, root);
+	if (unit_has_open(reader, die)) {
+		unit->functions_nest = unit->types_hold_code = true;
+		error = dwarf_read_scopes(reader, unit, root);
+	}
+	return error ? error : dwarf_qualify_names(reader, root);
 }
 
 /* `root` has the unit's functions: the unit itself, or what a skeleton stands for. */
@@ -242,6 +246,7 @@ static void reader_deinit(struct dwarf_reader *reader)
 	dwarf_line_sections_deinit(&reader->sections);
 	free(reader->owners);
 	free(reader->slots);
+	free(reader->unqualified);
 }
 
 int dwarf_lookup(const struct elf_file *file, const struct elf_file *shared,

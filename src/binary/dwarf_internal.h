@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
  * SPDX-FileCopyrightText: the kymo authors
  *
- * What dwarf.c (units and lines) and dwarf_scopes.c (functions and inlined calls) share. libdw is
- * included by these two files only.
+ * What dwarf.c (units and lines), dwarf_scopes.c (functions and inlined calls) and dwarf_qualify.c
+ * (full names) share. libdw is used by these files only.
  */
 #ifndef KYMO_BINARY_DWARF_INTERNAL_H
 #define KYMO_BINARY_DWARF_INTERNAL_H
@@ -18,6 +18,12 @@ struct dwarf_function_slot {
 	uint32_t function;
 };
 
+/* A function that has no linkage name (static, or a lambda's): its name is only the last part. */
+struct dwarf_unqualified {
+	const void *die; /* that the name was taken from */
+	uint32_t function;
+};
+
 struct dwarf_reader {
 	const uint64_t *addresses;
 	size_t count;
@@ -27,7 +33,9 @@ struct dwarf_reader {
 	struct dwarf_result result;
 	size_t scope_capacity, function_capacity;
 	struct dwarf_function_slot *slots;
-	size_t slot_capacity; /* power of two */
+	size_t slot_capacity;                  /* power of two */
+	struct dwarf_unqualified *unqualified; /* of the unit being read */
+	size_t unqualified_count, unqualified_capacity;
 };
 
 /* One compilation unit that holds wanted addresses. */
@@ -47,5 +55,7 @@ const char *dwarf_file_name(struct dwarf_reader *reader, struct dwarf_unit *unit
 			    int *error);
 /* Notes the innermost scope of every wanted address of the unit that has none yet. */
 int dwarf_read_scopes(struct dwarf_reader *reader, struct dwarf_unit *unit, Dwarf_Die *root);
+/* Puts namespaces, classes and functions before the names in reader->unqualified. */
+int dwarf_qualify_names(struct dwarf_reader *reader, Dwarf_Die *root);
 
 #endif

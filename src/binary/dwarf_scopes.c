@@ -60,27 +60,44 @@ static int intern(struct dwarf_reader *reader, const char *text, const char **re
 	return *ret ? 0 : -ENOMEM;
 }
 
-/* Gathers the names along the origins of a DIE. */
-static int function_describe(struct dwarf_reader *reader, Dwarf_Die die, struct dwarf_function *ret)
+/* Gathers the names along the origins of a DIE; *die becomes the last of them. */
+static int function_describe(struct dwarf_reader *reader, Dwarf_Die *die,
+			     struct dwarf_function *ret)
 {
 	struct dwarf_function function = {0};
 	for (int i = 0; i < ORIGINS_MAX; i++) {
-		const char *linkage = die_string(&die, DW_AT_linkage_name);
+		const char *linkage = die_string(die, DW_AT_linkage_name);
 		if (!linkage)
-			linkage = die_string(&die, DW_AT_MIPS_linkage_name);
+			linkage = die_string(die, DW_AT_MIPS_linkage_name);
 		int error = intern(reader, linkage, &function.linkage_name);
 		if (!error && !function.name)
-			error = intern(reader, die_string(&die, DW_AT_name), &function.name);
+			error = intern(reader, die_string(die, DW_AT_name), &function.name);
 		if (error)
 			return error;
 		if (!function.line)
-			function.line = die_number(&die, DW_AT_decl_line);
+			function.line = die_number(die, DW_AT_decl_line);
 		Dwarf_Die origin;
-		if (!die_origin(&die, &origin))
+		if (!die_origin(die, &origin))
 			break;
-		die = origin;
+		*die = origin;
 	}
 	*ret = function;
+	return 0;
+}
+
+static int unqualified_append(struct dwarf_reader *reader, const void *die, uint32_t function)
+{
+	if (reader->unqualified_count == reader->unqualified_capacity) {
+		size_t capacity = reader->unqualified_capacity * 2 + 64;
+		struct dwarf_unqualified *unqualified =
+			realloc(reader->unqualified, capacity * sizeof(*unqualified));
+		if (!unqualified)
+			return -ENOMEM;
+		reader->unqualified = unqualified;
+		reader->unqualified_capacity = capacity;
+	}
+	reader->unqualified[reader->unqualified_count++] =
+		(struct dwarf_unqualified){die, function};
 	return 0;
 }
 
@@ -145,12 +162,18 @@ static int function_of(struct dwarf_reader *reader, Dwarf_Die *die, uint32_t *re
 		}
 	}
 	struct dwarf_function function;
-	int error = function_describe(reader, *die, &function);
+	Dwarf_Die last = *die;
+	int error = function_describe(reader, &last, &function);
 	if (!error)
 		error = function_append(reader, &function);
 	if (error)
 		return error;
 	*ret = reader->result.function_count - 1;
+	if (function.name && !function.linkage_name) {
+		error = unqualified_append(reader, last.addr, *ret);
+		if (error)
+			return error;
+	}
 	reader->slots[at] = (struct dwarf_function_slot){named.addr, *ret};
 	return 0;
 }

@@ -90,10 +90,11 @@ def compare_chains(path, count):
         compared += 1
         inlined += len(b) > 1
         # Real functions have the symbol table's name here and often the source's there; addr2line
-        # at times gives that name to the innermost inlined function, too.
+        # at times gives that name to the innermost inlined function, too, and has no namespaces
+        # where there is no linkage name.
         outer = function(b[-1][0])
         same = len(a) == len(b) and all(
-            function(y[0]) in (function(x[0]), outer) and place(x[1])[1] == place(y[1])[1]
+            (function(y[0]) in (function(x[0]), outer) or x[0].endswith("::" + y[0])) and place(x[1])[1] == place(y[1])[1]
             for x, y in zip(a[:-1], b[:-1])) and place(a[-1][1])[1] == place(b[-1][1])[1]
         if not same:
             differing.append((hex(address), a, b))
