@@ -8,7 +8,7 @@
  */
 #include "cmd/help.h"
 
-#include <errno.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -181,15 +181,32 @@ int help_show(const struct command *command, const char *topic)
 	return fflush(stdout) ? EXIT_OWN_FAILURE : EXIT_SUCCESS;
 }
 
-/* The manual page through man(1) where there is one, else help. */
+/* Shows the manual page with man(1), the page of this very version, installed or not. False when
+ * there is no man(1). */
+static bool help_through_man(const struct command *command)
+{
+	int terminal = dup(STDOUT_FILENO);
+	FILE *man = terminal >= 0 ? popen("man -l -", "w") : NULL;
+	bool shown = false;
+
+	if (man) {
+		signal(SIGPIPE, SIG_IGN); /* who leaves the pager early has read enough */
+		dup2(fileno(man), STDOUT_FILENO);
+		generate_man_command(command);
+		fflush(stdout);
+		dup2(terminal, STDOUT_FILENO);
+		shown = !pclose(man);
+	}
+	if (terminal >= 0)
+		close(terminal);
+	return shown;
+}
+
 static int help_manual(const struct command *command)
 {
-	char page[32];
-
-	if (isatty(STDOUT_FILENO)) {
-		snprintf(page, sizeof(page), "kymo-%s", command->name);
-		execlp("man", "man", page, (char *)NULL);
-	}
+	fflush(stdout);
+	if (isatty(STDOUT_FILENO) && help_through_man(command))
+		return EXIT_SUCCESS;
 	help_command(command, true);
 	return fflush(stdout) ? EXIT_OWN_FAILURE : EXIT_SUCCESS;
 }

@@ -219,6 +219,37 @@ static void report_problems(const struct session *session)
 		message_warning("… and %zu more (-v shows them)", session->problem_count - shown);
 }
 
+/* A run with USE_TEMPORARY_FILES=off leaves its result files, but nothing to make others from. */
+static int report_check_spool(const char *directory, struct problem *problem)
+{
+	char *spool;
+	bool missing;
+
+	if (asprintf(&spool, "%s/spool", directory) < 0)
+		return problem_set(problem, -ENOMEM, "out of memory");
+	missing = access(spool, F_OK) != 0;
+	free(spool);
+	return missing ? problem_set(problem, -ENOENT,
+				     "'%s' has result files, but the recorded data was not kept "
+				     "(USE_TEMPORARY_FILES=off, or its spool/ was removed)",
+				     directory)
+		       : 0;
+}
+
+static int report_nothing(const struct report *report, const char *directory,
+			  struct problem *problem)
+{
+	const struct session *session = report->session;
+	const struct report_options *options = &report->options;
+
+	if (options->pid || options->tid || options->from || options->to)
+		return problem_set(problem, -ENODATA, "nothing in '%s' passes the filters",
+				   directory);
+	return problem_set(problem, -ENODATA, "no readable data in '%s'%s%s", directory,
+			   session->problem_count ? ": " : "",
+			   session->problem_count ? session->problems[0] : "");
+}
+
 static int report_open(struct report *report, const char *named, struct problem *problem)
 {
 	char *directory;
@@ -226,14 +257,12 @@ static int report_open(struct report *report, const char *named, struct problem 
 
 	if (error)
 		return error;
-	error = session_open(directory, &report->session_options, &report->session, problem);
-	if (!error && !report->session->process_count) {
-		const struct session *session = report->session;
-
-		error = problem_set(problem, -ENODATA, "no readable data in '%s'%s%s", directory,
-				    session->problem_count ? ": " : "",
-				    session->problem_count ? session->problems[0] : "");
-	}
+	error = report_check_spool(directory, problem);
+	if (!error)
+		error = session_open(directory, &report->session_options, &report->session,
+				     problem);
+	if (!error && !report->session->process_count)
+		error = report_nothing(report, directory, problem);
 	free(directory);
 	return error ? error : session_symbolize(report->session, problem);
 }

@@ -147,7 +147,9 @@ int resolved_set(struct resolved *settings, enum setting_id id, const char *text
 	}
 	free(value->text);
 	free(value->source);
-	*value = (struct resolved_value){copy, source_copy, origin};
+	value->text = copy;
+	value->source = source_copy;
+	value->origin = origin;
 	return 0;
 }
 

@@ -13,6 +13,11 @@ echo "$?"
 kymo report --format text -o one.txt && kymo report --format text -o one.txt
 echo "$?"
 kymo report --format text -o one.txt --force && echo forced
+kymo report --pid 1
+echo "$?"
+kymo sample -q --use-temporary-files=off -o memory --time-output=off -- true
+kymo report memory
+echo "$?"
 for spool in kymo-sh-output/latest/spool/*; do
 	truncate -s -100 "$spool"
 done
