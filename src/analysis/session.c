@@ -98,6 +98,8 @@ static int try_file(struct session *session, const char *path, size_t *capacity)
 
 	if (result == -ENOMEM)
 		return result;
+	if (result == -ENOMSG)
+		return 0;
 	if (result < 0) {
 		session->unreadable_files++;
 		return session_note(session, "%s", problem.text);

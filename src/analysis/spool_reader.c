@@ -158,6 +158,17 @@ static int index_chunks(struct spool_file *file)
 	return result;
 }
 
+/* The process was replaced or killed between making the file and writing its header, of which the
+ * magic comes last. */
+static bool never_begun(struct spool_file *file)
+{
+	static const char zeros[sizeof(file->header.magic)];
+
+	return file->size >= sizeof(file->header) &&
+	       memcmp(file->header.magic, zeros, sizeof(zeros)) == 0 && index_chunks(file) == 0 &&
+	       file->chunk_count == 0;
+}
+
 int spool_file_open(const char *path, struct spool_file *ret, struct problem *problem)
 {
 	struct spool_file file = {.descriptor = -1, .path = strdup(path)};
@@ -169,9 +180,13 @@ int spool_file_open(const char *path, struct spool_file *ret, struct problem *pr
 	if (result == 0) {
 		ssize_t got = read_at(file.descriptor, &file.header, sizeof(file.header), 0);
 
-		result = got < 0 ? problem_set(problem, (int)got, "cannot read %s: %s", path,
-					       strerror((int)-got))
-				 : header_check(&file, got, problem);
+		if (got < 0)
+			result = problem_set(problem, (int)got, "cannot read %s: %s", path,
+					     strerror((int)-got));
+		else if (never_begun(&file))
+			result = problem_set(problem, -ENOMSG, "%s holds nothing yet", path);
+		else
+			result = header_check(&file, got, problem);
 	}
 	if (result == 0) {
 		result = index_chunks(&file);

@@ -43,7 +43,8 @@ struct spool_file {
 	size_t buffer_size;
 };
 
-/* Returns 0 or a negative errno: -ENODATA not a spool file, -EPROTO another version. */
+/* Returns 0 or a negative errno: -ENODATA not a spool file, -EPROTO another version, -ENOMSG
+ * nothing in it: the process ended or was replaced before it began to record. */
 int spool_file_open(const char *path, struct spool_file *ret, struct problem *problem);
 void spool_file_close(struct spool_file *file);
 void spool_file_pause(struct spool_file *file);

@@ -193,6 +193,19 @@ static void unused_room_is_not_damage(void **state)
 	assert_int_equal(process.torn_chunks, 0);
 }
 
+static void file_that_never_began_is_no_damage(void **state)
+{
+	struct session *session;
+
+	fixture_write_small(*state);
+	assert_int_equal(truncate(spool_path(*state), 0), 0);
+	assert_int_equal(truncate(spool_path(*state), 1 << 17), 0);
+	session = test_session(*state, NULL);
+	assert_int_equal(session->process_count, 0);
+	assert_int_equal(session->unreadable_files, 0);
+	session_close(session);
+}
+
 static void growing_file_is_read_as_it_was(void **state)
 {
 	static const uint64_t stack[] = {0x401000};
@@ -231,6 +244,7 @@ int main(void)
 		TEST(unknown_records_are_counted),
 		TEST(damaged_sample_ends_its_span_only),
 		TEST(unused_room_is_not_damage),
+		TEST(file_that_never_began_is_no_damage),
 		TEST(growing_file_is_read_as_it_was),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
