@@ -108,8 +108,9 @@ static void help_command(const struct command *command, bool all)
 		printf("\n");
 	listing_each_option(command->grammar, help_option, &walk);
 	if (command == &command_sample && !all)
-		printf("\nMore: --help=all, --help=TOPIC with TOPIC one of settings, sampling, "
-		       "windows, config, keys, exit;\nkymo help sample is the manual page.\n");
+		printf("\nMore: --help=all; --help=TOPIC with TOPIC one of settings, sampling, "
+		       "windows, process, output,\nmemory, config, keys, exit; kymo help sample is "
+		       "the manual page.\n");
 	else if (all)
 		help_examples(command->examples);
 }
@@ -145,6 +146,25 @@ static void help_topic(const struct topic *topic)
 		printf("  %-34s%s\n", result_path_keys[i][0], result_path_keys[i][1]);
 }
 
+static bool help_is_category(const char *topic)
+{
+	for (unsigned id = 0; id < SETTING_COUNT; id++) {
+		if (settings_table[id].visibility != SETTING_INTERNAL &&
+		    !strcmp(settings_table[id].category, topic))
+			return true;
+	}
+	return false;
+}
+
+/* All options of one category of settings. */
+static void help_category(const struct command *command, const char *category)
+{
+	struct help_walk walk = {.only = category};
+
+	printf("%s (kymo %s):\n", listing_category_title(category), command->name);
+	listing_each_option(command->grammar, help_option, &walk);
+}
+
 static int help_unknown(const char *topic)
 {
 	struct nearest nearest;
@@ -155,29 +175,41 @@ static int help_unknown(const char *topic)
 		nearest_offer(&nearest, topics[i].name, strlen(topics[i].name));
 	for (const struct command *const *command = commands; *command; command++)
 		nearest_offer(&nearest, (*command)->name, strlen((*command)->name));
-	nearest_offer(&nearest, "all", 3);
+	nearest_offer_list(&nearest, "all,general,output,windows,sampling,process,memory");
 	message_error("no help on '%.100s'%s (kymo help lists topics)", topic,
 		      nearest_hint(&nearest, "", hint, sizeof(hint)));
 	return EXIT_OWN_FAILURE;
 }
 
-int help_show(const struct command *command, const char *topic)
+/* A topic, a category of settings, or a word that is both. False when it is neither. */
+static bool help_about(const struct command *command, const char *topic)
 {
 	const struct topic *found = topic_find(topic);
-	const struct command *other = command_find(topic);
+	bool is_category = help_is_category(topic);
 
 	if (found)
 		help_topic(found);
+	if (found && is_category)
+		putchar('\n');
+	if (is_category)
+		help_category(command ? command : &command_sample, topic);
+	return found || is_category;
+}
+
+int help_show(const struct command *command, const char *topic)
+{
+	const struct command *other = command_find(topic);
+
+	if (!*topic && command)
+		help_command(command, false);
+	else if (!*topic)
+		help_overview();
 	else if (other)
 		help_command(other, false);
 	else if (!strcmp(topic, "all"))
 		help_command(command ? command : &command_sample, true);
-	else if (*topic)
+	else if (!help_about(command, topic))
 		return help_unknown(topic);
-	else if (command)
-		help_command(command, false);
-	else
-		help_overview();
 	return fflush(stdout) ? EXIT_OWN_FAILURE : EXIT_SUCCESS;
 }
 

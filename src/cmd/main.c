@@ -5,6 +5,7 @@
  *
  * `kymo COMMAND …`, `kymo-COMMAND …` (a link to kymo), or `kymo -- PROGRAM`, which means sample.
  */
+#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -53,10 +54,22 @@ static int main_dispatch(char **arguments, size_t count)
 	return EXIT_OWN_FAILURE;
 }
 
+/* Where the caller closed standard descriptors, files that kymo opens would take their numbers, and
+ * messages would go into results. Close-on-exec: the program finds them closed, as it would alone.
+ */
+static void main_fill_descriptors(void)
+{
+	for (int descriptor = 0; descriptor < 3; descriptor++) {
+		if (fcntl(descriptor, F_GETFD) < 0 && open("/dev/null", O_RDWR | O_CLOEXEC) < 0)
+			return;
+	}
+}
+
 int main(int argc, char **argv)
 {
 	const struct command *command = argc > 0 ? main_by_own_name(argv[0]) : NULL;
 
+	main_fill_descriptors();
 	if (command)
 		return command->run(argv + 1, (size_t)argc - 1);
 	return main_dispatch(argv + 1, argc > 0 ? (size_t)argc - 1 : 0);

@@ -11,3 +11,6 @@ echo "$?"
 kymo sample -q -- sh -c 'ls -l /proc/self/fd | wc -l' >fds
 sh -c 'ls -l /proc/self/fd | wc -l' >bare
 cmp fds bare && echo "no descriptor leaks"
+kymo sample -q -- sh -c 'ls /proc/self/fd | wc -l; exit 6' <&- 2>&-
+echo "$?"
+sh -c 'ls /proc/self/fd | wc -l' <&- 2>&-
