@@ -6,28 +6,13 @@
  */
 #include "core/background.h"
 
-#include <linux/futex.h>
 #include <time.h>
 
 #include "common/syscalls.h"
 #include "core/background_work.h"
+#include "core/futex.h"
 #include "core/runtime.h"
 #include "core/ticks.h"
-
-#define FUTEX_WAIT_PRIVATE_OPERATION (FUTEX_WAIT | FUTEX_PRIVATE_FLAG)
-#define FUTEX_WAKE_PRIVATE_OPERATION (FUTEX_WAKE | FUTEX_PRIVATE_FLAG)
-static void futex_wait(_Atomic uint32_t *word, uint32_t value, uint64_t timeout_ns)
-{
-	struct timespec timeout = {(time_t)(timeout_ns / 1000000000u),
-				   (long)(timeout_ns % 1000000000u)};
-
-	sys_call4(SYS_futex, (long)word, FUTEX_WAIT_PRIVATE_OPERATION, value, (long)&timeout);
-}
-
-static void futex_wake(_Atomic uint32_t *word)
-{
-	sys_call3(SYS_futex, (long)word, FUTEX_WAKE_PRIVATE_OPERATION, INT32_MAX);
-}
 
 void background_wake(struct background *background)
 {
@@ -100,7 +85,10 @@ static void run(void *argument)
 	for (;;) {
 		uint32_t flush = atomic_load(&background->flush_wanted);
 		bool finish = atomic_exchange(&background->finish, 0);
-		uint64_t wait_ns = background_work_round(runtime);
+		uint64_t wait_ns;
+
+		own_thread_follow_credentials(&background->thread);
+		wait_ns = background_work_round(runtime);
 		if (finish) { /* and go on: other threads run until the process ends */
 			background_work_end(runtime);
 			announce_stage(background, BACKGROUND_FINISHED);

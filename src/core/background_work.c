@@ -216,10 +216,11 @@ uint64_t background_work_round(struct runtime *runtime)
 	bool sampling =
 		runtime->options.cpu.on || runtime->options.wall.on || runtime->options.overflow.on;
 
-	spool_refill(&runtime->spool);
+	spool_refill(&runtime->spool, runtime->spool.fd);
 	if (runtime->spool.disk_error && wait > RETRY_PERIOD_NS)
 		wait = RETRY_PERIOD_NS;
 	live_threads_process(runtime);
+	allocators_grow(runtime, background->program_threads);
 	refresh_modules(runtime, now, &wait);
 	throttle(runtime);
 	run_windows(runtime, &wait);
@@ -257,6 +258,8 @@ void background_work_stop(struct runtime *runtime)
 	track_notice(&runtime->track, SPOOL_NOTICE_DISABLED, 0, runtime->background.stop_reason);
 	background_work_end(runtime);
 	atomic_store(&runtime->state, RUNTIME_INACTIVE);
+	atomic_store(&runtime->allocators.stop, 1);
+	allocators_wake(&runtime->allocators);
 	for (struct thread *thread = runtime->background.live; thread; thread = thread->live_next)
 		sources_close(thread);
 }

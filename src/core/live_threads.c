@@ -99,8 +99,10 @@ static void begin(struct runtime *runtime, struct thread *thread)
 		background->live->live_previous = thread;
 	background->live = thread;
 	background->live_count++;
-	if (thread->how != THREAD_INTERNAL)
+	if (thread->how != THREAD_INTERNAL) {
+		background->program_threads++;
 		sources_open(runtime, thread);
+	}
 }
 
 static void end(struct runtime *runtime, struct thread *thread)
@@ -121,6 +123,8 @@ static void end(struct runtime *runtime, struct thread *thread)
 	if (thread->live_next)
 		thread->live_next->live_previous = thread->live_previous;
 	background->live_count--;
+	if (thread->how != THREAD_INTERNAL)
+		background->program_threads--;
 	atomic_store_explicit(&thread->state, THREAD_ENDED, memory_order_release);
 	threads_recycle(&runtime->threads, thread);
 }
@@ -245,7 +249,8 @@ void live_threads_totals(struct runtime *runtime)
 	header->cpu_covered_ns = covered;
 	header->samples = samples;
 	header->threads = runtime->threads.registered;
-	header->helper_cpu_ns = ticks_clock_ns(CLOCK_THREAD_CPUTIME_ID);
+	header->helper_cpu_ns =
+		ticks_clock_ns(CLOCK_THREAD_CPUTIME_ID) + allocators_cpu_ns(&runtime->allocators);
 	if (runtime->wall_sampler.own && runtime->wall_sampler.own->tid)
 		header->helper_cpu_ns += ticks_thread_cpu_ns(runtime->wall_sampler.own->tid);
 }

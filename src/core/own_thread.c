@@ -7,6 +7,7 @@
 
 #include <errno.h>
 #include <sched.h>
+#include <stdatomic.h>
 #include <stddef.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
@@ -20,6 +21,15 @@
  * guard) find zeros of their own instead of the program's. */
 #define TLS_SIZE 65536u
 #define FLAGS    (CLONE_VM | CLONE_FS | CLONE_SIGHAND | CLONE_THREAD | CLONE_SYSVSEM | CLONE_SETTLS)
+
+#define GROUPS_MAX 1024
+
+static struct {
+	_Atomic uint32_t version, lock;
+	uint32_t user[3], group[3];
+	int group_count;
+	uint32_t groups[GROUPS_MAX];
+} credentials;
 
 /* Descriptors copied from the program at clone would keep its pipes and files open. */
 static void close_all_descriptors(void)
@@ -85,6 +95,8 @@ int own_thread_start(struct own_thread *thread, const char *name, void (*run)(vo
 	thread->run = run;
 	thread->argument = argument;
 	thread->name = name;
+	thread->tid = 0;
+	thread->credentials = atomic_load(&credentials.version);
 	pointer = memory + STACK_SIZE + TLS_SIZE / 2;
 	*(void **)pointer = pointer; /* points to itself: System V ABI, x86-64 TLS */
 	*(void **)(pointer + 16) = pointer;
@@ -92,4 +104,40 @@ int own_thread_start(struct own_thread *thread, const char *name, void (*run)(vo
 	result = clone_thread(memory + STACK_SIZE - 64, pointer, thread);
 	kernel_sigmask(SIG_SETMASK, &mask, NULL);
 	return result < 0 ? (int)result : 0;
+}
+
+bool own_thread_is_gone(const struct own_thread *thread)
+{
+	return !thread->tid || sys_call3(SYS_tgkill, sys_getpid(), thread->tid, 0) == -ESRCH;
+}
+
+void own_thread_note_credentials(void)
+{
+	while (atomic_exchange_explicit(&credentials.lock, 1, memory_order_acquire))
+		sys_call0(SYS_sched_yield);
+	sys_call3(SYS_getresuid, (long)&credentials.user[0], (long)&credentials.user[1],
+		  (long)&credentials.user[2]);
+	sys_call3(SYS_getresgid, (long)&credentials.group[0], (long)&credentials.group[1],
+		  (long)&credentials.group[2]);
+	credentials.group_count =
+		(int)sys_call2(SYS_getgroups, GROUPS_MAX, (long)credentials.groups);
+	atomic_fetch_add(&credentials.version, 1);
+	atomic_store_explicit(&credentials.lock, 0, memory_order_release);
+}
+
+void own_thread_follow_credentials(struct own_thread *thread)
+{
+	uint32_t version = atomic_load(&credentials.version);
+
+	if (version == thread->credentials)
+		return;
+	while (atomic_exchange_explicit(&credentials.lock, 1, memory_order_acquire))
+		sys_call0(SYS_sched_yield);
+	/* groups first: without the user's rights they could not be changed any more */
+	if (credentials.group_count >= 0)
+		sys_call2(SYS_setgroups, credentials.group_count, (long)credentials.groups);
+	sys_call3(SYS_setresgid, credentials.group[0], credentials.group[1], credentials.group[2]);
+	sys_call3(SYS_setresuid, credentials.user[0], credentials.user[1], credentials.user[2]);
+	thread->credentials = version;
+	atomic_store_explicit(&credentials.lock, 0, memory_order_release);
 }

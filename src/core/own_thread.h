@@ -9,6 +9,7 @@
 #ifndef KYMO_CORE_OWN_THREAD_H
 #define KYMO_CORE_OWN_THREAD_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 struct own_thread {
@@ -17,10 +18,20 @@ struct own_thread {
 	void *argument;
 	const char *name;
 	uint32_t tid;
+	uint32_t credentials; /* version taken on */
 };
 
 /* 0 or negative errno. The thread begins with no descriptors open and ends when run() returns. */
 int own_thread_start(struct own_thread *thread, const char *name, void (*run)(void *argument),
 		     void *argument);
+
+/* Has the thread ended, as far as the kernel is concerned? */
+bool own_thread_is_gone(const struct own_thread *thread);
+
+/* The program changed its user or group ids: libc told its own threads, these are told here. Notes
+ * the ids of the calling thread; own threads take them on in own_thread_follow_credentials(), which
+ * their loops call. */
+void own_thread_note_credentials(void);
+void own_thread_follow_credentials(struct own_thread *thread);
 
 #endif

@@ -296,19 +296,24 @@ static void reset_background(struct background *background)
 	background->thread.stack = stack;
 }
 
-void runtime_restart_in_child(void)
+static void reset_allocators(struct allocators *allocators)
 {
-	struct runtime *runtime = &kymo_runtime;
+	for (uint32_t i = 0; i < ALLOCATORS_MAX; i++) {
+		void *stack = allocators->allocator[i].thread.stack;
+		memset(&allocators->allocator[i], 0, sizeof(allocators->allocator[i]));
+		allocators->allocator[i].thread.stack = stack;
+	}
+	allocators->count = 0;
+	allocators->stop = 0;
+}
+
+/* The same as a start, in a process that was started before. */
+static void restart(struct runtime *runtime)
+{
 	struct unwind_bounds bounds = {0, 0};
 	bool wants_blocked = false;
 
-	if (runtime->state != RUNTIME_ACTIVE)
-		return;
 	runtime->state = RUNTIME_STARTING;
-	if (kymo_thread && kymo_thread->sealed) {
-		runtime->state = RUNTIME_FAILED;
-		return;
-	}
 	if (kymo_thread) {
 		bounds = kymo_thread->bounds;
 		wants_blocked = kymo_thread->wants_blocked;
@@ -321,6 +326,7 @@ void runtime_restart_in_child(void)
 	modules_forget_records(&runtime->modules);
 	runtime->track.chunk = NULL;
 	reset_background(&runtime->background);
+	reset_allocators(&runtime->allocators);
 	if (!runtime->options.follow_children ||
 	    !begin_main_thread(runtime, bounds, wants_blocked) || background_start(runtime)) {
 		runtime->state = RUNTIME_FAILED;
@@ -331,4 +337,45 @@ void runtime_restart_in_child(void)
 	background_wait(&runtime->background, BACKGROUND_RUNNING, START_TIMEOUT_NS);
 	if (runtime->options.wall.on)
 		wall_sampler_start(runtime);
+}
+
+void runtime_restart_in_child(void)
+{
+	struct runtime *runtime = &kymo_runtime;
+
+	/* starting: a child of a child whose background thread is not done yet */
+	if (runtime->state != RUNTIME_ACTIVE && runtime->state != RUNTIME_STARTING)
+		return;
+	if (kymo_thread && kymo_thread->sealed) {
+		runtime->state = RUNTIME_FAILED;
+		return;
+	}
+	restart(runtime);
+}
+
+bool runtime_suspend(const char *why)
+{
+	struct runtime *runtime = &kymo_runtime;
+	struct timespec pause = {0, 100000};
+
+	/* With threads of the program's own the call fails as it would alone. */
+	if (!runtime_active() || runtime->background.program_threads > 1 ||
+	    (kymo_thread && kymo_thread->sealed))
+		return false;
+	runtime_stop(why);
+	for (int i = 0; i < 10000; i++) {
+		bool gone = own_thread_is_gone(&runtime->background.thread) &&
+			    own_thread_is_gone(&runtime->wall_sampler.thread);
+		for (uint32_t j = 0; j < runtime->allocators.count; j++)
+			gone = gone && own_thread_is_gone(&runtime->allocators.allocator[j].thread);
+		if (gone)
+			break;
+		sys_call4(SYS_clock_nanosleep, CLOCK_MONOTONIC, 0, (long)&pause, 0);
+	}
+	return true;
+}
+
+void runtime_resume(void)
+{
+	restart(&kymo_runtime);
 }

@@ -11,6 +11,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "core/allocators.h"
 #include "core/background.h"
 #include "core/modules.h"
 #include "core/options.h"
@@ -63,6 +64,7 @@ struct runtime {
 		sealed;     /* a thread entered a seccomp filter: unknown threads are left alone */
 	struct track track; /* process-level records */
 	struct background background;
+	struct allocators allocators;
 	struct wall_sampler wall_sampler;
 	char *const *environment;
 };
@@ -90,6 +92,10 @@ struct thread *runtime_thread_leave(void);
 void runtime_thread_stay(struct thread *thread);
 /* Ends all collection for good: what comes next would not survive our system calls. */
 void runtime_stop(const char *why);
+/* Ends kymo's threads around a call that the kernel only allows in single-threaded processes, and
+ * starts anew. */
+bool runtime_suspend(const char *why);
+void runtime_resume(void);
 
 /* The block of the calling thread; NULL for threads that are unknown or not to be touched (vfork
  * children). */

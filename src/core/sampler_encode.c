@@ -116,6 +116,12 @@ static void start_span(struct thread *stream, uint64_t ticks)
 
 #define SPAN_MAXIMUM 32
 
+static void wake_allocators(void)
+{
+	background_wake(&kymo_runtime.background);
+	allocators_wake(&kymo_runtime.allocators);
+}
+
 /* Makes room for `size` bytes besides a span header; false when no chunk is ready. */
 static bool next_chunk(struct thread *stream, uint64_t ticks, size_t size)
 {
@@ -136,7 +142,7 @@ static bool next_chunk(struct thread *stream, uint64_t ticks, size_t size)
 	if (!chunk)
 		chunk = spool_chunk_take(spool, large ? SPOOL_LARGE : SPOOL_SMALL);
 	if (atomic_load_explicit(&spool->wanted, memory_order_relaxed) || !chunk)
-		background_wake(&kymo_runtime.background);
+		wake_allocators();
 	if (!chunk) {
 		spool_count_loss(spool,
 				 spool->disk_error ? SPOOL_LOSS_DISK_FULL : SPOOL_LOSS_NO_CHUNK);

@@ -103,28 +103,28 @@ static void *map_shared(int fd, uint64_t offset, size_t size)
 	return address;
 }
 
-static int open_file(const struct options *options, uint32_t *ret_image)
+static int open_file(struct spool_writer *spool, const struct options *options, uint32_t *ret_image)
 {
-	char path[OPTIONS_PATH_SIZE + 64];
 	long fd = -ENOENT;
 
 	for (uint32_t image = 0; image < 1u << 20; image++) {
 		*ret_image = image;
-		struct text text = text_on(path, sizeof(path));
+		struct text text = text_on(spool->path, sizeof(spool->path));
 		text_string(&text, options->spool_directory);
 		text_string(&text, "/");
 		text_unsigned(&text, (uint64_t)sys_getpid());
 		text_string(&text, "-");
 		text_unsigned(&text, image);
 		text_string(&text, ".spool");
-		fd = sys_open(path, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+		fd = sys_open(spool->path, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
 		if (fd != -EEXIST)
 			return (int)fd;
 	}
 	return (int)fd;
 }
 
-static int grow(struct spool_writer *spool, enum spool_chunk_class chunk_class, uint32_t size)
+static int grow(struct spool_writer *spool, int file, enum spool_chunk_class chunk_class,
+		uint32_t size)
 {
 	uint32_t chunk_size = chunk_class == SPOOL_LARGE ? SPOOL_CHUNK_LARGE : SPOOL_CHUNK_SMALL;
 	struct spool_segment *segment = &spool->segments[spool->segment_count];
@@ -135,10 +135,10 @@ static int grow(struct spool_writer *spool, enum spool_chunk_class chunk_class, 
 		return -ENOSPC;
 	if (spool->limit && spool->file_size + size > spool->limit)
 		return -EDQUOT;
-	error = reserve(spool->fd, spool->file_size, size);
+	error = reserve(file, spool->file_size, size);
 	if (error)
 		return error;
-	segment->address = map_shared(spool->fd, spool->file_size, size);
+	segment->address = map_shared(file, spool->file_size, size);
 	if (!segment->address)
 		return -ENOMEM;
 	segment->size = size;
@@ -163,7 +163,7 @@ static int grow(struct spool_writer *spool, enum spool_chunk_class chunk_class, 
 int spool_open(struct spool_writer *spool, const struct options *options)
 {
 	uint32_t image = 0;
-	int error, fd = open_file(options, &image);
+	int error, fd = open_file(spool, options, &image);
 	struct spool_file_header *header;
 
 	if (fd < 0)
@@ -192,7 +192,7 @@ int spool_open(struct spool_writer *spool, const struct options *options)
 	spool->header = header;
 	header->image = image;
 	spool->file_size = SPOOL_ALIGNMENT;
-	error = grow(spool, SPOOL_SMALL, SEGMENT_FIRST);
+	error = grow(spool, fd, SPOOL_SMALL, SEGMENT_FIRST);
 	if (error)
 		sys_close(fd);
 	return error;
@@ -256,7 +256,7 @@ static bool take_back_retired(struct spool_writer *spool)
 	return any;
 }
 
-bool spool_refill(struct spool_writer *spool)
+static bool refill(struct spool_writer *spool, int file)
 {
 	bool any = take_back_retired(spool);
 	uint32_t wanted = atomic_exchange_explicit(&spool->wanted, 0, memory_order_relaxed);
@@ -266,7 +266,7 @@ bool spool_refill(struct spool_writer *spool)
 		if (wanted & (1u << i)) /* demand shows what level is right */
 			spool->low_water[i] = low = low < 8 ? 8 : low < 256 ? low * 2 : low;
 		while (atomic_load_explicit(&spool->ready[i].count, memory_order_relaxed) < low) {
-			int error = grow(spool, (enum spool_chunk_class)i,
+			int error = grow(spool, file, (enum spool_chunk_class)i,
 					 i == SPOOL_LARGE ? SEGMENT_LARGE : SEGMENT_SMALL);
 			if (error && spool->ring && recycle_oldest(spool))
 				continue;
@@ -278,6 +278,22 @@ bool spool_refill(struct spool_writer *spool)
 		}
 	}
 	return any;
+}
+
+bool spool_refill(struct spool_writer *spool, int fd)
+{
+	bool any;
+
+	if (atomic_exchange_explicit(&spool->refill_lock, 1, memory_order_acquire))
+		return false; /* another allocator is at it */
+	any = refill(spool, fd);
+	atomic_store_explicit(&spool->refill_lock, 0, memory_order_release);
+	return any;
+}
+
+int spool_reopen(const struct spool_writer *spool)
+{
+	return (int)sys_open(spool->path, O_RDWR | O_CLOEXEC, 0);
 }
 
 struct spool_chunk *spool_chunk_take(struct spool_writer *spool, enum spool_chunk_class chunk_class)

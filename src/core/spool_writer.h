@@ -63,14 +63,18 @@ struct spool_writer {
 	uint64_t limit;
 	uint32_t *ring_order, ring_head, ring_tail; /* retired chunks, oldest first (ring mode) */
 	bool ring;
-	int fd; /* valid in the background thread's descriptor table only */
+	_Atomic uint32_t refill_lock; /* one allocator at a time; never waited for */
+	int fd;                       /* in the background thread's descriptor table */
+	char path[OPTIONS_PATH_SIZE + 64];
 };
 
 /* Creates `directory`/<pid>-<n>.spool and maps its header. 0 or negative errno. */
 int spool_open(struct spool_writer *spool, const struct options *options);
-/* Keeps the ready stacks filled and takes back what was retired. Returns true when it did anything.
- */
-bool spool_refill(struct spool_writer *spool);
+/* Keeps the ready stacks filled and takes back what was retired; `fd` is the spool file in the
+ * calling thread's descriptor table. Returns true when it did anything. Own threads only. */
+bool spool_refill(struct spool_writer *spool, int fd);
+/* Opens the same file in the calling thread's descriptor table. Descriptor or negative errno. */
+int spool_reopen(const struct spool_writer *spool);
 /* In a forked child: lets go of the parent's mappings; the struct may be opened again. */
 void spool_abandon(struct spool_writer *spool);
 

@@ -77,8 +77,10 @@ static bool make_room(struct track *track, size_t size)
 	track->chunk = spool_chunk_take(
 		track->spool,
 		size > SPOOL_CHUNK_SMALL - SPOOL_CHUNK_HEADER_SIZE ? SPOOL_LARGE : SPOOL_SMALL);
-	if (!track->chunk) { /* this thread is the one that makes chunks: try at once */
-		spool_refill(track->spool);
+	/* This thread is one of those that make chunks: try at once; another may be at it. */
+	for (int i = 0; !track->chunk && i < 100; i++) {
+		if (!spool_refill(track->spool, track->spool->fd))
+			sys_call0(SYS_sched_yield);
 		track->chunk = spool_chunk_take(track->spool, SPOOL_SMALL);
 	}
 	return track->chunk && spool_chunk_capacity(track->chunk) >= size;

@@ -63,9 +63,22 @@ struct unwind_bounds {
 			       are direct */
 };
 
-/* Scratch that lives in the thread block: window for stacks read by process_vm_readv. */
+/* The frames of a thread's last walk; see unwind_memo.h. */
+#define UNWIND_MEMO 128
+struct unwind_memo_frame {
+	uint64_t sp, bp, key;
+};
+struct unwind_memo {
+	uint64_t generation;
+	uint32_t start, reserved;
+	struct unwind_memo_frame frames[UNWIND_MEMO], fresh[UNWIND_MEMO];
+};
+
+/* Scratch that lives in the thread block, zero at first: the last walk, and a window for stacks
+ * read by process_vm_readv. */
 #define UNWIND_WINDOW 16384
 struct unwind_scratch {
+	struct unwind_memo memo;
 	uint64_t window_start;
 	uint32_t window_size; /* valid bytes */
 	uint8_t window[UNWIND_WINDOW];

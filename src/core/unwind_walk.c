@@ -341,58 +341,120 @@ static enum unwind_step step(struct unwind_walk *walk)
 	return apply(walk, rule, unwind_table_arrays(module->table).ops);
 }
 
-/* As many frames as the cache knows and the thread's own stack holds; returns the new count. *
- * *ret_end: the last one is the outermost. Invariant: low <= sp <= high, sp a multiple of 8; then
- * compact rules read between sp and the CFA only, and one comparison with high is enough. */
+/* The registers that the fast path carries from frame to frame. */
+struct cached_frame {
+	uint64_t sp, bp, key; /* key: pc to look up, plus one */
+};
+
+/* From a frame that the last walk was in, as many frames as are still the same. */
 UNWIND_UNSANITIZED
-static uint32_t run_cached(struct unwind_walk *walk, uint64_t *frames, uint32_t count,
+static inline uint32_t follow_memo(struct unwind_memo_cursor *cursor, struct cached_frame *frame,
+				   uint64_t high, uint64_t *restrict frames, uint32_t count,
+				   uint32_t maximum)
+{
+	const struct unwind_memo_frame *entries = cursor->memo->frames;
+	uint32_t at = cursor->at;
+
+	for (; at + 1 < UNWIND_MEMO && count < maximum; at++) {
+		const struct unwind_memo_frame *next = &entries[at + 1];
+		uint64_t how = next->key >> UNWIND_MEMO_HOW_SHIFT;
+		uint64_t ip = next->key & UNWIND_MEMO_KEY;
+
+		if (how == 0 || next->sp > high || next->sp <= entries[at].sp ||
+		    *(const uint64_t *)(uintptr_t)(next->sp - 8) != ip ||
+		    (how > 1 &&
+		     *(const uint64_t *)(uintptr_t)(next->sp - 8 * (how - 1)) != next->bp))
+			break;
+		frames[count++] = ip;
+	}
+	*frame = (struct cached_frame){.sp = entries[at].sp,
+				       .bp = entries[at].bp,
+				       .key = entries[at].key & UNWIND_MEMO_KEY};
+	cursor->at = at + 1;
+	if (at + 1 < UNWIND_MEMO)
+		unwind_memo_flush(cursor, at + 1);
+	return count;
+}
+
+/* One frame by the cache. False: it has no rule for it, or the rule leads out of the stack. *
+ * Invariant: sp <= high, sp a multiple of 8, and what lies between is readable; then compact rules
+ * read between sp and the CFA only, and one comparison with high is enough. */
+UNWIND_UNSANITIZED
+static inline bool cached_step(uint64_t rule, struct cached_frame *frame, uint64_t high,
+			       uint64_t *ret_saved)
+{
+	uint64_t cfa = frame->sp, ip, saved, kept, word;
+
+	if (rule & UNWIND_COMPACT_FROM_BP) {
+		if (frame->bp - frame->sp > high - frame->sp || frame->bp & 7)
+			return false;
+		cfa = frame->bp;
+	}
+	cfa += 8 * (rule & UNWIND_COMPACT_OFFSET);
+	if (cfa > high)
+		return false;
+	ip = *(const uint64_t *)(uintptr_t)(cfa - 8);
+	if ((ip - 1) >> UNWIND_PC_BITS)
+		return false;
+	/* No branch: whether rbp was saved is as good as random along a stack. */
+	saved = rule >> UNWIND_COMPACT_BP_SHIFT & UNWIND_COMPACT_BP;
+	kept = (uint64_t)0 - !saved;
+	word = *(const uint64_t *)(uintptr_t)(cfa - 8 * (saved + !saved));
+	frame->bp = (frame->bp & kept) | (word & ~kept);
+	frame->key = ip;
+	frame->sp = cfa;
+	*ret_saved = saved;
+	return true;
+}
+
+/* As many frames as the memo and the cache know and the thread's own stack holds; returns the new
+ * count. *ret_end: the last one is the outermost. */
+UNWIND_UNSANITIZED
+static uint32_t run_cached(struct unwind_walk *walk, uint64_t *restrict frames, uint32_t count,
 			   uint32_t maximum, bool *ret_end)
 {
+	struct unwind_memo_cursor cursor = walk->memo;
+	uint64_t high = walk->direct_high;
 	const struct unwind_cache *cache = walk->cache;
 	uint64_t generation = unwind_cache_generation(walk->view->generation);
-	uint64_t high = walk->direct_high, sp = walk->sp, bp = walk->bp;
-	uint64_t key = walk->ip + walk->exact;
+	struct cached_frame frame = {.sp = walk->sp, .bp = walk->bp, .key = walk->ip + walk->exact};
 	uint32_t first = count;
+	uint64_t saved;
+	int32_t how = -1;
 
-	if (sp < walk->direct_low || sp > high || sp & 7)
+	if (frame.sp < walk->direct_low || frame.sp > walk->direct_high || frame.sp & 7)
 		return count;
-	while (count < maximum) {
-		uint64_t hash = unwind_cache_hash(key);
-		uint64_t rule = unwind_cache_load(cache, hash);
-		uint64_t cfa = sp, ip, saved, kept, word;
+	for (;; how = (int32_t)saved) {
+		uint64_t hash, rule;
 
-		if ((rule ^ unwind_cache_tag(hash, generation)) >> UNWIND_RULE_BITS)
+		if (!cursor.memo) {
+			/* a walk without memory */
+		} else if (unwind_memo_meets(&cursor, frame.sp, frame.bp, frame.key)) {
+			unwind_memo_meet(&cursor, frame.key, how);
+			count = follow_memo(&cursor, &frame, high, frames, count, maximum);
+		} else {
+			unwind_memo_note(&cursor, frame.sp, frame.bp, frame.key, how);
+		}
+		hash = unwind_cache_hash(frame.key);
+		rule = unwind_cache_load(cache, hash);
+		if (count == maximum ||
+		    (rule ^ unwind_cache_tag(hash, generation)) >> UNWIND_RULE_BITS)
 			break;
 		if ((rule & UNWIND_COMPACT_OFFSET) == 0) {
 			*ret_end = (rule >> UNWIND_COMPACT_BP_SHIFT & UNWIND_COMPACT_BP) ==
 				   UNWIND_SPECIAL_OUTERMOST;
 			break;
 		}
-		if (rule & UNWIND_COMPACT_FROM_BP) {
-			if (bp - sp > high - sp || bp & 7)
-				break;
-			cfa = bp;
-		}
-		cfa += 8 * (rule & UNWIND_COMPACT_OFFSET);
-		if (cfa > high)
+		if (!cached_step(rule, &frame, high, &saved))
 			break;
-		ip = *(const uint64_t *)(uintptr_t)(cfa - 8);
-		if ((ip - 1) >> UNWIND_PC_BITS)
-			break;
-		/* No branch: whether rbp was saved is as good as random along a stack. */
-		saved = rule >> UNWIND_COMPACT_BP_SHIFT & UNWIND_COMPACT_BP;
-		kept = (uint64_t)0 - !saved;
-		word = *(const uint64_t *)(uintptr_t)(cfa - 8 * (saved + !saved));
-		bp = (bp & kept) | (word & ~kept);
-		frames[count++] = ip;
-		key = ip;
-		sp = cfa;
+		frames[count++] = frame.key;
 	}
+	walk->memo = cursor;
 	if (count == first)
 		return count;
-	walk->ip = key;
-	walk->sp = sp;
-	walk->bp = bp;
+	walk->ip = frame.key;
+	walk->sp = frame.sp;
+	walk->bp = frame.bp;
 	walk->exact = false;
 	walk->age += count - first;
 	walk->bx_known = false;
@@ -486,7 +548,10 @@ uint32_t unwind_stack(const struct unwind_view *view, struct unwind_cache *cache
 		scratch->window_size = 0;
 	set_direct(&walk, bounds, registers->sp);
 	start(&walk, registers);
+	if (scratch && cache && walk.direct_high)
+		walk.memo = unwind_memo_begin(&scratch->memo, view->generation);
 	count = run(&walk, frames, maximum);
+	unwind_memo_end(&walk.memo);
 	if (walk.wants_bx && !walk.track_bx) {
 		walk.track_bx = true;
 		start(&walk, registers);

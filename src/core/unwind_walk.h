@@ -11,6 +11,7 @@
 #include <stdint.h>
 
 #include "core/unwind.h"
+#include "core/unwind_memo.h"
 #include "core/unwind_table.h"
 
 /* Stack words are read where sanitizers see red zones. */
@@ -38,6 +39,7 @@ struct unwind_walk {
 	const uint64_t *gregs; /* of the last interrupted frame, REG_* order, or NULL */
 	uint64_t context;      /* address of a ucontext on the stack with these registers, or 0 */
 	uint32_t age;          /* frames walked since */
+	struct unwind_memo_cursor memo;
 	uint32_t fetches;
 	bool exact;    /* ip is an interrupted pc, not a return address */
 	bool track_bx; /* second attempt: recover rbx through all frames */

@@ -12,6 +12,7 @@
 #include <time.h>
 
 #include "common/syscalls.h"
+#include "core/futex.h"
 #include "core/runtime.h"
 #include "core/sampler.h"
 #include "core/text.h"
@@ -21,6 +22,7 @@
 #define MERGE_NS      100000000ull /* a wait that lasts is reported this often */
 #define SHARE_MAXIMUM 5            /* a sweep over all threads takes at most a fifth of a core */
 #define FRAMES_MAX    512
+#define FINISH_NS     100000000ull
 
 /* What is known of one thread between two looks. */
 struct wall_watch {
@@ -256,7 +258,7 @@ static void run(void *argument)
 
 	while (stop != 1) {
 		uint64_t pause = period / 2 + next_random(&random) % (period + 1), taken = 0;
-		struct timespec time;
+		own_thread_follow_credentials(&sampler->thread);
 		stop = atomic_load(&sampler->stop);
 		if (runtime_active() && atomic_load(&runtime->sampling.wall_open))
 			taken = sweep(runtime);
@@ -264,12 +266,12 @@ static void run(void *argument)
 		    runtime_active()) { /* the process ends: what is owed now, then go on */
 			report_rest(runtime);
 			atomic_store(&sampler->stop, 3);
+			futex_wake(&sampler->stop);
 		}
 		if (pause < taken * SHARE_MAXIMUM)
 			pause = taken * SHARE_MAXIMUM;
-		time = (struct timespec){(time_t)(pause / 1000000000u),
-					 (long)(pause % 1000000000u)};
-		sys_call4(SYS_clock_nanosleep, CLOCK_MONOTONIC, 0, (long)&time, 0);
+		/* a request that came in the meantime makes the word differ: no sleep */
+		futex_wait(&sampler->stop, stop == 2 ? 3 : stop, pause);
 	}
 }
 
@@ -297,11 +299,11 @@ int wall_sampler_start(struct runtime *runtime)
 
 void wall_sampler_finish(struct runtime *runtime)
 {
-	struct timespec pause = {0, 1000000};
+	struct wall_sampler *sampler = &runtime->wall_sampler;
 
-	if (!runtime->wall_sampler.stream)
+	if (!sampler->stream)
 		return;
-	atomic_store(&runtime->wall_sampler.stop, 2);
-	for (int i = 0; i < 100 && atomic_load(&runtime->wall_sampler.stop) == 2; i++)
-		sys_call4(SYS_clock_nanosleep, CLOCK_MONOTONIC, 0, (long)&pause, 0);
+	atomic_store(&sampler->stop, 2);
+	futex_wake(&sampler->stop);
+	futex_wait(&sampler->stop, 2, FINISH_NS);
 }
