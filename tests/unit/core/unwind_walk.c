@@ -46,8 +46,11 @@ static struct {
 	uint32_t inside_frames;
 } traced;
 
-static uint32_t walk(const ucontext_t *context, uint64_t *frames, enum spool_stack_end *end)
+/* `remember`: with the pc cache and the memo of the walk before. */
+static uint32_t walk_by(const ucontext_t *context, uint64_t *frames, enum spool_stack_end *end,
+			bool remember)
 {
+	static struct unwind_scratch plain;
 	const greg_t *gregs = context->uc_mcontext.gregs;
 	struct unwind_registers registers = {
 		.ip = (uint64_t)gregs[REG_RIP],
@@ -56,7 +59,13 @@ static uint32_t walk(const ucontext_t *context, uint64_t *frames, enum spool_sta
 		.gregs = (const uint64_t *)gregs,
 	};
 
-	return unwind_stack(view, cache, &registers, &bounds, &scratch, frames, FRAMES_MAX, end);
+	return unwind_stack(view, remember ? cache : NULL, &registers, &bounds,
+			    remember ? &scratch : &plain, frames, FRAMES_MAX, end);
+}
+
+static uint32_t walk(const ucontext_t *context, uint64_t *frames, enum spool_stack_end *end)
+{
+	return walk_by(context, frames, end, true);
 }
 
 static void report(const uint64_t *ours, uint32_t count, const uint64_t *theirs, uint32_t expected,
@@ -106,9 +115,9 @@ static void on_trap(int signal, siginfo_t *information, void *argument)
 {
 	ucontext_t *context = argument;
 	const char *pc = (const char *)context->uc_mcontext.gregs[REG_RIP];
-	uint64_t ours[FRAMES_MAX];
-	enum spool_stack_end end;
-	uint32_t count;
+	uint64_t ours[FRAMES_MAX], plain[FRAMES_MAX];
+	enum spool_stack_end end, plain_end;
+	uint32_t count, expected;
 
 	(void)signal;
 	(void)information;
@@ -120,6 +129,9 @@ static void on_trap(int signal, siginfo_t *information, void *argument)
 		return;
 	count = walk(context, ours, &end);
 	traced.ends[end]++;
+	expected = walk_by(context, plain, &plain_end, false);
+	if (expected != count || plain_end != end || memcmp(ours, plain, count * 8) != 0)
+		report(ours, count, plain, expected, end);
 	if (pc >= traced.begin && pc < traced.end) {
 		traced.inside++;
 		traced.inside_end = end;
