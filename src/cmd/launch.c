@@ -106,6 +106,24 @@ void launch_discard_session(struct launch *launch)
 	}
 }
 
+void launch_discard_result(struct launch *launch)
+{
+	char path[PATH_MAX], link[PATH_MAX];
+	const char *name = strrchr(launch->result, '/') + 1;
+	ssize_t length;
+
+	launch_discard_session(launch);
+	snprintf(path, sizeof(path), "%s/launch.json", launch->result);
+	unlink(path);
+	snprintf(path, sizeof(path), "%s/spool", launch->result);
+	rmdir(path);
+	snprintf(path, sizeof(path), "%.*slatest", (int)(name - launch->result), launch->result);
+	length = readlink(path, link, sizeof(link) - 1);
+	if (!rmdir(launch->result) && length == (ssize_t)strlen(name) &&
+	    !strncmp(link, name, strlen(name)))
+		unlink(path);
+}
+
 /* ---- environment ---- */
 
 static bool launch_is_setting(const char *variable)

@@ -38,5 +38,7 @@ int launch_write_json(const struct launch *launch, const struct supervised *end,
 		      struct problem *problem);
 /* Removes a session directory that was in memory. */
 void launch_discard_session(struct launch *launch);
+/* Removes what launch_prepare() made: nothing was run. Results that were there before stay. */
+void launch_discard_result(struct launch *launch);
 
 #endif

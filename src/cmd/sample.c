@@ -144,31 +144,51 @@ static void sample_finish(struct launch *launch, const struct supervised *end)
 	free(prefix);
 }
 
+/* Runs the program with the environment made for it, or, when that is too long for the kernel
+ * (execve(2): E2BIG), with its own. *environment is NULL when it ran unprofiled. */
+static int sample_supervise(struct launch *launch, const struct target *target, char ***environment,
+			    struct supervised *end)
+{
+	int status, error = supervise_run(target->path, launch->arguments,
+					  *environment ? *environment : environ, end);
+
+	if (!error && end->exec_errno && *environment)
+		launch_discard_result(launch);
+	if (!error && end->exec_errno == E2BIG && *environment) {
+		launch_environment_destroy(*environment);
+		*environment = NULL;
+		status = sample_without(launch, "no room for kymo's variables beside the "
+						"program's arguments and environment");
+		if (status)
+			return status;
+		error = supervise_run(target->path, launch->arguments, environ, end);
+	}
+	if (error) {
+		message_error("cannot start a process: %s", strerror(-error));
+		return EXIT_OWN_FAILURE;
+	}
+	if (!end->exec_errno)
+		return 0;
+	message_error("cannot execute '%s': %s", target->path, strerror(end->exec_errno));
+	return end->exec_errno == ENOENT ? EXIT_NOT_FOUND : EXIT_NOT_EXECUTABLE;
+}
+
 static int sample_run_program(struct launch *launch, const struct target *target)
 {
 	struct supervised end;
 	char **environment;
-	int status = sample_prepare(launch, target, &environment), error;
+	int status = sample_prepare(launch, target, &environment);
 
 	if (status)
 		return status;
 	message_detail("running '%s'%s%s", target->path, environment ? ", results in " : "",
 		       environment ? launch->result : "");
-	error = supervise_run(target->path, launch->arguments, environment ? environment : environ,
-			      &end);
-	if (error) {
-		message_error("cannot start a process: %s", strerror(-error));
-		status = EXIT_OWN_FAILURE;
-	} else if (end.exec_errno) {
-		message_error("cannot execute '%s': %s", target->path, strerror(end.exec_errno));
-		status = end.exec_errno == ENOENT ? EXIT_NOT_FOUND : EXIT_NOT_EXECUTABLE;
-	} else if (environment) {
+	status = sample_supervise(launch, target, &environment, &end);
+	if (!status && environment)
 		sample_finish(launch, &end);
-	}
 	launch_environment_destroy(environment);
 	if (!status)
 		supervise_exit_like(end.wait_status);
-	launch_discard_session(launch);
 	return status;
 }
 

@@ -143,8 +143,18 @@ static bool target_interpreter(int file, const Elf64_Ehdr *header, char *ret, si
 	return false;
 }
 
-static void target_inspect_elf(const char *path, int file, const Elf64_Ehdr *header,
-			       struct target *target)
+/* execve(2) says "No such file" of a program whose interpreter is missing, which misleads. */
+static int target_missing_interpreter(const char *path, const char *interpreter,
+				      struct problem *problem)
+{
+	problem_set(problem, 0, "cannot execute '%s': its interpreter '%.200s' does not exist",
+		    path, interpreter);
+	return EXIT_NOT_FOUND;
+}
+
+/* 0, or EXIT_NOT_FOUND when its dynamic linker is missing. */
+static int target_inspect_elf(const char *path, int file, const Elf64_Ehdr *header,
+			      struct target *target, struct problem *problem)
 {
 	char interpreter[256];
 
@@ -160,17 +170,11 @@ static void target_inspect_elf(const char *path, int file, const Elf64_Ehdr *hea
 			     "'%s' is statically linked, so nothing can be preloaded into it; link "
 			     "it dynamically to profile it",
 			     path);
+	else if (access(interpreter, F_OK))
+		return target_missing_interpreter(path, interpreter, problem);
 	else if (strstr(interpreter, "ld-musl"))
 		target_block(target, "'%s' uses musl, and libkymo needs glibc", path);
-}
-
-/* execve(2) says "No such file" of a program whose interpreter is missing, which misleads. */
-static int target_missing_interpreter(const char *path, const char *interpreter,
-				      struct problem *problem)
-{
-	problem_set(problem, 0, "cannot execute '%s': its interpreter '%.200s' does not exist",
-		    path, interpreter);
-	return EXIT_NOT_FOUND;
+	return 0;
 }
 
 /* The interpreter named behind `#!`, in place. */
@@ -209,7 +213,7 @@ static int target_inspect_file(struct target *target, const char *path, char *he
 		Elf64_Ehdr header;
 
 		memcpy(&header, head, sizeof(header));
-		target_inspect_elf(path, file, &header, target);
+		status = target_inspect_elf(path, file, &header, target, problem);
 	}
 	close(file);
 	return status;

@@ -18,7 +18,7 @@ struct target {
 /* Finds `name` as the shell would. Returns 0, or EXIT_NOT_FOUND or EXIT_NOT_EXECUTABLE with the
  * reason in `problem`. */
 int target_resolve(const char *name, struct target *ret, struct problem *problem);
-/* Fills `obstacle` for `path`. 0, or EXIT_NOT_FOUND when a script's interpreter is missing. */
+/* Fills `obstacle` for `path`. 0, or EXIT_NOT_FOUND when its interpreter is missing. */
 int target_inspect(struct target *target, struct problem *problem);
 
 #endif

@@ -16,3 +16,24 @@ kymo sample --strict -- ./static
 echo "$?"
 [ ! -e ran ] && echo "strict runs nothing"
 ls
+# An environment that just fits, but not with kymo's variables.
+python3 - <<'END'
+import os, subprocess
+def run(size, *options):
+    pieces = [100000] * (size // 100000) + [size % 100000]
+    padding = {f"V{i}": "x" * length for i, length in enumerate(pieces)}
+    command = ["kymo", "sample", *options, "-o", "long", "--", "sh", "-c", "exit 8"]
+    try:
+        return subprocess.run(command, env={**os.environ, **padding}, capture_output=True, check=False)
+    except OSError:
+        return None
+low, high = 0, os.sysconf("SC_ARG_MAX") * 4
+while high - low > 1:
+    middle = (low + high) // 2
+    done = run(middle, "--enabled=off")
+    low, high = (middle, high) if done and done.returncode == 8 else (low, middle)
+done = run(low)
+print(done.returncode, done.stderr.decode().strip())
+END
+ls
+ls long

@@ -101,12 +101,19 @@ static const char *obstacle(const char *name)
 
 static void what_cannot_be_preloaded_is_told(void **state)
 {
+	char musl[64];
+
 	(void)state;
 	write_elf("dynamic", ELFCLASS64, EM_X86_64, "/lib64/ld-linux-x86-64.so.2");
 	write_elf("static", ELFCLASS64, EM_X86_64, NULL);
 	write_elf("small", ELFCLASS32, EM_386, "/lib/ld-linux.so.2");
 	write_elf("arm", ELFCLASS64, EM_AARCH64, "/lib/ld-linux-aarch64.so.1");
-	write_elf("musl", ELFCLASS64, EM_X86_64, "/lib/ld-musl-x86_64.so.1");
+	snprintf(musl, sizeof(musl), "%s/ld-musl-x86_64.so.1", scratch);
+	write_program(musl, "", 0, 0755);
+	write_elf("musl", ELFCLASS64, EM_X86_64, musl);
+	write_elf("no-loader", ELFCLASS64, EM_X86_64, "/no/such/loader");
+	assert_int_equal(target_resolve("./no-loader", &target, &problem), 0);
+	assert_int_equal(target_inspect(&target, &problem), EXIT_NOT_FOUND);
 	assert_string_equal(obstacle("./dynamic"), "");
 	assert_non_null(strstr(obstacle("./static"), "statically linked"));
 	assert_non_null(strstr(obstacle("./small"), "another kind of machine"));
