@@ -7,7 +7,7 @@
  *
  *   bench/convert [samples in millions ...]
  *
- * The program: 4 threads, stacks of up to 41 frames that walk up and down a tree of 20,000 call
+ * The program: 4 threads, stacks of up to 41 frames that walk up and down a tree of 5,000 call
  * sites, as sampled code does: most samples share all but a few inner frames with the one before.
  */
 #include <errno.h>
@@ -29,7 +29,7 @@
 #define CHUNK       (64 << 10)
 #define MODULES     6
 #define MODULE_SIZE 0x100000
-#define CALLS       20000
+#define CALLS       5000
 #define BRANCHES    6
 #define DEPTH       40
 
