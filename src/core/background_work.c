@@ -199,10 +199,14 @@ static void run_metrics(struct runtime *runtime, uint64_t now, uint64_t *wait)
 
 	if (!options->process_metrics || !background->window_open)
 		return;
-	if (!background->metrics_end_ns)
-		background->metrics_end_ns = options->process_duration_ns > 0
-						     ? now + (uint64_t)options->process_duration_ns
-						     : UINT64_MAX;
+	if (!background->metrics_end_ns) {
+		background->next_metrics_ns = now + (uint64_t)options->process_delay_ns;
+		background->metrics_end_ns =
+			options->process_duration_ns > 0
+				? background->next_metrics_ns +
+					  (uint64_t)options->process_duration_ns
+				: UINT64_MAX;
+	}
 	if (now < background->metrics_end_ns &&
 	    due(&background->next_metrics_ns, options->process_period_ns, now, wait))
 		process_metrics_write(&runtime->track,

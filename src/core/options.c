@@ -238,6 +238,7 @@ void options_read(struct options *options, char *const *environment)
 	options->overhead_limit = get_number(environment, SETTING_SAMPLING_OVERHEAD_LIMIT, 5) / 100;
 	options->process_period_ns =
 		(uint64_t)(SECOND_NS / (hertz >= 0.01 && hertz <= 1000 ? hertz : 10));
+	options->process_delay_ns = get_duration(environment, SETTING_PROCESS_SAMPLING_DELAY);
 	options->process_duration_ns = get_duration(environment, SETTING_PROCESS_SAMPLING_DURATION);
 	setting_parse_size(setting_slice(setting_text(environment, SETTING_SPOOL_LIMIT)),
 			   &options->spool_limit);

@@ -51,7 +51,7 @@ struct options {
 	uint32_t threads_per_allocator;
 	double overhead_limit; /* fraction of a thread's time; 0: none */
 	uint64_t process_period_ns, spool_limit;
-	int64_t process_duration_ns;
+	int64_t process_delay_ns, process_duration_ns;
 	struct options_sampler cpu, wall, overflow;
 	struct options_period periods[OPTIONS_PERIODS];
 	uint32_t period_count;

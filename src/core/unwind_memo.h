@@ -72,7 +72,8 @@ static inline void unwind_memo_note(struct unwind_memo_cursor *cursor, uint64_t 
 	unwind_memo_append(cursor, sp, bp, key | (uint64_t)(saved + 1) << UNWIND_MEMO_HOW_SHIFT);
 }
 
-/* True when the last walk was in this very frame. */
+/* True when the last walk was in this very frame. Two entries are passed at most, without a branch:
+ * how the frames of two stacks interleave is not predictable. */
 static inline bool unwind_memo_meets(struct unwind_memo_cursor *cursor, uint64_t sp, uint64_t bp,
 				     uint64_t key)
 {
@@ -103,8 +104,16 @@ static inline void unwind_memo_end(struct unwind_memo_cursor *cursor)
 		memo->start = cursor->tail;
 		return;
 	}
-	while (kept && start)
-		memo->frames[--start] = memo->fresh[--kept];
+	/* Word by word: wider loads of what was just stored word by word would wait for the stores.
+	 */
+	while (kept && start) {
+		const struct unwind_memo_frame *from = &memo->fresh[--kept];
+		struct unwind_memo_frame *to = &memo->frames[--start];
+
+		to->sp = __atomic_load_n(&from->sp, __ATOMIC_RELAXED);
+		to->bp = __atomic_load_n(&from->bp, __ATOMIC_RELAXED);
+		to->key = __atomic_load_n(&from->key, __ATOMIC_RELAXED);
+	}
 	memo->start = start;
 }
 
