@@ -167,7 +167,7 @@ def perf_shares(command, data):
     if recorded.returncode != 0:
         raise Skipped("perf may not record here: " +
                       recorded.stderr.decode(errors="replace").strip()[:200])
-    script = subprocess.run(["perf", "script", "-i", data, "-F", "ip,sym,dso"], check=True,
+    script = subprocess.run(["perf", "script", "--no-inline", "-i", data, "-F", "ip,sym,dso"], check=True,
                             stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
     counts = {"function": collections.Counter(), "module": collections.Counter()}
     total = 0

@@ -72,7 +72,7 @@ def text_file(directory, megabytes):
 def xz(directory, size=1.0):
     require_tool("xz")
     return ["xz", "-T2", "-k", "-9", "-f", "--block-size=1MiB",
-            text_file(directory, max(1, round(10 * size)))]
+            text_file(directory, max(1, round(6 * size)))]
 
 
 def sqlite3(_directory, size=1.0):
