@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT
  * SPDX-FileCopyrightText: the kymo authors
  *
- * The node hash; see calltree.h. A slot keeps half of its node's hash, so that a probe touches the
- * node itself only when it is almost certainly the right one.
+ * The node hash; see calltree.h. Open addressing with linear probing, at most half full.
  */
 #include "analysis/calltree.h"
 
@@ -11,6 +10,12 @@
 #include <string.h>
 
 #define CALLTREE_LIMIT (1u << 31)
+
+struct calltree_slot {
+	uint64_t address;
+	uint32_t parent;
+	uint32_t node_plus_one; /* 0: free */
+};
 
 /* Without the module, which the caller may not know; two at one address are too rare to matter. */
 static uint64_t node_hash(uint32_t parent, uint64_t address)
@@ -23,27 +28,25 @@ static uint64_t node_hash(uint32_t parent, uint64_t address)
 	return hash ^ hash >> 32;
 }
 
-static uint64_t slot_value(uint64_t hash, uint32_t node)
+static void slot_take(struct calltree_slot *slots, size_t count, uint32_t parent, uint64_t address,
+		      uint32_t node)
 {
-	return (hash & 0xffffffff00000000) | (node + 1);
+	size_t i = node_hash(parent, address) & (count - 1);
+
+	while (slots[i].node_plus_one)
+		i = (i + 1) & (count - 1);
+	slots[i] = (struct calltree_slot){address, parent, node + 1};
 }
 
 static int slots_grow(struct calltree *tree)
 {
 	size_t count = tree->slot_count ? tree->slot_count * 2 : 4096;
-	uint64_t *slots = calloc(count, sizeof(*slots));
+	struct calltree_slot *slots = calloc(count, sizeof(*slots));
 
 	if (!slots)
 		return -ENOMEM;
-	for (uint32_t node = 0; node < tree->count; node++) {
-		const struct calltree_node *it = &tree->nodes[node];
-		uint64_t hash = node_hash(it->parent, it->address);
-		size_t i = hash & (count - 1);
-
-		while (slots[i])
-			i = (i + 1) & (count - 1);
-		slots[i] = slot_value(hash, node);
-	}
+	for (uint32_t node = 0; node < tree->count; node++)
+		slot_take(slots, count, tree->nodes[node].parent, tree->nodes[node].address, node);
 	free(tree->slots);
 	tree->slots = slots;
 	tree->slot_count = count;
@@ -70,57 +73,35 @@ static int nodes_grow(struct calltree *tree)
 	return 0;
 }
 
-static bool is_child(const struct calltree_node *node, uint32_t parent, uint64_t address,
-		     uint32_t module)
+uint32_t calltree_find(const struct calltree *tree, uint32_t parent, uint64_t address,
+		       uint32_t module)
 {
-	return node->address == address && node->parent == parent &&
-	       (node->module == module ||
-		(module == CALLTREE_ANY_MODULE &&
-		 (node->module < CALLTREE_ANY_MODULE || node->module == CALLTREE_NO_MODULE)));
-}
-
-uint32_t calltree_find(struct calltree *tree, uint32_t parent, uint64_t address, uint32_t module)
-{
-	uint64_t hash;
 	size_t mask = tree->slot_count - 1;
 
-	if (parent != CALLTREE_NONE) {
-		uint32_t last = tree->nodes[parent].last_child;
-
-		if (is_child(&tree->nodes[last], parent, address, module))
-			return last;
-	}
 	if (tree->slot_count == 0)
 		return CALLTREE_NONE;
-	hash = node_hash(parent, address);
-	for (size_t i = hash & mask; tree->slots[i]; i = (i + 1) & mask) {
-		uint32_t node = (uint32_t)tree->slots[i] - 1;
+	for (size_t i = node_hash(parent, address) & mask; tree->slots[i].node_plus_one;
+	     i = (i + 1) & mask) {
+		const struct calltree_slot *slot = &tree->slots[i];
+		uint32_t node = slot->node_plus_one - 1;
 
-		if ((tree->slots[i] ^ hash) >> 32 ||
-		    !is_child(&tree->nodes[node], parent, address, module))
-			continue;
-		if (parent != CALLTREE_NONE)
-			tree->nodes[parent].last_child = node;
-		return node;
+		if (slot->address == address && slot->parent == parent &&
+		    (module == CALLTREE_ANY_MODULE || tree->nodes[node].module == module))
+			return node;
 	}
 	return CALLTREE_NONE;
 }
 
 uint32_t calltree_add(struct calltree *tree, uint32_t parent, uint64_t address, uint32_t module)
 {
-	uint64_t hash = node_hash(parent, address);
 	uint32_t node = tree->count;
-	size_t i;
 
 	if ((size_t)tree->count * 2 >= tree->slot_count && slots_grow(tree) < 0)
 		return CALLTREE_NONE;
 	if (node == tree->capacity && nodes_grow(tree) < 0)
 		return CALLTREE_NONE;
-	for (i = hash & (tree->slot_count - 1); tree->slots[i];)
-		i = (i + 1) & (tree->slot_count - 1);
-	tree->slots[i] = slot_value(hash, node);
-	tree->nodes[node] =
-		(struct calltree_node){.address = address, .parent = parent, .module = module};
+	slot_take(tree->slots, tree->slot_count, parent, address, node);
+	tree->nodes[node] = (struct calltree_node){address, parent, module};
 	memset(&tree->sums[node], 0, sizeof(tree->sums[node]));
 	tree->count++;
 	return node;

@@ -8,7 +8,7 @@
  *
  * `address` is the one to look up: a return address minus one, or an exact pc.
  *
- * Cost of a lookup: one cache line where the call went the same way last time, else two or three.
+ * Cost of a lookup: one cache line, since the hash holds the keys themselves.
  */
 #ifndef KYMO_ANALYSIS_CALLTREE_H
 #define KYMO_ANALYSIS_CALLTREE_H
@@ -20,9 +20,11 @@
 #include "kymo/spool.h"
 
 #define CALLTREE_NONE UINT32_MAX
-/* Special values of calltree_node.module. */
+/* Special values of calltree_node.module. Addresses of those inside processes have the bit
+ * CALLTREE_SPECIAL, which no code address has. */
+#define CALLTREE_SPECIAL   ((uint64_t)1 << 63)
 #define CALLTREE_NO_MODULE UINT32_MAX
-#define CALLTREE_TRUNCATED (UINT32_MAX - 1) /* address: spool_stack_end */
+#define CALLTREE_TRUNCATED (UINT32_MAX - 1) /* address: spool_stack_end, special */
 #define CALLTREE_PROCESS   (UINT32_MAX - 2) /* address: index of the process */
 #define CALLTREE_UNSAMPLED (UINT32_MAX - 3)
 /* For calltree_find() only: the address alone says which module it is. */
@@ -32,7 +34,6 @@ struct calltree_node {
 	uint64_t address;
 	uint32_t parent;
 	uint32_t module;
-	uint32_t last_child; /* found last; any node where there is none yet */
 };
 
 struct calltree_sums {
@@ -40,16 +41,19 @@ struct calltree_sums {
 	uint64_t weight[SPOOL_SOURCE_COUNT];
 };
 
+struct calltree_slot;
+
 struct calltree {
 	struct calltree_node *nodes;
 	struct calltree_sums *sums; /* self, indexed like nodes */
 	uint32_t count, capacity;
-	uint64_t *slots; /* upper half of the hash and node + 1; 0: free */
+	struct calltree_slot *slots;
 	size_t slot_count;
 };
 
 /* CALLTREE_NONE: there is none. */
-uint32_t calltree_find(struct calltree *tree, uint32_t parent, uint64_t address, uint32_t module);
+uint32_t calltree_find(const struct calltree *tree, uint32_t parent, uint64_t address,
+		       uint32_t module);
 /* Adds a child that is not there yet. CALLTREE_NONE: out of memory. */
 uint32_t calltree_add(struct calltree *tree, uint32_t parent, uint64_t address, uint32_t module);
 /* Finds or adds. */

@@ -56,8 +56,8 @@ static int add_unsampled(struct session *session)
 
 		if (!unsampled)
 			continue;
-		process->unsampled =
-			calltree_child(&private->tree, process->root, 0, CALLTREE_UNSAMPLED);
+		process->unsampled = calltree_child(&private->tree, process->root, CALLTREE_SPECIAL,
+						    CALLTREE_UNSAMPLED);
 		if (process->unsampled == CALLTREE_NONE)
 			return -ENOMEM;
 		private->tree.sums[process->unsampled].weight[SPOOL_SOURCE_CPU] += unsampled;
@@ -159,7 +159,7 @@ static uint32_t synthetic_frame(struct builder *builder, const struct calltree_n
 
 	if (node->module == CALLTREE_TRUNCATED)
 		snprintf(name, sizeof(name), "[truncated: %s]",
-			 spool_stack_end_name((enum spool_stack_end)node->address));
+			 spool_stack_end_name((enum spool_stack_end)(node->address & 15)));
 	place.function = arena_intern(arena, name);
 	if (!place.function)
 		return MODEL_NONE;

@@ -122,8 +122,8 @@ static inline uint64_t lookup_address(const struct walk *walk, size_t i)
 
 	if (i + 1 == walk->depth || is_trampoline(walk->process, pc) ||
 	    is_trampoline(walk->process, walk->frames[i + 1].pc))
-		return pc;
-	return pc - 1;
+		return pc & ~CALLTREE_SPECIAL;
+	return (pc - 1) & ~CALLTREE_SPECIAL;
 }
 
 /* A node for one frame; the module is looked up only where the tree cannot tell by the address. */
@@ -167,9 +167,11 @@ static uint32_t base_node(struct walk *walk, enum spool_stack_end end)
 	uint32_t root = walk->process->root;
 
 	if (walk->bases[end] == CALLTREE_NONE)
-		walk->bases[end] = calltree_find(walk->tree, root, end, CALLTREE_TRUNCATED);
+		walk->bases[end] =
+			calltree_find(walk->tree, root, CALLTREE_SPECIAL | end, CALLTREE_TRUNCATED);
 	if (walk->bases[end] == CALLTREE_NONE && walk->first_pass)
-		walk->bases[end] = calltree_add(walk->tree, root, end, CALLTREE_TRUNCATED);
+		walk->bases[end] =
+			calltree_add(walk->tree, root, CALLTREE_SPECIAL | end, CALLTREE_TRUNCATED);
 	return walk->bases[end];
 }
 
