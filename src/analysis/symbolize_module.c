@@ -135,8 +135,28 @@ static int result_narrow(struct cached *all, const struct symbolize_request *req
 	return 0;
 }
 
+/* Computes what is asked together with what is cached, and puts it in the place of the latter. */
+static int cached_renew(struct cached *cached, const struct symbolize_request *request,
+			const struct symbolize_files *files)
+{
+	uint64_t *offsets;
+	size_t count;
+	struct symbolize_result result;
+	int error = offsets_union(request, cached, &offsets, &count);
+	if (error)
+		return error;
+	error = symbolize_compute(request, files, offsets, count, &result);
+	if (error) {
+		free(offsets);
+		return error;
+	}
+	cached_deinit(cached);
+	*cached = (struct cached){result, offsets};
+	return 0;
+}
+
 /* The files are there: from the cache if it covers the request, else from them. */
-static int answer(const struct symbolize_request *request, struct symbolize_files *files,
+static int answer(const struct symbolize_request *request, const struct symbolize_files *files,
 		  struct symbolize_result *ret)
 {
 	struct symbolize_cache_key key = {
@@ -150,22 +170,15 @@ static int answer(const struct symbolize_request *request, struct symbolize_file
 	int error = symbolize_cache_load(&key, &cached.result, &cached.offsets);
 	if (error == -ENOMEM)
 		return error;
+	error = 0;
 	if (!cached_covers(&cached, request)) {
-		uint64_t *offsets;
-		size_t count;
-		error = offsets_union(request, &cached, &offsets, &count);
-		cached_deinit(&cached);
-		if (!error) {
-			cached.offsets = offsets;
-			error = symbolize_compute(request, files, offsets, count, &cached.result);
-		}
-		if (error) {
-			cached_deinit(&cached);
-			return error;
-		}
-		symbolize_cache_store(&key, &cached.result, offsets);
+		error = cached_renew(&cached, request, files);
+		/* Failing to store costs time at the next report and nothing else. */
+		if (!error)
+			symbolize_cache_store(&key, &cached.result, cached.offsets);
 	}
-	error = result_narrow(&cached, request, ret);
+	if (!error)
+		error = result_narrow(&cached, request, ret);
 	cached_deinit(&cached);
 	return error;
 }

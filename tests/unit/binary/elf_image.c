@@ -83,8 +83,9 @@ uint8_t *elf_image(const struct image_symbol *symbols, size_t count, size_t *ret
 			.st_size = symbols[i].size,
 		};
 		memcpy(image + layout.symbols + (i + 1) * sizeof(symbol), &symbol, sizeof(symbol));
-		strcpy((char *)image + layout.strings + name, symbols[i].name);
-		name += strlen(symbols[i].name) + 1;
+		size_t length = strlen(symbols[i].name) + 1;
+		memcpy(image + layout.strings + name, symbols[i].name, length);
+		name += length;
 	}
 	*ret_size = layout.size;
 	return image;

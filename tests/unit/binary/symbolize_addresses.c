@@ -38,17 +38,21 @@ static void print_chain(const struct symbolize_result *result, const struct symb
 
 int main(int argc, char **argv)
 {
+	static uint64_t offsets[ADDRESSES_MAX];
 	struct elf_file *file;
 	struct problem problem;
 	struct symbolize_result result;
-	uint64_t *offsets = malloc(ADDRESSES_MAX * sizeof(*offsets));
-	if (argc < 2 || !offsets || elf_open(argv[1], &file, &problem))
+	if (argc < 2 || elf_open(argv[1], &file, &problem)) {
+		fprintf(stderr, "%s\n",
+			argc < 2 ? "usage: symbolize_addresses FILE [names]" : problem.text);
 		return 2;
+	}
 	struct symbolize_request request = {.path = argv[1],
 					    .offsets = offsets,
 					    .count = read_offsets(file, offsets),
 					    .inlines = argc == 2,
 					    .symbol_cache = ""};
+	elf_close(file);
 	if (symbolize_module(&request, &result, &problem)) {
 		fprintf(stderr, "%s\n", problem.text);
 		return 1;
@@ -56,7 +60,5 @@ int main(int argc, char **argv)
 	for (size_t i = 0; i < result.chain_count; i++)
 		print_chain(&result, &result.chains[i]);
 	symbolize_result_deinit(&result);
-	elf_close(file);
-	free(offsets);
 	return 0;
 }
