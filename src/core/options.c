@@ -57,13 +57,18 @@ static bool get_bool(char *const *environment, enum setting_id id)
 	return value;
 }
 
+/* Within the table's bounds: more than the most is the most, less than the least counts as unset.
+ */
 static double get_number(char *const *environment, enum setting_id id, double otherwise)
 {
+	const struct setting *setting = &settings_table[id];
+	bool bounded = setting->minimum != 0 || setting->maximum != 0;
 	double value;
 
-	if (setting_parse_number(setting_slice(setting_text(environment, id)), &value))
+	if (setting_parse_number(setting_slice(setting_text(environment, id)), &value) ||
+	    (bounded && !(value >= setting->minimum)))
 		return otherwise;
-	return value;
+	return bounded && value > setting->maximum ? setting->maximum : value;
 }
 
 static int64_t get_duration(char *const *environment, enum setting_id id)
@@ -88,20 +93,15 @@ static void read_sampler(struct options_sampler *sampler, char *const *environme
 			 enum setting_id frequency, enum setting_id delay, enum setting_id duration,
 			 enum setting_id tids)
 {
-	double hertz = get_number(environment, frequency, 1000);
-
-	if (hertz > 10000)
-		hertz = 10000;
-	if (!(hertz >= 0.001))
-		hertz = 1000;
-	sampler->period = (uint64_t)(SECOND_NS / hertz);
+	sampler->period = (uint64_t)(SECOND_NS / get_number(environment, frequency, 1000));
 	sampler->window =
 		(struct options_period){.clock = CLOCK_MONOTONIC,
 					.delay_ns = get_duration(environment, delay),
 					.duration_ns = get_duration(environment, duration),
 					.cycles = 1};
-	setting_parse_tids(setting_slice(setting_text(environment, tids)), add_range,
-			   &sampler->tids);
+	if (setting_parse_tids(setting_slice(setting_text(environment, tids)), add_range,
+			       &sampler->tids))
+		sampler->tids.count = 0;
 }
 
 static void read_periods(struct options *options, char *const *environment)
@@ -215,7 +215,6 @@ static void read_samplers(struct options *options, char *const *environment)
 void options_read(struct options *options, char *const *environment)
 {
 	const char *source = setting_text(environment, SETTING_SAMPLING_SOURCE);
-	double hertz = get_number(environment, SETTING_PROCESS_SAMPLING_FREQ, 10);
 
 	memset(options, 0, sizeof(*options));
 	options->enabled = get_bool(environment, SETTING_ENABLED);
@@ -231,13 +230,11 @@ void options_read(struct options *options, char *const *environment)
 									     : OPTIONS_SOURCE_AUTO;
 	options->signal = read_signal(setting_text(environment, SETTING_SAMPLING_SIGNAL));
 	options->max_depth = (uint32_t)get_number(environment, SETTING_SAMPLING_MAX_DEPTH, 512);
-	if (!options->max_depth || options->max_depth > 4096)
-		options->max_depth = 512;
 	options->threads_per_allocator =
 		(uint32_t)get_number(environment, SETTING_SAMPLING_ALLOCATOR_SIZE, 8);
 	options->overhead_limit = get_number(environment, SETTING_SAMPLING_OVERHEAD_LIMIT, 5) / 100;
 	options->process_period_ns =
-		(uint64_t)(SECOND_NS / (hertz >= 0.01 && hertz <= 1000 ? hertz : 10));
+		(uint64_t)(SECOND_NS / get_number(environment, SETTING_PROCESS_SAMPLING_FREQ, 10));
 	options->process_delay_ns = get_duration(environment, SETTING_PROCESS_SAMPLING_DELAY);
 	options->process_duration_ns = get_duration(environment, SETTING_PROCESS_SAMPLING_DURATION);
 	setting_parse_size(setting_slice(setting_text(environment, SETTING_SPOOL_LIMIT)),

@@ -14,7 +14,7 @@
 #include <stdint.h>
 
 #define OPTIONS_PATH_SIZE  4096
-#define OPTIONS_TID_RANGES 32
+#define OPTIONS_TID_RANGES 256
 #define OPTIONS_PERIODS    16
 
 /* Threads by creation order; no range means all threads. */
