@@ -2,7 +2,7 @@
  * SPDX-FileCopyrightText: the kymo authors
  *
  * See windows.h. Phase ends are computed from the phase before, not from when the change was
- * noticed, so that errors do not add up over cycles.
+ * noticed, so that errors do not add up over cycles or over periods of one clock.
  */
 #include "core/windows.h"
 
@@ -26,6 +26,8 @@ void windows_init_single(struct windows *windows, const struct options_period *p
 
 static void enter_period(struct windows *windows, uint32_t number)
 {
+	int before = windows->periods[windows->current].clock;
+
 	windows->current = number;
 	windows->cycle = 0;
 	windows->open = false;
@@ -33,8 +35,9 @@ static void enter_period(struct windows *windows, uint32_t number)
 		windows->done = true;
 		return;
 	}
-	windows->phase_end = windows->clock(windows->periods[number].clock) +
-			     (uint64_t)windows->periods[number].delay_ns;
+	if (number == 0 || windows->periods[number].clock != before)
+		windows->phase_end = windows->clock(windows->periods[number].clock);
+	windows->phase_end += (uint64_t)windows->periods[number].delay_ns;
 }
 
 /* The current phase is over: what comes next. */
@@ -57,6 +60,22 @@ static void next_phase(struct windows *windows)
 	windows->phase_end += (uint64_t)period->delay_ns;
 }
 
+/* Whole cycles that passed unseen (the process was stopped, the clock was set) are passed over at
+ * once; the last one is left to be stepped through. */
+static void skip_cycles(struct windows *windows, uint64_t now)
+{
+	const struct options_period *period = &windows->periods[windows->current];
+	uint64_t length = (uint64_t)period->delay_ns + (uint64_t)period->duration_ns, missed;
+
+	if (period->duration_ns <= 0 || now < windows->phase_end)
+		return;
+	missed = (now - windows->phase_end) / length;
+	if (period->cycles && missed > period->cycles - windows->cycle - 1)
+		missed = period->cycles - windows->cycle - 1;
+	windows->cycle += missed;
+	windows->phase_end += missed * length;
+}
+
 bool windows_step(struct windows *windows, unsigned cpus, uint64_t *ret_wait_ns)
 {
 	*ret_wait_ns = WINDOWS_NEVER;
@@ -72,6 +91,7 @@ bool windows_step(struct windows *windows, unsigned cpus, uint64_t *ret_wait_ns)
 				*ret_wait_ns /= cpus;
 			break;
 		}
+		skip_cycles(windows, now);
 		next_phase(windows);
 	}
 	return windows->open;

@@ -1,0 +1,268 @@
+/* SPDX-License-Identifier: MIT
+ * SPDX-FileCopyrightText: the kymo authors
+ *
+ * Time windows on clocks that the test turns.
+ */
+#include "unit/core/core_test.h"
+
+#include <time.h>
+
+#include "core/windows.h"
+
+static uint64_t now[16]; /* by clock id */
+static unsigned readings;
+
+static uint64_t fake_clock(int clock)
+{
+	readings++;
+	return now[clock];
+}
+
+struct moment {
+	uint64_t time;
+	bool open;
+	uint64_t wait;
+};
+
+/* Steps the windows at each moment of a clock and compares what they say. */
+static void expect(struct windows *windows, int clock, const struct moment *moments, size_t count)
+{
+	for (size_t i = 0; i < count; i++) {
+		uint64_t wait;
+
+		now[clock] = moments[i].time;
+		assert_int_equal(windows_step(windows, 1, &wait), moments[i].open);
+		assert_int_equal(wait, moments[i].wait);
+	}
+}
+
+#define EXPECT(windows, clock, ...)                                                                \
+	expect(windows, clock, (const struct moment[]){__VA_ARGS__},                               \
+	       LENGTH(((const struct moment[]){__VA_ARGS__})))
+
+static void start(struct windows *windows, const struct options_period *periods, uint32_t count)
+{
+	for (size_t i = 0; i < LENGTH(now); i++)
+		now[i] = 1000;
+	windows_init(windows, periods, count, fake_clock);
+}
+
+static void without_periods_the_window_is_open_for_ever(void **state)
+{
+	struct windows windows;
+
+	(void)state;
+	start(&windows, NULL, 0);
+	EXPECT(&windows, CLOCK_MONOTONIC, {1000, true, WINDOWS_NEVER},
+	       {UINT64_MAX, true, WINDOWS_NEVER});
+}
+
+/* The peer records nothing with a delay alone (defect A13). */
+static void a_delay_alone_opens_until_the_end(void **state)
+{
+	static const struct options_period period = {CLOCK_MONOTONIC, 500, 0, 1};
+	struct windows windows;
+
+	(void)state;
+	start(&windows, &period, 1);
+	EXPECT(&windows, CLOCK_MONOTONIC, {1000, false, 500}, {1499, false, 1},
+	       {1500, true, WINDOWS_NEVER}, {999999999, true, WINDOWS_NEVER});
+}
+
+static void delay_and_duration_open_and_close_once(void **state)
+{
+	static const struct options_period period = {CLOCK_REALTIME, 500, 200, 1};
+	struct windows windows;
+
+	(void)state;
+	start(&windows, &period, 1);
+	EXPECT(&windows, CLOCK_REALTIME, {1000, false, 500}, {1500, true, 200}, {1699, true, 1},
+	       {1700, false, WINDOWS_NEVER}, {9999, false, WINDOWS_NEVER});
+}
+
+static void a_duration_alone_opens_at_once(void **state)
+{
+	static const struct options_period period = {CLOCK_MONOTONIC, 0, 200, 1};
+	struct windows windows;
+
+	(void)state;
+	start(&windows, &period, 1);
+	EXPECT(&windows, CLOCK_MONOTONIC, {1000, true, 200}, {1200, false, WINDOWS_NEVER});
+}
+
+static void time_counts_from_the_first_step(void **state)
+{
+	static const struct options_period period = {CLOCK_MONOTONIC, 500, 0, 1};
+	struct windows windows;
+
+	(void)state;
+	start(&windows, &period, 1);
+	EXPECT(&windows, CLOCK_MONOTONIC, {5000, false, 500}, {5500, true, WINDOWS_NEVER});
+}
+
+static void cycles_repeat_delay_and_duration(void **state)
+{
+	static const struct options_period period = {CLOCK_MONOTONIC, 100, 50, 3};
+	struct windows windows;
+
+	(void)state;
+	start(&windows, &period, 1);
+	EXPECT(&windows, CLOCK_MONOTONIC, {1000, false, 100}, {1100, true, 50}, {1150, false, 100},
+	       {1250, true, 50}, {1300, false, 100}, {1400, true, 50},
+	       {1450, false, WINDOWS_NEVER});
+}
+
+static void cycles_zero_go_on_for_ever(void **state)
+{
+	static const struct options_period period = {CLOCK_MONOTONIC, 100, 50, 0};
+	struct windows windows;
+
+	(void)state;
+	start(&windows, &period, 1);
+	for (uint64_t cycle = 0; cycle < 1000; cycle++)
+		EXPECT(&windows, CLOCK_MONOTONIC, {1000 + cycle * 150, false, 100},
+		       {1100 + cycle * 150, true, 50});
+}
+
+/* A caller that comes late each time does not move the windows to come. */
+static void lateness_does_not_add_up_over_cycles(void **state)
+{
+	static const struct options_period period = {CLOCK_MONOTONIC, 100, 50, 0};
+	struct windows windows;
+
+	(void)state;
+	start(&windows, &period, 1);
+	EXPECT(&windows, CLOCK_MONOTONIC, {1000, false, 100});
+	for (uint64_t cycle = 0; cycle < 1000; cycle++)
+		EXPECT(&windows, CLOCK_MONOTONIC, {1107 + cycle * 150, true, 43},
+		       {1159 + cycle * 150, false, 91});
+}
+
+static void lateness_does_not_add_up_over_periods_of_one_clock(void **state)
+{
+	static const struct options_period periods[] = {{CLOCK_MONOTONIC, 100, 50, 1},
+							{CLOCK_MONOTONIC, 10, 20, 1}};
+	struct windows windows;
+
+	(void)state;
+	start(&windows, periods, 2);
+	EXPECT(&windows, CLOCK_MONOTONIC, {1000, false, 100}, {1101, true, 49}, {1157, false, 3},
+	       {1160, true, 20}, {1180, false, WINDOWS_NEVER});
+}
+
+static void a_window_slept_through_leaves_the_later_ones_in_place(void **state)
+{
+	static const struct options_period period = {CLOCK_MONOTONIC, 100, 50, 4};
+	struct windows windows;
+
+	(void)state;
+	start(&windows, &period, 1);
+	EXPECT(&windows, CLOCK_MONOTONIC, {1000, false, 100}, {1420, true, 30}, {1450, false, 100},
+	       {1550, true, 50}, {1600, false, WINDOWS_NEVER});
+}
+
+static void periods_run_one_after_the_other_each_on_its_clock(void **state)
+{
+	static const struct options_period periods[] = {{CLOCK_MONOTONIC, 100, 50, 1},
+							{CLOCK_BOOTTIME, 10, 5, 2},
+							{CLOCK_REALTIME, 7, 0, 1}};
+	struct windows windows;
+
+	(void)state;
+	start(&windows, periods, 3);
+	now[CLOCK_BOOTTIME] = 77000;
+	EXPECT(&windows, CLOCK_MONOTONIC, {1000, false, 100}, {1100, true, 50}, {1150, false, 10});
+	EXPECT(&windows, CLOCK_BOOTTIME, {77010, true, 5}, {77015, false, 10}, {77025, true, 5},
+	       {77030, false, 7});
+	EXPECT(&windows, CLOCK_REALTIME, {1006, false, 1}, {1007, true, WINDOWS_NEVER});
+}
+
+static void cpu_time_may_run_as_many_times_faster_as_there_are_cpus(void **state)
+{
+	static const struct options_period period = {CLOCK_PROCESS_CPUTIME_ID, 8000, 400, 1};
+	struct windows windows;
+	uint64_t wait;
+
+	(void)state;
+	start(&windows, &period, 1);
+	assert_false(windows_step(&windows, 4, &wait));
+	assert_int_equal(wait, 2000);
+	now[CLOCK_PROCESS_CPUTIME_ID] = 8999;
+	assert_false(windows_step(&windows, 4, &wait));
+	assert_int_equal(wait, 0);
+	now[CLOCK_PROCESS_CPUTIME_ID] = 9000;
+	assert_true(windows_step(&windows, 4, &wait));
+	assert_int_equal(wait, 100);
+	now[CLOCK_PROCESS_CPUTIME_ID] = 9400;
+	assert_false(windows_step(&windows, 4, &wait));
+	assert_int_equal(wait, WINDOWS_NEVER);
+}
+
+/* A clock that was set, a process that was stopped for a night: whole cycles are passed over in one
+ * go, not one by one. */
+static void many_missed_cycles_cost_no_more_than_one(void **state)
+{
+	static const struct options_period period = {CLOCK_REALTIME, 0, 1, 0};
+	struct windows windows;
+	uint64_t wait;
+
+	(void)state;
+	start(&windows, &period, 1);
+	windows_step(&windows, 1, &wait);
+	now[CLOCK_REALTIME] += 86400ull * 1000000000;
+	readings = 0;
+	assert_true(windows_step(&windows, 1, &wait));
+	assert_in_range(readings, 1, 10);
+}
+
+static void missed_cycles_are_counted(void **state)
+{
+	static const struct options_period period = {CLOCK_REALTIME, 100, 50, 1000};
+	struct windows windows;
+
+	(void)state;
+	start(&windows, &period, 1);
+	EXPECT(&windows, CLOCK_REALTIME, {1000, false, 100}, {1000 + 998 * 150 + 120, true, 30},
+	       {1000 + 999 * 150 + 120, true, 30}, {1000 + 1000 * 150, false, WINDOWS_NEVER});
+	start(&windows, &period, 1);
+	EXPECT(&windows, CLOCK_REALTIME, {1000, false, 100},
+	       {1000 + 5000 * 150, false, WINDOWS_NEVER});
+}
+
+static void a_sampler_without_delay_and_duration_is_always_open(void **state)
+{
+	static const struct options_period none = {CLOCK_MONOTONIC, 0, 0, 1};
+	static const struct options_period some = {CLOCK_MONOTONIC, 10, 20, 1};
+	struct windows windows;
+
+	(void)state;
+	start(&windows, NULL, 0);
+	windows_init_single(&windows, &none, fake_clock);
+	EXPECT(&windows, CLOCK_MONOTONIC, {1000, true, WINDOWS_NEVER});
+	windows_init_single(&windows, &some, fake_clock);
+	EXPECT(&windows, CLOCK_MONOTONIC, {1000, false, 10}, {1010, true, 20},
+	       {1030, false, WINDOWS_NEVER});
+}
+
+int main(void)
+{
+	static const struct CMUnitTest tests[] = {
+		cmocka_unit_test(without_periods_the_window_is_open_for_ever),
+		cmocka_unit_test(a_delay_alone_opens_until_the_end),
+		cmocka_unit_test(delay_and_duration_open_and_close_once),
+		cmocka_unit_test(a_duration_alone_opens_at_once),
+		cmocka_unit_test(time_counts_from_the_first_step),
+		cmocka_unit_test(cycles_repeat_delay_and_duration),
+		cmocka_unit_test(cycles_zero_go_on_for_ever),
+		cmocka_unit_test(lateness_does_not_add_up_over_cycles),
+		cmocka_unit_test(lateness_does_not_add_up_over_periods_of_one_clock),
+		cmocka_unit_test(a_window_slept_through_leaves_the_later_ones_in_place),
+		cmocka_unit_test(periods_run_one_after_the_other_each_on_its_clock),
+		cmocka_unit_test(cpu_time_may_run_as_many_times_faster_as_there_are_cpus),
+		cmocka_unit_test(many_missed_cycles_cost_no_more_than_one),
+		cmocka_unit_test(missed_cycles_are_counted),
+		cmocka_unit_test(a_sampler_without_delay_and_duration_is_always_open),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
