@@ -124,6 +124,7 @@ static int find_raw(const char *name, uint64_t length, struct perf_event_name *r
 		char c = name[i];
 		int digit = c >= '0' && c <= '9'   ? c - '0'
 			    : c >= 'a' && c <= 'f' ? c - 'a' + 10
+			    : c >= 'A' && c <= 'F' ? c - 'A' + 10
 						   : -1;
 		if (digit < 0)
 			return -ENOENT;

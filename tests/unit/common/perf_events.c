@@ -1,0 +1,170 @@
+/* SPDX-License-Identifier: MIT
+ * SPDX-FileCopyrightText: the kymo authors
+ *
+ * Names of perf events.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+#include <errno.h>
+#include <linux/perf_event.h>
+#include <string.h>
+
+#include "common/perf_events.h"
+
+#define LENGTH(array) (sizeof(array) / sizeof((array)[0]))
+
+static void expect(const char *name, uint32_t type, uint64_t config)
+{
+	struct perf_event_name event;
+
+	if (perf_event_find(name, strlen(name), &event))
+		fail_msg("%s is not known", name);
+	assert_int_equal(event.type, type);
+	assert_int_equal(event.config, config);
+}
+
+static void expect_unknown(const char *name)
+{
+	struct perf_event_name event;
+
+	if (perf_event_find(name, strlen(name), &event) != -ENOENT)
+		fail_msg("%s is taken for an event", name);
+}
+
+static void generic_names_are_the_kernels(void **state)
+{
+	(void)state;
+	expect("task-clock", PERF_TYPE_SOFTWARE, PERF_COUNT_SW_TASK_CLOCK);
+	expect("page-faults", PERF_TYPE_SOFTWARE, PERF_COUNT_SW_PAGE_FAULTS);
+	expect("context-switches", PERF_TYPE_SOFTWARE, PERF_COUNT_SW_CONTEXT_SWITCHES);
+	expect("cycles", PERF_TYPE_HARDWARE, PERF_COUNT_HW_CPU_CYCLES);
+	expect("instructions", PERF_TYPE_HARDWARE, PERF_COUNT_HW_INSTRUCTIONS);
+	expect("branch-misses", PERF_TYPE_HARDWARE, PERF_COUNT_HW_BRANCH_MISSES);
+}
+
+static void the_peers_names_are_known(void **state)
+{
+	(void)state;
+	expect("PERF_COUNT_SW_CPU_CLOCK", PERF_TYPE_SOFTWARE, PERF_COUNT_SW_CPU_CLOCK);
+	expect("PERF_COUNT_HW_CACHE_REFERENCES", PERF_TYPE_HARDWARE,
+	       PERF_COUNT_HW_CACHE_REFERENCES);
+	expect("perf::PERF_COUNT_HW_CACHE_REFERENCES", PERF_TYPE_HARDWARE,
+	       PERF_COUNT_HW_CACHE_REFERENCES);
+	expect("perf::cycles", PERF_TYPE_HARDWARE, PERF_COUNT_HW_CPU_CYCLES);
+}
+
+static uint64_t cache_config(uint64_t cache, uint64_t operation, uint64_t result)
+{
+	return cache | operation << 8 | result << 16;
+}
+
+/* The peer takes cache events for unknown and their result from the operation (defect A9). */
+static void cache_events_have_cache_operation_and_result(void **state)
+{
+	static const struct {
+		const char *name;
+		uint64_t id;
+	} caches[] = {{"L1-dcache", PERF_COUNT_HW_CACHE_L1D},
+		      {"L1-icache", PERF_COUNT_HW_CACHE_L1I},
+		      {"LLC", PERF_COUNT_HW_CACHE_LL},
+		      {"dTLB", PERF_COUNT_HW_CACHE_DTLB},
+		      {"iTLB", PERF_COUNT_HW_CACHE_ITLB},
+		      {"branch", PERF_COUNT_HW_CACHE_BPU},
+		      {"node", PERF_COUNT_HW_CACHE_NODE}},
+	  accesses[] = {{"-loads", PERF_COUNT_HW_CACHE_OP_READ},
+			{"-stores", PERF_COUNT_HW_CACHE_OP_WRITE},
+			{"-prefetches", PERF_COUNT_HW_CACHE_OP_PREFETCH}},
+	  misses[] = {{"-load-misses", PERF_COUNT_HW_CACHE_OP_READ},
+		      {"-store-misses", PERF_COUNT_HW_CACHE_OP_WRITE},
+		      {"-prefetch-misses", PERF_COUNT_HW_CACHE_OP_PREFETCH}};
+	char name[64];
+
+	(void)state;
+	for (size_t i = 0; i < LENGTH(caches); i++) {
+		for (size_t j = 0; j < LENGTH(accesses); j++) {
+			strcat(strcpy(name, caches[i].name), accesses[j].name);
+			expect(name, PERF_TYPE_HW_CACHE,
+			       cache_config(caches[i].id, accesses[j].id,
+					    PERF_COUNT_HW_CACHE_RESULT_ACCESS));
+			strcat(strcpy(name, caches[i].name), misses[j].name);
+			expect(name, PERF_TYPE_HW_CACHE,
+			       cache_config(caches[i].id, misses[j].id,
+					    PERF_COUNT_HW_CACHE_RESULT_MISS));
+		}
+	}
+}
+
+static void raw_events_are_hexadecimal(void **state)
+{
+	(void)state;
+	expect("r1", PERF_TYPE_RAW, 1);
+	expect("r01c2", PERF_TYPE_RAW, 0x1c2);
+	expect("r01C2", PERF_TYPE_RAW, 0x1c2);
+	expect("rffffffffffffffff", PERF_TYPE_RAW, UINT64_MAX);
+	expect_unknown("r");
+	expect_unknown("r01g2");
+	expect_unknown("r0ffffffffffffffff");
+}
+
+static void anything_else_is_unknown(void **state)
+{
+	static const char *const names[] = {"",         "cycle",      "cycles ",        "cyclesx",
+					    "perf::",   "L1-dcache",  "L1-dcache-load", "LLC-",
+					    "LLC-miss", "L2-loads",   "-loads",         "rho",
+					    "PERF_",    "page-fault", "loads"};
+
+	(void)state;
+	for (size_t i = 0; i < LENGTH(names); i++)
+		expect_unknown(names[i]);
+}
+
+static void a_name_ends_where_its_length_says(void **state)
+{
+	static const char list[] = "cycles,LLC-loads,r1f,task-clock";
+	struct perf_event_name event;
+
+	(void)state;
+	assert_int_equal(perf_event_find(list, 6, &event), 0);
+	assert_int_equal(event.config, PERF_COUNT_HW_CPU_CYCLES);
+	assert_int_equal(perf_event_find(list + 7, 9, &event), 0);
+	assert_int_equal(event.type, PERF_TYPE_HW_CACHE);
+	assert_int_equal(perf_event_find(list + 17, 3, &event), 0);
+	assert_int_equal(event.config, 0x1f);
+	assert_int_equal(perf_event_find(list, 7, &event), -ENOENT);
+}
+
+static void clocks_alone_count_time(void **state)
+{
+	struct perf_event_name event;
+	const char *name, *description;
+	unsigned clocks = 0, count = 0;
+
+	(void)state;
+	for (; (name = perf_event_listed(count, &description)); count++) {
+		assert_int_equal(perf_event_find(name, strlen(name), &event), 0);
+		assert_true(*description);
+		clocks += event.is_clock;
+		assert_int_equal(event.is_clock, strstr(name, "-clock") != NULL);
+	}
+	assert_int_equal(clocks, 2);
+	assert_true(count > 15);
+}
+
+int main(void)
+{
+	static const struct CMUnitTest tests[] = {
+		cmocka_unit_test(generic_names_are_the_kernels),
+		cmocka_unit_test(the_peers_names_are_known),
+		cmocka_unit_test(cache_events_have_cache_operation_and_result),
+		cmocka_unit_test(raw_events_are_hexadecimal),
+		cmocka_unit_test(anything_else_is_unknown),
+		cmocka_unit_test(a_name_ends_where_its_length_says),
+		cmocka_unit_test(clocks_alone_count_time),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

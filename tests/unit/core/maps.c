@@ -1,0 +1,215 @@
+/* SPDX-License-Identifier: MIT
+ * SPDX-FileCopyrightText: the kymo authors
+ *
+ * Lines of /proc/PID/maps: all that proc(5) allows, and what it does not.
+ */
+#include "unit/core/core_test.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <sys/sysmacros.h>
+#include <unistd.h>
+
+#include "core/maps.h"
+
+static char text[4096];
+
+static char *copy(const char *string)
+{
+	assert_true(strlen(string) < sizeof(text));
+	return strcpy(text, string);
+}
+
+static void a_file_line_gives_all_fields(void **state)
+{
+	char *at = copy("55d0c8a00000-55d0c8a22000 r-xp 0001e000 fd:01 1835017   /usr/bin/cat\n");
+	struct maps_line line;
+
+	(void)state;
+	assert_true(maps_next(&at, &line));
+	assert_int_equal(line.start, 0x55d0c8a00000);
+	assert_int_equal(line.end, 0x55d0c8a22000);
+	assert_int_equal(line.offset, 0x1e000);
+	assert_int_equal(line.device, 0xfdull << 20 | 1);
+	assert_int_equal(line.inode, 1835017);
+	assert_true(line.readable && !line.writable && line.executable && !line.shared);
+	assert_string_equal(line.path, "/usr/bin/cat");
+	assert_false(maps_next(&at, &line));
+}
+
+static void paths_are_kept_as_they_are(void **state)
+{
+	static const char *const paths[] = {
+		"/a path/with  two blanks and (brackets).so",
+		"/usr/lib/libold.so (deleted)",
+		"[vdso]",
+		"[anon:name with blanks]",
+		"/memfd:jit code (deleted)",
+		"/trailing blank ",
+		"//anon",
+		"/a-b r-xp 00 00:00 0 /x",
+	};
+
+	(void)state;
+	for (size_t i = 0; i < LENGTH(paths); i++) {
+		char buffer[256], *at = buffer;
+		struct maps_line line;
+
+		snprintf(buffer, sizeof(buffer), "1000-2000 rwxs 00000000 00:1f 3 \t%s\n",
+			 paths[i]);
+		*strchr(buffer, '\t') = ' ';
+		assert_true(maps_next(&at, &line));
+		assert_string_equal(line.path, paths[i]);
+		assert_true(line.readable && line.writable && line.executable && line.shared);
+	}
+}
+
+static void anonymous_memory_has_an_empty_path(void **state)
+{
+	char *at = copy("1000-2000 ---p 00000000 00:00 0 \n2000-3000 r--p 00000000 00:00 0\n");
+	struct maps_line line;
+
+	(void)state;
+	assert_true(maps_next(&at, &line));
+	assert_string_equal(line.path, "");
+	assert_false(line.readable || line.writable || line.executable || line.shared);
+	assert_true(maps_next(&at, &line));
+	assert_string_equal(line.path, "");
+	assert_int_equal(line.start, 0x2000);
+}
+
+static void the_highest_addresses_fit(void **state)
+{
+	char *at = copy("ffffffffff600000-ffffffffff601000 --xp 00000000 00:00 0  [vsyscall]\n");
+	struct maps_line line;
+
+	(void)state;
+	assert_true(maps_next(&at, &line));
+	assert_int_equal(line.start, 0xffffffffff600000);
+	assert_int_equal(line.end, 0xffffffffff601000);
+}
+
+static void malformed_lines_are_skipped(void **state)
+{
+	char *at = copy("\n"
+			"nonsense\n"
+			"1000 2000 r-xp 00000000 00:00 0\n"
+			"1000-2000\n"
+			"1000-2000 r-\n"
+			"1000-2000 r-xp 00000000 0000 0\n"
+			"-2000 r-xp 00000000 00:00 0\n"
+			"5000-6000 r-xp 00000000 00:00 7 /good\n"
+			"7000-8000 r-xp");
+	struct maps_line line;
+
+	(void)state;
+	assert_true(maps_next(&at, &line));
+	assert_int_equal(line.start, 0x5000);
+	assert_string_equal(line.path, "/good");
+	assert_false(maps_next(&at, &line));
+}
+
+/* Cut anywhere, a line gives a prefix of itself or nothing, and nothing is read behind the end. */
+static void a_truncated_line_is_read_to_its_end_only(void **state)
+{
+	static const char whole[] = "1000-2000 r-xp 00000300 fd:01 1835017 /usr/bin/cat";
+
+	(void)state;
+	for (size_t length = 0; length < sizeof(whole); length++) {
+		char buffer[sizeof(whole)], *at = buffer;
+		struct maps_line line;
+
+		memcpy(buffer, whole, length);
+		buffer[length] = 0;
+		memset(buffer + length + 1, 'f', sizeof(buffer) - length - 1);
+		if (maps_next(&at, &line))
+			assert_int_equal(line.start, 0x1000);
+		assert_true(at <= buffer + length);
+	}
+}
+
+static void the_own_maps_have_the_executable(void **state)
+{
+	char *buffer = NULL, *at, executable[4096];
+	uint64_t size = 0, function = (uint64_t)(uintptr_t)the_own_maps_have_the_executable;
+	ssize_t length = readlink("/proc/self/exe", executable, sizeof(executable) - 1);
+	struct maps_line line;
+	struct stat status;
+	bool found = false;
+
+	(void)state;
+	assert_true(length > 0);
+	executable[length] = 0;
+	assert_int_equal(stat(executable, &status), 0);
+	assert_true(maps_read("/proc/self/maps", &buffer, &size) > 0);
+	at = buffer;
+	while (maps_next(&at, &line)) {
+		if (function < line.start || function >= line.end)
+			continue;
+		found = true;
+		assert_true(line.executable);
+		assert_string_equal(line.path, executable);
+		assert_int_equal(line.inode, status.st_ino);
+	}
+	assert_true(found);
+	munmap(buffer, size);
+}
+
+/* More mappings than the first buffer holds. */
+static void reading_grows_the_buffer_as_needed(void **state)
+{
+	enum { PAGES = 3000 };
+	char *buffer = NULL, *at;
+	uint64_t size = 0, again;
+	char *pages = mmap(NULL, PAGES * 4096, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	struct maps_line line;
+	unsigned inside = 0;
+
+	(void)state;
+	assert_true(pages != MAP_FAILED);
+	for (size_t i = 0; i < PAGES; i += 2) /* neighbours differ, so each is a line */
+		assert_int_equal(mprotect(pages + i * 4096, 4096, PROT_READ), 0);
+	assert_true(maps_read("/proc/self/maps", &buffer, &size) > 64 << 10);
+	again = size;
+	at = buffer;
+	while (maps_next(&at, &line)) {
+		if (line.start >= (uintptr_t)pages && line.end <= (uintptr_t)pages + PAGES * 4096)
+			inside++;
+	}
+	assert_in_range(inside, PAGES - 2, PAGES);
+	munmap(pages, PAGES * 4096);
+	assert_true(maps_read("/proc/self/maps", &buffer, &size) >
+		    0); /* the buffer is used again */
+	assert_int_equal(size, again);
+	munmap(buffer, size);
+}
+
+static void a_file_that_is_not_there_is_an_error(void **state)
+{
+	char *buffer = NULL;
+	uint64_t size = 0;
+
+	(void)state;
+	assert_int_equal(maps_read("/proc/self/no-such-file", &buffer, &size), -ENOENT);
+	munmap(buffer, size);
+}
+
+int main(void)
+{
+	static const struct CMUnitTest tests[] = {
+		cmocka_unit_test(a_file_line_gives_all_fields),
+		cmocka_unit_test(paths_are_kept_as_they_are),
+		cmocka_unit_test(anonymous_memory_has_an_empty_path),
+		cmocka_unit_test(the_highest_addresses_fit),
+		cmocka_unit_test(malformed_lines_are_skipped),
+		cmocka_unit_test(a_truncated_line_is_read_to_its_end_only),
+		cmocka_unit_test(the_own_maps_have_the_executable),
+		cmocka_unit_test(reading_grows_the_buffer_as_needed),
+		cmocka_unit_test(a_file_that_is_not_there_is_an_error),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
