@@ -75,25 +75,26 @@ enum spool_sample_source {
 	SPOOL_SOURCE_COUNT
 };
 
-/* Record kinds. Layouts: see the struct comments below; `u s x b` as above. Append only; 0 is never
- * used. */
+/* clang-format off */
+/* Record kinds. Layouts: `u s x b` as above. Append only; 0 is never used. */
 enum spool_record {
-	/* Starts a span: all sample records up to the next span or the chunk's end belong to this
-	 * thread. Resets the decoder: previous stack empty, time base = ticks. u internal_id, u
-	 * tid, x ticks */
+	/* Starts a span: all sample records up to the next span or the chunk's end belong to this thread. Resets the
+	 * decoder: previous stack empty, time base = ticks.
+	 *   u internal id, u tid, x ticks */
 	SPOOL_RECORD_SPAN = 1,
 	/* One sample, in a span.
-	 * flags byte: bits 0-1 spool_sample_source, bit 2 metrics follow, bit 3 taken with stale
-	 * modules, bits 4-7 spool_stack_end u dt: (ticks >> SPOOL_SAMPLE_TIME_SHIFT) minus that of
-	 * the previous sample of the span (or the span's base) s weight minus the weight of the
-	 * previous sample of the span (0 at its start) u common: frames shared with the previous
-	 * stack of the span, counted from the outermost u fresh: frames that follow, outermost
-	 * first s[fresh] pc deltas: the first against the previous stack's frame at the same place
-	 * when there was one, else against the frame before it (the caller), else against 0; each
-	 * later one against its caller. Only the innermost frame and frames interrupted by a signal
-	 * are exact pcs; callers are return addresses (look them up at pc - 1). [u event: with
-	 * source OVERFLOW, index of the event in SAMPLING_OVERFLOW_EVENT] [metrics: u bitmap of
-	 * spool_metric, then u value - previous value of that metric in the span, per set bit] */
+	 *   flags byte: bits 0-1 spool_sample_source, bit 2 metrics follow, bit 3 taken with stale modules,
+	 *               bits 4-6 spool_stack_end
+	 *   u dt: (ticks >> SPOOL_SAMPLE_TIME_SHIFT) minus that of the previous sample of the span (or the base)
+	 *   s weight minus the weight of the previous sample of the span (0 at its start)
+	 *   u common: frames shared with the previous stack of the span, counted from the outermost
+	 *   u fresh: frames that follow, outermost first
+	 *   s[fresh] pc deltas: the first against the previous stack's frame at the same place when there was one,
+	 *            else against the frame before it (the caller), else against 0; each later one against its caller
+	 *   [u event: with source OVERFLOW, index of the event in SAMPLING_OVERFLOW_EVENT]
+	 *   [metrics: u bitmap of spool_metric, then u value - previous value of that metric in the span, per set bit]
+	 * The innermost frame is an exact pc. All others are looked up one byte before their value: they are return
+	 * addresses, and where a signal interrupted a frame its exact pc is stored plus one. */
 	SPOOL_RECORD_SAMPLE = 2,
 	/* The thread of this span is still blocked where its last WALL sample was. u dt, u weight
 	   (absolute) */
@@ -127,8 +128,12 @@ enum spool_record {
 	 * fall-back, throttle, window opened or closed. */
 	SPOOL_RECORD_NOTICE = 24,
 	/* An interned string. u id, b text */
-	SPOOL_RECORD_STRING = 25
+	SPOOL_RECORD_STRING = 25,
+
+	/* Kinds from here to 255: a SAMPLE whose flags byte is not in the payload but is the kind itself, less this. */
+	SPOOL_RECORD_SAMPLE_COMPACT = 128
 };
+/* clang-format on */
 
 #define SPOOL_SAMPLE_TIME_SHIFT 8
 

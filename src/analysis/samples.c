@@ -106,24 +106,12 @@ static void read_metrics(struct walk *walk, struct spool_payload *payload)
 	}
 }
 
-static inline bool is_trampoline(const struct process_private *process, uint64_t pc)
-{
-	for (unsigned i = 0; i < process->trampoline_count; i++) {
-		if (process->trampolines[i] == pc)
-			return true;
-	}
-	return false;
-}
-
-/* Return addresses are looked up in the call before them; see trampolines.c for the exceptions. */
+/* All but the innermost frame are return addresses, or made to look like ones (kymo/spool.h). */
 static inline uint64_t lookup_address(const struct walk *walk, size_t i)
 {
 	uint64_t pc = walk->frames[i].pc;
 
-	if (i + 1 == walk->depth || is_trampoline(walk->process, pc) ||
-	    is_trampoline(walk->process, walk->frames[i + 1].pc))
-		return pc & ~CALLTREE_SPECIAL;
-	return (pc - 1) & ~CALLTREE_SPECIAL;
+	return (i + 1 == walk->depth ? pc : pc - 1) & ~CALLTREE_SPECIAL;
 }
 
 /* A node for one frame; the module is looked up only where the tree cannot tell by the address. */
@@ -208,18 +196,14 @@ static int deliver(struct walk *walk)
 	return walk->each(sample, walk->context);
 }
 
-static int read_sample(struct walk *walk, struct spool_payload *payload)
+static int read_sample(struct walk *walk, struct spool_payload *payload, uint8_t flags)
 {
 	struct raw_sample *sample = &walk->sample;
 	size_t common;
-	uint8_t flags;
 	int result;
 
-	if (payload->at == payload->end)
-		return SAMPLE_DAMAGED;
-	flags = *payload->at++;
 	sample->source = flags & 3;
-	sample->stack_end = flags >> 4;
+	sample->stack_end = flags >> 4 & 7;
 	walk->time += spool_unsigned(payload);
 	walk->weight += (uint64_t)spool_signed(payload);
 	result = read_frames(walk, payload, &common);
@@ -285,13 +269,21 @@ static int start_span(struct walk *walk, struct spool_payload *payload)
 
 static int read_record(struct walk *walk, struct spool_payload *payload)
 {
+	if (payload->kind >= SPOOL_RECORD_SAMPLE_COMPACT) {
+		if (!walk->in_span)
+			return SAMPLE_DAMAGED;
+		return walk->skipped ? 0 : read_sample(walk, payload, payload->kind);
+	}
 	switch (payload->kind) {
 	case SPOOL_RECORD_SPAN:
 		return start_span(walk, payload);
 	case SPOOL_RECORD_SAMPLE:
-		if (!walk->in_span)
+		if (!walk->in_span || payload->at == payload->end)
 			return SAMPLE_DAMAGED;
-		return walk->skipped ? 0 : read_sample(walk, payload);
+		if (walk->skipped)
+			return 0;
+		payload->at++;
+		return read_sample(walk, payload, payload->at[-1]);
 	case SPOOL_RECORD_SAMPLE_REPEAT:
 		if (!walk->in_span)
 			return SAMPLE_DAMAGED;

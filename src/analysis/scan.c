@@ -276,7 +276,8 @@ static int scan_chunk(struct scan *scan, struct spool_cursor *cursor)
 		const uint8_t *data = payload.at;
 		int result;
 
-		if (payload.kind == SPOOL_RECORD_SAMPLE ||
+		if (payload.kind >= SPOOL_RECORD_SAMPLE_COMPACT ||
+		    payload.kind == SPOOL_RECORD_SAMPLE ||
 		    payload.kind == SPOOL_RECORD_SAMPLE_REPEAT) {
 			scan->model->sample_bytes += (uint64_t)(cursor->at - begin);
 			begin = cursor->at;

@@ -171,8 +171,5 @@ int scan_modules_finish(struct scan_modules *modules)
 		if (instance->unloaded_ns > module->unloaded_ns)
 			module->unloaded_ns = instance->unloaded_ns;
 	}
-	for (uint32_t i = 0; i < model->module_count; i++)
-		session_find_trampolines(modules->process,
-					 &session->modules[model->first_module + i]);
 	return module_map_finish(map);
 }

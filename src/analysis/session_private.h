@@ -16,7 +16,6 @@
 #include "analysis/spool_reader.h"
 #include "analysis/views.h"
 
-#define TRAMPOLINES_MAX 4
 
 /* Indexed like session.processes. */
 struct process_private {
@@ -24,8 +23,6 @@ struct process_private {
 	struct clock_map clock;
 	struct module_map module_map;
 	struct id_map threads;                 /* internal id -> index in session.threads */
-	uint64_t trampolines[TRAMPOLINES_MAX]; /* addresses of __restore_rt */
-	unsigned trampoline_count;
 	uint32_t root;      /* its node in the tree of addresses */
 	uint32_t unsampled; /* node of CPU time without samples, or CALLTREE_NONE */
 	bool unmapped;      /* some address lies in no module */
@@ -62,8 +59,6 @@ int session_read_launch(struct session *session, struct problem *problem);
 /* scan.c: everything but the samples of one process (index in session.processes, its file open). */
 int session_scan(struct session *session, uint32_t process, struct problem *problem);
 
-/* trampolines.c: notes where the module has a signal trampoline. */
-void session_find_trampolines(struct process_private *process, const struct model_module *module);
 
 /* A sample as the file has it, with its node in the tree of addresses. */
 struct raw_sample {

@@ -22,7 +22,7 @@
 #include "core/unwind.h"
 
 #define MODULE_BUILD_ID_MAX    32
-#define UNWIND_GENERATION_MASK 0x1fffu /* what the cache keeps of a view's generation */
+#define UNWIND_GENERATION_MASK 0xfffu /* half of what the cache keeps of a view's generation */
 
 struct module {
 	uint64_t start, end, offset, device, inode;

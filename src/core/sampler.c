@@ -12,6 +12,7 @@
 #include <ucontext.h>
 
 #include "common/syscalls.h"
+#include "core/counters.h"
 #include "core/interrupted_call.h"
 #include "core/runtime.h"
 #include "core/sampler_encode.h"
@@ -78,6 +79,7 @@ static const uint64_t *read_metrics(struct thread *thread, uint64_t now, uint64_
 	metrics[SPOOL_METRIC_MAJOR_FAULTS] = (uint64_t)usage.ru_majflt;
 	metrics[SPOOL_METRIC_VOLUNTARY_SWITCHES] = (uint64_t)usage.ru_nvcsw;
 	metrics[SPOOL_METRIC_INVOLUNTARY_SWITCHES] = (uint64_t)usage.ru_nivcsw;
+	counters_read(thread, metrics + SPOOL_METRIC_COUNTER0);
 	return metrics;
 }
 
@@ -91,7 +93,7 @@ static void walk(struct thread *thread, const ucontext_t *context, struct sample
 	ret->count = unwind_stack(modules_view(&kymo_runtime.modules), kymo_runtime.sampling.cache,
 				  &registers, &thread->bounds, &thread->scratch, thread->current,
 				  kymo_runtime.threads.max_depth, &ret->end);
-	if (ret->end == SPOOL_STACK_NO_TABLE)
+	if (ret->end == SPOOL_STACK_NO_TABLE || ret->end == SPOOL_STACK_BAD_PC)
 		modules_want_refresh(&kymo_runtime.modules);
 }
 

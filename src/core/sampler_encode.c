@@ -75,10 +75,11 @@ uint8_t *sampler_encode(uint8_t *at, const struct sampler_state *state,
 {
 	uint64_t changed = changed_metrics(state, sample);
 	uint8_t *payload = at + 2, *start = payload, *end;
+	uint8_t flags;
 	size_t size;
 
-	*payload++ = (uint8_t)((unsigned)sample->source | (changed ? FLAG_METRICS : 0u) |
-			       (sample->stale ? FLAG_STALE : 0u) | (unsigned)sample->end << 4);
+	flags = (uint8_t)((unsigned)sample->source | (changed ? FLAG_METRICS : 0u) |
+			  (sample->stale ? FLAG_STALE : 0u) | (unsigned)sample->end << 4);
 	payload = leb128_put(payload, sample->time - state->time);
 	payload = leb128_put_signed(payload, (int64_t)(sample->weight - state->weight));
 	payload = leb128_put(payload, common);
@@ -89,7 +90,7 @@ uint8_t *sampler_encode(uint8_t *at, const struct sampler_state *state,
 	if (changed)
 		payload = encode_metrics(payload, state->metrics, sample->metrics, changed);
 	size = (size_t)(payload - start);
-	*at++ = SPOOL_RECORD_SAMPLE;
+	*at++ = (uint8_t)(SPOOL_RECORD_SAMPLE_COMPACT + flags);
 	end = start + (size >= 128) + (size >= 16384);
 	if (end != start) /* a length of two bytes or more: records above 127 bytes are rare */
 		memmove(end, start, size);

@@ -17,6 +17,7 @@
 
 #include "common/perf_events.h"
 #include "common/syscalls.h"
+#include "core/counters.h"
 #include "core/maps.h"
 #include "core/runtime.h"
 #include "core/sampler.h"
@@ -287,6 +288,8 @@ static void open_all(struct runtime *runtime, struct thread *thread)
 	}
 	if (options->overflow.on && options_tids_allow(&options->overflow.tids, thread->sequent_id))
 		open_overflow(runtime, thread);
+	if (*options->counters)
+		counters_open(runtime, thread);
 	thread->jitter_samples = 0;
 }
 
@@ -363,6 +366,7 @@ void sources_jitter(struct runtime *runtime, struct thread *thread)
 
 void sources_close(struct thread *thread)
 {
+	counters_close(thread);
 	if (thread->perf_fd >= 0)
 		sys_close(thread->perf_fd);
 	if (thread->overflow_fd >= 0)

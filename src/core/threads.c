@@ -129,9 +129,12 @@ static void clear_block(struct threads *threads, struct thread *thread)
 
 	memset(thread, 0, offsetof(struct thread, scratch));
 	thread->index = index;
+	thread->scratch.memo.generation = 0; /* no view has it: the memo is empty */
 	thread->previous = (uint64_t *)(thread + 1);
 	thread->current = thread->previous + threads->max_depth;
 	thread->perf_fd = thread->overflow_fd = thread->timer = -1;
+	for (unsigned i = 0; i < THREAD_COUNTERS; i++)
+		thread->counter_fd[i] = -1;
 }
 
 struct thread *threads_allocate(struct threads *threads, enum thread_how how, uint32_t parent)

@@ -25,6 +25,7 @@
 
 #define THREADS_SEQUENT_INTERNAL (1u << 30)
 #define THREADS_NONE             UINT32_MAX
+#define THREAD_COUNTERS          8
 
 enum thread_state { THREAD_FREE, THREAD_NEW, THREAD_LIVE, THREAD_ENDED };
 enum thread_announcement { THREAD_NOT_ANNOUNCED, THREAD_ANNOUNCED_NEW, THREAD_ANNOUNCED_END };
@@ -67,6 +68,8 @@ struct thread {
 	bool armed, overflow_armed, started;
 	uint64_t period, random, jitter_samples;
 	uint64_t end_cpu_ns;
+	int counter_fd[THREAD_COUNTERS];
+	void *counter_page[THREAD_COUNTERS]; /* read by the thread's handler */
 	uint64_t armed_cpu_ns,
 		collected_ns; /* CPU time at the last arming; while armed, before that */
 	uint64_t seen;        /* scan that last saw it */

@@ -75,9 +75,12 @@ static void cut_off_anywhere(void **state)
 
 	fixture_write_small(*state);
 	uint8_t *bytes = read_all(spool_path(*state), &size);
-	for (size_t length = 0; length <= size; length += length < 4096 ? 64 : 1) {
+	for (size_t length = 0; length <= size; length++) {
 		uint64_t samples;
 
+		/* Most of the file is room that nobody looks at. */
+		if (length < size && length % SPOOL_ALIGNMENT > 400 && length % 512)
+			continue;
 		write_all(spool_path(*state), bytes, length);
 		samples = read_session(*state, NULL);
 		assert_true(samples >= last);
@@ -94,7 +97,6 @@ static void any_byte_changed(void **state)
 	fixture_write_small(*state);
 	uint8_t *bytes = read_all(spool_path(*state), &size);
 	for (size_t at = 0; at < size; at++) {
-		/* Most of the file is room that nobody looks at. */
 		if (at % SPOOL_ALIGNMENT > 400)
 			continue;
 		bytes[at] ^= 0xff;
