@@ -16,16 +16,15 @@
 #include "analysis/spool_reader.h"
 #include "analysis/views.h"
 
-
 /* Indexed like session.processes. */
 struct process_private {
 	struct spool_file file;
 	struct clock_map clock;
 	struct module_map module_map;
-	struct id_map threads;                 /* internal id -> index in session.threads */
-	uint32_t root;      /* its node in the tree of addresses */
-	uint32_t unsampled; /* node of CPU time without samples, or CALLTREE_NONE */
-	bool unmapped;      /* some address lies in no module */
+	struct id_map threads; /* internal id -> index in session.threads */
+	uint32_t root;         /* its node in the tree of addresses */
+	uint32_t unsampled;    /* node of CPU time without samples, or CALLTREE_NONE */
+	bool unmapped;         /* some address lies in no module */
 };
 
 struct session_private {
@@ -58,7 +57,6 @@ int session_read_launch(struct session *session, struct problem *problem);
 
 /* scan.c: everything but the samples of one process (index in session.processes, its file open). */
 int session_scan(struct session *session, uint32_t process, struct problem *problem);
-
 
 /* A sample as the file has it, with its node in the tree of addresses. */
 struct raw_sample {

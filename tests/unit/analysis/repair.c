@@ -150,8 +150,8 @@ static void unknown_records_are_counted(void **state)
 	struct spool_fixture fixture;
 
 	fixture_open_in(&fixture, *state, 100, 0);
-	fixture_record(&fixture, 200, "whatever", 8);
-	fixture_record(&fixture, 201, NULL, 0);
+	fixture_record(&fixture, 100, "whatever", 8);
+	fixture_record(&fixture, 101, NULL, 0);
 	fixture_clock(&fixture, FIXTURE_START);
 	fixture_close(&fixture);
 	assert_int_equal(read_session(*state, &process), 0);

@@ -3,6 +3,7 @@
 #include "unit/analysis/spool_fixture.h"
 
 #include <errno.h>
+#include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -316,9 +317,13 @@ void fixture_sample(struct spool_fixture *fixture, const struct fixture_sample *
 	struct payload payload;
 	uint64_t time = sample->ticks >> SPOOL_SAMPLE_TIME_SHIFT;
 
-	payload.size = 0;
 	payload.bytes[payload.size++] =
 		(uint8_t)(sample->source | (sample->metric_bitmap ? 4 : 0) | sample->end << 4);
+	bool compact = fixture->header.samples & 1; /* both encodings, in turns */
+
+	payload.size = 0;
+	if (!compact)
+		payload.bytes[payload.size++] = flags;
 	put_unsigned(&payload, time - fixture->time);
 	put_signed(&payload, (int64_t)(sample->weight - fixture->weight));
 	put_stack(fixture, &payload, sample);
@@ -332,7 +337,8 @@ void fixture_sample(struct spool_fixture *fixture, const struct fixture_sample *
 		put_unsigned(&payload, sample->metrics[i] - fixture->metrics[i]);
 		fixture->metrics[i] = sample->metrics[i];
 	}
-	emit(fixture, SPOOL_RECORD_SAMPLE, &payload);
+	emit(fixture, compact ? SPOOL_RECORD_SAMPLE_COMPACT + flags : SPOOL_RECORD_SAMPLE,
+	     &payload);
 	fixture->time = time;
 	fixture->weight = sample->weight;
 	fixture->header.samples++;
