@@ -317,7 +317,7 @@ void fixture_sample(struct spool_fixture *fixture, const struct fixture_sample *
 	struct payload payload;
 	uint64_t time = sample->ticks >> SPOOL_SAMPLE_TIME_SHIFT;
 
-	payload.bytes[payload.size++] =
+	uint8_t flags =
 		(uint8_t)(sample->source | (sample->metric_bitmap ? 4 : 0) | sample->end << 4);
 	bool compact = fixture->header.samples & 1; /* both encodings, in turns */
 
@@ -337,7 +337,8 @@ void fixture_sample(struct spool_fixture *fixture, const struct fixture_sample *
 		put_unsigned(&payload, sample->metrics[i] - fixture->metrics[i]);
 		fixture->metrics[i] = sample->metrics[i];
 	}
-	emit(fixture, compact ? SPOOL_RECORD_SAMPLE_COMPACT + flags : SPOOL_RECORD_SAMPLE,
+	emit(fixture,
+	     (uint8_t)(compact ? SPOOL_RECORD_SAMPLE_COMPACT + flags : SPOOL_RECORD_SAMPLE),
 	     &payload);
 	fixture->time = time;
 	fixture->weight = sample->weight;
