@@ -10,6 +10,7 @@
 #include <sched.h>
 #include <unistd.h>
 
+#include "common/syscalls.h"
 #include "core/runtime.h"
 #include "libkymo/real.h"
 
@@ -20,7 +21,7 @@ static int follow(int result)
 	int error = errno;
 
 	if (!result && runtime_active() && !(kymo_thread && kymo_thread->sealed) &&
-	    kymo_runtime.pid == (uint32_t)getpid()) {
+	    kymo_runtime.pid == (uint32_t)sys_getpid()) {
 		own_thread_note_credentials();
 		background_flush(&kymo_runtime.background, FOLLOW_NS);
 		allocators_wake(&kymo_runtime.allocators);

@@ -39,7 +39,7 @@ static void expect_folded(struct output_options options, const char *expected)
 static void test_folded(void **state)
 {
 	(void)state;
-	expect_folded((struct output_options){0},
+	expect_folded((struct output_options){.measure_given = true, .measure = MEASURE_CPU},
 		      "work;main 1\n"
 		      "work;main;compute(int, char const*);hot 3\n"
 		      "work;" WORKER " 2\n"

@@ -24,7 +24,8 @@ static const struct {
 int main(int argument_count, char **arguments)
 {
 	struct session *session = fixture_session();
-	struct output_options options = {0};
+	/* the fixture has all kinds of samples; the page opens with this one */
+	struct output_options options = {.measure_given = true, .measure = MEASURE_CPU};
 	struct problem problem = {""};
 
 	for (int i = 2; i < argument_count; i++) {
