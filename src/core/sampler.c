@@ -103,9 +103,7 @@ static void judge_cost(struct thread *thread, uint64_t now, uint64_t spent)
 {
 	struct sampling *sampling = &kymo_runtime.sampling;
 
-	/* A handler that the scheduler interrupted did not cost what the clock says. */
-	thread->throttle_handler +=
-		spent < sampling->handler_ticks_believed ? spent : sampling->handler_ticks_believed;
+	thread->throttle_handler += spent;
 	if (now - thread->throttle_start < sampling->throttle_ticks)
 		return;
 	if (thread->throttle_start && kymo_runtime.options.overhead_limit > 0 &&
@@ -122,7 +120,7 @@ static void take_sample(struct thread *thread, enum spool_sample_source source,
 {
 	struct spool_file_header *header = kymo_runtime.spool.header;
 	uint64_t start = ticks_now(), metrics[SPOOL_METRIC_COUNT], cpu = thread_cpu_ns(), weight,
-		 end;
+		 spent, end;
 	struct sampler_stack stack;
 
 	weight = source == SPOOL_SOURCE_CPU ? cpu - thread->cpu_ns
@@ -141,8 +139,12 @@ static void take_sample(struct thread *thread, enum spool_sample_source source,
 		thread->cpu_ns -= weight; /* the next sample stands for this time as well */
 	}
 	end = ticks_now();
-	thread->handler_ticks += end - start;
-	judge_cost(thread, end, end - start);
+	spent = end - start;
+	/* A handler that the scheduler interrupted did not cost what the clock says. */
+	if (spent > kymo_runtime.sampling.handler_ticks_believed)
+		spent = kymo_runtime.sampling.handler_ticks_believed;
+	thread->handler_ticks += spent;
+	judge_cost(thread, end, spent);
 }
 
 static bool is_open(enum spool_sample_source source)

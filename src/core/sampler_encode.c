@@ -145,8 +145,7 @@ static bool next_chunk(struct thread *stream, uint64_t ticks, size_t size)
 	if (atomic_load_explicit(&spool->wanted, memory_order_relaxed) || !chunk)
 		wake_allocators();
 	if (!chunk) {
-		spool_count_loss(spool,
-				 spool->disk_error ? SPOOL_LOSS_DISK_FULL : SPOOL_LOSS_NO_CHUNK);
+		spool_count_no_chunk(spool);
 		return false;
 	}
 	stream->chunk = chunk;

@@ -24,6 +24,7 @@
 #define SEGMENT_LARGE (16 * SPOOL_CHUNK_LARGE)
 #define CHUNK_FULL    2
 #define CHUNK_IN_USE  1
+#define LIMIT_REACHED E2BIG /* stands for our own limit among errnos that the file system gives */
 
 static void stack_push(struct spool_writer *spool, struct spool_stack *stack, uint32_t index)
 {
@@ -134,7 +135,7 @@ static int grow(struct spool_writer *spool, int file, enum spool_chunk_class chu
 	if (spool->segment_count == SEGMENTS_MAX || spool->chunk_count + count > CHUNKS_MAX)
 		return -ENOSPC;
 	if (spool->limit && spool->file_size + size > spool->limit)
-		return -EDQUOT;
+		return -LIMIT_REACHED;
 	error = reserve(file, spool->file_size, size);
 	if (error)
 		return error;
@@ -235,6 +236,21 @@ static bool recycle_oldest(struct spool_writer *spool)
 	return true;
 }
 
+/* Makes up to `wanted` chunks of any class ready, but never more than a quarter of the ring. */
+static bool recycle(struct spool_writer *spool, uint32_t wanted)
+{
+	if (wanted > spool->chunk_count / 4)
+		wanted = spool->chunk_count / 4;
+	while (atomic_load_explicit(&spool->ready[SPOOL_SMALL].count, memory_order_relaxed) +
+		       atomic_load_explicit(&spool->ready[SPOOL_LARGE].count,
+					    memory_order_relaxed) <
+	       wanted) {
+		if (!recycle_oldest(spool))
+			return false;
+	}
+	return true;
+}
+
 static bool take_back_retired(struct spool_writer *spool)
 {
 	struct spool_chunk *chunk;
@@ -268,8 +284,8 @@ static bool refill(struct spool_writer *spool, int file)
 		while (atomic_load_explicit(&spool->ready[i].count, memory_order_relaxed) < low) {
 			int error = grow(spool, file, (enum spool_chunk_class)i,
 					 i == SPOOL_LARGE ? SEGMENT_LARGE : SEGMENT_SMALL);
-			if (error && spool->ring && recycle_oldest(spool))
-				continue;
+			if (error && spool->ring && recycle(spool, low))
+				break;
 			atomic_store_explicit(&spool->disk_error, (uint32_t)-error,
 					      memory_order_relaxed);
 			if (error)
@@ -339,4 +355,13 @@ void spool_count_loss(struct spool_writer *spool, enum spool_loss loss)
 	if (spool->header)
 		atomic_fetch_add_explicit((_Atomic uint64_t *)&spool->header->losses[loss], 1,
 					  memory_order_relaxed);
+}
+
+void spool_count_no_chunk(struct spool_writer *spool)
+{
+	uint32_t error = atomic_load_explicit(&spool->disk_error, memory_order_relaxed);
+
+	spool_count_loss(spool, error == LIMIT_REACHED ? SPOOL_LOSS_MEMORY_LIMIT
+				: error                ? SPOOL_LOSS_DISK_FULL
+						       : SPOOL_LOSS_NO_CHUNK);
 }

@@ -67,16 +67,33 @@ void track_string(struct track *track, const char *string)
 	track_bytes(track, string ? string : "", string ? strlen(string) : 0);
 }
 
+/* Writers take what there is, and a small chunk rather than none; this thread can make large ones.
+ */
+static void make_large(struct spool_writer *spool)
+{
+	int tries = 0;
+
+	do {
+		atomic_fetch_or_explicit(&spool->wanted, 1u << SPOOL_LARGE, memory_order_relaxed);
+		if (!spool_refill(spool, spool->fd))
+			sys_call0(SYS_sched_yield); /* another may be at it */
+	} while (!atomic_load_explicit(&spool->ready[SPOOL_LARGE].count, memory_order_relaxed) &&
+		 !spool->disk_error && ++tries < 100);
+}
+
 static bool make_room(struct track *track, size_t size)
 {
+	bool large = size > SPOOL_CHUNK_SMALL - SPOOL_CHUNK_HEADER_SIZE;
+
 	if (track->chunk && spool_chunk_capacity(track->chunk) - track->used >= size)
 		return true;
 	if (track->chunk)
 		spool_chunk_retire(track->spool, track->chunk);
 	track->used = 0;
-	track->chunk = spool_chunk_take(
-		track->spool,
-		size > SPOOL_CHUNK_SMALL - SPOOL_CHUNK_HEADER_SIZE ? SPOOL_LARGE : SPOOL_SMALL);
+	if (large &&
+	    !atomic_load_explicit(&track->spool->ready[SPOOL_LARGE].count, memory_order_relaxed))
+		make_large(track->spool);
+	track->chunk = spool_chunk_take(track->spool, large ? SPOOL_LARGE : SPOOL_SMALL);
 	/* This thread is one of those that make chunks: try at once; another may be at it. */
 	for (int i = 0; !track->chunk && i < 100; i++) {
 		if (!spool_refill(track->spool, track->spool->fd))
@@ -92,8 +109,7 @@ void track_end(struct track *track)
 	uint8_t *at;
 
 	if (!make_room(track, size + 1 + LEB128_MAX)) {
-		spool_count_loss(track->spool, track->spool->disk_error ? SPOOL_LOSS_DISK_FULL
-									: SPOOL_LOSS_NO_CHUNK);
+		spool_count_no_chunk(track->spool);
 		return;
 	}
 	at = spool_chunk_data(track->chunk) + track->used;
