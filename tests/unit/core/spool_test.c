@@ -1,0 +1,54 @@
+/* SPDX-License-Identifier: MIT
+ * SPDX-FileCopyrightText: the kymo authors */
+#include "unit/core/spool_test.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "core/ticks.h"
+#include "unit/core/core_test.h"
+
+int spool_test_open(struct spool_writer *spool, const char *directory, uint64_t limit, bool ring)
+{
+	static struct options options;
+
+	memset(spool, 0, sizeof(*spool));
+	memset(&options, 0, sizeof(options));
+	options.spool_limit = limit;
+	options.ring = ring;
+	snprintf(options.spool_directory, sizeof(options.spool_directory), "%s/spool", directory);
+	assert_true(mkdir(options.spool_directory, 0700) == 0 || errno == EEXIST);
+	kymo_ticks_are_ns = true;
+	return spool_open(spool, &options);
+}
+
+void spool_test_start(struct spool_writer *spool, const char *directory, uint64_t limit, bool ring)
+{
+	struct spool_file_header *header;
+
+	assert_int_equal(spool_test_open(spool, directory, limit, ring), 0);
+	header = spool->header;
+	header->version_major = SPOOL_VERSION_MAJOR;
+	header->version_minor = SPOOL_VERSION_MINOR;
+	header->header_size = SPOOL_ALIGNMENT;
+	header->pid = (uint32_t)getpid();
+	header->tick_clock = 1;
+	header->tick_hz = 1000000000;
+	header->start_ticks = header->start_monotonic_ns = ticks_clock_ns(CLOCK_MONOTONIC);
+	header->start_boottime_ns = ticks_clock_ns(CLOCK_BOOTTIME);
+	header->start_realtime_ns = ticks_clock_ns(CLOCK_REALTIME);
+	header->state = SPOOL_STATE_OPEN;
+	header->exit_status = -1;
+	memcpy(header->magic, SPOOL_MAGIC, sizeof(header->magic));
+}
+
+const char *spool_test_path(const char *directory, unsigned image)
+{
+	static char path[4096];
+
+	snprintf(path, sizeof(path), "%s/spool/%d-%u.spool", directory, (int)getpid(), image);
+	return path;
+}
