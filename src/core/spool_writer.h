@@ -58,7 +58,7 @@ struct spool_writer {
 	_Atomic uint32_t
 		disk_error; /* errno of the last failed growth; 0 when space was found again */
 	uint32_t chunk_count, segment_count;
-	uint32_t low_water[SPOOL_CLASSES];
+	_Atomic uint32_t low_water[SPOOL_CLASSES];
 	uint64_t file_size;
 	uint64_t limit;
 	uint32_t *ring_order, ring_head, ring_tail; /* retired chunks, oldest first (ring mode) */

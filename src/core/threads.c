@@ -127,7 +127,11 @@ static void clear_block(struct threads *threads, struct thread *thread)
 {
 	uint32_t index = thread->index;
 
-	memset(thread, 0, offsetof(struct thread, scratch));
+	/* Others may still look at what stands before the index: a pop of the free list that came
+	 * too late at `next`, a lookup by the old tid at `state`. */
+	atomic_store_explicit(&thread->announcement, THREAD_NOT_ANNOUNCED, memory_order_relaxed);
+	memset((uint8_t *)thread + offsetof(struct thread, index), 0,
+	       offsetof(struct thread, scratch) - offsetof(struct thread, index));
 	thread->index = index;
 	thread->scratch.memo.generation = 0; /* no view has it: the memo is empty */
 	thread->previous = (uint64_t *)(thread + 1);

@@ -34,6 +34,7 @@ enum thread_source { THREAD_SOURCE_NONE, THREAD_SOURCE_PERF, THREAD_SOURCE_TIMER
 
 /* Written by the thread itself (in its handler, or with our signal blocked), except where noted. */
 struct thread {
+	/* Stay readable by anybody while the block is free; `index` comes after them. */
 	_Atomic uint32_t state;
 	_Atomic uint32_t next; /* block index + 1 in the announce or free list */
 	_Atomic uint32_t announcement;
