@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: MIT
  * SPDX-FileCopyrightText: the kymo authors
  *
- * Raw system calls. They return -errno and leave the thread's errno alone, take no lock, are no cancellation points
- * and never reach a wrapper of ours or of the program: what handlers and background threads need.
- * x86-64 calling sequence: number in rax, arguments in rdi rsi rdx r10 r8 r9, rcx and r11 clobbered (syscall(2)).
+ * Raw system calls. They return -errno and leave the thread's errno alone, take no lock, are no
+ * cancellation points and never reach a wrapper of ours or of the program: what handlers and
+ * background threads need. x86-64 calling sequence: number in rax, arguments in rdi rsi rdx r10 r8
+ * r9, rcx and r11 clobbered (syscall(2)).
  */
 #ifndef KYMO_COMMON_SYSCALLS_H
 #define KYMO_COMMON_SYSCALLS_H
@@ -95,9 +96,11 @@ static inline long sys_pwrite(int fd, const void *buffer, size_t size, uint64_t 
 }
 
 /* mmap; compare the result with sys_failed(). */
-static inline void *sys_mmap(void *address, size_t size, int protection, int flags, int fd, uint64_t offset)
+static inline void *sys_mmap(void *address, size_t size, int protection, int flags, int fd,
+			     uint64_t offset)
 {
-	return (void *)sys_call6(SYS_mmap, (long)address, (long)size, protection, flags, fd, (long)offset);
+	return (void *)sys_call6(SYS_mmap, (long)address, (long)size, protection, flags, fd,
+				 (long)offset);
 }
 
 static inline int sys_failed(const void *address)

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
  * SPDX-FileCopyrightText: the kymo authors
  *
- * Encoding of one sample (SPOOL_RECORD_SAMPLE_COMPACT, see kymo/spool.h): pure, so that it can be tested
- * without signals.
+ * Encoding of one sample (SPOOL_RECORD_SAMPLE_COMPACT, see kymo/spool.h): pure, so that it can be
+ * tested without signals.
  */
 #ifndef KYMO_CORE_SAMPLER_ENCODE_H
 #define KYMO_CORE_SAMPLER_ENCODE_H

@@ -51,9 +51,8 @@ int main(int argc, char **argv)
 			histogram.add(word);
 	}
 	int total = 0;
-	std::thread counting([&] {
-		histogram.each([&](const std::string &, int count) { total += count; });
-	});
+	std::thread counting(
+		[&] { histogram.each([&](const std::string &, int count) { total += count; }); });
 	counting.join();
 	std::function<int(int)> twice = [](int x) { return 2 * x; };
 	std::printf("%d\n", twice(total));

@@ -39,9 +39,10 @@ static void expect_folded(struct output_options options, const char *expected)
 static void test_folded(void **state)
 {
 	(void)state;
-	expect_folded((struct output_options){.measure_given = true, .measure = MEASURE_CPU},
+	expect_folded((struct output_options){0},
 		      "work;main 1\n"
 		      "work;main;compute(int, char const*);hot 3\n"
+		      "work;main;poll 3\n" /* waited for: real time counts where it was sampled */
 		      "work;" WORKER " 2\n"
 		      "work;" WORKER ";" WORKER " 1\n"
 		      "work;[truncated: no_table];poll 1\n"
