@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  * SPDX-FileCopyrightText: the kymo authors
  *
- * The node hash; see calltree.h. Open addressing with linear probing, at most half full.
+ * The node hash; see calltree.h.
  */
 #include "analysis/calltree.h"
 
@@ -11,31 +11,13 @@
 
 #define CALLTREE_LIMIT (1u << 31)
 
-struct calltree_slot {
-	uint64_t address;
-	uint32_t parent;
-	uint32_t node_plus_one; /* 0: free */
-};
-
-/* Without the module, which the caller may not know; two at one address are too rare to matter. */
-static uint64_t node_hash(uint32_t parent, uint64_t address)
+static void slot_take(struct calltree_slot *slots, size_t count, uint64_t hash, uint32_t node)
 {
-	uint64_t hash = address * 0x9e3779b97f4a7c15;
-
-	hash ^= (uint64_t)parent << 32 | parent;
-	hash ^= hash >> 32;
-	hash *= 0xd6e8feb86659fd93;
-	return hash ^ hash >> 32;
-}
-
-static void slot_take(struct calltree_slot *slots, size_t count, uint32_t parent, uint64_t address,
-		      uint32_t node)
-{
-	size_t i = node_hash(parent, address) & (count - 1);
+	size_t i = hash & (count - 1);
 
 	while (slots[i].node_plus_one)
 		i = (i + 1) & (count - 1);
-	slots[i] = (struct calltree_slot){address, parent, node + 1};
+	slots[i] = (struct calltree_slot){hash, node + 1};
 }
 
 static int slots_grow(struct calltree *tree)
@@ -46,7 +28,7 @@ static int slots_grow(struct calltree *tree)
 	if (!slots)
 		return -ENOMEM;
 	for (uint32_t node = 0; node < tree->count; node++)
-		slot_take(slots, count, tree->nodes[node].parent, tree->nodes[node].address, node);
+		slot_take(slots, count, tree->nodes[node].hash, node);
 	free(tree->slots);
 	tree->slots = slots;
 	tree->slot_count = count;
@@ -73,45 +55,29 @@ static int nodes_grow(struct calltree *tree)
 	return 0;
 }
 
-uint32_t calltree_find(const struct calltree *tree, uint32_t parent, uint64_t address,
-		       uint32_t module)
+uint32_t calltree_add(struct calltree *tree, const struct calltree_node *node)
 {
-	size_t mask = tree->slot_count - 1;
-
-	if (tree->slot_count == 0)
-		return CALLTREE_NONE;
-	for (size_t i = node_hash(parent, address) & mask; tree->slots[i].node_plus_one;
-	     i = (i + 1) & mask) {
-		const struct calltree_slot *slot = &tree->slots[i];
-		uint32_t node = slot->node_plus_one - 1;
-
-		if (slot->address == address && slot->parent == parent &&
-		    (module == CALLTREE_ANY_MODULE || tree->nodes[node].module == module))
-			return node;
-	}
-	return CALLTREE_NONE;
-}
-
-uint32_t calltree_add(struct calltree *tree, uint32_t parent, uint64_t address, uint32_t module)
-{
-	uint32_t node = tree->count;
+	uint32_t index = tree->count;
 
 	if ((size_t)tree->count * 2 >= tree->slot_count && slots_grow(tree) < 0)
 		return CALLTREE_NONE;
-	if (node == tree->capacity && nodes_grow(tree) < 0)
+	if (index == tree->capacity && nodes_grow(tree) < 0)
 		return CALLTREE_NONE;
-	slot_take(tree->slots, tree->slot_count, parent, address, node);
-	tree->nodes[node] = (struct calltree_node){address, parent, module};
-	memset(&tree->sums[node], 0, sizeof(tree->sums[node]));
+	slot_take(tree->slots, tree->slot_count, node->hash, index);
+	tree->nodes[index] = *node;
+	memset(&tree->sums[index], 0, sizeof(tree->sums[index]));
 	tree->count++;
-	return node;
+	return index;
 }
 
 uint32_t calltree_child(struct calltree *tree, uint32_t parent, uint64_t address, uint32_t module)
 {
-	uint32_t node = calltree_find(tree, parent, address, module);
+	uint64_t outer = parent == CALLTREE_NONE ? 0 : tree->nodes[parent].hash;
+	struct calltree_node node = {
+		.address = address, .hash = calltree_hash(outer, address, module), parent, module};
+	uint32_t index = calltree_find(tree, node.hash);
 
-	return node == CALLTREE_NONE ? calltree_add(tree, parent, address, module) : node;
+	return index == CALLTREE_NONE ? calltree_add(tree, &node) : index;
 }
 
 void calltree_deinit(struct calltree *tree)

@@ -2,13 +2,14 @@
  * SPDX-FileCopyrightText: the kymo authors
  *
  * The calling-context tree while samples are read: nodes are (parent, address, module), before
- * anything has a name. A stack costs one lookup for each frame that differs from the previous
- * stack. Nodes are never removed and a parent always comes before its children, so loops over the
- * array can run from leaves to roots and back.
+ * anything has a name. Nodes are never removed and a parent always comes before its children, so
+ * loops over the array can run from leaves to roots and back.
+ *
+ * A node is found by a hash of its whole path, from the root on. Who keeps the hash of each frame
+ * of the previous stack needs one lookup a stack, that of its innermost frame. Paths count as equal
+ * when their 64-bit hashes are: with a million of them a collision has odds of one in 10^7.
  *
  * `address` is the one to look up: a return address minus one, or an exact pc.
- *
- * Cost of a lookup: one cache line, since the hash holds the keys themselves.
  */
 #ifndef KYMO_ANALYSIS_CALLTREE_H
 #define KYMO_ANALYSIS_CALLTREE_H
@@ -27,36 +28,61 @@
 #define CALLTREE_TRUNCATED (UINT32_MAX - 1) /* address: spool_stack_end, special */
 #define CALLTREE_PROCESS   (UINT32_MAX - 2) /* address: index of the process */
 #define CALLTREE_UNSAMPLED (UINT32_MAX - 3)
-/* For calltree_find() only: the address alone says which module it is. */
-#define CALLTREE_ANY_MODULE (UINT32_MAX - 4)
 
 struct calltree_node {
 	uint64_t address;
+	uint64_t hash; /* of the path to here */
 	uint32_t parent;
 	uint32_t module;
 };
 
+/* Both of one source side by side: they change together. */
 struct calltree_sums {
-	uint64_t samples[SPOOL_SOURCE_COUNT];
-	uint64_t weight[SPOOL_SOURCE_COUNT];
+	struct {
+		uint64_t samples, weight;
+	} of[SPOOL_SOURCE_COUNT];
 };
 
-struct calltree_slot;
+struct calltree_slot {
+	uint64_t hash;
+	uint32_t node_plus_one; /* 0: free */
+};
 
 struct calltree {
 	struct calltree_node *nodes;
 	struct calltree_sums *sums; /* self, indexed like nodes */
 	uint32_t count, capacity;
-	struct calltree_slot *slots;
+	struct calltree_slot *slots; /* open addressing with linear probing, at most half full */
 	size_t slot_count;
 };
 
+/* The hash of a path that goes on by one step. `variant` tells apart what has one address; 0 where
+ * nothing does. */
+static inline uint64_t calltree_hash(uint64_t parent_hash, uint64_t address, uint64_t variant)
+{
+	uint64_t hash = (parent_hash + variant) ^ address * 0x9e3779b97f4a7c15;
+
+	hash *= 0xd6e8feb86659fd93;
+	return hash ^ hash >> 32;
+}
+
 /* CALLTREE_NONE: there is none. */
-uint32_t calltree_find(const struct calltree *tree, uint32_t parent, uint64_t address,
-		       uint32_t module);
-/* Adds a child that is not there yet. CALLTREE_NONE: out of memory. */
-uint32_t calltree_add(struct calltree *tree, uint32_t parent, uint64_t address, uint32_t module);
-/* Finds or adds. */
+static inline uint32_t calltree_find(const struct calltree *tree, uint64_t hash)
+{
+	const size_t mask = tree->slot_count - 1;
+
+	if (tree->slot_count == 0)
+		return CALLTREE_NONE;
+	for (size_t i = hash & mask; tree->slots[i].node_plus_one; i = (i + 1) & mask) {
+		if (tree->slots[i].hash == hash)
+			return tree->slots[i].node_plus_one - 1;
+	}
+	return CALLTREE_NONE;
+}
+
+/* Adds a node that is not there yet. CALLTREE_NONE: out of memory. */
+uint32_t calltree_add(struct calltree *tree, const struct calltree_node *node);
+/* Finds or adds a child that its address and module tell from all others. */
 uint32_t calltree_child(struct calltree *tree, uint32_t parent, uint64_t address, uint32_t module);
 void calltree_deinit(struct calltree *tree);
 

@@ -60,7 +60,7 @@ static int add_unsampled(struct session *session)
 						    CALLTREE_UNSAMPLED);
 		if (process->unsampled == CALLTREE_NONE)
 			return -ENOMEM;
-		private->tree.sums[process->unsampled].weight[SPOOL_SOURCE_CPU] += unsampled;
+		private->tree.sums[process->unsampled].of[SPOOL_SOURCE_CPU].weight += unsampled;
 	}
 	return 0;
 }
@@ -184,7 +184,7 @@ static void count_leaf(struct builder *builder, uint32_t module, const struct ca
 	if (module == MODEL_NONE)
 		return;
 	for (unsigned source = 0; source < SPOOL_SOURCE_COUNT; source++)
-		samples += sums->samples[source];
+		samples += sums->of[source].samples;
 	it = &builder->session->modules[module];
 	it->samples_total += samples;
 	if (kind == FRAME_UNRESOLVED)
@@ -243,8 +243,8 @@ static int build_nodes(struct builder *builder)
 			return -ENOMEM;
 		to = &builder->nodes.sums[private->leaves[i]];
 		for (unsigned source = 0; source < SPOOL_SOURCE_COUNT; source++) {
-			to->samples[source] += from->samples[source];
-			to->weight[source] += from->weight[source];
+			to->of[source].samples += from->of[source].samples;
+			to->of[source].weight += from->of[source].weight;
 		}
 	}
 	return 0;
@@ -267,8 +267,10 @@ static int publish_nodes(struct builder *builder)
 					    .process = from->module,
 					    .first_child = MODEL_NONE,
 					    .next_sibling = MODEL_NONE};
-		memcpy(node->self_samples, tree->sums[i].samples, sizeof(node->self_samples));
-		memcpy(node->self_weight, tree->sums[i].weight, sizeof(node->self_weight));
+		for (unsigned source = 0; source < SPOOL_SOURCE_COUNT; source++) {
+			node->self_samples[source] = tree->sums[i].of[source].samples;
+			node->self_weight[source] = tree->sums[i].of[source].weight;
+		}
 		if (node->parent != MODEL_NONE) {
 			struct model_node *parent = &session->nodes[node->parent];
 

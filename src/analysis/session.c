@@ -194,15 +194,15 @@ static int scan_all(struct session *session, struct problem *problem)
 	return 0;
 }
 
-static int count_sample(const struct raw_sample *sample, void *context)
+static int count_sample(struct model_sample *sample, void *context)
 {
 	struct session *session = context;
 	struct model_thread *thread = &session->threads[sample->thread];
-	struct model_process *process = &session->processes[thread->process];
+	struct model_process *process = &session->processes[sample->process];
 	struct calltree_sums *sums = &session_private(session)->tree.sums[sample->node];
 
-	sums->samples[sample->source]++;
-	sums->weight[sample->source] += sample->weight;
+	sums->of[sample->source].samples++;
+	sums->of[sample->source].weight += sample->weight;
 	thread->samples[sample->source]++;
 	thread->weight[sample->source] += sample->weight;
 	process->samples++;
@@ -336,44 +336,27 @@ void session_close(struct session *session)
 /* ---- pass 2 ---- */
 
 struct sample_visit {
-	const struct session *session;
 	const uint32_t *leaves;
 	int (*each)(const struct model_sample *sample, void *context);
 	void *context;
-	struct model_sample sample;
 };
 
-static int visit_sample(const struct raw_sample *raw, void *context)
+static int visit_sample(struct model_sample *sample, void *context)
 {
 	struct sample_visit *visit = context;
-	struct model_sample *sample = &visit->sample;
 
-	sample->time_ns = raw->time_ns;
-	sample->weight = raw->weight;
-	sample->thread = raw->thread;
-	sample->node = visit->leaves ? visit->leaves[raw->node] : MODEL_NONE;
-	sample->source = raw->source;
-	sample->stack_end = raw->stack_end;
-	sample->event = raw->event;
-	sample->repeat = raw->repeat;
-	sample->metric_bitmap = raw->metric_bitmap;
-	if (raw->metric_bitmap)
-		memcpy(sample->metrics, raw->metrics, sizeof(sample->metrics));
+	sample->node = visit->leaves ? visit->leaves[sample->node] : MODEL_NONE;
 	return visit->each(sample, visit->context);
 }
 
 int session_each_sample(struct session *session, int (*each)(const struct model_sample *, void *),
 			void *context, struct problem *problem)
 {
-	struct sample_visit visit = {.session = session,
-				     .leaves = session_private(session)->leaves,
-				     .each = each,
-				     .context = context};
+	struct sample_visit visit = {
+		.leaves = session_private(session)->leaves, .each = each, .context = context};
 	int result = 0;
 
-	for (uint32_t i = 0; result == 0 && i < session->process_count; i++) {
-		visit.sample.process = i;
+	for (uint32_t i = 0; result == 0 && i < session->process_count; i++)
 		result = session_walk_samples(session, i, false, visit_sample, &visit, problem);
-	}
 	return result;
 }

@@ -58,21 +58,12 @@ int session_read_launch(struct session *session, struct problem *problem);
 /* scan.c: everything but the samples of one process (index in session.processes, its file open). */
 int session_scan(struct session *session, uint32_t process, struct problem *problem);
 
-/* A sample as the file has it, with its node in the tree of addresses. */
-struct raw_sample {
-	uint64_t time_ns, weight;
-	uint32_t thread, node;
-	enum spool_sample_source source;
-	enum spool_stack_end stack_end;
-	uint32_t event, repeat, metric_bitmap;
-	const uint64_t *metrics; /* [SPOOL_METRIC_COUNT] */
-};
-
-/* samples.c: calls `each` for every sample of a process that passes the session's filters.
- * first_pass: new stacks are added to the tree and damage is counted; else samples with unknown
- * stacks are left out. */
+/* samples.c: calls `each` for every sample of a process that passes the session's filters. The
+ * sample's `node` is one of the tree of addresses; `each` may change the sample's node, and nothing
+ * else. first_pass: new stacks are added to the tree and damage is counted; else samples with
+ * unknown stacks are left out. */
 int session_walk_samples(struct session *session, uint32_t process, bool first_pass,
-			 int (*each)(const struct raw_sample *sample, void *context), void *context,
+			 int (*each)(struct model_sample *sample, void *context), void *context,
 			 struct problem *problem);
 
 #endif
