@@ -139,6 +139,20 @@ int background_work_begin(struct runtime *runtime)
 	return 0;
 }
 
+static void follow_debugger(struct runtime *runtime)
+{
+	bool traced;
+
+	if (runtime->sampling.source != SPOOL_CPU_SOURCE_PERF_SIGTRAP)
+		return;
+	traced = sources_being_traced();
+	if (traced != runtime->background.traced)
+		track_notice(&runtime->track, SPOOL_NOTICE_CONFLICT, SIGTRAP,
+			     traced ? "a debugger is attached: sampling rests"
+				    : "the debugger is gone: sampling goes on");
+	runtime->background.traced = traced;
+}
+
 /* Moves *next on by the period when it is due; keeps the least waiting time. */
 static bool due(uint64_t *next, uint64_t period, uint64_t now, uint64_t *wait)
 {
@@ -232,6 +246,7 @@ uint64_t background_work_round(struct runtime *runtime)
 	if (due(&background->next_clock_ns, CLOCK_PERIOD_NS, now, &wait)) {
 		track_clock(&runtime->track);
 		live_threads_totals(runtime);
+		follow_debugger(runtime);
 	}
 	if (sampling &&
 	    due(&background->next_jitter_ns, JITTER_PERIOD_NS / 2 + now % JITTER_PERIOD_NS, now,

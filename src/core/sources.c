@@ -138,7 +138,7 @@ static void set_timer(struct thread *thread, uint64_t first, uint64_t period)
 	sys_call4(SYS_timer_settime, thread->timer, 0, (long)&time, 0);
 }
 
-static bool being_traced(void)
+bool sources_being_traced(void)
 {
 	static char *buffer;
 	static uint64_t size;
@@ -195,7 +195,7 @@ void sources_choose(struct runtime *runtime)
 	if (runtime->options.source != OPTIONS_SOURCE_TIMER) {
 		/* A debugger would see every SIGTRAP; a signal asked for by name rules it out as
 		 * well. */
-		if (!runtime->options.signal && !being_traced() &&
+		if (!runtime->options.signal && !sources_being_traced() &&
 		    try_perf(runtime, true, &error)) {
 			sampling->source = SPOOL_CPU_SOURCE_PERF_SIGTRAP;
 			sampling->signal = SIGTRAP;
@@ -327,7 +327,7 @@ static void arm(struct thread *thread, bool on)
 
 void sources_follow(struct runtime *runtime, struct thread *thread)
 {
-	bool left_alone = atomic_load(&thread->leaving);
+	bool left_alone = atomic_load(&thread->leaving) || runtime->background.traced;
 	bool cpu = !left_alone && (runtime->sampling.cpu_open || runtime->sampling.wall_open);
 	bool overflow = !left_alone && runtime->sampling.overflow_open;
 

@@ -18,6 +18,8 @@
 
 struct runtime;
 
+/* Is a debugger attached? It would see every SIGTRAP. */
+bool sources_being_traced(void);
 /* Finds out what works here, honouring SAMPLING_SOURCE, and says so in the track. */
 void sources_choose(struct runtime *runtime);
 /* Opens and starts the thread's sources; falls back per thread (limits), counting what cannot be

@@ -18,7 +18,7 @@
 #include "core/text.h"
 
 #define SEGMENTS_MAX  65536u
-#define CHUNKS_MAX    (1u << 22)
+#define CHUNKS_MAX    (1u << 20)
 #define SEGMENT_FIRST (16 * SPOOL_CHUNK_SMALL)
 #define SEGMENT_SMALL (32 * SPOOL_CHUNK_SMALL)
 #define SEGMENT_LARGE (16 * SPOOL_CHUNK_LARGE)

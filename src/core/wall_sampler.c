@@ -18,7 +18,8 @@
 #include "core/text.h"
 #include "core/ticks.h"
 
-#define WATCHES_MAX   (1u << 22)
+#define SLAB_WATCHES  64u
+#define SLABS_MAX     65536u
 #define MERGE_NS      100000000ull /* a wait that lasts is reported this often */
 #define SHARE_MAXIMUM 5            /* a sweep over all threads takes at most a fifth of a core */
 #define FRAMES_MAX    512
@@ -212,6 +213,24 @@ static void look_at(struct runtime *runtime, struct thread *thread, struct wall_
 		watch->count = 0;
 }
 
+/* The watch of a block, made on first use; NULL when memory is short. */
+static struct wall_watch *watch_of(struct wall_sampler *sampler, uint32_t index)
+{
+	void *slab;
+
+	if (index / SLAB_WATCHES >= SLABS_MAX)
+		return NULL;
+	if (!sampler->watches[index / SLAB_WATCHES]) {
+		slab = sys_mmap(NULL, SLAB_WATCHES * sizeof(struct wall_watch),
+				PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE,
+				-1, 0);
+		if (sys_failed(slab))
+			return NULL;
+		sampler->watches[index / SLAB_WATCHES] = slab;
+	}
+	return &sampler->watches[index / SLAB_WATCHES][index % SLAB_WATCHES];
+}
+
 /* Looks at every thread once; returns how long that took. */
 static uint64_t sweep(struct runtime *runtime)
 {
@@ -219,14 +238,17 @@ static uint64_t sweep(struct runtime *runtime)
 	uint64_t start = ticks_clock_ns(CLOCK_MONOTONIC);
 	uint32_t count = atomic_load(&runtime->threads.block_count);
 
-	for (uint32_t i = 0; i < count && i < WATCHES_MAX; i++) {
+	for (uint32_t i = 0; i < count; i++) {
 		struct thread *thread = threads_at(&runtime->threads, i);
+		struct wall_watch *watch;
 		if (!thread ||
 		    atomic_load_explicit(&thread->state, memory_order_acquire) != THREAD_LIVE ||
 		    thread->how == THREAD_INTERNAL || thread->sealed ||
 		    !options_tids_allow(&runtime->options.wall.tids, thread->sequent_id))
 			continue;
-		look_at(runtime, thread, &sampler->watches[i], start);
+		watch = watch_of(sampler, i);
+		if (watch)
+			look_at(runtime, thread, watch, start);
 	}
 	return ticks_clock_ns(CLOCK_MONOTONIC) - start;
 }
@@ -235,11 +257,11 @@ static void report_rest(struct runtime *runtime)
 {
 	uint32_t count = atomic_load(&runtime->threads.block_count);
 
-	for (uint32_t i = 0; i < count && i < WATCHES_MAX; i++) {
+	for (uint32_t i = 0; i < count; i++) {
 		struct thread *thread = threads_at(&runtime->threads, i);
-		struct wall_watch *watch = &runtime->wall_sampler.watches[i];
-		if (thread && watch->identity == thread->internal_id + 1 && watch->waiting &&
-		    watch->owed_ns)
+		struct wall_watch *watch = watch_of(&runtime->wall_sampler, i);
+		if (thread && watch && watch->identity == thread->internal_id + 1 &&
+		    watch->waiting && watch->owed_ns)
 			report(runtime, thread, watch, SPOOL_SOURCE_WALL, watch->last_ns);
 	}
 }
@@ -282,7 +304,7 @@ int wall_sampler_start(struct runtime *runtime)
 	sampler->stop = 0;
 	sampler->stream = NULL;
 	if (!sampler->watches) {
-		sampler->watches = sys_mmap(NULL, WATCHES_MAX * sizeof(*sampler->watches),
+		sampler->watches = sys_mmap(NULL, SLABS_MAX * sizeof(*sampler->watches),
 					    PROT_READ | PROT_WRITE,
 					    MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
 		if (sys_failed(sampler->watches)) {

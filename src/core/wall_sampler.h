@@ -22,9 +22,9 @@ struct thread;
 struct wall_sampler {
 	_Atomic uint32_t stop; /* 1 end, 2 write what is owed, 3 written */
 	struct own_thread thread;
-	struct thread *own;         /* its registry entry */
-	struct thread *stream;      /* where its samples go, in spans of the threads it watches */
-	struct wall_watch *watches; /* by block index, reserved address space */
+	struct thread *own;          /* its registry entry */
+	struct thread *stream;       /* where its samples go, in spans of the threads it watches */
+	struct wall_watch **watches; /* slabs, by block index */
 };
 
 /* Starts the sampling thread. 0 or negative errno. */
