@@ -39,7 +39,6 @@ static int nodes_grow(struct calltree *tree)
 {
 	uint32_t capacity = tree->capacity ? tree->capacity * 2 : 2048;
 	struct calltree_node *nodes;
-	struct calltree_sums *sums;
 
 	if (tree->capacity >= CALLTREE_LIMIT)
 		return -ENOMEM;
@@ -47,10 +46,13 @@ static int nodes_grow(struct calltree *tree)
 	if (!nodes)
 		return -ENOMEM;
 	tree->nodes = nodes;
-	sums = realloc(tree->sums, capacity * sizeof(*sums));
-	if (!sums)
-		return -ENOMEM;
-	tree->sums = sums;
+	for (unsigned source = 0; source < SPOOL_SOURCE_COUNT; source++) {
+		struct calltree_sum *sums = realloc(tree->sums[source], capacity * sizeof(*sums));
+
+		if (!sums)
+			return -ENOMEM;
+		tree->sums[source] = sums;
+	}
 	tree->capacity = capacity;
 	return 0;
 }
@@ -65,7 +67,8 @@ uint32_t calltree_add(struct calltree *tree, const struct calltree_node *node)
 		return CALLTREE_NONE;
 	slot_take(tree->slots, tree->slot_count, node->hash, index);
 	tree->nodes[index] = *node;
-	memset(&tree->sums[index], 0, sizeof(tree->sums[index]));
+	for (unsigned source = 0; source < SPOOL_SOURCE_COUNT; source++)
+		tree->sums[source][index] = (struct calltree_sum){0, 0};
 	tree->count++;
 	return index;
 }
@@ -80,10 +83,18 @@ uint32_t calltree_child(struct calltree *tree, uint32_t parent, uint64_t address
 	return index == CALLTREE_NONE ? calltree_add(tree, &node) : index;
 }
 
+void calltree_drop_sums(struct calltree *tree)
+{
+	for (unsigned source = 0; source < SPOOL_SOURCE_COUNT; source++) {
+		free(tree->sums[source]);
+		tree->sums[source] = NULL;
+	}
+}
+
 void calltree_deinit(struct calltree *tree)
 {
+	calltree_drop_sums(tree);
 	free(tree->nodes);
-	free(tree->sums);
 	free(tree->slots);
 	memset(tree, 0, sizeof(*tree));
 }

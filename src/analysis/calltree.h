@@ -36,11 +36,8 @@ struct calltree_node {
 	uint32_t module;
 };
 
-/* Both of one source side by side: they change together. */
-struct calltree_sums {
-	struct {
-		uint64_t samples, weight;
-	} of[SPOOL_SOURCE_COUNT];
+struct calltree_sum {
+	uint64_t samples, weight;
 };
 
 struct calltree_slot {
@@ -50,7 +47,9 @@ struct calltree_slot {
 
 struct calltree {
 	struct calltree_node *nodes;
-	struct calltree_sums *sums; /* self, indexed like nodes */
+	/* Self, indexed like nodes. One array a source: most recordings have one source, and what a
+	 * pass touches should fit the cache. */
+	struct calltree_sum *sums[SPOOL_SOURCE_COUNT];
 	uint32_t count, capacity;
 	struct calltree_slot *slots; /* open addressing with linear probing, at most half full */
 	size_t slot_count;
@@ -84,6 +83,8 @@ static inline uint32_t calltree_find(const struct calltree *tree, uint64_t hash)
 uint32_t calltree_add(struct calltree *tree, const struct calltree_node *node);
 /* Finds or adds a child that its address and module tell from all others. */
 uint32_t calltree_child(struct calltree *tree, uint32_t parent, uint64_t address, uint32_t module);
+/* Frees the sums; nodes cannot be added after that. */
+void calltree_drop_sums(struct calltree *tree);
 void calltree_deinit(struct calltree *tree);
 
 #endif

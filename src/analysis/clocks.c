@@ -62,9 +62,7 @@ void clock_map_finish(struct clock_map *map, uint64_t tick_hz)
 		map->ns_per_tick = rate_between(&map->points[0], &map->points[map->count - 1]);
 	else
 		map->ns_per_tick = 1;
-	map->segment = 0;
-	if (map->count > 1)
-		map->segment_rate = rate_between(&map->points[0], &map->points[1]);
+	map->line = (struct clock_line){0};
 }
 
 static uint64_t add_clamped(uint64_t base, double difference)
@@ -76,7 +74,38 @@ static uint64_t add_clamped(uint64_t base, double difference)
 	return base + (uint64_t)difference;
 }
 
-static void find_segment(struct clock_map *map, uint64_t ticks)
+/* Lines are made no longer than what doubles and int64_t take. */
+#define LINE_MAX_TICKS ((uint64_t)1 << 52)
+
+static struct clock_line line_between(const struct clock_point *a, const struct clock_point *b)
+{
+	struct clock_line line = {.ticks = a->ticks,
+				  .span = b->ticks - a->ticks,
+				  .boottime_ns = a->boottime_ns,
+				  .highest_ns = b->boottime_ns,
+				  .rate = rate_between(a, b)};
+
+	if (line.span > LINE_MAX_TICKS)
+		line.span = LINE_MAX_TICKS;
+	if (b->boottime_ns - a->boottime_ns > INT64_MAX / 2)
+		line.span = 0;
+	return line;
+}
+
+/* From the last point on, where nothing could be kept from growing out of bounds otherwise. */
+static struct clock_line line_after(const struct clock_map *map, const struct clock_point *last)
+{
+	struct clock_line line = {.ticks = last->ticks,
+				  .boottime_ns = last->boottime_ns,
+				  .highest_ns = UINT64_MAX,
+				  .rate = map->ns_per_tick};
+
+	if (map->ns_per_tick <= 1000 && last->boottime_ns < UINT64_MAX / 4)
+		line.span = LINE_MAX_TICKS;
+	return line;
+}
+
+static const struct clock_point *segment_of(const struct clock_map *map, uint64_t ticks)
 {
 	size_t low = 0, high = map->count - 1;
 
@@ -88,11 +117,10 @@ static void find_segment(struct clock_map *map, uint64_t ticks)
 		else
 			high = middle;
 	}
-	map->segment = low;
-	map->segment_rate = rate_between(&map->points[low], &map->points[low + 1]);
+	return &map->points[low];
 }
 
-uint64_t clock_map_boottime(struct clock_map *map, uint64_t ticks)
+uint64_t clock_map_find(struct clock_map *map, uint64_t ticks)
 {
 	const struct clock_point *first = map->points, *last, *from;
 	uint64_t time;
@@ -100,18 +128,17 @@ uint64_t clock_map_boottime(struct clock_map *map, uint64_t ticks)
 	if (map->count == 0)
 		return add_clamped(0, (double)ticks * map->ns_per_tick);
 	last = &map->points[map->count - 1];
-	if (ticks <= first->ticks)
+	if (ticks < first->ticks)
 		return add_clamped(first->boottime_ns,
 				   -(double)(first->ticks - ticks) * map->ns_per_tick);
-	if (ticks >= last->ticks)
+	if (ticks >= last->ticks) {
+		map->line = line_after(map, last);
 		return add_clamped(last->boottime_ns,
 				   (double)(ticks - last->ticks) * map->ns_per_tick);
-	from = &map->points[map->segment];
-	if (ticks < from[0].ticks || ticks >= from[1].ticks) {
-		find_segment(map, ticks);
-		from = &map->points[map->segment];
 	}
-	time = from->boottime_ns + (uint64_t)((double)(ticks - from->ticks) * map->segment_rate);
+	from = segment_of(map, ticks);
+	map->line = line_between(&from[0], &from[1]);
+	time = from->boottime_ns + (uint64_t)((double)(ticks - from->ticks) * map->line.rate);
 	return time < from[1].boottime_ns ? time : from[1].boottime_ns;
 }
 

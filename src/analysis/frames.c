@@ -60,7 +60,7 @@ static int add_unsampled(struct session *session)
 						    CALLTREE_UNSAMPLED);
 		if (process->unsampled == CALLTREE_NONE)
 			return -ENOMEM;
-		private->tree.sums[process->unsampled].of[SPOOL_SOURCE_CPU].weight += unsampled;
+		private->tree.sums[SPOOL_SOURCE_CPU][process->unsampled].weight += unsampled;
 	}
 	return 0;
 }
@@ -175,7 +175,7 @@ static uint32_t module_of(const struct builder *builder, uint32_t process, uint3
 					    : module + builder->module_shift[process];
 }
 
-static void count_leaf(struct builder *builder, uint32_t module, const struct calltree_sums *sums,
+static void count_leaf(struct builder *builder, uint32_t module, uint32_t node,
 		       enum model_frame_kind kind)
 {
 	struct model_module *it;
@@ -184,7 +184,7 @@ static void count_leaf(struct builder *builder, uint32_t module, const struct ca
 	if (module == MODEL_NONE)
 		return;
 	for (unsigned source = 0; source < SPOOL_SOURCE_COUNT; source++)
-		samples += sums->of[source].samples;
+		samples += builder->private->tree.sums[source][node].samples;
 	it = &builder->session->modules[module];
 	it->samples_total += samples;
 	if (kind == FRAME_UNRESOLVED)
@@ -218,7 +218,7 @@ static uint32_t build_node(struct builder *builder, uint32_t index)
 		if (at == CALLTREE_NONE)
 			return MODEL_NONE;
 	}
-	count_leaf(builder, module, &builder->private->tree.sums[index],
+	count_leaf(builder, module, index,
 		   resolution->places[resolution->chain_places[chain->first]].kind);
 	return at;
 }
@@ -231,9 +231,6 @@ static int build_nodes(struct builder *builder)
 	if (!private->leaves)
 		return -ENOMEM;
 	for (uint32_t i = 0; i < private->tree.count; i++) {
-		const struct calltree_sums *from = &private->tree.sums[i];
-		struct calltree_sums *to;
-
 		if (private->tree.nodes[i].module == CALLTREE_PROCESS) {
 			private->leaves[i] = CALLTREE_NONE;
 			continue;
@@ -241,10 +238,12 @@ static int build_nodes(struct builder *builder)
 		private->leaves[i] = build_node(builder, i);
 		if (private->leaves[i] == MODEL_NONE)
 			return -ENOMEM;
-		to = &builder->nodes.sums[private->leaves[i]];
 		for (unsigned source = 0; source < SPOOL_SOURCE_COUNT; source++) {
-			to->of[source].samples += from->of[source].samples;
-			to->of[source].weight += from->of[source].weight;
+			const struct calltree_sum *from = &private->tree.sums[source][i];
+			struct calltree_sum *to = &builder->nodes.sums[source][private->leaves[i]];
+
+			to->samples += from->samples;
+			to->weight += from->weight;
 		}
 	}
 	return 0;
@@ -268,8 +267,8 @@ static int publish_nodes(struct builder *builder)
 					    .first_child = MODEL_NONE,
 					    .next_sibling = MODEL_NONE};
 		for (unsigned source = 0; source < SPOOL_SOURCE_COUNT; source++) {
-			node->self_samples[source] = tree->sums[i].of[source].samples;
-			node->self_weight[source] = tree->sums[i].of[source].weight;
+			node->self_samples[source] = tree->sums[source][i].samples;
+			node->self_weight[source] = tree->sums[source][i].weight;
 		}
 		if (node->parent != MODEL_NONE) {
 			struct model_node *parent = &session->nodes[node->parent];
@@ -320,7 +319,6 @@ int session_symbolize(struct session *session, struct problem *problem)
 	free(builder.runtime_code);
 	if (result < 0)
 		return session_out_of_memory(problem);
-	free(builder.private->tree.sums); /* they are in the nodes now */
-	builder.private->tree.sums = NULL;
+	calltree_drop_sums(&builder.private->tree); /* they are in the nodes now */
 	return 0;
 }

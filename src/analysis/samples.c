@@ -67,7 +67,7 @@ static int frames_reserve(struct walk *walk, size_t depth)
 }
 
 /* Reads the fresh frames over the old ones. Returns 0, -ENOMEM, or SAMPLE_DAMAGED. */
-static int read_frames(struct walk *walk, struct spool_payload *payload)
+static inline int read_frames(struct walk *walk, struct spool_payload *payload)
 {
 	uint64_t common = spool_unsigned(payload), fresh = spool_unsigned(payload);
 	struct walk_frame *frames;
@@ -92,7 +92,7 @@ static int read_frames(struct walk *walk, struct spool_payload *payload)
 	return payload->bad ? SAMPLE_DAMAGED : 0;
 }
 
-static void read_metrics(struct walk *walk, struct spool_payload *payload)
+static inline void read_metrics(struct walk *walk, struct spool_payload *payload)
 {
 	uint64_t bitmap = spool_unsigned(payload);
 
@@ -218,14 +218,15 @@ static int deliver(struct walk *walk)
 	return walk->each(sample, walk->context);
 }
 
-static int read_sample(struct walk *walk, struct spool_payload *payload, uint8_t flags)
+static int read_sample(struct walk *walk, struct spool_payload rest, uint8_t flags)
 {
+	struct spool_payload *payload = &rest;
 	struct model_sample *sample = &walk->sample;
 	int result;
 
 	sample->source = flags & 3;
 	sample->stack_end = flags >> 4 & 7;
-	walk->time += spool_unsigned(payload);
+	walk->time += spool_unsigned_long(payload);
 	walk->weight += (uint64_t)spool_signed(payload);
 	result = read_frames(walk, payload);
 	if (result < 0)
@@ -293,7 +294,7 @@ static int read_record(struct walk *walk, struct spool_payload *payload)
 	if (payload->kind >= SPOOL_RECORD_SAMPLE_COMPACT) {
 		if (!walk->in_span)
 			return SAMPLE_DAMAGED;
-		return walk->skipped ? 0 : read_sample(walk, payload, payload->kind);
+		return walk->skipped ? 0 : read_sample(walk, *payload, payload->kind);
 	}
 	switch (payload->kind) {
 	case SPOOL_RECORD_SPAN:
@@ -304,7 +305,7 @@ static int read_record(struct walk *walk, struct spool_payload *payload)
 		if (walk->skipped)
 			return 0;
 		payload->at++;
-		return read_sample(walk, payload, payload->at[-1]);
+		return read_sample(walk, *payload, payload->at[-1]);
 	case SPOOL_RECORD_SAMPLE_REPEAT:
 		if (!walk->in_span)
 			return SAMPLE_DAMAGED;

@@ -199,10 +199,11 @@ static int count_sample(struct model_sample *sample, void *context)
 	struct session *session = context;
 	struct model_thread *thread = &session->threads[sample->thread];
 	struct model_process *process = &session->processes[sample->process];
-	struct calltree_sums *sums = &session_private(session)->tree.sums[sample->node];
+	struct calltree_sum *sum =
+		&session_private(session)->tree.sums[sample->source][sample->node];
 
-	sums->of[sample->source].samples++;
-	sums->of[sample->source].weight += sample->weight;
+	sum->samples++;
+	sum->weight += sample->weight;
 	thread->samples[sample->source]++;
 	thread->weight[sample->source] += sample->weight;
 	process->samples++;

@@ -259,3 +259,15 @@ int spool_file_read(struct spool_file *file, size_t chunk, struct spool_cursor *
 	ret->end = file->buffer + got;
 	return 0;
 }
+
+uint64_t spool_unsigned_slowly(struct spool_payload *payload)
+{
+	uint64_t value = 0;
+
+	if (!leb128_get(&payload->at, payload->end, &value)) {
+		payload->bad = true;
+		payload->at = payload->end;
+		return 0;
+	}
+	return value;
+}

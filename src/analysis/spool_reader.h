@@ -91,32 +91,27 @@ static inline bool spool_next(struct spool_cursor *cursor, struct spool_payload 
 }
 
 /* Numbers that are cut off or longer than 8 bytes. */
-static inline uint64_t spool_unsigned_slowly(struct spool_payload *payload)
-{
-	uint64_t value = 0;
-
-	if (!leb128_get(&payload->at, payload->end, &value)) {
-		payload->bad = true;
-		payload->at = payload->end;
-		return 0;
-	}
-	return value;
-}
+uint64_t spool_unsigned_slowly(struct spool_payload *payload);
 
 /* Takes the seven-bit groups of a number together, all at once: a loop over its bytes would be
- * mispredicted at every other one. */
-static inline uint64_t spool_unsigned(struct spool_payload *payload)
+ * mispredicted at every other one. For numbers whose length varies. */
+static inline uint64_t spool_unsigned_long(struct spool_payload *payload)
 {
 	uint64_t word, last;
 	unsigned bits;
 
-	if (payload->at < payload->end && *payload->at < 0x80)
-		return *payload->at++;
 	memcpy(&word, payload->at, sizeof(word));
 	last = ~word & 0x8080808080808080;
 	bits = last ? (unsigned)__builtin_ctzll(last) + 1 : 72;
-	if (bits / 8 > 8 || bits / 8 > (uint64_t)(payload->end - payload->at))
-		return spool_unsigned_slowly(payload);
+	if (__builtin_expect(bits / 8 > 8 || bits / 8 > (uint64_t)(payload->end - payload->at),
+			     0)) {
+		/* A copy, so that *payload can stay in registers. */
+		struct spool_payload copy = *payload;
+
+		word = spool_unsigned_slowly(&copy);
+		*payload = copy;
+		return word;
+	}
 	payload->at += bits / 8;
 	word &= UINT64_MAX >> (64 - bits);
 	word = (word & 0x007f007f007f007f) | (word & 0x7f007f007f007f00) >> 1;
@@ -124,9 +119,17 @@ static inline uint64_t spool_unsigned(struct spool_payload *payload)
 	return (word & 0x000000000fffffff) | (word & 0x0fffffff00000000) >> 4;
 }
 
+/* For numbers that nearly always take one byte. */
+static inline uint64_t spool_unsigned(struct spool_payload *payload)
+{
+	if (payload->at < payload->end && *payload->at < 0x80)
+		return *payload->at++;
+	return spool_unsigned_long(payload);
+}
+
 static inline int64_t spool_signed(struct spool_payload *payload)
 {
-	return unzigzag(spool_unsigned(payload));
+	return unzigzag(spool_unsigned_long(payload));
 }
 
 static inline uint64_t spool_fixed(struct spool_payload *payload)
