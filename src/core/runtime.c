@@ -174,7 +174,8 @@ static void set_intervals(struct runtime *runtime)
 
 static bool prepare(struct runtime *runtime)
 {
-	if (!map_fork_guard(runtime) ||
+	runtime->sampling.cache = unwind_cache_create();
+	if (!runtime->sampling.cache || !map_fork_guard(runtime) ||
 	    threads_init(&runtime->threads, runtime->options.max_depth) ||
 	    modules_init(&runtime->modules, runtime->options.cache_directory,
 			 runtime->sampling.cache))
