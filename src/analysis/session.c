@@ -219,7 +219,7 @@ static void finish_threads(struct session *session, const struct model_process *
 		struct model_thread *thread = &session->threads[process->first_thread + i];
 
 		thread->covered_ns = thread->weight[SPOOL_SOURCE_CPU];
-		if (thread->cpu_ns == 0)
+		if (thread->cpu_ns == 0 || session->part_of_time)
 			thread->cpu_ns = thread->covered_ns;
 	}
 }
@@ -290,6 +290,8 @@ int session_open(const char *directory, const struct session_options *options, s
 	session->command_line = "";
 	if (options)
 	private->options = *options;
+	session->part_of_time = private->options.from_ns || private->options.to_ns;
+	session->part_of_threads = private->options.process_pid || private->options.thread_tid;
 	session->directory = arena_copy(&private->arena, directory, strlen(directory));
 	result = session->directory ? session_read(session, problem)
 				    : session_out_of_memory(problem);

@@ -88,7 +88,8 @@ struct model_thread {
 	const char *name;
 	int how;                   /* as in SPOOL_RECORD_THREAD_START */
 	uint64_t start_ns, end_ns; /* end_ns UINT64_MAX: alive at the end of data */
-	uint64_t cpu_ns;           /* total CPU time, if recorded, else sum of weights */
+	uint64_t cpu_ns;           /* total CPU time, if recorded and all of it is wanted, else
+				      covered_ns */
 	uint64_t covered_ns;       /* sum of CPU sample weights */
 	uint64_t samples[SPOOL_SOURCE_COUNT];
 	uint64_t weight[SPOOL_SOURCE_COUNT];
@@ -164,6 +165,9 @@ struct session {
 	uint32_t process_count, thread_count, module_count, frame_count, node_count, function_count;
 	uint64_t start_ns, end_ns; /* first and last thing recorded */
 	int64_t realtime_minus_boottime_ns;
+	/* A filter is on: CPU times of threads are those of their samples (part_of_time), or
+	 * threads and processes are missing (part_of_threads). */
+	bool part_of_time, part_of_threads;
 	uint64_t unreadable_files; /* spool files that could not be read at all; each is in
 				      `problems` */
 	char **problems;           /* one line each, for the summary */

@@ -162,6 +162,18 @@ void format_function(char *buffer, size_t size, const struct session *session, u
 		snprintf(buffer, size, "%s (%s)", it->function, session->modules[it->module].name);
 }
 
+const char *format_event(const struct session *session)
+{
+	const struct model_launch *launch = &session->launch;
+
+	for (uint32_t i = 0; i < launch->setting_count; i++) {
+		if (strcmp(launch->settings[i].name, "SAMPLING_OVERFLOW_EVENT") == 0 &&
+		    *launch->settings[i].value)
+			return launch->settings[i].value;
+	}
+	return "events";
+}
+
 void format_wait_status(char *buffer, size_t size, int wait_status)
 {
 	if (wait_status < 0)

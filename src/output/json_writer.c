@@ -5,11 +5,11 @@
  */
 #include "output/json_writer.h"
 
-#include <errno.h>
 #include <inttypes.h>
 #include <math.h>
 #include <string.h>
 
+#include "output/stream.h"
 #include "output/utf8.h"
 
 void json_writer_init(struct json_writer *json, FILE *stream)
@@ -19,14 +19,8 @@ void json_writer_init(struct json_writer *json, FILE *stream)
 
 int json_writer_finish(struct json_writer *json, struct problem *problem)
 {
-	errno = 0;
 	fputc('\n', json->stream);
-	if (ferror(json->stream)) {
-		int error = errno ? errno : EIO;
-
-		return problem_set(problem, -error, "cannot write JSON: %s", strerror(error));
-	}
-	return 0;
+	return stream_check(json->stream, "JSON", problem);
 }
 
 static void write_text(FILE *stream, const char *text)

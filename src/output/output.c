@@ -12,6 +12,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "output/stream.h"
 #include "output/writers.h"
 
 const struct output_format output_formats[] = {
@@ -65,11 +66,13 @@ static int write_and_sync(struct session *session, const struct output_format *f
 	struct stat status;
 	int result = format->write(session, options, stream, problem);
 
+	if (result == -ENOSPC || result == -EDQUOT)
+		return file_problem(problem, "write", path, -result);
 	if (result < 0)
 		return result;
-	errno = 0;
-	if (fflush(stream) != 0 || ferror(stream))
-		return file_problem(problem, "write", path, errno ? errno : EIO);
+	result = stream_flush(stream);
+	if (result < 0)
+		return file_problem(problem, "write", path, -result);
 	if (fsync(fileno(stream)) != 0 && errno != EINVAL)
 		return file_problem(problem, "write", path, errno);
 	if (bytes && fstat(fileno(stream), &status) == 0)

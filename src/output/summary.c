@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 #include "output/format.h"
+#include "output/stream.h"
 
 #define TOP_ROWS 10
 
@@ -120,33 +121,53 @@ static uint64_t cpu_of_all_threads(const struct session *session)
 	return cpu_ns;
 }
 
-/* The kernel counts from fork to exit, kymo from when it is loaded: a little less is normal. */
-static void write_cpu(const struct summary *summary)
+static uint64_t covered_by_samples(const struct session *session)
 {
-	const struct session *session = summary->session;
-	const struct model_launch *launch = &session->launch;
-	uint64_t kernel = launch->user_ns + launch->system_ns;
-	uint64_t counted = cpu_of_all_threads(session), covered = 0;
+	uint64_t covered_ns = 0;
 
-	for (uint32_t i = 0; i < session->thread_count; i++)
-		covered += session->threads[i].covered_ns;
-	if (covered == 0)
-		return;
-	if (launch->wait_status_known && kernel)
-		summary_line(summary,
-			     "CPU time %s: %s of the %s that the kernel counted (user %s, system "
-			     "%s); samples cover %s",
-			     quantity_time(counted).text, quantity_share(counted, kernel).text,
-			     quantity_time(kernel).text, quantity_time(launch->user_ns).text,
-			     quantity_time(launch->system_ns).text,
-			     quantity_share(covered, counted).text);
-	else
-		summary_line(summary, "CPU time %s, covered by samples: %s",
-			     quantity_time(counted).text, quantity_share(covered, counted).text);
+	for (uint32_t i = 0; i < session->thread_count; i++) {
+		if (session->threads[i].how != 3)
+			covered_ns += session->threads[i].weight[SPOOL_SOURCE_CPU];
+	}
+	return covered_ns;
+}
+
+/* The kernel counts from fork to exit, kymo from when it is loaded: a little less is normal. */
+static void write_cpu_of_run(const struct summary *summary, uint64_t counted, uint64_t covered)
+{
+	const struct model_launch *launch = &summary->session->launch;
+	uint64_t kernel = launch->user_ns + launch->system_ns;
+
+	summary_line(summary,
+		     "CPU time %s: %s of the %s that the kernel counted (user %s, system %s); "
+		     "samples cover %s",
+		     quantity_time(counted).text, quantity_share(counted, kernel).text,
+		     quantity_time(kernel).text, quantity_time(launch->user_ns).text,
+		     quantity_time(launch->system_ns).text, quantity_share(covered, counted).text);
 	if (counted < kernel - kernel / 10)
 		summary_line(summary, "(the rest: starting and ending processes, and processes "
 				      "that kymo could not enter or that did not end by "
 				      "themselves)");
+}
+
+/* Under a filter there is nothing that the kernel counted alike. */
+static void write_cpu(const struct summary *summary)
+{
+	const struct session *session = summary->session;
+	const struct model_launch *launch = &session->launch;
+	uint64_t counted = cpu_of_all_threads(session), covered = covered_by_samples(session);
+
+	if (covered == 0)
+		return;
+	if (session->part_of_time)
+		summary_line(summary, "CPU time %s in the part of the run that was asked for",
+			     quantity_time(covered).text);
+	else if (session->part_of_threads || !launch->wait_status_known ||
+		 launch->user_ns + launch->system_ns == 0)
+		summary_line(summary, "CPU time %s, covered by samples: %s",
+			     quantity_time(counted).text, quantity_share(covered, counted).text);
+	else
+		write_cpu_of_run(summary, counted, covered);
 }
 
 static void write_counts(const struct summary *summary)
@@ -160,7 +181,7 @@ static void write_counts(const struct summary *summary)
 		     quantity_count(summary->samples).text,
 		     summary->measure == MEASURE_CPU    ? "CPU time"
 		     : summary->measure == MEASURE_WALL ? "real time"
-							: "events",
+							: format_event(session),
 		     quantity_count(threads).text, threads == 1 ? "" : "s",
 		     quantity_count(session->process_count).text,
 		     session->process_count == 1 ? "" : "es");
@@ -245,5 +266,5 @@ int output_summary(struct session *session, const struct output_options *options
 	summary_overhead(&summary);
 	write_problems(&summary);
 	write_files(&summary);
-	return ferror(stream) ? problem_set(problem, -EIO, "cannot write the summary") : 0;
+	return stream_check(stream, "the summary", problem);
 }

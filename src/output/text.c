@@ -3,8 +3,9 @@
  *
  * profile.txt, for people and for grep: a table a section, the label first, then the columns that
  * all components of a profile share. For samples COUNT is the number of samples that hold the
- * function, SUM the time or events they stand for, MEAN the weight of one sample; MIN, MAX and
- * STDDEV belong to components that measure each call, and stay empty here.
+ * function, SUM the time or events they stand for, MEAN the weight of one sample. Components that
+ * measure each call have MIN, MAX and STDDEV besides; a sample sees no whole call, so there are no
+ * such columns here.
  */
 #include <errno.h>
 #include <inttypes.h>
@@ -13,11 +14,14 @@
 
 #include "output/format.h"
 #include "output/profile_tree.h"
+#include "output/stream.h"
 #include "output/writers.h"
 
-#define LABEL_WIDTH_MAX 110
-#define LABEL_WIDTH_MIN 40
-#define INDENT_MAX      40 /* deeper rows keep this indentation; DEPTH says the truth */
+#define LABEL_WIDTH_MAX  110
+#define LABEL_WIDTH_MIN  40
+#define METRIC_WIDTH_MIN 9
+#define METRIC_WIDTH_MAX 40
+#define INDENT_MAX       40 /* deeper rows keep this indentation; DEPTH says the truth */
 
 struct text_writer {
 	struct session *session;
@@ -26,7 +30,8 @@ struct text_writer {
 	enum view_measure measure;
 	struct profile_tree tree;
 	uint64_t total; /* of the whole session */
-	size_t label_width;
+	const char *metric;
+	size_t label_width, metric_width;
 };
 
 /* One row, whatever section it is in. */
@@ -44,9 +49,8 @@ static void write_heading(struct text_writer *writer, const char *title, const c
 static void write_columns(struct text_writer *writer)
 {
 	format_fitted(writer->stream, "LABEL", writer->label_width);
-	fprintf(writer->stream, " %9s %5s %-9s %-6s %14s %11s %5s %5s %6s %7s %7s\n", "COUNT",
-		"DEPTH", "METRIC", "UNITS", "SUM", "MEAN", "MIN", "MAX", "STDDEV", "%TOTAL",
-		"%SELF");
+	fprintf(writer->stream, " %9s %5s %-*s %-6s %14s %11s %7s %7s\n", "COUNT", "DEPTH",
+		(int)writer->metric_width, "METRIC", "UNITS", "SUM", "MEAN", "%TOTAL", "%SELF");
 }
 
 static double percent(uint64_t part, uint64_t whole)
@@ -61,16 +65,17 @@ static void write_row(struct text_writer *writer, const struct text_row *row)
 	int decimals = events ? 0 : 6;
 
 	format_fitted(writer->stream, row->label, writer->label_width);
-	fprintf(writer->stream, " %9" PRIu64 " %5u %-9s %-6s %14.*f", row->count, row->depth,
-		view_measure_name(writer->measure), events ? "events" : "s", decimals,
+	fprintf(writer->stream, " %9" PRIu64 " %5u ", row->count, row->depth);
+	format_fitted(writer->stream, writer->metric, writer->metric_width);
+	fprintf(writer->stream, " %-6s %14.*f", events ? "events" : "s", decimals,
 		(double)row->sum / unit);
 	if (row->count)
 		fprintf(writer->stream, " %11.*f", decimals,
 			(double)row->sum / unit / (double)row->count);
 	else
 		fprintf(writer->stream, " %11s", "-");
-	fprintf(writer->stream, " %5s %5s %6s %7.2f %7.2f\n", "-", "-", "-",
-		percent(row->sum, writer->total), percent(row->self, row->sum));
+	fprintf(writer->stream, " %7.2f %7.2f\n", percent(row->sum, writer->total),
+		percent(row->self, row->sum));
 }
 
 /* ---- call trees ---- */
@@ -263,11 +268,16 @@ static void write_head(struct text_writer *writer)
 
 	fputs("kymo profile of: ", writer->stream);
 	format_limited(writer->stream, session->command_line, 1000);
-	fprintf(writer->stream, "\nmeasure: %s, %s in %s samples; %u threads of %u processes\n",
-		view_measure_name(writer->measure),
+	fputs("\nmeasure: ", writer->stream);
+	format_limited(writer->stream, writer->metric, METRIC_WIDTH_MAX);
+	fprintf(writer->stream, ", %s in %s samples; %u threads of %u processes\n",
 		quantity_measure(writer->total, writer->measure).text,
 		quantity_count(writer->tree.total_samples).text, session->thread_count,
 		session->process_count);
+	fputs("COUNT: samples that hold the function; SUM: what they stand for; MEAN: SUM / "
+	      "COUNT.\n"
+	      "A sample sees no whole call, so there are no MIN, MAX and STDDEV.\n",
+	      writer->stream);
 }
 
 static int write_sections(struct text_writer *writer)
@@ -297,6 +307,13 @@ int output_text(struct session *session, const struct output_options *options, F
 	int result;
 
 	writer.measure = options->measure_given ? options->measure : view_default_measure(session);
+	writer.metric = writer.measure == MEASURE_OVERFLOW ? format_event(session)
+							   : view_measure_name(writer.measure);
+	writer.metric_width = format_columns(writer.metric);
+	if (writer.metric_width < METRIC_WIDTH_MIN)
+		writer.metric_width = METRIC_WIDTH_MIN;
+	if (writer.metric_width > METRIC_WIDTH_MAX)
+		writer.metric_width = METRIC_WIDTH_MAX;
 	result = profile_tree_init(&writer.tree, session);
 	if (result == 0)
 		result = write_sections(&writer);
@@ -304,7 +321,5 @@ int output_text(struct session *session, const struct output_options *options, F
 	if (result < 0)
 		return problem_set(problem, result, "cannot make the text profile: %s",
 				   strerror(-result));
-	if (ferror(stream))
-		return problem_set(problem, -EIO, "cannot write the text profile");
-	return 0;
+	return stream_check(stream, "the text profile", problem);
 }

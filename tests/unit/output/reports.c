@@ -201,8 +201,8 @@ static const char *line_with(const char *text, const char *what)
 
 static void text_has_the_promised_columns(void **state)
 {
-	static const char *const columns[] = {"LABEL", "COUNT", "DEPTH", "METRIC", "UNITS", "SUM",
-					      "MEAN",  "MIN",   "MAX",   "STDDEV", "%SELF"};
+	static const char *const columns[] = {"LABEL", "COUNT", "DEPTH",  "METRIC", "UNITS",
+					      "SUM",   "MEAN",  "%TOTAL", "%SELF"};
 	char name[64];
 	unsigned long count, depth;
 	double sum;
@@ -250,6 +250,91 @@ static void summary_fits_and_warns(void **state)
 	session_close(session);
 }
 
+static void write_launch(const char *directory, uint64_t user_ns, const char *event)
+{
+	char path[4096];
+	FILE *file;
+
+	snprintf(path, sizeof(path), "%s/launch.json", directory);
+	file = fopen(path, "w");
+	assert_non_null(file);
+	fprintf(file,
+		"{\"schema\": \"kymo.launch/1\", \"pid\": 100, \"wait_status\": 0, \"user_ns\": "
+		"%ju,"
+		"\"command\": [\"small\"], \"settings\": {\"SAMPLING_OVERFLOW_EVENT\":"
+		"{\"value\": \"%s\", \"origin\": \"option\"}}}",
+		(uintmax_t)user_ns, event);
+	assert_int_equal(fclose(file), 0);
+}
+
+static char *filtered_summary(const char *directory, const struct session_options *options)
+{
+	struct session *session = test_session(directory, options);
+	char *text = written(session, write_summary);
+
+	session_close(session);
+	return text;
+}
+
+/* Part of the run is not compared with all of it. */
+static void filters_leave_the_kernels_count_alone(void **state)
+{
+	struct session_options options = {.unresolved_only = true, .symbol_cache = ""};
+	char *text;
+
+	fixture_write_small(*state);
+	write_launch(*state, 100 * MS, "page-faults");
+	text = filtered_summary(*state, NULL);
+	assert_non_null(strstr(text, "that the kernel counted"));
+	free(text);
+	options.process_pid = 100;
+	text = filtered_summary(*state, &options);
+	assert_null(strstr(text, "that the kernel counted"));
+	assert_non_null(strstr(text, "covered by samples"));
+	free(text);
+	options.process_pid = 0;
+	options.to_ns = 2 * MS;
+	text = filtered_summary(*state, &options);
+	assert_null(strstr(text, "that the kernel counted"));
+	assert_null(strstr(text, "covered by samples"));
+	assert_non_null(strstr(text, "in the part of the run that was asked for"));
+	free(text);
+}
+
+static void overflow_samples_name_their_event(void **state)
+{
+	static const uint64_t stack[] = {0x1010};
+	struct output_options options = {.measure_given = true, .measure = MEASURE_OVERFLOW};
+	struct spool_fixture fixture;
+	struct session *session;
+	struct problem problem;
+	char *text, *summary;
+	size_t size;
+	FILE *stream;
+
+	fixture_open_in(&fixture, *state, 100, 0);
+	fixture_module(&fixture, FIXTURE_START, 1, 0x1000, 0x2000, 0, "/nowhere/p");
+	fixture_span(&fixture, 0, 100, FIXTURE_START);
+	fixture_sample(&fixture, &(struct fixture_sample){.ticks = FIXTURE_START,
+							  .weight = 1000,
+							  .source = SPOOL_SOURCE_OVERFLOW,
+							  .stack = stack,
+							  .depth = 1});
+	fixture_close(&fixture);
+	write_launch(*state, MS, "branch-misses");
+	session = test_session(*state, NULL);
+	stream = open_memstream(&text, &size);
+	assert_int_equal(output_find("text")->write(session, &options, stream, &problem), 0);
+	fclose(stream);
+	assert_non_null(strstr(text, "measure: branch-misses, "));
+	assert_non_null(strstr(text, " branch-misses events "));
+	free(text);
+	summary = written(session, write_summary);
+	assert_non_null(strstr(summary, "1 samples of branch-misses in"));
+	free(summary);
+	session_close(session);
+}
+
 static void empty_session_is_no_accident(void **state)
 {
 	char path[4096];
@@ -288,7 +373,12 @@ static void full_disk_leaves_no_half_file(void **state)
 	assert_non_null(strstr(problem.text, "/nowhere/at all/profile.json"));
 	full = fopen("/dev/full", "w");
 	if (full) {
-		assert_true(output_metadata(session, full, &problem) < 0 || fflush(full) != 0);
+		assert_int_equal(output_metadata(session, full, &problem), -ENOSPC);
+		assert_non_null(strstr(problem.text, strerror(ENOSPC)));
+		assert_int_equal(write_json(session, full, &problem), -ENOSPC);
+		assert_int_equal(write_text(session, full, &problem), -ENOSPC);
+		assert_int_equal(write_summary(session, full, &problem), -ENOSPC);
+		clearerr(full);
 		fclose(full);
 	}
 	session_close(session);
@@ -323,6 +413,8 @@ int main(void)
 		TEST(hostile_names_stay_data),
 		TEST(text_has_the_promised_columns),
 		TEST(summary_fits_and_warns),
+		TEST(filters_leave_the_kernels_count_alone),
+		TEST(overflow_samples_name_their_event),
 		TEST(empty_session_is_no_accident),
 		TEST(full_disk_leaves_no_half_file),
 		cmocka_unit_test(quantities),
