@@ -75,7 +75,8 @@ uint32_t calltree_add(struct calltree *tree, const struct calltree_node *node)
 
 uint32_t calltree_child(struct calltree *tree, uint32_t parent, uint64_t address, uint32_t module)
 {
-	uint64_t outer = parent == CALLTREE_NONE ? 0 : tree->nodes[parent].hash;
+	/* Not 0, which is the hash of step 0 from 0: its children would pass for roots. */
+	uint64_t outer = parent == CALLTREE_NONE ? 1 : tree->nodes[parent].hash;
 	struct calltree_node node = {
 		.address = address, .hash = calltree_hash(outer, address, module), parent, module};
 	uint32_t index = calltree_find(tree, node.hash);
