@@ -51,6 +51,7 @@ bench: test-deps build
 	@bench/run $(BUILD)
 
 install: build
+	@meson configure $(BUILD) -Dprefix=$(PREFIX)
 	meson install -C $(BUILD)
 
 format: test-deps

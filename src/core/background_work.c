@@ -105,6 +105,19 @@ static void start_windows(struct runtime *runtime)
 	windows_init_single(&runtime->overflow_window, &options->overflow.window, ticks_clock_ns);
 }
 
+/* mkdir -p; in background because the program need not wait for it. */
+static void make_directories(const char *path)
+{
+	char partial[OPTIONS_PATH_SIZE];
+
+	for (size_t i = 0; path[i] && i + 1 < sizeof(partial); i++) {
+		partial[i] = path[i];
+		partial[i + 1] = 0;
+		if (i && (path[i + 1] == '/' || !path[i + 1]))
+			sys_call3(SYS_mkdirat, SYS_AT_WORKING_DIRECTORY, (long)partial, 0700);
+	}
+}
+
 int background_work_begin(struct runtime *runtime)
 {
 	struct background *background = &runtime->background;
@@ -124,6 +137,7 @@ int background_work_begin(struct runtime *runtime)
 	track_clock(&runtime->track);
 	process_metrics_describe(&runtime->track, runtime->environment);
 	live_threads_describe(runtime, background->own);
+	make_directories(runtime->options.cache_directory);
 	modules_refresh(&runtime->modules, &runtime->track, true);
 	runtime->sampling.period = runtime->options.cpu.on ? runtime->options.cpu.period
 							   : runtime->options.wall.period;

@@ -135,6 +135,18 @@ static bool is_virtual(const struct maps_line *line)
 	return !strcmp(line->path, "[vdso]");
 }
 
+/* Files without a build-id are known to the cache by what tells them from all others on this
+ * machine. */
+static void name_for_cache(const struct module_file *file, uint8_t *id, uint32_t *ret_size)
+{
+	uint64_t words[4] = {file->device, file->inode, file->size,
+			     (uint64_t)file->changed_seconds * 1000000000u +
+				     (uint64_t)file->changed_ns};
+
+	*ret_size = file->build_id_size ? file->build_id_size : (uint32_t)sizeof(words);
+	memcpy(id, file->build_id_size ? (const void *)file->build_id : words, *ret_size);
+}
+
 static const struct module_file *add_from(int fd, const struct maps_line *line,
 					  const char *cache_directory)
 {
@@ -142,6 +154,8 @@ static const struct module_file *add_from(int fd, const struct maps_line *line,
 	struct stat status;
 	struct module_file key = {0}, *file;
 	const struct module_file *known;
+	uint8_t id[MODULE_BUILD_ID_MAX];
+	uint32_t id_size;
 	bool cached;
 
 	if (sys_call2(SYS_fstat, fd, (long)&status) || status.st_ino != line->inode)
@@ -160,8 +174,9 @@ static const struct module_file *add_from(int fd, const struct maps_line *line,
 	*file = key;
 	if (!read_headers(file, &reader))
 		return NULL;
-	unwind_table_load(cache_directory, file->build_id, file->build_id_size, line->path,
-			  status.st_dev, status.st_ino, &file->table, &file->table_size, &cached);
+	name_for_cache(file, id, &id_size);
+	unwind_table_load(cache_directory, id, id_size, line->path, status.st_dev, status.st_ino,
+			  &file->table, &file->table_size, &cached);
 	file_count++;
 	return file;
 }

@@ -195,13 +195,25 @@ static void hide_from_children(char *const *environment)
 	}
 }
 
+/* valgrind runs the program on a processor of its own making, which refuses threads made as ours
+ * are. */
+static bool inside_valgrind(char *const *environment)
+{
+	for (; *environment; environment++) {
+		if (!strncmp(*environment, "LD_PRELOAD=", 11) && strstr(*environment, "vgpreload"))
+			return true;
+	}
+	return false;
+}
+
 void runtime_start(char *const *environment)
 {
 	struct runtime *runtime = &kymo_runtime;
 	struct thread *thread;
 
 	options_read(&runtime->options, environment);
-	if (!runtime->options.enabled || !runtime->options.spool_directory[0])
+	if (!runtime->options.enabled || !runtime->options.spool_directory[0] ||
+	    inside_valgrind(environment))
 		return;
 	runtime->environment = environment;
 	runtime->pid = (uint32_t)sys_getpid();

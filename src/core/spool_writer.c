@@ -19,7 +19,7 @@
 
 #define SEGMENTS_MAX  65536u
 #define CHUNKS_MAX    (1u << 20)
-#define SEGMENT_FIRST (16 * SPOOL_CHUNK_SMALL)
+#define SEGMENT_FIRST (4 * SPOOL_CHUNK_SMALL)
 #define SEGMENT_SMALL (32 * SPOOL_CHUNK_SMALL)
 #define SEGMENT_LARGE (16 * SPOOL_CHUNK_LARGE)
 #define CHUNK_FULL    2
@@ -172,7 +172,7 @@ int spool_open(struct spool_writer *spool, const struct options *options)
 	spool->fd = fd;
 	spool->limit = options->spool_limit;
 	spool->ring = options->ring && options->spool_limit;
-	spool->low_water[SPOOL_SMALL] = 8;
+	spool->low_water[SPOOL_SMALL] = 2; /* grows with demand */
 	spool->low_water[SPOOL_LARGE] = 0;
 	error = reserve(fd, 0, SPOOL_ALIGNMENT);
 	header = error ? NULL : map_shared(fd, 0, SPOOL_ALIGNMENT);

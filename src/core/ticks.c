@@ -16,7 +16,7 @@ static bool tsc_is_invariant(void)
 	return __get_cpuid(0x80000007, &a, &b, &c, &d) && (d & 1u << 8);
 }
 
-/* Good to about 1e-4: readers use the clock snapshots in the spool, this rate only bounds
+/* Good to about 1e-3: readers use the clock snapshots in the spool, this rate only bounds
  * intervals. */
 static uint64_t measure_hz(void)
 {
@@ -25,7 +25,7 @@ static uint64_t measure_hz(void)
 	do {
 		ns = ticks_clock_ns(CLOCK_MONOTONIC) - start_ns;
 		ticks = __rdtsc() - start;
-	} while (ns < 200000);
+	} while (ns < 50000);
 	return (uint64_t)((double)ticks * 1e9 / (double)ns);
 }
 
