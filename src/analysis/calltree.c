@@ -77,8 +77,10 @@ uint32_t calltree_child(struct calltree *tree, uint32_t parent, uint64_t address
 {
 	/* Not 0, which is the hash of step 0 from 0: its children would pass for roots. */
 	uint64_t outer = parent == CALLTREE_NONE ? 1 : tree->nodes[parent].hash;
-	struct calltree_node node = {
-		.address = address, .hash = calltree_hash(outer, address, module), parent, module};
+	struct calltree_node node = {.address = address,
+				     .hash = calltree_hash(outer, address, module),
+				     .parent = parent,
+				     .module = module};
 	uint32_t index = calltree_find(tree, node.hash);
 
 	return index == CALLTREE_NONE ? calltree_add(tree, &node) : index;

@@ -31,7 +31,8 @@
 
 struct calltree_node {
 	uint64_t address;
-	uint64_t hash; /* of the path to here */
+	uint64_t hash;     /* of the path to here */
+	uint64_t since_ns; /* of run-time code that replaced other code (runtime_code.h), else 0 */
 	uint32_t parent;
 	uint32_t module;
 };

@@ -64,6 +64,19 @@ int module_map_finish(struct module_map *map)
 	return 0;
 }
 
+int module_map_add_times(struct module_map *map, const uint64_t *times, size_t count)
+{
+	uint64_t *all = realloc(map->times, (map->time_count + count) * sizeof(*all));
+
+	if (!all)
+		return -ENOMEM;
+	memcpy(all + map->time_count, times, count * sizeof(*all));
+	map->times = all;
+	map->time_count += count;
+	qsort(all, map->time_count, sizeof(*all), by_time);
+	return 0;
+}
+
 /* Index of the first instance that sorts after (start, loaded_ns). */
 static size_t after(const struct module_map *map, uint64_t start, uint64_t loaded_ns)
 {
@@ -134,7 +147,7 @@ bool module_map_epoch_changed(struct module_map *map, uint64_t time_ns)
 {
 	size_t low = 0, high = map->time_count;
 
-	if (!map->overlaps || (time_ns >= map->epoch_from && time_ns < map->epoch_to))
+	if (map->time_count == 0 || (time_ns >= map->epoch_from && time_ns < map->epoch_to))
 		return false;
 	while (low < high) {
 		size_t middle = low + (high - low) / 2;

@@ -28,7 +28,7 @@ struct module_map {
 	size_t count, capacity;
 	bool overlaps;   /* time matters */
 	size_t last;     /* instance of the last hit */
-	uint64_t *times; /* when anything changed; only with overlaps */
+	uint64_t *times; /* when anything changed, if time matters */
 	size_t time_count;
 	uint64_t epoch_from, epoch_to; /* of the last module_map_epoch_changed() */
 };
@@ -36,6 +36,9 @@ struct module_map {
 int module_map_add(struct module_map *map, const struct module_instance *instance);
 /* After the last instance, before the first lookup. 0 or -ENOMEM. */
 int module_map_finish(struct module_map *map);
+/* More times, after module_map_finish(), at which something changes that modules do not know. 0 or
+ * -ENOMEM. */
+int module_map_add_times(struct module_map *map, const uint64_t *times, size_t count);
 uint32_t module_map_find(struct module_map *map, uint64_t address, uint64_t time_ns);
 /* True when a lookup at this time may differ from one at the time of the last call. */
 bool module_map_epoch_changed(struct module_map *map, uint64_t time_ns);

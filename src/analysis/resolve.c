@@ -12,12 +12,14 @@
 #include <string.h>
 
 #include "analysis/function_starts.h"
+#include "analysis/runtime_code.h"
 #include "analysis/symbolize.h"
 
 /* An address to look up, for one tree node. */
 struct reference {
-	uint64_t offset; /* in the file; for run-time code the pc */
-	uint32_t group;  /* file or, above the files, process */
+	uint64_t offset;   /* in the file; for run-time code the pc */
+	uint64_t since_ns; /* of run-time code, see calltree.h */
+	uint32_t group;    /* file or, above the files, process */
 	uint32_t node;
 };
 
@@ -83,11 +85,6 @@ uint32_t resolution_place(struct resolution *resolution, struct place place, con
 
 /* ---- gathering ---- */
 
-static bool is_runtime_code(const struct session *session, uint32_t module)
-{
-	return module == CALLTREE_NO_MODULE || strcmp(session->modules[module].path, "[jit]") == 0;
-}
-
 /* Modules of one file share a group, in whatever process and wherever they are. */
 static int group_modules(struct references *references, const struct session *session)
 {
@@ -131,8 +128,9 @@ static void gather(struct references *references, struct resolution *resolution)
 			continue;
 		reference->node = i;
 		reference->offset = node->address;
+		reference->since_ns = node->since_ns;
 		reference->group = references->file_count + resolution->process_of[i];
-		if (!is_runtime_code(session, node->module)) {
+		if (!runtime_code_is(session, node->module)) {
 			const struct model_module *module = &session->modules[node->module];
 
 			reference->group = references->group_of[node->module];
@@ -148,7 +146,9 @@ static int by_group_and_offset(const void *left, const void *right)
 
 	if (a->group != b->group)
 		return a->group < b->group ? -1 : 1;
-	return a->offset < b->offset ? -1 : a->offset > b->offset;
+	if (a->offset != b->offset)
+		return a->offset < b->offset ? -1 : 1;
+	return a->since_ns < b->since_ns ? -1 : a->since_ns > b->since_ns;
 }
 
 static int references_init(struct references *references, struct resolution *resolution)
@@ -182,7 +182,7 @@ static void references_deinit(struct references *references)
 struct group {
 	struct reference *items;
 	size_t count;
-	uint64_t *offsets;
+	uint64_t *offsets, *times;
 	size_t offset_count;
 	const struct model_module *module; /* a representative; NULL for run-time code */
 	const char *name, *scope;
@@ -272,13 +272,18 @@ static int take_chains(struct resolution *resolution, const struct group *group,
 	return 0;
 }
 
+static bool same_code(const struct reference *a, const struct reference *b)
+{
+	return a->offset == b->offset && a->since_ns == b->since_ns;
+}
+
 /* Gives each node its chain; the first chain of the group is `first`. */
 static void assign_chains(struct resolution *resolution, const struct group *group, size_t first)
 {
 	size_t chain = first;
 
 	for (size_t i = 0; i < group->count; i++) {
-		if (i > 0 && group->items[i].offset != group->items[i - 1].offset)
+		if (i > 0 && !same_code(&group->items[i], &group->items[i - 1]))
 			chain++;
 		resolution->chain_of[group->items[i].node] = (uint32_t)chain;
 	}
@@ -295,11 +300,14 @@ static int symbolize_group(struct resolution *resolution, const struct reference
 	if (options->unresolved_only)
 		return 0;
 	if (group->runtime) {
-		struct symbolize_jit_request request = {
-			.pid = session->processes[number - references->file_count].pid,
-			.session_directory = session->directory,
-			.pcs = group->offsets,
-			.count = group->offset_count};
+		uint32_t process = number - references->file_count;
+		struct symbolize_jit_request request = {.pid = session->processes[process].pid,
+							.jitdump_path =
+								runtime_code_dump(session, process),
+							.times_ns = group->times,
+							.session_directory = session->directory,
+							.pcs = group->offsets,
+							.count = group->offset_count};
 
 		return symbolize_jit(&request, symbols, problem);
 	}
@@ -341,8 +349,10 @@ static int resolve_group(struct resolution *resolution, const struct references 
 	int result;
 
 	for (size_t i = 0; i < group->count; i++) {
-		if (i == 0 || group->items[i].offset != group->items[i - 1].offset)
-			group->offsets[group->offset_count++] = group->items[i].offset;
+		if (i > 0 && same_code(&group->items[i], &group->items[i - 1]))
+			continue;
+		group->times[group->offset_count] = group->items[i].since_ns;
+		group->offsets[group->offset_count++] = group->items[i].offset;
 	}
 	result = symbolize_group(resolution, references, group, &symbols, problem);
 	if (result < 0)
@@ -366,10 +376,12 @@ static int resolve_all(struct resolution *resolution, struct references *referen
 {
 	const struct session *session = resolution->session;
 	uint64_t *offsets = calloc(references->count + 1, sizeof(*offsets));
-	int result = offsets ? 0 : session_out_of_memory(problem);
+	uint64_t *times = calloc(references->count + 1, sizeof(*times));
+	int result = offsets && times ? 0 : session_out_of_memory(problem);
 
 	for (size_t i = 0; result == 0 && i < references->count;) {
-		struct group group = {.items = &references->items[i], .offsets = offsets};
+		struct group group = {
+			.items = &references->items[i], .offsets = offsets, .times = times};
 		uint32_t number = group.items[0].group;
 
 		while (i < references->count && references->items[i].group == number)
@@ -385,6 +397,7 @@ static int resolve_all(struct resolution *resolution, struct references *referen
 		result = resolve_group(resolution, references, &group, problem);
 	}
 	free(offsets);
+	free(times);
 	return result;
 }
 

@@ -16,6 +16,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "analysis/runtime_code.h"
 #include "analysis/session_private.h"
 
 /* Not an errno, so that no callback can mean it. */
@@ -118,22 +119,31 @@ static inline uint64_t leaf_address(const struct walk *walk)
 	return walk->frames[walk->depth - 1].pc & ~CALLTREE_SPECIAL;
 }
 
-/* The module is looked up only where the address alone cannot tell which it is. */
-static inline uint64_t step_hash(struct walk *walk, uint64_t hash, uint64_t address)
+static inline void identify(const struct walk *walk, struct calltree_node *node)
 {
-	struct module_map *map = &walk->process->module_map;
+	uint64_t time_ns = walk->sample.time_ns;
 
-	return calltree_hash(hash, address,
-			     map->overlaps ? module_map_find(map, address, walk->sample.time_ns)
-					   : 0);
+	node->module = module_map_find(&walk->process->module_map, node->address, time_ns);
+	if (walk->process->jitmap && runtime_code_is(walk->session, node->module))
+		node->since_ns = runtime_code_since(walk->process, node->address, time_ns);
+}
+
+/* Module and code are looked up only where the address alone cannot tell which they are. */
+static inline uint64_t step_hash(const struct walk *walk, uint64_t hash, uint64_t address)
+{
+	struct calltree_node node = {.address = address};
+
+	if (!walk->process->by_time)
+		return calltree_hash(hash, address, 0);
+	identify(walk, &node);
+	return calltree_hash(hash, address, node.module + node.since_ns * 0x9e3779b97f4a7c15);
 }
 
 static uint32_t add_step(struct walk *walk, uint32_t parent, uint64_t address, uint64_t hash)
 {
-	struct module_map *map = &walk->process->module_map;
 	struct calltree_node node = {.address = address, .hash = hash, .parent = parent};
 
-	node.module = module_map_find(map, address, walk->sample.time_ns);
+	identify(walk, &node);
 	walk->process->unmapped |= node.module == MODULE_MAP_NONE;
 	return calltree_add(walk->tree, &node);
 }

@@ -13,7 +13,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "analysis/runtime_code.h"
 #include "analysis/session_private.h"
+#include "binary/jitmap.h"
 
 int session_out_of_memory(struct problem *problem)
 {
@@ -181,6 +183,8 @@ static int scan_all(struct session *session, struct problem *problem)
 
 		if (result < 0)
 			return result;
+		if (runtime_code_load(session, i) < 0)
+			return session_out_of_memory(problem);
 		if (session->processes[i].start_ns < session->start_ns)
 			session->start_ns = session->processes[i].start_ns;
 		private->processes[i].root =
@@ -316,6 +320,7 @@ void session_close(struct session *session)
 		clock_map_deinit(&process->clock);
 		module_map_deinit(&process->module_map);
 		id_map_deinit(&process->threads);
+		jitmap_destroy(process->jitmap);
 		if (session->processes) {
 			free(session->processes[i].metrics);
 			free(session->processes[i].notices);

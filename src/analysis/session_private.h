@@ -25,6 +25,8 @@ struct process_private {
 	uint32_t root;         /* its node in the tree of addresses */
 	uint32_t unsampled;    /* node of CPU time without samples, or CALLTREE_NONE */
 	bool unmapped;         /* some address lies in no module */
+	bool by_time;          /* an address alone does not say which code it is */
+	struct jitmap *jitmap; /* runtime_code.h; NULL: run-time code never changed */
 };
 
 struct session_private {

@@ -209,6 +209,34 @@ const struct jitmap_code *jitmap_find(const struct jitmap *map, uint64_t address
 	return best ? &best->code : NULL;
 }
 
+static int time_compare(const void *left, const void *right)
+{
+	uint64_t a = *(const uint64_t *)left, b = *(const uint64_t *)right;
+	return a < b ? -1 : a > b;
+}
+
+int jitmap_changes(const struct jitmap *map, uint64_t **ret, size_t *ret_count)
+{
+	uint64_t *times = calloc(map->count + 1, sizeof(*times));
+	size_t count = 0, first = 0;
+	if (!times)
+		return -ENOMEM;
+	for (size_t i = 1; i <= map->count; i++) {
+		if (i < map->count && map->entries[i].code.address < map->entries[i - 1].reach)
+			continue;
+		for (size_t k = first; i - first > 1 && k < i; k++) {
+			if (map->entries[k].code.from_ns)
+				times[count++] = map->entries[k].code.from_ns;
+		}
+		first = i;
+	}
+	if (count > 1)
+		qsort(times, count, sizeof(*times), time_compare);
+	*ret = times;
+	*ret_count = count;
+	return 0;
+}
+
 size_t jitmap_count(const struct jitmap *map)
 {
 	return map->count;

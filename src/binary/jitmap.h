@@ -43,6 +43,9 @@ const struct jitmap_code *jitmap_find(const struct jitmap *map, uint64_t address
 /* The source line of an address in that code, if the compiler told; file NULL: it did not. */
 void jitmap_line(const struct jitmap_code *code, uint64_t address, const char **ret_file,
 		 uint32_t *ret_line);
+/* The times (ascending, malloc'ed) at which code came that shares an address with other code.
+ * Count 0: the time of a lookup does not matter. 0 or -ENOMEM. */
+int jitmap_changes(const struct jitmap *map, uint64_t **ret, size_t *ret_count);
 size_t jitmap_count(const struct jitmap *map);
 
 #endif

@@ -180,6 +180,91 @@ static void processes_do_not_share_nodes(void **state)
 	session_close(session);
 }
 
+static void put(FILE *file, uint64_t value, size_t size)
+{
+	assert_int_equal(fwrite(&value, 1, size, file), size);
+}
+
+/* A LOAD record of tools/perf/Documentation/jitdump-specification.txt. */
+static void put_code(FILE *file, uint64_t time_ns, uint64_t index, uint64_t address,
+		     const char *name)
+{
+	put(file, 0, 4);
+	put(file, 16 + 40 + strlen(name) + 1, 4);
+	put(file, time_ns, 8);
+	put(file, 100, 4);
+	put(file, 100, 4);
+	put(file, address, 8);
+	put(file, address, 8);
+	put(file, 0x100, 8);
+	put(file, index, 8);
+	assert_int_equal(fwrite(name, 1, strlen(name) + 1, file), strlen(name) + 1);
+}
+
+static FILE *begin_jitdump(const char *directory, uint32_t pid)
+{
+	char path[4096];
+	FILE *file;
+
+	snprintf(path, sizeof(path), "%s/jit-%u.dump", directory, pid);
+	file = fopen(path, "w");
+	assert_non_null(file);
+	put(file, 0x4a695444, 4);
+	put(file, 1, 4);
+	put(file, 40, 4);
+	put(file, 62, 4);
+	put(file, 0, 4);
+	put(file, pid, 4);
+	put(file, 0, 8);
+	put(file, 0, 8);
+	return file;
+}
+
+/* The fixture's ticks are CLOCK_MONOTONIC, as the times of a jitdump. Without source lines all of a
+ * function is one place, called after its first address. */
+static void replaced_code_is_told_apart_by_time(void **state)
+{
+	static const uint64_t stack[] = {0x90010, 0x90220, 0x90330};
+	static const char *const expected[] = {
+		"first+9000f;other+9021f;leaf+90330",
+		"first+9000f;other+9021f;leaf+90330",
+		"second+9000f;other+9021f;leaf+90330",
+		"second+9000f;other+9021f;leaf+90330",
+		"second+9000f;other+9021f",
+		"first+9000f",
+	};
+	static const uint32_t depths[] = {3, 3, 3, 3, 2, 1};
+	static const uint64_t times[] = {1000000, 4000000, 6000000, 8000000, 9000000, 2000000};
+	struct session_options options = {.symbol_cache = ""};
+	struct paths paths = {.expected = expected};
+	struct problem problem;
+	struct spool_fixture fixture;
+	struct session *session;
+	FILE *dump;
+
+	fixture_open_in(&fixture, *state, 100, 0);
+	fixture_module(&fixture, FIXTURE_START, 1, 0x80000, 0xa0000, 0, "//anon");
+	fixture_span(&fixture, 0, 100, FIXTURE_START);
+	for (size_t i = 0; i < 6; i++) {
+		if (i == 5)
+			fixture_span(&fixture, 0, 100, FIXTURE_START);
+		sample(&fixture, times[i], stack, depths[i]);
+	}
+	fixture_close(&fixture);
+	dump = begin_jitdump(*state, 100);
+	put_code(dump, FIXTURE_START, 1, 0x90000, "first");
+	put_code(dump, FIXTURE_START, 2, 0x90200, "other");
+	put_code(dump, FIXTURE_START, 3, 0x90300, "leaf");
+	put_code(dump, FIXTURE_START + 5000000, 4, 0x90000, "second");
+	assert_int_equal(fclose(dump), 0);
+	session = test_session(*state, &options);
+	paths.session = session;
+	assert_int_equal(session_each_sample(session, compare, &paths, &problem), 0);
+	assert_int_equal(paths.at, 6);
+	assert_int_equal(session->function_count, 4);
+	session_close(session);
+}
+
 #define TEST(function)                                                                             \
 	cmocka_unit_test_setup_teardown(function, test_directory_create, test_directory_remove)
 
@@ -189,6 +274,7 @@ int main(void)
 		TEST(leaf_is_exact_and_callers_are_not),
 		TEST(truncated_stacks_have_roots_of_their_own),
 		TEST(modules_change_under_the_same_address),
+		TEST(replaced_code_is_told_apart_by_time),
 		TEST(code_in_no_module_is_unknown),
 		TEST(only_the_innermost_frame_is_exact),
 		TEST(processes_do_not_share_nodes),
