@@ -117,6 +117,11 @@ static int resolved_check_meaning(enum setting_id id, const char *text, const ch
 {
 	switch (id) {
 	case SETTING_SAMPLING_OVERFLOW_EVENT:
+		if (text[strcspn(text, ", \t")])
+			return problem_set(problem, -EINVAL,
+					   "%s: one event is needed, not a list: '%s'", source,
+					   text);
+		return resolved_check_events(text, source, problem);
 	case SETTING_SAMPLING_COUNTERS:
 		return resolved_check_events(text, source, problem);
 	default:

@@ -35,6 +35,7 @@ int summary_threads(const struct summary *summary);
 void summary_host(const struct summary *summary);
 void summary_unresolved(const struct summary *summary);
 void summary_losses(const struct summary *summary);
+void summary_notices(const struct summary *summary);
 void summary_overhead(const struct summary *summary);
 
 #endif

@@ -335,8 +335,10 @@ static void write_source(const struct summary *summary)
 	}
 	if (!shown)
 		return;
-	summary_line(summary, "CPU samples come from %s%s%s", source_text(shown->cpu_source),
-		     *shown->cpu_source_text ? ": " : "", shown->cpu_source_text);
+	const char *limit = strstr(shown->cpu_source_text, ": ");
+
+	summary_line(summary, "CPU samples come from %s%s", source_text(shown->cpu_source),
+		     limit ? limit : "");
 	if (shown->cpu_source == SPOOL_CPU_SOURCE_TIMER)
 		summary_line(
 			summary,
@@ -368,4 +370,5 @@ void summary_overhead(const struct summary *summary)
 		     quantity_share(handler, cpu).text, quantity_time(helper).text,
 		     quantity_bytes(bytes).text);
 	write_source(summary);
+	summary_notices(summary);
 }
