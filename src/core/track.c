@@ -99,6 +99,8 @@ static bool make_room(struct track *track, size_t size)
 		if (!spool_refill(track->spool, track->spool->fd))
 			sys_call0(SYS_sched_yield);
 		track->chunk = spool_chunk_take(track->spool, SPOOL_SMALL);
+		if (track->spool->disk_error)
+			break;
 	}
 	return track->chunk && spool_chunk_capacity(track->chunk) >= size;
 }
