@@ -100,12 +100,12 @@ static void an_untouched_signal_reads_as_default(void **state)
 
 static void what_was_there_before_us_is_remembered(void **state)
 {
-	struct sigaction before = {.sa_handler = simple_handler, .sa_flags = SA_RESTART};
+	const struct kernel_action before = {.handler = (void *)simple_handler,
+					     .flags = SA_RESTART,
+					     .mask = signal_bit(SIGUSR2)};
 
 	(void)state;
-	sigemptyset(&before.sa_mask);
-	sigaddset(&before.sa_mask, SIGUSR2);
-	sigaction(SIGURG, &before, NULL);
+	assert_int_equal(kernel_sigaction(SIGURG, &before, NULL), 0);
 	take(SIGURG);
 	assert_ptr_equal(get().sa_handler, simple_handler);
 	assert_int_equal(get().sa_flags, SA_RESTART);

@@ -191,12 +191,13 @@ static void random_streams_come_back(void **state)
 		count = next_stack(frames, count, 600, i % 2 ? 24 : 48);
 		time += random_bits(1 + (unsigned)i % 40);
 		metrics[random_bits(8) % SPOOL_METRIC_COUNT] += random_bits(20);
-		round_trip(&(struct sampler_sample){.frames = frames,
-						    .count = count,
-						    .source = random_bits(2),
-						    .time = time,
-						    .weight = random_bits(1 + (unsigned)i % 50),
-						    .metrics = i % 3 ? NULL : metrics});
+		round_trip(
+			&(struct sampler_sample){.frames = frames,
+						 .count = count,
+						 .source = (enum spool_sample_source)random_bits(2),
+						 .time = time,
+						 .weight = random_bits(1 + (unsigned)i % 50),
+						 .metrics = i % 3 ? NULL : metrics});
 	}
 }
 
@@ -316,7 +317,7 @@ static void sample_and_expect(struct spool_fixture *fixture, struct expected *ex
 	memcpy(expected->frames[i], frames, count * sizeof(*frames));
 	expected->count[i] = count;
 	expected->weight[i] = random_bits(30);
-	expected->source[i] = random_bits(2);
+	expected->source[i] = (enum spool_sample_source)random_bits(2);
 	expected->faults[i] = metrics[SPOOL_METRIC_MINOR_FAULTS];
 	expected->time[i] = (FIXTURE_START & ~UINT64_C(255)) + i * 256000;
 	write_sample(fixture,
