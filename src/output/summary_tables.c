@@ -8,9 +8,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "output/call_paths.h"
 #include "output/format.h"
-#include "output/function_tree.h"
-#include "output/profile_tree.h"
 #include "output/summary.h"
 
 #define NAME_WIDTH 57
@@ -51,7 +50,7 @@ int summary_functions(const struct summary *summary)
 
 struct heavy_path {
 	uint64_t self;
-	uint32_t node;
+	uint32_t path;
 };
 
 static int by_self(const void *left, const void *right)
@@ -60,19 +59,19 @@ static int by_self(const void *left, const void *right)
 
 	if (a->self != b->self)
 		return a->self > b->self ? -1 : 1;
-	return a->node < b->node ? -1 : a->node > b->node;
+	return a->path < b->path ? -1 : a->path > b->path;
 }
 
 /* "main > … > b > leaf": as much of the inner end as fits, since that tells paths apart. */
-static void write_path(const struct summary *summary, const struct function_tree *tree,
-		       uint32_t node, size_t width)
+static void write_path(const struct summary *summary, const struct call_paths *paths, uint32_t path,
+		       size_t width)
 {
 	const struct session *session = summary->session;
 	uint32_t shown[64];
 	size_t count = 0, used = 0;
 
-	for (; node != MODEL_NONE && count < 64; node = tree->nodes[node].parent) {
-		const char *name = session->frames[tree->nodes[node].frame].function;
+	for (; path != MODEL_NONE && count < 64; path = paths->paths[path].caller) {
+		const char *name = session->frames[paths->paths[path].frame].function;
 		size_t columns = format_columns(name) + (count ? 3 : 0);
 
 		if (columns > width / 3 + 3 && count)
@@ -80,9 +79,9 @@ static void write_path(const struct summary *summary, const struct function_tree
 		if (count && used + columns + 6 > width)
 			break;
 		used += columns;
-		shown[count++] = tree->nodes[node].frame;
+		shown[count++] = paths->paths[path].frame;
 	}
-	if (node != MODEL_NONE)
+	if (path != MODEL_NONE)
 		fputs("... > ", summary->stream);
 	while (count-- > 0) {
 		format_limited(summary->stream, session->frames[shown[count]].function,
@@ -91,53 +90,51 @@ static void write_path(const struct summary *summary, const struct function_tree
 	}
 }
 
-static size_t gather_paths(const struct session *session, const struct profile_tree *tree,
-			   struct heavy_path *paths)
+static size_t gather_paths(const struct session *session, const struct call_paths *paths,
+			   struct heavy_path *list)
 {
 	size_t count = 0;
 
-	for (uint32_t i = 0; i < tree->row_count; i++) {
-		uint64_t self = tree->sums[tree->rows[i]].self;
-		uint32_t frame = tree->functions.nodes[tree->rows[i]].frame;
+	for (uint32_t i = 0; i < paths->count; i++) {
+		const struct call_path *path = &paths->paths[i];
 
-		if (self && session->frames[frame].kind != FRAME_SYNTHETIC)
-			paths[count++] = (struct heavy_path){self, tree->rows[i]};
+		if (path->self && session->frames[path->frame].kind != FRAME_SYNTHETIC)
+			list[count++] = (struct heavy_path){path->self, i};
 	}
 	if (count > 1)
-		qsort(paths, count, sizeof(*paths), by_self);
+		qsort(list, count, sizeof(*list), by_self);
 	return count;
 }
 
-static int write_paths(const struct summary *summary, struct profile_tree *tree)
+static int write_paths(const struct summary *summary, const struct call_paths *paths)
 {
-	struct heavy_path *paths;
+	struct heavy_path *list = calloc((size_t)paths->count + 1, sizeof(*list));
 	size_t count;
 
-	profile_tree_fill(tree, summary->session, summary->measure);
-	paths = calloc((size_t)tree->row_count + 1, sizeof(*paths));
-	if (!paths)
+	if (!list)
 		return -ENOMEM;
-	count = gather_paths(summary->session, tree, paths);
+	count = gather_paths(summary->session, paths, list);
 	if (count)
-		summary_heading(summary, "Heaviest call paths (caller > callee)");
+		summary_heading(summary, "Heaviest call paths (caller > callee; recursion once)");
 	for (size_t i = 0; i < count && i < summary->top; i++) {
 		fprintf(summary->stream, "  %8s %9s  ",
-			quantity_share(paths[i].self, tree->total).text,
-			quantity_measure(paths[i].self, summary->measure).text);
-		write_path(summary, &tree->functions, paths[i].node, SUMMARY_WIDTH - 22);
+			quantity_share(list[i].self, paths->total).text,
+			quantity_measure(list[i].self, summary->measure).text);
+		write_path(summary, paths, list[i].path, SUMMARY_WIDTH - 22);
 	}
-	free(paths);
+	free(list);
 	return 0;
 }
 
 int summary_paths(const struct summary *summary)
 {
-	struct profile_tree tree;
-	int result = profile_tree_init(&tree, summary->session);
+	struct call_paths paths;
+	int result = call_paths_init(&paths, summary->session, summary->measure);
 
-	if (result == 0)
-		result = write_paths(summary, &tree);
-	profile_tree_deinit(&tree);
+	if (result < 0)
+		return result;
+	result = write_paths(summary, &paths);
+	call_paths_deinit(&paths);
 	return result;
 }
 

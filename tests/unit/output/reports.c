@@ -276,6 +276,48 @@ static char *filtered_summary(const char *directory, const struct session_option
 	return text;
 }
 
+static void write_recursion(const char *directory, uint32_t pid)
+{
+	/* f calls itself and g, which calls f; the last frame is an exact pc in f. */
+	static const uint64_t stack[] = {0x1011, 0x2011, 0x2011, 0x2011, 0x3011,
+					 0x2011, 0x3011, 0x2011, 0x3011, 0x2010};
+	static const uint32_t depths[] = {3, 4, 5, 10};
+	struct spool_fixture fixture;
+
+	fixture_open_in(&fixture, directory, pid, 0);
+	fixture_process(&fixture, "/bin/recursive", "recursive", 9);
+	for (unsigned i = 1; i <= 3; i++)
+		fixture_module(&fixture, FIXTURE_START, i, i << 12, (i + 1) << 12, 0,
+			       (const char *[]){"/main", "/f", "/g"}[i - 1]);
+	fixture_span(&fixture, 0, pid, FIXTURE_START);
+	for (size_t i = 0; i < 4; i++)
+		fixture_sample(&fixture, &(struct fixture_sample){.ticks = FIXTURE_START,
+								  .weight = 1000,
+								  .stack = stack,
+								  .depth = depths[i]});
+	fixture_close(&fixture);
+}
+
+/* main > f, main > f > f, main > f > f > f > g and main > f > ... > g > f > g > f, in two
+ * processes. */
+static void recursion_and_processes_are_one_path(void **state)
+{
+	write_recursion(*state, 100);
+	write_recursion(*state, 101);
+	struct session *session = test_session(*state, NULL);
+	char *text = written(session, write_summary);
+	const char *line = line_with(text, "[main] > [f]\n");
+
+	assert_non_null(strstr(line, "4.00 us"));
+	line = line_with(text, "[main] > [f] > [g]\n");
+	assert_non_null(strstr(line, "2.00 us"));
+	line = line_with(text, "[main] > [f] > [g] > [f]\n");
+	assert_non_null(strstr(line, "2.00 us"));
+	assert_null(strstr(text, "[f] > [f]"));
+	free(text);
+	session_close(session);
+}
+
 /* Part of the run is not compared with all of it. */
 static void filters_leave_the_kernels_count_alone(void **state)
 {
@@ -415,6 +457,7 @@ int main(void)
 		TEST(summary_fits_and_warns),
 		TEST(filters_leave_the_kernels_count_alone),
 		TEST(overflow_samples_name_their_event),
+		TEST(recursion_and_processes_are_one_path),
 		TEST(empty_session_is_no_accident),
 		TEST(full_disk_leaves_no_half_file),
 		cmocka_unit_test(quantities),
