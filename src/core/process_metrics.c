@@ -175,8 +175,9 @@ static void add_usage(struct metric_list *list)
 {
 	struct rusage usage, own;
 
-	if (sys_call2(SYS_getrusage, RUSAGE_SELF, (long)&usage) ||
-	    sys_call2(SYS_getrusage, RUSAGE_THREAD, (long)&own))
+	/* The part before the whole: no difference can be below 0. */
+	if (sys_call2(SYS_getrusage, RUSAGE_THREAD, (long)&own) ||
+	    sys_call2(SYS_getrusage, RUSAGE_SELF, (long)&usage))
 		return;
 	usage.ru_minflt -= own.ru_minflt;
 	usage.ru_majflt -= own.ru_majflt;
