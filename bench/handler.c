@@ -46,7 +46,7 @@ static double take_samples(unsigned count)
 	return (double)(now_ns() - start) / count;
 }
 
-__attribute__((noinline, noclone)) static double at_depth(unsigned depth, unsigned count)
+__attribute__((noinline)) static double at_depth(unsigned depth, unsigned count)
 {
 	double result = depth ? at_depth(depth - 1, count) : take_samples(count);
 

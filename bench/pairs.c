@@ -289,7 +289,7 @@ static void measure(const struct row *row, int index, int pairs)
 {
 	double *difference = calloc((size_t)pairs, sizeof(double)),
 	       *off = calloc((size_t)pairs, sizeof(double));
-	double on_total = 0, cost, base;
+	double cost, base;
 	uint64_t before = row->count(), samples;
 
 	for (int i = 0; i < pairs; i++) {
@@ -305,7 +305,6 @@ static void measure(const struct row *row, int index, int pairs)
 			}
 		}
 		difference[i] = with - off[i];
-		on_total += with;
 	}
 	samples = row->count() - before;
 	cost = median(difference, pairs);

@@ -12,11 +12,15 @@
 #include <string.h>
 #include <sys/sendfile.h>
 #include <sys/stat.h>
+#include <sys/statvfs.h>
 #include <unistd.h>
 
 #include "cmd/message.h"
 #include "cmd/result_path.h"
 #include "common/settings_value.h"
+
+/* A process needs a header and a first segment at least. */
+#define RESULTS_SPACE_NEEDED (64u << 10)
 
 struct session_options results_session_options(const struct resolved *settings)
 {
@@ -140,6 +144,23 @@ static int results_make_prefix(const char *directory, const char *prefix, struct
 		     : 0;
 }
 
+/* No process left a spool file that begins: the usual reason is a disk without room. */
+static void results_nothing_recorded(const char *session_directory)
+{
+	struct statvfs space;
+
+	if (!statvfs(session_directory, &space) &&
+	    (uint64_t)space.f_bavail * space.f_frsize < RESULTS_SPACE_NEEDED)
+		message_error("nothing was recorded: the disk of '%s' is full (%llu KiB free)",
+			      session_directory,
+			      (unsigned long long)(space.f_bavail * space.f_frsize / 1024));
+	else
+		message_error("nothing was recorded: the program did not load kymo's library, or "
+			      "could not write "
+			      "to '%s/spool'",
+			      session_directory);
+}
+
 int results_write(const struct resolved *settings, const char *session_directory,
 		  const char *result_directory, const char *prefix, struct problem *problem)
 {
@@ -152,6 +173,8 @@ int results_write(const struct resolved *settings, const char *session_directory
 		error = session_open(session_directory, &options, &session, problem);
 	if (error)
 		return error;
+	if (!session->process_count)
+		results_nothing_recorded(session_directory);
 	for (uint32_t i = 0; i < session->process_count; i++)
 		results_keep_jit_map(session_directory, session->processes[i].pid);
 	error = session_symbolize(session, problem);

@@ -37,7 +37,8 @@ struct background {
 	uint32_t told_counters;   /* bit per counter that could not be opened */
 	bool traced;              /* a debugger came: sampling by SIGTRAP rests */
 	bool window_open, told_timer_fallback, told_overflow;
-	uint64_t scan, next_scan_ns, next_metrics_ns, next_clock_ns, next_jitter_ns, metrics_end_ns;
+	uint64_t scan, next_scan_ns, next_metrics_ns, next_clock_ns, next_jitter_ns, next_totals_ns,
+		metrics_end_ns;
 	uint64_t scan_cost_ns;
 	uint32_t cpus;
 	uint64_t past_signals, past_handler_ticks, past_covered_ns,

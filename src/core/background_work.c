@@ -21,6 +21,7 @@
 #define SECOND_NS         1000000000ull
 #define CLOCK_PERIOD_NS   SECOND_NS
 #define JITTER_PERIOD_NS  (40 * MILLISECOND_NS)
+#define TOTALS_PERIOD_NS  (20 * MILLISECOND_NS)
 #define SCAN_PERIOD_NS    (20 * MILLISECOND_NS)
 #define REFRESH_PERIOD_NS (5 * MILLISECOND_NS)
 #define RETRY_PERIOD_NS   (100 * MILLISECOND_NS)
@@ -259,7 +260,6 @@ uint64_t background_work_round(struct runtime *runtime)
 	run_metrics(runtime, now, &wait);
 	if (due(&background->next_clock_ns, CLOCK_PERIOD_NS, now, &wait)) {
 		track_clock(&runtime->track);
-		live_threads_totals(runtime);
 		follow_debugger(runtime);
 	}
 	if (sampling &&
@@ -267,6 +267,10 @@ uint64_t background_work_round(struct runtime *runtime)
 		&wait) &&
 	    runtime->options.jitter)
 		jitter(runtime);
+	/* Often, because a process may end without a word; but not at the cost of many threads. */
+	if (due(&background->next_totals_ns, TOTALS_PERIOD_NS + background->live_count * 10000ull,
+		now, &wait))
+		live_threads_totals(runtime);
 	if (due(&background->next_scan_ns, SCAN_PERIOD_NS + 20 * background->scan_cost_ns, now,
 		&wait))
 		live_threads_scan(runtime);

@@ -163,6 +163,12 @@ void sampler_handler(int signal, siginfo_t *information, void *context)
 	enum spool_sample_source source = source_of(thread, signal, information);
 
 	if (source == SPOOL_SOURCE_COUNT) {
+		/* The program has it blocked: it waits for the program to open it. A trap of the
+		 * thread's own instruction cannot wait. */
+		if (thread && thread->wants_blocked && information->si_code <= 0) {
+			thread->foreign_pending = true;
+			return;
+		}
 		program_signals_deliver(&kymo_runtime.signals, signal, information, context);
 		return;
 	}

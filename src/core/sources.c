@@ -356,8 +356,11 @@ void sources_jitter(struct runtime *runtime, struct thread *thread)
 {
 	uint64_t base = runtime->sampling.period;
 
-	thread->period =
-		runtime->options.jitter ? random_between(thread, base / 2, base + base / 2) : base;
+	/* Uniform over a factor of 3; scaled by ln 3, so that the mean rate is the one asked for.
+	 */
+	thread->period = base;
+	if (runtime->options.jitter)
+		thread->period = random_between(thread, base * 5493 / 10000, base * 16479 / 10000);
 	if (thread->perf_fd >= 0)
 		sys_call3(SYS_ioctl, thread->perf_fd, PERF_EVENT_IOC_PERIOD, (long)&thread->period);
 	else if (thread->timer >= 0 && thread->armed)

@@ -42,9 +42,11 @@ struct thread {
 	enum thread_how how;
 	_Atomic uint32_t in_handler; /* guards against re-entry; also pins the unwind view */
 	bool wants_blocked;          /* the program believes that our signal is blocked */
-	_Atomic uint32_t leaving;    /* about to exec, or in a sandbox: its sources are off */
-	_Atomic uint32_t arming;     /* the background thread is opening its sources */
-	bool sealed; /* in a seccomp filter of its own: no system call of ours in it */
+	bool foreign_pending; /* a signal of our number came for the program while it had it blocked
+			       */
+	_Atomic uint32_t leaving; /* about to exec, or in a sandbox: its sources are off */
+	_Atomic uint32_t arming;  /* the background thread is opening its sources */
+	bool sealed;              /* in a seccomp filter of its own: no system call of ours in it */
 	uint64_t start_ticks, end_ticks, entry;
 	struct unwind_bounds bounds;
 	void *(*start_routine)(void *);

@@ -9,6 +9,7 @@
 #include <string.h>
 #include <sys/signalfd.h>
 
+#include "common/syscalls.h"
 #include "core/runtime.h"
 #include "libkymo/real.h"
 
@@ -97,6 +98,10 @@ static int set_mask(int (*real)(int, const sigset_t *, sigset_t *), int how, con
 	result = real(how, fresh, previous);
 	if (previous && believed)
 		sigaddset(previous, kymo_runtime.signals.signal);
+	if (thread->foreign_pending && !thread->wants_blocked) {
+		thread->foreign_pending = false;
+		sys_call3(SYS_tgkill, sys_getpid(), (long)thread->tid, kymo_runtime.signals.signal);
+	}
 	return result;
 }
 
@@ -149,4 +154,14 @@ EXPORTED int signalfd(int fd, const sigset_t *set, int flags)
 	sigset_t storage;
 
 	return REAL(signalfd)(fd, without_ours(set, &storage), flags);
+}
+
+EXPORTED int sigpending(sigset_t *set)
+{
+	struct thread *thread = our_signal() ? runtime_this_thread() : NULL;
+	int result = REAL(sigpending)(set);
+
+	if (thread && !result && thread->foreign_pending)
+		sigaddset(set, kymo_runtime.signals.signal);
+	return result;
 }
