@@ -5,6 +5,7 @@
  */
 #include "cmd/results.h"
 
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
@@ -144,6 +145,23 @@ static int results_make_prefix(const char *directory, const char *prefix, struct
 		     : 0;
 }
 
+/* Is there any spool file, if only an empty one? */
+static bool results_has_spool(const char *session_directory)
+{
+	char path[PATH_MAX];
+	struct dirent *entry;
+	bool found = false;
+	DIR *directory;
+
+	snprintf(path, sizeof(path), "%s/spool", session_directory);
+	directory = opendir(path);
+	while (directory && !found && (entry = readdir(directory)))
+		found = strstr(entry->d_name, ".spool") != NULL;
+	if (directory)
+		closedir(directory);
+	return found;
+}
+
 /* No process left a spool file that begins: the usual reason is a disk without room. */
 static void results_nothing_recorded(const char *session_directory)
 {
@@ -154,6 +172,9 @@ static void results_nothing_recorded(const char *session_directory)
 		message_error("nothing was recorded: the disk of '%s' is full (%llu KiB free)",
 			      session_directory,
 			      (unsigned long long)(space.f_bavail * space.f_frsize / 1024));
+	else if (results_has_spool(session_directory))
+		message_error("nothing was recorded: no room for the first records (SPOOL_LIMIT, "
+			      "ulimit -f)");
 	else
 		message_error("nothing was recorded: the program did not load kymo's library, or "
 			      "could not write "
