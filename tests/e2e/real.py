@@ -160,10 +160,11 @@ def unresolved(name):
 
 
 def perf_shares(command, data):
-    """Shares by function and by module of perf's user-space samples, and their number."""
-    recorded = subprocess.run(["perf", "record", "-q", "-F", "997", "-e", "task-clock:u", "-o", data,
-                               "--"] + command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE,
-                              env=clean_environment(), check=False)
+    """Shares by function and by module, and the number of samples. Time in the kernel counts for
+    the user code that called it, as kymo counts it: the first frame of the chain outside it."""
+    recorded = subprocess.run(["perf", "record", "-q", "-F", "997", "-g", "-e", "task-clock", "-o",
+                               data, "--"] + command, stdout=subprocess.DEVNULL,
+                              stderr=subprocess.PIPE, env=clean_environment(), check=False)
     if recorded.returncode != 0:
         raise Skipped("perf may not record here: " +
                       recorded.stderr.decode(errors="replace").strip()[:200])
@@ -171,12 +172,13 @@ def perf_shares(command, data):
                             stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
     counts = {"function": collections.Counter(), "module": collections.Counter()}
     total = 0
-    for line in script.stdout.decode(errors="replace").splitlines():
-        match = re.match(r"\s*[0-9a-f]+ (.*) \((.*)\)$", line)
-        if match:
+    for chain in script.stdout.decode(errors="replace").split("\n\n"):
+        frames = [match.groups() for match in re.finditer(r"^\s*[0-9a-f]+ (.*) \((.*)\)$", chain, re.M)]
+        frames = [frame for frame in frames if not frame[1].startswith("[")]
+        if frames:
             total += 1
-            counts["function"][match.group(1).split("@")[0]] += 1
-            counts["module"][os.path.basename(match.group(2))] += 1
+            counts["function"][frames[0][0].split("@")[0]] += 1
+            counts["module"][os.path.basename(frames[0][1])] += 1
     expect(total > 100, f"perf took {total} samples")
     return {kind: {name: count / total for name, count in counter.items()}
             for kind, counter in counts.items()}, total
