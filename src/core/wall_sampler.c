@@ -304,7 +304,7 @@ int wall_sampler_start(struct runtime *runtime)
 	sampler->stop = 0;
 	sampler->stream = NULL;
 	if (!sampler->watches) {
-		sampler->watches = sys_mmap(NULL, SLABS_MAX * sizeof(*sampler->watches),
+		sampler->watches = sys_mmap(NULL, SLABS_MAX * sizeof(struct wall_watch *),
 					    PROT_READ | PROT_WRITE,
 					    MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
 		if (sys_failed(sampler->watches)) {
