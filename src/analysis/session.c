@@ -292,8 +292,7 @@ int session_open(const char *directory, const struct session_options *options, s
 	}
 	session->private_state = private;
 	session->command_line = "";
-	if (options)
-		private->options = *options;
+	private->options = options ? *options : (struct session_options){0};
 	session->part_of_time = private->options.from_ns || private->options.to_ns;
 	session->part_of_threads = private->options.process_pid || private->options.thread_tid;
 	session->directory = arena_copy(&private->arena, directory, strlen(directory));
