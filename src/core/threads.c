@@ -189,12 +189,22 @@ struct thread *threads_bind(struct threads *threads, struct thread *thread, uint
 	if (tid >= TID_MAX)
 		return thread;
 	there = atomic_load_explicit(&threads->by_tid[tid], memory_order_acquire);
-	while (!there || is_gone(threads, there)) { /* gone: an earlier thread of the same tid */
-		/* release: a handler that finds the index sees the block's fields */
-		if (atomic_compare_exchange_weak_explicit(&threads->by_tid[tid], &there,
-							  thread->index + 1, memory_order_release,
-							  memory_order_acquire))
-			return thread;
+	for (;;) {
+		if (!there ||
+		    is_gone(threads, there)) { /* gone: an earlier thread of the same tid */
+			/* release: a handler that finds the index sees the block's fields */
+			if (atomic_compare_exchange_weak_explicit(
+				    &threads->by_tid[tid], &there, thread->index + 1,
+				    memory_order_release, memory_order_acquire))
+				return thread;
+			continue;
+		}
+		/* Still bound after its state was read? Else the block was recycled meanwhile and
+		 * is another's. */
+		uint32_t again = atomic_load_explicit(&threads->by_tid[tid], memory_order_acquire);
+		if (again == there)
+			break;
+		there = again;
 	}
 	return threads_at(threads, there - 1);
 }

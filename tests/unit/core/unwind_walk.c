@@ -88,10 +88,10 @@ static bool same_frames(const uint64_t *ours, const uint64_t *theirs, uint32_t c
 	       ours[count - 1] - theirs[count - 1] <= 1;
 }
 
-/* Where libunwind does not reach _start, our walk must at least do so; where ours says that it does
- * not, the case decides whether that may be. At a landing pad that is the
- * first instruction of a function's cold part, libunwind 1.6 takes the rule of the code before it
- * and loses the second frame. */
+/* Where libunwind does not reach _start, our walk must do so or say the very same; where ours says
+ * that it does not, the case decides whether that may be. At a landing pad that is the first
+ * instruction of a function's cold part, libunwind 1.6 takes the rule of the code before it and
+ * loses the second frame. */
 static void compare(ucontext_t *context, const uint64_t *ours, uint32_t count,
 		    enum spool_stack_end end)
 {
@@ -100,7 +100,8 @@ static void compare(ucontext_t *context, const uint64_t *ours, uint32_t count,
 
 	if (!expected || theirs[expected - 1] != outermost) {
 		traced.undecided++;
-		if (end == SPOOL_STACK_COMPLETE && ours[count - 1] - outermost > 1)
+		if (end == SPOOL_STACK_COMPLETE && ours[count - 1] - outermost > 1 &&
+		    (count != expected || !same_frames(ours, theirs, count)))
 			report(ours, count, theirs, expected, end);
 	} else if (count == expected + 1 && count > 2 &&
 		   same_frames(ours + 2, theirs + 1, count - 2)) {
