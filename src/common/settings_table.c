@@ -222,6 +222,4 @@ const struct setting settings_table[SETTING_COUNT] = {
 	/* ---- Between the halves of kymo; not for users ---- */
 	SETTING(SPOOL_DIRECTORY, "internal",
 		"Where the processes of this session write their spool files.", PATH(""), INTERNAL),
-	SETTING(PARENT_THREAD, "internal", "Thread of the parent that started this process.",
-		STRING(""), INTERNAL),
 };

@@ -261,6 +261,7 @@ uint64_t background_work_round(struct runtime *runtime)
 	if (due(&background->next_clock_ns, CLOCK_PERIOD_NS, now, &wait)) {
 		track_clock(&runtime->track);
 		follow_debugger(runtime);
+		live_threads_follow_names(runtime);
 	}
 	if (sampling &&
 	    due(&background->next_jitter_ns, JITTER_PERIOD_NS / 2 + now % JITTER_PERIOD_NS, now,
@@ -281,6 +282,7 @@ uint64_t background_work_round(struct runtime *runtime)
 void background_work_end(struct runtime *runtime)
 {
 	live_threads_process(runtime);
+	live_threads_follow_names(runtime);
 	if (runtime->options.process_metrics)
 		process_metrics_write(&runtime->track, 0);
 	live_threads_totals(runtime);

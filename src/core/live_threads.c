@@ -17,8 +17,8 @@
 #include "core/text.h"
 #include "core/ticks.h"
 
-#define NAME_SIZE  32
-#define TASK_LINKS 2 /* of /proc/self/task besides one a thread (kernel, proc_task_getattr) */
+#define NAMES_FOLLOWED   1000 /* with more threads, only the names at their ends are taken */
+#define TASK_LINKS       2 /* of /proc/self/task besides one a thread (kernel, proc_task_getattr) */
 
 static void read_name(uint32_t tid, char *name)
 {
@@ -33,7 +33,7 @@ static void read_name(uint32_t tid, char *name)
 	fd = sys_open(path, O_RDONLY | O_CLOEXEC, 0);
 	if (fd < 0)
 		return;
-	length = sys_read((int)fd, name, NAME_SIZE - 1);
+	length = sys_read((int)fd, name, THREAD_NAME_SIZE - 1);
 	sys_close((int)fd);
 	name[length > 0 ? length : 0] = 0;
 	if (length > 0 && name[length - 1] == '\n')
@@ -43,12 +43,11 @@ static void read_name(uint32_t tid, char *name)
 void live_threads_describe(struct runtime *runtime, struct thread *thread)
 {
 	struct track *track = &runtime->track;
-	char name[NAME_SIZE];
 
 	if (thread->how == THREAD_INTERNAL)
-		memcpy(name, "kymo", 5);
+		memcpy(thread->name, "kymo", 5);
 	else
-		read_name(thread->tid, name);
+		read_name(thread->tid, thread->name);
 	track_begin(track, SPOOL_RECORD_THREAD_START);
 	track_fixed(track, thread->start_ticks);
 	track_unsigned(track, thread->internal_id);
@@ -56,10 +55,39 @@ void live_threads_describe(struct runtime *runtime, struct thread *thread)
 	track_unsigned(track, thread->tid);
 	track_unsigned(track, thread->parent == THREADS_NONE ? 0 : (uint64_t)thread->parent + 1);
 	track_unsigned(track, thread->entry);
-	track_string(track, name);
+	track_string(track, thread->name);
 	track_unsigned(track, thread->how);
 	track_end(track);
 	thread->started = true;
+}
+
+/* Threads are named after they began, by themselves or by others (pthread_setname_np). */
+static void note_name(struct runtime *runtime, struct thread *thread, const char *name)
+{
+	struct track *track = &runtime->track;
+
+	if (!name[0] || !strncmp(name, thread->name, THREAD_NAME_SIZE))
+		return;
+	memcpy(thread->name, name, THREAD_NAME_SIZE);
+	thread->name[THREAD_NAME_SIZE - 1] = 0;
+	track_begin(track, SPOOL_RECORD_THREAD_NAME);
+	track_unsigned(track, thread->internal_id);
+	track_string(track, thread->name);
+	track_end(track);
+}
+
+void live_threads_follow_names(struct runtime *runtime)
+{
+	char name[THREAD_NAME_SIZE];
+
+	if (runtime->background.live_count > NAMES_FOLLOWED)
+		return;
+	for (struct thread *thread = runtime->background.live; thread; thread = thread->live_next) {
+		memset(name, 0, sizeof(name));
+		if (thread->how != THREAD_INTERNAL)
+			read_name(thread->tid, name);
+		note_name(runtime, thread, name);
+	}
 }
 
 /* CPU time that was to be sampled; 0 for threads that were not. */
@@ -110,6 +138,7 @@ static void end(struct runtime *runtime, struct thread *thread)
 	struct background *background = &runtime->background;
 
 	sampler_close_stream(thread);
+	note_name(runtime, thread, thread->end_name);
 	write_end(runtime, thread, thread->end_ticks ? thread->end_ticks : ticks_now());
 	sources_close(thread);
 	background->past_signals += thread->signals;

@@ -18,6 +18,8 @@ void live_threads_process(struct runtime *runtime);
 void live_threads_scan(struct runtime *runtime);
 /* Writes the THREAD_START record. */
 void live_threads_describe(struct runtime *runtime, struct thread *thread);
+/* Records names that changed. */
+void live_threads_follow_names(struct runtime *runtime);
 /* Sums into the file header. */
 void live_threads_totals(struct runtime *runtime);
 /* THREAD_END records of the threads still alive at the end. */

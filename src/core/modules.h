@@ -28,7 +28,6 @@ struct module {
 	uint64_t start, end, offset, device, inode;
 	uint64_t bias;
 	const struct unwind_table *table;
-	size_t table_size;
 	uint32_t id;
 	bool seen;
 };

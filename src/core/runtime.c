@@ -9,6 +9,7 @@
 #include <pthread.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/prctl.h>
 #include <sys/resource.h>
 #include <time.h>
 
@@ -93,6 +94,7 @@ void runtime_thread_end(struct thread *thread)
 	kymo_thread = NULL;
 	thread->end_cpu_ns = ticks_clock_ns(CLOCK_THREAD_CPUTIME_ID);
 	thread->end_ticks = ticks_now();
+	sys_call2(SYS_prctl, PR_GET_NAME, (long)thread->end_name);
 	sampler_close_stream(thread);
 	atomic_store_explicit(&thread->state, THREAD_ENDED, memory_order_release);
 	threads_announce(&kymo_runtime.threads, thread, THREAD_ANNOUNCED_END);

@@ -25,6 +25,7 @@
 
 #define THREADS_SEQUENT_INTERNAL (1u << 30)
 #define THREADS_NONE             UINT32_MAX
+#define THREAD_NAME_SIZE         16 /* TASK_COMM_LEN: prctl(2), PR_SET_NAME */
 #define THREAD_COUNTERS          8
 
 enum thread_state { THREAD_FREE, THREAD_NEW, THREAD_LIVE, THREAD_ENDED };
@@ -48,6 +49,8 @@ struct thread {
 	_Atomic uint32_t arming;  /* the background thread is opening its sources */
 	bool sealed;              /* in a seccomp filter of its own: no system call of ours in it */
 	uint64_t start_ticks, end_ticks, entry;
+	char name[THREAD_NAME_SIZE];     /* as last recorded */
+	char end_name[THREAD_NAME_SIZE]; /* as the thread had it at its end */
 	struct unwind_bounds bounds;
 	void *(*start_routine)(void *);
 	void *start_argument;
@@ -67,7 +70,6 @@ struct thread {
 	/* background thread only */
 	enum thread_source source;
 	int perf_fd, overflow_fd, timer;
-	uint32_t allocator;
 	bool armed, overflow_armed, started;
 	uint64_t period, random, jitter_samples;
 	uint64_t end_cpu_ns;

@@ -33,7 +33,6 @@ struct unwind_module {
 					     the mapping's file offset; for the vDSO, its base */
 	const struct unwind_table *table; /* NULL: no CFI (JIT, stripped of it); heuristics only */
 	uint32_t id;                      /* the spool's module id */
-	uint32_t flags;
 };
 
 /* Sorted by start, immutable once published. The generation must differ (in its low 13 bits) from

@@ -71,8 +71,10 @@ static struct thread *prepare(const pthread_attr_t *attributes, void *(*routine)
 	parent = runtime_this_thread();
 	thread = threads_allocate(&kymo_runtime.threads, THREAD_CREATED,
 				  parent ? parent->internal_id : THREADS_NONE);
-	if (!thread)
+	if (!thread) { /* found by its tid later, if memory comes back */
+		spool_count_loss(&kymo_runtime.spool, SPOOL_LOSS_NO_THREAD_BLOCK);
 		return NULL;
+	}
 	thread->entry = (uint64_t)routine;
 	thread->start_routine = routine;
 	thread->start_argument = argument;

@@ -74,6 +74,12 @@ class Collection:
             threads[sample.labels["tid"]] += 1
         expect(len(threads) == 2, f"samples of threads {dict(threads)}")
 
+    def thread_names(self):
+        """Names that threads take after they began, and main at its end."""
+        result, _ = self._run("thread_names")
+        names = {sample.labels["thread"] for sample in result.profile().samples}
+        expect(names == {"render", "decoder-long-15", "conductor"}, f"threads named {sorted(names)}")
+
     def frequency(self):
         """Samples a CPU second follow the rate; the CPU time they stand for does not."""
         for rate in (50, 200, 2000):
