@@ -17,8 +17,8 @@
 #include "core/text.h"
 #include "core/ticks.h"
 
-#define NAMES_FOLLOWED   1000 /* with more threads, only the names at their ends are taken */
-#define TASK_LINKS       2 /* of /proc/self/task besides one a thread (kernel, proc_task_getattr) */
+#define NAMES_FOLLOWED 1000 /* with more threads, only the names at their ends are taken */
+#define TASK_LINKS     2 /* of /proc/self/task besides one a thread (kernel, proc_task_getattr) */
 
 static void read_name(uint32_t tid, char *name)
 {

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT
  * SPDX-FileCopyrightText: the kymo authors
  *
- * Threads that take their names after they began: two workers, one name as long as the kernel allows, and main last.
+ * Threads that take their names after they began: two workers, one name as long as the kernel
+ * allows, and main last.
  */
 #include <pthread.h>
 
