@@ -20,11 +20,16 @@ import sys
 ALLOWED = {
     "common": set(),
     "core": {"common"},
-    "libkymo": {"core", "common"},
+    "regions": {"core", "common"},
+    "wrappers": {"regions", "core", "common"},
+    "libkymo": {"wrappers", "regions", "core", "common"},
+    "libkymo-dl": {"libkymo", "regions", "common"},  # libkymo/api.h alone of libkymo
+    "libkymo-user": set(),
+    "inject": {"common"},
     "binary": {"common"},
     "analysis": {"binary", "common"},
     "output": {"analysis", "common"},
-    "cmd": {"binary", "analysis", "output", "common"},
+    "cmd": {"inject", "binary", "analysis", "output", "common"},
 }
 PUBLIC = {"kymo"}  # include/kymo, open to every room
 IN_PROCESS = ("common", "core", "libkymo")

@@ -24,7 +24,7 @@
 
 #define SPOOL_MAGIC             "KYMOSPL" /* 7 characters and the terminating zero */
 #define SPOOL_VERSION_MAJOR     1         /* readers refuse another major version */
-#define SPOOL_VERSION_MINOR     0         /* additions that old readers can skip */
+#define SPOOL_VERSION_MINOR     1         /* additions that old readers can skip */
 #define SPOOL_ALIGNMENT         4096u /* file header size; chunks start and end at multiples of it */
 #define SPOOL_CHUNK_MAGIC       0x4b4e4843u /* "CHNK" */
 #define SPOOL_CHUNK_HEADER_SIZE 64u
@@ -49,7 +49,17 @@ enum spool_loss {
 	SPOOL_LOSS_SECCOMP,   /* thread left alone because it entered a seccomp filter of its own */
 	SPOOL_LOSS_THROTTLED, /* times the rate was lowered to stay under the overhead limit */
 	SPOOL_LOSS_RING_OVERWRITE, /* chunk reused by ring mode before it was read */
-	SPOOL_LOSS_COUNT = 32      /* room in the header; unused ones are zero */
+	SPOOL_LOSS_REGION_REENTRY, /* region event dropped: it came from a signal handler while the
+				      thread was writing one */
+	SPOOL_LOSS_REGION_DEPTH,   /* region deeper than MAX_DEPTH: left out with its children */
+	SPOOL_LOSS_REGION_NAMES,   /* region left out: no room for its name */
+	SPOOL_LOSS_REGION_EVENTS,  /* region event left out of the trace: no chunk was ready */
+	SPOOL_LOSS_PROFILE_NODES,  /* region counted in its parent's "(more)": no room for a node */
+	SPOOL_LOSS_REGION_THROTTLED,  /* calls of regions left out because they are short and many
+					 (THROTTLE_COUNT, THROTTLE_VALUE) */
+	SPOOL_LOSS_REGION_UNBALANCED, /* regions ended by the end of an outer one, or never begun */
+	SPOOL_LOSS_WRAPPER,           /* function that could not be wrapped */
+	SPOOL_LOSS_COUNT = 32         /* room in the header; unused ones are zero */
 };
 
 /* How the walk of one stack ended. 0 is a complete stack, everything else a truncated one. Append
@@ -130,12 +140,107 @@ enum spool_record {
 	/* An interned string. u id, b text */
 	SPOOL_RECORD_STRING = 25,
 
+	/* ---- regions (since 1.1) ----
+	 * A region is named once per process: u region id (from 1), u spool_region_kind, b category, then
+	 * NAMED: b name; FUNCTION: x code address. May stand in any chunk, also after its first use. */
+	SPOOL_RECORD_REGION = 32,
+	/* Starts a span of region records of one thread; they stand in chunks of their own, apart from samples.
+	 *   u internal id, u tid, x ticks, u open regions, then per open region, outermost first: u region id,
+	 *   u ticks since its begin. A reader can start at any span. */
+	SPOOL_RECORD_REGION_SPAN = 33,
+	/* u dt (ticks since the previous region record of the span or its base), u region id */
+	SPOOL_RECORD_REGION_BEGIN = 34,
+	/* Ends the innermost open region. u dt */
+	SPOOL_RECORD_REGION_END = 35,
+	/* Ends a region that is not the innermost. u dt, u region id, u how: 0 it alone (regions inside it stay
+	 * open), 1 it and all regions inside it (left by longjmp, an exception, or a missing end) */
+	SPOOL_RECORD_REGION_END_OTHER = 36,
+	/* Belongs to the begin, end or mark before it. u spool_value_type, b name, value: x (SIGNED, UNSIGNED,
+	 * ADDRESS, REAL as bits) or b (TEXT) */
+	SPOOL_RECORD_ANNOTATION = 37,
+	/* An instant. u dt, u region id */
+	SPOOL_RECORD_MARK = 38,
+	/* A value over time. u dt, u region id (names the counter), x bits of a double */
+	SPOOL_RECORD_COUNTER = 39,
+	/* A progress point. u dt, u spool_progress, u region id */
+	SPOOL_RECORD_PROGRESS = 40,
+	/* A whole call at its end, where begin and end were not worth two records: u dt (to its end), u duration in
+	 * ticks, u region id. Nothing was recorded inside it. */
+	SPOOL_RECORD_REGION_WHOLE = 41,
+
+	/* ---- call-tree profile of regions (since 1.1) ----
+	 * What a profile measures, once per process. u component count, then per component: b name, b unit,
+	 * b description, u spool_component_kind, u scale (what a stored value is multiplied with to get the unit; 0:
+	 * stored values are ticks, the unit is ns) */
+	SPOOL_RECORD_COMPONENTS = 48,
+	/* A part of a tree, updated in place: struct spool_profile_part, then nodes. The only record of its chunk. */
+	SPOOL_RECORD_PROFILE = 49,
+	/* A tree changed hands: its thread ended and another goes on with it (PROFILE_MAX_THREADS). u tree id,
+	 * u internal id, u tid */
+	SPOOL_RECORD_PROFILE_SHARED = 50,
+	/* Allocation call sites (malloc wrappers): u count, then per site: u id, u frames, x address each. */
+	SPOOL_RECORD_CALL_SITE = 51,
+	/* Sums of an allocation site, cumulative; the last one counts. u id, u allocations, u frees, u bytes
+	 * allocated, u bytes freed, u peak bytes */
+	SPOOL_RECORD_ALLOCATIONS = 52,
+	/* Who this process is in a parallel job, as soon as known. u rank, u size, b source ("MPI_COMM_WORLD",
+	 * "OMPI_COMM_WORLD_RANK", ...) */
+	SPOOL_RECORD_RANK = 53,
+
 	/* Kinds from here to 255: a SAMPLE whose flags byte is not in the payload but is the kind itself, less this. */
 	SPOOL_RECORD_SAMPLE_COMPACT = 128
 };
 /* clang-format on */
 
 #define SPOOL_SAMPLE_TIME_SHIFT 8
+
+enum spool_region_kind { SPOOL_REGION_NAMED, SPOOL_REGION_FUNCTION };
+
+enum spool_value_type {
+	SPOOL_VALUE_SIGNED,
+	SPOOL_VALUE_UNSIGNED,
+	SPOOL_VALUE_ADDRESS,
+	SPOOL_VALUE_REAL,
+	SPOOL_VALUE_TEXT
+};
+
+enum spool_progress { SPOOL_PROGRESS_POINT, SPOOL_PROGRESS_BEGIN, SPOOL_PROGRESS_END };
+
+/* How the values of a component add up. */
+enum spool_component_kind {
+	SPOOL_COMPONENT_PHASE, /* difference between end and begin: time, faults, bytes, events */
+	SPOOL_COMPONENT_LEVEL, /* value at the end of a call: a high-water mark or a level */
+	SPOOL_COMPONENT_COUNT, /* calls alone (trip_count) */
+	SPOOL_COMPONENT_RATIO  /* percent: of the sums of two components, see its description; not
+				  stored */
+};
+
+/* Head of a PROFILE record. Written in place while the program runs: whoever reads a process that
+ * is alive, or died in the midst of a call, sees sums that are at most one call apart. Nodes are
+ * numbered through all parts of a tree; a child's number is larger than its parent's. */
+struct spool_profile_part {
+	uint32_t tree;        /* id of the tree in this process */
+	uint32_t internal_id; /* thread that it was made for */
+	uint32_t tid;
+	uint32_t components; /* stored ones (not RATIO), in the order of COMPONENTS */
+	uint32_t node_size;  /* bytes of a node: header and components */
+	uint32_t first_node; /* number of the first node in this part; node 0 is the root */
+	uint32_t node_count; /* in use in this part; stored with release order */
+	uint32_t reserved;
+};
+
+struct spool_profile_node {
+	uint32_t region; /* 0: the root, or "(more)": what no node could be had for */
+	uint32_t parent; /* number */
+	uint64_t count;  /* calls that ended */
+	uint64_t open;   /* calls that began and did not end yet */
+};
+
+/* One a component behind each node. */
+struct spool_profile_value {
+	uint64_t sum, minimum, maximum;
+	uint64_t square_low, square_high; /* sum of squares, 128 bits */
+};
 
 enum spool_notice {
 	SPOOL_NOTICE_SOURCE = 1,   /* argument: spool_cpu_source; text: why */
@@ -189,6 +294,13 @@ enum spool_process_metric {
 	SPOOL_HOST_CPU_FREQUENCY_KHZ = 64 /* + cpu number (up to 1023) */
 };
 
+enum spool_control {
+	SPOOL_CONTROL_START = 1, /* collect */
+	SPOOL_CONTROL_STOP,      /* do not, until start */
+	SPOOL_CONTROL_FLUSH,     /* make everything so far part of the file */
+	SPOOL_CONTROL_DETACH     /* end for good: as if kymo were not there */
+};
+
 enum spool_state {
 	SPOOL_STATE_OPEN = 1,   /* running, or ended without a word (SIGKILL, crash, _exit) */
 	SPOOL_STATE_EXITED = 2, /* exit handlers ran */
@@ -225,7 +337,14 @@ struct spool_file_header {
 	uint64_t losses[32];     /* by spool_loss */
 	uint64_t cpu_covered_ns; /* sum of CPU sample weights */
 	uint64_t helper_cpu_ns;  /* CPU time of kymo's own threads in this process */
-	uint8_t reserved[4096 - 8 * 67];
+	uint64_t region_events;  /* region records written (since 1.1) */
+	/* Control from outside (kymo ctl): who asks writes command, then adds 1 to request; the
+	 * process copies request to answer when it is done. */
+	uint32_t control_command; /* spool_control */
+	uint32_t control_request;
+	uint32_t control_answer;
+	uint32_t collecting; /* 1: windows and switches are open */
+	uint8_t reserved[4096 - 8 * 70];
 };
 
 struct spool_chunk_header {
@@ -233,7 +352,7 @@ struct spool_chunk_header {
 	uint32_t size;      /* of the chunk with this header; multiple of SPOOL_ALIGNMENT */
 	uint32_t committed; /* bytes after this header that hold whole records; stored with release
 			       order */
-	uint32_t state;     /* 0 never used, 1 in use, 2 full */
+	uint32_t state;     /* 0 never used, 1 in use, 2 full, 3 in place: never reused */
 	uint64_t sequence;  /* order of handing out in this process, from 1; 0: never used */
 	uint64_t reserved[5];
 };

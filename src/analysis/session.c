@@ -13,6 +13,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "analysis/regions.h"
 #include "analysis/runtime_code.h"
 #include "analysis/session_private.h"
 #include "binary/jitmap.h"
@@ -291,13 +292,14 @@ int session_open(const char *directory, const struct session_options *options, s
 		return session_out_of_memory(problem);
 	}
 	session->private_state = private;
+	session->regions = arena_allocate(&private->arena, sizeof(*session->regions));
 	session->command_line = "";
 	private->options = options ? *options : (struct session_options){0};
 	session->part_of_time = private->options.from_ns || private->options.to_ns;
 	session->part_of_threads = private->options.process_pid || private->options.thread_tid;
 	session->directory = arena_copy(&private->arena, directory, strlen(directory));
-	result = session->directory ? session_read(session, problem)
-				    : session_out_of_memory(problem);
+	result = session->directory && session->regions ? session_read(session, problem)
+							: session_out_of_memory(problem);
 	if (result < 0)
 		session_close(session);
 	else

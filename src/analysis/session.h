@@ -131,6 +131,10 @@ struct model_process {
 	uint64_t torn_bytes, torn_chunks, unknown_records; /* what repair had to skip */
 	uint64_t signals, handler_ns, helper_cpu_ns, cpu_covered_ns;
 	uint64_t spool_bytes, sample_bytes; /* file size; bytes of sample records */
+	uint64_t region_bytes, region_events;
+	/* Of a parallel job (RANK record); rank_count 0: not part of one. */
+	uint32_t rank, rank_count;
+	const char *rank_source;
 	enum spool_cpu_source cpu_source;
 	const char *cpu_source_text;
 };
@@ -154,6 +158,8 @@ struct model_launch {
 	uint32_t setting_count;
 };
 
+struct model_regions;
+
 struct session {
 	const char *directory;
 	const char *command_line; /* of the launched program */
@@ -173,6 +179,7 @@ struct session {
 	char **problems;           /* one line each, for the summary */
 	size_t problem_count;
 	struct model_launch launch;
+	struct model_regions *regions; /* regions.h; never NULL */
 	void *private_state;
 };
 

@@ -212,6 +212,62 @@ static void read_samplers(struct options *options, char *const *environment)
 		options->cpu.on = options->wall.on = options->overflow.on = false;
 }
 
+static void read_regions(struct options_regions *regions, char *const *environment)
+{
+	regions->trace = get_bool(environment, SETTING_TRACE);
+	regions->profile = get_bool(environment, SETTING_PROFILE);
+	regions->start = get_bool(environment, SETTING_INIT_ENABLED);
+	regions->components = setting_text(environment, SETTING_COMPONENTS);
+	regions->component_events = setting_text(environment, SETTING_COMPONENT_EVENTS);
+	regions->selected = setting_text(environment, SETTING_SELECTED_REGIONS);
+	regions->enable_categories = setting_text(environment, SETTING_ENABLE_CATEGORIES);
+	regions->disable_categories = setting_text(environment, SETTING_DISABLE_CATEGORIES);
+	regions->max_depth = (uint32_t)get_number(environment, SETTING_MAX_DEPTH, 65535);
+	regions->profile_nodes =
+		(uint32_t)get_number(environment, SETTING_PROFILE_MAX_NODES, 65536);
+	regions->profile_threads =
+		(uint32_t)get_number(environment, SETTING_PROFILE_MAX_THREADS, 1024);
+	regions->throttle_count = (uint64_t)get_number(environment, SETTING_THROTTLE_COUNT, 0);
+	regions->throttle_ns = (uint64_t)get_number(environment, SETTING_THROTTLE_VALUE, 10000);
+	regions->control_signal = read_signal(setting_text(environment, SETTING_CONTROL_SIGNAL));
+}
+
+static void read_wrappers(struct options_wrappers *wrappers, char *const *environment)
+{
+	const struct {
+		bool *to;
+		enum setting_id id;
+	} switches[] = {{&wrappers->on, SETTING_USE_WRAPPERS},
+			{&wrappers->threads, SETTING_TRACE_THREADS},
+			{&wrappers->locks, SETTING_TRACE_THREAD_LOCKS},
+			{&wrappers->rw_locks, SETTING_TRACE_THREAD_RW_LOCKS},
+			{&wrappers->spin_locks, SETTING_TRACE_THREAD_SPIN_LOCKS},
+			{&wrappers->barriers, SETTING_TRACE_THREAD_BARRIERS},
+			{&wrappers->join, SETTING_TRACE_THREAD_JOIN},
+			{&wrappers->conditions, SETTING_TRACE_THREAD_CONDITIONS},
+			{&wrappers->processes, SETTING_TRACE_PROCESSES},
+			{&wrappers->sleep, SETTING_TRACE_SLEEP},
+			{&wrappers->io, SETTING_TRACE_IO},
+			{&wrappers->loader, SETTING_TRACE_LOADER},
+			{&wrappers->memory, SETTING_TRACE_MEMORY},
+			{&wrappers->mpi, SETTING_USE_MPIP},
+			{&wrappers->nccl, SETTING_USE_NCCL},
+			{&wrappers->ompt, SETTING_USE_OMPT},
+			{&wrappers->kokkos, SETTING_USE_KOKKOSP},
+			{&wrappers->kokkos_deep_copy, SETTING_KOKKOSP_DEEP_COPY}};
+
+	for (unsigned i = 0; i < sizeof(switches) / sizeof(switches[0]); i++)
+		*switches[i].to = get_bool(environment, switches[i].id);
+	wrappers->memory_site_depth =
+		(uint32_t)get_number(environment, SETTING_MEMORY_SITE_DEPTH, 8);
+	wrappers->kokkos_name_length =
+		(uint32_t)get_number(environment, SETTING_KOKKOSP_NAME_LENGTH_MAX, 0);
+	wrappers->wrap = setting_text(environment, SETTING_WRAP);
+	wrappers->mpi_permit = setting_text(environment, SETTING_MPIP_PERMIT_LIST);
+	wrappers->mpi_reject = setting_text(environment, SETTING_MPIP_REJECT_LIST);
+	wrappers->kokkos_prefix = setting_text(environment, SETTING_KOKKOSP_PREFIX);
+}
+
 void options_read(struct options *options, char *const *environment)
 {
 	const char *source = setting_text(environment, SETTING_SAMPLING_SOURCE);
@@ -241,6 +297,8 @@ void options_read(struct options *options, char *const *environment)
 			   &options->spool_limit);
 	read_samplers(options, environment);
 	read_periods(options, environment);
+	read_regions(&options->regions, environment);
+	read_wrappers(&options->wrappers, environment);
 	options->overflow_event = setting_text(environment, SETTING_SAMPLING_OVERFLOW_EVENT);
 	options->counters = setting_text(environment, SETTING_SAMPLING_COUNTERS);
 	copy_path(options->spool_directory, find_variable(environment, "KYMO_", "SPOOL_DIRECTORY"));

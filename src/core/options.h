@@ -40,6 +40,25 @@ struct options_sampler {
 
 enum options_source { OPTIONS_SOURCE_AUTO, OPTIONS_SOURCE_PERF, OPTIONS_SOURCE_TIMER };
 
+/* Regions and wrapped functions. Texts lie in the environment's memory. */
+struct options_regions {
+	bool trace, profile; /* record events; keep the call-tree profile in the process */
+	bool start;          /* INIT_ENABLED */
+	const char *components, *component_events, *selected, *enable_categories,
+		*disable_categories;
+	uint32_t max_depth, profile_nodes, profile_threads;
+	uint64_t throttle_count, throttle_ns;
+	int control_signal; /* 0: none */
+};
+
+struct options_wrappers {
+	bool on;
+	bool threads, locks, rw_locks, spin_locks, barriers, join, conditions, processes, sleep, io,
+		loader, memory, mpi, nccl, ompt, kokkos, kokkos_deep_copy;
+	uint32_t memory_site_depth, kokkos_name_length;
+	const char *wrap, *mpi_permit, *mpi_reject, *kokkos_prefix;
+};
+
 struct options {
 	bool enabled;
 	bool follow_children;
@@ -53,6 +72,8 @@ struct options {
 	uint64_t process_period_ns, spool_limit;
 	int64_t process_delay_ns, process_duration_ns;
 	struct options_sampler cpu, wall, overflow;
+	struct options_regions regions;
+	struct options_wrappers wrappers;
 	struct options_period periods[OPTIONS_PERIODS];
 	uint32_t period_count;
 	const char *overflow_event, *counters; /* in the environment's memory */

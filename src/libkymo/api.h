@@ -1,0 +1,41 @@
+/* SPDX-License-Identifier: MIT
+ * SPDX-FileCopyrightText: the kymo authors
+ *
+ * The table of functions that libkymo offers libkymo-dl, and through it the user API, the OpenMP
+ * and Kokkos tools and instrumented programs. libkymo exports kymo_runtime_api() and nothing else
+ * for them. Append only; `size` tells which members are there.
+ */
+#ifndef KYMO_LIBKYMO_API_H
+#define KYMO_LIBKYMO_API_H
+
+#include "regions/regions.h"
+
+struct kymo_runtime_api {
+	uint32_t size;
+	/* regions.h */
+	region_id (*region_named)(enum region_category category, const char *name);
+	region_id (*region_named_in)(const char *category, const char *name);
+	region_id (*region_function)(enum region_category category, uint64_t address);
+	void (*region_begin)(region_id region);
+	bool (*region_end)(region_id region);
+	int (*region_begin_name)(const char *category, const char *name);
+	int (*region_end_name)(const char *category, const char *name);
+	void (*region_values)(const struct region_value *values, size_t count);
+	void (*region_mark)(region_id region);
+	void (*region_counter)(region_id counter, uint64_t real_bits);
+	void (*region_progress)(region_id point, enum spool_progress kind);
+	bool (*region_recording)(enum region_category category);
+	/* control */
+	int (*trace_start)(void); /* 0 or negative errno */
+	int (*trace_stop)(void);
+	int (*thread_trace_start)(void);
+	int (*thread_trace_stop)(void);
+	int (*flush)(void);
+	bool (*active)(void);
+	const struct options_wrappers *(*wrapper_options)(void);
+};
+
+#define KYMO_RUNTIME_API_NAME "kymo_runtime_api"
+const struct kymo_runtime_api *kymo_runtime_api(void);
+
+#endif

@@ -1,0 +1,28 @@
+/* SPDX-License-Identifier: MIT
+ * SPDX-FileCopyrightText: the kymo authors
+ *
+ * All groups of wrapped functions, as the settings switch them on. A group is a file: a table of
+ * got_wrapper and the replacements. Installed by the library's constructor on the program's thread,
+ * after the runtime has started; not in forked children (they inherit what is rewritten).
+ */
+#ifndef KYMO_WRAPPERS_WRAPPERS_H
+#define KYMO_WRAPPERS_WRAPPERS_H
+
+#include "core/options.h"
+
+/* Each adds its tables (got_add) if `options` wants it. 0 or negative errno. */
+int wrappers_threads_add(const struct options_wrappers *options);   /* pthread locks, joins, … */
+int wrappers_processes_add(const struct options_wrappers *options); /* fork, spawn, wait, exit */
+int wrappers_waits_add(const struct options_wrappers *options);     /* sleep and I/O */
+int wrappers_loader_add(const struct options_wrappers *options);    /* dlopen, dlsym, dlclose */
+int wrappers_memory_add(const struct options_wrappers *options);    /* malloc family */
+int wrappers_mpi_add(const struct options_wrappers *options);
+int wrappers_nccl_add(const struct options_wrappers *options);
+int wrappers_user_add(const struct options_wrappers *options); /* WRAP */
+
+/* Adds all of them and scans once. */
+void wrappers_start(const struct options_wrappers *options);
+/* Undoes everything (detach). */
+void wrappers_stop(void);
+
+#endif
