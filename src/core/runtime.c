@@ -24,7 +24,7 @@
 #define STACK_GAP_MINIMUM                                                                          \
 	(128ull << 20) /* the kernel keeps mappings this far below the main stack (mmap_base) */
 
-struct runtime kymo_runtime;
+struct runtime kymo_runtime = {.control.closed = CONTROL_CLOSED_START};
 __thread struct thread *kymo_thread;
 
 static pthread_key_t end_key;

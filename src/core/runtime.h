@@ -13,6 +13,7 @@
 
 #include "core/allocators.h"
 #include "core/background.h"
+#include "core/control.h"
 #include "core/modules.h"
 #include "core/options.h"
 #include "core/program_signals.h"
@@ -58,6 +59,7 @@ struct runtime {
 	struct modules modules;
 	struct program_signals signals;
 	struct sampling sampling;
+	struct control control;
 	struct windows windows;                                  /* of all collection */
 	struct windows cpu_window, wall_window, overflow_window; /* the samplers' own, within it */
 	_Atomic uint32_t

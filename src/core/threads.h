@@ -31,6 +31,8 @@
 enum thread_state { THREAD_FREE, THREAD_NEW, THREAD_LIVE, THREAD_ENDED };
 enum thread_announcement { THREAD_NOT_ANNOUNCED, THREAD_ANNOUNCED_NEW, THREAD_ANNOUNCED_END };
 enum thread_how { THREAD_MAIN, THREAD_CREATED, THREAD_FOUND, THREAD_INTERNAL };
+/* Why a thread is not sampled; set by the thread itself. */
+enum thread_excluded { THREAD_EXCLUDED_STOPPED = 1, THREAD_EXCLUDED_UNSELECTED = 2 };
 enum thread_source { THREAD_SOURCE_NONE, THREAD_SOURCE_PERF, THREAD_SOURCE_TIMER };
 
 /* Written by the thread itself (in its handler, or with our signal blocked), except where noted. */
@@ -45,9 +47,10 @@ struct thread {
 	bool wants_blocked;          /* the program believes that our signal is blocked */
 	bool foreign_pending; /* a signal of our number came for the program while it had it blocked
 			       */
-	_Atomic uint32_t leaving; /* about to exec, or in a sandbox: its sources are off */
-	_Atomic uint32_t arming;  /* the background thread is opening its sources */
-	bool sealed;              /* in a seccomp filter of its own: no system call of ours in it */
+	_Atomic uint32_t leaving;  /* about to exec, or in a sandbox: its sources are off */
+	_Atomic uint32_t arming;   /* the background thread is opening its sources */
+	_Atomic uint32_t excluded; /* not 0: no samples of this thread; thread_excluded bits */
+	bool sealed; /* in a seccomp filter of its own: no system call of ours in it */
 	uint64_t start_ticks, end_ticks, entry;
 	char name[THREAD_NAME_SIZE];     /* as last recorded */
 	char end_name[THREAD_NAME_SIZE]; /* as the thread had it at its end */
