@@ -170,8 +170,9 @@ enum spool_record {
 
 	/* ---- call-tree profile of regions (since 1.1) ----
 	 * What a profile measures, once per process. u component count, then per component: b name, b unit,
-	 * b description, u spool_component_kind, u scale (what a stored value is multiplied with to get the unit; 0:
-	 * stored values are ticks, the unit is ns) */
+	 * b description, u spool_component_kind, u scale: 0 stored values are ticks
+	 * (the unit is ns), 1 they are in the unit; RATIO, which is not stored: numerator << 8 | denominator, places
+	 * in this list */
 	SPOOL_RECORD_COMPONENTS = 48,
 	/* A part of a tree, updated in place: struct spool_profile_part, then nodes. The only record of its chunk. */
 	SPOOL_RECORD_PROFILE = 49,
