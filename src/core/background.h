@@ -36,7 +36,7 @@ struct background {
 	uint32_t program_threads; /* of them, the program's own */
 	uint32_t told_counters;   /* bit per counter that could not be opened */
 	bool traced;              /* a debugger came: sampling by SIGTRAP rests */
-	bool window_open, told_timer_fallback, told_overflow;
+	bool metrics_on, told_timer_fallback, told_overflow;
 	uint64_t scan, next_scan_ns, next_metrics_ns, next_clock_ns, next_jitter_ns, next_totals_ns,
 		metrics_end_ns;
 	uint64_t scan_cost_ns;

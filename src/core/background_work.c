@@ -11,6 +11,7 @@
 
 #include "common/syscalls.h"
 #include "core/live_threads.h"
+#include "core/notices.h"
 #include "core/process_metrics.h"
 #include "core/runtime.h"
 #include "core/sampler.h"
@@ -63,49 +64,6 @@ static bool quiescent(const struct runtime *runtime)
 	return true;
 }
 
-static bool step(struct runtime *runtime, struct windows *windows, uint64_t *wait)
-{
-	uint64_t window_wait;
-	bool open = windows_step(windows, runtime->background.cpus, &window_wait);
-
-	if (window_wait < *wait)
-		*wait = window_wait;
-	return open;
-}
-
-/* Opens and closes what the windows say; threads about to exec are closed in any case. */
-static void run_windows(struct runtime *runtime, uint64_t *wait)
-{
-	struct sampling *sampling = &runtime->sampling;
-	const struct options *options = &runtime->options;
-	bool open = step(runtime, &runtime->windows, wait),
-	     was_open = runtime->background.window_open;
-	bool cpu = step(runtime, &runtime->cpu_window, wait) && open && options->cpu.on;
-	bool wall = step(runtime, &runtime->wall_window, wait) && open && options->wall.on;
-	bool overflow =
-		step(runtime, &runtime->overflow_window, wait) && open && options->overflow.on;
-
-	atomic_store_explicit(&sampling->cpu_open, cpu, memory_order_relaxed);
-	atomic_store_explicit(&sampling->wall_open, wall, memory_order_relaxed);
-	atomic_store_explicit(&sampling->overflow_open, overflow, memory_order_relaxed);
-	runtime->background.window_open = open;
-	if (open != was_open && options->period_count)
-		track_notice(&runtime->track, SPOOL_NOTICE_WINDOW, open,
-			     open ? "window opened" : "window closed");
-	for (struct thread *thread = runtime->background.live; thread; thread = thread->live_next)
-		sources_follow(runtime, thread);
-}
-
-static void start_windows(struct runtime *runtime)
-{
-	struct options *options = &runtime->options;
-
-	windows_init(&runtime->windows, options->periods, options->period_count, ticks_clock_ns);
-	windows_init_single(&runtime->cpu_window, &options->cpu.window, ticks_clock_ns);
-	windows_init_single(&runtime->wall_window, &options->wall.window, ticks_clock_ns);
-	windows_init_single(&runtime->overflow_window, &options->overflow.window, ticks_clock_ns);
-}
-
 /* mkdir -p; in background because the program need not wait for it. */
 static void make_directories(const char *path)
 {
@@ -149,7 +107,7 @@ int background_work_begin(struct runtime *runtime)
 		if (error)
 			return error;
 	}
-	start_windows(runtime);
+	control_begin(runtime);
 	atomic_store(&runtime->state, RUNTIME_ACTIVE);
 	return 0;
 }
@@ -226,8 +184,14 @@ static void run_metrics(struct runtime *runtime, uint64_t now, uint64_t *wait)
 	struct background *background = &runtime->background;
 	const struct options *options = &runtime->options;
 
-	if (!options->process_metrics || !background->window_open)
+	if (!options->process_metrics)
 		return;
+	if (!control_is_open(&runtime->control)) { /* the last moment belongs to the window */
+		if (background->metrics_on)
+			process_metrics_write(&runtime->track, 0);
+		background->metrics_on = false;
+		return;
+	}
 	if (!background->metrics_end_ns) {
 		background->next_metrics_ns = now + (uint64_t)options->process_delay_ns;
 		background->metrics_end_ns =
@@ -236,10 +200,15 @@ static void run_metrics(struct runtime *runtime, uint64_t now, uint64_t *wait)
 					  (uint64_t)options->process_duration_ns
 				: UINT64_MAX;
 	}
-	if (now < background->metrics_end_ns &&
-	    due(&background->next_metrics_ns, options->process_period_ns, now, wait))
+	if (now >= background->metrics_end_ns) {
+		background->metrics_on = false;
+		return;
+	}
+	if (due(&background->next_metrics_ns, options->process_period_ns, now, wait)) {
 		process_metrics_write(&runtime->track,
 				      options->cpu_frequency ? background->cpus : 0);
+		background->metrics_on = true;
+	}
 }
 
 uint64_t background_work_round(struct runtime *runtime)
@@ -250,13 +219,14 @@ uint64_t background_work_round(struct runtime *runtime)
 		runtime->options.cpu.on || runtime->options.wall.on || runtime->options.overflow.on;
 
 	spool_refill(&runtime->spool, runtime->spool.fd);
+	notices_write(&runtime->track);
 	if (runtime->spool.disk_error && wait > RETRY_PERIOD_NS)
 		wait = RETRY_PERIOD_NS;
 	live_threads_process(runtime);
 	allocators_grow(runtime, background->program_threads);
 	refresh_modules(runtime, now, &wait);
 	throttle(runtime);
-	run_windows(runtime, &wait);
+	control_round(runtime, &wait);
 	run_metrics(runtime, now, &wait);
 	if (due(&background->next_clock_ns, CLOCK_PERIOD_NS, now, &wait)) {
 		track_clock(&runtime->track);
@@ -283,7 +253,7 @@ void background_work_end(struct runtime *runtime)
 {
 	live_threads_process(runtime);
 	live_threads_follow_names(runtime);
-	if (runtime->options.process_metrics)
+	if (runtime->background.metrics_on)
 		process_metrics_write(&runtime->track, 0);
 	live_threads_totals(runtime);
 	live_threads_write_totals(runtime);
@@ -296,6 +266,7 @@ void background_work_stop(struct runtime *runtime)
 {
 	track_notice(&runtime->track, SPOOL_NOTICE_DISABLED, 0, runtime->background.stop_reason);
 	background_work_end(runtime);
+	control_end(runtime);
 	atomic_store(&runtime->state, RUNTIME_INACTIVE);
 	atomic_store(&runtime->allocators.stop, 1);
 	allocators_wake(&runtime->allocators);

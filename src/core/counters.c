@@ -7,6 +7,7 @@
 
 #include <linux/perf_event.h>
 #include <stddef.h>
+#include <sys/ioctl.h>
 #include <sys/mman.h>
 
 #include "common/perf_events.h"
@@ -37,6 +38,7 @@ static long open_counter(const struct perf_event_name *event, uint32_t tid)
 	attr.config = event->config;
 	attr.size = sizeof(attr);
 	attr.exclude_hv = 1;
+	attr.disabled = 1;
 	fd = sys_call6(SYS_perf_event_open, (long)&attr, (long)tid, -1, -1, PERF_FLAG_FD_CLOEXEC,
 		       0);
 	if (fd >= 0)
@@ -65,6 +67,15 @@ void counters_open(struct runtime *runtime, struct thread *thread)
 		page = sys_mmap(NULL, PAGE_SIZE, PROT_READ, MAP_SHARED, (int)fd, 0);
 		thread->counter_fd[i] = (int)fd;
 		thread->counter_page[i] = sys_failed(page) ? NULL : page;
+	}
+}
+
+void counters_switch(const struct thread *thread, bool on)
+{
+	for (unsigned i = 0; i < THREAD_COUNTERS; i++) {
+		if (thread->counter_fd[i] >= 0)
+			sys_call3(SYS_ioctl, thread->counter_fd[i],
+				  on ? PERF_EVENT_IOC_ENABLE : PERF_EVENT_IOC_DISABLE, 0);
 	}
 }
 

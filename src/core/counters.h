@@ -11,6 +11,7 @@
 #ifndef KYMO_CORE_COUNTERS_H
 #define KYMO_CORE_COUNTERS_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #include "core/threads.h"
@@ -20,6 +21,8 @@ struct runtime;
 /* Background thread. Events that cannot be opened are said once and left out (they stay zero). */
 void counters_open(struct runtime *runtime, struct thread *thread);
 void counters_close(struct thread *thread);
+/* While no samples are taken nothing is counted. */
+void counters_switch(const struct thread *thread, bool on);
 /* Handler of that thread: values into values[0 … THREAD_COUNTERS). Scaled for multiplexing by the
  * kernel's times. */
 void counters_read(const struct thread *thread, uint64_t *values);

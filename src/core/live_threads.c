@@ -97,7 +97,8 @@ static uint64_t collected_cpu(const struct thread *thread)
 			       ? thread->end_cpu_ns - thread->armed_cpu_ns
 			       : 0;
 
-	return thread->collected_ns + (thread->armed ? end : 0);
+	end = thread->collected_ns + (thread->armed ? end : 0);
+	return end > thread->passed_over_ns ? end - thread->passed_over_ns : 0;
 }
 
 static void write_end(struct runtime *runtime, const struct thread *thread, uint64_t ticks)

@@ -287,6 +287,7 @@ void runtime_thread_stay(struct thread *thread)
 {
 	atomic_store(&thread->leaving, 0);
 	set_signal_blocked(false);
+	wall_sampler_wake(&runtime->wall_sampler);
 	background_wake(&kymo_runtime.background);
 }
 
@@ -318,6 +319,7 @@ static void reset_allocators(struct allocators *allocators)
 		memset(&allocators->allocator[i], 0, sizeof(allocators->allocator[i]));
 		allocators->allocator[i].thread.stack = stack;
 	}
+	control_close(CONTROL_CLOSED_START);
 	allocators->count = 0;
 	allocators->stop = 0;
 }

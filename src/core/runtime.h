@@ -22,7 +22,6 @@
 #include "core/track.h"
 #include "core/unwind.h"
 #include "core/wall_sampler.h"
-#include "core/windows.h"
 
 enum runtime_state {
 	RUNTIME_INACTIVE, /* never started, or turned off */
@@ -60,8 +59,6 @@ struct runtime {
 	struct program_signals signals;
 	struct sampling sampling;
 	struct control control;
-	struct windows windows;                                  /* of all collection */
-	struct windows cpu_window, wall_window, overflow_window; /* the samplers' own, within it */
 	_Atomic uint32_t
 		sealed;     /* a thread entered a seccomp filter: unknown threads are left alone */
 	struct track track; /* process-level records */

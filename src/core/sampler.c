@@ -151,6 +151,8 @@ static bool is_open(enum spool_sample_source source)
 {
 	const struct sampling *sampling = &kymo_runtime.sampling;
 
+	if (!control_is_open(&kymo_runtime.control))
+		return false;
 	if (source == SPOOL_SOURCE_OVERFLOW)
 		return atomic_load_explicit(&sampling->overflow_open, memory_order_relaxed);
 	return atomic_load_explicit(&sampling->cpu_open, memory_order_relaxed) ||
@@ -180,10 +182,12 @@ void sampler_handler(int signal, siginfo_t *information, void *context)
 		spool_count_loss(&kymo_runtime.spool, SPOOL_LOSS_REENTRY);
 		return;
 	}
-	if (is_open(source))
-		take_sample(thread, source, context);
-	else
-		thread->cpu_ns = thread_cpu_ns();
+	if (!atomic_load_explicit(&thread->excluded, memory_order_relaxed)) {
+		if (is_open(source))
+			take_sample(thread, source, context);
+		else
+			thread->cpu_ns = thread_cpu_ns();
+	}
 	/* release: what the walk read of the unwind view may be reclaimed from here on */
 	atomic_store_explicit(&thread->in_handler, 0, memory_order_release);
 	interrupted_call_restart(&kymo_runtime.signals, context);

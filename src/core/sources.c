@@ -333,6 +333,8 @@ void sources_follow(struct runtime *runtime, struct thread *thread)
 
 	if (thread->source == THREAD_SOURCE_NONE)
 		cpu = false;
+	if ((cpu || overflow) != (thread->armed || thread->overflow_armed))
+		counters_switch(thread, cpu || overflow);
 	if (cpu != thread->armed)
 		arm(thread, cpu);
 	if (overflow != thread->overflow_armed) {

@@ -80,6 +80,8 @@ struct thread {
 	void *counter_page[THREAD_COUNTERS]; /* read by the thread's handler */
 	uint64_t armed_cpu_ns,
 		collected_ns; /* CPU time at the last arming; while armed, before that */
+	/* CPU time when the thread excluded itself, and all of it that passed so (by the thread) */
+	uint64_t excluded_cpu_ns, passed_over_ns;
 	uint64_t seen;        /* scan that last saw it */
 	struct thread *live_next, *live_previous;
 

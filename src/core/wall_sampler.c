@@ -24,6 +24,7 @@
 #define SHARE_MAXIMUM 5            /* a sweep over all threads takes at most a fifth of a core */
 #define FRAMES_MAX    512
 #define FINISH_NS     100000000ull
+#define CLOSED_NS     1000000000ull /* nothing to do: it is woken */
 
 /* What is known of one thread between two looks. */
 struct wall_watch {
@@ -213,6 +214,13 @@ static void look_at(struct runtime *runtime, struct thread *thread, struct wall_
 		watch->count = 0;
 }
 
+static void report_owed(struct runtime *runtime, const struct thread *thread,
+			struct wall_watch *watch)
+{
+	if (watch->identity == thread->internal_id + 1 && watch->waiting && watch->owed_ns)
+		report(runtime, thread, watch, SPOOL_SOURCE_WALL, watch->last_ns);
+}
+
 /* The watch of a block, made on first use; NULL when memory is short. */
 static struct wall_watch *watch_of(struct wall_sampler *sampler, uint32_t index)
 {
@@ -247,8 +255,14 @@ static uint64_t sweep(struct runtime *runtime)
 		    !options_tids_allow(&runtime->options.wall.tids, thread->sequent_id))
 			continue;
 		watch = watch_of(sampler, i);
-		if (watch)
-			look_at(runtime, thread, watch, start);
+		if (!watch)
+			continue;
+		if (atomic_load_explicit(&thread->excluded, memory_order_relaxed)) {
+			report_owed(runtime, thread, watch);
+			watch->identity = 0;
+			continue;
+		}
+		look_at(runtime, thread, watch, start);
 	}
 	return ticks_clock_ns(CLOCK_MONOTONIC) - start;
 }
@@ -260,9 +274,21 @@ static void report_rest(struct runtime *runtime)
 	for (uint32_t i = 0; i < count; i++) {
 		struct thread *thread = threads_at(&runtime->threads, i);
 		struct wall_watch *watch = watch_of(&runtime->wall_sampler, i);
-		if (thread && watch && watch->identity == thread->internal_id + 1 &&
-		    watch->waiting && watch->owed_ns)
-			report(runtime, thread, watch, SPOOL_SOURCE_WALL, watch->last_ns);
+		if (thread && watch)
+			report_owed(runtime, thread, watch);
+	}
+}
+
+/* The window closed: what passes until it opens again is nobody's. */
+static void forget_all(struct runtime *runtime)
+{
+	uint32_t count = atomic_load(&runtime->threads.block_count);
+
+	report_rest(runtime);
+	for (uint32_t i = 0; i < count; i++) {
+		struct wall_watch *watch = watch_of(&runtime->wall_sampler, i);
+		if (watch)
+			watch->identity = 0;
 	}
 }
 
@@ -272,6 +298,7 @@ static void run(void *argument)
 	struct wall_sampler *sampler = &runtime->wall_sampler;
 	uint64_t period = runtime->options.wall.period, random = ticks_now();
 	uint32_t stop = 0;
+	bool was_open = false;
 
 	/* So that the scan for unknown threads knows this one. */
 	threads_bind(&runtime->threads, sampler->own, sampler->thread.tid);
@@ -280,10 +307,17 @@ static void run(void *argument)
 
 	while (stop != 1) {
 		uint64_t pause = period / 2 + next_random(&random) % (period + 1), taken = 0;
+		uint32_t changes = atomic_load(&sampler->changes);
+		bool open = runtime_active() && atomic_load(&runtime->sampling.wall_open);
 		own_thread_follow_credentials(&sampler->thread);
 		stop = atomic_load(&sampler->stop);
-		if (runtime_active() && atomic_load(&runtime->sampling.wall_open))
+		if (open)
 			taken = sweep(runtime);
+		else if (was_open && runtime_active())
+			forget_all(runtime);
+		was_open = open;
+		if (!open)
+			pause = CLOSED_NS;
 		if (stop == 2 &&
 		    runtime_active()) { /* the process ends: what is owed now, then go on */
 			report_rest(runtime);
@@ -292,8 +326,8 @@ static void run(void *argument)
 		}
 		if (pause < taken * SHARE_MAXIMUM)
 			pause = taken * SHARE_MAXIMUM;
-		/* a request that came in the meantime makes the word differ: no sleep */
-		futex_wait(&sampler->stop, stop == 2 ? 3 : stop, pause);
+		/* what came in the meantime makes the word differ: no sleep */
+		futex_wait(&sampler->changes, changes, pause);
 	}
 }
 
@@ -326,6 +360,12 @@ void wall_sampler_finish(struct runtime *runtime)
 	if (!sampler->stream)
 		return;
 	atomic_store(&sampler->stop, 2);
-	futex_wake(&sampler->stop);
+	wall_sampler_wake(sampler);
 	futex_wait(&sampler->stop, 2, FINISH_NS);
+}
+
+void wall_sampler_wake(struct wall_sampler *sampler)
+{
+	atomic_fetch_add(&sampler->changes, 1);
+	futex_wake(&sampler->changes);
 }

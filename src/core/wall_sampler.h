@@ -20,7 +20,8 @@ struct runtime;
 struct thread;
 
 struct wall_sampler {
-	_Atomic uint32_t stop; /* 1 end, 2 write what is owed, 3 written */
+	_Atomic uint32_t stop;    /* 1 end, 2 write what is owed, 3 written */
+	_Atomic uint32_t changes; /* futex word: of `stop` and of the window */
 	struct own_thread thread;
 	struct thread *own;          /* its registry entry */
 	struct thread *stream;       /* where its samples go, in spans of the threads it watches */
@@ -31,5 +32,7 @@ struct wall_sampler {
 int wall_sampler_start(struct runtime *runtime);
 /* Has what is owed written; waits a little for it. */
 void wall_sampler_finish(struct runtime *runtime);
+/* `stop` or the window has changed. Signal-safe. */
+void wall_sampler_wake(struct wall_sampler *sampler);
 
 #endif

@@ -26,7 +26,9 @@ void windows_init_single(struct windows *windows, const struct options_period *p
 
 static void enter_period(struct windows *windows, uint32_t number)
 {
-	int before = windows->periods[windows->current].clock;
+	bool same_clock =
+		windows->started && number < windows->count &&
+		windows->periods[number].clock == windows->periods[windows->current].clock;
 
 	windows->current = number;
 	windows->cycle = 0;
@@ -35,7 +37,7 @@ static void enter_period(struct windows *windows, uint32_t number)
 		windows->done = true;
 		return;
 	}
-	if (number == 0 || windows->periods[number].clock != before)
+	if (!same_clock)
 		windows->phase_end = windows->clock(windows->periods[number].clock);
 	windows->phase_end += (uint64_t)windows->periods[number].delay_ns;
 }
@@ -95,4 +97,14 @@ bool windows_step(struct windows *windows, unsigned cpus, uint64_t *ret_wait_ns)
 		next_phase(windows);
 	}
 	return windows->open;
+}
+
+void windows_follow_fork(struct windows *windows)
+{
+	if (!windows->started || windows->done ||
+	    windows->periods[windows->current].clock != CLOCK_PROCESS_CPUTIME_ID)
+		return;
+	windows->started = false;
+	enter_period(windows, windows->current);
+	windows->started = true;
 }

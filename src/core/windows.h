@@ -37,5 +37,8 @@ void windows_init_single(struct windows *windows, const struct options_period *p
  * (WINDOWS_NEVER: never). For CPU-time clocks the wait is the least possible, since CPU time runs
  * at most once per CPU faster than real time. */
 bool windows_step(struct windows *windows, unsigned cpus, uint64_t *ret_wait_ns);
+/* A forked child goes on with its parent's windows; but its CPU time begins anew, and so does a
+ * period that is measured by it. */
+void windows_follow_fork(struct windows *windows);
 
 #endif

@@ -10,12 +10,33 @@
 #include <sys/signalfd.h>
 
 #include "common/syscalls.h"
+#include "core/control_signal.h"
 #include "core/runtime.h"
 #include "libkymo/real.h"
 
 static int our_signal(void)
 {
 	return runtime_active() ? kymo_runtime.signals.signal : 0;
+}
+
+/* CONTROL_SIGNAL: the program sees the default action, until it sets another. */
+static int control_action(int signal, const struct sigaction *fresh, struct sigaction *previous)
+{
+	if (previous)
+		*previous = (struct sigaction){.sa_handler = SIG_DFL};
+	if (!fresh || fresh->sa_handler == SIG_DFL)
+		return 0;
+	control_signal_give_up();
+	return REAL(sigaction)(signal, fresh, NULL);
+}
+
+static sighandler_t control_handler(sighandler_t (*real)(int, sighandler_t), int signal,
+				    sighandler_t handler)
+{
+	if (handler == SIG_DFL)
+		return SIG_DFL;
+	control_signal_give_up();
+	return real(signal, handler) == SIG_ERR ? SIG_ERR : SIG_DFL;
 }
 
 EXPORTED int sigaction(int signal, const struct sigaction *restrict fresh,
@@ -28,6 +49,8 @@ EXPORTED int sigaction(int signal, const struct sigaction *restrict fresh,
 		program_signals_action(&kymo_runtime.signals, fresh, previous);
 		return 0;
 	}
+	if (control_signal_is(signal))
+		return control_action(signal, fresh, previous);
 	return REAL(sigaction)(signal, fresh, previous);
 }
 
@@ -51,6 +74,8 @@ EXPORTED sighandler_t signal(int number, sighandler_t handler)
 		return set_handler(number, handler, SA_RESTART);
 	if (runtime_active() && handler != SIG_ERR)
 		program_signals_note(&kymo_runtime.signals, number, (const void *)handler);
+	if (control_signal_is(number) && handler != SIG_ERR)
+		return control_handler(REAL(signal), number, handler);
 	return REAL(signal)(number, handler);
 }
 
@@ -60,6 +85,8 @@ EXPORTED sighandler_t sysv_signal(int number, sighandler_t handler)
 		return set_handler(number, handler, (int)(SA_RESETHAND | SA_NODEFER));
 	if (runtime_active() && handler != SIG_ERR)
 		program_signals_note(&kymo_runtime.signals, number, (const void *)handler);
+	if (control_signal_is(number) && handler != SIG_ERR)
+		return control_handler(REAL(sysv_signal), number, handler);
 	return REAL(sysv_signal)(number, handler);
 }
 
