@@ -251,7 +251,9 @@ enum spool_notice {
 	SPOOL_NOTICE_DISABLED,     /* a collector turned itself off; text: why */
 	SPOOL_NOTICE_EXEC,         /* the image is about to be replaced; text: path */
 	SPOOL_NOTICE_LOW_COVERAGE, /* argument: internal thread id; text */
-	SPOOL_NOTICE_CONFLICT      /* the program uses a signal that kymo needs; argument: signal */
+	SPOOL_NOTICE_CONFLICT,     /* the program uses a signal that kymo needs; argument: signal */
+	SPOOL_NOTICE_NOT_FOLLOWED  /* a child that leaves no data; argument: pid; text: path and why
+				      (since 1.1) */
 };
 
 enum spool_cpu_source {

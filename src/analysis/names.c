@@ -28,6 +28,14 @@ const char *spool_loss_name(enum spool_loss loss)
 		[SPOOL_LOSS_SECCOMP] = "seccomp",
 		[SPOOL_LOSS_THROTTLED] = "throttled",
 		[SPOOL_LOSS_RING_OVERWRITE] = "ring_overwrite",
+		[SPOOL_LOSS_REGION_REENTRY] = "region_reentry",
+		[SPOOL_LOSS_REGION_DEPTH] = "region_depth",
+		[SPOOL_LOSS_REGION_NAMES] = "region_names",
+		[SPOOL_LOSS_REGION_EVENTS] = "region_events",
+		[SPOOL_LOSS_PROFILE_NODES] = "profile_nodes",
+		[SPOOL_LOSS_REGION_THROTTLED] = "region_throttled",
+		[SPOOL_LOSS_REGION_UNBALANCED] = "region_unbalanced",
+		[SPOOL_LOSS_WRAPPER] = "wrapper",
 	};
 	return name_at(names, sizeof(names) / sizeof(*names), loss, "unknown_loss");
 }
@@ -65,6 +73,7 @@ const char *spool_notice_name(enum spool_notice notice)
 		[SPOOL_NOTICE_EXEC] = "exec",
 		[SPOOL_NOTICE_LOW_COVERAGE] = "low_coverage",
 		[SPOOL_NOTICE_CONFLICT] = "conflict",
+		[SPOOL_NOTICE_NOT_FOLLOWED] = "not_followed",
 	};
 	return name_at(names, sizeof(names) / sizeof(*names), notice, "unknown_notice");
 }

@@ -15,6 +15,7 @@
 
 #include "common/syscalls.h"
 #include "core/maps.h"
+#include "core/notices.h"
 #include "core/sampler.h"
 #include "core/ticks.h"
 
@@ -187,16 +188,6 @@ static bool prepare(struct runtime *runtime)
 	return !pthread_key_create(&end_key, thread_key_destructor);
 }
 
-/* So that exec'ed programs do not load us: FOLLOW_CHILDREN=off. The strings are changed in place.
- */
-static void hide_from_children(char *const *environment)
-{
-	for (; *environment; environment++) {
-		if (!strncmp(*environment, "LD_PRELOAD=", 11) || !strncmp(*environment, "KYMO_", 5))
-			(*environment)[strncmp(*environment, "KYMO_", 5) ? 11 : 5] = 0;
-	}
-}
-
 /* valgrind runs the program on a processor of its own making, which refuses threads made as ours
  * are. */
 static bool inside_valgrind(char *const *environment)
@@ -234,8 +225,6 @@ void runtime_start(char *const *environment)
 	open_signal(runtime, thread);
 	if (runtime->options.wall.on)
 		wall_sampler_start(runtime);
-	if (!runtime->options.follow_children)
-		hide_from_children(environment);
 }
 
 void runtime_finish(void)
@@ -287,7 +276,6 @@ void runtime_thread_stay(struct thread *thread)
 {
 	atomic_store(&thread->leaving, 0);
 	set_signal_blocked(false);
-	wall_sampler_wake(&runtime->wall_sampler);
 	background_wake(&kymo_runtime.background);
 }
 
@@ -299,6 +287,7 @@ void runtime_stop(const char *why)
 		return;
 	runtime->background.stop_reason = why;
 	atomic_store(&runtime->wall_sampler.stop, 1);
+	wall_sampler_wake(&runtime->wall_sampler);
 	atomic_store(&runtime->background.stop, 1);
 	background_wake(&runtime->background);
 	background_wait(&runtime->background, BACKGROUND_STOPPED, FINISH_TIMEOUT_NS);
@@ -319,7 +308,6 @@ static void reset_allocators(struct allocators *allocators)
 		memset(&allocators->allocator[i], 0, sizeof(allocators->allocator[i]));
 		allocators->allocator[i].thread.stack = stack;
 	}
-	control_close(CONTROL_CLOSED_START);
 	allocators->count = 0;
 	allocators->stop = 0;
 }
@@ -331,6 +319,7 @@ static void restart(struct runtime *runtime)
 	bool wants_blocked = false;
 
 	runtime->state = RUNTIME_STARTING;
+	control_close(CONTROL_CLOSED_START);
 	if (kymo_thread) {
 		bounds = kymo_thread->bounds;
 		wants_blocked = kymo_thread->wants_blocked;
@@ -342,6 +331,7 @@ static void restart(struct runtime *runtime)
 	threads_reset(&runtime->threads);
 	modules_forget_records(&runtime->modules);
 	runtime->track.chunk = NULL;
+	notices_forget();
 	reset_background(&runtime->background);
 	reset_allocators(&runtime->allocators);
 	if (!runtime->options.follow_children ||

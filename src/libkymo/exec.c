@@ -4,7 +4,8 @@
  * Wrappers of exec. A sampling signal that is pending when the image is replaced kills the new
  * program (default action of SIGTRAP; disposition of handled signals is reset by exec, pending
  * signals stay: execve(2)). So the thread's source is stopped, what is pending is taken, and the
- * program's own mask and disposition are put in place.
+ * program's own mask and disposition are put in place. The new program gets the session's
+ * environment, and the results say what came of this one.
  */
 #include <errno.h>
 #include <signal.h>
@@ -12,84 +13,138 @@
 #include <stdlib.h>
 #include <unistd.h>
 
+#include "common/syscalls.h"
+#include "core/notices.h"
 #include "core/runtime.h"
 #include "core/sampler.h"
+#include "libkymo/exec_target.h"
 #include "libkymo/real.h"
+#include "libkymo/session_environment.h"
 
-static struct thread *leave(void)
+#define NOTICE_TIMEOUT_NS 100000000ull
+
+/* What is undone when exec fails. */
+struct departure {
+	struct thread *thread;
+	struct session_list list;
+};
+
+/* In a seccomp filter none of the calls below are made. */
+static bool in_sandbox(void)
 {
-	struct thread *thread = runtime_thread_leave();
+	return kymo_runtime.sealed && (!kymo_thread || kymo_thread->sealed);
+}
+
+/* True when there is something to be written before the image goes. */
+static bool announce(const char *path)
+{
+	struct exec_target target;
+	bool own;
+
+	if (!runtime_active() || !kymo_runtime.options.follow_children)
+		return false;
+	target = exec_target_look(path);
+	own = kymo_runtime.pid == (uint32_t)sys_getpid(); /* else a vfork child */
+	if (target.obstacle)
+		notices_post(&kymo_runtime.background, SPOOL_NOTICE_NOT_FOLLOWED,
+			     (uint64_t)sys_getpid(), path, target.obstacle);
+	if (own && target.found)
+		notices_post(&kymo_runtime.background, SPOOL_NOTICE_EXEC, 0, path, NULL);
+	return own && target.found;
+}
+
+static void leave(struct departure *departure, const char *path, char *const environment[])
+{
 	uint64_t bit =
 		signal_bit(kymo_runtime.signals.signal ? kymo_runtime.signals.signal : SIGTRAP);
+	bool unwritten;
 
-	if (!thread)
-		return NULL;
+	departure->thread = NULL;
+	departure->list = (struct session_list){.environment = environment};
+	if (in_sandbox())
+		return;
+	session_list_make(&departure->list, environment);
+	unwritten = announce(path);
+	departure->thread = runtime_thread_leave();
+	if (!departure->thread)
+		return;
+	if (unwritten)
+		background_flush(&kymo_runtime.background, NOTICE_TIMEOUT_NS);
 	program_signals_prepare_exec(&kymo_runtime.signals);
 	/* Were the source still on (no answer in time), a blocked signal would do no harm to the
 	 * new image. */
-	if (!thread->wants_blocked && !thread->armed && !thread->overflow_armed)
+	if (!departure->thread->wants_blocked && !departure->thread->armed &&
+	    !departure->thread->overflow_armed)
 		kernel_sigmask(SIG_UNBLOCK, &bit, NULL);
 	if (kymo_runtime.spool.header)
 		kymo_runtime.spool.header->state = SPOOL_STATE_EXEC;
-	return thread;
 }
 
 /* exec failed. */
-static int stay(struct thread *thread, int result)
+static int stay(struct departure *departure)
 {
 	int error = errno;
 
-	if (thread) {
+	if (departure->thread) {
 		if (kymo_runtime.spool.header)
 			kymo_runtime.spool.header->state = SPOOL_STATE_OPEN;
 		program_signals_take_again(&kymo_runtime.signals, (void *)sampler_handler);
-		runtime_thread_stay(thread);
+		runtime_thread_stay(departure->thread);
 	}
+	session_list_destroy(&departure->list);
 	errno = error;
-	return result;
+	return -1;
 }
+
+/* With the completed environment, or with the program's own where that is all the kernel takes. */
+#define EXECUTE(path, environment, as_given, with_session)                                         \
+	({                                                                                         \
+		struct departure departure;                                                        \
+		leave(&departure, path, environment);                                              \
+		if (departure.list.completed)                                                      \
+			with_session;                                                              \
+		if (!departure.list.completed || errno == E2BIG)                                   \
+			as_given;                                                                  \
+		stay(&departure);                                                                  \
+	})
 
 EXPORTED int execve(const char *path, char *const arguments[], char *const environment[])
 {
-	struct thread *thread = leave();
-
-	return stay(thread, REAL(execve)(path, arguments, environment));
+	return EXECUTE(path, environment, REAL(execve)(path, arguments, environment),
+		       REAL(execve)(path, arguments, departure.list.environment));
 }
 
 EXPORTED int execv(const char *path, char *const arguments[])
 {
-	struct thread *thread = leave();
-
-	return stay(thread, REAL(execv)(path, arguments));
+	return EXECUTE(path, environ, REAL(execv)(path, arguments),
+		       REAL(execve)(path, arguments, departure.list.environment));
 }
 
 EXPORTED int execvp(const char *file, char *const arguments[])
 {
-	struct thread *thread = leave();
-
-	return stay(thread, REAL(execvp)(file, arguments));
+	return EXECUTE(file, environ, REAL(execvp)(file, arguments),
+		       REAL(execvpe)(file, arguments, departure.list.environment));
 }
 
 EXPORTED int execvpe(const char *file, char *const arguments[], char *const environment[])
 {
-	struct thread *thread = leave();
-
-	return stay(thread, REAL(execvpe)(file, arguments, environment));
+	return EXECUTE(file, environment, REAL(execvpe)(file, arguments, environment),
+		       REAL(execvpe)(file, arguments, departure.list.environment));
 }
 
 EXPORTED int fexecve(int fd, char *const arguments[], char *const environment[])
 {
-	struct thread *thread = leave();
-
-	return stay(thread, REAL(fexecve)(fd, arguments, environment));
+	return EXECUTE(NULL, environment, REAL(fexecve)(fd, arguments, environment),
+		       REAL(fexecve)(fd, arguments, departure.list.environment));
 }
 
 EXPORTED int execveat(int directory, const char *path, char *const arguments[],
 		      char *const environment[], int flags)
 {
-	struct thread *thread = leave();
-
-	return stay(thread, REAL(execveat)(directory, path, arguments, environment, flags));
+	return EXECUTE(
+		*path == '/' ? path : NULL, environment,
+		REAL(execveat)(directory, path, arguments, environment, flags),
+		REAL(execveat)(directory, path, arguments, departure.list.environment, flags));
 }
 
 /* The list forms: arguments are collected into an array on the stack, as libc does it. */

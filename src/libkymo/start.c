@@ -10,6 +10,7 @@
 
 #include "core/runtime.h"
 #include "libkymo/real.h"
+#include "libkymo/session_environment.h"
 
 void *real_find(_Atomic(void *) *slot, const char *name)
 {
@@ -33,7 +34,8 @@ __attribute__((constructor)) static void start(int count, char **arguments, char
 {
 	(void)count;
 	(void)arguments;
-	runtime_start(environment);
+	runtime_start(session_environment_keep(environment));
+	session_environment_follow(&kymo_runtime.options, environment);
 	if (runtime_active())
 		pthread_atfork(NULL, NULL, after_fork_in_child);
 }

@@ -249,6 +249,8 @@ static const char *notice_name(enum spool_notice kind)
 		return "kymo: low coverage";
 	case SPOOL_NOTICE_CONFLICT:
 		return "kymo: signal conflict";
+	case SPOOL_NOTICE_NOT_FOLLOWED:
+		return "kymo: child not profiled";
 	}
 	return "kymo: notice";
 }

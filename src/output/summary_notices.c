@@ -19,7 +19,8 @@ struct notice_count {
 static bool is_worth_saying(enum spool_notice kind)
 {
 	return kind == SPOOL_NOTICE_FALLBACK || kind == SPOOL_NOTICE_DISABLED ||
-	       kind == SPOOL_NOTICE_CONFLICT || kind == SPOOL_NOTICE_THROTTLE;
+	       kind == SPOOL_NOTICE_CONFLICT || kind == SPOOL_NOTICE_THROTTLE ||
+	       kind == SPOOL_NOTICE_NOT_FOLLOWED;
 }
 
 /* Adds to an equal text, or to the list while there is room; what does not fit is counted. */

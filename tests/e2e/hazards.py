@@ -138,6 +138,7 @@ HAZARDS = {
     "eintr-10khz": H("eintr", options=["--freq=10000"]),
     "eintr-realtime": H("eintr", options=["--realtime"], sources=("auto", "timer")),
     "errno-kept": H("errno_kept", options=["--freq=10000"]),
+    "environments": H("environments", check=all_of(process_count(15), share_of("child_work", 0.7))),
     "exec-chain": H("exec_chain 6 20", check=process_count(60)),
     "exec-chain-60": H("exec_chain 60 20", long=True, timeout=300),
     "exec-chain-10khz": H("exec_chain 6 20", options=["--freq=10000"]),

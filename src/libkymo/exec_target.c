@@ -1,0 +1,82 @@
+/* SPDX-License-Identifier: MIT
+ * SPDX-FileCopyrightText: the kymo authors
+ *
+ * See exec_target.h. Runs in vfork children: reads with raw system calls into its own stack.
+ */
+#include "libkymo/exec_target.h"
+
+#include <elf.h>
+#include <fcntl.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "common/syscalls.h"
+
+#define HEAD_SIZE 2048
+
+/* Preloading is refused when the kernel changes who the process is (AT_SECURE, getauxval(3)). */
+static bool changes_user(int fd)
+{
+	struct stat status;
+
+	if (sys_call2(SYS_fstat, fd, (long)&status))
+		return false;
+	return (status.st_mode & S_ISUID && status.st_uid != (uid_t)sys_call0(SYS_geteuid)) ||
+	       (status.st_mode & S_ISGID && status.st_mode & S_IXGRP &&
+		status.st_gid != (gid_t)sys_call0(SYS_getegid));
+}
+
+static bool is_loader(const char *path)
+{
+	const char *name = path;
+
+	for (; *path; path++) {
+		if (*path == '/')
+			name = path + 1;
+	}
+	return !strncmp(name, "ld-linux", 8);
+}
+
+static const char *look_at_elf(const char *path, const uint8_t *head, size_t size)
+{
+	Elf64_Ehdr header;
+	Elf64_Phdr segment;
+
+	if (size < sizeof(header) || memcmp(head, ELFMAG, SELFMAG))
+		return NULL;
+	if (head[EI_CLASS] != ELFCLASS64)
+		return " is a 32-bit program";
+	memcpy(&header, head, sizeof(header));
+	if (header.e_phentsize != sizeof(segment) || header.e_phoff > size ||
+	    header.e_phnum > (size - header.e_phoff) / sizeof(segment))
+		return NULL;
+	for (size_t i = 0; i < header.e_phnum; i++) {
+		memcpy(&segment, head + header.e_phoff + i * sizeof(segment), sizeof(segment));
+		if (segment.p_type == PT_INTERP)
+			return NULL;
+	}
+	return is_loader(path) ? NULL : " is statically linked";
+}
+
+struct exec_target exec_target_look(const char *path)
+{
+	struct exec_target target = {false, NULL};
+	uint8_t head[HEAD_SIZE];
+	long size;
+	int fd;
+
+	if (!path || !strchr(path, '/'))
+		return target;
+	fd = (int)sys_open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK, 0);
+	if (fd < 0)
+		return target;
+	target.found = true;
+	size = sys_pread(fd, head, sizeof(head), 0);
+	if (changes_user(fd))
+		target.obstacle = " runs with another user's rights";
+	else if (size > 0)
+		target.obstacle = look_at_elf(path, head, (size_t)size);
+	sys_close(fd);
+	return target;
+}

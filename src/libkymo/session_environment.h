@@ -1,0 +1,55 @@
+/* SPDX-License-Identifier: MIT
+ * SPDX-FileCopyrightText: the kymo authors
+ *
+ * What makes a child process part of the session: kymo's entries of LD_PRELOAD and the KYMO_*
+ * variables. They are kept at the start, so that children are found as well when the program gives
+ * them an environment of its own (env -i, execve with a list, posix_spawn), or has cleaned or
+ * overwritten its own (clearenv, setproctitle).
+ *
+ * A variable that the child's list has is never changed; a list that has KYMO_SPOOL_DIRECTORY is
+ * somebody's own choice (kymo under kymo) and gets no further KYMO_* variable. KYMO_ENABLED=off in
+ * the list leaves that child alone.
+ */
+#ifndef KYMO_LIBKYMO_SESSION_ENVIRONMENT_H
+#define KYMO_LIBKYMO_SESSION_ENVIRONMENT_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "core/options.h"
+
+/* Once, by the constructor, before the runtime starts. Returns an environment for the runtime whose
+ * KYMO_* strings are copies that live for ever. */
+char *const *session_environment_keep(char *const *environment);
+/* After options are known: sees that children get the session, or that they do not. */
+void session_environment_follow(const struct options *options, char **environment);
+
+/* What a child's list lacks. */
+struct session_completion {
+	size_t entries;    /* for the completed list, with its end; 0: nothing is lacking */
+	size_t text_bytes; /* for a new LD_PRELOAD */
+};
+struct session_completion session_environment_lacks(char *const *environment);
+/* Writes the completed list to `ret` and a new LD_PRELOAD to `text`; never more than `room` says,
+ * even while another thread changes the environment. */
+void session_environment_complete(char *const *environment, const struct session_completion *room,
+				  char **ret, char *text);
+
+/* A completed environment on the stack of a call. One that is too large is mapped; a vfork child
+ * that execs leaves that mapping to its parent. */
+#define SESSION_STACK_ENTRIES 300
+#define SESSION_STACK_TEXT    2048
+
+struct session_list {
+	char *const *environment; /* to pass on */
+	bool completed;
+	void *mapping;
+	size_t mapping_size;
+	char *entries[SESSION_STACK_ENTRIES];
+	char text[SESSION_STACK_TEXT];
+};
+
+void session_list_make(struct session_list *list, char *const *environment);
+void session_list_destroy(struct session_list *list);
+
+#endif
