@@ -35,22 +35,32 @@ static bool in_sandbox(void)
 	return kymo_runtime.sealed && (!kymo_thread || kymo_thread->sealed);
 }
 
+/* A child that has just been forked may exec before its collection has begun. That is waited for
+ * only when there is something to be said about it. */
+static bool can_tell(bool own, bool important)
+{
+	if (!kymo_runtime.options.follow_children || !kymo_runtime.same_process ||
+	    !*kymo_runtime.same_process)
+		return false;
+	if (own && important && kymo_runtime.state == RUNTIME_STARTING)
+		background_wait(&kymo_runtime.background, BACKGROUND_COLLECTING, NOTICE_TIMEOUT_NS);
+	return runtime_active();
+}
+
 /* True when there is something to be written before the image goes. */
 static bool announce(const char *path)
 {
-	struct exec_target target;
-	bool own;
+	struct exec_target target = exec_target_look(path);
+	bool own = kymo_runtime.pid == (uint32_t)sys_getpid(); /* else a vfork child */
 
-	if (!runtime_active() || !kymo_runtime.options.follow_children)
+	if (!target.found || !can_tell(own, target.obstacle))
 		return false;
-	target = exec_target_look(path);
-	own = kymo_runtime.pid == (uint32_t)sys_getpid(); /* else a vfork child */
 	if (target.obstacle)
 		notices_post(&kymo_runtime.background, SPOOL_NOTICE_NOT_FOLLOWED,
 			     (uint64_t)sys_getpid(), path, target.obstacle);
-	if (own && target.found)
+	if (own)
 		notices_post(&kymo_runtime.background, SPOOL_NOTICE_EXEC, 0, path, NULL);
-	return own && target.found;
+	return own;
 }
 
 static void leave(struct departure *departure, const char *path, char *const environment[])
@@ -64,7 +74,7 @@ static void leave(struct departure *departure, const char *path, char *const env
 	if (in_sandbox())
 		return;
 	session_list_make(&departure->list, environment);
-	unwritten = announce(path);
+	unwritten = kymo_runtime.state && announce(path);
 	departure->thread = runtime_thread_leave();
 	if (!departure->thread)
 		return;

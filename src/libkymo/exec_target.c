@@ -46,7 +46,7 @@ static const char *look_at_elf(const char *path, const uint8_t *head, size_t siz
 	if (size < sizeof(header) || memcmp(head, ELFMAG, SELFMAG))
 		return NULL;
 	if (head[EI_CLASS] != ELFCLASS64)
-		return " is a 32-bit program";
+		return " was not profiled: a 32-bit program";
 	memcpy(&header, head, sizeof(header));
 	if (header.e_phentsize != sizeof(segment) || header.e_phoff > size ||
 	    header.e_phnum > (size - header.e_phoff) / sizeof(segment))
@@ -56,7 +56,7 @@ static const char *look_at_elf(const char *path, const uint8_t *head, size_t siz
 		if (segment.p_type == PT_INTERP)
 			return NULL;
 	}
-	return is_loader(path) ? NULL : " is statically linked";
+	return is_loader(path) ? NULL : " was not profiled: statically linked";
 }
 
 struct exec_target exec_target_look(const char *path)
@@ -74,7 +74,7 @@ struct exec_target exec_target_look(const char *path)
 	target.found = true;
 	size = sys_pread(fd, head, sizeof(head), 0);
 	if (changes_user(fd))
-		target.obstacle = " runs with another user's rights";
+		target.obstacle = " was not profiled: it runs with another user's rights";
 	else if (size > 0)
 		target.obstacle = look_at_elf(path, head, (size_t)size);
 	sys_close(fd);
