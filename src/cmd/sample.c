@@ -16,6 +16,7 @@
 
 #include "cmd/command.h"
 #include "cmd/launch.h"
+#include "cmd/left_running.h"
 #include "cmd/message.h"
 #include "cmd/result_path.h"
 #include "cmd/results.h"
@@ -115,6 +116,22 @@ static int sample_prepare(struct launch *launch, const struct target *target, ch
 	return error ? sample_without(launch, problem.text) : 0;
 }
 
+/* Daemons and jobs in the background: their data so far is in the results. */
+static void sample_note_running(const struct launch *launch)
+{
+	pid_t pid = 0;
+	size_t count = launch->in_memory ? 0 : left_running_count(launch->session, &pid);
+
+	if (count == 1)
+		message_note("process %d of the program is still running; the results so far are "
+			     "complete, later ones: kymo report %s",
+			     (int)pid, launch->session);
+	else if (count)
+		message_note("%zu processes of the program are still running (one is %d); the "
+			     "results so far are complete, later ones: kymo report %s",
+			     count, (int)pid, launch->session);
+}
+
 /* After the program's end. Nothing here changes the exit status. */
 static void sample_finish(struct launch *launch, const struct supervised *end)
 {
@@ -141,6 +158,7 @@ static void sample_finish(struct launch *launch, const struct supervised *end)
 		message_error("%s (recorded data: %s)", problem.text, launch->session);
 	else
 		launch_discard_session(launch);
+	sample_note_running(launch);
 	free(prefix);
 }
 
