@@ -13,6 +13,7 @@
 #include "core/live_threads.h"
 #include "core/notices.h"
 #include "core/process_metrics.h"
+#include "core/rank.h"
 #include "core/runtime.h"
 #include "core/sampler.h"
 #include "core/sources.h"
@@ -95,6 +96,7 @@ int background_work_begin(struct runtime *runtime)
 	background->cpus = process_metrics_cpus();
 	track_clock(&runtime->track);
 	process_metrics_describe(&runtime->track, runtime->environment);
+	rank_begin(runtime);
 	live_threads_describe(runtime, background->own);
 	make_directories(runtime->options.cache_directory);
 	modules_refresh(&runtime->modules, &runtime->track, true);
@@ -223,6 +225,7 @@ uint64_t background_work_round(struct runtime *runtime)
 	if (runtime->spool.disk_error && wait > RETRY_PERIOD_NS)
 		wait = RETRY_PERIOD_NS;
 	live_threads_process(runtime);
+	rank_follow(runtime);
 	allocators_grow(runtime, background->program_threads);
 	refresh_modules(runtime, now, &wait);
 	throttle(runtime);
@@ -252,6 +255,7 @@ uint64_t background_work_round(struct runtime *runtime)
 void background_work_end(struct runtime *runtime)
 {
 	live_threads_process(runtime);
+	rank_follow(runtime);
 	live_threads_follow_names(runtime);
 	if (runtime->background.metrics_on)
 		process_metrics_write(&runtime->track, 0);

@@ -107,8 +107,8 @@ bool mpi_is_in_place(const struct mpi_frame *frame, char letter)
 	value = (uintptr_t)argument(frame, letter);
 	/* A descriptor begins with the address of what it describes (CFI_cdesc_t, ISO/IEC
 	 * TS 29113, 8.3.3). */
-	if (value && (frame->spelling == MPI_SPELLING_F08TS ||
-		      frame->spelling == MPI_SPELLING_F08TS_LARGE))
+	if (value &&
+	    (frame->spelling == MPI_SPELLING_F08TS || frame->spelling == MPI_SPELLING_F08TS_LARGE))
 		value = *(const uintptr_t *)value;
 	return is_one_of(mpi_library.in_place, value);
 }

@@ -83,10 +83,10 @@ static uint64_t received(const struct mpi_frame *frame, struct side side)
 		return 0;
 	if (has(frame, 's') && (frame->own_status || !mpi_is_status_ignored(frame)) &&
 	    mpi_library.get_elements_x && mpi_library.type_byte) {
-		const void *status = frame->own_status
-					     ? (const void *)frame->status
-					     : (const void *)frame->arguments[mpi_position(frame,
-											   's')];
+		const void *status =
+			frame->own_status
+				? (const void *)frame->status
+				: (const void *)frame->arguments[mpi_position(frame, 's')];
 		if (!mpi_library.get_elements_x(status, mpi_library.type_byte, &bytes) &&
 		    bytes >= 0)
 			return (uint64_t)bytes;
@@ -124,15 +124,15 @@ static void rooted(const struct mpi_frame *frame, const struct mpi_communicator 
 		break;
 	case MPI_GATHER:
 		if (takes_part)
-			ret->sent = in_place ? block_of(frame, receiving, rank)
-					     : block(frame, sending);
+			ret->sent =
+				in_place ? block_of(frame, receiving, rank) : block(frame, sending);
 		ret->received = is_root ? blocks(frame, receiving, peers) : 0;
 		break;
 	default: /* scatter */
 		ret->sent = is_root ? blocks(frame, sending, peers) : 0;
 		if (takes_part)
-			ret->received = in_place ? block_of(frame, sending, rank)
-						 : block(frame, receiving);
+			ret->received =
+				in_place ? block_of(frame, sending, rank) : block(frame, receiving);
 	}
 }
 

@@ -96,6 +96,8 @@ void mpi_communicator_forget(uintptr_t handle)
 {
 	struct mpi_communicator *entry = first_way(handle);
 
+	if (!handle)
+		return;
 	take_lock();
 	for (int i = 0; i < WAYS; i++) {
 		if (entry[i].handle == handle)

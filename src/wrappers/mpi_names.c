@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT
  * SPDX-FileCopyrightText: the kymo authors
  *
- * Names of MPI functions: how C and the Fortran compilers spell them, and which ones the user wants.
+ * Names of MPI functions: how C and the Fortran compilers spell them, and which ones the user
+ * wants.
  */
 #include <errno.h>
 #include <string.h>

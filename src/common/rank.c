@@ -1,0 +1,72 @@
+/* SPDX-License-Identifier: MIT
+ * SPDX-FileCopyrightText: the kymo authors
+ *
+ * See rank.h. Variables of mpirun(1) of Open MPI, Hydra and PMIx (MPICH, Intel), MVAPICH, flux and
+ * srun(1). Those of an MPI launcher go before those of the batch system that may be around it.
+ */
+#include "common/rank.h"
+
+#include <stddef.h>
+
+/* Slurm sets SLURM_PROCID for the batch script as well, which is no rank of anything: only in a
+ * step of srun there is a SLURM_STEP_ID. */
+static const struct launcher {
+	const char *rank, *size, *condition;
+} launchers[] = {
+	{"OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE", NULL},
+	{"PMI_RANK", "PMI_SIZE", NULL},
+	{"MV2_COMM_WORLD_RANK", "MV2_COMM_WORLD_SIZE", NULL},
+	{"PMIX_RANK", "PMIX_SIZE", NULL},
+	{"FLUX_TASK_RANK", "FLUX_JOB_SIZE", NULL},
+	{"SLURM_PROCID", "SLURM_STEP_NUM_TASKS", "SLURM_STEP_ID"},
+};
+
+static const char *variable(char *const *environment, const char *name)
+{
+	for (; environment && *environment; environment++) {
+		const char *at = *environment, *wanted = name;
+
+		while (*wanted && *at == *wanted) {
+			at++;
+			wanted++;
+		}
+		if (!*wanted && *at == '=')
+			return at + 1;
+	}
+	return NULL;
+}
+
+static bool number(const char *text, uint32_t *ret)
+{
+	uint64_t value = 0;
+
+	if (!text || !*text)
+		return false;
+	for (; *text; text++) {
+		if (*text < '0' || *text > '9')
+			return false;
+		value = value * 10 + (uint64_t)(*text - '0');
+		if (value > UINT32_MAX)
+			return false;
+	}
+	*ret = (uint32_t)value;
+	return true;
+}
+
+bool rank_from_environment(char *const *environment, struct rank *ret)
+{
+	for (size_t i = 0; i < sizeof(launchers) / sizeof(launchers[0]); i++) {
+		const struct launcher *launcher = &launchers[i];
+
+		if (launcher->condition && !variable(environment, launcher->condition))
+			continue;
+		if (!number(variable(environment, launcher->rank), &ret->rank))
+			continue;
+		if (!number(variable(environment, launcher->size), &ret->size) ||
+		    ret->size <= ret->rank)
+			ret->size = 0;
+		ret->source = launcher->rank;
+		return true;
+	}
+	return false;
+}
