@@ -11,13 +11,9 @@
 
 #include "cmd/nearest.h"
 #include "cmd/result_path.h"
+#include "common/rank.h"
 
-/* Ranks and jobs as the usual launchers give them. */
-static const char *const rank_variables[] = {"PMIX_RANK",    "OMPI_COMM_WORLD_RANK",
-					     "PMI_RANK",     "MV2_COMM_WORLD_RANK",
-					     "SLURM_PROCID", NULL};
-static const char *const size_variables[] = {"OMPI_COMM_WORLD_SIZE", "PMI_SIZE",
-					     "MV2_COMM_WORLD_SIZE", "SLURM_NTASKS", NULL};
+/* As the usual batch systems say it. */
 static const char *const job_variables[] = {"SLURM_JOB_ID", "PBS_JOBID", "LSB_JOBID", "JOB_ID",
 					    NULL};
 static const char *const node_variables[] = {"SLURM_NODEID", "PBS_NODENUM", NULL};
@@ -61,6 +57,14 @@ static void key_put(FILE *out, const char *value)
 		fputc(*value == '/' ? '_' : *value, out);
 }
 
+static bool key_put_rank(FILE *out, bool size)
+{
+	struct rank rank = {0};
+
+	rank_from_environment(environ, &rank);
+	return fprintf(out, "%u", size ? rank.size : rank.rank) > 0;
+}
+
 static void key_put_time(FILE *out, const struct result_keys *keys)
 {
 	char text[64];
@@ -92,11 +96,9 @@ static bool key_put_named(FILE *out, const char *name, size_t length,
 		key_put(out, host);
 		return true;
 	case 3:
-		key_put(out, key_first_variable(rank_variables));
-		return true;
+		return key_put_rank(out, false);
 	case 4:
-		key_put(out, key_first_variable(size_variables));
-		return true;
+		return key_put_rank(out, true);
 	case 5:
 		key_put(out, key_first_variable(node_variables));
 		return true;

@@ -5,7 +5,8 @@
  *
  * `<OUTPUT_PATH>/<date_time>/`, or OUTPUT_PATH itself without TIME_OUTPUT. What is there already
  * is never touched without FORCE: a suffix -2, -3, … makes the name free. mkdir decides who owns a
- * name, so that runs started at the same moment do not meet.
+ * name, so that runs started at the same moment do not meet. In a process of a parallel job
+ * (mpirun kymo sample …) the name says the rank, unless OUTPUT_PATH does.
  */
 #include "cmd/result_path.h"
 
@@ -18,6 +19,8 @@
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
+
+#include "common/rank.h"
 
 enum { RESULT_SUFFIX_MAX = 10000 };
 
@@ -124,10 +127,25 @@ static void result_empty_spool(const char *directory)
 	globfree(&found);
 }
 
+static bool result_rank(struct rank *ret)
+{
+	return rank_from_environment(environ, ret);
+}
+
+/* The part of the name that says the rank. */
+static void result_rank_suffix(const char *pattern, char *ret, size_t size)
+{
+	struct rank rank;
+
+	*ret = '\0';
+	if (result_rank(&rank) && !strstr(pattern, "%r"))
+		snprintf(ret, size, "-rank%u", rank.rank);
+}
+
 static int result_base(const struct resolved *settings, const struct result_keys *keys, char **ret,
 		       struct problem *problem)
 {
-	char *expanded, *time = NULL;
+	char *expanded, *time = NULL, rank[32];
 	bool timed = resolved_bool(settings, SETTING_TIME_OUTPUT);
 	int error = result_path_expand(resolved_text(settings, SETTING_OUTPUT_PATH), keys,
 				       &expanded, problem);
@@ -137,7 +155,8 @@ static int result_base(const struct resolved *settings, const struct result_keys
 	for (size_t length = strlen(expanded); length > 1 && expanded[length - 1] == '/';)
 		expanded[--length] = '\0';
 	error = timed ? result_path_expand("/%t", keys, &time, problem) : 0;
-	if (!error && asprintf(ret, "%s%s", expanded, timed ? time : "") < 0)
+	result_rank_suffix(resolved_text(settings, SETTING_OUTPUT_PATH), rank, sizeof(rank));
+	if (!error && asprintf(ret, "%s%s%s", expanded, timed ? time : "", rank) < 0)
 		error = problem_set(problem, -ENOMEM, "out of memory");
 	free(expanded);
 	free(time);
@@ -162,6 +181,7 @@ int result_directory_create(const struct resolved *settings, const struct result
 {
 	char *base, *path = NULL;
 	bool force = resolved_bool(settings, SETTING_FORCE);
+	struct rank rank = {0};
 	int error = result_base(settings, keys, &base, problem);
 
 	if (error)
@@ -182,7 +202,8 @@ int result_directory_create(const struct resolved *settings, const struct result
 		return error;
 	if (force)
 		result_empty_spool(*ret);
-	if (resolved_bool(settings, SETTING_TIME_OUTPUT))
+	/* Of the ranks of a job, the first one is what is looked at first. */
+	if (resolved_bool(settings, SETTING_TIME_OUTPUT) && (!result_rank(&rank) || !rank.rank))
 		result_link_latest(*ret);
 	return 0;
 }

@@ -54,6 +54,7 @@ static void keys_are_replaced(void **state)
 	(void)state;
 	setenv("RESULT_TEST", "a/b", 1);
 	setenv("SLURM_PROCID", "7", 1);
+	setenv("SLURM_STEP_ID", "0", 1);
 	setenv("SLURM_JOB_ID", "99", 1);
 	expect_expansion("kymo-%n-output", "kymo-prog-output");
 	expect_expansion("%p.%pid%.%tag%", "42.42.prog");
@@ -64,6 +65,7 @@ static void keys_are_replaced(void **state)
 	expect_expansion("100%%", "100%");
 	expect_expansion("%pp%n", "42pprog"); /* not the long form: %p, then text */
 	expect_expansion("%q{UNSET_VARIABLE}x", "x");
+	unsetenv("SLURM_STEP_ID");
 }
 
 static void unknown_keys_are_errors(void **state)
@@ -106,6 +108,34 @@ static void runs_never_share_a_directory(void **state)
 	assert_string_equal(link, "2023-11-14_22.13.20-2");
 	free(first);
 	free(second);
+}
+
+/* mpirun -n 4 kymo sample …: four kymo in the same second. */
+static void ranks_have_directories_of_their_own(void **state)
+{
+	char *path, link[64] = "";
+
+	(void)state;
+	setenv("PMI_SIZE", "4", 1);
+	setenv("PMI_RANK", "0", 1);
+	free(create());
+	setenv("PMI_RANK", "3", 1);
+	path = create();
+	assert_non_null(strstr(path, "/2023-11-14_22.13.20-rank3"));
+	free(path);
+	assert_true(readlink("kymo-prog-output/latest", link, sizeof(link) - 1) > 0);
+	assert_string_equal(link, "2023-11-14_22.13.20-rank0");
+	set(SETTING_TIME_OUTPUT, "off");
+	set(SETTING_OUTPUT_PATH, "out");
+	path = create();
+	assert_string_equal(strrchr(path, '/'), "/out-rank3");
+	free(path);
+	set(SETTING_OUTPUT_PATH, "out.%rank%.%size%");
+	path = create();
+	assert_string_equal(strrchr(path, '/'), "/out.3.4");
+	free(path);
+	unsetenv("PMI_RANK");
+	unsetenv("PMI_SIZE");
 }
 
 static void nothing_is_overwritten_unless_forced(void **state)
@@ -181,6 +211,7 @@ int main(void)
 		TEST(keys_are_replaced),
 		TEST(unknown_keys_are_errors),
 		TEST(runs_never_share_a_directory),
+		TEST(ranks_have_directories_of_their_own),
 		TEST(nothing_is_overwritten_unless_forced),
 		TEST(an_empty_directory_is_used),
 		TEST(a_file_in_the_way_is_an_error),
