@@ -310,7 +310,9 @@ int session_symbolize(struct session *session, struct problem *problem)
 	result = resolution_init(&builder.resolution, session, problem);
 	if (result < 0)
 		return result;
-	result = build(&builder);
+	result = resolution_name_regions(&builder.resolution);
+	if (result == 0)
+		result = build(&builder);
 	resolution_deinit(&builder.resolution);
 	calltree_deinit(&builder.nodes);
 	id_map_deinit(&builder.frames);

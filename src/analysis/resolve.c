@@ -140,6 +140,39 @@ static void gather(struct references *references, struct resolution *resolution)
 	}
 }
 
+/* Functions that are regions are looked up beside the tree's addresses, as nodes after its last. */
+static void gather_regions(struct references *references, struct resolution *resolution)
+{
+	const struct session *session = resolution->session;
+	uint32_t tree_count = session_private(session)->tree.count;
+
+	for (uint32_t i = 0; i < session->regions->region_count; i++) {
+		const struct model_region *region = &session->regions->regions[i];
+		struct process_private *process =
+			&session_private(session)->processes[region->process];
+		struct reference *reference = &references->items[references->count];
+		uint32_t module;
+
+		resolution->chain_of[tree_count + i] = MODEL_NONE;
+		if (region->kind != SPOOL_REGION_FUNCTION)
+			continue;
+		module = module_map_find(&process->module_map, region->address,
+					 session->processes[region->process].end_ns);
+		if (module == MODULE_MAP_NONE)
+			module = module_map_find(&process->module_map, region->address,
+						 session->processes[region->process].start_ns);
+		*reference = (struct reference){.offset = region->address,
+						.group = references->file_count + region->process,
+						.node = tree_count + i};
+		if (!runtime_code_is(session, module)) {
+			reference->group = references->group_of[module];
+			reference->offset += session->modules[module].file_offset -
+					     session->modules[module].start;
+		}
+		references->count++;
+	}
+}
+
 static int by_group_and_offset(const void *left, const void *right)
 {
 	const struct reference *a = left, *b = right;
@@ -154,15 +187,17 @@ static int by_group_and_offset(const void *left, const void *right)
 static int references_init(struct references *references, struct resolution *resolution)
 {
 	const struct session *session = resolution->session;
+	size_t count =
+		(size_t)session_private(session)->tree.count + session->regions->region_count;
 
-	references->items =
-		calloc(session_private(session)->tree.count + 1, sizeof(*references->items));
+	references->items = calloc(count + 1, sizeof(*references->items));
 	references->group_of = calloc(session->module_count + 1, sizeof(*references->group_of));
 	references->module_of = calloc(session->module_count + 1, sizeof(*references->module_of));
 	if (!references->items || !references->group_of || !references->module_of ||
 	    group_modules(references, session) < 0)
 		return -ENOMEM;
 	gather(references, resolution);
+	gather_regions(references, resolution);
 	if (references->count > 1)
 		qsort(references->items, references->count, sizeof(*references->items),
 		      by_group_and_offset);
@@ -401,9 +436,55 @@ static int resolve_all(struct resolution *resolution, struct references *referen
 	return result;
 }
 
+/* Functions without a name are told apart by where they begin in their module. NULL: out of
+ * memory. */
+static const char *unresolved_region(struct arena *arena, const struct place *place,
+				     uint64_t relative_pc, const char *otherwise)
+{
+	char name[512];
+
+	if (strcmp(place->function, "[unknown]") == 0)
+		return otherwise;
+	if (strstr(place->function, "+0x"))
+		return place->function;
+	snprintf(name, sizeof(name), "%.*s+0x%" PRIx64 "]", (int)strcspn(place->function, "]"),
+		 place->function, relative_pc);
+	return arena_intern(arena, name);
+}
+
+int resolution_name_regions(const struct resolution *resolution)
+{
+	struct session_private *private = session_private(resolution->session);
+	const struct model_regions *regions = resolution->session->regions;
+
+	for (uint32_t i = 0; i < regions->region_count; i++) {
+		struct model_region *region = &regions->regions[i];
+		uint32_t index = resolution->chain_of[private->tree.count + i];
+		const struct place_chain *chain;
+		const struct place *place;
+
+		if (index == MODEL_NONE)
+			continue;
+		/* The outermost: what is inlined at a function's first address is another one. */
+		chain = &resolution->chains[index];
+		place = &resolution->places[resolution->chain_places[chain->first + chain->count -
+								     1]];
+		region->file = place->file;
+		region->line = place->function_line ? place->function_line : place->line;
+		region->name = place->kind == FRAME_UNRESOLVED
+				       ? unresolved_region(&private->arena, place,
+							   chain->relative_pc, region->name)
+				       : place->function;
+		if (!region->name)
+			return -ENOMEM;
+	}
+	return 0;
+}
+
 int resolution_init(struct resolution *resolution, struct session *session, struct problem *problem)
 {
-	uint32_t count = session_private(session)->tree.count;
+	size_t count =
+		(size_t)session_private(session)->tree.count + session->regions->region_count;
 	struct references references = {0};
 	int result;
 

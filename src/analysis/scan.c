@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "analysis/scan_modules.h"
+#include "analysis/scan_regions.h"
 #include "analysis/session_private.h"
 
 struct scan {
@@ -21,6 +22,7 @@ struct scan {
 	size_t metric_capacity, notice_capacity;
 	uint64_t last_tick;
 	struct scan_modules modules;
+	struct scan_regions regions;
 };
 
 static const char *take_string(struct scan *scan, struct spool_payload *payload)
@@ -233,6 +235,77 @@ static int scan_notice(struct scan *scan, struct spool_payload *payload)
 	return 0;
 }
 
+/* ---- regions ---- */
+
+/* As an index, or MODEL_NONE where thread_of() gives none. */
+static uint32_t thread_index(struct scan *scan, uint64_t internal_id, uint64_t tid, int *result)
+{
+	const struct model_thread *thread = thread_of(scan, internal_id, tid, result);
+
+	return thread ? (uint32_t)(thread - scan->session->threads) : MODEL_NONE;
+}
+
+static int scan_thread_regions(struct scan *scan, struct spool_payload *payload,
+			       const uint8_t *record)
+{
+	uint64_t internal_id = spool_unsigned(payload), tid = spool_unsigned(payload);
+	uint32_t thread;
+	int result = 0;
+
+	if (payload->bad)
+		return -EBADMSG;
+	thread = thread_index(scan, internal_id, tid, &result);
+	return result ? result : scan_region_span(&scan->regions, payload, record, thread);
+}
+
+static int scan_profile(struct scan *scan, const struct spool_payload *payload)
+{
+	struct spool_profile_part part;
+	uint32_t thread;
+	int result = 0;
+
+	if ((size_t)(payload->end - payload->at) < sizeof(part))
+		return -EBADMSG;
+	memcpy(&part, payload->at, sizeof(part));
+	if (part.node_count == 0)
+		return 0;
+	thread = thread_index(scan, part.internal_id, part.tid, &result);
+	return result ? result : scan_profile_part(&scan->regions, payload, &part, thread);
+}
+
+/* True: it is a record of regions, and *result says how it went. */
+static bool scan_region_record(struct scan *scan, struct spool_payload *payload,
+			       const uint8_t *record, int *result)
+{
+	switch (payload->kind) {
+	case SPOOL_RECORD_REGION:
+		*result = scan_region(&scan->regions, payload);
+		return true;
+	case SPOOL_RECORD_REGION_SPAN:
+		*result = scan_thread_regions(scan, payload, record);
+		return true;
+	case SPOOL_RECORD_COMPONENTS:
+		*result = scan_components(&scan->regions, payload);
+		return true;
+	case SPOOL_RECORD_PROFILE:
+		*result = scan_profile(scan, payload);
+		return true;
+	case SPOOL_RECORD_RANK:
+		*result = scan_rank(&scan->regions, payload);
+		return true;
+	case SPOOL_RECORD_PROFILE_SHARED:
+	case SPOOL_RECORD_CALL_SITE:
+	case SPOOL_RECORD_ALLOCATIONS:
+		*result = 0;
+		return true;
+	default:
+		if (!scan_is_region_event(payload->kind))
+			return false;
+		*result = scan_region_event(&scan->regions, payload);
+		return true;
+	}
+}
+
 static int scan_record(struct scan *scan, struct spool_payload *payload)
 {
 	switch (payload->kind) {
@@ -267,11 +340,12 @@ static int scan_record(struct scan *scan, struct spool_payload *payload)
 	}
 }
 
-static int scan_chunk(struct scan *scan, struct spool_cursor *cursor)
+static int scan_chunk(struct scan *scan, size_t chunk, struct spool_cursor *cursor)
 {
 	struct spool_payload payload;
 	const uint8_t *begin = cursor->at;
 
+	scan_regions_begin_chunk(&scan->regions, (uint32_t)chunk, begin);
 	while (spool_next(cursor, &payload)) {
 		const uint8_t *data = payload.at;
 		int result;
@@ -283,13 +357,17 @@ static int scan_chunk(struct scan *scan, struct spool_cursor *cursor)
 			begin = cursor->at;
 			continue;
 		}
-		result = scan_record(scan, &payload);
+		if (scan_region_record(scan, &payload, begin, &result))
+			scan->model->region_bytes += (uint64_t)(cursor->at - begin);
+		else
+			result = scan_record(scan, &payload);
 		if (result == -EBADMSG)
 			scan->model->torn_bytes += (uint64_t)(payload.end - data);
 		else if (result < 0)
 			return result;
 		begin = cursor->at;
 	}
+	scan_regions_end_chunk(&scan->regions, begin);
 	if (cursor->at != cursor->end) {
 		scan->model->torn_chunks++;
 		scan->model->torn_bytes += (uint64_t)(cursor->end - cursor->at);
@@ -385,12 +463,16 @@ static int scan_file(struct scan *scan, struct problem *problem)
 
 		result = spool_file_read(file, i, &cursor);
 		if (result == 0)
-			result = scan_chunk(scan, &cursor);
+			result = scan_chunk(scan, i, &cursor);
 		else if (result != -ENOMEM)
 			problem_set(problem, result, "cannot read %s: %s", file->path,
 				    strerror(-result));
 	}
 	spool_file_pause(file);
+	if (result == 0)
+		result = scan_regions_finish(&scan->regions);
+	if (scan->regions.last > scan->last_tick)
+		scan->last_tick = scan->regions.last;
 	return result;
 }
 
@@ -441,6 +523,7 @@ int session_scan(struct session *session, uint32_t process, struct problem *prob
 
 	take_header(&scan);
 	scan_modules_init(&scan.modules, session, process);
+	scan_regions_init(&scan.regions, session, process);
 	result = header_clock(&scan);
 	if (result == 0)
 		result = scan_file(&scan, problem);
@@ -449,5 +532,6 @@ int session_scan(struct session *session, uint32_t process, struct problem *prob
 	if (result == 0)
 		result = scan_modules_finish(&scan.modules);
 	scan_modules_deinit(&scan.modules);
+	scan_regions_deinit(&scan.regions);
 	return result == -ENOMEM ? session_out_of_memory(problem) : result;
 }

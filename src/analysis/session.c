@@ -13,7 +13,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "analysis/regions.h"
 #include "analysis/runtime_code.h"
 #include "analysis/session_private.h"
 #include "binary/jitmap.h"
@@ -275,6 +274,8 @@ static int session_read(struct session *session, struct problem *problem)
 	if (result == 0)
 		result = read_all_samples(session, problem);
 	if (result == 0)
+		result = session_read_regions(session, problem);
+	if (result == 0)
 		apply_launch(session);
 	return result;
 }
@@ -321,12 +322,14 @@ void session_close(struct session *session)
 		clock_map_deinit(&process->clock);
 		module_map_deinit(&process->module_map);
 		id_map_deinit(&process->threads);
+		process_regions_deinit(&process->regions);
 		jitmap_destroy(process->jitmap);
 		if (session->processes) {
 			free(session->processes[i].metrics);
 			free(session->processes[i].notices);
 		}
 	}
+	session_free_regions(session);
 	free(private->processes);
 	free(private->leaves);
 	free(private->thread_nodes);

@@ -12,6 +12,7 @@
 #include "analysis/clocks.h"
 #include "analysis/id_map.h"
 #include "analysis/module_map.h"
+#include "analysis/regions_private.h"
 #include "analysis/session.h"
 #include "analysis/spool_reader.h"
 #include "analysis/views.h"
@@ -27,6 +28,7 @@ struct process_private {
 	bool unmapped;         /* some address lies in no module */
 	bool by_time;          /* an address alone does not say which code it is */
 	struct jitmap *jitmap; /* runtime_code.h; NULL: run-time code never changed */
+	struct process_regions regions;
 };
 
 struct session_private {
@@ -39,6 +41,7 @@ struct session_private {
 	struct view_thread_node *thread_nodes;
 	size_t thread_node_count;
 	bool thread_nodes_known;
+	struct regions_capacity regions_capacity;
 };
 
 static inline struct session_private *session_private(const struct session *session)

@@ -230,33 +230,73 @@ void spool_file_close(struct spool_file *file)
 	file->descriptor = -1;
 }
 
+static int buffer_reserve(struct spool_file *file, size_t size)
+{
+	uint8_t *buffer;
+
+	if (size <= file->buffer_size)
+		return 0;
+	buffer = realloc(file->buffer, size + SPOOL_PADDING);
+	if (!buffer)
+		return -ENOMEM;
+	file->buffer = buffer;
+	file->buffer_size = size;
+	return 0;
+}
+
+static bool still_the_chunk(const uint8_t *bytes, const struct spool_chunk *wanted)
+{
+	struct spool_chunk_header header;
+
+	memcpy(&header, bytes, sizeof(header));
+	return header.sequence == wanted->sequence;
+}
+
 int spool_file_read(struct spool_file *file, size_t chunk, struct spool_cursor *ret)
 {
 	const struct spool_chunk *wanted = &file->chunks[chunk];
 	size_t size = SPOOL_CHUNK_HEADER_SIZE + wanted->committed;
-	struct spool_chunk_header header;
 	ssize_t got;
 
 	*ret = (struct spool_cursor){NULL, NULL};
-	if (size > file->buffer_size) {
-		uint8_t *buffer = realloc(file->buffer, size + SPOOL_PADDING);
-
-		if (!buffer)
-			return -ENOMEM;
-		file->buffer = buffer;
-		file->buffer_size = size;
-	}
+	if (buffer_reserve(file, size) < 0)
+		return -ENOMEM;
 	got = read_at(file->descriptor, file->buffer, size, wanted->offset);
 	if (got < 0)
 		return (int)got;
-	if ((size_t)got < sizeof(header))
-		return 0;
-	memcpy(&header, file->buffer, sizeof(header));
-	if (header.sequence != wanted->sequence)
+	if (got < SPOOL_CHUNK_HEADER_SIZE || !still_the_chunk(file->buffer, wanted))
 		return 0;
 	memset(file->buffer + got, 0, SPOOL_PADDING);
 	ret->at = file->buffer + SPOOL_CHUNK_HEADER_SIZE;
 	ret->end = file->buffer + got;
+	return 0;
+}
+
+int spool_file_read_part(struct spool_file *file, size_t chunk, size_t from, size_t size,
+			 struct spool_cursor *ret)
+{
+	const struct spool_chunk *wanted = &file->chunks[chunk];
+	uint8_t header[SPOOL_CHUNK_HEADER_SIZE];
+	ssize_t got;
+
+	*ret = (struct spool_cursor){NULL, NULL};
+	if (buffer_reserve(file, size) < 0)
+		return -ENOMEM;
+	got = read_at(file->descriptor, file->buffer, size,
+		      wanted->offset + SPOOL_CHUNK_HEADER_SIZE + from);
+	if (got < 0)
+		return (int)got;
+	ret->end = file->buffer + got;
+	/* After the records, so that what was reused meanwhile is noticed. */
+	got = read_at(file->descriptor, header, sizeof(header), wanted->offset);
+	if (got < 0)
+		return (int)got;
+	if (got < SPOOL_CHUNK_HEADER_SIZE || !still_the_chunk(header, wanted)) {
+		ret->end = NULL;
+		return 0;
+	}
+	memset((uint8_t *)file->buffer + (ret->end - file->buffer), 0, SPOOL_PADDING);
+	ret->at = file->buffer;
 	return 0;
 }
 

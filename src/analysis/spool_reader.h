@@ -58,6 +58,9 @@ struct spool_cursor {
 /* Reads a chunk's records into the file's buffer, valid until the next call. A chunk that was
  * reused or cut off since the index was made gives an empty cursor. 0 or negative errno. */
 int spool_file_read(struct spool_file *file, size_t chunk, struct spool_cursor *ret);
+/* The same for `size` bytes from `from` on, counted from the chunk's first record. */
+int spool_file_read_part(struct spool_file *file, size_t chunk, size_t from, size_t size,
+			 struct spool_cursor *ret);
 
 /* One record's payload, or what is left of it. Reading past the end gives zeros and sets `bad`. The
  * chunk's buffer goes on for SPOOL_PADDING bytes, so that numbers can be loaded as whole words. */

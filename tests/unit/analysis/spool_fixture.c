@@ -359,6 +359,253 @@ void fixture_repeat(struct spool_fixture *fixture, uint64_t ticks, uint64_t weig
 	fixture->header.samples++;
 }
 
+/* ---- regions ---- */
+
+void fixture_region(struct spool_fixture *fixture, uint64_t id, const char *category,
+		    const char *name)
+{
+	struct payload payload;
+
+	payload.size = 0;
+	put_unsigned(&payload, id);
+	put_unsigned(&payload, SPOOL_REGION_NAMED);
+	put_string(&payload, category);
+	put_string(&payload, name);
+	emit(fixture, SPOOL_RECORD_REGION, &payload);
+}
+
+void fixture_region_function(struct spool_fixture *fixture, uint64_t id, const char *category,
+			     uint64_t address)
+{
+	struct payload payload;
+
+	payload.size = 0;
+	put_unsigned(&payload, id);
+	put_unsigned(&payload, SPOOL_REGION_FUNCTION);
+	put_string(&payload, category);
+	put_fixed(&payload, address);
+	emit(fixture, SPOOL_RECORD_REGION, &payload);
+}
+
+void fixture_region_span(struct spool_fixture *fixture, uint64_t internal_id, uint64_t tid,
+			 uint64_t ticks, const struct fixture_open *open, size_t open_count)
+{
+	struct payload payload;
+
+	payload.size = 0;
+	put_unsigned(&payload, internal_id);
+	put_unsigned(&payload, tid);
+	put_fixed(&payload, ticks);
+	put_unsigned(&payload, open_count);
+	for (size_t i = 0; i < open_count; i++) {
+		put_unsigned(&payload, open[i].region);
+		put_unsigned(&payload, open[i].since);
+	}
+	emit(fixture, SPOOL_RECORD_REGION_SPAN, &payload);
+	fixture->region_ticks = ticks;
+}
+
+/* Starts the payload of an event. */
+static void put_time(struct spool_fixture *fixture, struct payload *payload, uint64_t ticks)
+{
+	payload->size = 0;
+	put_unsigned(payload, ticks - fixture->region_ticks);
+	fixture->region_ticks = ticks;
+	fixture->header.region_events++;
+}
+
+void fixture_begin(struct spool_fixture *fixture, uint64_t ticks, uint64_t region)
+{
+	struct payload payload;
+
+	put_time(fixture, &payload, ticks);
+	put_unsigned(&payload, region);
+	emit(fixture, SPOOL_RECORD_REGION_BEGIN, &payload);
+}
+
+void fixture_end(struct spool_fixture *fixture, uint64_t ticks)
+{
+	struct payload payload;
+
+	put_time(fixture, &payload, ticks);
+	emit(fixture, SPOOL_RECORD_REGION_END, &payload);
+}
+
+void fixture_end_other(struct spool_fixture *fixture, uint64_t ticks, uint64_t region, unsigned how)
+{
+	struct payload payload;
+
+	put_time(fixture, &payload, ticks);
+	put_unsigned(&payload, region);
+	put_unsigned(&payload, how);
+	emit(fixture, SPOOL_RECORD_REGION_END_OTHER, &payload);
+}
+
+void fixture_whole(struct spool_fixture *fixture, uint64_t ticks, uint64_t duration,
+		   uint64_t region)
+{
+	struct payload payload;
+
+	put_time(fixture, &payload, ticks);
+	put_unsigned(&payload, duration);
+	put_unsigned(&payload, region);
+	emit(fixture, SPOOL_RECORD_REGION_WHOLE, &payload);
+}
+
+void fixture_mark(struct spool_fixture *fixture, uint64_t ticks, uint64_t region)
+{
+	struct payload payload;
+
+	put_time(fixture, &payload, ticks);
+	put_unsigned(&payload, region);
+	emit(fixture, SPOOL_RECORD_MARK, &payload);
+}
+
+void fixture_counter(struct spool_fixture *fixture, uint64_t ticks, uint64_t region, double value)
+{
+	struct payload payload;
+	uint64_t bits;
+
+	memcpy(&bits, &value, sizeof(bits));
+	put_time(fixture, &payload, ticks);
+	put_unsigned(&payload, region);
+	put_fixed(&payload, bits);
+	emit(fixture, SPOOL_RECORD_COUNTER, &payload);
+}
+
+void fixture_progress(struct spool_fixture *fixture, uint64_t ticks, unsigned kind, uint64_t region)
+{
+	struct payload payload;
+
+	put_time(fixture, &payload, ticks);
+	put_unsigned(&payload, kind);
+	put_unsigned(&payload, region);
+	emit(fixture, SPOOL_RECORD_PROGRESS, &payload);
+}
+
+void fixture_value(struct spool_fixture *fixture, enum spool_value_type type, const char *name,
+		   uint64_t bits)
+{
+	struct payload payload;
+
+	payload.size = 0;
+	put_unsigned(&payload, type);
+	put_string(&payload, name);
+	put_fixed(&payload, bits);
+	emit(fixture, SPOOL_RECORD_ANNOTATION, &payload);
+}
+
+void fixture_text_value(struct spool_fixture *fixture, const char *name, const char *text)
+{
+	struct payload payload;
+
+	payload.size = 0;
+	put_unsigned(&payload, SPOOL_VALUE_TEXT);
+	put_string(&payload, name);
+	put_string(&payload, text);
+	emit(fixture, SPOOL_RECORD_ANNOTATION, &payload);
+}
+
+void fixture_components(struct spool_fixture *fixture, const struct fixture_component *components,
+			size_t count)
+{
+	struct payload payload;
+
+	payload.size = 0;
+	put_unsigned(&payload, count);
+	for (size_t i = 0; i < count; i++) {
+		put_string(&payload, components[i].name);
+		put_string(&payload, components[i].unit);
+		put_string(&payload, "for tests");
+		put_unsigned(&payload, components[i].kind);
+		put_unsigned(&payload, components[i].scale);
+	}
+	emit(fixture, SPOOL_RECORD_COMPONENTS, &payload);
+}
+
+void fixture_profile(struct spool_fixture *fixture, const struct spool_profile_part *part,
+		     const struct fixture_node *nodes, uint32_t values)
+{
+	size_t values_size = values * sizeof(struct spool_profile_value);
+	size_t node_size = sizeof(struct spool_profile_node) + values_size;
+	size_t size = sizeof(*part) + part->node_count * node_size;
+	struct spool_profile_part head = *part;
+	uint8_t *bytes = malloc(size), *at = bytes + sizeof(head);
+
+	check(bytes != NULL, "malloc");
+	head.node_size = (uint32_t)node_size;
+	head.components = values;
+	memcpy(bytes, &head, sizeof(head));
+	for (uint32_t i = 0; i < part->node_count; i++, at += node_size) {
+		memcpy(at, &nodes[i].node, sizeof(nodes[i].node));
+		memcpy(at + sizeof(nodes[i].node), nodes[i].values, values_size);
+	}
+	fixture_end_chunk(fixture);
+	fixture_record(fixture, SPOOL_RECORD_PROFILE, bytes, size);
+	fixture_end_chunk(fixture);
+	free(bytes);
+}
+
+void fixture_rank(struct spool_fixture *fixture, uint64_t rank, uint64_t size, const char *source)
+{
+	struct payload payload;
+
+	payload.size = 0;
+	put_unsigned(&payload, rank);
+	put_unsigned(&payload, size);
+	put_string(&payload, source);
+	emit(fixture, SPOOL_RECORD_RANK, &payload);
+}
+
+/* Main thread (times in ms): main 0-10 { compute 1-4 { compute 2-3 }, lock (whole) 5-6, compute 7-9
+ * }, then "late" from 11 on, which never ends. Worker: task 1-3, task 4-8 { lock (whole) 5-5.5 }.
+ */
+void fixture_write_regions(const char *directory)
+{
+	enum { MAIN = 1, COMPUTE, LOCK, TASK, LATE };
+	const uint64_t start = FIXTURE_START, ms = 1000000;
+	struct spool_fixture fixture;
+
+	fixture_open_in(&fixture, directory, 100, 0);
+	fixture_clock(&fixture, start);
+	fixture_process(&fixture, "/usr/bin/regions", "regions", 7);
+	fixture_thread_start(&fixture, start, 0, 100, 0, "", 0);
+	fixture_thread_start(&fixture, start + ms, 1, 101, 1, "worker", 1);
+	fixture_region(&fixture, MAIN, "user", "main");
+	fixture_region(&fixture, COMPUTE, "user", "compute");
+	fixture_region(&fixture, LOCK, "pthread", "pthread_mutex_lock");
+	fixture_region(&fixture, TASK, "user", "task");
+	fixture_region(&fixture, LATE, "user", "late");
+	fixture_end_chunk(&fixture);
+	fixture_region_span(&fixture, 0, 100, start, NULL, 0);
+	fixture_begin(&fixture, start, MAIN);
+	fixture_begin(&fixture, start + ms, COMPUTE);
+	fixture_text_value(&fixture, "what", "outer");
+	fixture_begin(&fixture, start + 2 * ms, COMPUTE);
+	fixture_end(&fixture, start + 3 * ms);
+	fixture_end(&fixture, start + 4 * ms);
+	fixture_whole(&fixture, start + 6 * ms, ms, LOCK);
+	fixture_end_chunk(&fixture);
+	fixture_region_span(&fixture, 1, 101, start + ms, NULL, 0);
+	fixture_begin(&fixture, start + ms, TASK);
+	fixture_end(&fixture, start + 3 * ms);
+	fixture_begin(&fixture, start + 4 * ms, TASK);
+	fixture_whole(&fixture, start + 5 * ms + ms / 2, ms / 2, LOCK);
+	fixture_end(&fixture, start + 8 * ms);
+	fixture_end_chunk(&fixture);
+	fixture_region_span(&fixture, 0, 100, start + 7 * ms, &(struct fixture_open){MAIN, 7 * ms},
+			    1);
+	fixture_begin(&fixture, start + 7 * ms, COMPUTE);
+	fixture_end(&fixture, start + 9 * ms);
+	fixture_end(&fixture, start + 10 * ms);
+	fixture_begin(&fixture, start + 11 * ms, LATE);
+	fixture_end_chunk(&fixture);
+	fixture_thread_end(&fixture, start + 9 * ms, 1, 4 * ms, 0, 0);
+	fixture_clock(&fixture, start + 12 * ms);
+	fixture.header.end_ticks = start + 12 * ms;
+	fixture_close(&fixture);
+}
+
 /* Main thread: three CPU samples of 1 ms (main > work, main > work, main > rest) and one truncated;
  * 4.5 ms of CPU time in all. Worker: one blocked sample and its repeat. */
 void fixture_write_small(const char *directory)

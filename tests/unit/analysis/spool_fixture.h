@@ -30,6 +30,24 @@ struct spool_fixture {
 	uint64_t time, weight, metrics[SPOOL_METRIC_COUNT];
 	uint64_t stack[FIXTURE_DEPTH]; /* outermost first */
 	uint32_t depth;
+	uint64_t region_ticks; /* of the open region span */
+};
+
+/* What is open where a span of regions begins. */
+struct fixture_open {
+	uint64_t region, since;
+};
+
+struct fixture_component {
+	const char *name, *unit;
+	enum spool_component_kind kind;
+	uint64_t scale;
+};
+
+/* A node of a profile part, with one value. */
+struct fixture_node {
+	struct spool_profile_node node;
+	struct spool_profile_value values[4];
 };
 
 struct fixture_sample {
@@ -71,7 +89,36 @@ void fixture_span(struct spool_fixture *fixture, uint64_t internal_id, uint64_t 
 void fixture_sample(struct spool_fixture *fixture, const struct fixture_sample *sample);
 void fixture_repeat(struct spool_fixture *fixture, uint64_t ticks, uint64_t weight);
 
+/* ---- regions: times are absolute, the encoder makes differences ---- */
+void fixture_region(struct spool_fixture *fixture, uint64_t id, const char *category,
+		    const char *name);
+void fixture_region_function(struct spool_fixture *fixture, uint64_t id, const char *category,
+			     uint64_t address);
+void fixture_region_span(struct spool_fixture *fixture, uint64_t internal_id, uint64_t tid,
+			 uint64_t ticks, const struct fixture_open *open, size_t open_count);
+void fixture_begin(struct spool_fixture *fixture, uint64_t ticks, uint64_t region);
+void fixture_end(struct spool_fixture *fixture, uint64_t ticks);
+void fixture_end_other(struct spool_fixture *fixture, uint64_t ticks, uint64_t region,
+		       unsigned how);
+void fixture_whole(struct spool_fixture *fixture, uint64_t ticks, uint64_t duration,
+		   uint64_t region);
+void fixture_mark(struct spool_fixture *fixture, uint64_t ticks, uint64_t region);
+void fixture_counter(struct spool_fixture *fixture, uint64_t ticks, uint64_t region, double value);
+void fixture_progress(struct spool_fixture *fixture, uint64_t ticks, unsigned kind,
+		      uint64_t region);
+void fixture_value(struct spool_fixture *fixture, enum spool_value_type type, const char *name,
+		   uint64_t bits);
+void fixture_text_value(struct spool_fixture *fixture, const char *name, const char *text);
+void fixture_components(struct spool_fixture *fixture, const struct fixture_component *components,
+			size_t count);
+/* In a chunk of its own; `values` stored ones a node. */
+void fixture_profile(struct spool_fixture *fixture, const struct spool_profile_part *part,
+		     const struct fixture_node *nodes, uint32_t values);
+void fixture_rank(struct spool_fixture *fixture, uint64_t rank, uint64_t size, const char *source);
+
 /* The small program of most tests: two threads, all record kinds; see the definition. */
 void fixture_write_small(const char *directory);
+/* Two threads in regions, their trace alone; see the definition. */
+void fixture_write_regions(const char *directory);
 
 #endif

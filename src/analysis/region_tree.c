@@ -1,0 +1,100 @@
+/* SPDX-License-Identifier: MIT
+ * SPDX-FileCopyrightText: the kymo authors
+ *
+ * The profile of a process that kept none itself, from the events of its trace: a node a call path
+ * and thread, with real time and the number of calls. Memory grows with nodes, not with events.
+ */
+#include <errno.h>
+#include <stdlib.h>
+
+#include "analysis/region_walk.h"
+
+struct builder {
+	struct session *session;
+	struct id_map children; /* parent and region -> node */
+	uint32_t wall;
+};
+
+/* Roots of different threads are different nodes: their parent is the thread, counted from above.
+ * Nodes are never that many. */
+static uint32_t parent_of(const struct region_walk *walk, size_t position)
+{
+	return position ? walk->open[position - 1].node : UINT32_MAX - walk->event.thread;
+}
+
+static uint32_t node_of(struct builder *builder, const struct region_walk *walk, size_t position,
+			uint32_t region)
+{
+	uint32_t parent = parent_of(walk, position);
+	uint64_t key = (uint64_t)parent << 32 | region;
+	uint32_t node = id_map_get(&builder->children, key);
+
+	if (node != ID_MAP_NONE)
+		return node;
+	node = region_node_add(builder->session,
+			       &(struct model_region_node){.parent = position ? parent : MODEL_NONE,
+							   .region = region,
+							   .process = walk->event.process,
+							   .thread = walk->event.thread});
+	if (node == MODEL_NONE || id_map_set(&builder->children, key, node) < 0)
+		return MODEL_NONE;
+	return node;
+}
+
+static void count_call(struct builder *builder, uint32_t node, uint64_t duration_ns)
+{
+	struct model_statistics *statistics =
+		&region_statistics(builder->session, node)[builder->wall];
+	double ns = (double)duration_ns;
+
+	if (builder->session->regions->nodes[node].count++ == 0 || ns < statistics->minimum)
+		statistics->minimum = ns;
+	if (ns > statistics->maximum)
+		statistics->maximum = ns;
+	statistics->sum += ns;
+	statistics->sum_of_squares += ns * ns;
+}
+
+static int visit(struct region_walk *walk, void *context)
+{
+	struct builder *builder = context;
+	struct region_open *open;
+	uint32_t node;
+
+	switch (walk->event.kind) {
+	case MODEL_REGION_BEGIN:
+		open = &walk->open[walk->position];
+		open->node = node_of(builder, walk, walk->position, open->region);
+		return open->node == MODEL_NONE ? -ENOMEM : 0;
+	case MODEL_REGION_END:
+		open = &walk->open[walk->position];
+		if (walk->unfinished)
+			builder->session->regions->nodes[open->node].open++;
+		else
+			count_call(builder, open->node, walk->event.time_ns - open->begin_ns);
+		return 0;
+	case MODEL_REGION_WHOLE:
+		node = node_of(builder, walk, walk->depth, walk->event.region);
+		if (node == MODEL_NONE)
+			return -ENOMEM;
+		count_call(builder, node, walk->event.duration_ns);
+		return 0;
+	default:
+		return 0;
+	}
+}
+
+int region_tree_read(struct session *session, uint32_t process, uint32_t wall, uint32_t trips,
+		     uint64_t *ret_unbalanced, struct problem *problem)
+{
+	struct builder builder = {.session = session, .wall = wall};
+	struct region_walk walk = {.visit = visit, .context = &builder};
+	uint32_t first = session->regions->node_count;
+	int result = region_walk_process(&walk, session, process, problem);
+
+	for (uint32_t i = first; i < session->regions->node_count; i++)
+		region_count_calls(session, i, trips);
+	*ret_unbalanced = walk.unbalanced;
+	id_map_deinit(&builder.children);
+	return result;
+}
