@@ -330,6 +330,7 @@ static void restart(struct runtime *runtime)
 	spool_abandon(&runtime->spool);
 	threads_reset(&runtime->threads);
 	modules_forget_records(&runtime->modules);
+	runtime->wall_sampler.own = runtime->wall_sampler.stream = NULL; /* blocks of the parent */
 	runtime->track.chunk = NULL;
 	notices_forget();
 	reset_background(&runtime->background);
