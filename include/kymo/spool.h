@@ -146,7 +146,8 @@ enum spool_record {
 	SPOOL_RECORD_REGION = 32,
 	/* Starts a span of region records of one thread; they stand in chunks of their own, apart from samples.
 	 *   u internal id, u tid, x ticks, u open regions, then per open region, outermost first: u region id,
-	 *   u ticks since its begin. A reader can start at any span. */
+	 *   u ticks since its begin. A reader can start at any span. Of deep stacks only the innermost are listed: a
+	 *   first entry of region 0 has in the place of ticks how many are left out. */
 	SPOOL_RECORD_REGION_SPAN = 33,
 	/* u dt (ticks since the previous region record of the span or its base), u region id */
 	SPOOL_RECORD_REGION_BEGIN = 34,
@@ -174,7 +175,8 @@ enum spool_record {
 	 * (the unit is ns), 1 they are in the unit; RATIO, which is not stored: numerator << 8 | denominator, places
 	 * in this list */
 	SPOOL_RECORD_COMPONENTS = 48,
-	/* A part of a tree, updated in place: struct spool_profile_part, then nodes. The only record of its chunk. */
+	/* A part of a tree, updated in place: struct spool_profile_part, then nodes. Alone in its chunk, behind an
+	 * empty STRING that aligns it. */
 	SPOOL_RECORD_PROFILE = 49,
 	/* A tree changed hands: its thread ended and another goes on with it (PROFILE_MAX_THREADS). u tree id,
 	 * u internal id, u tid */

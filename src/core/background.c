@@ -77,6 +77,11 @@ static void run(void *argument)
 	struct background *background = &runtime->background;
 
 	announce_stage(background, BACKGROUND_RUNNING);
+	if (background_work_open(runtime)) {
+		announce_stage(background, BACKGROUND_FAILED);
+		return;
+	}
+	announce_stage(background, BACKGROUND_RECORDING);
 	if (background_work_begin(runtime)) {
 		announce_stage(background, BACKGROUND_FAILED);
 		return;

@@ -48,6 +48,7 @@ struct background {
 /* Stages of `ready`. */
 enum {
 	BACKGROUND_RUNNING = 1, /* has let go of the program's descriptors */
+	BACKGROUND_RECORDING,   /* regions can be written */
 	BACKGROUND_COLLECTING,
 	BACKGROUND_FAILED,
 	BACKGROUND_FINISHED, /* last records written */

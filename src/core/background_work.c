@@ -78,7 +78,7 @@ static void make_directories(const char *path)
 	}
 }
 
-int background_work_begin(struct runtime *runtime)
+int background_work_open(struct runtime *runtime)
 {
 	struct background *background = &runtime->background;
 	int error = spool_open(&runtime->spool, &runtime->options);
@@ -98,6 +98,16 @@ int background_work_begin(struct runtime *runtime)
 	process_metrics_describe(&runtime->track, runtime->environment);
 	rank_begin(runtime);
 	live_threads_describe(runtime, background->own);
+	error = runtime->hooks ? runtime->hooks->start(runtime) : 0;
+	if (!error)
+		control_begin(runtime);
+	return error;
+}
+
+int background_work_begin(struct runtime *runtime)
+{
+	int error;
+
 	make_directories(runtime->options.cache_directory);
 	modules_refresh(&runtime->modules, &runtime->track, true);
 	runtime->sampling.period = runtime->options.cpu.on ? runtime->options.cpu.period
@@ -109,7 +119,6 @@ int background_work_begin(struct runtime *runtime)
 		if (error)
 			return error;
 	}
-	control_begin(runtime);
 	atomic_store(&runtime->state, RUNTIME_ACTIVE);
 	return 0;
 }

@@ -11,8 +11,10 @@
 
 struct runtime;
 
-/* Opens the spool, describes the process, loads unwind tables, chooses the source. 0 or negative
+/* Opens the spool and describes the process: from here on regions can be recorded. 0 or negative
  * errno. */
+int background_work_open(struct runtime *runtime);
+/* Loads unwind tables, chooses the source. 0 or negative errno. */
 int background_work_begin(struct runtime *runtime);
 /* One round; returns how long there is nothing to do, ns. */
 uint64_t background_work_round(struct runtime *runtime);

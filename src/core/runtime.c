@@ -89,8 +89,24 @@ void runtime_thread_begin(struct thread *thread)
 	pthread_setspecific(end_key, (void *)1);
 }
 
+/* The destructor is set only where that takes no memory: the first 32 keys have their place in the
+ * thread's own block (glibc, PTHREAD_KEY_2NDLEVEL_SIZE). */
+struct thread *runtime_adopt_this_thread(void)
+{
+	struct thread *thread = runtime_this_thread();
+
+	if (!thread || kymo_thread == thread || kymo_runtime.pid != (uint32_t)sys_getpid())
+		return thread;
+	kymo_thread = thread;
+	if (end_key < 32)
+		pthread_setspecific(end_key, (void *)1);
+	return thread;
+}
+
 void runtime_thread_end(struct thread *thread)
 {
+	if (kymo_runtime.hooks)
+		kymo_runtime.hooks->thread_end();
 	set_signal_blocked(true);
 	kymo_thread = NULL;
 	thread->end_cpu_ns = ticks_clock_ns(CLOCK_THREAD_CPUTIME_ID);
@@ -184,6 +200,8 @@ static bool prepare(struct runtime *runtime)
 			 runtime->sampling.cache))
 		return false;
 	runtime->sampling.tick_hz = ticks_init();
+	runtime->threads.select =
+		runtime->options.regions.selected && *runtime->options.regions.selected;
 	set_intervals(runtime);
 	return !pthread_key_create(&end_key, thread_key_destructor);
 }
@@ -316,7 +334,7 @@ static void reset_allocators(struct allocators *allocators)
 static void restart(struct runtime *runtime)
 {
 	struct unwind_bounds bounds = {0, 0};
-	bool wants_blocked = false;
+	bool wants_blocked = false, recording;
 
 	runtime->state = RUNTIME_STARTING;
 	control_close(CONTROL_CLOSED_START);
@@ -336,13 +354,19 @@ static void restart(struct runtime *runtime)
 	reset_background(&runtime->background);
 	reset_allocators(&runtime->allocators);
 	if (!runtime->options.follow_children ||
-	    !begin_main_thread(runtime, bounds, wants_blocked) || background_start(runtime)) {
+	    !begin_main_thread(runtime, bounds, wants_blocked)) {
 		runtime->state = RUNTIME_FAILED;
 		return;
 	}
-	/* Only until it has let go of the program's descriptors; the rest it does beside the
-	 * program. */
-	background_wait(&runtime->background, BACKGROUND_RUNNING, START_TIMEOUT_NS);
+	recording = runtime->hooks && runtime->hooks->forked();
+	if (background_start(runtime)) {
+		runtime->state = RUNTIME_FAILED;
+		return;
+	}
+	/* Only until it has let go of the program's descriptors, or regions can be written; the
+	 * rest it does beside the program. */
+	background_wait(&runtime->background, recording ? BACKGROUND_RECORDING : BACKGROUND_RUNNING,
+			START_TIMEOUT_NS);
 	if (runtime->options.wall.on)
 		wall_sampler_start(runtime);
 }

@@ -46,7 +46,17 @@ struct sampling {
 	struct unwind_cache *cache;
 };
 
+/* What the room of regions does at the turns of the runtime's life (regions/regions.h). */
+struct runtime_hooks {
+	int (*start)(struct runtime *runtime); /* background thread, when records can be written */
+	void (*thread_end)(void);              /* the thread itself */
+	void (*thread_gone)(struct thread *thread); /* background thread: it ended without a word */
+	/* In the child, on its thread; true: it is in the midst of regions that want recording. */
+	bool (*forked)(void);
+};
+
 struct runtime {
+	const struct runtime_hooks *hooks; /* may be NULL */
 	_Atomic uint32_t state;
 	uint32_t pid;
 	/* A page that the kernel zeroes in every child that copies memory (MADV_WIPEONFORK): tells
@@ -99,6 +109,8 @@ void runtime_resume(void);
 /* The block of the calling thread; NULL for threads that are unknown or not to be touched (vfork
  * children). */
 struct thread *runtime_this_thread(void);
+/* The same, and kymo_thread is set: for threads that were found running. Not for handlers. */
+struct thread *runtime_adopt_this_thread(void);
 /* For the thread itself: begin and end of its registered life. Our signal must not arrive during
  * end. */
 void runtime_thread_begin(struct thread *thread);

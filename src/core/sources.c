@@ -215,8 +215,8 @@ void sources_choose(struct runtime *runtime)
 
 static bool open_cpu(struct runtime *runtime, struct thread *thread, uint64_t first)
 {
-	static const struct perf_event_name task_clock = {PERF_TYPE_SOFTWARE,
-							  PERF_COUNT_SW_TASK_CLOCK, true};
+	static const struct perf_event_name task_clock = {
+		.type = PERF_TYPE_SOFTWARE, .config = PERF_COUNT_SW_TASK_CLOCK, .is_clock = true};
 	int result;
 
 	if (runtime->sampling.source != SPOOL_CPU_SOURCE_TIMER) {

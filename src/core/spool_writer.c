@@ -24,6 +24,7 @@
 #define SEGMENT_LARGE (16 * SPOOL_CHUNK_LARGE)
 #define CHUNK_FULL    2
 #define CHUNK_IN_USE  1
+#define CHUNK_KEPT    3
 #define LIMIT_REACHED E2BIG /* stands for our own limit among errnos that the file system gives */
 
 static void stack_push(struct spool_writer *spool, struct spool_stack *stack, uint32_t index)
@@ -260,6 +261,8 @@ static bool take_back_retired(struct spool_writer *spool)
 		struct spool_segment *segment = &spool->segments[chunk->segment];
 		any = true;
 		if (spool->ring) {
+			if (chunk->header->state == CHUNK_KEPT)
+				continue;
 			spool->ring_order[spool->ring_head++ % CHUNKS_MAX] =
 				chunk_index(spool, chunk);
 			continue;
@@ -338,8 +341,14 @@ struct spool_chunk *spool_chunk_take_partial(struct spool_writer *spool)
 
 void spool_chunk_retire(struct spool_writer *spool, struct spool_chunk *chunk)
 {
-	chunk->header->state = CHUNK_FULL;
+	if (chunk->header->state != CHUNK_KEPT)
+		chunk->header->state = CHUNK_FULL;
 	stack_push(spool, &spool->retired, chunk_index(spool, chunk));
+}
+
+void spool_chunk_keep(struct spool_chunk *chunk)
+{
+	chunk->header->state = CHUNK_KEPT;
 }
 
 void spool_chunk_give_back(struct spool_writer *spool, struct spool_chunk *chunk)

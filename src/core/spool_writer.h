@@ -87,6 +87,8 @@ struct spool_chunk *spool_chunk_take_partial(struct spool_writer *spool);
 void spool_chunk_retire(struct spool_writer *spool, struct spool_chunk *chunk);
 /* For a writer that ends: partial if worth it, else retired. */
 void spool_chunk_give_back(struct spool_writer *spool, struct spool_chunk *chunk);
+/* What is in this chunk must stay: a ring does not use it again. */
+void spool_chunk_keep(struct spool_chunk *chunk);
 void spool_count_loss(struct spool_writer *spool, enum spool_loss loss);
 /* Something is dropped because no chunk could be had: counted by the reason for that. */
 void spool_count_no_chunk(struct spool_writer *spool);

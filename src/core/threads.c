@@ -152,6 +152,8 @@ struct thread *threads_allocate(struct threads *threads, enum thread_how how, ui
 	clear_block(threads, thread);
 	thread->how = how;
 	thread->parent = parent;
+	if (threads->select)
+		thread->excluded = THREAD_EXCLUDED_UNSELECTED;
 	thread->internal_id =
 		atomic_fetch_add_explicit(&threads->next_internal, 1, memory_order_relaxed);
 	if (how == THREAD_INTERNAL)

@@ -82,9 +82,10 @@ struct thread {
 		collected_ns; /* CPU time at the last arming; while armed, before that */
 	/* CPU time when the thread excluded itself, and all of it that passed so (by the thread) */
 	uint64_t excluded_cpu_ns, passed_over_ns;
-	uint64_t seen;        /* scan that last saw it */
+	uint64_t seen; /* scan that last saw it */
 	struct thread *live_next, *live_previous;
 
+	void *regions; /* of the room of regions */
 	struct unwind_scratch scratch;
 };
 
@@ -97,6 +98,7 @@ struct threads {
 	_Atomic uint32_t *by_tid; /* block index + 1; direct by tid, reserved address space */
 	uint32_t max_depth;
 	uint32_t block_size;
+	bool select; /* SELECTED_REGIONS: threads begin outside of them */
 };
 
 int threads_init(struct threads *threads, uint32_t max_depth);

@@ -11,6 +11,7 @@
 #include "core/runtime.h"
 #include "libkymo/real.h"
 #include "libkymo/session_environment.h"
+#include "regions/regions.h"
 
 void *real_find(_Atomic(void *) *slot, const char *name)
 {
@@ -34,6 +35,7 @@ __attribute__((constructor)) static void start(int count, char **arguments, char
 {
 	(void)count;
 	(void)arguments;
+	kymo_runtime.hooks = &regions_hooks;
 	runtime_start(session_environment_keep(environment));
 	session_environment_follow(&kymo_runtime.options, environment);
 	if (runtime_active())

@@ -1,143 +1,402 @@
 /* SPDX-License-Identifier: MIT
  * SPDX-FileCopyrightText: the kymo authors
  *
- * See regions.h.
+ * See regions.h: begin and end.
+ *
+ * A begin always puts a frame on the thread's stack, recorded or not, so that its end finds it
+ * whatever was switched in between.
  */
 #include "regions/regions.h"
 
-region_id region_named(enum region_category category, const char *name)
+#include <errno.h>
+
+#include "core/ticks.h"
+#include "regions/gate.h"
+#include "regions/names.h"
+#include "regions/profile.h"
+#include "regions/stream.h"
+
+/* ---- selected regions ---- */
+
+static void select_begin(struct region_thread *thread, struct region_frame *frame)
 {
-	(void)category;
-	(void)name;
-	return 0;
+	frame->flags |= FRAME_SELECTS;
+	if (!thread->selected++)
+		control_include_thread(thread->thread, THREAD_EXCLUDED_UNSELECTED);
 }
 
-region_id region_named_in(const char *category, const char *name)
+static void select_end(struct region_thread *thread)
 {
-	(void)category;
-	(void)name;
-	return 0;
+	if (!--thread->selected)
+		control_exclude_thread(thread->thread, THREAD_EXCLUDED_UNSELECTED);
 }
 
-region_id region_function(enum region_category category, uint64_t address)
+/* ---- the profile ---- */
+
+static inline uint64_t *starts_of(const struct region_thread *thread, uint32_t depth)
 {
-	(void)category;
-	(void)address;
-	return 0;
+	return thread->starts + (size_t)depth * kymo_regions.bundle.count;
+}
+
+static void start_components(struct region_thread *thread, uint32_t depth, uint64_t ticks)
+{
+	uint64_t *starts = starts_of(thread, depth);
+	struct moment moment;
+
+	if (kymo_regions.ticks_only) {
+		starts[0] = ticks;
+		return;
+	}
+	moment.ticks = ticks;
+	moment.thread = thread;
+	moment.have = 0;
+	bundle_start(&kymo_regions.bundle, starts, &moment);
+}
+
+/* Nodes for regions that are open: of the time before a fork, or before there was room for a tree.
+ */
+static void rebuild_nodes(struct region_thread *thread, uint64_t ticks)
+{
+	thread->node = 0;
+	for (uint32_t i = 0; i < thread->depth; i++) {
+		struct region_frame *frame = &thread->frames[i];
+
+		frame->flags &= ~(uint32_t)FRAME_PROFILED;
+		if (!(frame->flags & FRAME_RECORDED))
+			continue;
+		frame->parent_node = thread->node;
+		frame->node = profile_enter(thread->tree, thread->node, frame->region);
+		if (!frame->node)
+			continue;
+		thread->node = frame->node;
+		frame->flags |= FRAME_PROFILED;
+		start_components(thread, i, ticks);
+	}
+}
+
+static inline void profile_begin(struct region_thread *thread, struct region_frame *frame,
+				 uint64_t ticks)
+{
+	if (__builtin_expect(!thread->tree, 0)) {
+		thread->tree = profile_acquire(thread);
+		if (!thread->tree) {
+			spool_count_loss(&kymo_runtime.spool, SPOOL_LOSS_PROFILE_NODES);
+			return;
+		}
+		thread->depth--; /* without the frame that is being made */
+		rebuild_nodes(thread, ticks);
+		thread->depth++;
+	}
+	frame->parent_node = thread->node;
+	frame->node = profile_enter(thread->tree, thread->node, frame->region);
+	if (!frame->node)
+		return;
+	thread->node = frame->node;
+	frame->flags |= FRAME_PROFILED;
+	start_components(thread, (uint32_t)(frame - thread->frames), ticks);
+}
+
+static inline void profile_end(struct region_thread *thread, const struct region_frame *frame,
+			       uint64_t ticks)
+{
+	uint64_t *values = starts_of(thread, (uint32_t)(frame - thread->frames));
+	struct moment moment;
+
+	if (!thread->tree)
+		return;
+	if (kymo_regions.ticks_only) {
+		values[0] = ticks > values[0] ? ticks - values[0] : 0;
+	} else {
+		moment.ticks = ticks;
+		moment.thread = thread;
+		moment.have = 0;
+		bundle_stop(&kymo_regions.bundle, values, &moment);
+	}
+	profile_leave(thread->tree, frame->node, values);
+	if (thread->node == frame->node)
+		thread->node = frame->parent_node;
+}
+
+void region_profile_whole(struct region_thread *thread, region_id region, uint64_t begin_ticks,
+			  uint64_t end_ticks)
+{
+	uint64_t values[COMPONENTS_MAX] = {0};
+	uint32_t node;
+	const struct bundle *bundle = &kymo_regions.bundle;
+
+	if (!thread->tree) {
+		thread->tree = profile_acquire(thread);
+		if (!thread->tree)
+			return;
+		rebuild_nodes(thread, begin_ticks);
+	}
+	node = profile_enter(thread->tree, thread->node, region);
+	if (!node)
+		return;
+	for (uint32_t i = 0; i < bundle->count; i++) {
+		if (bundle->components[i].description == &component_table[COMPONENT_WALL_CLOCK])
+			values[i] = end_ticks - begin_ticks;
+	}
+	profile_leave(thread->tree, node, values);
+}
+
+/* ---- begin ---- */
+
+static void record_begin(struct region_thread *thread, struct region_frame *frame, uint64_t ticks)
+{
+	if (kymo_regions.trace) {
+		if (stream_write(thread, SPOOL_RECORD_REGION_BEGIN, ticks,
+				 frame->region & REGION_NUMBER))
+			frame->flags |= FRAME_TRACED;
+		else
+			spool_count_loss(&kymo_runtime.spool, SPOOL_LOSS_REGION_EVENTS);
+	}
+	if (kymo_regions.profile)
+		profile_begin(thread, frame, ticks);
+}
+
+static bool has_no_room(struct region_thread *thread)
+{
+	if (thread->depth < kymo_regions.max_depth &&
+	    (thread->depth < thread->capacity || region_frames_grow(thread)))
+		return false;
+	thread->skipped++;
+	spool_count_loss(&kymo_runtime.spool, SPOOL_LOSS_REGION_DEPTH);
+	return true;
+}
+
+static inline void begin(struct region_thread *thread, region_id region, const char *name)
+{
+	struct region_frame *frame;
+
+	if (__builtin_expect(thread->depth >= thread->capacity ||
+				     thread->depth >= kymo_regions.max_depth || thread->skipped,
+			     0) &&
+	    has_no_room(thread))
+		return;
+	frame = &thread->frames[thread->depth++];
+	frame->name = name;
+	frame->region = region;
+	frame->flags = 0;
+	if (__builtin_expect(region & REGION_IS_SELECT, 0))
+		select_begin(thread, frame);
+	if (__builtin_expect(!region_is_open(thread, region), 0))
+		return;
+	if (__builtin_expect(kymo_regions.throttle_count != 0, 0) && names_is_throttled(region)) {
+		spool_count_loss(&kymo_runtime.spool, SPOOL_LOSS_REGION_THROTTLED);
+		return;
+	}
+	frame->flags |= FRAME_RECORDED;
+	frame->begin_ticks = ticks_now();
+	record_begin(thread, frame, frame->begin_ticks);
+	thread->values_allowed = frame->flags & FRAME_TRACED;
 }
 
 void region_begin(region_id region)
 {
-	(void)region;
-}
+	struct region_thread *thread;
 
-bool region_end(region_id region)
-{
-	(void)region;
-	return true;
+	if (!region)
+		return;
+	thread = region_enter();
+	if (!thread)
+		return;
+	begin(thread, region, NULL);
+	region_leave(thread);
 }
 
 int region_begin_name(const char *category, const char *name)
 {
-	(void)category;
-	(void)name;
+	struct region_thread *thread = region_enter();
+	region_id region;
+
+	if (!thread)
+		return 0;
+	region = names_find_cached(thread, category, name);
+	if (region)
+		begin(thread, region, name);
+	region_leave(thread);
+	return 0;
+}
+
+/* ---- end ---- */
+
+static void write_end(struct region_thread *thread, enum spool_record kind, uint64_t ticks,
+		      region_id region, uint64_t how)
+{
+	uint8_t *record = stream_record(thread, STREAM_ROOM, ticks), *at;
+
+	thread->values_allowed = record != NULL;
+	if (!record) {
+		spool_count_loss(&kymo_runtime.spool, SPOOL_LOSS_REGION_EVENTS);
+		return;
+	}
+	record[0] = (uint8_t)kind;
+	at = leb128_put(record + 2, stream_delta(&thread->stream, ticks));
+	if (kind == SPOOL_RECORD_REGION_END_OTHER) {
+		at = leb128_put(at, region & REGION_NUMBER);
+		at = leb128_put(at, how);
+	}
+	record[1] = (uint8_t)(at - record - 2);
+	stream_commit(&thread->stream, at);
+}
+
+/* What an ending region leaves besides its record. */
+static inline void finish(struct region_thread *thread, const struct region_frame *frame,
+			  uint64_t ticks)
+{
+	if (frame->flags & FRAME_PROFILED)
+		profile_end(thread, frame, ticks);
+	if (__builtin_expect(kymo_regions.throttle_count != 0, 0))
+		names_throttle(frame->region, ticks - frame->begin_ticks);
+}
+
+static inline void end_innermost(struct region_thread *thread)
+{
+	struct region_frame *frame = &thread->frames[thread->depth - 1];
+	uint64_t ticks;
+
+	if (__builtin_expect(frame->flags & FRAME_SELECTS, 0))
+		select_end(thread);
+	if (frame->flags & (FRAME_TRACED | FRAME_PROFILED)) {
+		ticks = ticks_now();
+		finish(thread, frame, ticks);
+		/* While the stream is written, a new chunk must show the region as open. */
+		if (frame->flags & FRAME_TRACED)
+			write_end(thread, SPOOL_RECORD_REGION_END, ticks, 0, 0);
+		else
+			thread->values_allowed = false;
+	} else {
+		thread->values_allowed = false;
+	}
+	thread->depth--;
+}
+
+/* The innermost open frame of the region; depth when there is none. */
+static uint32_t find(const struct region_thread *thread, region_id region)
+{
+	for (uint32_t i = thread->depth; i-- > 0;) {
+		if (thread->frames[i].region == region)
+			return i;
+	}
+	return thread->depth;
+}
+
+/* Ends frame `at` with all that is inside it. */
+static void end_with_inner(struct region_thread *thread, uint32_t at)
+{
+	struct region_frame *outer = &thread->frames[at];
+	uint64_t ticks = ticks_now();
+
+	if (outer->flags & FRAME_TRACED)
+		write_end(thread, SPOOL_RECORD_REGION_END_OTHER, ticks, outer->region, 1);
+	while (thread->depth > at) {
+		struct region_frame *frame = &thread->frames[thread->depth - 1];
+
+		if (frame->flags & FRAME_SELECTS)
+			select_end(thread);
+		finish(thread, frame, ticks);
+		if (frame != outer) {
+			if (!(outer->flags & FRAME_TRACED) && frame->flags & FRAME_TRACED)
+				write_end(thread, SPOOL_RECORD_REGION_END, ticks, 0, 0);
+			spool_count_loss(&kymo_runtime.spool, SPOOL_LOSS_REGION_UNBALANCED);
+		}
+		thread->depth--;
+	}
+}
+
+/* Ends frame `at` alone: regions of the user API may overlap. */
+static void end_alone(struct region_thread *thread, uint32_t at)
+{
+	struct region_frame *frame = &thread->frames[at];
+	uint32_t components = kymo_regions.bundle.count;
+	uint64_t ticks = ticks_now();
+
+	if (frame->flags & FRAME_SELECTS)
+		select_end(thread);
+	finish(thread, frame, ticks);
+	if (frame->flags & FRAME_TRACED)
+		write_end(thread, SPOOL_RECORD_REGION_END_OTHER, ticks, frame->region, 0);
+	for (uint32_t i = at + 1; i < thread->depth; i++) {
+		thread->frames[i - 1] = thread->frames[i];
+		for (uint32_t j = 0; thread->starts && j < components; j++)
+			starts_of(thread, i - 1)[j] = starts_of(thread, i)[j];
+	}
+	thread->depth--;
+}
+
+static bool is_innermost(const struct region_thread *thread, region_id region)
+{
+	return thread->depth && thread->frames[thread->depth - 1].region == region;
+}
+
+static bool count_unbalanced(void)
+{
+	spool_count_loss(&kymo_runtime.spool, SPOOL_LOSS_REGION_UNBALANCED);
+	return false;
+}
+
+bool region_end(region_id region)
+{
+	struct region_thread *thread;
+	bool found = true;
+	uint32_t at;
+
+	if (!region)
+		return true;
+	thread = kymo_region_thread ? region_enter() : NULL;
+	if (!thread)
+		return false;
+	if (__builtin_expect(thread->skipped != 0, 0)) {
+		thread->skipped--;
+	} else if (__builtin_expect(is_innermost(thread, region), 1)) {
+		end_innermost(thread);
+	} else {
+		at = find(thread, region);
+		found = at < thread->depth;
+		if (found)
+			end_with_inner(thread, at);
+		else
+			count_unbalanced();
+	}
+	region_leave(thread);
+	return found;
+}
+
+static int end_by_name(struct region_thread *thread, const char *category, const char *name)
+{
+	region_id region = names_find_cached(thread, category, name);
+	uint32_t at;
+
+	if (!region) /* its category is off */
+		return 0;
+	at = find(thread, region);
+	if (at == thread->depth) {
+		count_unbalanced();
+		return -ENOENT;
+	}
+	if (at == thread->depth - 1)
+		end_innermost(thread);
+	else
+		end_alone(thread, at);
 	return 0;
 }
 
 int region_end_name(const char *category, const char *name)
 {
-	(void)category;
-	(void)name;
-	return 0;
-}
+	struct region_thread *thread = kymo_region_thread ? region_enter() : NULL;
+	int result = 0;
 
-void region_values(const struct region_value *values, size_t count)
-{
-	(void)values;
-	(void)count;
-}
-
-void region_mark(region_id region)
-{
-	(void)region;
-}
-
-void region_counter(region_id counter, uint64_t real_bits)
-{
-	(void)counter;
-	(void)real_bits;
-}
-
-void region_progress(region_id point, enum spool_progress kind)
-{
-	(void)point;
-	(void)kind;
-}
-
-void region_whole(region_id region, uint64_t begin_ticks, uint64_t end_ticks)
-{
-	(void)region;
-	(void)begin_ticks;
-	(void)end_ticks;
-}
-
-bool region_recording(enum region_category category)
-{
-	(void)category;
-	return false;
-}
-
-void region_enter_own(void)
-{
-}
-
-void region_leave_own(void)
-{
-}
-
-bool region_is_own(void)
-{
-	return false;
-}
-
-void regions_close(enum regions_closed why)
-{
-	(void)why;
-}
-
-void regions_open(enum regions_closed why)
-{
-	(void)why;
-}
-
-uint32_t regions_closed_bits(void)
-{
-	return 0;
-}
-
-void regions_thread_stop(void)
-{
-}
-
-void regions_thread_start(void)
-{
-}
-
-bool regions_thread_selected(void)
-{
-	return true;
-}
-
-int regions_start(struct runtime *runtime)
-{
-	(void)runtime;
-	return 0;
-}
-
-void regions_thread_end(void)
-{
-}
-
-void regions_forked(void)
-{
+	if (!thread)
+		return 0;
+	if (__builtin_expect(thread->skipped != 0, 0))
+		thread->skipped--;
+	else if (__builtin_expect(thread->depth && thread->frames[thread->depth - 1].name == name &&
+					  name,
+				  1))
+		end_innermost(thread);
+	else
+		result = end_by_name(thread, category, name);
+	region_leave(thread);
+	return result;
 }

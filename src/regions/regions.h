@@ -26,6 +26,8 @@
 #include "common/region_categories.h"
 #include "kymo/spool.h"
 
+struct runtime_hooks;
+
 /* 0: nothing is recorded. Stable for the process and its forked children. */
 typedef uint32_t region_id;
 
@@ -63,7 +65,7 @@ void region_mark(region_id region);
 void region_counter(region_id counter, uint64_t real_bits);
 void region_progress(region_id point, enum spool_progress kind);
 /* A call that has ended, as one record: for wrappers whose calls hold no other regions. Times are
- * those of ticks_now(). */
+ * those of ticks_now(). In the profile, components other than wall_clock measure nothing of it. */
 void region_whole(region_id region, uint64_t begin_ticks, uint64_t end_ticks);
 
 /* Would a region of this category be recorded now by this thread? For wrappers that can avoid work.
@@ -98,13 +100,7 @@ bool regions_thread_selected(void);
 
 /* ---- life ---- */
 
-struct runtime;
-/* Background thread: before collection starts; after fork in the child (again). 0 or negative
- * errno. */
-int regions_start(struct runtime *runtime);
-/* The calling thread ends: what is open is ended as unbalanced, chunks go back. */
-void regions_thread_end(void);
-/* In the child, on the thread that forked. */
-void regions_forked(void);
+/* Set as kymo_runtime.hooks before runtime_start(). */
+extern const struct runtime_hooks regions_hooks;
 
 #endif

@@ -1,0 +1,341 @@
+/* SPDX-License-Identifier: MIT
+ * SPDX-FileCopyrightText: the kymo authors
+ *
+ * See probe.h.
+ */
+#include "regions/probe.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/perf_event.h>
+#include <sys/mman.h>
+
+#include "common/syscalls.h"
+#include "core/futex.h"
+#include "core/own_thread.h"
+#include "core/runtime.h"
+#include "core/text.h"
+#include "core/ticks.h"
+
+#define PAGE          4096u
+#define PAUSE_NS      500000000ull
+#define ANSWER_NS     50000000ull /* then the reading is given up */
+#define FILE_SIZE_MAX 1024
+
+struct event {
+	uint32_t type;
+	uint64_t config, config1;
+};
+
+static struct {
+	struct own_thread thread;
+	_Atomic(struct probe_request *) requests;
+	_Atomic uint32_t wake, stop, running;
+	struct event events[COMPONENT_EVENTS_MAX];
+	uint32_t event_count;
+	int memory_file;
+} probe;
+
+/* ---- what it reads ---- */
+
+static const char *parse_number(const char *text, unsigned base, uint64_t *ret)
+{
+	uint64_t value = 0;
+
+	for (;; text++) {
+		unsigned digit = *text >= '0' && *text <= '9'   ? (unsigned)(*text - '0')
+				 : *text >= 'a' && *text <= 'f' ? (unsigned)(*text - 'a' + 10)
+								: 99;
+		if (digit >= base)
+			break;
+		value = value * base + digit;
+	}
+	*ret = value;
+	return text;
+}
+
+static void parse_events(const char *text)
+{
+	probe.event_count = 0;
+	while (text && *text && probe.event_count < COMPONENT_EVENTS_MAX) {
+		struct event *event = &probe.events[probe.event_count++];
+		uint64_t type;
+
+		text = parse_number(text, 16, &type);
+		event->type = (uint32_t)type;
+		event->config = event->config1 = 0;
+		if (*text == ':')
+			text = parse_number(text + 1, 16, &event->config);
+		if (*text == ':')
+			text = parse_number(text + 1, 16, &event->config1);
+		while (*text && *text++ != ',')
+			;
+	}
+}
+
+static bool read_file(int fd, char *buffer)
+{
+	long length = sys_pread(fd, buffer, FILE_SIZE_MAX - 1, 0);
+
+	buffer[length > 0 ? length : 0] = 0;
+	return length > 0;
+}
+
+/* statm: size and resident pages (proc(5)). */
+static void read_memory(struct probe_request *request)
+{
+	char buffer[FILE_SIZE_MAX];
+	const char *text = buffer;
+	uint64_t pages;
+
+	if (probe.memory_file < 0)
+		probe.memory_file = (int)sys_open("/proc/self/statm", O_RDONLY | O_CLOEXEC, 0);
+	if (probe.memory_file < 0 || !read_file(probe.memory_file, buffer))
+		return;
+	text = parse_number(text, 10, &pages);
+	request->memory[COMPONENT_MEMORY_VIRTUAL] = pages * PAGE;
+	parse_number(text + 1, 10, &pages);
+	request->memory[COMPONENT_MEMORY_RESIDENT] = pages * PAGE;
+}
+
+/* io: "rchar: N", "wchar: N", "syscr: N", "syscw: N", "read_bytes: N", "write_bytes: N" a line. */
+static void read_io(struct probe_request *request)
+{
+	static const int8_t lines[] = {COMPONENT_IO_READ_CHARS, COMPONENT_IO_WRITTEN_CHARS, -1, -1,
+				       COMPONENT_IO_READ_BYTES, COMPONENT_IO_WRITTEN_BYTES};
+	char path[64], buffer[FILE_SIZE_MAX];
+	struct text name = text_on(path, sizeof(path));
+	const char *text = buffer;
+	int fd;
+
+	text_string(&name, "/proc/self/task/");
+	text_unsigned(&name, request->tid);
+	text_string(&name, "/io");
+	fd = (int)sys_open(path, O_RDONLY | O_CLOEXEC, 0);
+	if (fd < 0)
+		return;
+	if (!read_file(fd, buffer))
+		buffer[0] = 0;
+	sys_close(fd);
+	for (unsigned line = 0; *text && line < sizeof(lines); line++) {
+		uint64_t value;
+
+		while (*text && (*text < '0' || *text > '9'))
+			text++;
+		text = parse_number(text, 10, &value);
+		if (lines[line] >= 0)
+			request->io[lines[line]] = value;
+	}
+}
+
+static int open_event(const struct event *event, uint32_t tid)
+{
+	struct perf_event_attr attr = {0};
+	long fd;
+
+	attr.type = event->type;
+	attr.config = event->config;
+	attr.config1 = event->config1;
+	attr.size = sizeof(attr);
+	attr.read_format = PERF_FORMAT_TOTAL_TIME_ENABLED | PERF_FORMAT_TOTAL_TIME_RUNNING;
+	attr.exclude_hv = 1;
+	fd = sys_call6(SYS_perf_event_open, (long)&attr, (long)tid, -1, -1, PERF_FLAG_FD_CLOEXEC,
+		       0);
+	if (fd >= 0)
+		return (int)fd;
+	attr.exclude_kernel = 1;
+	return (int)sys_call6(SYS_perf_event_open, (long)&attr, (long)tid, -1, -1,
+			      PERF_FLAG_FD_CLOEXEC, 0);
+}
+
+static void open_events(struct probe_request *request)
+{
+	for (uint32_t i = 0; i < probe.event_count; i++) {
+		void *page;
+
+		request->descriptors[i] = open_event(&probe.events[i], request->tid);
+		request->pages[i] = NULL;
+		if (request->descriptors[i] < 0)
+			continue;
+		page = sys_mmap(NULL, PAGE, PROT_READ, MAP_SHARED, request->descriptors[i], 0);
+		if (!sys_failed(page))
+			request->pages[i] = page;
+	}
+	request->opened = true;
+}
+
+/* The kernel counts only part of the time when there are more events than counters; the count is
+ * brought up to all of it (perf_event_open(2), PERF_FORMAT_TOTAL_TIME_RUNNING). */
+static uint64_t scaled(uint64_t count, uint64_t enabled, uint64_t running)
+{
+	if (!running || running >= enabled)
+		return count;
+	return (uint64_t)((unsigned __int128)count * enabled / running);
+}
+
+static void read_events(struct probe_request *request)
+{
+	uint64_t values[3];
+
+	if (!request->opened)
+		open_events(request);
+	for (uint32_t i = 0; i < probe.event_count; i++) {
+		if (request->descriptors[i] >= 0 &&
+		    sys_read(request->descriptors[i], values, sizeof(values)) == sizeof(values))
+			request->events[i] = scaled(values[0], values[1], values[2]);
+	}
+}
+
+static void close_events(struct probe_request *request)
+{
+	for (uint32_t i = 0; request->opened && i < probe.event_count; i++) {
+		if (request->pages[i])
+			sys_munmap(request->pages[i], PAGE);
+		if (request->descriptors[i] >= 0)
+			sys_close(request->descriptors[i]);
+	}
+	request->opened = false;
+}
+
+/* ---- its thread ---- */
+
+static void answer(struct probe_request *request)
+{
+	if (request->what & PROBE_MEMORY)
+		read_memory(request);
+	if (request->what & PROBE_IO)
+		read_io(request);
+	if (request->what & PROBE_EVENTS)
+		read_events(request);
+	if (request->what & PROBE_CLOSE)
+		close_events(request);
+	atomic_store_explicit(&request->done, 1, memory_order_release);
+	futex_wake(&request->done);
+}
+
+static void run(void *argument)
+{
+	struct thread *own = argument;
+
+	threads_bind(&kymo_runtime.threads, own, probe.thread.tid);
+	own->start_ticks = ticks_now();
+	threads_announce(&kymo_runtime.threads, own, THREAD_ANNOUNCED_NEW);
+	while (!atomic_load(&probe.stop)) {
+		uint32_t wake = atomic_load(&probe.wake);
+		struct probe_request *request = atomic_exchange(&probe.requests, NULL), *next;
+
+		own_thread_follow_credentials(&probe.thread);
+		if (!request) {
+			futex_wait(&probe.wake, wake, PAUSE_NS);
+			continue;
+		}
+		for (; request; request = next) {
+			next = request->next;
+			answer(request);
+		}
+	}
+	atomic_store(&probe.running, 0);
+}
+
+int probe_start(const char *events)
+{
+	struct thread *own = threads_allocate(&kymo_runtime.threads, THREAD_INTERNAL, THREADS_NONE);
+	int error;
+
+	if (!own)
+		return -ENOMEM;
+	parse_events(events);
+	probe.memory_file = -1;
+	probe.stop = 0;
+	probe.requests = NULL;
+	probe.running = 1;
+	error = own_thread_start(&probe.thread, "kymo-probe", run, own);
+	if (error)
+		probe.running = 0;
+	return error;
+}
+
+void probe_forget(void)
+{
+	probe.running = 0;
+}
+
+bool probe_read(struct probe_request *request, uint32_t what)
+{
+	struct probe_request *head = atomic_load(&probe.requests);
+	uint64_t end;
+
+	if (!atomic_load_explicit(&probe.running, memory_order_relaxed))
+		return false;
+	/* An earlier request that was given up may still be on the list. */
+	if (request->what && !atomic_load_explicit(&request->done, memory_order_acquire))
+		return false;
+	request->what = what;
+	request->tid = (uint32_t)sys_gettid();
+	atomic_store_explicit(&request->done, 0, memory_order_relaxed);
+	do {
+		request->next = head;
+	} while (!atomic_compare_exchange_weak(&probe.requests, &head, request));
+	atomic_fetch_add(&probe.wake, 1);
+	futex_wake(&probe.wake);
+	end = ticks_clock_ns(CLOCK_MONOTONIC) + ANSWER_NS;
+	while (!atomic_load_explicit(&request->done, memory_order_acquire)) {
+		uint64_t now = ticks_clock_ns(CLOCK_MONOTONIC);
+
+		if (now >= end)
+			return false;
+		futex_wait(&request->done, 0, end - now);
+	}
+	return true;
+}
+
+static uint64_t read_pmc(uint32_t index)
+{
+	uint32_t low, high;
+
+	__asm__ volatile("rdpmc" : "=a"(low), "=d"(high) : "c"(index));
+	return (uint64_t)high << 32 | low;
+}
+
+/* The protocol of perf_event_mmap_page: read until the sequence did not change
+ * (linux/perf_event.h). False when the counter is not on the processor now. */
+static bool read_page(const volatile struct perf_event_mmap_page *page, uint64_t *ret)
+{
+	uint64_t count, enabled, running;
+	uint32_t sequence, index;
+
+	do {
+		sequence = page->lock;
+		__atomic_thread_fence(__ATOMIC_ACQUIRE);
+		enabled = page->time_enabled;
+		running = page->time_running;
+		count = (uint64_t)page->offset;
+		index = page->index;
+		if (!page->cap_user_rdpmc || !index)
+			return false;
+		count += (uint64_t)((int64_t)(read_pmc(index - 1) << (64u - page->pmc_width)) >>
+				    (64u - page->pmc_width));
+		__atomic_thread_fence(__ATOMIC_ACQUIRE);
+	} while (page->lock != sequence);
+	*ret = scaled(count, enabled, running);
+	return true;
+}
+
+bool probe_read_events(struct probe_request *request)
+{
+	if (!request->opened)
+		return probe_read(request, PROBE_EVENTS);
+	for (uint32_t i = 0; i < probe.event_count; i++) {
+		if (request->descriptors[i] < 0)
+			continue;
+		if (!request->pages[i] || !read_page(request->pages[i], &request->events[i]))
+			return probe_read(request, PROBE_EVENTS);
+	}
+	return true;
+}
+
+void probe_close(struct probe_request *request)
+{
+	if (request->opened)
+		probe_read(request, PROBE_CLOSE);
+}
