@@ -124,6 +124,12 @@ def become_nobody():
     os.setresuid(65534, 65534, 65534)
 
 
+# Everything that can be wrapped and recorded.
+EVERYTHING = ["--realtime", "--sampling-cputime=on"] + [
+    f"--trace-{name}=on" for name in (
+        "thread-locks", "thread-rw-locks", "thread-spin-locks", "thread-barriers", "thread-join",
+        "thread-conditions", "threads", "processes", "sleep", "io", "loader", "memory")]
+
 H = Hazard
 HAZARDS = {
     "blocking": H("blocking", sources=("auto", "timer")),
@@ -143,6 +149,9 @@ HAZARDS = {
     "exec-chain-60": H("exec_chain 60 20", long=True, timeout=300),
     "exec-chain-10khz": H("exec_chain 6 20", options=["--freq=10000"]),
     "fork": H("fork", check=all_of(process_count(13), share_of("child_work", 0.2))),
+    "fork-locks": H("fork_locks 60", options=EVERYTHING, check=process_count(20)),
+    "fork-locks-1000": H("fork_locks 1000", options=EVERYTHING, check=process_count(300), long=True,
+                         timeout=400),
     "jit": H("jit", check=jit_names),
     "longjmp": H("longjmp"),
     "no-stdio": H("no_stdio"),
