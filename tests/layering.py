@@ -35,7 +35,7 @@ PUBLIC = {"kymo"}  # include/kymo, open to every room
 IN_PROCESS = ("common", "core", "libkymo")
 # Headers of libraries, by the rooms that may see them.
 LIBRARIES = {
-    "elfutils/": {"binary", "analysis"}, "libelf.h": {"binary", "analysis"},
+    "elfutils/": {"binary", "analysis", "inject"}, "libelf.h": {"binary", "analysis"},
     "gelf.h": {"binary", "analysis"}, "dwarf.h": {"binary", "analysis"},
     "zlib.h": {"binary", "analysis", "output"}, "libiberty/": {"binary"},
     "demangle.h": {"binary"}, "jansson.h": {"cmd", "analysis", "output"},

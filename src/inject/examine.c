@@ -1,0 +1,226 @@
+/* SPDX-License-Identifier: MIT
+ * SPDX-FileCopyrightText: the kymo authors
+ *
+ * What stands against loading a library into a process; see inject.h. Each reason is said with what
+ * to do about it.
+ */
+#include <elf.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "inject/inject.h"
+#include "inject/process.h"
+
+#define STATUS_SIZE 8192
+
+bool inject_sees(pid_t pid, const char *path)
+{
+	char inside[PATH_MAX];
+	struct stat ours, theirs;
+
+	return snprintf(inside, sizeof(inside), "/proc/%d/root%s", (int)pid, path) <
+		       (int)sizeof(inside) &&
+	       !stat(path, &ours) && !stat(inside, &theirs) && ours.st_dev == theirs.st_dev &&
+	       ours.st_ino == theirs.st_ino;
+}
+
+static int not_permitted(const struct inject_target *target, struct problem *problem)
+{
+	char scope[16];
+
+	if (geteuid() && target->user != geteuid())
+		return problem_set(problem, -EPERM,
+				   "process %d belongs to user %u: attaching to it takes root "
+				   "(CAP_SYS_PTRACE)",
+				   (int)target->pid, (unsigned)target->user);
+	process_read_file("/proc/sys/kernel/yama/ptrace_scope", scope, sizeof(scope));
+	if (scope[0] > '0' && scope[0] <= '9')
+		return problem_set(problem, -EPERM,
+				   "the system lets nobody attach to process %d "
+				   "(kernel.yama.ptrace_scope is %c); as root: sysctl "
+				   "kernel.yama.ptrace_scope=0, or run kymo as root",
+				   (int)target->pid, scope[0]);
+	return problem_set(
+		problem, -EPERM,
+		"attaching to process %d is not permitted: it has more rights than kymo, "
+		"or made itself undumpable (prctl PR_SET_DUMPABLE), or a container or "
+		"security module forbids ptrace; try as root",
+		(int)target->pid);
+}
+
+static long number_in(const char *status, const char *field)
+{
+	char value[64];
+
+	return process_status(status, field, value, sizeof(value)) ? strtol(value, NULL, 10) : -1;
+}
+
+/* Traced, by whom? */
+static int check_tracer(const char *status, const struct inject_target *target,
+			struct problem *problem)
+{
+	long tracer = number_in(status, "TracerPid");
+	char path[64], name[64];
+
+	if (tracer <= 0)
+		return 0;
+	snprintf(path, sizeof(path), "/proc/%ld/comm", tracer);
+	process_read_file(path, name, sizeof(name));
+	name[strcspn(name, "\n")] = '\0';
+	return problem_set(problem, -EBUSY,
+			   "process %d is traced by process %ld (%s), and only one can trace it at "
+			   "a time",
+			   (int)target->pid, tracer, name);
+}
+
+/* A filter that the process shares with us (that of a container) lets through what we do; one of
+ * its own may kill it for a system call that it does not make by itself. */
+static int check_sandbox(const char *status, const struct inject_target *target,
+			 struct problem *problem)
+{
+	char own[STATUS_SIZE];
+
+	process_read_file("/proc/self/status", own, sizeof(own));
+	if (number_in(status, "Seccomp") <= 0 ||
+	    (number_in(status, "Seccomp") == number_in(own, "Seccomp") &&
+	     number_in(status, "Seccomp_filters") == number_in(own, "Seccomp_filters")))
+		return 0;
+	return problem_set(problem, -EPERM,
+			   "process %d is in a seccomp sandbox, which may kill it for the system "
+			   "calls that profiling takes",
+			   (int)target->pid);
+}
+
+static int check_state(const char *status, struct inject_target *target, struct problem *problem)
+{
+	char state[64];
+	long leader = number_in(status, "Tgid");
+
+	process_status(status, "State", state, sizeof(state));
+	if (leader > 0 && leader != target->pid)
+		return problem_set(problem, -EINVAL,
+				   "%d is a thread of process %ld: attach to that",
+				   (int)target->pid, leader);
+	if (state[0] == 'Z' || state[0] == 'X')
+		return problem_set(problem, -ESRCH, "process %d has ended already",
+				   (int)target->pid);
+	if (number_in(status, "Kthread") == 1 || number_in(status, "VmSize") < 0)
+		return problem_set(problem, -EINVAL, "%d is a thread of the kernel",
+				   (int)target->pid);
+	target->stopped = state[0] == 'T';
+	return 0;
+}
+
+static int check_program(const struct inject_target *target, struct problem *problem)
+{
+	Elf64_Ehdr header;
+	char path[64];
+	int file;
+
+	snprintf(path, sizeof(path), "/proc/%d/exe", (int)target->pid);
+	file = open(path, O_RDONLY | O_CLOEXEC);
+	if (file < 0)
+		return errno == EACCES || errno == EPERM
+			       ? not_permitted(target, problem)
+			       : problem_set(problem, -errno,
+					     "cannot read the program of process "
+					     "%d: %s",
+					     (int)target->pid, strerror(errno));
+	if (pread(file, &header, sizeof(header), 0) != sizeof(header) ||
+	    memcmp(header.e_ident, ELFMAG, SELFMAG))
+		memset(&header, 0, sizeof(header));
+	close(file);
+	if (header.e_ident[EI_CLASS] != ELFCLASS64 || header.e_machine != EM_X86_64)
+		return problem_set(problem, -ENOEXEC,
+				   "process %d is built for another kind of machine (kymo "
+				   "profiles 64-bit x86 programs)",
+				   (int)target->pid);
+	return 0;
+}
+
+/* Where a spool file of the process lies, as it sees it. */
+static void find_spool(const struct process_maps *maps, struct inject_target *target)
+{
+	for (size_t i = 0; i < maps->count; i++) {
+		const char *path = maps->list[i].path, *end = strstr(path, "/spool/");
+
+		if (!end || !strstr(end, ".spool"))
+			continue;
+		target->profiled = true;
+		snprintf(target->profiled_by, sizeof(target->profiled_by), "%.*s",
+			 (int)(end - path), path);
+		return;
+	}
+}
+
+static int check_maps(struct inject_target *target, struct problem *problem)
+{
+	bool loader = false, libc = false, musl = false;
+	struct process_maps maps;
+	int error = process_maps_read(target->pid, &maps);
+
+	if (error == -EACCES || error == -EPERM)
+		return not_permitted(target, problem);
+	if (error)
+		return problem_set(problem, error, "cannot read the memory map of process %d: %s",
+				   (int)target->pid, strerror(-error));
+	for (size_t i = 0; i < maps.count; i++) {
+		loader = loader || process_is_loader(maps.list[i].path);
+		libc = libc || process_is_libc(maps.list[i].path);
+		musl = musl || process_is_musl(maps.list[i].path);
+	}
+	find_spool(&maps, target);
+	process_maps_free(&maps);
+	if (musl)
+		return problem_set(problem, -ENOEXEC,
+				   "process %d uses musl, and libkymo needs glibc",
+				   (int)target->pid);
+	if (!loader || !libc)
+		return problem_set(problem, -ENOEXEC,
+				   "process %d is statically linked: nothing can be loaded into it",
+				   (int)target->pid);
+	return 0;
+}
+
+int inject_examine(pid_t pid, struct inject_target *ret, struct problem *problem)
+{
+	char path[64], status[STATUS_SIZE], ids[64];
+	ssize_t length;
+	int error;
+
+	*ret = (struct inject_target){.pid = pid};
+	snprintf(path, sizeof(path), "/proc/%d/status", (int)pid);
+	length = process_read_file(path, status, sizeof(status));
+	if (length <= 0)
+		return problem_set(problem, -ESRCH, "there is no process %d", (int)pid);
+	if (pid == getpid())
+		return problem_set(problem, -EINVAL, "kymo cannot attach to itself");
+	/* "real effective saved filesystem" */
+	if (process_status(status, "Uid", ids, sizeof(ids)))
+		sscanf(ids, "%*u %u", &ret->user);
+	if (process_status(status, "Gid", ids, sizeof(ids)))
+		sscanf(ids, "%*u %u", &ret->group);
+	error = check_state(status, ret, problem);
+	if (!error)
+		error = check_tracer(status, ret, problem);
+	if (!error)
+		error = check_program(ret, problem);
+	if (!error)
+		error = check_maps(ret, problem);
+	if (!error)
+		error = check_sandbox(status, ret, problem);
+	if (error)
+		return error;
+	/* The kernel asks for the same rights here as for ptrace. */
+	snprintf(path, sizeof(path), "/proc/%d/mem", (int)pid);
+	error = open(path, O_RDWR | O_CLOEXEC);
+	if (error < 0)
+		return not_permitted(ret, problem);
+	close(error);
+	return 0;
+}

@@ -1,0 +1,51 @@
+/* SPDX-License-Identifier: MIT
+ * SPDX-FileCopyrightText: the kymo authors
+ *
+ * Loading a library into a process that runs, and calling one function of it: ptrace(2), one thread
+ * borrowed for a few milliseconds, everything put back as it was.
+ *
+ * A thread is borrowed only where it can hold no lock that dlopen needs: see stack.h. Everything
+ * the thread had is saved (registers, vector state, signal mask, errno, the interrupted system
+ * call), the call runs on a stack of its own, and should the one who injects die meanwhile, the
+ * thread finds its way back by itself (see code.h). Nobody else in the process is stopped.
+ */
+#ifndef KYMO_INJECT_INJECT_H
+#define KYMO_INJECT_INJECT_H
+
+#include <limits.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <sys/types.h>
+
+#include "common/problem.h"
+
+#define INJECT_BLOCK_MAX (256u << 10)
+
+/* What is known of a process before it is touched. */
+struct inject_target {
+	pid_t pid;
+	uid_t user; /* effective ids: what it may open and write */
+	gid_t group;
+	bool stopped;           /* by job control: nothing can run in it */
+	bool profiled;          /* its kymo library is writing a spool file */
+	char profiled_by[1024]; /* then: where to, as the process sees it */
+};
+
+/* Can anything be loaded into this process? 0, or a negative errno with the reason. */
+int inject_examine(pid_t pid, struct inject_target *ret, struct problem *problem);
+/* Is `path` the same file for the process as it is for us (containers, private mounts)? */
+bool inject_sees(pid_t pid, const char *path);
+
+struct inject_call {
+	const char *library;  /* absolute path */
+	const char *function; /* int function(const char *block) */
+	const char *block;    /* what it is given; copied into the process */
+	size_t block_size;    /* up to INJECT_BLOCK_MAX */
+};
+
+/* Loads the library, calls the function and leaves. *ret_result is what the function returned.
+ * Blocks for as long as that takes, at most about half a minute. */
+int inject_run(const struct inject_target *target, const struct inject_call *call, int *ret_result,
+	       struct problem *problem);
+
+#endif

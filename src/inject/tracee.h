@@ -1,0 +1,49 @@
+/* SPDX-License-Identifier: MIT
+ * SPDX-FileCopyrightText: the kymo authors
+ *
+ * One thread of another process, stopped and let go again so that it does not notice: ptrace(2)
+ * with PTRACE_SEIZE, which sends no signal.
+ */
+#ifndef KYMO_INJECT_TRACEE_H
+#define KYMO_INJECT_TRACEE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/types.h>
+#include <sys/user.h>
+
+#define TRACEE_VECTOR_MAX 16384 /* AMX state is about 11 KiB */
+
+struct tracee {
+	pid_t pid, tid;
+	int memory; /* /proc/PID/mem */
+	struct user_regs_struct registers;
+	uint64_t mask; /* blocked signals */
+	uint8_t vector[TRACEE_VECTOR_MAX] __attribute__((aligned(64)));
+	size_t vector_size;
+};
+
+/* Stops the thread. 0, or negative errno: -ESRCH it is gone, -EPERM not permitted, -EBUSY it does
+ * not stop (or the process is stopped by job control). */
+int tracee_stop(struct tracee *tracee, pid_t pid, pid_t tid, int memory);
+/* Saves what tracee_restore() puts back. */
+int tracee_save(struct tracee *tracee);
+int tracee_restore(struct tracee *tracee);
+/* What the thread is to go on with, where the stop cut a system call short: the call once more. */
+void tracee_resume_call(struct tracee *tracee);
+/* Lets it go. */
+void tracee_release(struct tracee *tracee);
+
+/* In a stopped and saved thread: */
+/* Makes one system call by the `syscall` instruction at `instruction`. */
+int tracee_system_call(struct tracee *tracee, uint64_t instruction, const uint64_t arguments[6],
+		       long number, int64_t *ret);
+/* Is it at an instruction in [start, start + size)? */
+bool tracee_is_within(const struct tracee *tracee, uint64_t start, uint64_t size);
+/* Lets it run with these registers until *word (in its memory) is not 0. 0; -ETIMEDOUT; -ESRCH; or
+ * -EFAULT with the signal that the code ended with in *ret_signal. */
+int tracee_run(struct tracee *tracee, const struct user_regs_struct *registers, uint64_t word,
+	       uint64_t timeout_ns, int *ret_signal);
+
+#endif
