@@ -142,16 +142,37 @@ static bool launch_is_setting(const char *variable)
 	return false;
 }
 
-/* LD_PRELOAD with the library in front, unless it is there already (kymo under kymo). */
-static char *launch_preload(const char *library, const char *before)
+/* libkymo-dl.so of the same build or installation as `library`, or "" where there is none: the
+ * program then runs without user regions, OpenMP and Kokkos. */
+static void launch_find_front(const char *library, char front[PATH_MAX])
 {
+	static const char *const places[] = {"/libkymo-dl.so", "/../libkymo-dl/libkymo-dl.so"};
+	const char *slash = strrchr(library, '/');
+
+	for (unsigned i = 0; slash && i < sizeof(places) / sizeof(places[0]); i++) {
+		char path[PATH_MAX * 2];
+
+		snprintf(path, sizeof(path), "%.*s%s", (int)(slash - library), library, places[i]);
+		if (realpath(path, front))
+			return;
+	}
+	front[0] = '\0';
+}
+
+/* LD_PRELOAD with the libraries in front, unless they are there already (kymo under kymo). libkymo
+ * is first, so that its wrappers are found before anything else. */
+static char *launch_preload(const char *library, const char *front, const char *before)
+{
+	const char *colon = front[0] ? ":" : "";
 	char *text;
 
 	if (!before || !*before)
-		return asprintf(&text, "LD_PRELOAD=%s", library) < 0 ? NULL : text;
+		return asprintf(&text, "LD_PRELOAD=%s%s%s", library, colon, front) < 0 ? NULL
+										       : text;
 	if (strstr(before, library))
 		return asprintf(&text, "LD_PRELOAD=%s", before) < 0 ? NULL : text;
-	return asprintf(&text, "LD_PRELOAD=%s:%s", library, before) < 0 ? NULL : text;
+	return asprintf(&text, "LD_PRELOAD=%s%s%s:%s", library, colon, front, before) < 0 ? NULL
+											  : text;
 }
 
 /* Everything that is not a default goes into the environment; so does a default that overrides
@@ -185,19 +206,58 @@ static bool launch_add_settings(const struct launch *launch, char **list, size_t
 	       launch_add(list, count, entry);
 }
 
+static bool launch_has(char *const *environment, const char *variable)
+{
+	size_t length = strlen(variable);
+
+	for (; *environment; environment++) {
+		if (!strncmp(*environment, variable, length) && (*environment)[length] == '=')
+			return true;
+	}
+	return false;
+}
+
+static bool launch_add_tool(char **list, size_t *count, const char *variable, const char *front)
+{
+	char *entry;
+
+	return asprintf(&entry, "%s=%s", variable, front) >= 0 && launch_add(list, count, entry);
+}
+
+/* libkymo-dl as the tool of OpenMP and Kokkos runtimes, unless the user has one of their own.
+ * Kokkos before 3.7 knows KOKKOS_PROFILE_LIBRARY only; later ones warn on standard error about it,
+ * and abort when both are set and differ (Kokkos_Profiling.cpp), so that one is left to the user.
+ */
+static bool launch_add_tools(const struct launch *launch, char *const *environment,
+			     const char *front, char **list, size_t *count)
+{
+	if (!front[0])
+		return true;
+	if (resolved_bool(launch->settings, SETTING_USE_OMPT) &&
+	    !launch_has(environment, "OMP_TOOL_LIBRARIES") &&
+	    !launch_add_tool(list, count, "OMP_TOOL_LIBRARIES", front))
+		return false;
+	return !resolved_bool(launch->settings, SETTING_USE_KOKKOSP) ||
+	       launch_has(environment, "KOKKOS_TOOLS_LIBS") ||
+	       launch_has(environment, "KOKKOS_PROFILE_LIBRARY") ||
+	       launch_add_tool(list, count, "KOKKOS_TOOLS_LIBS", front);
+}
+
 int launch_environment_create(const struct launch *launch, const char *library, char **environment,
 			      char ***ret, struct problem *problem)
 {
 	size_t inherited = 0, count = 0;
 	const char *preload = NULL;
 	bool complete = true;
+	char front[PATH_MAX];
 	char **list;
 
 	while (environment[inherited])
 		inherited++;
-	list = calloc(inherited + SETTING_COUNT + 3, sizeof(*list));
+	list = calloc(inherited + SETTING_COUNT + 5, sizeof(*list));
 	if (!list)
 		return problem_set(problem, -ENOMEM, "out of memory");
+	launch_find_front(library, front);
 	for (size_t i = 0; complete && i < inherited; i++) {
 		if (!strncmp(environment[i], "LD_PRELOAD=", 11))
 			preload = environment[i] + 11;
@@ -205,7 +265,8 @@ int launch_environment_create(const struct launch *launch, const char *library, 
 			complete = launch_add(list, &count, strdup(environment[i]));
 	}
 	complete = complete && launch_add_settings(launch, list, &count) &&
-		   launch_add(list, &count, launch_preload(library, preload));
+		   launch_add_tools(launch, environment, front, list, &count) &&
+		   launch_add(list, &count, launch_preload(library, front, preload));
 	if (!complete) {
 		launch_environment_destroy(list);
 		return problem_set(problem, -ENOMEM, "out of memory");

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT
  * SPDX-FileCopyrightText: the kymo authors
  *
- * What the profiled program gets from kymo: libkymo in LD_PRELOAD and the settings in KYMO_*; and
- * what the result directory gets: launch.json.
+ * What the profiled program gets from kymo: libkymo and libkymo-dl in LD_PRELOAD, the settings in
+ * KYMO_*, and libkymo-dl as the tool of OpenMP and Kokkos; and what the result directory gets:
+ * launch.json.
  */
 #ifndef KYMO_CMD_LAUNCH_H
 #define KYMO_CMD_LAUNCH_H

@@ -1,0 +1,85 @@
+/* SPDX-License-Identifier: MIT
+ * SPDX-FileCopyrightText: the kymo authors
+ *
+ * The OpenMP tool. An OpenMP runtime with the tools interface (LLVM's, Intel's, AMD's; not GCC's
+ * libgomp) calls ompt_start_tool() when it starts: first the one in the address space, then, where
+ * that declines, those of the libraries in OMP_TOOL_LIBRARIES (OpenMP 5.1, 4.2.2). Declining costs
+ * the program nothing.
+ *
+ * A process has one tool. Where the user names another one in OMP_TOOL_LIBRARIES, that one is
+ * wanted: we decline as long as it has not declined itself.
+ */
+#include "libkymo-dl/ompt.h"
+
+#include <dlfcn.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "libkymo-dl/environment.h"
+#include "libkymo-dl/runtime.h"
+
+#define EXPORTED __attribute__((visibility("default")))
+
+struct ompt_start_tool_result *ompt_start_tool(unsigned version, const char *runtime_version);
+
+static int ompt_initialize(ompt_lookup lookup, int initial_device, union ompt_data *tool_data)
+{
+	ompt_set_callback set = (ompt_set_callback)lookup("ompt_set_callback");
+
+	(void)initial_device;
+	(void)tool_data;
+	if (!set)
+		return 0;
+	ompt_host_set(set);
+	ompt_task_set(set);
+	ompt_target_set(set);
+	return 1; /* stay */
+}
+
+static void ompt_finalize(union ompt_data *tool_data)
+{
+	(void)tool_data;
+	ompt_end_all(false);
+}
+
+/* Is the first library in the list this one? The list is separated as PATH is. */
+static bool ompt_is_first(const char *list)
+{
+	Dl_info own;
+	size_t length = strcspn(list, ":");
+	const char *name;
+
+	if (!dladdr((const void *)ompt_is_first, &own) || !own.dli_fname)
+		return false;
+	if (length == strlen(own.dli_fname) && !strncmp(list, own.dli_fname, length))
+		return true;
+	/* by another path: the file name decides */
+	name = strrchr(own.dli_fname, '/');
+	name = name ? name + 1 : own.dli_fname;
+	return length >= strlen(name) && !strncmp(list + length - strlen(name), name, strlen(name));
+}
+
+/* Was this library asked because it is in the address space, and has the user named another one? */
+static bool ompt_other_wanted(void)
+{
+	static bool asked; /* runtimes start once, under a lock of their own */
+	const char *list = getenv("OMP_TOOL_LIBRARIES");
+	bool first_time = !asked;
+
+	asked = true;
+	return first_time && list && *list && !ompt_is_first(list) &&
+	       dlsym(RTLD_DEFAULT, "ompt_start_tool") == (void *)ompt_start_tool;
+}
+
+EXPORTED struct ompt_start_tool_result *ompt_start_tool(unsigned version,
+							const char *runtime_version)
+{
+	static struct ompt_start_tool_result tool = {.initialize = ompt_initialize,
+						     .finalize = ompt_finalize};
+
+	(void)version;
+	(void)runtime_version;
+	if (!environment_on(SETTING_USE_OMPT) || ompt_other_wanted() || !dl_runtime_load())
+		return NULL;
+	return &tool;
+}

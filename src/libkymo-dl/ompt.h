@@ -1,0 +1,41 @@
+/* SPDX-License-Identifier: MIT
+ * SPDX-FileCopyrightText: the kymo authors
+ *
+ * The OpenMP tool: who sets which callbacks.
+ */
+#ifndef KYMO_LIBKYMO_DL_OMPT_H
+#define KYMO_LIBKYMO_DL_OMPT_H
+
+#include "libkymo-dl/ompt_interface.h"
+#include "libkymo-dl/ompt_thread.h"
+
+/* Threads, parallel regions, worksharing, synchronisation. */
+void ompt_host_set(ompt_set_callback set);
+/* Explicit tasks. */
+void ompt_task_set(ompt_set_callback set);
+/* Devices. */
+void ompt_target_set(ompt_set_callback set);
+
+static inline struct region_value ompt_address(const char *name, const void *address)
+{
+	return (struct region_value){
+		.name = name, .type = SPOOL_VALUE_ADDRESS, .number = (uint64_t)(uintptr_t)address};
+}
+
+static inline struct region_value ompt_number(const char *name, uint64_t number)
+{
+	return (struct region_value){.name = name, .type = SPOOL_VALUE_UNSIGNED, .number = number};
+}
+
+static inline struct region_value ompt_signed(const char *name, int64_t number)
+{
+	return (struct region_value){
+		.name = name, .type = SPOOL_VALUE_SIGNED, .number = (uint64_t)number};
+}
+
+static inline struct region_value ompt_text(const char *name, const char *text)
+{
+	return (struct region_value){.name = name, .type = SPOOL_VALUE_TEXT, .text = text};
+}
+
+#endif
