@@ -34,11 +34,13 @@ uint32_t region_index(struct session *session, uint32_t process, uint64_t id)
 {
 	struct session_private *private = session_private(session);
 	struct model_region region = {.process = process, .category = ""};
+	char name[40];
 	uint32_t index = id_map_get(&private->processes[process].regions.ids, id);
 
 	if (index != ID_MAP_NONE)
 		return index;
-	region.name = id ? arena_format(&private->arena, "[region %" PRIu64 "]", id) : "(more)";
+	snprintf(name, sizeof(name), "[region %" PRIu64 "]", id);
+	region.name = arena_intern(&private->arena, id ? name : "(more)");
 	return region.name ? region_add(session, id, &region) : MODEL_NONE;
 }
 
@@ -73,10 +75,10 @@ uint32_t region_component_add(struct session *session, const struct model_compon
 	return regions->component_count++;
 }
 
-static const struct model_component wall_clock = {"wall_clock", "ns", "real time",
-						  SPOOL_COMPONENT_PHASE};
-static const struct model_component trip_count = {"trip_count", "count", "calls",
-						  SPOOL_COMPONENT_COUNT};
+static const struct model_component wall_clock = {"wall_clock",          "ns",       "real time",
+						  SPOOL_COMPONENT_PHASE, MODEL_NONE, MODEL_NONE};
+static const struct model_component trip_count = {"trip_count",          "count",    "calls",
+						  SPOOL_COMPONENT_COUNT, MODEL_NONE, MODEL_NONE};
 
 /* The process's own profile knows nothing of times, so a filter by time needs the events. */
 static bool has_profile(const struct session *session, uint32_t process)
@@ -87,23 +89,43 @@ static bool has_profile(const struct session *session, uint32_t process)
 	return regions->part_count && regions->component_count && !session->part_of_time;
 }
 
+static int add_components(struct session *session, struct process_regions *regions)
+{
+	for (uint32_t i = 0; i < regions->component_count; i++) {
+		struct region_component *component = &regions->components[i];
+
+		component->index = region_component_add(session, &component->model);
+		if (component->index == MODEL_NONE)
+			return -ENOMEM;
+	}
+	for (uint32_t i = 0; i < regions->component_count; i++) {
+		const struct region_component *ratio = &regions->components[i];
+		struct model_component *model = &session->regions->components[ratio->index];
+		uint64_t above = ratio->scale >> 8, below = ratio->scale & 0xff;
+
+		if (ratio->model.kind != SPOOL_COMPONENT_RATIO ||
+		    above >= regions->component_count || below >= regions->component_count)
+			continue;
+		model->numerator = regions->components[above].index;
+		model->denominator = regions->components[below].index;
+	}
+	return 0;
+}
+
 static int gather_components(struct session *session)
 {
 	for (uint32_t i = 0; i < session->process_count; i++) {
 		struct process_regions *regions = &session_private(session)->processes[i].regions;
+		int result = 0;
 
-		for (uint32_t k = 0; has_profile(session, i) && k < regions->component_count; k++) {
-			struct region_component *component = &regions->components[k];
-
-			component->index = region_component_add(session, &component->model);
-			if (component->index == MODEL_NONE)
-				return -ENOMEM;
-		}
-		if (has_profile(session, i) || regions->span_count == 0)
-			continue;
-		if (region_component_add(session, &wall_clock) == MODEL_NONE ||
-		    region_component_add(session, &trip_count) == MODEL_NONE)
-			return -ENOMEM;
+		if (has_profile(session, i))
+			result = add_components(session, regions);
+		else if (regions->span_count &&
+			 (region_component_add(session, &wall_clock) == MODEL_NONE ||
+			  region_component_add(session, &trip_count) == MODEL_NONE))
+			result = -ENOMEM;
+		if (result < 0)
+			return result;
 	}
 	return 0;
 }
@@ -179,25 +201,20 @@ static void link_nodes(struct model_regions *regions)
 	}
 }
 
-/* Ratios are of sums, so they have neither a minimum nor a spread. */
-static void compute_ratios(struct session *session, uint32_t process, uint32_t first)
+static void compute_ratios(struct session *session)
 {
-	const struct process_regions *regions =
-		&session_private(session)->processes[process].regions;
+	const struct model_regions *regions = session->regions;
 
 	for (uint32_t i = 0; i < regions->component_count; i++) {
-		const struct region_component *ratio = &regions->components[i];
-		uint64_t above = ratio->scale >> 8, below = ratio->scale & 0xff;
+		const struct model_component *ratio = &regions->components[i];
 
-		if (ratio->model.kind != SPOOL_COMPONENT_RATIO ||
-		    above >= regions->component_count || below >= regions->component_count)
+		if (ratio->kind != SPOOL_COMPONENT_RATIO || ratio->numerator == MODEL_NONE)
 			continue;
-		for (uint32_t node = first; node < session->regions->node_count; node++) {
+		for (uint32_t node = 0; node < regions->node_count; node++) {
 			struct model_statistics *values = region_statistics(session, node);
-			double whole = values[regions->components[below].index].sum;
-			double part = values[regions->components[above].index].sum;
+			double whole = values[ratio->denominator].sum;
 
-			values[ratio->index].sum = whole > 0 ? 100 * part / whole : 0;
+			values[i].sum = whole > 0 ? 100 * values[ratio->numerator].sum / whole : 0;
 		}
 	}
 }
@@ -208,13 +225,11 @@ static int read_process(struct session *session, uint32_t process, struct proble
 		&session_private(session)->processes[process].regions;
 	uint64_t counted = session->processes[process].losses[SPOOL_LOSS_REGION_UNBALANCED];
 	uint64_t unbalanced = 0;
-	uint32_t first = session->regions->node_count;
 	int result = 0;
 
 	if (has_profile(session, process)) {
 		session->regions->from_process = true;
 		result = region_profile_read(session, process, problem);
-		compute_ratios(session, process, first);
 	} else if (regions->span_count) {
 		result = region_tree_read(
 			session, process, region_component_add(session, &wall_clock),
@@ -238,6 +253,7 @@ int session_read_regions(struct session *session, struct problem *problem)
 	for (uint32_t i = 0; result == 0 && i < session->process_count; i++)
 		result = read_process(session, i, problem);
 	link_nodes(session->regions);
+	compute_ratios(session);
 	return result;
 }
 

@@ -32,6 +32,7 @@ struct model_region {
 struct model_component {
 	const char *name, *unit, *description;
 	enum spool_component_kind kind;
+	uint32_t numerator, denominator; /* RATIO: components whose sums it is of, or MODEL_NONE */
 };
 
 struct model_statistics {
@@ -54,7 +55,8 @@ struct model_regions {
 	struct model_region *regions;
 	struct model_component *components;
 	struct model_region_node *nodes;
-	/* node_count * component_count, by node, then component. RATIO components are computed. */
+	/* node_count * component_count, by node, then component. RATIO components are computed from
+	 * sums, and have no more than a sum. */
 	struct model_statistics *statistics;
 	uint32_t region_count, component_count, node_count;
 	uint64_t events;     /* region records decoded */

@@ -80,6 +80,7 @@ int scan_components(struct scan_regions *scan, struct spool_payload *payload)
 		list[i].model.unit = take_interned(scan, payload);
 		list[i].model.description = take_interned(scan, payload);
 		list[i].model.kind = (enum spool_component_kind)(spool_unsigned(payload) & 3);
+		list[i].model.numerator = list[i].model.denominator = MODEL_NONE;
 		list[i].scale = spool_unsigned(payload);
 		if (!list[i].model.name || !list[i].model.unit || !list[i].model.description)
 			return -ENOMEM;

@@ -87,8 +87,9 @@ static bool report_accepts(enum setting_id id)
 {
 	return id == SETTING_SAMPLING_INCLUDE_INLINES || id == SETTING_DEBUG_PATH ||
 	       id == SETTING_SYMBOL_CACHE || id == SETTING_FLAT_PROFILE ||
-	       id == SETTING_TRACE_COMPRESS || id == SETTING_FORCE || id == SETTING_CONFIG_FILE ||
-	       id == SETTING_COLOR;
+	       id == SETTING_TIMELINE_PROFILE || id == SETTING_COLLAPSE_THREADS ||
+	       id == SETTING_COLLAPSE_PROCESSES || id == SETTING_TRACE_COMPRESS ||
+	       id == SETTING_FORCE || id == SETTING_CONFIG_FILE || id == SETTING_COLOR;
 }
 
 static const struct options_grammar report_grammar = {
@@ -165,7 +166,7 @@ static int report_check_filters(struct report *report, struct problem *problem)
 	report->session_options.thread_tid = (uint32_t)tid;
 	report->output_options.top = (unsigned)top;
 	report->output_options.minimum_percent = minimum;
-	report->output_options.per_thread = options->per_thread;
+	report->output_options.per_thread |= options->per_thread;
 	return error ? error : report_measure(report, problem);
 }
 

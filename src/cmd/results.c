@@ -40,6 +40,9 @@ struct output_options results_output_options(const struct resolved *settings)
 {
 	return (struct output_options){
 		.flat = resolved_bool(settings, SETTING_FLAT_PROFILE),
+		.timeline = resolved_bool(settings, SETTING_TIMELINE_PROFILE),
+		.per_thread = !resolved_bool(settings, SETTING_COLLAPSE_THREADS),
+		.collapse_processes = resolved_bool(settings, SETTING_COLLAPSE_PROCESSES),
 		.compress = resolved_bool(settings, SETTING_TRACE_COMPRESS),
 	};
 }

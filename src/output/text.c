@@ -15,6 +15,7 @@
 #include "output/format.h"
 #include "output/profile_tree.h"
 #include "output/stream.h"
+#include "output/text_regions.h"
 #include "output/writers.h"
 
 #define LABEL_WIDTH_MAX  110
@@ -318,6 +319,8 @@ int output_text(struct session *session, const struct output_options *options, F
 	if (result == 0)
 		result = write_sections(&writer);
 	profile_tree_deinit(&writer.tree);
+	if (result == 0)
+		result = text_regions(session, options, stream, problem);
 	if (result < 0)
 		return problem_set(problem, result, "cannot make the text profile: %s",
 				   strerror(-result));
