@@ -68,8 +68,10 @@ static void decode_letters(void)
 	for (uint32_t call = 0; call < mpi_calls_count; call++) {
 		const char *letters = mpi_calls[call].letters;
 
-		for (int i = 0; letters[i]; i++)
-			state.positions[call][letters[i] & 63] = (int8_t)i;
+		for (int i = 0; letters[i]; i++) {
+			if (letters[i] != '.')
+				state.positions[call][letters[i] & 63] = (int8_t)i;
+		}
 	}
 }
 
