@@ -12,6 +12,7 @@
 #include "libkymo/real.h"
 #include "libkymo/session_environment.h"
 #include "regions/regions.h"
+#include "wrappers/wrappers.h"
 
 void *real_find(_Atomic(void *) *slot, const char *name)
 {
@@ -38,8 +39,10 @@ __attribute__((constructor)) static void start(int count, char **arguments, char
 	kymo_runtime.hooks = &regions_hooks;
 	runtime_start(session_environment_keep(environment));
 	session_environment_follow(&kymo_runtime.options, environment);
-	if (runtime_active())
-		pthread_atfork(NULL, NULL, after_fork_in_child);
+	if (!runtime_active())
+		return;
+	pthread_atfork(NULL, NULL, after_fork_in_child);
+	wrappers_start(&kymo_runtime.options.wrappers);
 }
 
 __attribute__((destructor)) static void finish(void)
