@@ -72,7 +72,7 @@ const struct setting settings_table[SETTING_COUNT] = {
 		PATH(""), .metavar = "PREFIX", ALIAS),
 	SETTING(OUTPUT_FORMATS, "output", "Which result files to write after the run.",
 		LIST_OF("text,json,perfetto,folded,pprof,html",
-			"text,json,perfetto,folded,pprof,html"),
+			"text,json,perfetto,folded,pprof,html,regions-folded"),
 		.option = "format", .metavar = "LIST"),
 	SETTING(TIME_OUTPUT, "output",
 		"Put each run's results in a sub-directory named by date and time.", BOOL("on"),

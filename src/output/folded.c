@@ -3,14 +3,14 @@
  *
  * Folded stacks, the input of flamegraph.pl, inferno and speedscope: one line a stack,
  * `process;root;…;leaf weight`, with `;thread` after the process when threads are asked for.
- * The weight is a count of samples, or the sum of the measure if one was asked for. A name's own
- * semicolons and line ends would be taken for the format's: they become ':' and blanks.
+ * The weight is a count of samples, or the sum of the measure if one was asked for.
  */
 #include <errno.h>
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "output/folded_name.h"
 #include "output/function_tree.h"
 #include "output/writers.h"
 
@@ -24,7 +24,7 @@ struct folded {
 	uint64_t *weight; /* by function node */
 };
 
-static void write_name(FILE *stream, const char *name)
+void folded_write_name(FILE *stream, const char *name)
 {
 	for (;;) {
 		size_t plain = strcspn(name, ";\n\r");
@@ -42,17 +42,18 @@ static void write_stack(const struct folded *folded, uint32_t node, uint32_t thr
 	const struct session *session = folded->session;
 	uint32_t length = 0;
 
-	write_name(folded->stream, session->processes[folded->tree.nodes[node].process].name);
+	folded_write_name(folded->stream,
+			  session->processes[folded->tree.nodes[node].process].name);
 	if (thread != MODEL_NONE) {
 		putc(';', folded->stream);
-		write_name(folded->stream, session->threads[thread].name);
+		folded_write_name(folded->stream, session->threads[thread].name);
 		fprintf(folded->stream, "-%" PRIu32, session->threads[thread].tid);
 	}
 	for (uint32_t at = node; at != MODEL_NONE; at = folded->tree.nodes[at].parent)
 		folded->path[length++] = folded->tree.nodes[at].frame;
 	while (length-- > 0) {
 		putc(';', folded->stream);
-		write_name(folded->stream, session->frames[folded->path[length]].function);
+		folded_write_name(folded->stream, session->frames[folded->path[length]].function);
 	}
 	fprintf(folded->stream, " %" PRIu64 "\n", folded->weight[node]);
 }

@@ -24,6 +24,8 @@ const struct output_format output_formats[] = {
 	 true, output_perfetto},
 	{"folded", "samples.folded", "folded stacks for flamegraph.pl, inferno and speedscope",
 	 false, output_folded},
+	{"regions-folded", "regions.folded", "the same of regions, by real time, when asked for",
+	 false, output_regions_folded},
 	{"pprof", "profile.pb.gz", "profile for pprof, Pyroscope, Parca and speedscope", true,
 	 output_pprof},
 	{"html", "flamegraph.html", "flame graph for any browser, in one file", false, output_html},

@@ -26,7 +26,8 @@ struct output_options {
 
 struct output_format {
 	const char
-		*name; /* as in --format: "text", "json", "perfetto", "folded", "pprof", "html" */
+		*name; /* as in --format: "text", "json", "perfetto", "folded", "regions-folded", …
+			*/
 	const char *file_name;   /* "profile.txt", … */
 	const char *description; /* one line for `kymo avail --formats` */
 	bool binary;             /* refuse to write to a terminal */

@@ -2,8 +2,9 @@
  * SPDX-FileCopyrightText: the kymo authors
  *
  * trace.pftrace: everything of a session on one timeline, for ui.perfetto.dev and trace_processor.
- * Order: clocks and metadata, tracks, counters and notices, samples (streamed, so memory does not
- * grow with them), losses. The parts are in perfetto_*.c; the idea is in perfetto.h.
+ * Order: clocks and metadata, tracks, counters and notices, samples and regions (streamed, so
+ * memory does not grow with them), losses. The parts are in perfetto_*.c; the idea is in
+ * perfetto.h.
  */
 #include "output/perfetto.h"
 
@@ -40,6 +41,8 @@ static int write_parts(struct perfetto *trace)
 	perfetto_write_process_counters(trace);
 	perfetto_write_notices(trace);
 	error = perfetto_write_samples(trace);
+	if (error == 0)
+		error = perfetto_write_regions(trace);
 	if (error != 0)
 		return error;
 	perfetto_write_losses(trace);

@@ -6,7 +6,8 @@
  * A trace is a sequence of packets. Metadata, tracks and counters go on one packet sequence with
  * absolute CLOCK_BOOTTIME stamps; the samples of each process go on a sequence of their own, which
  * interns mappings, frames and call stacks once. Overflow samples have a second sequence a process,
- * because a sequence names one source for its StackSamples.
+ * because a sequence names one source for its StackSamples. The regions of each thread have one
+ * too, see perfetto_regions.h.
  *
  * Field numbers: protos/perfetto/trace/{trace_packet,interned_data}.proto and the files they
  * import, https://perfetto.dev/docs/reference/trace-packet-proto
@@ -95,10 +96,14 @@ struct perfetto {
 	uint64_t (*last_metrics)[SPOOL_METRIC_COUNT]; /* and with which values */
 	uint32_t *metric_tracks;     /* by thread: bitmap of the counter tracks described */
 	uint64_t metric_interval_ns; /* counters of a thread are not written more often */
+
+	/* perfetto_regions.c */
+	uint64_t regions_too_deep; /* left out, because readers close the wrong slices */
 };
 
 /* Track uuids: the process group in the upper half; below, threads have 16 slots each (0 the thread
- * itself, 1 + n its counter n), process counters have the top bit set. Small numbers are short. */
+ * itself, 1 + n its counter n), process counters have the top bit set. Tracks of regions are
+ * numbered as they come, with 0 in the upper half. Small numbers are short. */
 static inline uint64_t perfetto_process_track(const struct perfetto *trace, uint32_t process)
 {
 	return (uint64_t)(trace->group_of_process[process] + 1) << 32;
@@ -127,11 +132,14 @@ void perfetto_write_losses(struct perfetto *trace);
 int perfetto_group_processes(struct perfetto *trace);
 void perfetto_tracks_deinit(struct perfetto *trace);
 void perfetto_write_tracks(struct perfetto *trace);
+/* A track for slices that shares its place with no other of the same name. */
+void perfetto_describe_track(struct perfetto *trace, uint64_t uuid, uint64_t parent,
+			     const char *name);
 
 /* perfetto_counters.c */
 void perfetto_write_process_counters(struct perfetto *trace);
 void perfetto_write_notices(struct perfetto *trace);
-/* `unit` as users read it: "bytes", "ns" and "count" get Perfetto's own units. */
+/* `unit` as users read it: "bytes", "ns" and "count" get Perfetto's own units; NULL for none. */
 void perfetto_describe_counter(struct perfetto *trace, uint64_t uuid, uint64_t parent,
 			       const char *name, const char *unit);
 void perfetto_write_counter(struct perfetto *trace, uint64_t uuid, uint64_t time_ns,
@@ -145,6 +153,9 @@ void perfetto_intern_stack(struct perfetto *trace, uint32_t process, enum perfet
 
 /* perfetto_samples.c; 0 or negative errno */
 int perfetto_write_samples(struct perfetto *trace);
+
+/* perfetto_regions.c; 0 or negative errno */
+int perfetto_write_regions(struct perfetto *trace);
 
 /* perfetto_bundle.c: a sink that packs packets into zlib-compressed bundles on the way to `stream`.
  */

@@ -15,6 +15,9 @@ enum {
 	DESCRIPTOR_NAME = 2,
 	DESCRIPTOR_PARENT = 5,
 	DESCRIPTOR_COUNTER = 8,
+	DESCRIPTOR_MERGING = 15,
+	MERGING_NONE = 2,
+	COUNTER_UNIT_UNSPECIFIED = 0,
 	COUNTER_UNIT_NS = 1,
 	COUNTER_UNIT_COUNT = 2,
 	COUNTER_UNIT_BYTES = 3,
@@ -85,8 +88,13 @@ void perfetto_describe_counter(struct perfetto *trace, uint64_t uuid, uint64_t p
 	protobuf_string(writer, DESCRIPTOR_NAME, name);
 	if (parent != 0)
 		protobuf_uint(writer, DESCRIPTOR_PARENT, parent);
+	/* A name that the program made up may be one of ours. */
+	if (unit == NULL)
+		protobuf_uint(writer, DESCRIPTOR_MERGING, MERGING_NONE);
 	protobuf_open(writer, DESCRIPTOR_COUNTER);
-	if (strcmp(unit, "ns") == 0)
+	if (unit == NULL)
+		protobuf_uint(writer, 3, COUNTER_UNIT_UNSPECIFIED);
+	else if (strcmp(unit, "ns") == 0)
 		protobuf_uint(writer, 3, COUNTER_UNIT_NS);
 	else if (strcmp(unit, "count") == 0)
 		protobuf_uint(writer, 3, COUNTER_UNIT_COUNT);

@@ -112,7 +112,7 @@ static void attribute_number(struct protobuf *writer, const char *key, uint64_t 
 
 struct totals {
 	uint64_t samples, cpu_covered_ns, handler_ns, helper_cpu_ns, torn_bytes, torn_chunks;
-	uint64_t unknown_records;
+	uint64_t unknown_records, region_events;
 	uint64_t losses[32], stacks[16];
 };
 
@@ -129,6 +129,7 @@ static struct totals sum_processes(const struct session *session)
 		totals.torn_bytes += process->torn_bytes;
 		totals.torn_chunks += process->torn_chunks;
 		totals.unknown_records += process->unknown_records;
+		totals.region_events += process->region_events;
 		for (unsigned loss = 0; loss < 32; loss++)
 			totals.losses[loss] += process->losses[loss];
 		for (unsigned end = 0; end < 16; end++)
@@ -184,6 +185,8 @@ static void write_attributes(struct perfetto *trace)
 	attribute_number(writer, "kymo.cpu_covered_ns", totals.cpu_covered_ns);
 	attribute_number(writer, "kymo.handler_ns", totals.handler_ns);
 	attribute_number(writer, "kymo.helper_cpu_ns", totals.helper_cpu_ns);
+	if (totals.region_events != 0)
+		attribute_number(writer, "kymo.region_events", totals.region_events);
 	if (session->unreadable_files != 0)
 		attribute_number(writer, "kymo.unreadable_files", session->unreadable_files);
 	write_loss_attributes(writer, &totals);
@@ -219,6 +222,9 @@ static bool loss_drops_records(enum spool_loss loss)
 	case SPOOL_LOSS_NO_THREAD_BLOCK:
 	case SPOOL_LOSS_OVERSIZED:
 	case SPOOL_LOSS_RING_OVERWRITE:
+	case SPOOL_LOSS_REGION_REENTRY:
+	case SPOOL_LOSS_REGION_NAMES:
+	case SPOOL_LOSS_REGION_EVENTS:
 		return true;
 	default:
 		return false;
@@ -231,10 +237,17 @@ void perfetto_write_losses(struct perfetto *trace)
 	struct protobuf *writer = &trace->writer;
 	struct totals totals = sum_processes(trace->session);
 
+	if (trace->regions_too_deep != 0) {
+		perfetto_open_packet(trace, 0);
+		protobuf_open(writer, PACKET_TRACE_ATTRIBUTES);
+		attribute_number(writer, "kymo.regions_too_deep", trace->regions_too_deep);
+		protobuf_close(writer);
+		perfetto_close_packet(trace);
+	}
 	write_clock_snapshot(trace, trace->session->end_ns);
 	perfetto_open_packet(trace, trace->session->end_ns);
 	protobuf_open(writer, PACKET_TRACE_STATS);
-	for (unsigned loss = 0; loss <= SPOOL_LOSS_RING_OVERWRITE; loss++) {
+	for (unsigned loss = 0; loss <= SPOOL_LOSS_REGION_EVENTS; loss++) {
 		protobuf_open(writer, 1);
 		protobuf_uint(writer, 19, loss_drops_records(loss) ? totals.losses[loss] : 0);
 		protobuf_close(writer);

@@ -13,10 +13,13 @@
 
 enum {
 	DESCRIPTOR_UUID = 1,
+	DESCRIPTOR_NAME = 2,
 	DESCRIPTOR_PROCESS = 3,
 	DESCRIPTOR_THREAD = 4,
 	DESCRIPTOR_PARENT = 5,
 	DESCRIPTOR_RANK = 12,
+	DESCRIPTOR_MERGING = 15,
+	MERGING_NONE = 2,
 	DESCRIPTOR_PROCESS_ORDERING = 19,
 	DESCRIPTOR_THREAD_ORDERING = 20,
 	ORDERING_EXPLICIT = 1,
@@ -28,12 +31,16 @@ enum {
 struct process_key {
 	uint32_t pid, image, index;
 	uint64_t process_start;
+	const char *host;
 };
 
 static int compare_keys(const void *left_key, const void *right_key)
 {
 	const struct process_key *left = left_key, *right = right_key;
+	int order = strcmp(left->host, right->host);
 
+	if (order != 0)
+		return order;
 	if (left->pid != right->pid)
 		return left->pid < right->pid ? -1 : 1;
 	if (left->process_start != right->process_start)
@@ -60,11 +67,13 @@ int perfetto_group_processes(struct perfetto *trace)
 		keys[i] = (struct process_key){.pid = session->processes[i].pid,
 					       .image = session->processes[i].image,
 					       .process_start = session->processes[i].process_start,
+					       .host = session->processes[i].host,
 					       .index = i};
 	qsort(keys, count, sizeof(*keys), compare_keys);
 	for (uint32_t i = 0; i < count; i++) {
 		bool same = i != 0 && keys[i].pid == keys[i - 1].pid &&
-			    keys[i].process_start == keys[i - 1].process_start;
+			    keys[i].process_start == keys[i - 1].process_start &&
+			    strcmp(keys[i].host, keys[i - 1].host) == 0;
 		trace->group_of_process[keys[i].index] =
 			same ? trace->group_count - 1 : trace->group_count++;
 		trace->is_first_image[keys[i].index] = !same;
@@ -83,9 +92,34 @@ void perfetto_tracks_deinit(struct perfetto *trace)
 	free(trace->is_first_image);
 }
 
+static bool has_several_hosts(const struct session *session)
+{
+	for (uint32_t i = 1; i < session->process_count; i++) {
+		if (strcmp(session->processes[i].host, session->processes[0].host) != 0)
+			return true;
+	}
+	return false;
+}
+
+/* " [rank 3]", with the host where there are several. */
+static void describe_place(const struct perfetto *trace, const struct model_process *process,
+			   char *ret, size_t size)
+{
+	const char *host = has_several_hosts(trace->session) ? process->host : NULL;
+
+	ret[0] = '\0';
+	if (process->rank_count != 0 && host != NULL)
+		snprintf(ret, size, " [rank %u on %s]", process->rank, host);
+	else if (process->rank_count != 0)
+		snprintf(ret, size, " [rank %u]", process->rank);
+	else if (host != NULL)
+		snprintf(ret, size, " [%s]", host);
+}
+
 /* "sh", or for a process that changed its image "sh → make"; long chains lose their middle. */
 static void describe_images(const struct perfetto *trace, uint32_t first, char *ret, size_t size)
 {
+	char place[96];
 	const struct model_process *processes = trace->session->processes;
 	uint32_t last = first, images = 1;
 
@@ -93,11 +127,12 @@ static void describe_images(const struct perfetto *trace, uint32_t first, char *
 		last = trace->next_image[last];
 		images++;
 	}
+	describe_place(trace, &processes[last], place, sizeof(place));
 	if (images == 1)
-		snprintf(ret, size, "%s", processes[first].name);
+		snprintf(ret, size, "%s%s", processes[first].name, place);
 	else
-		snprintf(ret, size, images == 2 ? "%s → %s" : "%s → … → %s", processes[first].name,
-			 processes[last].name);
+		snprintf(ret, size, images == 2 ? "%s → %s%s" : "%s → … → %s%s",
+			 processes[first].name, processes[last].name, place);
 }
 
 static void write_ordering(struct perfetto *trace)
@@ -140,6 +175,21 @@ static uint32_t thread_rank(const struct model_thread *thread)
 	if (thread->how == THREAD_HOW_OURS)
 		return INT32_MAX;
 	return thread->internal_id < INT32_MAX ? thread->internal_id + 1 : INT32_MAX - 1;
+}
+
+void perfetto_describe_track(struct perfetto *trace, uint64_t uuid, uint64_t parent,
+			     const char *name)
+{
+	struct protobuf *writer = &trace->writer;
+
+	perfetto_open_packet(trace, 0);
+	protobuf_open(writer, PACKET_TRACK_DESCRIPTOR);
+	protobuf_uint(writer, DESCRIPTOR_UUID, uuid);
+	protobuf_string(writer, DESCRIPTOR_NAME, name);
+	protobuf_uint(writer, DESCRIPTOR_PARENT, parent);
+	protobuf_uint(writer, DESCRIPTOR_MERGING, MERGING_NONE);
+	protobuf_close(writer);
+	perfetto_close_packet(trace);
 }
 
 static void write_thread(struct perfetto *trace, uint32_t index)

@@ -105,6 +105,17 @@ def pprof_samples():
     equal("deadbeef" + "00" * 16 in build_ids, True, "build-id")
 
 
+def regions_folded():
+    expected = ["main_loop(int) 60000000", "main_loop(int);compute 30000000",
+                "main_loop(int);compute;\xff:<step> 10000000",
+                "main_loop(int);fork;pthread_mutex_lock 5000000", "pthread_mutex_lock 7000000"]
+    lines = written("regions-folded", "regions").decode("latin-1").splitlines()
+    equal(lines, ["work;" + line for line in expected])
+    lines = written("regions-folded", "regions", "per_thread").decode("latin-1").splitlines()
+    equal((lines[0], lines[4]), ("work;main-1000;" + expected[0], "work;pool: 1-1001;" + expected[4]))
+    equal(written("regions-folded"), b"")
+
+
 def page_data():
     page = written("html").decode()
     data = page.split('<script type="application/json" id="data">')[1].split("</script>")[0]
@@ -140,7 +151,7 @@ def protoc_agrees():
 
 def main():
     tests = [perfetto_samples, perfetto_compressed, perfetto_interns_once, perfetto_tracks,
-             perfetto_counters, perfetto_losses, pprof_samples, page_data, nothing_recorded,
+             perfetto_counters, perfetto_losses, pprof_samples, regions_folded, page_data, nothing_recorded,
              protoc_agrees]
     print(f"1..{len(tests)}")
     failed = 0

@@ -4,14 +4,15 @@
 """Reads a Perfetto trace as its importer does, checks its rules and sums it up.
 
 Rules: every interning id is defined on its sequence before use, a sequence begins with a cleared
-state, track uuids are described, compressed bundles hold whole packets. `perfetto_decode.py FILE`
-prints the summary as JSON and exits with 1 when a rule is broken.
+state, track uuids are described, compressed bundles hold whole packets, slices begin before they
+end and are nested in their track. `perfetto_decode.py FILE` prints the summary as JSON and exits
+with 1 when a rule is broken.
 """
 import json
-import struct
 import sys
 import zlib
 
+from perfetto_events import Events
 from protobuf_walk import first, message
 
 NAMES, FRAMES, STACKS, BUILD_IDS, PATHS, SOURCES, MAPPINGS, COUNTERS = 5, 6, 7, 16, 17, 18, 19, 50
@@ -23,9 +24,13 @@ class Trace:
         self.perf, self.stack, self.counters, self.instants = [], [], [], []
         self.attributes, self.losses, self.process_tree, self.clocks = {}, [], [], []
         self.frequency = []
+        self.events = Events(self.errors)
         for packet in message(data).get(1, []):
             self.packet(message(packet))
-        for uuid in {c["track"] for c in self.counters} | {i["track"] for i in self.instants}:
+        self.slices, instants, counters = self.events.finish()
+        self.instants += instants
+        self.counters += counters
+        for uuid in {e["track"] for e in self.counters + self.instants + self.slices}:
             if uuid not in self.tracks:
                 self.errors.append(f"track {uuid} is not described")
 
@@ -45,7 +50,7 @@ class Trace:
         state = self.sequences.get(number, {})
         if 12 in packet:
             self.intern(state, message(packet[12][0]))
-        time = first(packet, 8)
+        time = self.events.packet(number, flags, packet)
         if 66 in packet:
             self.perf.append(self.sample(state, time, message(packet[66][0]), 4, None))
         if 135 in packet:
@@ -53,7 +58,7 @@ class Trace:
             sample.update({k: v for k, v in message(sample[1][0]).items() if k in (2, 3)})
             self.stack.append(self.sample(state, time, sample, 6, state))
         if 11 in packet:
-            self.event(time, message(packet[11][0]))
+            self.events.event(number, state, time, message(packet[11][0]))
         if 60 in packet:
             descriptor = message(packet[60][0])
             self.tracks[first(descriptor, 1, 0)] = descriptor
@@ -109,15 +114,6 @@ class Trace:
             found["weight"] = first(sample, 11, 0)
         return found
 
-    def event(self, time, event):
-        record = {"time": time, "track": first(event, 11)}
-        if first(event, 9) == 4:
-            record["value"] = event[30][0] if 30 in event else struct.unpack("<d", event[44][0])[0]
-            self.counters.append(record)
-        else:
-            record["name"] = first(event, 23).decode()
-            self.instants.append(record)
-
     def track_name(self, uuid):
         track = self.tracks[uuid]
         if 4 in track:
@@ -129,6 +125,7 @@ class Trace:
     def summary(self):
         return {"perf_samples": len(self.perf), "stack_samples": len(self.stack),
                 "counters": len(self.counters), "instants": len(self.instants),
+                "slices": len(self.slices),
                 "tracks": len(self.tracks), "sequences": len(self.sequences),
                 "attributes": self.attributes, "losses": self.losses, "errors": self.errors}
 

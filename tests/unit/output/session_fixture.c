@@ -5,6 +5,7 @@
 #include <stdlib.h>
 
 #include "analysis/views.h"
+#include "regions_fixture.h"
 
 #define MS     UINT64_C(1000000)
 #define AT(ms) (FIXTURE_START_NS + (ms)*MS)
@@ -253,6 +254,7 @@ struct session *fixture_session(void)
 					 .realtime_minus_boottime_ns =
 						 INT64_C(1700000000000000000)};
 	repeated_samples = 0;
+	session.regions = fixture_no_regions();
 	return &session;
 }
 
@@ -260,6 +262,7 @@ struct session *fixture_empty_session(void)
 {
 	static struct session session = {.directory = "/tmp/result", .command_line = "nothing"};
 
+	session.regions = fixture_no_regions();
 	return &session;
 }
 

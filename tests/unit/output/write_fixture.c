@@ -2,12 +2,13 @@
  * SPDX-FileCopyrightText: the kymo authors
  *
  * Writes the fixture session in one format to stdout, for tests that read it with other tools:
- * write_fixture FORMAT [empty] [compress] [per_thread] [samples=N].
+ * write_fixture FORMAT [empty] [compress] [per_thread] [samples=N] [regions[=N]] [job].
  */
 #include <stdlib.h>
 #include <string.h>
 
 #include "output/writers.h"
+#include "regions_fixture.h"
 #include "session_fixture.h"
 
 static const struct {
@@ -17,9 +18,19 @@ static const struct {
 } formats[] = {
 	{"perfetto", output_perfetto},
 	{"folded", output_folded},
+	{"regions-folded", output_regions_folded},
 	{"pprof", output_pprof},
 	{"html", output_html},
 };
+
+/* Two ranks on two hosts. */
+static void make_job(struct session *session)
+{
+	session->processes[1].rank_count = 2;
+	session->processes[2].rank = 1;
+	session->processes[2].rank_count = 2;
+	session->processes[2].host = "other";
+}
 
 int main(int argument_count, char **arguments)
 {
@@ -37,6 +48,12 @@ int main(int argument_count, char **arguments)
 			options.per_thread = true;
 		else if (strncmp(arguments[i], "samples=", 8) == 0)
 			fixture_repeat_samples(strtoull(arguments[i] + 8, NULL, 10));
+		else if (strncmp(arguments[i], "regions=", 8) == 0)
+			fixture_add_regions(session, strtoull(arguments[i] + 8, NULL, 10));
+		else if (strcmp(arguments[i], "regions") == 0)
+			fixture_add_regions(session, 0);
+		else if (strcmp(arguments[i], "job") == 0)
+			make_job(session);
 	}
 	for (size_t i = 0; argument_count > 1 && i < sizeof(formats) / sizeof(*formats); i++) {
 		if (strcmp(formats[i].name, arguments[1]) != 0)
@@ -46,7 +63,7 @@ int main(int argument_count, char **arguments)
 		fprintf(stderr, "%s\n", problem.text);
 		return 1;
 	}
-	fprintf(stderr,
-		"usage: write_fixture FORMAT [empty] [compress] [per_thread] [samples=N]\n");
+	fprintf(stderr, "usage: write_fixture FORMAT [empty] [compress] [per_thread] [samples=N] "
+			"[regions[=N]] [job]\n");
 	return 2;
 }

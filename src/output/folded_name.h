@@ -1,0 +1,15 @@
+/* SPDX-License-Identifier: MIT
+ * SPDX-FileCopyrightText: the kymo authors
+ *
+ * Names in folded stacks.
+ */
+#ifndef KYMO_OUTPUT_FOLDED_NAME_H
+#define KYMO_OUTPUT_FOLDED_NAME_H
+
+#include <stdio.h>
+
+/* A name's own semicolons and line ends would be taken for the format's: they become ':' and
+ * blanks. */
+void folded_write_name(FILE *stream, const char *name);
+
+#endif
