@@ -45,8 +45,6 @@ int kymo_annotated_mark(const char *name, const struct kymo_annotation *annotati
 int kymo_counter(const char *name, double value);
 /* One unit of work is done. Rates of these are what causal profiling predicts. */
 int kymo_progress(const char *name);
-int kymo_annotated_progress(const char *name, const struct kymo_annotation *annotations,
-			    size_t count);
 /* One unit of work arrives and departs: latency. Any thread may call either. */
 int kymo_begin(const char *name);
 int kymo_end(const char *name);

@@ -17,7 +17,7 @@ static void host_thread_begin(int kind, union ompt_data *data)
 	(void)data;
 	ompt_end_all(false);
 	if (kind == OMPT_THREAD_WORKER)
-		ompt_begin(OMPT_NAME_THREAD, NULL, NULL, 0);
+		ompt_begin(OMPT_NAME_THREAD, 0, NULL, 0);
 }
 
 static void host_thread_end(union ompt_data *data)
@@ -41,15 +41,17 @@ static void host_parallel_begin(union ompt_data *task, const void *frame, union 
 
 	(void)task;
 	(void)frame;
-	ompt_begin(host_parallel_name(flags), parallel, values, 2);
+	(void)parallel;
+	ompt_begin(host_parallel_name(flags), 0, values, 2);
 }
 
 static void host_parallel_end(union ompt_data *parallel, union ompt_data *task, int flags,
 			      const void *code)
 {
+	(void)parallel;
 	(void)task;
 	(void)code;
-	ompt_end(host_parallel_name(flags), parallel);
+	ompt_end(host_parallel_name(flags), 0);
 }
 
 /* The initial task is the program itself. A worker belongs to one team at a time: what is open when
@@ -61,15 +63,16 @@ static void host_implicit_task(int endpoint, union ompt_data *parallel, union om
 					ompt_number("threads", threads)};
 
 	(void)parallel;
+	(void)task;
 	if (flags & OMPT_TASK_INITIAL)
 		return;
 	if (endpoint == OMPT_END) {
-		ompt_end(OMPT_NAME_IMPLICIT_TASK, task);
+		ompt_end(OMPT_NAME_IMPLICIT_TASK, 0);
 		return;
 	}
 	if (index)
 		ompt_end_all(true);
-	ompt_begin(OMPT_NAME_IMPLICIT_TASK, task, values, 2);
+	ompt_begin(OMPT_NAME_IMPLICIT_TASK, 0, values, 2);
 }
 
 /* ---- worksharing ---- */
@@ -106,9 +109,9 @@ static void host_begin_or_end(int endpoint, enum ompt_name name, const struct re
 			      uint32_t count)
 {
 	if (endpoint & OMPT_BEGIN)
-		ompt_begin(name, NULL, values, count);
+		ompt_begin(name, 0, values, count);
 	if (endpoint & OMPT_END)
-		ompt_end(name, NULL);
+		ompt_end(name, 0);
 }
 
 static void host_work(int kind, int endpoint, union ompt_data *parallel, union ompt_data *task,
@@ -246,7 +249,7 @@ static void host_mutex_acquire(int kind, unsigned hint, unsigned implementation,
 
 	(void)hint;
 	(void)implementation;
-	ompt_begin(host_mutex_wait_name(kind), NULL, values, 2);
+	ompt_begin(host_mutex_wait_name(kind), 0, values, 2);
 }
 
 static void host_mutex_acquired(int kind, uint64_t wait_id, const void *code)
@@ -254,9 +257,9 @@ static void host_mutex_acquired(int kind, uint64_t wait_id, const void *code)
 	struct region_value values[] = {ompt_address("code", code),
 					ompt_address("lock", (const void *)(uintptr_t)wait_id)};
 
-	ompt_end(host_mutex_wait_name(kind), NULL);
+	ompt_end(host_mutex_wait_name(kind), 0);
 	if (host_mutex_name(kind) != OMPT_NAME_NONE)
-		ompt_begin(host_mutex_name(kind), NULL, values, 2);
+		ompt_begin(host_mutex_name(kind), 0, values, 2);
 	else
 		ompt_mark(OMPT_NAME_LOCK_ACQUIRED, values + 1, 1);
 }
@@ -267,7 +270,7 @@ static void host_mutex_released(int kind, uint64_t wait_id, const void *code)
 
 	(void)code;
 	if (host_mutex_name(kind) != OMPT_NAME_NONE)
-		ompt_end(host_mutex_name(kind), NULL);
+		ompt_end(host_mutex_name(kind), 0);
 	else
 		ompt_mark(OMPT_NAME_LOCK_RELEASED, values, 1);
 }

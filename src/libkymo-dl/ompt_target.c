@@ -47,9 +47,9 @@ static void target_record(int kind, int endpoint, int device, const void *code)
 	struct region_value values[] = {ompt_address("code", code), ompt_signed("device", device)};
 
 	if (endpoint & OMPT_BEGIN)
-		ompt_begin(target_name(kind), NULL, values, 2);
+		ompt_begin(target_name(kind), 0, values, 2);
 	if (endpoint & OMPT_END)
-		ompt_end(target_name(kind), NULL);
+		ompt_end(target_name(kind), 0);
 }
 
 static void target_region_emi(int kind, int endpoint, int device, union ompt_data *task,
@@ -97,9 +97,9 @@ static void target_data_emi(int endpoint, union ompt_data *task, union ompt_data
 	(void)id;
 	target_data_values(values, from, from_device, to, to_device, bytes, code);
 	if (endpoint & OMPT_BEGIN)
-		ompt_begin(target_data_name(operation), NULL, values, TARGET_DATA_VALUES);
+		ompt_begin(target_data_name(operation), 0, values, TARGET_DATA_VALUES);
 	if (endpoint & OMPT_END)
-		ompt_end(target_data_name(operation), NULL);
+		ompt_end(target_data_name(operation), 0);
 }
 
 static void target_data(uint64_t target, uint64_t id, int operation, void *from, int from_device,
@@ -122,9 +122,9 @@ static void target_submit_emi(int endpoint, union ompt_data *target, uint64_t *i
 	(void)target;
 	(void)id;
 	if (endpoint & OMPT_BEGIN)
-		ompt_begin(OMPT_NAME_TARGET_SUBMIT, NULL, values, 1);
+		ompt_begin(OMPT_NAME_TARGET_SUBMIT, 0, values, 1);
 	if (endpoint & OMPT_END)
-		ompt_end(OMPT_NAME_TARGET_SUBMIT, NULL);
+		ompt_end(OMPT_NAME_TARGET_SUBMIT, 0);
 }
 
 static void target_submit(uint64_t target, uint64_t id, unsigned teams)

@@ -4,50 +4,54 @@
  * Explicit tasks. A task that waits for others runs them on its own stack: they are regions inside
  * it, and it goes on when they are over. A task that was taken off the thread (untied, or it yields
  * for good) ends there; its next part is a region of its own wherever it runs. The data word that
- * the runtime keeps for the tool in each task says which ones are explicit.
+ * the runtime keeps for the tool in each task holds a number for explicit tasks, else 0.
  */
+#include <stdatomic.h>
+
 #include "libkymo-dl/ompt.h"
 
-enum { TASK_IS_EXPLICIT = 1 };
-
-static bool task_is_explicit(const union ompt_data *task)
+static uint64_t task_id(const union ompt_data *task)
 {
-	return task && task->value == TASK_IS_EXPLICIT;
+	return task ? task->value : 0;
 }
 
 static void task_create(union ompt_data *encountering, const void *frame, union ompt_data *task,
 			int flags, int has_dependences, const void *code)
 {
-	struct region_value values[] = {ompt_address("code", code), ompt_address("task", task)};
+	static _Atomic uint64_t last;
+	struct region_value values[2];
 
 	(void)encountering;
 	(void)frame;
 	(void)has_dependences;
 	if (!(flags & OMPT_TASK_EXPLICIT) || !task)
 		return;
-	task->value = TASK_IS_EXPLICIT;
+	task->value = 1 + atomic_fetch_add_explicit(&last, 1, memory_order_relaxed);
+	values[0] = ompt_address("code", code);
+	values[1] = ompt_number("task", task->value);
 	ompt_mark(OMPT_NAME_TASK_CREATE, values, 2);
 }
 
 /* Does the thread go back to something that `prior` was started from? Then `prior` has left it. */
-static bool task_has_left(const union ompt_data *prior, int status, const union ompt_data *next)
+static bool task_has_left(uint64_t prior, int status, uint64_t next)
 {
 	if (status != OMPT_TASK_YIELD && status != OMPT_TASK_SWITCH)
 		return true;
-	return next != prior && (!task_is_explicit(next) || ompt_is_open(OMPT_NAME_TASK, next));
+	return next != prior && (!next || ompt_is_open(OMPT_NAME_TASK, next));
 }
 
-static void task_schedule(union ompt_data *prior, int status, union ompt_data *next)
+static void task_schedule(union ompt_data *from, int status, union ompt_data *to)
 {
-	struct region_value values[] = {ompt_address("task", next)};
+	uint64_t prior = task_id(from), next = task_id(to);
+	struct region_value values[] = {ompt_number("task", next)};
 
 	/* Events that switch nothing. */
 	if (status == OMPT_TASK_EARLY_FULFILL || status == OMPT_TASK_LATE_FULFILL ||
 	    status == OMPT_TASKWAIT_COMPLETE)
 		return;
-	if (task_is_explicit(prior) && task_has_left(prior, status, next))
+	if (prior && task_has_left(prior, status, next))
 		ompt_end(OMPT_NAME_TASK, prior);
-	if (task_is_explicit(next) && !ompt_is_open(OMPT_NAME_TASK, next))
+	if (next && !ompt_is_open(OMPT_NAME_TASK, next))
 		ompt_begin(OMPT_NAME_TASK, next, values, 1);
 }
 

@@ -16,7 +16,7 @@
 enum { OPEN_MAX = 24 };
 
 struct open_region {
-	const void *what;
+	uint64_t what;
 	region_id region;
 	uint32_t name;
 };
@@ -52,7 +52,7 @@ static region_id ompt_region(enum ompt_name name)
 	return region;
 }
 
-void ompt_begin(enum ompt_name name, const void *what, const struct region_value *values,
+void ompt_begin(enum ompt_name name, uint64_t what, const struct region_value *values,
 		uint32_t count)
 {
 	region_id region = ompt_region(name);
@@ -69,7 +69,7 @@ void ompt_begin(enum ompt_name name, const void *what, const struct region_value
 }
 
 /* The place of the innermost such region, or -1. */
-static int32_t ompt_find(enum ompt_name name, const void *what)
+static int32_t ompt_find(enum ompt_name name, uint64_t what)
 {
 	uint32_t known = open_regions.depth < OPEN_MAX ? open_regions.depth : OPEN_MAX;
 
@@ -81,7 +81,7 @@ static int32_t ompt_find(enum ompt_name name, const void *what)
 	return -1;
 }
 
-bool ompt_is_open(enum ompt_name name, const void *what)
+bool ompt_is_open(enum ompt_name name, uint64_t what)
 {
 	return ompt_find(name, what) >= 0;
 }
@@ -95,7 +95,7 @@ static void ompt_end_down_to(uint32_t depth)
 	open_regions.depth = depth;
 }
 
-void ompt_end(enum ompt_name name, const void *what)
+void ompt_end(enum ompt_name name, uint64_t what)
 {
 	int32_t place;
 

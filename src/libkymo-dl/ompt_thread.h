@@ -76,13 +76,13 @@ enum ompt_name {
 };
 
 /* Begins a region of this thread, with values. `what` tells those apart that can be open several
- * times in any order (tasks); else NULL. */
-void ompt_begin(enum ompt_name name, const void *what, const struct region_value *values,
+ * times in any order (tasks); else 0. */
+void ompt_begin(enum ompt_name name, uint64_t what, const struct region_value *values,
 		uint32_t count);
 /* Ends the innermost one with this name and `what`, and what is open inside it. Nothing if it is
  * not open. */
-void ompt_end(enum ompt_name name, const void *what);
-bool ompt_is_open(enum ompt_name name, const void *what);
+void ompt_end(enum ompt_name name, uint64_t what);
+bool ompt_is_open(enum ompt_name name, uint64_t what);
 /* Ends all that this thread left open; with `but_thread` not the region of the thread itself. */
 void ompt_end_all(bool but_thread);
 void ompt_mark(enum ompt_name name, const struct region_value *values, uint32_t count);

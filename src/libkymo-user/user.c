@@ -259,17 +259,6 @@ EXPORTED int kymo_progress(const char *name)
 	return LIKELY(name) ? CALL(progress)(name, KYMO_PROGRESS_POINT) : KYMO_BAD_VALUE;
 }
 
-EXPORTED int kymo_annotated_progress(const char *name, const struct kymo_annotation *annotations,
-				     size_t count)
-{
-	int status;
-
-	if (!name || (count && !annotations))
-		return KYMO_BAD_VALUE;
-	status = CALL(progress)(name, KYMO_PROGRESS_POINT);
-	return count && !status ? CALL(annotate)(annotations, count) : status;
-}
-
 EXPORTED int kymo_begin(const char *name)
 {
 	return LIKELY(name) ? CALL(progress)(name, KYMO_PROGRESS_BEGIN) : KYMO_BAD_VALUE;
