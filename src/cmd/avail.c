@@ -16,7 +16,6 @@
 #include "cmd/message.h"
 #include "cmd/nearest.h"
 #include "cmd/probe.h"
-#include "common/perf_events.h"
 #include "output/output.h"
 
 enum { AVAIL_WIDTH = 100 };
@@ -110,19 +109,23 @@ static void avail_print_settings(const struct resolved *settings, const struct a
 	}
 }
 
-static void avail_print_formats(void)
+static void avail_print_formats(const struct resolved *settings, const struct avail_filter *filter)
 {
+	(void)settings;
+	(void)filter;
 	puts("Output formats (--format)");
 	for (size_t i = 0; i < output_format_count; i++)
 		printf("  %-10s %-17s %s\n", output_formats[i].name, output_formats[i].file_name,
 		       output_formats[i].description);
 }
 
-static void avail_print_sources(void)
+static void avail_print_sources(const struct resolved *settings, const struct avail_filter *filter)
 {
 	struct probe_source sources[PROBE_SOURCES];
 	bool chosen = false;
 
+	(void)settings;
+	(void)filter;
 	probe_sources(sources);
 	puts("Sources of CPU-time samples, best first (--sampling-source)");
 	for (unsigned i = 0; i < PROBE_SOURCES; i++) {
@@ -135,51 +138,21 @@ static void avail_print_sources(void)
 	}
 }
 
-static void avail_print_events(const struct avail_filter *filter)
-{
-	const char *name, *description;
-
-	puts("perf events (--sampling-overflow-event, --sampling-counters)");
-	for (unsigned i = 0; (name = perf_event_listed(i, &description)); i++) {
-		struct perf_event_name event;
-		int error = ENOENT;
-
-		if (filter->expression && regexec(filter->expression, name, 0, NULL, 0))
-			continue;
-		if (!perf_event_find(name, strlen(name), &event))
-			error = probe_event(event.type, event.config);
-		printf("  %-24s %-4s%s%s%s%s\n", name, error ? "no" : "yes", description,
-		       error ? " (" : "", error ? strerror(error) : "", error ? ")" : "");
-	}
-	if (!filter->expression)
-		puts("  L1-dcache-load-misses …  cache events, rNNN raw events, pmu/event/ from "
-		     "/sys/bus/event_source/devices");
-}
-
-static const char *const avail_sections[] = {"settings", "formats", "sources", "events"};
-
-static void avail_print_section(unsigned section, const struct resolved *settings,
-				const struct avail_filter *filter)
-{
-	switch (section) {
-	case 0:
-		avail_print_settings(settings, filter);
-		break;
-	case 1:
-		avail_print_formats();
-		break;
-	case 2:
-		avail_print_sources();
-		break;
-	default:
-		avail_print_events(filter);
-		break;
-	}
-}
+const struct avail_section avail_sections[] = {
+	{"settings", avail_print_settings, avail_json_settings},
+	{"formats", avail_print_formats, avail_json_formats},
+	{"sources", avail_print_sources, avail_json_sources},
+	{"events", avail_print_events, avail_json_events},
+	{"counters", avail_print_counters, avail_json_counters},
+	{"components", avail_print_components, avail_json_components},
+	{"categories", avail_print_categories, avail_json_categories},
+	{"wrappers", avail_print_wrappers, avail_json_wrappers},
+	{NULL, NULL, NULL},
+};
 
 /* A request, from the operands. */
 struct avail_request {
-	int section; /* -1: none named */
+	const struct avail_section *section; /* NULL: none named */
 	bool filtered;
 	regex_t expression;
 };
@@ -190,10 +163,11 @@ static int avail_request_init(const struct options_result *result, struct avail_
 	size_t next = 0;
 	int error;
 
-	*ret = (struct avail_request){.section = -1};
-	for (int i = 0; result->operand_count && i < 4; i++) {
-		if (!strcmp(avail_sections[i], result->operands[0])) {
-			ret->section = i;
+	*ret = (struct avail_request){.section = NULL};
+	for (const struct avail_section *section = avail_sections;
+	     result->operand_count && section->name; section++) {
+		if (!strcmp(section->name, result->operands[0])) {
+			ret->section = section;
 			next = 1;
 		}
 	}
@@ -227,8 +201,8 @@ static int avail_nothing(const char *expression, struct problem *problem)
 			nearest_offer(&nearest, settings_table[id].name,
 				      strlen(settings_table[id].name));
 	}
-	for (unsigned i = 0; i < 4; i++)
-		nearest_offer(&nearest, avail_sections[i], strlen(avail_sections[i]));
+	for (const struct avail_section *section = avail_sections; section->name; section++)
+		nearest_offer(&nearest, section->name, strlen(section->name));
 	return problem_set(problem, -ENOENT, "no setting matches '%s'%s", expression,
 			   nearest_hint(&nearest, "", hint, sizeof(hint)));
 }
@@ -242,29 +216,28 @@ static int avail_print(const struct resolved *settings, const struct avail_optio
 		.up_to = options->advanced || request->filtered ? SETTING_ADVANCED : SETTING_BASIC,
 		.expression = request->filtered ? &request->expression : NULL,
 	};
+	const struct avail_section *section = request->section ? request->section : avail_sections;
 	bool any = false;
 
 	for (unsigned id = 0; id < SETTING_COUNT; id++)
 		any = any || avail_matches(&filter, (enum setting_id)id);
-	if (!any && request->section < 1)
+	if (!any && section == avail_sections)
 		return avail_nothing(expression, problem);
 	if (options->config)
 		return avail_write_config(settings, &filter, options->config,
 					  resolved_bool(settings, SETTING_FORCE), problem);
 	if (options->json)
 		return avail_print_json(settings, &filter,
-					request->section < 0 ? NULL
-							     : avail_sections[request->section],
-					stdout, problem);
+					request->section ? request->section->name : NULL, stdout,
+					problem);
 	if (options->markdown) {
 		generate_markdown_settings();
 		return 0;
 	}
-	avail_print_section(request->section < 0 ? 0 : (unsigned)request->section, settings,
-			    &filter);
-	if (request->section < 0 && !request->filtered)
-		puts("\nAlso: kymo avail formats | sources | events; --advanced lists more "
-		     "settings.");
+	section->print(settings, &filter);
+	if (!request->section && !request->filtered)
+		puts("\nAlso: kymo avail formats | sources | events | counters | components | "
+		     "categories | wrappers;\n--advanced lists more settings.");
 	return 0;
 }
 
@@ -295,16 +268,18 @@ static int avail_run(char **arguments, size_t count)
 
 const struct command command_avail = {
 	.name = "avail",
-	.summary = "list settings, formats, and what works on this machine",
-	.synopsis = "avail [options] [settings|formats|sources|events] [EXPRESSION]",
+	.summary = "list settings, formats, counters, and what works on this machine",
+	.synopsis = "avail [options] [settings|formats|sources|events|counters|components|"
+		    "categories|wrappers] [EXPRESSION]",
 	.text = "Lists settings with the values that count here and where they come from, output "
-		"formats, sampling sources and perf events. EXPRESSION is a regular expression "
-		"that "
-		"chooses settings by name or meaning.\n\n"
+		"formats, sampling sources, perf events, components, categories of regions and "
+		"wrapped functions. EXPRESSION is a regular expression that chooses by name or "
+		"meaning.\n\n"
 		"What works is found out by trying it.",
 	.examples =
 		"kymo avail sources        which kind of sampling works here, and why not others\n"
 		"kymo avail realtime       settings about real time\n"
+		"kymo avail counters miss  perf events about misses\n"
 		"kymo avail -G kymo.conf   a configuration file to edit\n",
 	.grammar = &avail_grammar,
 	.run = avail_run,

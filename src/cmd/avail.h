@@ -6,6 +6,7 @@
 #ifndef KYMO_CMD_AVAIL_H
 #define KYMO_CMD_AVAIL_H
 
+#include <jansson.h>
 #include <regex.h>
 #include <stdio.h>
 
@@ -19,7 +20,31 @@ struct avail_filter {
 
 bool avail_matches(const struct avail_filter *filter, enum setting_id id);
 
-/* Everything, or one section ("settings", "formats", "sources", "events"), as one JSON object. */
+/* One listing: for people and as an array. */
+struct avail_section {
+	const char *name;
+	void (*print)(const struct resolved *settings, const struct avail_filter *filter);
+	json_t *(*json)(const struct resolved *settings, const struct avail_filter *filter);
+};
+
+/* Ends with a name of NULL; the first one are the settings. */
+extern const struct avail_section avail_sections[];
+
+void avail_print_events(const struct resolved *settings, const struct avail_filter *filter);
+void avail_print_counters(const struct resolved *settings, const struct avail_filter *filter);
+void avail_print_components(const struct resolved *settings, const struct avail_filter *filter);
+void avail_print_categories(const struct resolved *settings, const struct avail_filter *filter);
+void avail_print_wrappers(const struct resolved *settings, const struct avail_filter *filter);
+json_t *avail_json_settings(const struct resolved *settings, const struct avail_filter *filter);
+json_t *avail_json_formats(const struct resolved *settings, const struct avail_filter *filter);
+json_t *avail_json_sources(const struct resolved *settings, const struct avail_filter *filter);
+json_t *avail_json_events(const struct resolved *settings, const struct avail_filter *filter);
+json_t *avail_json_counters(const struct resolved *settings, const struct avail_filter *filter);
+json_t *avail_json_components(const struct resolved *settings, const struct avail_filter *filter);
+json_t *avail_json_categories(const struct resolved *settings, const struct avail_filter *filter);
+json_t *avail_json_wrappers(const struct resolved *settings, const struct avail_filter *filter);
+
+/* Everything, or one section, as one JSON object. */
 int avail_print_json(const struct resolved *settings, const struct avail_filter *filter,
 		     const char *section, FILE *out, struct problem *problem);
 /* The effective values as a configuration file: JSON when `path` ends in .json; "-": standard

@@ -4,13 +4,11 @@
  * `kymo avail --json`; see avail.h.
  */
 #include <errno.h>
-#include <jansson.h>
 #include <string.h>
 
 #include "cmd/avail.h"
 #include "cmd/listing.h"
 #include "cmd/probe.h"
-#include "common/perf_events.h"
 #include "common/settings_value.h"
 #include "output/output.h"
 
@@ -53,7 +51,7 @@ static json_t *avail_setting(const struct resolved *settings, enum setting_id id
 	return object;
 }
 
-static json_t *avail_settings(const struct resolved *settings, const struct avail_filter *filter)
+json_t *avail_json_settings(const struct resolved *settings, const struct avail_filter *filter)
 {
 	json_t *array = json_array();
 
@@ -64,10 +62,12 @@ static json_t *avail_settings(const struct resolved *settings, const struct avai
 	return array;
 }
 
-static json_t *avail_formats(void)
+json_t *avail_json_formats(const struct resolved *settings, const struct avail_filter *filter)
 {
 	json_t *array = json_array();
 
+	(void)settings;
+	(void)filter;
 	for (size_t i = 0; i < output_format_count; i++) {
 		json_t *object = json_object();
 
@@ -80,11 +80,13 @@ static json_t *avail_formats(void)
 	return array;
 }
 
-static json_t *avail_sources(void)
+json_t *avail_json_sources(const struct resolved *settings, const struct avail_filter *filter)
 {
 	struct probe_source sources[PROBE_SOURCES];
 	json_t *array = json_array();
 
+	(void)settings;
+	(void)filter;
 	probe_sources(sources);
 	for (unsigned i = 0; i < PROBE_SOURCES; i++) {
 		json_t *object = json_object();
@@ -98,25 +100,6 @@ static json_t *avail_sources(void)
 	return array;
 }
 
-static json_t *avail_events(void)
-{
-	json_t *array = json_array();
-	const char *name, *description;
-
-	for (unsigned i = 0; (name = perf_event_listed(i, &description)); i++) {
-		struct perf_event_name event;
-		json_t *object = json_object();
-
-		json_object_set_new(object, "name", json_string(name));
-		json_object_set_new(object, "description", json_string(description));
-		json_object_set_new(object, "works",
-				    json_boolean(!perf_event_find(name, strlen(name), &event) &&
-						 !probe_event(event.type, event.config)));
-		json_array_append_new(array, object);
-	}
-	return array;
-}
-
 int avail_print_json(const struct resolved *settings, const struct avail_filter *filter,
 		     const char *section, FILE *out, struct problem *problem)
 {
@@ -125,14 +108,10 @@ int avail_print_json(const struct resolved *settings, const struct avail_filter 
 
 	json_object_set_new(root, "schema", json_string("kymo.avail/1"));
 	json_object_set_new(root, "kymo_version", json_string(KYMO_VERSION));
-	if (!section || !strcmp(section, "settings"))
-		json_object_set_new(root, "settings", avail_settings(settings, filter));
-	if (!section || !strcmp(section, "formats"))
-		json_object_set_new(root, "formats", avail_formats());
-	if (!section || !strcmp(section, "sources"))
-		json_object_set_new(root, "sources", avail_sources());
-	if (!section || !strcmp(section, "events"))
-		json_object_set_new(root, "events", avail_events());
+	for (const struct avail_section *each = avail_sections; each->name; each++) {
+		if (!section || !strcmp(section, each->name))
+			json_object_set_new(root, each->name, each->json(settings, filter));
+	}
 	if (json_dumpf(root, out, JSON_INDENT(2)))
 		error = problem_set(problem, -EIO, "cannot write JSON");
 	fputc('\n', out);

@@ -14,6 +14,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "cmd/events.h"
 #include "cmd/result_path.h"
 
 /* From the directory of the running binary. The first is the build tree. */
@@ -190,18 +191,65 @@ static bool launch_add(char **list, size_t *count, char *entry)
 	return entry != NULL;
 }
 
+static bool launch_add_setting(char **list, size_t *count, enum setting_id id, const char *text)
+{
+	char *entry;
+
+	return asprintf(&entry, "KYMO_%s=%s", settings_table[id].name, text) >= 0 &&
+	       launch_add(list, count, entry);
+}
+
+/* Lists of events go as the process can split them, and with codes for names that only the command
+ * can find. */
+static const struct {
+	enum setting_id names, codes;
+} launch_events[] = {{SETTING_COMPONENTS, SETTING_COMPONENT_EVENTS},
+		     {SETTING_SAMPLING_COUNTERS, SETTING_SAMPLING_COUNTER_EVENTS},
+		     {SETTING_SAMPLING_OVERFLOW_EVENT, SETTING_SAMPLING_OVERFLOW_CODE}};
+
+static bool launch_names_events(unsigned id)
+{
+	for (unsigned i = 0; i < sizeof(launch_events) / sizeof(launch_events[0]); i++) {
+		if (launch_events[i].names == id)
+			return true;
+	}
+	return false;
+}
+
+static bool launch_add_events(const struct launch *launch, char **list, size_t *count)
+{
+	bool complete = true;
+
+	for (unsigned i = 0; complete && i < sizeof(launch_events) / sizeof(launch_events[0]);
+	     i++) {
+		enum setting_id names = launch_events[i].names;
+		char *plain, *codes;
+
+		if (resolved_is_default(launch->settings, names))
+			continue;
+		plain = events_plain_list(resolved_text(launch->settings, names));
+		codes = events_codes(resolved_text(launch->settings, names));
+		complete =
+			plain && codes && launch_add_setting(list, count, names, plain) &&
+			(!*codes || launch_add_setting(list, count, launch_events[i].codes, codes));
+		free(plain);
+		free(codes);
+	}
+	return complete;
+}
+
 static bool launch_add_settings(const struct launch *launch, char **list, size_t *count)
 {
 	char *entry;
 
 	for (unsigned id = 0; id < SETTING_COUNT; id++) {
-		if (!launch_passes(launch, id))
-			continue;
-		if (asprintf(&entry, "KYMO_%s=%s", settings_table[id].name,
-			     launch->settings->values[id].text) < 0 ||
-		    !launch_add(list, count, entry))
+		if (launch_passes(launch, id) && !launch_names_events(id) &&
+		    !launch_add_setting(list, count, (enum setting_id)id,
+					launch->settings->values[id].text))
 			return false;
 	}
+	if (!launch_add_events(launch, list, count))
+		return false;
 	return asprintf(&entry, "KYMO_SPOOL_DIRECTORY=%s/spool", launch->session) >= 0 &&
 	       launch_add(list, count, entry);
 }

@@ -35,11 +35,31 @@ static int probe_open(struct perf_event_attr *attributes)
 	return 0;
 }
 
-int probe_event(uint32_t type, uint64_t config)
+int probe_event(const struct perf_event_name *event)
 {
-	struct perf_event_attr attributes = {.type = type, .config = config};
+	struct perf_event_attr attributes = {.type = event->type,
+					     .config = event->config,
+					     .config1 = event->config1,
+					     .config2 = event->config2};
 
 	return probe_open(&attributes);
+}
+
+const char *probe_event_why(int error)
+{
+	switch (error) {
+	case ENOENT:
+	case ENODEV:
+	case EOPNOTSUPP:
+		return "this machine does not have it";
+	case EACCES:
+	case EPERM:
+		return "not permitted: sysctl kernel.perf_event_paranoid=1, or CAP_PERFMON";
+	case EINVAL:
+		return "not for single threads";
+	default:
+		return strerror(error);
+	}
 }
 
 int probe_paranoid(void)

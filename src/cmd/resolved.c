@@ -9,8 +9,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "cmd/events.h"
 #include "cmd/nearest.h"
-#include "common/perf_events.h"
 #include "common/settings_check.h"
 
 int resolved_init(struct resolved *settings, struct problem *problem)
@@ -87,43 +87,24 @@ static int resolved_bad_value(const struct setting *setting, const char *source,
 			   hint, setting->name, accepts);
 }
 
-/* Perf events by name. */
-static int resolved_check_events(const char *list, const char *source, struct problem *problem)
-{
-	struct setting_slice rest = setting_slice(list), word;
-	struct perf_event_name event;
-	const char *name, *description;
-
-	while (setting_list_next(&rest, &word)) {
-		struct nearest nearest;
-		char hint[128];
-
-		if (!perf_event_find(word.text, word.length, &event))
-			continue;
-		nearest_init(&nearest, word.text, word.length);
-		for (unsigned i = 0; (name = perf_event_listed(i, &description)); i++)
-			nearest_offer(&nearest, name, strlen(name));
-		return problem_set(problem, -EINVAL,
-				   "%s: unknown perf event '%.*s'%s (kymo avail events lists them)",
-				   source, (int)(word.length < 100 ? word.length : 100), word.text,
-				   nearest_hint(&nearest, "", hint, sizeof(hint)));
-	}
-	return 0;
-}
-
 /* What the type alone does not tell. */
 static int resolved_check_meaning(enum setting_id id, const char *text, const char *source,
 				  struct problem *problem)
 {
+	struct setting_slice rest = setting_slice(text), first, second;
+
 	switch (id) {
 	case SETTING_SAMPLING_OVERFLOW_EVENT:
-		if (text[strcspn(text, ", \t")])
+		events_next(&rest, &first);
+		if (events_next(&rest, &second))
 			return problem_set(problem, -EINVAL,
 					   "%s: one event is needed, not a list: '%s'", source,
 					   text);
-		return resolved_check_events(text, source, problem);
+		return events_check(text, source, problem);
 	case SETTING_SAMPLING_COUNTERS:
-		return resolved_check_events(text, source, problem);
+		return events_check(text, source, problem);
+	case SETTING_COMPONENTS:
+		return events_check_components(text, source, problem);
 	default:
 		return 0;
 	}

@@ -18,6 +18,7 @@
 #include "cmd/launch.h"
 #include "cmd/left_running.h"
 #include "cmd/message.h"
+#include "cmd/request.h"
 #include "cmd/result_path.h"
 #include "cmd/results.h"
 #include "cmd/target.h"
@@ -233,7 +234,7 @@ static int sample_launch(struct launch *launch)
 	struct problem problem;
 	int status = EXIT_OWN_FAILURE;
 
-	if (!sample_check_paths(launch, &problem))
+	if (!sample_check_paths(launch, &problem) && !request_check(launch->settings, &problem))
 		status = target_resolve(launch->arguments[0], &target, &problem);
 	if (!status)
 		status = target_inspect(&target, &problem);

@@ -73,16 +73,30 @@ static const struct {
 
 #define LENGTH(array) (sizeof(array) / sizeof((array)[0]))
 
+static char lower(char c)
+{
+	return c >= 'A' && c <= 'Z' ? (char)(c - 'A' + 'a') : c;
+}
+
+static bool same(const char *a, const char *b, uint64_t length)
+{
+	for (uint64_t i = 0; i < length; i++) {
+		if (lower(a[i]) != lower(b[i]))
+			return false;
+	}
+	return true;
+}
+
 static bool is(const char *name, uint64_t length, const char *word)
 {
-	return strlen(word) == length && !memcmp(name, word, length);
+	return strlen(word) == length && same(name, word, length);
 }
 
 static bool begins(const char **name, uint64_t *length, const char *word)
 {
 	uint64_t size = strlen(word);
 
-	if (*length < size || memcmp(*name, word, size))
+	if (*length < size || !same(*name, word, size))
 		return false;
 	*name += size;
 	*length -= size;
@@ -114,25 +128,32 @@ static int find_cache(const char *name, uint64_t length, struct perf_event_name 
 	return -ENOENT;
 }
 
-static int find_raw(const char *name, uint64_t length, struct perf_event_name *ret)
+/* Takes hexadecimal digits off the front; how many. */
+static uint64_t take_hex(const char **text, uint64_t *length, uint64_t *ret)
 {
-	uint64_t value = 0;
+	uint64_t taken = 0;
 
-	if (length < 2 || length > 17 || name[0] != 'r')
-		return -ENOENT;
-	for (uint64_t i = 1; i < length; i++) {
-		char c = name[i];
+	for (*ret = 0; *length; taken++, ++*text, --*length) {
+		char c = lower(**text);
 		int digit = c >= '0' && c <= '9'   ? c - '0'
 			    : c >= 'a' && c <= 'f' ? c - 'a' + 10
-			    : c >= 'A' && c <= 'F' ? c - 'A' + 10
 						   : -1;
 		if (digit < 0)
-			return -ENOENT;
-		value = value << 4 | (unsigned)digit;
+			break;
+		*ret = *ret << 4 | (unsigned)digit;
 	}
+	return taken;
+}
+
+static int find_raw(const char *name, uint64_t length, struct perf_event_name *ret)
+{
+	if (length < 2 || length > 17 || name[0] != 'r')
+		return -ENOENT;
+	name++;
+	length--;
 	ret->type = PERF_TYPE_RAW;
-	ret->config = value;
-	return 0;
+	take_hex(&name, &length, &ret->config);
+	return length ? -ENOENT : 0;
 }
 
 int perf_event_find(const char *name, uint64_t length, struct perf_event_name *ret)
@@ -150,6 +171,29 @@ int perf_event_find(const char *name, uint64_t length, struct perf_event_name *r
 	if (!find_cache(name, length, ret))
 		return 0;
 	return find_raw(name, length, ret);
+}
+
+int perf_event_parse_code(const char *text, uint64_t length, struct perf_event_name *ret)
+{
+	uint64_t type = 0, *fields[] = {&type, &ret->config, &ret->config1, &ret->config2};
+	unsigned count = 0;
+
+	*ret = (struct perf_event_name){0};
+	for (;;) {
+		uint64_t digits = take_hex(&text, &length, fields[count]);
+		if (!digits || digits > 16)
+			return -EINVAL;
+		if (++count == LENGTH(fields) || !length || *text != ':')
+			break;
+		text++;
+		length--;
+	}
+	if (count < 2 || length || type > UINT32_MAX)
+		return -EINVAL;
+	ret->type = (uint32_t)type;
+	ret->is_clock = type == PERF_TYPE_SOFTWARE && (ret->config == PERF_COUNT_SW_TASK_CLOCK ||
+						       ret->config == PERF_COUNT_SW_CPU_CLOCK);
+	return 0;
 }
 
 const char *perf_event_listed(unsigned index, const char **ret_description)

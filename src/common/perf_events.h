@@ -13,12 +13,16 @@
 
 struct perf_event_name {
 	uint32_t type;
-	uint64_t config;
+	uint64_t config, config1, config2;
 	bool is_clock; /* counts ns: a frequency makes sense */
 };
 
-/* 0 or -ENOENT. `name` need not be terminated. */
+/* By a generic name of the kernel, a cache event's, or rNNN; in any case, with or without "perf::".
+ * 0 or -ENOENT. `name` need not be terminated. */
 int perf_event_find(const char *name, uint64_t length, struct perf_event_name *ret);
+/* type:config[:config1[:config2]] in hexadecimal: how the command hands on events that only it can
+ * find. 0 or -EINVAL. */
+int perf_event_parse_code(const char *text, uint64_t length, struct perf_event_name *ret);
 /* For listings: names of the table, NULL after the last. */
 const char *perf_event_listed(unsigned index, const char **ret_description);
 

@@ -323,6 +323,10 @@ const struct setting settings_table[SETTING_COUNT] = {
 	SETTING(COMPONENT_EVENTS, "internal",
 		"The perf events among COMPONENTS, as type:config in hexadecimal, in their order.",
 		STRING(""), INTERNAL),
+	SETTING(SAMPLING_COUNTER_EVENTS, "internal", "The same for SAMPLING_COUNTERS.", STRING(""),
+		INTERNAL),
+	SETTING(SAMPLING_OVERFLOW_CODE, "internal", "The same for SAMPLING_OVERFLOW_EVENT.",
+		STRING(""), INTERNAL),
 	SETTING(SPOOL_DIRECTORY, "internal",
 		"Where the processes of this session write their spool files.", PATH(""), INTERNAL),
 };

@@ -5,6 +5,7 @@
  */
 #include "core/counters.h"
 
+#include <errno.h>
 #include <linux/perf_event.h>
 #include <stddef.h>
 #include <sys/ioctl.h>
@@ -36,6 +37,8 @@ static long open_counter(const struct perf_event_name *event, uint32_t tid)
 
 	attr.type = event->type;
 	attr.config = event->config;
+	attr.config1 = event->config1;
+	attr.config2 = event->config2;
 	attr.size = sizeof(attr);
 	attr.exclude_hv = 1;
 	attr.disabled = 1;
@@ -51,12 +54,14 @@ static long open_counter(const struct perf_event_name *event, uint32_t tid)
 void counters_open(struct runtime *runtime, struct thread *thread)
 {
 	struct setting_slice rest = setting_slice(runtime->options.counters), name;
+	struct setting_slice codes = setting_slice(runtime->options.counter_events), code;
 	struct perf_event_name event;
 
 	for (unsigned i = 0; i < THREAD_COUNTERS && setting_list_next(&rest, &name); i++) {
-		long fd = perf_event_find(name.text, name.length, &event)
-				  ? -2
-				  : open_counter(&event, thread->tid);
+		bool known = setting_list_next(&codes, &code)
+				     ? !perf_event_parse_code(code.text, code.length, &event)
+				     : !perf_event_find(name.text, name.length, &event);
+		long fd = known ? open_counter(&event, thread->tid) : -ENOENT;
 		void *page;
 		if (fd < 0) {
 			if (!(runtime->background.told_counters & 1u << i))

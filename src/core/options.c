@@ -300,7 +300,9 @@ void options_read(struct options *options, char *const *environment)
 	read_regions(&options->regions, environment);
 	read_wrappers(&options->wrappers, environment);
 	options->overflow_event = setting_text(environment, SETTING_SAMPLING_OVERFLOW_EVENT);
+	options->overflow_code = setting_text(environment, SETTING_SAMPLING_OVERFLOW_CODE);
 	options->counters = setting_text(environment, SETTING_SAMPLING_COUNTERS);
+	options->counter_events = setting_text(environment, SETTING_SAMPLING_COUNTER_EVENTS);
 	copy_path(options->spool_directory, find_variable(environment, "KYMO_", "SPOOL_DIRECTORY"));
 	read_cache_directory(options, environment);
 }

@@ -76,7 +76,8 @@ struct options {
 	struct options_wrappers wrappers;
 	struct options_period periods[OPTIONS_PERIODS];
 	uint32_t period_count;
-	const char *overflow_event, *counters; /* in the environment's memory */
+	/* in the environment's memory; codes as perf_event_parse_code() takes them, or empty */
+	const char *overflow_event, *overflow_code, *counters, *counter_events;
 	char spool_directory[OPTIONS_PATH_SIZE];
 	char cache_directory[OPTIONS_PATH_SIZE]; /* empty: no cache */
 };

@@ -52,13 +52,15 @@ static uint64_t random_between(struct thread *thread, uint64_t low, uint64_t hig
 	return high > low ? low + next_random(thread) % (high - low) : low;
 }
 
-static int open_event(uint32_t type, uint64_t config, uint64_t period, uint32_t tid, bool sigtrap,
-		      bool kernel, uint64_t mark)
+static int open_event(const struct perf_event_name *event, uint64_t period, uint32_t tid,
+		      bool sigtrap, bool kernel, uint64_t mark)
 {
 	struct event_attr attr = {0};
 
-	attr.base.type = type;
-	attr.base.config = config;
+	attr.base.type = event->type;
+	attr.base.config = event->config;
+	attr.base.config1 = event->config1;
+	attr.base.config2 = event->config2;
 	attr.base.size = ATTR_SIZE_WITH_SIG_DATA;
 	attr.base.sample_period = period;
 	attr.base.disabled = 1;
@@ -73,6 +75,9 @@ static int open_event(uint32_t type, uint64_t config, uint64_t period, uint32_t 
 	return (int)sys_call6(SYS_perf_event_open, (long)&attr, (long)tid, -1, -1,
 			      PERF_FLAG_FD_CLOEXEC, 0);
 }
+
+static const struct perf_event_name task_clock = {
+	.type = PERF_TYPE_SOFTWARE, .config = PERF_COUNT_SW_TASK_CLOCK, .is_clock = true};
 
 /* Signal-driven I/O on the event's descriptor, to the one thread (F_SETOWN_EX, F_SETSIG: fcntl(2)).
  */
@@ -92,8 +97,7 @@ static int open_perf(struct runtime *runtime, const struct perf_event_name *even
 		     uint32_t tid, uint64_t mark)
 {
 	bool sigtrap = runtime->sampling.source == SPOOL_CPU_SOURCE_PERF_SIGTRAP;
-	int fd = open_event(event->type, event->config, period, tid, sigtrap,
-			    runtime->sampling.perf_kernel, mark),
+	int fd = open_event(event, period, tid, sigtrap, runtime->sampling.perf_kernel, mark),
 	    error;
 
 	if (fd < 0 || sigtrap)
@@ -173,8 +177,8 @@ static bool try_perf(struct runtime *runtime, bool sigtrap, int *ret_error)
 	static const bool kernel[] = {true, false};
 
 	for (int i = 0; i < 2; i++) {
-		int fd = open_event(PERF_TYPE_SOFTWARE, PERF_COUNT_SW_TASK_CLOCK, SECOND_NS, 0,
-				    sigtrap, kernel[i], SAMPLER_MARK_CPU);
+		int fd =
+			open_event(&task_clock, SECOND_NS, 0, sigtrap, kernel[i], SAMPLER_MARK_CPU);
 		*ret_error = fd < 0 ? -fd : 0;
 		if (fd < 0)
 			continue;
@@ -215,8 +219,6 @@ void sources_choose(struct runtime *runtime)
 
 static bool open_cpu(struct runtime *runtime, struct thread *thread, uint64_t first)
 {
-	static const struct perf_event_name task_clock = {
-		.type = PERF_TYPE_SOFTWARE, .config = PERF_COUNT_SW_TASK_CLOCK, .is_clock = true};
 	int result;
 
 	if (runtime->sampling.source != SPOOL_CPU_SOURCE_TIMER) {
@@ -246,11 +248,12 @@ static bool open_cpu(struct runtime *runtime, struct thread *thread, uint64_t fi
 
 static void open_overflow(struct runtime *runtime, struct thread *thread)
 {
+	const char *name = runtime->options.overflow_event, *code = runtime->options.overflow_code;
 	struct perf_event_name event;
 	uint64_t period = runtime->options.overflow.period;
 
-	if (perf_event_find(runtime->options.overflow_event,
-			    strlen(runtime->options.overflow_event), &event))
+	if (*code ? perf_event_parse_code(code, strlen(code), &event)
+		  : perf_event_find(name, strlen(name), &event))
 		return;
 	if (event.is_clock) {
 		if (period > 10000)
