@@ -95,8 +95,9 @@ static const struct model_event child_events[] = {
 	{CHILD(REGION_END, CHILD_WORK, 30)},
 };
 
-static struct model_component components[] = {{"trip_count", "count", "", SPOOL_COMPONENT_COUNT},
-					      {"wall_clock", "ns", "", SPOOL_COMPONENT_PHASE}};
+static struct model_component components[] = {
+	{.name = "trip_count", .unit = "count", .kind = SPOOL_COMPONENT_COUNT},
+	{.name = "wall_clock", .unit = "ns", .kind = SPOOL_COMPONENT_PHASE}};
 /* A node's only child took longer than it did so far, because the node is still open. */
 static struct model_region_node nodes[] = {
 	{MODEL_NONE, LOOP, 1, 1, 0, 1, MODEL_NONE, 1, 0},
