@@ -363,16 +363,40 @@ static int read_event(struct region_walk *walk, struct spool_payload *payload)
 
 /* ---- spans ---- */
 
+static size_t open_depth(const struct region_walk *walk);
+
+/* Of a deep stack the outermost regions are not told: they are those that are known already. */
+static int take_untold(struct region_walk *walk, struct spool_payload *payload)
+{
+	size_t known = open_depth(walk);
+	uint64_t untold;
+	int result = 0;
+
+	if (payload->at == payload->end || *payload->at != 0)
+		return 0;
+	(void)spool_unsigned(payload); /* region 0 */
+	untold = spool_unsigned(payload);
+	for (size_t i = 0; result == 0 && i < untold && i < known; i++)
+		result = open_push(&walk->told, &walk->told_depth, &walk->told_capacity,
+				   walk->open[i]);
+	return result;
+}
+
 static int read_told(struct region_walk *walk, struct spool_payload *payload)
 {
 	uint64_t count = spool_unsigned(payload);
 	uint64_t start_ns = walk->session->processes[walk->event.process].start_ns;
 
+	const uint8_t *first = payload->at;
+	int result;
+
 	walk->told_depth = 0;
-	for (uint64_t i = 0; i < count; i++) {
+	result = take_untold(walk, payload);
+	if (result != 0)
+		return result;
+	for (uint64_t i = payload->at != first; i < count; i++) {
 		struct region_open entry = {.region = take_region(walk, payload)};
 		uint64_t since = spool_unsigned(payload);
-		int result;
 
 		if (entry.region == MODEL_NONE || payload->bad)
 			return WALK_DAMAGED;

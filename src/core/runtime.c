@@ -22,6 +22,8 @@
 #define SECOND_NS         1000000000ull
 #define START_TIMEOUT_NS  (20 * SECOND_NS)
 #define FINISH_TIMEOUT_NS (5 * SECOND_NS)
+/* The first keys have their place in the thread's own block (glibc, PTHREAD_KEY_2NDLEVEL_SIZE). */
+#define FIRST_KEYS 32
 #define STACK_GAP_MINIMUM                                                                          \
 	(128ull << 20) /* the kernel keeps mappings this far below the main stack (mmap_base) */
 
@@ -89,16 +91,32 @@ void runtime_thread_begin(struct thread *thread)
 	pthread_setspecific(end_key, (void *)1);
 }
 
-/* The destructor is set only where that takes no memory: the first 32 keys have their place in the
- * thread's own block (glibc, PTHREAD_KEY_2NDLEVEL_SIZE). */
+/* A thread that the background thread has not found yet: it takes itself in. */
+static struct thread *begin_found_thread(void)
+{
+	struct thread *thread;
+
+	if (kymo_runtime.sealed || end_key >= FIRST_KEYS)
+		return NULL;
+	thread = threads_allocate(&kymo_runtime.threads, THREAD_FOUND, THREADS_NONE);
+	if (!thread)
+		return NULL;
+	thread->cpu_ns = ticks_clock_ns(CLOCK_THREAD_CPUTIME_ID);
+	runtime_thread_begin(thread);
+	return kymo_thread;
+}
+
+/* The destructor is set only where that takes no memory. */
 struct thread *runtime_adopt_this_thread(void)
 {
 	struct thread *thread = runtime_this_thread();
 
-	if (!thread || kymo_thread == thread || kymo_runtime.pid != (uint32_t)sys_getpid())
+	if ((thread && kymo_thread == thread) || kymo_runtime.pid != (uint32_t)sys_getpid())
 		return thread;
+	if (!thread)
+		return begin_found_thread();
 	kymo_thread = thread;
-	if (end_key < 32)
+	if (end_key < FIRST_KEYS)
 		pthread_setspecific(end_key, (void *)1);
 	return thread;
 }

@@ -12,6 +12,7 @@
 #include "common/leb128.h"
 #include "common/settings_value.h"
 #include "common/syscalls.h"
+#include "regions/stream.h"
 
 #define NAMES_MAX  (1u << 20)
 #define SLOTS      (2 * NAMES_MAX)
@@ -38,6 +39,7 @@ static struct {
 	char *block; /* strings go here */
 	uint32_t block_used;
 	struct spool_chunk *chunk; /* of definitions; under the lock */
+	bool on_background;        /* which makes chunks itself */
 	bool category_off[REGION_CATEGORY_COUNT];
 	const struct options_regions *options;
 } table;
@@ -83,6 +85,10 @@ static bool make_room(uint32_t size)
 	if (chunk)
 		spool_chunk_retire(spool, chunk);
 	table.chunk = spool_chunk_take(spool, SPOOL_SMALL);
+	if (!table.chunk && table.on_background && spool_refill(spool, spool->fd))
+		table.chunk = spool_chunk_take(spool, SPOOL_SMALL);
+	if (!table.chunk && !table.on_background)
+		table.chunk = stream_wait_for_chunk(SPOOL_SMALL);
 	if (!table.chunk)
 		return false;
 	spool_chunk_keep(table.chunk);
@@ -146,6 +152,11 @@ void names_define_all(void)
 	for (uint32_t i = 1; i <= table.count; i++)
 		define(i);
 	region_unlock(&table.lock);
+}
+
+void names_set_background(bool on_background)
+{
+	table.on_background = on_background;
 }
 
 void names_forget_chunk(void)

@@ -17,6 +17,8 @@
 int names_init(const struct options_regions *options);
 /* Writes the definitions of everything known: a forked child's file has none yet. */
 void names_define_all(void);
+/* What is written between is written by the background thread, which does not wait for itself. */
+void names_set_background(bool on_background);
 /* In a forked child, before anything else. */
 void names_forget_chunk(void);
 

@@ -11,6 +11,7 @@
 #include "common/leb128.h"
 #include "common/syscalls.h"
 #include "regions/names.h"
+#include "regions/stream.h"
 
 #define PARTS_MAX   4096u
 #define FIRST_NODES 128u
@@ -62,12 +63,14 @@ static uint32_t node_size(void)
  * bytes of an empty STRING record in front of it align the part. */
 static bool add_part(struct profile_tree *tree)
 {
-	struct spool_chunk *chunk =
-		spool_chunk_take(&kymo_runtime.spool, tree->large ? SPOOL_LARGE : SPOOL_SMALL);
+	enum spool_chunk_class chunk_class = tree->large ? SPOOL_LARGE : SPOOL_SMALL;
+	struct spool_chunk *chunk = spool_chunk_take(&kymo_runtime.spool, chunk_class);
 	struct spool_profile_part *part;
 	uint32_t length;
 	uint8_t *at;
 
+	if (!chunk)
+		chunk = stream_wait_for_chunk(chunk_class);
 	if (!chunk)
 		return false;
 	spool_chunk_keep(chunk);

@@ -317,6 +317,8 @@ static void end_alone(struct region_thread *thread, uint32_t at)
 	finish(thread, frame, ticks);
 	if (frame->flags & FRAME_TRACED)
 		write_end(thread, SPOOL_RECORD_REGION_END_OTHER, ticks, frame->region, 0);
+	if (at + 1 < thread->depth && thread->frames[at + 1].parent_node == frame->node)
+		thread->frames[at + 1].parent_node = frame->parent_node;
 	for (uint32_t i = at + 1; i < thread->depth; i++) {
 		thread->frames[i - 1] = thread->frames[i];
 		for (uint32_t j = 0; thread->starts && j < components; j++)

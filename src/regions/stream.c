@@ -15,9 +15,10 @@
 #define WAIT_NS        250000
 #define RETRY_FRACTION 20 /* of a second, after which a chunk is asked for again */
 
-/* Waits up to 10 ms for a chunk. Nothing that kymo's own threads do waits for the program. */
-static struct spool_chunk *wait_for_chunk(struct spool_writer *spool)
+/* Up to 10 ms. Nothing that kymo's own threads do waits for the program. */
+struct spool_chunk *stream_wait_for_chunk(enum spool_chunk_class chunk_class)
 {
+	struct spool_writer *spool = &kymo_runtime.spool;
 	struct timespec pause = {0, WAIT_NS};
 	struct spool_chunk *chunk = NULL;
 
@@ -27,7 +28,7 @@ static struct spool_chunk *wait_for_chunk(struct spool_writer *spool)
 		background_wake(&kymo_runtime.background);
 		allocators_wake(&kymo_runtime.allocators);
 		sys_call4(SYS_clock_nanosleep, CLOCK_MONOTONIC, 0, (long)&pause, 0);
-		chunk = spool_chunk_take(spool, SPOOL_LARGE);
+		chunk = spool_chunk_take(spool, chunk_class);
 	}
 	return chunk;
 }
@@ -151,7 +152,7 @@ bool stream_next_chunk(struct region_thread *thread, uint32_t size, uint64_t tic
 		return false;
 	chunk = take_chunk(spool, stream->large, wanted);
 	if (!chunk)
-		chunk = with_room(spool, wait_for_chunk(spool), wanted);
+		chunk = with_room(spool, stream_wait_for_chunk(SPOOL_LARGE), wanted);
 	else if (atomic_load_explicit(&spool->wanted, memory_order_relaxed))
 		background_wake(&kymo_runtime.background);
 	if (!chunk) {

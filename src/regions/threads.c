@@ -265,12 +265,14 @@ static int start(struct runtime *runtime)
 	if (error)
 		return error;
 	set_up(runtime);
+	names_set_background(true);
 	if (kymo_regions.profile) {
 		size = components_describe(&kymo_regions.bundle, record, sizeof(record));
 		if (size)
 			names_write(SPOOL_RECORD_COMPONENTS, record, size);
 	}
 	names_define_all();
+	names_set_background(false);
 	kymo_regions.runtime = runtime;
 	return 0;
 }
