@@ -10,7 +10,7 @@
 
 #include "common/settings_value.h"
 
-const char *environment_given(enum setting_id id)
+static const char *environment_given(enum setting_id id)
 {
 	static const char *const prefixes[] = {"KYMO_", "ROCPROFSYS_", "OMNITRACE_"};
 	const struct setting *setting = &settings_table[id];

@@ -12,9 +12,7 @@
 
 #include "common/settings.h"
 
-/* The value of a setting in the environment (KYMO_NAME, then the aliases), or NULL: not set. */
-const char *environment_given(enum setting_id id);
-/* The value that counts: given, else the default. */
+/* The value that counts: in the environment (KYMO_NAME, then the aliases), else the default. */
 const char *environment_text(enum setting_id id);
 bool environment_on(enum setting_id id);
 uint64_t environment_natural(enum setting_id id);

@@ -38,13 +38,12 @@ const struct kymo_runtime_api *dl_runtime(void)
 
 bool dl_runtime_wanted(void)
 {
-	const char *given = environment_given(SETTING_ENABLED);
-	const char *session = getenv("KYMO_SPOOL_DIRECTORY");
-	bool enabled = false;
+	const char *session = getenv("KYMO_SPOOL_DIRECTORY"), *own = getenv("KYMO_ENABLED");
+	bool on = false;
 
-	if (given && setting_parse_bool(setting_slice(given), &enabled))
-		given = NULL;
-	return given ? enabled : session && *session;
+	if (!environment_on(SETTING_ENABLED))
+		return false;
+	return (session && *session) || (own && !setting_parse_bool(setting_slice(own), &on) && on);
 }
 
 /* The table behind a handle, if it has all that this library calls. */

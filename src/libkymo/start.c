@@ -9,6 +9,7 @@
 #include <stdlib.h>
 
 #include "core/runtime.h"
+#include "libkymo/own_session.h"
 #include "libkymo/real.h"
 #include "libkymo/session_environment.h"
 #include "regions/regions.h"
@@ -37,7 +38,7 @@ __attribute__((constructor)) static void start(int count, char **arguments, char
 	(void)count;
 	(void)arguments;
 	kymo_runtime.hooks = &regions_hooks;
-	runtime_start(session_environment_keep(environment));
+	runtime_start(session_environment_keep(own_session_environment(environment)));
 	session_environment_follow(&kymo_runtime.options, environment);
 	if (!runtime_active())
 		return;
