@@ -131,6 +131,8 @@ def one_record(kind, record, thread, names, ticks):
 def regions_of_file(path):
     with open(path, "rb") as stream:
         data = stream.read()
+    if len(data) < HEADER:  # of a process that was replaced at once
+        return {}
     pid = struct.unpack_from("<I", data, 16)[0]
     names, threads = names_of(data), collections.defaultdict(Thread)
     for chunk in chunks(data):
