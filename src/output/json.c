@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "output/json_parts.h"
+#include "output/json_regions.h"
 #include "output/writers.h"
 
 static const char *kind_name(enum model_frame_kind kind)
@@ -241,6 +242,8 @@ int output_json(struct session *session, const struct output_options *options, F
 		if (options->per_thread)
 			result = write_thread_nodes(&json, session);
 	}
+	if (result == 0)
+		result = json_region_profile(&json, session, options->flat);
 	json_object_end(&json);
 	if (result < 0)
 		return problem_set(problem, result, "cannot make the JSON profile: %s",

@@ -9,6 +9,7 @@
 #include <sys/wait.h>
 
 #include "output/format.h"
+#include "output/json_regions.h"
 
 const char *json_thread_origin(int how)
 {
@@ -179,6 +180,7 @@ static void write_process(struct json_writer *json, const struct session *sessio
 	json_put_count(json, "sample_bytes", process->sample_bytes);
 	json_put_count(json, "spool_bytes", process->spool_bytes);
 	json_object_end(json);
+	json_process_regions(json, session, index);
 	write_stacks(json, process);
 	write_losses(json, process);
 	write_notices(json, process);

@@ -139,14 +139,24 @@ void json_put_signed(struct json_writer *json, const char *key, int64_t value)
 	fprintf(json->stream, "%" PRId64, value);
 }
 
-void json_put_number(struct json_writer *json, const char *key, double value)
+static void put_digits(struct json_writer *json, const char *key, double value, int digits)
 {
 	if (!isfinite(value)) {
 		json_put_null(json, key);
 		return;
 	}
 	begin_value(json, key);
-	fprintf(json->stream, "%.6g", value);
+	fprintf(json->stream, "%.*g", digits, value);
+}
+
+void json_put_number(struct json_writer *json, const char *key, double value)
+{
+	put_digits(json, key, value, 6);
+}
+
+void json_put_real(struct json_writer *json, const char *key, double value)
+{
+	put_digits(json, key, value, 12);
 }
 
 void json_put_boolean(struct json_writer *json, const char *key, bool value)

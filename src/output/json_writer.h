@@ -36,6 +36,7 @@ void json_put_text(struct json_writer *json, const char *key, const char *value)
 void json_put_count(struct json_writer *json, const char *key, uint64_t value);
 void json_put_signed(struct json_writer *json, const char *key, int64_t value);
 void json_put_number(struct json_writer *json, const char *key, double value); /* 6 digits */
+void json_put_real(struct json_writer *json, const char *key, double value);   /* 12 digits */
 void json_put_boolean(struct json_writer *json, const char *key, bool value);
 void json_put_null(struct json_writer *json, const char *key);
 void json_put_hexadecimal(struct json_writer *json, const char *key, const uint8_t *bytes,

@@ -4,6 +4,7 @@
  * metadata.json: what ran, where, with which settings, what was recorded and what was lost.
  */
 #include "output/json_parts.h"
+#include "output/json_regions.h"
 #include "output/output.h"
 
 static void write_settings(struct json_writer *json, const struct session *session)
@@ -65,6 +66,8 @@ int output_metadata(struct session *session, FILE *stream, struct problem *probl
 	json_put_text(&json, "schema", "kymo.metadata/1");
 	json_run(&json, session);
 	json_put_count(&json, "samples", samples);
+	json_region_counts(&json, session);
+	json_region_components(&json, session);
 	write_clocks(&json, session);
 	write_losses(&json, session);
 	json_array_begin(&json, "problems");

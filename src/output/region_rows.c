@@ -154,6 +154,17 @@ static double self_of(const struct model_regions *regions, uint32_t index, uint3
 	return self > 0 ? self : 0;
 }
 
+struct region_value region_node_value(const struct model_regions *regions, uint32_t node,
+				      uint32_t component)
+{
+	const struct model_statistics *statistics =
+		&regions->statistics[(size_t)node * regions->component_count + component];
+
+	return (struct region_value){.calls = *statistics,
+				     .inclusive = statistics->sum,
+				     .self = self_of(regions, node, component)};
+}
+
 static void add_to_groups(struct region_rows *rows, const struct model_region_node *node,
 			  uint32_t group, const struct model_statistics *statistics)
 {
@@ -181,7 +192,7 @@ static void add_node(struct building *building, uint32_t index)
 
 		if (node->count)
 			add_statistics(&value->calls, row->count == 0, &statistics[i]);
-		if (!building->inside[at])
+		if (!building->inside[at] || regions->components[i].kind == SPOOL_COMPONENT_COUNT)
 			value->inclusive += statistics[i].sum;
 		value->self += self_of(regions, index, i);
 	}

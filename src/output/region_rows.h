@@ -55,6 +55,9 @@ static inline const struct region_value *region_rows_value(const struct region_r
 	return &rows->values[(size_t)row * rows->component_count + component];
 }
 
+/* Of one node of the model. */
+struct region_value region_node_value(const struct model_regions *regions, uint32_t node,
+				      uint32_t component);
 double region_mean(const struct model_statistics *statistics, uint64_t count);
 /* Of a sample: the divisor is count - 1. */
 double region_deviation(const struct model_statistics *statistics, uint64_t count);

@@ -225,6 +225,19 @@ static const char *loss_text(int loss)
 		[SPOOL_LOSS_THROTTLED] =
 			"times the sampling rate was lowered to keep the overhead low",
 		[SPOOL_LOSS_RING_OVERWRITE] = "chunks overwritten in ring mode",
+		[SPOOL_LOSS_REGION_REENTRY] = "region events left out that came from signal "
+					      "handlers in the midst of another",
+		[SPOOL_LOSS_REGION_DEPTH] = "regions left out that were too deep (MAX_DEPTH)",
+		[SPOOL_LOSS_REGION_NAMES] = "regions left out because there was no room for names",
+		[SPOOL_LOSS_REGION_EVENTS] =
+			"region events left out of the trace because no buffer was ready",
+		[SPOOL_LOSS_PROFILE_NODES] =
+			"calls counted as (more) in their caller (PROFILE_MAX_NODES)",
+		[SPOOL_LOSS_REGION_THROTTLED] =
+			"calls of short regions left out (THROTTLE_COUNT, THROTTLE_VALUE)",
+		[SPOOL_LOSS_REGION_UNBALANCED] =
+			"regions ended by the end of an outer one, or never begun",
+		[SPOOL_LOSS_WRAPPER] = "functions that could not be wrapped",
 	};
 	return texts[loss] ? texts[loss] : "losses of a kind that this kymo does not know";
 }

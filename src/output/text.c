@@ -12,6 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "analysis/regions.h"
 #include "output/format.h"
 #include "output/profile_tree.h"
 #include "output/stream.h"
@@ -290,6 +291,8 @@ static int write_sections(struct text_writer *writer)
 	writer->total = writer->tree.total;
 	measure_labels(writer);
 	write_head(writer);
+	if (writer->total == 0 && writer->session->regions->node_count)
+		return 0; /* only regions were recorded */
 	if (!options->flat && !options->per_thread)
 		write_hierarchy(writer);
 	if (!options->flat && options->per_thread)

@@ -208,9 +208,8 @@ static int write_table(struct region_text *text)
 		fprintf(text->stream, "(%u more)\n", regions - top);
 	if (text->open)
 		fprintf(text->stream,
-			"(%" PRIu64
-			" calls had not ended when the data did: they are in no column)\n",
-			text->open);
+			"(%" PRIu64 " call%s had not ended when the data did: in no column)\n",
+			text->open, text->open == 1 ? "" : "s");
 	return 0;
 }
 
