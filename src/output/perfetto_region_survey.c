@@ -3,13 +3,18 @@
  *
  * The first pass over region events: regions that overlap, and calls that started processes, each
  * with its child. Which child a call made is told by the pid that it returned where that was
- * recorded; else the child belongs to the last call of its parent that began before the child did.
+ * recorded, else by the time at which the kernel made the child.
  */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "output/perfetto_regions.h"
+
+/* Start times of processes are in units of 1/100 s (proc_pid_stat(5), field 22). */
+#define KERNEL_TICK_NS UINT64_C(10000000)
+#define CLOCK_ERROR_NS UINT64_C(1000000)
+#define NEVER          (UINT64_MAX / 2)
 
 struct open_region {
 	uint32_t region;
@@ -53,21 +58,21 @@ bool perfetto_region_spawns(const struct model_region *region)
 }
 
 /* The child's pid, where the wrapper recorded it as a value of the call. */
-static uint32_t pid_of_child(const struct model_event *event)
+static uint32_t pid_of_child(const struct survey_walk *walk, const struct model_event *event)
 {
+	uint32_t own = walk->trace->session->processes[event->process].pid;
+
 	for (uint32_t i = 0; i < event->value_count; i++) {
 		const struct model_value *value = &event->values[i];
-		bool is_pid =
-			strcmp(value->name, "pid") == 0 || strcmp(value->name, "child") == 0 ||
-			strcmp(value->name, "result") == 0 || strcmp(value->name, "return") == 0;
-		if (is_pid && value->type <= SPOOL_VALUE_UNSIGNED && value->number > 0 &&
-		    value->number <= INT32_MAX)
+		if (strcmp(value->name, "pid") == 0 && value->type <= SPOOL_VALUE_UNSIGNED &&
+		    value->number > 0 && value->number <= INT32_MAX && value->number != own)
 			return (uint32_t)value->number;
 	}
 	return 0;
 }
 
-static int add_spawn(struct survey_walk *walk, const struct model_event *event, uint64_t begin_ns)
+static int add_spawn(struct survey_walk *walk, const struct model_event *event, uint64_t begin_ns,
+		     uint64_t end_ns)
 {
 	struct perfetto_survey *survey = walk->survey;
 
@@ -78,8 +83,8 @@ static int add_spawn(struct survey_walk *walk, const struct model_event *event, 
 		(struct perfetto_spawn){.process = event->process,
 					.child = MODEL_NONE,
 					.begin_ns = begin_ns,
-					.end_ns = UINT64_MAX,
-					.child_pid = pid_of_child(event)};
+					.end_ns = end_ns,
+					.child_pid = pid_of_child(walk, event)};
 	return 0;
 }
 
@@ -91,7 +96,7 @@ static int begin_region(struct survey_walk *walk, const struct model_event *even
 	if (!make_room((void **)&walk->open, &walk->open_capacity, walk->open_count,
 		       sizeof(*walk->open)))
 		return -ENOMEM;
-	if (spawns && add_spawn(walk, event, event->time_ns) != 0)
+	if (spawns && add_spawn(walk, event, event->time_ns, NEVER) != 0)
 		return -ENOMEM;
 	walk->open[walk->open_count++] =
 		(struct open_region){event->region, spawns ? walk->survey->spawn_count : 0};
@@ -111,8 +116,8 @@ static void end_region(struct survey_walk *walk, const struct model_event *event
 		walk->survey->overlaps[event->region] = true;
 	if (walk->open[at].spawn != 0) {
 		struct perfetto_spawn *spawn = &walk->survey->spawns[walk->open[at].spawn - 1];
-		uint32_t pid = pid_of_child(event);
-		spawn->end_ns = event->implied ? UINT64_MAX : event->time_ns;
+		uint32_t pid = pid_of_child(walk, event);
+		spawn->end_ns = event->implied ? NEVER : event->time_ns;
 		if (pid != 0)
 			spawn->child_pid = pid;
 	}
@@ -140,13 +145,29 @@ static int each_event(const struct model_event *event, void *context)
 	else if (event->kind == MODEL_REGION_END)
 		end_region(walk, event);
 	else if (event->kind == MODEL_REGION_WHOLE && perfetto_region_spawns(region))
-		error = add_spawn(walk, event, event->time_ns - event->duration_ns);
+		error = add_spawn(walk, event, event->time_ns - event->duration_ns, event->time_ns);
 	else if (event->kind == MODEL_MARK && perfetto_region_spawns(region))
-		error = add_spawn(walk, event, event->time_ns);
+		error = add_spawn(walk, event, event->time_ns, event->time_ns); /* no end: vfork */
 	return error;
 }
 
-/* The call of its parent that made the process; NULL where none was recorded. */
+/* Whether the process, which was made at the time that the kernel keeps to 10 ms, can be a child of
+ * this call. A mark (vfork, which comes back twice) has no end. */
+static bool can_be_child(const struct perfetto_spawn *spawn, const struct model_process *child)
+{
+	uint64_t made_ns = child->process_start * KERNEL_TICK_NS;
+
+	if (spawn->begin_ns > child->start_ns)
+		return false;
+	if (spawn->child_pid != 0)
+		return spawn->child_pid == child->pid;
+	return spawn->begin_ns < made_ns + KERNEL_TICK_NS + CLOCK_ERROR_NS &&
+	       (spawn->end_ns > spawn->begin_ns ? spawn->end_ns + CLOCK_ERROR_NS
+						: spawn->begin_ns + KERNEL_TICK_NS) > made_ns;
+}
+
+/* The call of its parent that made the process; NULL where none was recorded. Children come in the
+ * order of their start, and so do the calls. */
 static struct perfetto_spawn *find_spawn(const struct perfetto *trace,
 					 const struct perfetto_survey *survey,
 					 const struct model_process *child)
@@ -157,16 +178,12 @@ static struct perfetto_spawn *find_spawn(const struct perfetto *trace,
 	for (size_t i = 0; i < survey->spawn_count; i++) {
 		struct perfetto_spawn *spawn = &survey->spawns[i];
 		const struct model_process *parent = &processes[spawn->process];
-		bool possible = spawn->child == MODEL_NONE && parent->pid == child->parent_pid &&
-				spawn->begin_ns <= child->start_ns &&
-				(spawn->child_pid == 0 || spawn->child_pid == child->pid) &&
-				strcmp(parent->host, child->host) == 0;
-		if (!possible)
+		if (spawn->child != MODEL_NONE || parent->pid != child->parent_pid ||
+		    strcmp(parent->host, child->host) != 0 || !can_be_child(spawn, child))
 			continue;
-		bool better = best == NULL || (spawn->child_pid != 0) > (best->child_pid != 0) ||
-			      ((spawn->child_pid != 0) == (best->child_pid != 0) &&
-			       spawn->begin_ns > best->begin_ns);
-		if (better)
+		if (spawn->child_pid != 0)
+			return spawn;
+		if (best == NULL || spawn->begin_ns < best->begin_ns)
 			best = spawn;
 	}
 	return best;
@@ -202,18 +219,26 @@ void perfetto_survey_deinit(struct perfetto_survey *survey)
 	*survey = (struct perfetto_survey){0};
 }
 
+/* The main thread's track, where the calls of the process begin. */
+static uint64_t first_track(const struct perfetto *trace, uint32_t process)
+{
+	const struct model_process *child = &trace->session->processes[process];
+
+	for (uint32_t i = 0; i < child->thread_count; i++) {
+		if (trace->session->threads[child->first_thread + i].tid == child->pid)
+			return perfetto_thread_track(trace, child->first_thread + i);
+	}
+	return perfetto_process_track(trace, process);
+}
+
 static void write_start(struct perfetto *trace, const struct perfetto_spawn *spawn)
 {
 	struct protobuf *writer = &trace->writer;
 	const struct model_process *child = &trace->session->processes[spawn->child];
-	uint64_t track = child->thread_count != 0
-				 ? perfetto_thread_track(trace, child->first_thread)
-				 : perfetto_process_track(trace, spawn->child);
-
 	perfetto_open_packet(trace, child->start_ns);
 	protobuf_open(writer, PACKET_TRACK_EVENT);
 	protobuf_uint(writer, TRACK_EVENT_TYPE, TRACK_EVENT_INSTANT);
-	protobuf_uint(writer, TRACK_EVENT_TRACK, track);
+	protobuf_uint(writer, TRACK_EVENT_TRACK, first_track(trace, spawn->child));
 	protobuf_string(writer, TRACK_EVENT_CATEGORIES, "process");
 	protobuf_string(writer, TRACK_EVENT_NAME, "process started");
 	protobuf_fixed64(writer, TRACK_EVENT_LAST_FLOWS,

@@ -105,7 +105,15 @@ def fork_to_child():
     equal(len(fork["flows"]), 1)
     equal(fork["time"] <= started[0]["time"], True, "forward in time")
     equal(started[0]["values"], {"parent": WORK})
-    equal(sum(len(s["flows"]) for s in trace.slices), 1, "no other arrows")
+    equal(sum(len(e["flows"]) for e in trace.slices + trace.instants), 1, "no other arrows")
+
+
+def vfork_to_child():
+    trace = decoded("unknown_pid")
+    mark = next(i for i in trace.instants if i["name"] == "vfork")
+    started = next(i for i in trace.instants if i["name"] == "process started")
+    equal(mark["flows"], started["last_flows"], "what the kernel's start time allows")
+    equal(sum(len(e["flows"]) for e in trace.slices + trace.instants), 1, "no other arrows")
 
 
 def deep_recursion():
@@ -129,7 +137,7 @@ def size_of_events():
     equal(trace.errors, [], "rules")
     equal(len(trace.slices), 50000)
     each = (len(plain) - len(written())) / 100000
-    if each > 17.5:
+    if each > 18:
         raise AssertionError(f"{each:.1f} bytes an event")
     print(f"# {each:.1f} bytes an event, {(len(packed) - len(written('compress'))) / 100000:.1f} "
           f"compressed")
@@ -143,7 +151,7 @@ def unchanged_without_regions():
 
 def main():
     tests = [slices_on_thread_tracks, overlapping_regions_apart, values, marks_and_progress,
-             counters_of_the_process, fork_to_child, deep_recursion, ranks_and_hosts,
+             counters_of_the_process, fork_to_child, vfork_to_child, deep_recursion, ranks_and_hosts,
              size_of_events, unchanged_without_regions]
     print(f"1..{len(tests)}")
     failed = 0

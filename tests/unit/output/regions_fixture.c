@@ -16,6 +16,7 @@ enum {
 	REQUEST,
 	HOSTILE,
 	FORK,
+	VFORK,
 	LOCK,
 	CHECKPOINT,
 	QUEUE,
@@ -31,6 +32,7 @@ static struct model_region regions[REGION_COUNT + FUNCTIONS] = {
 	[REQUEST] = {.process = 1, .category = "user", .name = "request"},
 	[HOSTILE] = {.process = 1, .category = "my \"own\"", .name = "\xff;<step>"},
 	[FORK] = {.process = 1, .category = "process", .name = "fork"},
+	[VFORK] = {.process = 1, .category = "process", .name = "vfork"},
 	[LOCK] = {.process = 1, .category = "pthread", .name = "pthread_mutex_lock"},
 	[CHECKPOINT] = {.process = 1, .category = "user", .name = "checkpoint"},
 	[QUEUE] = {.process = 1, .category = "user", .name = "Threads"},
@@ -48,7 +50,10 @@ static const struct model_value all_types[] = {
 static const struct model_value lock_address[] = {
 	{.name = "address", .type = SPOOL_VALUE_ADDRESS, .number = 0x5000}};
 static const struct model_value child_pid[] = {
-	{.name = "result", .type = SPOOL_VALUE_SIGNED, .number = 2000}};
+	{.name = "pid", .type = SPOOL_VALUE_SIGNED, .number = 2000}};
+
+static const struct model_value own_pid[] = {
+	{.name = "pid", .type = SPOOL_VALUE_SIGNED, .number = 1000}};
 
 #define MAIN(kind_, region_, ms_)                                                                  \
 	.kind = MODEL_##kind_, .process = 1, .thread = 1, .region = region_, .time_ns = AT(ms_)
@@ -66,6 +71,7 @@ static const struct model_event main_events[] = {
 	{MAIN(REGION_END, COMPUTE, 15), .values = lock_address, .value_count = 1},
 	{MAIN(REGION_BEGIN, REQUEST, 16)},
 	{MAIN(REGION_END, REQUEST, 17)},
+	{MAIN(MARK, VFORK, 17), .values = own_pid, .value_count = 1},
 	{MAIN(REGION_BEGIN, FORK, 18)},
 	{MAIN(REGION_END, FORK, 22), .values = child_pid, .value_count = 1},
 	{MAIN(REGION_WHOLE, LOCK, 30), .duration_ns = 3 * MS, .values = lock_address,

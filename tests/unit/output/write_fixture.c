@@ -2,7 +2,8 @@
  * SPDX-FileCopyrightText: the kymo authors
  *
  * Writes the fixture session in one format to stdout, for tests that read it with other tools:
- * write_fixture FORMAT [empty] [compress] [per_thread] [samples=N] [regions[=N]] [job].
+ * write_fixture FORMAT [empty] [compress] [per_thread] [samples=N] [regions[=N]] [job]
+ * [unknown_pid].
  */
 #include <stdlib.h>
 #include <string.h>
@@ -52,6 +53,8 @@ int main(int argument_count, char **arguments)
 			fixture_add_regions(session, strtoull(arguments[i] + 8, NULL, 10));
 		else if (strcmp(arguments[i], "regions") == 0)
 			fixture_add_regions(session, 0);
+		else if (strcmp(arguments[i], "unknown_pid") == 0)
+			session->processes[2].pid = 2001;
 		else if (strcmp(arguments[i], "job") == 0)
 			make_job(session);
 	}
@@ -64,6 +67,6 @@ int main(int argument_count, char **arguments)
 		return 1;
 	}
 	fprintf(stderr, "usage: write_fixture FORMAT [empty] [compress] [per_thread] [samples=N] "
-			"[regions[=N]] [job]\n");
+			"[regions[=N]] [job] [unknown_pid]\n");
 	return 2;
 }
