@@ -269,11 +269,12 @@ static int avail_run(char **arguments, size_t count)
 const struct command command_avail = {
 	.name = "avail",
 	.summary = "list settings, formats, counters, and what works on this machine",
-	.synopsis = "avail [options] [settings|formats|sources|events|counters|components|"
-		    "categories|wrappers] [EXPRESSION]",
-	.text = "Lists settings with the values that count here and where they come from, output "
-		"formats, sampling sources, perf events, components, categories of regions and "
-		"wrapped functions. EXPRESSION is a regular expression that chooses by name or "
+	.synopsis = "avail [options] [SECTION] [EXPRESSION]",
+	.text = "Lists a section: settings (the default) with the values that count here and where "
+		"they come from, formats of output, sources of samples, events (the kernel's "
+		"generic perf events), counters (all perf events of this machine), components "
+		"(what regions are measured by), categories of regions, wrappers (wrapped "
+		"functions). EXPRESSION is a regular expression that chooses by name or "
 		"meaning.\n\n"
 		"What works is found out by trying it.",
 	.examples =

@@ -191,6 +191,10 @@ void generate_man_settings(void)
 	man_preformatted(topic_find("config")->text);
 	fputs(".SH COLLECTION WINDOWS\n", stdout);
 	man_preformatted(topic_find("windows")->text);
+	fputs(".SH REGIONS\n", stdout);
+	man_preformatted(topic_find("regions")->text);
+	fputs(".SH WRAPPED FUNCTIONS\n", stdout);
+	man_preformatted(topic_find("wrappers")->text);
 	fputs(".SH PATH KEYS\n", stdout);
 	for (unsigned i = 0; result_path_keys[i][0]; i++) {
 		fputs(".TP\n.B ", stdout);

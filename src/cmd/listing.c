@@ -135,6 +135,8 @@ const char *listing_category_title(const char *category)
 		{"output", "Results"},
 		{"windows", "Collection windows"},
 		{"sampling", "Call-stack sampling"},
+		{"regions", "Regions"},
+		{"wrappers", "Wrapped functions"},
 		{"process", "Process metrics"},
 		{"memory", "Memory and files"},
 	};

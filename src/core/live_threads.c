@@ -96,9 +96,12 @@ static uint64_t collected_cpu(const struct thread *thread)
 	uint64_t end = thread->end_cpu_ns > thread->armed_cpu_ns
 			       ? thread->end_cpu_ns - thread->armed_cpu_ns
 			       : 0;
+	uint64_t passed = thread->passed_over_ns;
 
 	end = thread->collected_ns + (thread->armed ? end : 0);
-	return end > thread->passed_over_ns ? end - thread->passed_over_ns : 0;
+	if (thread->excluded && thread->end_cpu_ns > thread->excluded_cpu_ns)
+		passed += thread->end_cpu_ns - thread->excluded_cpu_ns;
+	return end > passed ? end - passed : 0;
 }
 
 static void write_end(struct runtime *runtime, const struct thread *thread, uint64_t ticks)
@@ -185,6 +188,7 @@ static void found(struct runtime *runtime, uint32_t tid)
 	thread->start_ticks = ticks_now();
 	/* CPU time before now was not ours to sample */
 	thread->cpu_ns = ticks_thread_cpu_ns(tid);
+	control_begin_thread(thread, thread->cpu_ns);
 	if (threads_bind(&runtime->threads, thread, tid) != thread) {
 		threads_discard(&runtime->threads, thread);
 		return;

@@ -30,6 +30,16 @@ try sample --periods 1:2:3:4 -- touch ran
 try sample --tids 3-1 -- touch ran
 try sample --spool-limit 5X -- touch ran
 try sample --sampling-overflow-event page-fualts -- touch ran
+try sample --sampling-overflow-event page-faults,cycles -- touch ran
+try sample --sampling-counters cycles,instrutions -- touch ran
+try sample --sampling-counters software/none=1/ -- touch ran
+try sample --sampling-counters sched:no_such_event -- touch ran
+try sample --components wall_clok -- touch ran
+try sample --components wall_clock,page-fautls -- touch ran
+try sample --components page-faults,minor-faults,major-faults,task-clock,cpu-clock,cycles,instructions,r1,r2,r3 -- touch ran
+try sample --enable-categories mpi --disable-categories io -- touch ran
+try sample --control-signal SIGUSR9 -- touch ran
+try sample --control-signal SIGUSR1 --sampling-signal SIGUSR1 -- touch ran
 try sample --sampling-max-depth 5000 -- touch ran
 try sample --spool-directory=/tmp -- touch ran
 try sample -o 'out-%z' -- touch ran
