@@ -12,6 +12,7 @@
 #include "cmd/events.h"
 #include "cmd/nearest.h"
 #include "common/settings_check.h"
+#include "common/wrap_text.h"
 
 int resolved_init(struct resolved *settings, struct problem *problem)
 {
@@ -87,6 +88,18 @@ static int resolved_bad_value(const struct setting *setting, const char *source,
 			   hint, setting->name, accepts);
 }
 
+static int resolved_check_wrap(const char *text, const char *source, struct problem *problem)
+{
+	struct wrap_problem wrong;
+
+	if (wrap_check(text, &wrong))
+		return 0;
+	return problem_set(problem, -EINVAL,
+			   "%s: at character %zu of '%s': '%.20s' %s (WRAP takes "
+			   "[type] library:function[(types)]; ...)",
+			   source, (size_t)(wrong.where - text) + 1, text, wrong.where, wrong.what);
+}
+
 /* What the type alone does not tell. */
 static int resolved_check_meaning(enum setting_id id, const char *text, const char *source,
 				  struct problem *problem)
@@ -103,6 +116,8 @@ static int resolved_check_meaning(enum setting_id id, const char *text, const ch
 		return events_check(text, source, problem);
 	case SETTING_SAMPLING_COUNTERS:
 		return events_check(text, source, problem);
+	case SETTING_WRAP:
+		return resolved_check_wrap(text, source, problem);
 	case SETTING_COMPONENTS:
 		return events_check_components(text, source, problem);
 	default:

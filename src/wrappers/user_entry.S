@@ -1,0 +1,151 @@
+/* SPDX-License-Identifier: MIT
+ * SPDX-FileCopyrightText: the kymo authors
+ *
+ * Entries of functions that the user wraps by name, whose types the compiler does not know: one a
+ * function, made beforehand so that no memory has to be writable and executable.
+ *
+ * An entry keeps all registers that can carry arguments (psABI, 3.2.3: rdi rsi rdx rcx r8 r9, rax,
+ * r10, vector registers 0 to 7; r11 is free), asks user_enter() what to call, and either jumps there
+ * as if nothing had been, or calls it with the same registers and a copy of the arguments in
+ * memory, as many words as the declared types take. It is an ordinary frame with rbp and unwind
+ * rules, so that stacks can be walked, longjmp passes over it and C++ exceptions pass through:
+ * user_personality() ends the region then.
+ */
+#include "wrappers/user_call.h"
+
+	.text
+
+.macro save_vectors
+	testb $1, user_has_avx(%rip)
+	jz 1f
+	.irp n, 0, 1, 2, 3, 4, 5, 6, 7
+	vmovdqu %ymm\n, (USER_VECTOR + 32 * \n)(%rsp)
+	.endr
+	jmp 2f
+1:
+	.irp n, 0, 1, 2, 3, 4, 5, 6, 7
+	movups %xmm\n, (USER_VECTOR + 32 * \n)(%rsp)
+	.endr
+2:
+.endm
+
+.macro restore_vectors
+	testb $1, user_has_avx(%rip)
+	jz 1f
+	.irp n, 0, 1, 2, 3, 4, 5, 6, 7
+	vmovdqu (USER_VECTOR + 32 * \n)(%rsp), %ymm\n
+	.endr
+	jmp 2f
+1:
+	.irp n, 0, 1, 2, 3, 4, 5, 6, 7
+	movups (USER_VECTOR + 32 * \n)(%rsp), %xmm\n
+	.endr
+2:
+.endm
+
+.macro restore_arguments
+	restore_vectors
+	movq USER_INTEGER(%rsp), %rdi
+	movq USER_INTEGER + 8(%rsp), %rsi
+	movq USER_INTEGER + 16(%rsp), %rdx
+	movq USER_INTEGER + 24(%rsp), %rcx
+	movq USER_INTEGER + 32(%rsp), %r8
+	movq USER_INTEGER + 40(%rsp), %r9
+	movq USER_RAX(%rsp), %rax
+	movq USER_R10(%rsp), %r10
+.endm
+
+	.hidden user_has_avx
+	.hidden user_enter
+	.hidden user_leave
+	.hidden user_personality
+	.type user_common, @function
+	.p2align 4
+user_common:
+	.cfi_startproc
+	/* 0x1b: indirection none, relative to the place, four bytes (DW_EH_PE_pcrel | sdata4) */
+	.cfi_personality 0x1b, user_personality
+	pushq %rbp
+	.cfi_def_cfa_offset 16
+	.cfi_offset rbp, -16
+	movq %rsp, %rbp
+	.cfi_def_cfa_register rbp
+	subq $USER_SIZE, %rsp
+	movq %rdi, USER_INTEGER(%rsp)
+	movq %rsi, USER_INTEGER + 8(%rsp)
+	movq %rdx, USER_INTEGER + 16(%rsp)
+	movq %rcx, USER_INTEGER + 24(%rsp)
+	movq %r8, USER_INTEGER + 32(%rsp)
+	movq %r9, USER_INTEGER + 40(%rsp)
+	movq %rax, USER_RAX(%rsp)
+	movq %r10, USER_R10(%rsp)
+	movq %r11, USER_INDEX(%rsp)
+	leaq 16(%rbp), %rax
+	movq %rax, USER_STACK(%rsp)
+	movl $0, USER_REGION(%rsp)
+	save_vectors
+	movq %rsp, %rdi
+	call user_enter
+	movq %rax, %r11
+	cmpl $0, USER_REGION(%rsp)
+	jne 3f
+	restore_arguments
+	.cfi_remember_state
+	leave
+	.cfi_def_cfa rsp, 8
+	.cfi_restore rbp
+	jmp *%r11
+	.cfi_restore_state
+3:
+	restore_arguments
+	/* The words in memory, from the last to the first; an odd number of them gets one more, so
+	 * that the stack stays aligned. r10 is restored behind it. */
+	movq USER_WORDS(%rsp), %r10
+	testq %r10, %r10
+	jz 5f
+	testb $1, %r10b
+	jz 4f
+	subq $8, %rsp
+4:
+	pushq 8(%rbp, %r10, 8)
+	decq %r10
+	jnz 4b
+5:
+	movq USER_R10 - USER_SIZE(%rbp), %r10
+	call *%r11
+	leaq -USER_SIZE(%rbp), %rsp
+	movq %rax, USER_RAX(%rsp)
+	movq %rdx, USER_RDX(%rsp)
+	save_vectors
+	movq %rsp, %rdi
+	call user_leave
+	restore_vectors
+	movq USER_RAX(%rsp), %rax
+	movq USER_RDX(%rsp), %rdx
+	.cfi_remember_state
+	leave
+	.cfi_def_cfa rsp, 8
+	.cfi_restore rbp
+	ret
+	.cfi_restore_state
+	.cfi_endproc
+	.size user_common, . - user_common
+
+	/* USER_ENTRY_SIZE bytes each */
+	.globl user_entries
+	.hidden user_entries
+	.type user_entries, @function
+	.p2align 4
+user_entries:
+	.cfi_startproc
+	.set index, 0
+	.rept USER_FUNCTIONS
+	.p2align 4
+	movl $index, %r11d
+	jmp user_common
+	.set index, index + 1
+	.endr
+	.cfi_endproc
+	.size user_entries, . - user_entries
+
+	.section .note.GNU-stack, "", @progbits
