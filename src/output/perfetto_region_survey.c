@@ -3,7 +3,7 @@
  *
  * The first pass over region events: regions that overlap, and calls that started processes, each
  * with its child. Which child a call made is told by the pid that it returned where that was
- * recorded, else by the time at which the kernel made the child.
+ * recorded, else by the time at which the kernel made the child and the order of pids.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -166,8 +166,7 @@ static bool can_be_child(const struct perfetto_spawn *spawn, const struct model_
 						: spawn->begin_ns + KERNEL_TICK_NS) > made_ns;
 }
 
-/* The call of its parent that made the process; NULL where none was recorded. Children come in the
- * order of their start, and so do the calls. */
+/* The call of its parent that made the process; NULL where none was recorded. */
 static struct perfetto_spawn *find_spawn(const struct perfetto *trace,
 					 const struct perfetto_survey *survey,
 					 const struct model_process *child)
@@ -189,26 +188,44 @@ static struct perfetto_spawn *find_spawn(const struct perfetto *trace,
 	return best;
 }
 
+/* The children of one parent are asked in the order of their pids, which is that of the calls: they
+ * need not start in it. */
+static int match_children(struct perfetto *trace, struct perfetto_survey *survey)
+{
+	const struct session *session = trace->session;
+	uint32_t *first_images = calloc((size_t)trace->group_count + 1, sizeof(*first_images));
+
+	if (first_images == NULL)
+		return -ENOMEM;
+	for (uint32_t i = 0; i < session->process_count; i++) {
+		if (trace->is_first_image[i])
+			first_images[trace->group_of_process[i]] = i;
+	}
+	for (uint32_t group = 0; group < trace->group_count; group++) {
+		uint32_t child = first_images[group];
+		struct perfetto_spawn *spawn =
+			find_spawn(trace, survey, &session->processes[child]);
+		if (spawn != NULL)
+			spawn->child = child;
+	}
+	free(first_images);
+	return 0;
+}
+
 int perfetto_survey_regions(struct perfetto *trace, struct perfetto_survey *ret)
 {
 	struct survey_walk walk = {.trace = trace, .survey = ret, .thread = MODEL_NONE};
-	const struct session *session = trace->session;
 
-	*ret = (struct perfetto_survey){.region_count = session->regions->region_count};
+	*ret = (struct perfetto_survey){.region_count = trace->session->regions->region_count};
 	ret->overlaps = calloc((size_t)ret->region_count + 1, sizeof(*ret->overlaps));
 	if (ret->overlaps == NULL)
 		return problem_set(trace->problem, -ENOMEM, "no memory for the Perfetto trace");
 	int error = session_each_region_event(trace->session, each_event, &walk, trace->problem);
 	free(walk.open);
+	if (error == 0)
+		error = match_children(trace, ret);
 	if (error == -ENOMEM)
 		problem_set(trace->problem, error, "no memory for the Perfetto trace");
-	for (uint32_t i = 0; error == 0 && i < session->process_count; i++) {
-		struct perfetto_spawn *spawn = NULL;
-		if (trace->is_first_image[i])
-			spawn = find_spawn(trace, ret, &session->processes[i]);
-		if (spawn != NULL)
-			spawn->child = i;
-	}
 	return error;
 }
 
