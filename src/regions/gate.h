@@ -27,13 +27,14 @@ static inline struct region_thread *region_enter(void)
 			return NULL;
 	}
 	/* A child of a raw fork (not through libc): the chunk is its parent's. */
-	if (__builtin_expect(kymo_region_own || !*kymo_runtime.same_process, 0))
+	if (__builtin_expect(!*kymo_runtime.same_process, 0))
 		return NULL;
 	if (__builtin_expect(atomic_load_explicit(&thread->busy, memory_order_relaxed), 0)) {
-		spool_count_loss(&kymo_runtime.spool, SPOOL_LOSS_REGION_REENTRY);
+		if (!kymo_region_own)
+			spool_count_loss(&kymo_runtime.spool, SPOOL_LOSS_REGION_REENTRY);
 		return NULL;
 	}
-	atomic_store_explicit(&thread->busy, 1, memory_order_relaxed);
+	atomic_store_explicit(&thread->busy, REGION_BUSY_EVENT, memory_order_relaxed);
 	atomic_signal_fence(memory_order_seq_cst);
 	return thread;
 }
@@ -49,10 +50,11 @@ static inline bool region_is_open(const struct region_thread *thread, region_id 
 {
 	uint32_t closed = region_closed_bits();
 
-	if (__builtin_expect(closed || thread->stopped, 0)) {
-		if (!(region & REGION_IS_USER) || closed & ~(uint32_t)CONTROL_CLOSED_STOPPED)
-			return false;
-	}
+	if (__builtin_expect(!(closed | thread->stopped | kymo_regions.select), 1))
+		return true;
+	if ((closed || thread->stopped) &&
+	    (!(region & REGION_IS_USER) || closed & ~(uint32_t)CONTROL_CLOSED_STOPPED))
+		return false;
 	return !kymo_regions.select || thread->selected;
 }
 

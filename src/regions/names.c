@@ -189,7 +189,7 @@ static const char *keep_text(const char *text, size_t length)
 {
 	char *copy;
 
-	if (!table.block || table.block_used + length + 1 > BLOCK_SIZE) {
+	if (!table.block || table.block_used + length + 1 + 8 > BLOCK_SIZE) {
 		table.block = reserve(BLOCK_SIZE);
 		table.block_used = 0;
 	}
@@ -335,11 +335,9 @@ static bool equals(const char *copy, const char *text, uint32_t length)
 		if (a != b)
 			return false;
 	}
-	for (; i < length; i++) {
-		if (copy[i] != text[i])
-			return false;
-	}
-	return true;
+	__builtin_memcpy(&a, copy + i, 8); /* kept texts have room behind them */
+	__builtin_memcpy(&b, text + i, 8);
+	return !((a ^ b) & ~(UINT64_MAX << 8 * (length - i)));
 }
 
 region_id names_find_cached(struct region_thread *thread, const char *category, const char *name)

@@ -19,11 +19,15 @@ bool region_recording(enum region_category category)
 void region_enter_own(void)
 {
 	kymo_region_own++;
+	if (kymo_region_thread)
+		kymo_region_thread->busy += REGION_BUSY_OWN;
 }
 
 void region_leave_own(void)
 {
 	kymo_region_own--;
+	if (kymo_region_thread)
+		kymo_region_thread->busy -= REGION_BUSY_OWN;
 }
 
 bool region_is_own(void)

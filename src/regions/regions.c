@@ -157,10 +157,14 @@ static void record_begin(struct region_thread *thread, struct region_frame *fram
 
 static bool has_no_room(struct region_thread *thread)
 {
-	if (thread->depth < kymo_regions.max_depth &&
-	    (thread->depth < thread->capacity || region_frames_grow(thread)))
+	if (!thread->skipped && thread->depth < kymo_regions.max_depth &&
+	    (thread->depth < thread->capacity || region_frames_grow(thread))) {
+		thread->limit = thread->capacity < kymo_regions.max_depth ? thread->capacity
+									  : kymo_regions.max_depth;
 		return false;
+	}
 	thread->skipped++;
+	thread->limit = 0;
 	spool_count_loss(&kymo_runtime.spool, SPOOL_LOSS_REGION_DEPTH);
 	return true;
 }
@@ -169,10 +173,7 @@ static inline void begin(struct region_thread *thread, region_id region, const c
 {
 	struct region_frame *frame;
 
-	if (__builtin_expect(thread->depth >= thread->capacity ||
-				     thread->depth >= kymo_regions.max_depth || thread->skipped,
-			     0) &&
-	    has_no_room(thread))
+	if (__builtin_expect(thread->depth >= thread->limit, 0) && has_no_room(thread))
 		return;
 	frame = &thread->frames[thread->depth++];
 	frame->name = name;

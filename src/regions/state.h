@@ -21,6 +21,10 @@
 #define REGION_IS_USER   0x10000000u /* recorded also while stopped */
 #define REGION_IS_SELECT 0x20000000u /* named by SELECTED_REGIONS */
 
+/* What a thread is at: recording an event; inside kymo (each level counts one of these). */
+#define REGION_BUSY_EVENT 1u
+#define REGION_BUSY_OWN   2u
+
 #define REGION_FRAMES_FIRST 32u
 #define REGION_NAMES_CACHED 64u
 
@@ -62,12 +66,13 @@ struct region_cached_name {
 };
 
 struct region_thread {
-	_Atomic uint32_t busy;
+	_Atomic uint32_t busy; /* REGION_BUSY_*; 0: an event can be recorded */
 	uint32_t depth, capacity;
+	uint32_t limit;      /* depth at which a begin needs a closer look */
 	uint32_t skipped;    /* open regions beyond MAX_DEPTH */
 	uint32_t selected;   /* open regions that select */
 	uint32_t node;       /* innermost profiled one */
-	bool stopped;        /* by regions_thread_stop() */
+	uint32_t stopped;    /* by regions_thread_stop() */
 	bool values_allowed; /* the last record is one that values may follow */
 	struct region_frame *frames;
 	uint64_t *starts; /* what components keep, components a frame */
@@ -84,7 +89,7 @@ struct regions {
 	struct runtime *runtime;
 	bool trace;      /* events are recorded */
 	bool profile;    /* the profile is kept in the process */
-	bool select;     /* SELECTED_REGIONS is set */
+	uint32_t select; /* SELECTED_REGIONS is set */
 	bool ticks_only; /* the profile measures wall_clock and calls alone */
 	uint32_t max_depth;
 	uint64_t throttle_count, throttle_ticks;

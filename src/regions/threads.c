@@ -86,8 +86,9 @@ static void give_back(struct region_thread *state)
 /* What a recycled state keeps is its memory for frames and its cache of names. */
 static void reset(struct region_thread *state)
 {
-	state->depth = state->skipped = state->selected = state->node = 0;
-	state->stopped = state->values_allowed = false;
+	state->depth = state->limit = state->skipped = state->selected = state->node = 0;
+	state->stopped = 0;
+	state->values_allowed = false;
 	state->tree = NULL;
 	state->thread = NULL;
 	state->stream = (struct region_stream){0};
@@ -130,6 +131,7 @@ struct region_thread *region_thread_make(void)
 		state->thread = thread;
 		if (make_starts(state)) {
 			thread->regions = state;
+			state->busy = kymo_region_own * REGION_BUSY_OWN;
 			kymo_region_thread = state;
 		} else {
 			give_back(state);
@@ -180,13 +182,11 @@ static void thread_end(void)
 
 	if (!state)
 		return;
-	region_enter_own(); /* for good: nothing of this thread is recorded from here on */
-	atomic_store_explicit(&state->busy, 1, memory_order_relaxed);
 	kymo_region_thread = NULL;
+	region_enter_own(); /* for good: nothing of this thread is recorded from here on */
 	state->thread->regions = NULL;
 	probe_close(&state->request);
 	release(state);
-	atomic_store_explicit(&state->busy, 0, memory_order_relaxed);
 }
 
 /* A thread that ended without a word, on the background thread. */
@@ -212,7 +212,7 @@ static bool forked(void)
 	stream_forget(state);
 	state->tree = NULL;
 	state->node = 0;
-	state->busy = 0;
+	state->busy = kymo_region_own * REGION_BUSY_OWN;
 	memset(&state->request, 0, sizeof(state->request));
 	for (uint32_t i = 0; i < state->depth; i++)
 		state->frames[i].flags &= ~(uint32_t)FRAME_PROFILED;
