@@ -6,10 +6,11 @@
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "analysis/session.h"
+#include "analysis/regions.h"
 #include "analysis/views.h"
 #include "output/output.h"
 
@@ -45,6 +46,61 @@ static int check_sample(const struct model_sample *sample, void *context)
 	return 0;
 }
 
+/* Open regions of a thread, as a consumer of events counts them. */
+struct balance {
+	const struct session *session;
+	uint32_t thread;
+	uint64_t last_ns;
+	uint32_t open; /* of all regions together */
+};
+
+static int check_event(const struct model_event *event, void *context)
+{
+	struct balance *balance = context;
+	const struct model_regions *regions = balance->session->regions;
+
+	if (event->region >= regions->region_count ||
+	    regions->regions[event->region].process != event->process ||
+	    event->thread >= balance->session->thread_count)
+		abort();
+	if (event->thread != balance->thread) {
+		if (balance->open)
+			abort();
+		balance->thread = event->thread;
+		balance->last_ns = 0;
+	}
+	if (event->time_ns < balance->last_ns || event->duration_ns > event->time_ns)
+		abort();
+	balance->last_ns = event->time_ns;
+	if (event->kind == MODEL_REGION_BEGIN)
+		balance->open++;
+	else if (event->kind == MODEL_REGION_END && balance->open-- == 0)
+		abort();
+	for (uint32_t i = 0; i < event->value_count; i++) {
+		if (event->values[i].type == SPOOL_VALUE_TEXT &&
+		    strlen(event->values[i].text) > SIZE_MAX / 2)
+			abort();
+	}
+	return 0;
+}
+
+static void check_regions(struct session *session)
+{
+	struct balance balance = {.session = session, .thread = MODEL_NONE};
+	const struct model_regions *regions = session->regions;
+	struct problem problem;
+
+	if (session_each_region_event(session, check_event, &balance, &problem) < 0 || balance.open)
+		abort();
+	for (uint32_t i = 0; i < regions->node_count; i++) {
+		const struct model_region_node *node = &regions->nodes[i];
+
+		if ((node->parent != MODEL_NONE && node->parent >= i) ||
+		    node->region >= regions->region_count || node->thread >= session->thread_count)
+			abort();
+	}
+}
+
 /* What must hold whatever the file says. */
 static void check_nodes(const struct session *session)
 {
@@ -69,6 +125,11 @@ static void write_outputs(struct session *session, FILE *stream)
 	output_find("json")->write(session, &options, stream, &problem);
 	output_metadata(session, stream, &problem);
 	output_summary(session, &options, stream, true, &problem);
+	output_find("perfetto")->write(session, &options, stream, &problem);
+	options.flat = options.collapse_processes = true;
+	output_find("text")->write(session, &options, stream, &problem);
+	options.timeline = true;
+	output_find("text")->write(session, &options, stream, &problem);
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
@@ -92,6 +153,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	    session_each_sample(session, check_sample, session, &problem) < 0)
 		abort();
 	check_nodes(session);
+	check_regions(session);
 	write_outputs(session, null);
 	session_close(session);
 	return 0;

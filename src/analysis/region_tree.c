@@ -12,32 +12,49 @@
 struct builder {
 	struct session *session;
 	struct id_map children; /* parent and region -> node */
+	uint32_t root;          /* that was entered last */
 	uint32_t wall;
 };
 
-/* Roots of different threads are different nodes: their parent is the thread, counted from above.
- * Nodes are never that many. */
-static uint32_t parent_of(const struct region_walk *walk, size_t position)
-{
-	return position ? walk->open[position - 1].node : UINT32_MAX - walk->event.thread;
-}
-
-static uint32_t node_of(struct builder *builder, const struct region_walk *walk, size_t position,
+/* Found by a hash, or made. Roots of different threads are different nodes: their parent is the
+ * thread, counted from above. Nodes are never that many. */
+static uint32_t look_up(struct builder *builder, const struct region_walk *walk, uint32_t parent,
 			uint32_t region)
 {
-	uint32_t parent = parent_of(walk, position);
-	uint64_t key = (uint64_t)parent << 32 | region;
+	uint32_t above = parent == MODEL_NONE ? UINT32_MAX - walk->event.thread : parent;
+	uint64_t key = (uint64_t)above << 32 | region;
 	uint32_t node = id_map_get(&builder->children, key);
 
 	if (node != ID_MAP_NONE)
 		return node;
 	node = region_node_add(builder->session,
-			       &(struct model_region_node){.parent = position ? parent : MODEL_NONE,
+			       &(struct model_region_node){.parent = parent,
 							   .region = region,
 							   .process = walk->event.process,
-							   .thread = walk->event.thread});
+							   .thread = walk->event.thread,
+							   .first_child = MODEL_NONE});
 	if (node == MODEL_NONE || id_map_set(&builder->children, key, node) < 0)
 		return MODEL_NONE;
+	return node;
+}
+
+/* The node of a region that begins at this depth. Mostly it is the one that was entered last from
+ * there, for which first_child stands until all nodes are linked. */
+static inline uint32_t enter(struct builder *builder, const struct region_walk *walk,
+			     size_t position, uint32_t region)
+{
+	const struct model_regions *regions = builder->session->regions;
+	uint32_t parent = position ? walk->open[position - 1].node : MODEL_NONE;
+	uint32_t node = position ? regions->nodes[parent].first_child : builder->root;
+
+	if (node != MODEL_NONE && regions->nodes[node].region == region &&
+	    regions->nodes[node].thread == walk->event.thread)
+		return node;
+	node = look_up(builder, walk, parent, region);
+	if (position)
+		regions->nodes[parent].first_child = node;
+	else
+		builder->root = node;
 	return node;
 }
 
@@ -64,7 +81,7 @@ static int visit(struct region_walk *walk, void *context)
 	switch (walk->event.kind) {
 	case MODEL_REGION_BEGIN:
 		open = &walk->open[walk->position];
-		open->node = node_of(builder, walk, walk->position, open->region);
+		open->node = enter(builder, walk, walk->position, open->region);
 		return open->node == MODEL_NONE ? -ENOMEM : 0;
 	case MODEL_REGION_END:
 		open = &walk->open[walk->position];
@@ -74,7 +91,7 @@ static int visit(struct region_walk *walk, void *context)
 			count_call(builder, open->node, walk->event.time_ns - open->begin_ns);
 		return 0;
 	case MODEL_REGION_WHOLE:
-		node = node_of(builder, walk, walk->depth, walk->event.region);
+		node = enter(builder, walk, walk->depth, walk->event.region);
 		if (node == MODEL_NONE)
 			return -ENOMEM;
 		count_call(builder, node, walk->event.duration_ns);
@@ -87,7 +104,7 @@ static int visit(struct region_walk *walk, void *context)
 int region_tree_read(struct session *session, uint32_t process, uint32_t wall, uint32_t trips,
 		     uint64_t *ret_unbalanced, struct problem *problem)
 {
-	struct builder builder = {.session = session, .wall = wall};
+	struct builder builder = {.session = session, .root = MODEL_NONE, .wall = wall};
 	struct region_walk walk = {.visit = visit, .context = &builder};
 	uint32_t first = session->regions->node_count;
 	int result = region_walk_process(&walk, session, process, problem);

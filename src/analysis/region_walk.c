@@ -205,7 +205,7 @@ static inline uint32_t take_region(struct region_walk *walk, struct spool_payloa
 {
 	uint64_t id = spool_unsigned(payload);
 
-	return payload->bad ? MODEL_NONE : id_map_get(&walk->process->regions.ids, id);
+	return payload->bad ? MODEL_NONE : region_of_id(&walk->process->regions, id);
 }
 
 static int open_push(struct region_open **open, size_t *depth, size_t *capacity,

@@ -291,6 +291,7 @@ int session_each_region_event(struct session *session,
 void process_regions_deinit(struct process_regions *regions)
 {
 	id_map_deinit(&regions->ids);
+	free(regions->small_ids);
 	free(regions->spans);
 	free(regions->parts);
 	free(regions->components);

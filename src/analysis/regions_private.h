@@ -32,7 +32,9 @@ struct region_component {
 
 /* Of one process. */
 struct process_regions {
-	struct id_map ids; /* region id -> index in model_regions.regions */
+	struct id_map ids;   /* region id -> index in model_regions.regions */
+	uint32_t *small_ids; /* the same for ids below small_count; MODEL_NONE: there is none */
+	size_t small_count;
 	struct region_span *spans;
 	struct region_part *parts;
 	struct region_component *components;
@@ -45,6 +47,12 @@ struct regions_capacity {
 };
 
 #define REGION_COMPONENTS_MAX 256
+
+/* For events: after the scan, when all ids that they name are known. */
+static inline uint32_t region_of_id(const struct process_regions *regions, uint64_t id)
+{
+	return id < regions->small_count ? regions->small_ids[id] : id_map_get(&regions->ids, id);
+}
 
 /* The index of a region of a process; made as "[region N]" ("(more)" for 0) where it was not
  * defined. MODEL_NONE: out of memory. */

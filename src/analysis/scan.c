@@ -299,10 +299,7 @@ static bool scan_region_record(struct scan *scan, struct spool_payload *payload,
 		*result = 0;
 		return true;
 	default:
-		if (!scan_is_region_event(payload->kind))
-			return false;
-		*result = scan_region_event(&scan->regions, payload);
-		return true;
+		return false;
 	}
 }
 
@@ -350,6 +347,13 @@ static int scan_chunk(struct scan *scan, size_t chunk, struct spool_cursor *curs
 		const uint8_t *data = payload.at;
 		int result;
 
+		if (scan_is_region_event(payload.kind)) {
+			cursor->at = begin;
+			if (scan_region_events(&scan->regions, cursor) < 0)
+				return -ENOMEM;
+			begin = cursor->at;
+			continue;
+		}
 		if (payload.kind >= SPOOL_RECORD_SAMPLE_COMPACT ||
 		    payload.kind == SPOOL_RECORD_SAMPLE ||
 		    payload.kind == SPOOL_RECORD_SAMPLE_REPEAT) {

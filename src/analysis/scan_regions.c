@@ -210,24 +210,51 @@ int scan_region_span(struct scan_regions *scan, struct spool_payload *payload,
 	return 0;
 }
 
-int scan_region_event(struct scan_regions *scan, struct spool_payload *payload)
+/* The region that an event names, 0 where it names none. */
+static inline uint64_t read_event(struct spool_payload *payload, uint64_t *ticks)
 {
-	if (payload->kind == SPOOL_RECORD_ANNOTATION)
-		return scan->in_span ? 0 : -EBADMSG;
-	scan->ticks += spool_unsigned(payload);
-	if (payload->kind == SPOOL_RECORD_PROGRESS || payload->kind == SPOOL_RECORD_REGION_WHOLE)
+	*ticks += spool_unsigned(payload);
+	switch (payload->kind) {
+	case SPOOL_RECORD_REGION_END:
+		return 0;
+	case SPOOL_RECORD_PROGRESS:
+	case SPOOL_RECORD_REGION_WHOLE:
 		(void)spool_unsigned(payload);
-	if (!scan->in_span)
-		return -EBADMSG;
-	if (!scan->skipped)
-		scan->events++;
-	if (payload->kind == SPOOL_RECORD_REGION_END)
-		return payload->bad ? -EBADMSG : 0;
-	uint64_t id = spool_unsigned(payload);
+		break;
+	default:
+		break;
+	}
+	return spool_unsigned(payload);
+}
 
-	if (payload->bad)
-		return -EBADMSG;
-	return use(scan, id);
+int scan_region_events(struct scan_regions *scan, struct spool_cursor *cursor)
+{
+	struct model_process *model = &scan->session->processes[scan->process];
+	struct spool_cursor at = *cursor;
+	struct spool_payload payload;
+	uint64_t ticks = scan->ticks, events = 0;
+	int result = 0;
+
+	while (result == 0 && at.at < at.end && scan_is_region_event(*at.at) &&
+	       spool_next(&at, &payload)) {
+		const uint8_t *data = payload.at;
+		uint64_t id = 0;
+
+		if (payload.kind != SPOOL_RECORD_ANNOTATION) {
+			id = read_event(&payload, &ticks);
+			events++;
+		}
+		if (payload.bad || !scan->in_span)
+			model->torn_bytes += (uint64_t)(payload.end - data);
+		else
+			result = use(scan, id);
+	}
+	model->region_bytes += (uint64_t)(at.at - cursor->at);
+	scan->ticks = ticks;
+	if (scan->in_span && !scan->skipped)
+		scan->events += events;
+	*cursor = at;
+	return result;
 }
 
 /* By thread; those of one thread stay in the order of the file. */
@@ -242,6 +269,20 @@ static int by_thread(const void *left, const void *right)
 	return a->from < b->from ? -1 : a->from > b->from;
 }
 
+/* Events name dense ids millions of times; hashing them would take most of the time. */
+static int index_small_ids(struct scan_regions *scan)
+{
+	struct process_regions *regions = scan->regions;
+
+	regions->small_ids = calloc(scan->used_words * 64 + 1, sizeof(*regions->small_ids));
+	if (!regions->small_ids)
+		return -ENOMEM;
+	regions->small_count = scan->used_words * 64;
+	for (size_t id = 0; id < regions->small_count; id++)
+		regions->small_ids[id] = id_map_get(&regions->ids, id);
+	return 0;
+}
+
 int scan_regions_finish(struct scan_regions *scan)
 {
 	struct process_regions *regions = scan->regions;
@@ -254,9 +295,9 @@ int scan_regions_finish(struct scan_regions *scan)
 		for (uint64_t bits = scan->used[word]; bits; bits &= bits - 1) {
 			uint64_t id = word * 64 + (uint64_t)__builtin_ctzll(bits);
 
-			if (region_index(scan->session, scan->process, id) == MODEL_NONE)
+			if (id && region_index(scan->session, scan->process, id) == MODEL_NONE)
 				return -ENOMEM;
 		}
 	}
-	return 0;
+	return index_small_ids(scan);
 }

@@ -41,11 +41,14 @@ int scan_profile_part(struct scan_regions *scan, const struct spool_payload *pay
 /* After internal id and tid were read from the payload. */
 int scan_region_span(struct scan_regions *scan, struct spool_payload *payload,
 		     const uint8_t *record, uint32_t thread);
-int scan_region_event(struct scan_regions *scan, struct spool_payload *payload);
 
 static inline bool scan_is_region_event(uint8_t kind)
 {
 	return kind >= SPOOL_RECORD_REGION_BEGIN && kind <= SPOOL_RECORD_REGION_WHOLE;
 }
+
+/* The events that stand at the cursor one after the other, which are nearly all of a chunk. 0 or
+ * -ENOMEM. */
+int scan_region_events(struct scan_regions *scan, struct spool_cursor *cursor);
 
 #endif
