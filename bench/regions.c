@@ -24,11 +24,14 @@
 
 static unsigned long pairs = 5000000;
 
+/* More threads than CPUs wait for each other: then it is CPU time that counts. */
+static clockid_t measure_clock = CLOCK_MONOTONIC;
+
 static double now_ns(void)
 {
 	struct timespec time;
 
-	clock_gettime(CLOCK_MONOTONIC, &time);
+	clock_gettime(measure_clock, &time);
 	return (double)time.tv_sec * 1e9 + (double)time.tv_nsec;
 }
 
@@ -115,6 +118,7 @@ static double run_threads(const struct way *way, unsigned threads)
 	pthread_t ids[THREADS];
 	double sum = 0;
 
+	measure_clock = threads > 1 ? CLOCK_THREAD_CPUTIME_ID : CLOCK_MONOTONIC;
 	for (unsigned i = 0; i < threads; i++) {
 		works[i] = (struct work){way, pairs / threads, 0};
 		pthread_create(&ids[i], NULL, run_thread, &works[i]);
@@ -166,7 +170,8 @@ int main(int count, char **arguments)
 		pairs = strtoul(arguments[1], NULL, 10);
 	if (!mkdtemp(directory))
 		return 1;
-	printf("ns of a thread's time a begin and end; %lu pairs; %ld CPUs\n", pairs, cpus);
+	printf("ns a begin and end (8 threads: of CPU time each); %lu pairs; %ld CPUs\n", pairs,
+	       cpus);
 	printf("%-52s %8s %8s\n", "", "1 thread", "8");
 	fflush(stdout);
 	for (unsigned i = 0; i < sizeof(ways) / sizeof(ways[0]); i++)
