@@ -164,9 +164,9 @@ static int look_at_definitions(struct dl_phdr_info *info, size_t size, void *dat
 		got_names_forget(&got.names, record->base, record->dynamic);
 	}
 	got.rpaths |= object.has_rpath && object.name[0];
-	if (record->defined == got.names.count && !look->again)
+	if (record->defined == got.names.hooks && !look->again)
 		return 0;
-	record->defined = got.names.count;
+	record->defined = got.names.hooks;
 	if (got_names_define(&got.names, &object, record->start))
 		got.generation++;
 	return 0;

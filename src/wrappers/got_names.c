@@ -95,6 +95,7 @@ int got_names_add(struct got_names *names, struct got_wrapper *wrapper)
 	for (end = &name->hooks; *end; end = &(*end)->next)
 		;
 	*end = hook;
+	names->hooks++;
 	return 0;
 }
 

@@ -42,6 +42,7 @@ struct got_names {
 	struct got_name *name; /* dense */
 	uint32_t *slot;        /* hash table of indices + 1 */
 	uint32_t count, capacity, slot_mask;
+	uint32_t hooks; /* of all names */
 };
 
 /* Memory that is never given back; NULL when the kernel has none. */

@@ -14,7 +14,7 @@ struct got_record {
 	uint64_t base, dynamic; /* dynamic 0: free */
 	uint32_t name_hash;
 	uint32_t seen;     /* last scan that found it */
-	uint32_t defined;  /* names known when its definitions were noted; 0: never */
+	uint32_t defined;  /* wrappers known when its definitions were noted; 0: never */
 	uint32_t done;     /* generation that its slots were rewritten in; 0: never */
 	uint32_t attempts; /* scans that found the loader at work on it */
 	bool start;        /* loaded at the start, so never unloaded */
