@@ -222,22 +222,34 @@ int region_begin_name(const char *category, const char *name)
 
 /* ---- end ---- */
 
-static void write_end(struct region_thread *thread, enum spool_record kind, uint64_t ticks,
-		      region_id region, uint64_t how)
+static void count_lost_event(struct region_thread *thread)
+{
+	thread->values_allowed = false;
+	spool_count_loss(&kymo_runtime.spool, SPOOL_LOSS_REGION_EVENTS);
+}
+
+static inline void write_end(struct region_thread *thread, uint64_t ticks)
+{
+	thread->values_allowed = true;
+	if (__builtin_expect(!stream_write_end(thread, ticks), 0))
+		count_lost_event(thread);
+}
+
+/* Of a region that is not the innermost. */
+static void write_end_other(struct region_thread *thread, uint64_t ticks, region_id region,
+			    uint64_t how)
 {
 	uint8_t *record = stream_record(thread, STREAM_ROOM, ticks), *at;
 
-	thread->values_allowed = record != NULL;
 	if (!record) {
-		spool_count_loss(&kymo_runtime.spool, SPOOL_LOSS_REGION_EVENTS);
+		count_lost_event(thread);
 		return;
 	}
-	record[0] = (uint8_t)kind;
+	thread->values_allowed = true;
+	record[0] = SPOOL_RECORD_REGION_END_OTHER;
 	at = leb128_put(record + 2, stream_delta(&thread->stream, ticks));
-	if (kind == SPOOL_RECORD_REGION_END_OTHER) {
-		at = leb128_put(at, region & REGION_NUMBER);
-		at = leb128_put(at, how);
-	}
+	at = leb128_put(at, region & REGION_NUMBER);
+	at = leb128_put(at, how);
 	record[1] = (uint8_t)(at - record - 2);
 	stream_commit(&thread->stream, at);
 }
@@ -264,7 +276,7 @@ static inline void end_innermost(struct region_thread *thread)
 		finish(thread, frame, ticks);
 		/* While the stream is written, a new chunk must show the region as open. */
 		if (frame->flags & FRAME_TRACED)
-			write_end(thread, SPOOL_RECORD_REGION_END, ticks, 0, 0);
+			write_end(thread, ticks);
 		else
 			thread->values_allowed = false;
 	} else {
@@ -290,7 +302,7 @@ static void end_with_inner(struct region_thread *thread, uint32_t at)
 	uint64_t ticks = ticks_now();
 
 	if (outer->flags & FRAME_TRACED)
-		write_end(thread, SPOOL_RECORD_REGION_END_OTHER, ticks, outer->region, 1);
+		write_end_other(thread, ticks, outer->region, 1);
 	while (thread->depth > at) {
 		struct region_frame *frame = &thread->frames[thread->depth - 1];
 
@@ -299,7 +311,7 @@ static void end_with_inner(struct region_thread *thread, uint32_t at)
 		finish(thread, frame, ticks);
 		if (frame != outer) {
 			if (!(outer->flags & FRAME_TRACED) && frame->flags & FRAME_TRACED)
-				write_end(thread, SPOOL_RECORD_REGION_END, ticks, 0, 0);
+				write_end(thread, ticks);
 			spool_count_loss(&kymo_runtime.spool, SPOOL_LOSS_REGION_UNBALANCED);
 		}
 		thread->depth--;
@@ -317,7 +329,7 @@ static void end_alone(struct region_thread *thread, uint32_t at)
 		select_end(thread);
 	finish(thread, frame, ticks);
 	if (frame->flags & FRAME_TRACED)
-		write_end(thread, SPOOL_RECORD_REGION_END_OTHER, ticks, frame->region, 0);
+		write_end_other(thread, ticks, frame->region, 0);
 	if (at + 1 < thread->depth && thread->frames[at + 1].parent_node == frame->node)
 		thread->frames[at + 1].parent_node = frame->parent_node;
 	for (uint32_t i = at + 1; i < thread->depth; i++) {

@@ -52,17 +52,64 @@ static inline uint64_t stream_delta(struct region_stream *stream, uint64_t ticks
 	return delta;
 }
 
+/* Numbers in a fixed three or two bytes, as LEB128 with leading zeros: one store writes a whole
+ * record, which costs less than finding out how short it could be. */
+#define STREAM_SHORT_TICKS  (1u << 21)
+#define STREAM_SHORT_NUMBER (1u << 14)
+
+static inline uint64_t stream_three_bytes(uint64_t value)
+{
+	return 0x8080 | (value & 0x7f) | (value & 0x3f80) << 1 | (value & 0x1fc000) << 2;
+}
+
+static inline uint64_t stream_two_bytes(uint64_t value)
+{
+	return 0x80 | (value & 0x7f) | (value & 0x3f80) << 1;
+}
+
 /* kind, length, dt and one number: what begin, mark and the like are. False: no chunk. */
 static inline bool stream_write(struct region_thread *thread, enum spool_record kind,
 				uint64_t ticks, uint64_t number)
 {
 	uint8_t *record = stream_record(thread, STREAM_ROOM, ticks), *at;
+	uint64_t delta, word;
 
-	if (!record)
+	if (__builtin_expect(!record, 0))
 		return false;
+	delta = stream_delta(&thread->stream, ticks);
+	if (__builtin_expect(delta < STREAM_SHORT_TICKS && number < STREAM_SHORT_NUMBER, 1)) {
+		word = (uint64_t)kind | 5u << 8 | stream_three_bytes(delta) << 16 |
+		       stream_two_bytes(number) << 40;
+		__builtin_memcpy(record, &word, sizeof(word));
+		stream_commit(&thread->stream, record + 7);
+		return true;
+	}
 	record[0] = (uint8_t)kind;
-	at = leb128_put(record + 2, stream_delta(&thread->stream, ticks));
+	at = leb128_put(record + 2, delta);
 	at = leb128_put(at, number);
+	record[1] = (uint8_t)(at - record - 2);
+	stream_commit(&thread->stream, at);
+	return true;
+}
+
+/* The same without a number. */
+static inline bool stream_write_end(struct region_thread *thread, uint64_t ticks)
+{
+	uint8_t *record = stream_record(thread, STREAM_ROOM, ticks), *at;
+	uint64_t delta, word;
+
+	if (__builtin_expect(!record, 0))
+		return false;
+	delta = stream_delta(&thread->stream, ticks);
+	if (__builtin_expect(delta < STREAM_SHORT_TICKS, 1)) {
+		word = (uint64_t)SPOOL_RECORD_REGION_END | 3u << 8 |
+		       stream_three_bytes(delta) << 16;
+		__builtin_memcpy(record, &word, sizeof(word));
+		stream_commit(&thread->stream, record + 5);
+		return true;
+	}
+	record[0] = SPOOL_RECORD_REGION_END;
+	at = leb128_put(record + 2, delta);
 	record[1] = (uint8_t)(at - record - 2);
 	stream_commit(&thread->stream, at);
 	return true;
