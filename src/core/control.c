@@ -83,10 +83,40 @@ void control_include_thread(struct thread *thread, uint32_t why)
 
 /* ---- background thread ---- */
 
+static bool step(struct runtime *runtime, struct windows *windows, uint64_t *wait)
+{
+	uint64_t window_wait;
+	bool open = windows_step(windows, runtime->background.cpus, &window_wait);
+
+	if (window_wait < *wait)
+		*wait = window_wait;
+	return open;
+}
+
+/* Steps the windows of all collection; did they open or close? They begin with the first start. */
+static bool step_windows(struct runtime *runtime, uint64_t *wait)
+{
+	struct control *control = &runtime->control;
+	uint32_t before = atomic_load(&control->closed);
+	bool open;
+
+	if (!(before & CONTROL_CLOSED_STOPPED))
+		control->windows_run = true;
+	if (!control->windows_run)
+		return false;
+	open = step(runtime, &control->windows, wait);
+	if (open)
+		control_open(CONTROL_CLOSED_WINDOW);
+	else
+		control_close(CONTROL_CLOSED_WINDOW);
+	return open == ((before & CONTROL_CLOSED_WINDOW) != 0);
+}
+
 void control_begin(struct runtime *runtime)
 {
 	struct control *control = &runtime->control;
 	struct options *options = &runtime->options;
+	uint64_t wait = WINDOWS_NEVER;
 
 	if (!control->begun) {
 		windows_init(&control->windows, options->periods, options->period_count,
@@ -104,10 +134,11 @@ void control_begin(struct runtime *runtime)
 	control->begun = true;
 	control->was_open = control->told = false;
 	control->answered = 0;
-	/* The windows decide before anything is recorded. */
-	if (options->period_count)
-		control_close(CONTROL_CLOSED_WINDOW);
+	/* The windows decide before anything is recorded; what opens at once is open from here on.
+	 */
+	control_close(CONTROL_CLOSED_WINDOW);
 	control_signal_take(runtime);
+	step_windows(runtime, &wait);
 	control_open(CONTROL_CLOSED_START);
 }
 
@@ -117,16 +148,6 @@ void control_end(struct runtime *runtime)
 	control_signal_give_back(runtime);
 	if (runtime->spool.header)
 		runtime->spool.header->collecting = 0;
-}
-
-static bool step(struct runtime *runtime, struct windows *windows, uint64_t *wait)
-{
-	uint64_t window_wait;
-	bool open = windows_step(windows, runtime->background.cpus, &window_wait);
-
-	if (window_wait < *wait)
-		*wait = window_wait;
-	return open;
 }
 
 /* What the samplers' own windows say counts within the collection's. */
@@ -157,6 +178,7 @@ static void tell_change(struct runtime *runtime, bool open, bool by_window)
 	/* That a process without windows collects from its start is no news. */
 	if (!control->told && open && !control->windows.count)
 		control->was_open = true;
+	by_window = by_window || (!control->told && control->windows.count);
 	control->told = true;
 	__atomic_store_n(&runtime->spool.header->collecting, open, __ATOMIC_RELEASE);
 	if (open == control->was_open)
@@ -171,24 +193,11 @@ static void tell_change(struct runtime *runtime, bool open, bool by_window)
 static void run_windows(struct runtime *runtime, uint64_t *wait)
 {
 	struct control *control = &runtime->control;
-	uint32_t before = atomic_load(&control->closed), closed;
-	bool window_changes = false, open;
+	bool window_changes = step_windows(runtime, wait), open = control_is_open(control);
 
-	/* Windows begin with the first start. */
-	if (!(before & CONTROL_CLOSED_STOPPED))
-		control->windows_run = true;
-	if (control->windows_run) {
-		open = step(runtime, &control->windows, wait);
-		window_changes = open == ((before & CONTROL_CLOSED_WINDOW) != 0);
-		if (open)
-			control_open(CONTROL_CLOSED_WINDOW);
-		else
-			control_close(CONTROL_CLOSED_WINDOW);
-	}
-	closed = atomic_load(&control->closed);
 	if (control->windows_run)
-		open_samplers(runtime, !closed, wait);
-	tell_change(runtime, !closed, window_changes);
+		open_samplers(runtime, open, wait);
+	tell_change(runtime, open, window_changes);
 }
 
 static void flush(struct runtime *runtime)
