@@ -363,7 +363,21 @@ static int read_event(struct region_walk *walk, struct spool_payload *payload)
 
 /* ---- spans ---- */
 
-static size_t open_depth(const struct region_walk *walk);
+/* A region whose end waits for its values is not open any more. */
+static bool end_waits(const struct region_walk *walk)
+{
+	return walk->pending && walk->event.kind == MODEL_REGION_END;
+}
+
+static size_t open_depth(const struct region_walk *walk)
+{
+	return walk->depth - end_waits(walk);
+}
+
+static const struct region_open *open_at(const struct region_walk *walk, size_t i)
+{
+	return &walk->open[i + (end_waits(walk) && i >= walk->position)];
+}
 
 /* Of a deep stack the outermost regions are not told: they are those that are known already. */
 static int take_untold(struct region_walk *walk, struct spool_payload *payload)
@@ -378,7 +392,7 @@ static int take_untold(struct region_walk *walk, struct spool_payload *payload)
 	untold = spool_unsigned(payload);
 	for (size_t i = 0; result == 0 && i < untold && i < known; i++)
 		result = open_push(&walk->told, &walk->told_depth, &walk->told_capacity,
-				   walk->open[i]);
+				   *open_at(walk, i));
 	return result;
 }
 
@@ -412,20 +426,13 @@ static int read_told(struct region_walk *walk, struct spool_payload *payload)
 	return 0;
 }
 
-/* An innermost region whose end waits for its values is not open any more. */
-static size_t open_depth(const struct region_walk *walk)
-{
-	return walk->depth - (walk->pending && walk->event.kind == MODEL_REGION_END &&
-			      walk->position + 1 == walk->depth);
-}
-
 /* Open regions that are those that the span tells of, from the outermost. */
 static size_t common_depth(const struct region_walk *walk)
 {
 	size_t depth = 0, open = open_depth(walk);
 
 	while (depth < open && depth < walk->told_depth &&
-	       walk->open[depth].region == walk->told[depth].region &&
+	       open_at(walk, depth)->region == walk->told[depth].region &&
 	       walk->told[depth].begin_ns <= walk->last_ns)
 		depth++;
 	return depth;

@@ -225,8 +225,8 @@ static const char *loss_text(int loss)
 		[SPOOL_LOSS_THROTTLED] =
 			"times the sampling rate was lowered to keep the overhead low",
 		[SPOOL_LOSS_RING_OVERWRITE] = "chunks overwritten in ring mode",
-		[SPOOL_LOSS_REGION_REENTRY] = "region events left out that came from signal "
-					      "handlers in the midst of another",
+		[SPOOL_LOSS_REGION_REENTRY] =
+			"region events dropped that came in the midst of another (signals)",
 		[SPOOL_LOSS_REGION_DEPTH] = "regions left out that were too deep (MAX_DEPTH)",
 		[SPOOL_LOSS_REGION_NAMES] = "regions left out because there was no room for names",
 		[SPOOL_LOSS_REGION_EVENTS] =

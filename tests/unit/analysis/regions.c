@@ -225,9 +225,15 @@ static void values_in_the_next_chunk(void **state)
 	end_at(&fixture, 3);
 	span_at(&fixture, 3, NULL, 0);
 	fixture_value(&fixture, SPOOL_VALUE_UNSIGNED, "second", 2);
+	begin_at(&fixture, 4, A);
+	begin_at(&fixture, 5, B);
+	fixture_end_other(&fixture, start + 6 * MS, A, 0);
+	span_at(&fixture, 7, &(struct fixture_open){B, 2 * MS}, 1);
+	fixture_value(&fixture, SPOOL_VALUE_UNSIGNED, "third", 3);
+	end_at(&fixture, 8);
 	fixture_close(&fixture);
 	session = test_session(*state, NULL);
-	expect_events(session, "+A@1 first=1 -A@3 second=2");
+	expect_events(session, "+A@1 first=1 -A@3 second=2 +A@4 +B@5 -A@6 third=3 -B@8");
 	session_close(session);
 }
 
@@ -291,6 +297,28 @@ static void holes(void **state)
 	expect_events(session, "+A@1 +B@2 +C@3 -C@3~ -B@3~ +B@6~ -B@11 -A@12");
 	expect_nodes(session, "|  1*A=11[11,11] > 2*B=6[1,5] >> 1*C=0[0,0]");
 	assert_int_equal(session->regions->unbalanced, 0);
+	session_close(session);
+}
+
+/* Of deep stacks a span tells only the innermost regions, and how many it leaves out. */
+static void deep_stacks(void **state)
+{
+	static const struct fixture_open open[] = {{0, 2}, {C, 2 * MS}};
+	struct spool_fixture fixture;
+	struct session *session;
+
+	open_small(&fixture, *state);
+	span_at(&fixture, 0, NULL, 0);
+	begin_at(&fixture, 1, A);
+	begin_at(&fixture, 2, B);
+	begin_at(&fixture, 3, C);
+	span_at(&fixture, 5, open, 2);
+	end_at(&fixture, 6);
+	end_at(&fixture, 7);
+	end_at(&fixture, 8);
+	fixture_close(&fixture);
+	session = test_session(*state, NULL);
+	expect_events(session, "+A@1 +B@2 +C@3 -C@6 -B@7 -A@8");
 	session_close(session);
 }
 
@@ -582,6 +610,7 @@ int main(void)
 		TEST(ends_that_are_not_the_innermost),
 		TEST(open_before_the_process_and_after_it),
 		TEST(holes),
+		TEST(deep_stacks),
 		TEST(damage),
 		TEST(regions_without_a_definition),
 		TEST(window),
