@@ -55,11 +55,12 @@ static bool quiescent(const struct runtime *runtime)
 {
 	const struct thread *watcher = runtime->wall_sampler.stream;
 
-	if (watcher && atomic_load(&watcher->in_handler))
+	if ((watcher && atomic_load(&watcher->in_handler)) || atomic_load(&runtime->walkers))
 		return false;
 	for (const struct thread *thread = runtime->background.live; thread;
 	     thread = thread->live_next) {
-		if (atomic_load_explicit(&thread->in_handler, memory_order_seq_cst))
+		if (atomic_load_explicit(&thread->in_handler, memory_order_seq_cst) ||
+		    atomic_load_explicit(&thread->walking, memory_order_seq_cst))
 			return false;
 	}
 	return true;
@@ -109,7 +110,7 @@ int background_work_begin(struct runtime *runtime)
 	int error;
 
 	make_directories(runtime->options.cache_directory);
-	modules_refresh(&runtime->modules, &runtime->track, true);
+	modules_refresh(&runtime->modules, &runtime->track, quiescent(runtime));
 	runtime->sampling.period = runtime->options.cpu.on ? runtime->options.cpu.period
 							   : runtime->options.wall.period;
 	sources_choose(runtime);
@@ -190,6 +191,15 @@ static void refresh_modules(struct runtime *runtime, uint64_t now, uint64_t *wai
 		*wait = REFRESH_PERIOD_NS;
 }
 
+static void follow_allocations(struct runtime *runtime, bool last)
+{
+	void (*follow)(struct runtime *, bool) =
+		atomic_load_explicit(&runtime->follow_allocations, memory_order_acquire);
+
+	if (follow)
+		follow(runtime, last);
+}
+
 static void run_metrics(struct runtime *runtime, uint64_t now, uint64_t *wait)
 {
 	struct background *background = &runtime->background;
@@ -235,6 +245,7 @@ uint64_t background_work_round(struct runtime *runtime)
 		wait = RETRY_PERIOD_NS;
 	live_threads_process(runtime);
 	rank_follow(runtime);
+	follow_allocations(runtime, false);
 	allocators_grow(runtime, background->program_threads);
 	refresh_modules(runtime, now, &wait);
 	throttle(runtime);
@@ -265,6 +276,7 @@ void background_work_end(struct runtime *runtime)
 {
 	live_threads_process(runtime);
 	rank_follow(runtime);
+	follow_allocations(runtime, true);
 	live_threads_follow_names(runtime);
 	if (runtime->background.metrics_on)
 		process_metrics_write(&runtime->track, 0);

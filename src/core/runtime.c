@@ -268,6 +268,11 @@ void runtime_finish(void)
 {
 	struct runtime *runtime = &kymo_runtime;
 
+	/* What a child that was just forked allocated is written by a thread that is not there yet.
+	 */
+	if (runtime->state == RUNTIME_STARTING && *runtime->same_process &&
+	    runtime->follow_allocations)
+		background_wait(&runtime->background, BACKGROUND_COLLECTING, START_TIMEOUT_NS);
 	if (!runtime_active() || (kymo_thread && kymo_thread->sealed) ||
 	    (uint32_t)sys_getpid() != runtime->pid)
 		return;
@@ -368,6 +373,7 @@ static void restart(struct runtime *runtime)
 	threads_reset(&runtime->threads);
 	modules_forget_records(&runtime->modules);
 	runtime->wall_sampler.own = runtime->wall_sampler.stream = NULL; /* blocks of the parent */
+	runtime->walkers = 0;
 	runtime->track.chunk = NULL;
 	notices_forget();
 	reset_background(&runtime->background);

@@ -75,6 +75,11 @@ struct runtime {
 	struct background background;
 	struct allocators allocators;
 	struct wall_sampler wall_sampler;
+	/* Writes what changed of allocations, every round and at the end (`last`); NULL: they are
+	 * not wrapped. Background thread. */
+	void (*_Atomic follow_allocations)(struct runtime *runtime, bool last);
+	_Atomic uint32_t walkers; /* threads not yet known here that walk their stacks: pin the view
+				   */
 	char *const *environment;
 };
 

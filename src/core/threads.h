@@ -43,6 +43,7 @@ struct thread {
 	_Atomic uint32_t announcement;
 	uint32_t index, tid, internal_id, sequent_id, parent;
 	enum thread_how how;
+	_Atomic uint32_t walking;    /* its stack is walked outside of the handler: pins the view */
 	_Atomic uint32_t in_handler; /* guards against re-entry; also pins the unwind view */
 	bool wants_blocked;          /* the program believes that our signal is blocked */
 	bool foreign_pending; /* a signal of our number came for the program while it had it blocked
