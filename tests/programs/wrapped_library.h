@@ -1,0 +1,28 @@
+/* SPDX-License-Identifier: MIT
+ * SPDX-FileCopyrightText: the kymo authors
+ *
+ * Functions that carry their arguments and results in every way there is.
+ */
+#ifndef KYMO_TESTS_WRAPPED_LIBRARY_H
+#define KYMO_TESTS_WRAPPED_LIBRARY_H
+
+#include <setjmp.h>
+
+struct library_big {
+	long word[6];
+};
+
+extern "C" {
+double library_many(int a, long b, const char *c, double d, float e, unsigned char f, short g,
+		    long h, long i, double j, double k, double l, double m, double n, double o,
+		    double p, double q);
+int library_sum(int count, ...);
+void library_throw(int value);
+void library_jump(jmp_buf target);
+long double library_extended(long double a, int b, long double c);
+struct library_big library_structure(struct library_big big, int x);
+float library_single(float value);
+int library_depth(int depth);
+}
+
+#endif
