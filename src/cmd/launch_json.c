@@ -65,7 +65,8 @@ static void launch_add_end(json_t *root, const struct supervised *end)
 
 	clock_gettime(CLOCK_REALTIME, &now);
 	json_object_set_new(root, "pid", json_integer(end->pid));
-	json_object_set_new(root, "wait_status", json_integer(end->wait_status));
+	if (end->wait_status >= 0)
+		json_object_set_new(root, "wait_status", json_integer(end->wait_status));
 	json_object_set_new(root, "user_ns", json_integer(end->user_ns));
 	json_object_set_new(root, "system_ns", json_integer(end->system_ns));
 	json_object_set_new(root, "end_realtime_ns", json_integer(launch_ns(&now)));

@@ -21,38 +21,9 @@
 #include "cmd/request.h"
 #include "cmd/result_path.h"
 #include "cmd/results.h"
+#include "cmd/sampler_options.h"
 #include "cmd/target.h"
 #include "common/settings_value.h"
-
-/* --cputime, --cputime HZ, --cputime=off. */
-static int sample_clock(struct options_result *result, enum setting_id use, enum setting_id freq,
-			const char *source, const char *value, struct problem *problem)
-{
-	bool on, is_switch = value && setting_is_letter(value[0]) &&
-			     !setting_parse_bool(setting_slice(value), &on);
-	int error = resolved_set(result->settings, use, is_switch ? value : "on", ORIGIN_OPTION,
-				 source, problem);
-
-	if (!error && value && !is_switch)
-		error = resolved_set(result->settings, freq, value, ORIGIN_OPTION, source, problem);
-	return error;
-}
-
-static int sample_cputime(struct options_result *result, const struct option_extra *option,
-			  const char *value, struct problem *problem)
-{
-	(void)option;
-	return sample_clock(result, SETTING_SAMPLING_CPUTIME, SETTING_SAMPLING_CPUTIME_FREQ,
-			    "--cputime", value, problem);
-}
-
-static int sample_realtime(struct options_result *result, const struct option_extra *option,
-			   const char *value, struct problem *problem)
-{
-	(void)option;
-	return sample_clock(result, SETTING_SAMPLING_REALTIME, SETTING_SAMPLING_REALTIME_FREQ,
-			    "--realtime", value, problem);
-}
 
 static bool sample_accepts(enum setting_id id)
 {
@@ -60,18 +31,8 @@ static bool sample_accepts(enum setting_id id)
 }
 
 static const struct option_extra sample_extras[] = {
-	{.name = "cputime",
-	 .argument = OPTION_NUMBER,
-	 .metavar = "HZ",
-	 .apply = sample_cputime,
-	 .help = "Sample on CPU time, at this rate; the default kind of sampling (--cputime=off: "
-		 "not)."},
-	{.name = "realtime",
-	 .argument = OPTION_NUMBER,
-	 .metavar = "HZ",
-	 .apply = sample_realtime,
-	 .help = "Sample on real time, at this rate: shows where threads wait. Alone, it takes "
-		 "the place of CPU time."},
+	OPTION_CPUTIME,
+	OPTION_REALTIME,
 	OPTION_QUIET,
 	OPTION_VERBOSE,
 	OPTION_HELP,

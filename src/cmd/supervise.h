@@ -14,7 +14,7 @@
 struct supervised {
 	pid_t pid;
 	int exec_errno;  /* the program could not be executed; 0: it ran */
-	int wait_status; /* of the program, when exec_errno is 0 */
+	int wait_status; /* of the program, when exec_errno is 0; -1: not known */
 	int64_t user_ns, system_ns;
 	bool give_up; /* a second SIGINT came: write no results */
 };

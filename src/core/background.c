@@ -9,6 +9,7 @@
 #include <time.h>
 
 #include "common/syscalls.h"
+#include "core/attach.h"
 #include "core/background_work.h"
 #include "core/futex.h"
 #include "core/runtime.h"
@@ -100,6 +101,11 @@ static void run(void *argument)
 		}
 		if (atomic_load(&background->stop)) {
 			background_work_stop(runtime);
+			announce_stage(background, BACKGROUND_STOPPED);
+			return;
+		}
+		if (background->detach) {
+			attach_leave(runtime);
 			announce_stage(background, BACKGROUND_STOPPED);
 			return;
 		}

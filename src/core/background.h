@@ -28,6 +28,8 @@ struct background {
 	_Atomic uint32_t ready;  /* futex word: descriptors closed 1, collecting 2, failed 3 */
 	_Atomic uint64_t throttle_period; /* period that a handler found too costly */
 	_Atomic uint32_t stop;            /* 1: disarm everything and end for good */
+	bool detach;                      /* leave the process (attach.h) */
+	uint64_t next_watch_ns;
 	const char *stop_reason;
 	struct own_thread thread;
 	struct thread *own;  /* its registry entry */

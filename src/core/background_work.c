@@ -10,6 +10,7 @@
 #include <time.h>
 
 #include "common/syscalls.h"
+#include "core/attach.h"
 #include "core/live_threads.h"
 #include "core/notices.h"
 #include "core/process_metrics.h"
@@ -115,6 +116,8 @@ int background_work_begin(struct runtime *runtime)
 							   : runtime->options.wall.period;
 	sources_choose(runtime);
 	if (runtime->signals.signal != runtime->sampling.signal) {
+		if (runtime->attached)
+			program_signals_note_all(&runtime->signals, runtime->sampling.signal);
 		error = program_signals_take(&runtime->signals, runtime->sampling.signal,
 					     (void *)sampler_handler);
 		if (error)
@@ -250,6 +253,7 @@ uint64_t background_work_round(struct runtime *runtime)
 	refresh_modules(runtime, now, &wait);
 	throttle(runtime);
 	control_round(runtime, &wait);
+	attach_round(runtime, now, &wait);
 	run_metrics(runtime, now, &wait);
 	if (due(&background->next_clock_ns, CLOCK_PERIOD_NS, now, &wait)) {
 		track_clock(&runtime->track);

@@ -220,6 +220,9 @@ static void obey(struct runtime *runtime, uint32_t command)
 	case SPOOL_CONTROL_FLUSH:
 		flush(runtime);
 		break;
+	case SPOOL_CONTROL_DETACH:
+		runtime->background.detach = true;
+		break;
 	default:
 		break;
 	}

@@ -42,6 +42,14 @@ void modules_forget_records(struct modules *modules)
 	modules->refresh_wanted = 1;
 }
 
+void modules_let_go(struct modules *modules)
+{
+	if (modules->maps)
+		sys_munmap(modules->maps, modules->maps_size);
+	modules->maps = NULL;
+	modules->maps_size = 0;
+}
+
 static void write_module(struct track *track, struct module *module, const struct module_file *file,
 			 const char *path)
 {

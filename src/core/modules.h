@@ -52,6 +52,8 @@ int modules_init(struct modules *modules, const char *cache_directory, struct un
 void modules_refresh(struct modules *modules, struct track *track, bool quiescent);
 /* After fork, in the child: all modules must be described again in the new spool file. */
 void modules_forget_records(struct modules *modules);
+/* Nothing is sampled any more: gives back what only refreshing needs. */
+void modules_let_go(struct modules *modules);
 
 static inline const struct unwind_view *modules_view(const struct modules *modules)
 {

@@ -89,6 +89,39 @@ void program_signals_note(struct program_signals *signals, int signal, const voi
 		atomic_store_explicit(&signals->has_handlers, 1, memory_order_relaxed);
 }
 
+void program_signals_note_all(struct program_signals *signals, int ours)
+{
+	for (int signal = 1; signal <= 64; signal++) {
+		struct kernel_action action = {.handler = HANDLER_DEFAULT};
+
+		if (signal != ours && !kernel_sigaction(signal, NULL, &action))
+			program_signals_note(signals, signal, action.handler);
+	}
+}
+
+/* A signal that nobody handles and that the kernel ignores by default is lost without a trace. */
+static bool may_come_late(const struct program_signals *signals)
+{
+	return signals->action.handler == HANDLER_IGNORE ||
+	       (signals->action.handler == HANDLER_DEFAULT &&
+		(signals->signal == SIGURG || signals->signal == SIGCHLD ||
+		 signals->signal == SIGWINCH));
+}
+
+void program_signals_give_back(struct program_signals *signals, bool pending)
+{
+	struct kernel_action action = signals->action;
+
+	if (!signals->signal || (pending && !may_come_late(signals)))
+		return;
+	if (!(action.flags & SA_RESTORER)) {
+		action.flags |= SA_RESTORER;
+		action.restorer = (void *)kymo_signal_return;
+	}
+	if (!kernel_sigaction(signals->signal, &action, NULL))
+		signals->signal = 0;
+}
+
 static void to_libc(const struct kernel_action *from, struct sigaction *to)
 {
 	memset(to, 0, sizeof(*to));

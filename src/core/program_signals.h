@@ -40,6 +40,11 @@ struct program_signals {
 int program_signals_take(struct program_signals *signals, int signal, void *handler);
 /* Notes a handler that the program installs for any signal. */
 void program_signals_note(struct program_signals *signals, int signal, const void *handler);
+/* Notes the handlers that a program which runs already has, but for the one of `ours`. */
+void program_signals_note_all(struct program_signals *signals, int ours);
+/* Nothing of ours is sent any more: the program's own action again, unless one of our signals is
+ * still `pending` and would do harm. */
+void program_signals_give_back(struct program_signals *signals, bool pending);
 /* sigaction() for kymo's signal. */
 void program_signals_action(struct program_signals *signals, const struct sigaction *fresh,
 			    struct sigaction *previous);

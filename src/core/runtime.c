@@ -13,6 +13,7 @@
 #include <sys/resource.h>
 #include <time.h>
 
+#include "common/settings.h"
 #include "common/syscalls.h"
 #include "core/maps.h"
 #include "core/notices.h"
@@ -150,7 +151,7 @@ static bool map_fork_guard(struct runtime *runtime)
 }
 
 /* The main stack grows down from the end of [stack]; everything down to its limit is its own. */
-static struct unwind_bounds main_stack_bounds(void)
+struct unwind_bounds runtime_main_stack(void)
 {
 	static char *buffer;
 	static uint64_t size;
@@ -210,19 +211,35 @@ static void set_intervals(struct runtime *runtime)
 	runtime->sampling.handler_ticks_believed = hz / 25000; /* 40 us */
 }
 
-static bool prepare(struct runtime *runtime)
+bool runtime_prepare(struct runtime *runtime)
 {
+	/* Whoever attaches next may want deeper stacks; what is not used takes no memory. */
+	uint32_t depth = runtime->attached
+				 ? (uint32_t)settings_table[SETTING_SAMPLING_MAX_DEPTH].maximum
+				 : runtime->options.max_depth;
+
+	if (runtime->prepared)
+		return true;
 	runtime->sampling.cache = unwind_cache_create();
 	if (!runtime->sampling.cache || !map_fork_guard(runtime) ||
-	    threads_init(&runtime->threads, runtime->options.max_depth) ||
+	    threads_init(&runtime->threads, depth) ||
 	    modules_init(&runtime->modules, runtime->options.cache_directory,
 			 runtime->sampling.cache))
 		return false;
+	runtime->prepared = true;
 	runtime->sampling.tick_hz = ticks_init();
-	runtime->threads.select =
-		runtime->options.regions.selected && *runtime->options.regions.selected;
 	set_intervals(runtime);
 	return !pthread_key_create(&end_key, thread_key_destructor);
+}
+
+void runtime_set_up(struct runtime *runtime)
+{
+	const struct options *options = &runtime->options;
+
+	runtime->threads.select = options->regions.selected && *options->regions.selected;
+	threads_limit_depth(&runtime->threads, options->max_depth);
+	runtime->modules.cache_directory =
+		*options->cache_directory ? options->cache_directory : NULL;
 }
 
 /* valgrind runs the program on a processor of its own making, which refuses threads made as ours
@@ -248,11 +265,12 @@ void runtime_start(char *const *environment)
 	runtime->environment = environment;
 	runtime->pid = (uint32_t)sys_getpid();
 	runtime->state = RUNTIME_STARTING;
-	if (!prepare(runtime)) {
+	if (!runtime_prepare(runtime)) {
 		runtime->state = RUNTIME_FAILED;
 		return;
 	}
-	thread = begin_main_thread(runtime, main_stack_bounds(), false);
+	runtime_set_up(runtime);
+	thread = begin_main_thread(runtime, runtime_main_stack(), false);
 	if (!thread || background_start(runtime) ||
 	    !background_wait(&runtime->background, BACKGROUND_COLLECTING, START_TIMEOUT_NS) ||
 	    runtime->background.ready == BACKGROUND_FAILED) {
@@ -354,6 +372,19 @@ static void reset_allocators(struct allocators *allocators)
 	allocators->stop = 0;
 }
 
+void runtime_forget_run(struct runtime *runtime)
+{
+	control_close(CONTROL_CLOSED_START);
+	spool_abandon(&runtime->spool);
+	modules_forget_records(&runtime->modules);
+	runtime->wall_sampler.own = runtime->wall_sampler.stream = NULL;
+	runtime->walkers = 0;
+	runtime->track.chunk = NULL;
+	notices_forget();
+	reset_background(&runtime->background);
+	reset_allocators(&runtime->allocators);
+}
+
 /* The same as a start, in a process that was started before. */
 static void restart(struct runtime *runtime)
 {
@@ -361,7 +392,6 @@ static void restart(struct runtime *runtime)
 	bool wants_blocked = false, recording;
 
 	runtime->state = RUNTIME_STARTING;
-	control_close(CONTROL_CLOSED_START);
 	if (kymo_thread) {
 		bounds = kymo_thread->bounds;
 		wants_blocked = kymo_thread->wants_blocked;
@@ -369,15 +399,8 @@ static void restart(struct runtime *runtime)
 	kymo_thread = NULL;
 	runtime->pid = (uint32_t)sys_getpid();
 	*(volatile uint32_t *)runtime->same_process = 1;
-	spool_abandon(&runtime->spool);
+	runtime_forget_run(runtime);
 	threads_reset(&runtime->threads);
-	modules_forget_records(&runtime->modules);
-	runtime->wall_sampler.own = runtime->wall_sampler.stream = NULL; /* blocks of the parent */
-	runtime->walkers = 0;
-	runtime->track.chunk = NULL;
-	notices_forget();
-	reset_background(&runtime->background);
-	reset_allocators(&runtime->allocators);
 	if (!runtime->options.follow_children ||
 	    !begin_main_thread(runtime, bounds, wants_blocked)) {
 		runtime->state = RUNTIME_FAILED;

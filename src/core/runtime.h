@@ -53,6 +53,10 @@ struct runtime_hooks {
 	void (*thread_gone)(struct thread *thread); /* background thread: it ended without a word */
 	/* In the child, on its thread; true: it is in the midst of regions that want recording. */
 	bool (*forked)(void);
+	/* Background thread: the process goes on without us. Nothing is collected any more; then
+	 * what threads still hold of the spool is taken from them, and then from the process. */
+	void (*thread_left)(struct thread *thread);
+	void (*left)(void);
 };
 
 struct runtime {
@@ -81,6 +85,8 @@ struct runtime {
 	_Atomic uint32_t walkers; /* threads not yet known here that walk their stacks: pin the view
 				   */
 	char *const *environment;
+	bool prepared; /* what is made once in the life of a process is there */
+	bool attached; /* by runtime_attach(): it ends when whoever attached lets go */
 };
 
 extern struct runtime kymo_runtime;
@@ -97,6 +103,12 @@ void runtime_start(char *const *environment);
 void runtime_finish(void);
 /* After fork, in the child. */
 void runtime_restart_in_child(void);
+/* What starts in different ways have in common: makes what is made once; forgets the last run, but
+ * not the threads. */
+bool runtime_prepare(struct runtime *runtime);
+void runtime_set_up(struct runtime *runtime); /* as the options say */
+void runtime_forget_run(struct runtime *runtime);
+struct unwind_bounds runtime_main_stack(void);
 
 /* The calling thread is about to exec or to enter a sandbox: its sources are stopped and no signal
  * of ours is pending or will come. Returns NULL where there is nothing to stop (unknown threads,

@@ -199,7 +199,7 @@ void sources_choose(struct runtime *runtime)
 	if (runtime->options.source != OPTIONS_SOURCE_TIMER) {
 		/* A debugger would see every SIGTRAP; a signal asked for by name rules it out as
 		 * well. */
-		if (!runtime->options.signal && !sources_being_traced() &&
+		if (!runtime->options.signal && !runtime->attached && !sources_being_traced() &&
 		    try_perf(runtime, true, &error)) {
 			sampling->source = SPOOL_CPU_SOURCE_PERF_SIGTRAP;
 			sampling->signal = SIGTRAP;

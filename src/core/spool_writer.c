@@ -217,6 +217,24 @@ void spool_abandon(struct spool_writer *spool)
 	memset(spool, 0, sizeof(*spool));
 }
 
+static void replace(void *address, size_t size)
+{
+	sys_mmap(address, size, PROT_READ | PROT_WRITE,
+		 MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED | MAP_NORESERVE, -1, 0);
+}
+
+void spool_let_go(struct spool_writer *spool)
+{
+	for (int i = 0; i < SPOOL_CLASSES; i++)
+		spool->ready[i].head = 0;
+	spool->partial.head = spool->retired.head = 0;
+	for (uint32_t i = 0; i < spool->segment_count; i++) {
+		if (spool->segments[i].address)
+			replace(spool->segments[i].address, spool->segments[i].size);
+	}
+	replace(spool->header, SPOOL_ALIGNMENT);
+}
+
 /* Ring mode at the limit: the oldest full chunk becomes ready again, its contents are given up and
  * counted. */
 static bool recycle_oldest(struct spool_writer *spool)

@@ -78,6 +78,10 @@ int spool_reopen(const struct spool_writer *spool);
 /* In a forked child: lets go of the parent's mappings; the struct may be opened again. */
 void spool_abandon(struct spool_writer *spool);
 
+/* The process goes on without the file: its mappings become anonymous memory at the same addresses,
+ * which takes late writes and keeps nothing. Until spool_abandon(). */
+void spool_let_go(struct spool_writer *spool);
+
 /* Takes a chunk of the class (any other class rather than none); NULL when none is ready. */
 struct spool_chunk *spool_chunk_take(struct spool_writer *spool,
 				     enum spool_chunk_class chunk_class);

@@ -31,11 +31,16 @@ static uint32_t round_up(size_t size)
 
 int threads_init(struct threads *threads, uint32_t max_depth)
 {
-	threads->max_depth = max_depth;
+	threads->max_depth = threads->depth_room = max_depth;
 	threads->block_size = round_up(sizeof(struct thread) + 2 * max_depth * sizeof(uint64_t));
 	threads->slabs = reserve(SLABS_MAX * sizeof(*threads->slabs));
 	threads->by_tid = reserve(TID_MAX * sizeof(*threads->by_tid));
 	return threads->slabs && threads->by_tid ? 0 : -ENOMEM;
+}
+
+void threads_limit_depth(struct threads *threads, uint32_t max_depth)
+{
+	threads->max_depth = max_depth < threads->depth_room ? max_depth : threads->depth_room;
 }
 
 void threads_reset(struct threads *threads)
@@ -92,6 +97,28 @@ static struct thread *list_pop(struct threads *threads, _Atomic uint64_t *list)
 	} while (!atomic_compare_exchange_weak_explicit(list, &head, fresh, memory_order_acquire,
 							memory_order_acquire));
 	return thread;
+}
+
+void threads_forget_announced(struct threads *threads)
+{
+	threads->announced = 0;
+	for (uint32_t i = 0; i < threads->block_count; i++)
+		threads_at(threads, i)->announcement = THREAD_NOT_ANNOUNCED;
+}
+
+void threads_forget_all(struct threads *threads)
+{
+	sys_madvise((void *)threads->by_tid, TID_MAX * sizeof(*threads->by_tid), MADV_DONTNEED);
+	threads_forget_announced(threads);
+	threads->free_list = 0;
+	threads->grow_lock = 0;
+	for (uint32_t i = threads->block_count; i-- > 0;) {
+		struct thread *thread = threads_at(threads, i);
+		thread->tid = 0;
+		thread->in_handler = 0;
+		atomic_store(&thread->state, THREAD_FREE);
+		list_push(threads, &threads->free_list, thread);
+	}
 }
 
 /* Adds a slab of blocks to the free list. One grower at a time; the others wait their turn by

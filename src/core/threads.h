@@ -97,14 +97,20 @@ struct threads {
 	_Atomic uint32_t grow_lock;
 	_Atomic(struct thread *) *slabs; /* THREADS_SLAB blocks each */
 	_Atomic uint32_t *by_tid; /* block index + 1; direct by tid, reserved address space */
-	uint32_t max_depth;
+	uint32_t max_depth, depth_room;
 	uint32_t block_size;
 	bool select; /* SELECTED_REGIONS: threads begin outside of them */
 };
 
 int threads_init(struct threads *threads, uint32_t max_depth);
+/* The depth of stacks from here on, at most what threads_init() was told. */
+void threads_limit_depth(struct threads *threads, uint32_t max_depth);
 /* In a forked child: forgets all threads; memory is reused. */
 void threads_reset(struct threads *threads);
+/* Forgets all threads, but blocks stay where they are: some threads still point to them. */
+void threads_forget_all(struct threads *threads);
+/* What was announced is not to be worked off any more. */
+void threads_forget_announced(struct threads *threads);
 
 /* A block with fresh ids, or NULL when memory is short. Not for handlers. */
 struct thread *threads_allocate(struct threads *threads, enum thread_how how, uint32_t parent);

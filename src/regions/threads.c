@@ -224,6 +224,35 @@ static bool forked(void)
 	return true;
 }
 
+/* An event under way is waited for, but not for ever: its thread may be stopped. */
+#define LEAVE_TURNS 100000
+
+/* Regions that are open end unrecorded. */
+static void thread_left(struct thread *thread)
+{
+	struct region_thread *state = thread->regions;
+
+	for (int i = 0;
+	     state && i < LEAVE_TURNS && atomic_load_explicit(&state->busy, memory_order_acquire);
+	     i++)
+		sys_call0(SYS_sched_yield);
+	if (!state)
+		return;
+	for (uint32_t i = 0; i < state->depth; i++)
+		state->frames[i].flags &= FRAME_SELECTS;
+	stream_close(state);
+	state->tree = NULL;
+	state->node = 0;
+	state->values_allowed = false;
+}
+
+static void left(void)
+{
+	names_forget_chunk();
+	profile_forget_all();
+	probe_forget();
+}
+
 static void set_up(struct runtime *runtime)
 {
 	const struct options_regions *options = &runtime->options.regions;
@@ -282,4 +311,6 @@ const struct runtime_hooks regions_hooks = {
 	.thread_end = thread_end,
 	.thread_gone = thread_gone,
 	.forked = forked,
+	.thread_left = thread_left,
+	.left = left,
 };

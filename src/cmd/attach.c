@@ -1,0 +1,350 @@
+/* SPDX-License-Identifier: MIT
+ * SPDX-FileCopyrightText: the kymo authors
+ *
+ * `kymo attach`: profiles a process that runs already, for a while, and leaves it as it was.
+ *
+ * libkymo is loaded by one of the process's own threads (inject/) and then works as it does when it
+ * was preloaded. kymo stays beside the process, holding a lock that the library looks at: when kymo
+ * is gone, however it ended, the library leaves by itself.
+ */
+#include <errno.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/signalfd.h>
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "cmd/attach_session.h"
+#include "cmd/command.h"
+#include "cmd/ctl_process.h"
+#include "cmd/message.h"
+#include "cmd/request.h"
+#include "cmd/result_path.h"
+#include "cmd/results.h"
+#include "cmd/sampler_options.h"
+#include "common/settings_value.h"
+
+#define MILLISECOND_NS 1000000ll
+#define DETACH_NS      (5000 * MILLISECOND_NS)
+
+struct attach_options {
+	const char *pid;
+};
+
+static bool attach_accepts(enum setting_id id)
+{
+	return settings_table[id].visibility != SETTING_INTERNAL;
+}
+
+static const struct option_extra attach_extras[] = {
+	{.name = "pid",
+	 .letter = 'p',
+	 .argument = OPTION_REQUIRED,
+	 .metavar = "PID",
+	 .apply = option_set_text,
+	 .offset = offsetof(struct attach_options, pid),
+	 .help = "The process to attach to."},
+	OPTION_CPUTIME,
+	OPTION_REALTIME,
+	OPTION_QUIET,
+	OPTION_VERBOSE,
+	OPTION_HELP,
+};
+
+static const struct options_grammar attach_grammar = {
+	.command = "attach",
+	.extras = attach_extras,
+	.extra_count = sizeof(attach_extras) / sizeof(attach_extras[0]),
+	.accepts = attach_accepts,
+};
+
+static int64_t attach_now(void)
+{
+	struct timespec time;
+
+	clock_gettime(CLOCK_MONOTONIC, &time);
+	return (int64_t)time.tv_sec * 1000000000 + time.tv_nsec;
+}
+
+static void attach_pause(void)
+{
+	static const struct timespec moment = {.tv_nsec = 2 * MILLISECOND_NS};
+
+	nanosleep(&moment, NULL);
+}
+
+/* ---- before ---- */
+
+static int attach_parse_pid(const struct options_result *result,
+			    const struct attach_options *options, pid_t *ret,
+			    struct problem *problem)
+{
+	int64_t number;
+
+	if (result->operand_count || !options->pid)
+		return problem_set(problem, -EINVAL,
+				   "which process? kymo attach -p PID [options] (to run a program "
+				   "under kymo: kymo sample -- PROGRAM)");
+	if (setting_parse_integer(setting_slice(options->pid), &number) || number < 1 ||
+	    number > INT32_MAX)
+		return problem_set(problem, -EINVAL, "'%.100s' is no process id", options->pid);
+	*ret = (pid_t)number;
+	return 0;
+}
+
+/* Looks at the process; while it is stopped by job control nothing can be done in it. */
+static int attach_examine(pid_t pid, struct inject_target *ret, struct problem *problem)
+{
+	bool told = false;
+	int error;
+
+	while (!(error = inject_examine(pid, ret, problem)) && ret->stopped) {
+		if (!told)
+			message_note(
+				"process %d is stopped; waiting for it to go on (kill -CONT %d)",
+				(int)pid, (int)pid);
+		told = true;
+		attach_pause();
+	}
+	if (!error && ret->profiled)
+		return problem_set(problem, -EALREADY,
+				   "process %d is being profiled already, into '%s'", (int)pid,
+				   ret->profiled_by);
+	return error;
+}
+
+/* ---- while it runs ---- */
+
+/* TRACE_DELAY and TRACE_DURATION, which also the library follows; -1: no end. */
+static int64_t attach_duration(const struct resolved *settings)
+{
+	int64_t delay = 0, duration = 0;
+
+	setting_parse_duration(setting_slice(resolved_text(settings, SETTING_TRACE_DELAY)), &delay);
+	setting_parse_duration(setting_slice(resolved_text(settings, SETTING_TRACE_DURATION)),
+			       &duration);
+	return duration > 0 ? delay + duration : -1;
+}
+
+static void attach_wanted_signals(sigset_t *ret)
+{
+	sigemptyset(ret);
+	sigaddset(ret, SIGINT);
+	sigaddset(ret, SIGTERM);
+	sigaddset(ret, SIGHUP);
+	sigaddset(ret, SIGQUIT);
+}
+
+/* Until the time is over, a signal asks for the end, or the process ends. True: it is still there.
+ */
+static bool attach_wait(pid_t pid, int64_t duration)
+{
+	struct pollfd wanted[2] = {{.events = POLLIN}, {.events = POLLIN}};
+	int64_t end = attach_now() + duration + 50 * MILLISECOND_NS, left = -1;
+	sigset_t signals;
+
+	attach_wanted_signals(&signals);
+	wanted[0].fd = (int)syscall(SYS_pidfd_open, pid, 0);
+	wanted[1].fd = signalfd(-1, &signals, SFD_CLOEXEC);
+	for (;;) {
+		if (duration >= 0)
+			left = (end - attach_now()) / MILLISECOND_NS;
+		if (duration >= 0 && left <= 0)
+			break;
+		/* without pidfd_open(2), Linux 5.3: looks once in a while */
+		if (wanted[0].fd < 0 && (left < 0 || left > 200))
+			left = 200;
+		if (poll(wanted, 2, left > INT32_MAX ? INT32_MAX : (int)left) > 0 ||
+		    (kill(pid, 0) && errno == ESRCH))
+			break;
+	}
+	if (wanted[0].fd >= 0)
+		close(wanted[0].fd);
+	if (wanted[1].fd >= 0)
+		close(wanted[1].fd);
+	return !(wanted[0].revents & POLLIN);
+}
+
+/* Asks one process to leave and waits until it has. */
+static int attach_leave_one(pid_t pid, struct problem *problem)
+{
+	int64_t end = attach_now() + DETACH_NS;
+	struct ctl_process process;
+	int error = ctl_process_open(pid, &process, problem);
+
+	if (error) {
+		ctl_process_close(&process);
+		return 0; /* it has ended, or left already */
+	}
+	error = ctl_process_ask(&process, SPOOL_CONTROL_DETACH, problem);
+	while (!error && attach_now() < end && !kill(pid, 0) &&
+	       __atomic_load_n(&process.header->state, __ATOMIC_ACQUIRE) == SPOOL_STATE_OPEN)
+		attach_pause();
+	ctl_process_close(&process);
+	/* what is left to do there takes a moment */
+	while (!error && attach_now() < end && !ctl_process_open(pid, &process, NULL)) {
+		ctl_process_close(&process);
+		attach_pause();
+	}
+	return error;
+}
+
+/* The process, and its children since. */
+static void attach_leave(pid_t pid)
+{
+	struct ctl_process process;
+	struct problem problem;
+	size_t count = 0;
+	pid_t *pids = NULL;
+	int error = ctl_process_open(pid, &process, &problem);
+
+	if (!error)
+		error = ctl_session_processes(&process, &pids, &count, &problem);
+	ctl_process_close(&process);
+	for (size_t i = 0; !error && i < count; i++) {
+		if (attach_leave_one(pids[i], &problem))
+			message_error("%s; it leaves by itself when it goes on", problem.text);
+	}
+	free(pids);
+}
+
+/* ---- afterwards ---- */
+
+static int attach_finish(struct attach_session *session, pid_t pid)
+{
+	struct launch *launch = &session->launch;
+	struct supervised end = {.pid = pid, .wait_status = -1};
+	struct result_keys keys = {launch->arguments[0], launch->start, getpid()};
+	static char message[PATH_MAX + 100];
+	char *prefix = NULL;
+	struct problem problem;
+	int error;
+
+	snprintf(message, sizeof(message),
+		 "kymo: interrupted; the recorded data is complete: kymo report %s\n",
+		 launch->session);
+	if (launch_write_json(launch, &end, &problem))
+		message_error("%s", problem.text);
+	supervise_give_up_on_interrupt(0, message);
+	error = result_path_expand(resolved_text(launch->settings, SETTING_OUTPUT_PREFIX), &keys,
+				   &prefix, &problem);
+	if (!error)
+		error = results_write(launch->settings, launch->session, launch->result, prefix,
+				      &problem);
+	if (error)
+		message_error("%s (recorded data: %s)", problem.text, launch->session);
+	else
+		launch_discard_session(launch);
+	free(prefix);
+	return error ? EXIT_OWN_FAILURE : EXIT_SUCCESS;
+}
+
+static int attach_inject(const struct attach_session *session, const struct inject_target *target,
+			 struct problem *problem)
+{
+	struct inject_call call = {.library = session->library,
+				   .function = "kymo_attach",
+				   .block = session->block,
+				   .block_size = session->block_size};
+	int result, error = inject_run(target, &call, &result, problem);
+
+	if (error || !result)
+		return error;
+	if (result == -EALREADY)
+		return problem_set(problem, result, "process %d is being profiled already",
+				   (int)target->pid);
+	return problem_set(problem, result,
+			   "libkymo cannot start in process %d: %s (does it have the rights to "
+			   "write to '%s'?)",
+			   (int)target->pid, strerror(-result), session->launch.session);
+}
+
+static int attach_profile(struct attach_session *session, const struct inject_target *target,
+			  struct problem *problem)
+{
+	sigset_t signals, none;
+	int error;
+
+	attach_wanted_signals(&signals);
+	sigprocmask(SIG_BLOCK, &signals, NULL);
+	signal(SIGPIPE, SIG_IGN);
+	error = attach_inject(session, target, problem);
+	if (error)
+		return error;
+	message_note("attached to process %d (%s)%s", (int)target->pid,
+		     session->launch.arguments[0],
+		     attach_duration(session->launch.settings) < 0 ? "; Ctrl-C detaches" : "");
+	if (attach_wait(target->pid, attach_duration(session->launch.settings)))
+		attach_leave(target->pid);
+	attach_session_unlock(session);
+	signal(SIGINT, SIG_IGN); /* what was typed is done; from here on it is about the results */
+	sigemptyset(&none);
+	sigprocmask(SIG_SETMASK, &none, NULL);
+	return 0;
+}
+
+static int attach_do(struct options_result *result, const struct attach_options *options,
+		     struct resolved *settings)
+{
+	struct attach_session session = {.lock = -1};
+	struct inject_target target;
+	struct problem problem;
+	pid_t pid = 0;
+	int status = EXIT_OWN_FAILURE;
+	int error = attach_parse_pid(result, options, &pid, &problem);
+
+	if (!error)
+		error = request_check(settings, &problem);
+	if (!error)
+		error = attach_examine(pid, &target, &problem);
+	if (!error)
+		error = attach_session_create(&session, settings, &target, &problem);
+	if (!error)
+		error = attach_profile(&session, &target, &problem);
+	if (error && session.launch.result && session.launch.session) {
+		attach_session_unlock(&session);
+		launch_discard_result(&session.launch);
+	}
+	if (error)
+		message_error("%s", problem.text);
+	else
+		status = attach_finish(&session, pid);
+	attach_session_destroy(&session);
+	return status;
+}
+
+static int attach_run(char **arguments, size_t count)
+{
+	struct resolved settings;
+	struct attach_options options = {0};
+	struct options_result result = {.context = &options};
+	int status = command_begin(&command_attach, arguments, count, &settings, &result);
+
+	if (status != COMMAND_GO_ON)
+		return status;
+	status = attach_do(&result, &options, &settings);
+	resolved_deinit(&settings);
+	return status;
+}
+
+const struct command command_attach = {
+	.name = "attach",
+	.summary = "profile a process that runs already",
+	.synopsis = "attach -p PID [options]",
+	.text = "Loads kymo's library into a running process, samples it until --duration is over, "
+		"Ctrl-C, or the process ends, and leaves it as it was: only the library stays in "
+		"its memory, doing nothing. Any number of times.\n\n"
+		"The process need not be prepared. It must be dynamically linked with glibc, and "
+		"the "
+		"system must allow to trace it (the same user and kernel.yama.ptrace_scope=0, or "
+		"root). Children that it makes by fork while kymo is attached are profiled as "
+		"well; "
+		"programs that it executes are not.",
+	.examples = "kymo attach -p 1234 -d 10             what is it doing, for 10 seconds\n"
+		    "kymo attach -p 1234 --realtime        where does it wait, until Ctrl-C\n",
+	.grammar = &attach_grammar,
+	.run = attach_run,
+};
