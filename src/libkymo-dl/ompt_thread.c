@@ -126,3 +126,21 @@ void ompt_mark(enum ompt_name name, const struct region_value *values, uint32_t 
 	if (count)
 		dl_runtime()->region_values(values, count);
 }
+
+static _Thread_local uint64_t wait_begin;
+
+void ompt_wait_begin(void)
+{
+	wait_begin = dl_runtime()->ticks();
+}
+
+void ompt_wait_end(enum ompt_name name, const struct region_value *values, uint32_t count)
+{
+	region_id region = ompt_region(name);
+
+	if (!region || !wait_begin)
+		return;
+	dl_runtime()->region_whole(region, wait_begin, dl_runtime()->ticks());
+	dl_runtime()->region_values(values, count);
+	wait_begin = 0;
+}

@@ -45,7 +45,6 @@
 	NAME(CRITICAL_WAIT, "omp_critical_wait")                                                   \
 	NAME(ATOMIC_WAIT, "omp_atomic_wait")                                                       \
 	NAME(ORDERED_WAIT, "omp_ordered_wait")                                                     \
-	NAME(LOCK_ACQUIRED, "omp_lock_acquired")                                                   \
 	NAME(LOCK_RELEASED, "omp_lock_released")                                                   \
 	NAME(CRITICAL, "omp_critical")                                                             \
 	NAME(ATOMIC, "omp_atomic")                                                                 \
@@ -86,5 +85,9 @@ bool ompt_is_open(enum ompt_name name, uint64_t what);
 /* Ends all that this thread left open; with `but_thread` not the region of the thread itself. */
 void ompt_end_all(bool but_thread);
 void ompt_mark(enum ompt_name name, const struct region_value *values, uint32_t count);
+/* Something that is known to be a wait only when it is over: ompt_wait_begin() remembers the time,
+ * and ompt_wait_end() records from there to now. */
+void ompt_wait_begin(void);
+void ompt_wait_end(enum ompt_name name, const struct region_value *values, uint32_t count);
 
 #endif

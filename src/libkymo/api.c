@@ -10,6 +10,7 @@
 
 #include "core/control.h"
 #include "core/runtime.h"
+#include "core/ticks.h"
 #include "libkymo/real.h"
 
 /* A flush waits for the disk at most this long. */
@@ -68,6 +69,11 @@ static const struct options_wrappers *api_wrapper_options(void)
 	return &kymo_runtime.options.wrappers;
 }
 
+static uint64_t api_ticks(void)
+{
+	return ticks_now();
+}
+
 EXPORTED const struct kymo_runtime_api *kymo_runtime_api(void)
 {
 	static const struct kymo_runtime_api table = {
@@ -91,6 +97,8 @@ EXPORTED const struct kymo_runtime_api *kymo_runtime_api(void)
 		.flush = api_flush,
 		.active = api_active,
 		.wrapper_options = api_wrapper_options,
+		.region_whole = region_whole,
+		.ticks = api_ticks,
 	};
 
 	return &table;

@@ -33,6 +33,9 @@ struct kymo_runtime_api {
 	int (*flush)(void);
 	bool (*active)(void);
 	const struct options_wrappers *(*wrapper_options)(void);
+	/* regions.h, and the clock that it wants */
+	void (*region_whole)(region_id region, uint64_t begin_ticks, uint64_t end_ticks);
+	uint64_t (*ticks)(void);
 };
 
 #define KYMO_RUNTIME_API_NAME "kymo_runtime_api"

@@ -155,6 +155,18 @@ static void progress(region_id region, enum spool_progress kind)
 	tell("progress %s %d\n", names[region - 1], (int)kind);
 }
 
+static void whole(region_id region, uint64_t begin_ticks, uint64_t end_ticks)
+{
+	tell("whole %s for %d\n", names[region - 1], (int)(end_ticks - begin_ticks));
+}
+
+static uint64_t ticks(void)
+{
+	static _Atomic uint64_t now;
+
+	return ++now;
+}
+
 static bool recording(enum region_category category)
 {
 	(void)category;
@@ -206,6 +218,8 @@ EXPORTED const struct kymo_runtime_api *kymo_runtime_api(void)
 		.flush = flush,
 		.active = is_active,
 		.wrapper_options = options,
+		.region_whole = whole,
+		.ticks = ticks,
 	};
 
 	return &table;

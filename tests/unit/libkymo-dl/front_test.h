@@ -8,8 +8,8 @@
 #define KYMO_TESTS_FRONT_TEST_H
 
 #include <setjmp.h>
-#include <stdbool.h>
 #include <stdarg.h>
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 

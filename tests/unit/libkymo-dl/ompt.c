@@ -183,15 +183,14 @@ static void locks(void)
 				 "end ompt/omp_critical_wait\n"
 				 "begin ompt/omp_critical\n  code = @40\n  lock = @99\n"
 				 "end ompt/omp_critical\n");
-	/* Held across whatever begins and ends meanwhile: instants, not a region. */
+	/* Held across whatever begins and ends meanwhile, so no region. A test that fails is not
+	 * acquired. */
+	on[OMPT_MUTEX_ACQUIRE].acquire(OMPT_MUTEX_LOCK, 0, 0, 0x98, CODE);
+	on[OMPT_MUTEX_ACQUIRE].acquire(OMPT_MUTEX_TEST_LOCK, 0, 0, 0x98, CODE);
 	on[OMPT_MUTEX_ACQUIRE].acquire(OMPT_MUTEX_LOCK, 0, 0, 0x99, CODE);
 	on[OMPT_MUTEX_ACQUIRED].mutex(OMPT_MUTEX_LOCK, 0x99, CODE);
 	on[OMPT_MUTEX_RELEASED].mutex(OMPT_MUTEX_LOCK, 0x99, CODE);
-	/* A test that fails is not acquired. */
-	on[OMPT_MUTEX_ACQUIRE].acquire(OMPT_MUTEX_TEST_LOCK, 0, 0, 0x99, CODE);
-	CHECK_TEXT(front_seen(), "begin ompt/omp_lock_wait\n  code = @40\n  lock = @99\n"
-				 "end ompt/omp_lock_wait\n"
-				 "mark ompt/omp_lock_acquired\n  lock = @99\n"
+	CHECK_TEXT(front_seen(), "whole ompt/omp_lock_wait for 1\n  code = @40\n  lock = @99\n"
 				 "mark ompt/omp_lock_released\n  lock = @99\n");
 }
 IN_CHILD(locks)
