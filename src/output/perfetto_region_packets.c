@@ -160,6 +160,7 @@ static void intern_region(struct perfetto_region_writer *writer, uint32_t index)
 	protobuf_open(out, INTERNED_SOURCE_LOCATIONS);
 	protobuf_uint(out, 1, index + 1);
 	protobuf_string(out, 2, region->file);
+	protobuf_string(out, 3, region->name);
 	if (region->line != 0)
 		protobuf_uint(out, 4, region->line);
 	protobuf_close(out);
