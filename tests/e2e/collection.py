@@ -105,7 +105,7 @@ class Collection:
         expect("SAMPLING_FREQ" in ended.stderr, f"no nearest name: {ended.stderr!r}")
 
     def disabled(self):
-        """KYMO_ENABLED=off: the program alone."""
+        """KYMO_ENABLED=off: the program alone, with everything off (the peer forgets the trace: defect A11)."""
         result, ended = self._run("truth random 1 0.3", status=0, environment={"KYMO_ENABLED": "off"})
         expect(b"work_a" in ended.stdout, "no output")
         expect(not result.has("profile.pb.gz"), "there are results")

@@ -140,7 +140,7 @@ class Control:
         """kymo ctl on a process and on its tree."""
         directory = self._directory()
         command = [self._kymo.path, "sample", "-q", "-o", directory, "--time-output=off", "--", "sh", "-c",
-                   f"sleep 5 & {self._program} switches; kill $!"]
+                   f"sleep 60 & {self._program} switches; kill $!"]
         with subprocess.Popen(command, env=clean_environment(), stdin=subprocess.DEVNULL) as sample:
             time.sleep(0.1)
             pids = []

@@ -98,6 +98,47 @@ static void cache_events_have_cache_operation_and_result(void **state)
 	}
 }
 
+static void case_does_not_matter(void **state)
+{
+	(void)state;
+	expect("perf::PAGE-FAULTS", PERF_TYPE_SOFTWARE, PERF_COUNT_SW_PAGE_FAULTS);
+	expect("Cycles", PERF_TYPE_HARDWARE, PERF_COUNT_HW_CPU_CYCLES);
+	expect("PERF::L1-DCACHE-LOADS", PERF_TYPE_HW_CACHE, PERF_COUNT_HW_CACHE_L1D);
+	expect_unknown("R1");
+}
+
+static void expect_code(const char *text, uint32_t type, uint64_t config, uint64_t config1,
+			uint64_t config2)
+{
+	struct perf_event_name event;
+
+	assert_int_equal(perf_event_parse_code(text, strlen(text), &event), 0);
+	assert_int_equal(event.type, type);
+	assert_int_equal(event.config, config);
+	assert_int_equal(event.config1, config1);
+	assert_int_equal(event.config2, config2);
+}
+
+static void codes_are_type_and_words(void **state)
+{
+	static const char *const wrong[] = {"",     "1",    ":",           "1:",
+					    "1::2", "1:2:", "1:2x",        "1:2:3:4:5",
+					    "x:1",  "1,2",  "100000000:0", "1:00000000000000000"};
+	struct perf_event_name event;
+
+	(void)state;
+	expect_code("1:2", 1, 2, 0, 0);
+	expect_code("a:fF:10", 10, 255, 16, 0);
+	expect_code("4:1c2:0:ffffffffffffffff", 4, 0x1c2, 0, UINT64_MAX);
+	for (size_t i = 0; i < LENGTH(wrong); i++)
+		assert_int_equal(perf_event_parse_code(wrong[i], strlen(wrong[i]), &event),
+				 -EINVAL);
+	assert_int_equal(perf_event_parse_code("1:0,", 3, &event), 0);
+	assert_true(event.is_clock);
+	assert_int_equal(perf_event_parse_code("1:2", 3, &event), 0);
+	assert_false(event.is_clock);
+}
+
 static void raw_events_are_hexadecimal(void **state)
 {
 	(void)state;
@@ -160,6 +201,8 @@ int main(void)
 		cmocka_unit_test(generic_names_are_the_kernels),
 		cmocka_unit_test(the_peers_names_are_known),
 		cmocka_unit_test(cache_events_have_cache_operation_and_result),
+		cmocka_unit_test(case_does_not_matter),
+		cmocka_unit_test(codes_are_type_and_words),
 		cmocka_unit_test(raw_events_are_hexadecimal),
 		cmocka_unit_test(anything_else_is_unknown),
 		cmocka_unit_test(a_name_ends_where_its_length_says),

@@ -244,6 +244,38 @@ static void a_sampler_without_delay_and_duration_is_always_open(void **state)
 	       {1030, false, WINDOWS_NEVER});
 }
 
+static void a_forked_child_goes_on_with_the_windows_of_its_parent(void **state)
+{
+	static const struct options_period period = {CLOCK_MONOTONIC, 100, 50, 2};
+	struct windows windows;
+
+	(void)state;
+	start(&windows, &period, 1);
+	EXPECT(&windows, CLOCK_MONOTONIC, {1000, false, 100}, {1120, true, 30});
+	windows_follow_fork(&windows);
+	EXPECT(&windows, CLOCK_MONOTONIC, {1130, true, 20}, {1150, false, 100}, {1250, true, 50},
+	       {1300, false, WINDOWS_NEVER});
+}
+
+static void a_forked_child_has_cpu_time_of_its_own(void **state)
+{
+	static const struct options_period periods[] = {{CLOCK_MONOTONIC, 0, 10, 1},
+							{CLOCK_PROCESS_CPUTIME_ID, 100, 50, 1}};
+	struct windows windows;
+	uint64_t wait;
+
+	(void)state;
+	start(&windows, periods, 2);
+	EXPECT(&windows, CLOCK_MONOTONIC, {1000, true, 10});
+	now[CLOCK_MONOTONIC] = 1010;
+	EXPECT(&windows, CLOCK_PROCESS_CPUTIME_ID, {1000, false, 100}, {1110, true, 40});
+	now[CLOCK_PROCESS_CPUTIME_ID] = 3;
+	windows_follow_fork(&windows);
+	assert_false(windows_step(&windows, 1, &wait));
+	assert_int_equal(wait, 100);
+	EXPECT(&windows, CLOCK_PROCESS_CPUTIME_ID, {103, true, 50}, {153, false, WINDOWS_NEVER});
+}
+
 int main(void)
 {
 	static const struct CMUnitTest tests[] = {
@@ -262,6 +294,8 @@ int main(void)
 		cmocka_unit_test(many_missed_cycles_cost_no_more_than_one),
 		cmocka_unit_test(missed_cycles_are_counted),
 		cmocka_unit_test(a_sampler_without_delay_and_duration_is_always_open),
+		cmocka_unit_test(a_forked_child_goes_on_with_the_windows_of_its_parent),
+		cmocka_unit_test(a_forked_child_has_cpu_time_of_its_own),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

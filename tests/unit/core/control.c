@@ -1,0 +1,133 @@
+/* SPDX-License-Identifier: MIT
+ * SPDX-FileCopyrightText: the kymo authors
+ *
+ * Switches of collection, and what a thread's samples stand for when it excludes itself.
+ */
+#include "unit/core/core_test.h"
+
+#include <time.h>
+
+#include "core/control.h"
+#include "core/runtime.h"
+#include "core/ticks.h"
+
+static struct thread thread;
+
+static int setup(void **state)
+{
+	(void)state;
+	kymo_runtime.options.regions.selected = "";
+	kymo_runtime.control.closed = 0;
+	thread = (struct thread){0};
+	return 0;
+}
+
+static void collection_is_on_when_nothing_closes_it(void **state)
+{
+	(void)state;
+	control_close(CONTROL_CLOSED_WINDOW);
+	control_stop();
+	control_open(CONTROL_CLOSED_WINDOW);
+	assert_false(control_is_open(&kymo_runtime.control));
+	control_start();
+	assert_true(control_is_open(&kymo_runtime.control));
+}
+
+static void stops_do_not_count(void **state)
+{
+	(void)state;
+	control_stop();
+	control_stop();
+	control_start();
+	assert_true(control_is_open(&kymo_runtime.control));
+	control_toggle();
+	assert_false(control_is_open(&kymo_runtime.control));
+	control_toggle();
+	assert_true(control_is_open(&kymo_runtime.control));
+}
+
+static uint64_t cpu_now(void)
+{
+	return ticks_clock_ns(CLOCK_THREAD_CPUTIME_ID);
+}
+
+static void work(uint64_t ns)
+{
+	uint64_t end = cpu_now() + ns;
+
+	while (cpu_now() < end)
+		;
+}
+
+static void excluded_time_is_not_in_the_next_sample(void **state)
+{
+	uint64_t owed;
+
+	(void)state;
+	thread.cpu_ns = cpu_now();
+	work(2000000);
+	control_exclude_thread(&thread, THREAD_EXCLUDED_STOPPED);
+	assert_true(thread.excluded);
+	work(10000000);
+	control_include_thread(&thread, THREAD_EXCLUDED_STOPPED);
+	assert_false(thread.excluded);
+	owed = cpu_now() - thread.cpu_ns;
+	assert_in_range(owed, 2000000, 4000000);
+	assert_in_range(thread.passed_over_ns, 10000000, 12000000);
+}
+
+static void two_reasons_are_both_needed_to_go(void **state)
+{
+	(void)state;
+	thread.cpu_ns = cpu_now();
+	control_exclude_thread(&thread, THREAD_EXCLUDED_UNSELECTED);
+	work(3000000);
+	control_exclude_thread(&thread, THREAD_EXCLUDED_STOPPED);
+	control_include_thread(&thread, THREAD_EXCLUDED_UNSELECTED);
+	assert_int_equal(thread.excluded, THREAD_EXCLUDED_STOPPED);
+	assert_int_equal(thread.passed_over_ns, 0);
+	work(3000000);
+	control_include_thread(&thread, THREAD_EXCLUDED_STOPPED);
+	assert_int_equal(thread.excluded, 0);
+	assert_in_range(thread.passed_over_ns, 6000000, 8000000);
+	control_include_thread(&thread, THREAD_EXCLUDED_STOPPED);
+	assert_in_range(thread.passed_over_ns, 6000000, 8000000);
+}
+
+/* The background thread armed it in between: its samples stand for what comes from then on. */
+static void a_source_armed_in_between_starts_anew(void **state)
+{
+	(void)state;
+	thread.cpu_ns = cpu_now();
+	control_exclude_thread(&thread, THREAD_EXCLUDED_STOPPED);
+	work(2000000);
+	thread.cpu_ns = cpu_now();
+	work(1000000);
+	control_include_thread(&thread, THREAD_EXCLUDED_STOPPED);
+	assert_true(cpu_now() - thread.cpu_ns < 500000);
+}
+
+static void threads_begin_outside_selected_regions(void **state)
+{
+	(void)state;
+	control_begin_thread(&thread, 5);
+	assert_int_equal(thread.excluded, 0);
+	kymo_runtime.options.regions.selected = "solve";
+	control_begin_thread(&thread, 5);
+	assert_int_equal(thread.excluded, THREAD_EXCLUDED_UNSELECTED);
+	assert_int_equal(thread.excluded_cpu_ns, 5);
+}
+
+int main(void)
+{
+	static const struct CMUnitTest tests[] = {
+		cmocka_unit_test_setup(collection_is_on_when_nothing_closes_it, setup),
+		cmocka_unit_test_setup(stops_do_not_count, setup),
+		cmocka_unit_test_setup(excluded_time_is_not_in_the_next_sample, setup),
+		cmocka_unit_test_setup(two_reasons_are_both_needed_to_go, setup),
+		cmocka_unit_test_setup(a_source_armed_in_between_starts_anew, setup),
+		cmocka_unit_test_setup(threads_begin_outside_selected_regions, setup),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
