@@ -8,6 +8,7 @@
 
 #include <string.h>
 #include <sys/mman.h>
+#include <unistd.h>
 
 #include "common/syscalls.h"
 #include "core/text.h"
@@ -21,7 +22,7 @@
 static struct {
 	bool follow;
 	size_t count;
-	const char *variables[KEPT_MAX]; /* KYMO_NAME=value */
+	const char *variables[KEPT_MAX];
 	size_t preload_length;
 	char preload[PRELOAD_MAX]; /* kymo's own entries of LD_PRELOAD, separated by colons */
 } kept;
@@ -29,6 +30,14 @@ static struct {
 static bool begins(const char *text, const char *with)
 {
 	return !strncmp(text, with, strlen(with));
+}
+
+/* KYMO_*, and what makes libkymo-dl the tool of a runtime; not the user's own tools. */
+static bool is_session_variable(const char *entry)
+{
+	return begins(entry, PREFIX) ||
+	       ((begins(entry, "OMP_TOOL_LIBRARIES=") || begins(entry, "KOKKOS_TOOLS_LIBS=")) &&
+		strstr(entry, "/" OURS));
 }
 
 /* ---- entries of LD_PRELOAD: separated by blanks and colons (ld.so(8)) ---- */
@@ -113,7 +122,7 @@ static char *const *copy_variables(char *const *environment, size_t count, char 
 {
 	for (size_t i = 0; i < count; i++) {
 		copy[i] = environment[i];
-		if (!begins(environment[i], PREFIX))
+		if (!is_session_variable(environment[i]))
 			continue;
 		copy[i] = strings;
 		strcpy(strings, environment[i]);
@@ -131,7 +140,7 @@ char *const *session_environment_keep(char *const *environment)
 	void *memory;
 
 	for (; environment[count]; count++) {
-		if (begins(environment[count], PREFIX))
+		if (is_session_variable(environment[count]))
 			bytes += strlen(environment[count]) + 1;
 		if (begins(environment[count], PRELOAD))
 			keep_preload(environment[count] + sizeof(PRELOAD) - 1);
@@ -146,15 +155,21 @@ char *const *session_environment_keep(char *const *environment)
 			      (char *)memory + (count + 1) * sizeof(char *));
 }
 
-/* The strings are changed in place, so that whoever passes them on passes on nothing of kymo. */
+/* Takes kymo's entries out of the list, and kymo's libraries out of LD_PRELOAD. */
 static void hide(char **environment)
 {
+	char **kept_entry = environment;
+
 	for (; *environment; environment++) {
-		if (begins(*environment, PRELOAD))
+		if (begins(*environment, PRELOAD)) {
 			remove_ours(*environment + sizeof(PRELOAD) - 1);
-		else if (begins(*environment, PREFIX))
-			(*environment)[sizeof(PREFIX) - 1] = 0;
+			if (!(*environment)[sizeof(PRELOAD) - 1])
+				continue;
+		}
+		if (!is_session_variable(*environment))
+			*kept_entry++ = *environment;
 	}
+	*kept_entry = NULL;
 }
 
 void session_environment_follow(const struct options *options, char **environment)
@@ -162,8 +177,12 @@ void session_environment_follow(const struct options *options, char **environmen
 	if (!options->enabled || !options->spool_directory[0])
 		return;
 	kept.follow = options->follow_children && kept.preload_length;
-	if (!options->follow_children)
-		hide(environment);
+	if (options->follow_children)
+		return;
+	/* libc has a list of its own when a constructor before ours has changed a variable. */
+	if (environ != environment)
+		hide(environ);
+	hide(environment);
 }
 
 /* ---- what a child's list lacks ---- */

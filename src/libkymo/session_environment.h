@@ -2,7 +2,8 @@
  * SPDX-FileCopyrightText: the kymo authors
  *
  * What makes a child process part of the session: kymo's entries of LD_PRELOAD and the KYMO_*
- * variables. They are kept at the start, so that children are found as well when the program gives
+ * variables (and the two that name libkymo-dl as the tool of OpenMP and Kokkos runtimes). They are
+ * kept at the start, so that children are found as well when the program gives
  * them an environment of its own (env -i, execve with a list, posix_spawn), or has cleaned or
  * overwritten its own (clearenv, setproctitle).
  *
@@ -19,7 +20,7 @@
 #include "core/options.h"
 
 /* Once, by the constructor, before the runtime starts. Returns an environment for the runtime whose
- * KYMO_* strings are copies that live for ever. */
+ * strings of the session are copies that live for ever. */
 char *const *session_environment_keep(char *const *environment);
 /* After options are known: sees that children get the session, or that they do not. */
 void session_environment_follow(const struct options *options, char **environment);
