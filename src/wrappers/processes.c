@@ -12,7 +12,6 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "core/runtime.h"
 #include "wrappers/wrapped.h"
 #include "wrappers/wrappers.h"
 

@@ -8,7 +8,6 @@
 #include <sys/uio.h>
 
 #include "common/syscalls.h"
-#include "core/runtime.h"
 
 #define PAGE 4096u
 

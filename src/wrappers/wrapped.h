@@ -13,6 +13,7 @@
 #include <errno.h>
 #include <stdint.h>
 
+#include "core/runtime.h"
 #include "core/ticks.h"
 #include "regions/regions.h"
 #include "wrappers/got.h"
@@ -47,7 +48,9 @@ static inline region_id wrapped_recording(struct wrapped_call *call)
 {
 	region_id region;
 
-	if (region_is_own() || !region_recording(call->category))
+	/* The common reason first, without a call. */
+	if (atomic_load_explicit(&kymo_runtime.control.closed, memory_order_relaxed) ||
+	    !region_recording(call->category))
 		return 0;
 	region = atomic_load_explicit(&call->region, memory_order_relaxed);
 	return region ? region : wrapped_look_up(call);
