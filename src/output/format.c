@@ -162,6 +162,15 @@ void format_function(char *buffer, size_t size, const struct session *session, u
 		snprintf(buffer, size, "%s (%s)", it->function, session->modules[it->module].name);
 }
 
+void format_process(char *buffer, size_t size, const struct model_process *process)
+{
+	if (process->rank_count)
+		snprintf(buffer, size, "%s [%u] rank %u", process->name, process->pid,
+			 process->rank);
+	else
+		snprintf(buffer, size, "%s [%u]", process->name, process->pid);
+}
+
 const char *format_event(const struct session *session)
 {
 	const struct model_launch *launch = &session->launch;

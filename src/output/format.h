@@ -30,6 +30,8 @@ size_t format_columns(const char *text);
 
 /* "name (module)", or only the name where the module says nothing new. `size` bytes at most. */
 void format_function(char *buffer, size_t size, const struct session *session, uint32_t frame);
+/* "name [pid]", and the rank in a parallel job. `size` bytes at most. */
+void format_process(char *buffer, size_t size, const struct model_process *process);
 /* The perf event of overflow samples as the user named it; "events" where that is not known. */
 const char *format_event(const struct session *session);
 /* The program's end: "exit status 0", "killed by SIGSEGV (core dumped)". */

@@ -12,6 +12,7 @@ struct merge {
 	struct function_tree *tree;
 	uint32_t *slots; /* node + 1 */
 	uint64_t mask;
+	bool collapsed;
 };
 
 /* The finaliser of splitmix64. */
@@ -27,18 +28,19 @@ static uint32_t merged_child(struct merge *merge, uint32_t parent, uint32_t node
 	const struct model_frame *frames = merge->session->frames;
 	const struct model_node *source = &merge->session->nodes[node];
 	uint32_t function = frames[source->frame].function_id;
-	uint64_t slot = mix(mix((uint64_t)parent << 32 | function) + source->process) & merge->mask;
+	uint32_t process = merge->collapsed ? 0 : source->process;
+	uint64_t slot = mix(mix((uint64_t)parent << 32 | function) + process) & merge->mask;
 
 	for (; merge->slots[slot] != 0; slot = (slot + 1) & merge->mask) {
 		const struct function_node *known = &merge->tree->nodes[merge->slots[slot] - 1];
-		if (known->parent == parent && known->process == source->process &&
+		if (known->parent == parent && known->process == process &&
 		    frames[known->frame].function_id == function)
 			return merge->slots[slot] - 1;
 	}
 	uint32_t index = merge->tree->count++;
 	merge->tree->nodes[index] = (struct function_node){
 		.parent = parent,
-		.process = source->process,
+		.process = process,
 		.frame = source->frame,
 		.depth = parent == MODEL_NONE ? 0 : merge->tree->nodes[parent].depth + 1};
 	merge->slots[slot] = index + 1;
@@ -65,14 +67,15 @@ static void merge_nodes(struct merge *merge, uint32_t *path)
 	}
 }
 
-int function_tree_init(struct function_tree *tree, const struct session *session)
+static int tree_init(struct function_tree *tree, const struct session *session, bool collapsed)
 {
 	size_t count = session->node_count;
 	uint64_t capacity = 64;
 
 	while (capacity < (uint64_t)count * 2)
 		capacity *= 2;
-	struct merge merge = {session, tree, calloc(capacity, sizeof(uint32_t)), capacity - 1};
+	struct merge merge = {session, tree, calloc(capacity, sizeof(uint32_t)), capacity - 1,
+			      collapsed};
 	uint32_t *path = calloc(count + 1, sizeof(*path));
 
 	*tree = (struct function_tree){.nodes = calloc(count + 1, sizeof(*tree->nodes)),
@@ -87,6 +90,16 @@ int function_tree_init(struct function_tree *tree, const struct session *session
 	free(merge.slots);
 	free(path);
 	return error;
+}
+
+int function_tree_init(struct function_tree *tree, const struct session *session)
+{
+	return tree_init(tree, session, false);
+}
+
+int function_tree_init_collapsed(struct function_tree *tree, const struct session *session)
+{
+	return tree_init(tree, session, true);
 }
 
 void function_tree_deinit(struct function_tree *tree)

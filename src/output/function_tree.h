@@ -27,6 +27,8 @@ struct function_tree {
 
 /* 0 or -ENOMEM. Deinit is needed after either. */
 int function_tree_init(struct function_tree *tree, const struct session *session);
+/* The same with the trees of all processes in one, as if all were process 0. */
+int function_tree_init_collapsed(struct function_tree *tree, const struct session *session);
 void function_tree_deinit(struct function_tree *tree);
 
 #endif

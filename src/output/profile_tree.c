@@ -8,10 +8,11 @@
 #include <errno.h>
 #include <stdlib.h>
 
-int profile_tree_init(struct profile_tree *tree, const struct session *session)
+int profile_tree_init(struct profile_tree *tree, const struct session *session, bool collapsed)
 {
 	*tree = (struct profile_tree){0};
-	if (function_tree_init(&tree->functions, session) < 0)
+	if ((collapsed ? function_tree_init_collapsed : function_tree_init)(&tree->functions,
+									    session) < 0)
 		return -ENOMEM;
 	size_t count = (size_t)tree->functions.count + 1;
 

@@ -24,8 +24,8 @@ struct profile_tree {
 	uint64_t total, total_samples;
 };
 
-/* 0 or -ENOMEM. Deinit is needed after either. */
-int profile_tree_init(struct profile_tree *tree, const struct session *session);
+/* collapsed: all processes in one tree. 0 or -ENOMEM. Deinit is needed after either. */
+int profile_tree_init(struct profile_tree *tree, const struct session *session, bool collapsed);
 void profile_tree_deinit(struct profile_tree *tree);
 void profile_tree_fill(struct profile_tree *tree, const struct session *session,
 		       enum view_measure measure);

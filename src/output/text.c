@@ -110,7 +110,11 @@ static void process_row(struct text_writer *writer, uint32_t first)
 	const struct model_process *it = &writer->session->processes[process];
 	struct text_row row = {0};
 
-	snprintf(row.label, sizeof(row.label), "%s [%u]", it->name, it->pid);
+	if (writer->options->collapse_processes)
+		snprintf(row.label, sizeof(row.label), "(%u processes)",
+			 writer->session->process_count);
+	else
+		format_process(row.label, sizeof(row.label), it);
 	for (uint32_t i = first; i < tree->row_count; i++) {
 		const struct function_node *node = &tree->functions.nodes[tree->rows[i]];
 
@@ -318,7 +322,7 @@ int output_text(struct session *session, const struct output_options *options, F
 		writer.metric_width = METRIC_WIDTH_MIN;
 	if (writer.metric_width > METRIC_WIDTH_MAX)
 		writer.metric_width = METRIC_WIDTH_MAX;
-	result = profile_tree_init(&writer.tree, session);
+	result = profile_tree_init(&writer.tree, session, options->collapse_processes);
 	if (result == 0)
 		result = write_sections(&writer);
 	profile_tree_deinit(&writer.tree);

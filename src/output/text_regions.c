@@ -103,8 +103,7 @@ static void name_row(const struct region_text *text, const struct region_row *ro
 		snprintf(name, sizeof(name), "%s [%u]", session->threads[row->thread].name,
 			 session->threads[row->thread].tid);
 	else
-		snprintf(name, sizeof(name), "%s [%u]", session->processes[row->process].name,
-			 session->processes[row->process].pid);
+		format_process(name, sizeof(name), &session->processes[row->process]);
 	text_region_label(ret, name);
 }
 

@@ -195,26 +195,36 @@ static void timeline(void **state)
 		     "Process regions [100], thread regions [100]\n START " COLUMNS
 		     " 0.000000000 " CALL("main", "0", "0.010000000", "40.00") " 0.001000000 " CALL("compute", "1", "0.003000000", "66.67") " 0.002000000 " CALL("compute", "2", "0.001000000", "100.00") " 0.005000000 " CALL(
 			     "pthread_mutex_lock", "1", "0.001000000",
-			     "100.00") " 0.007000000 " CALL("compute", "1",
-							    "0.002000000", "100.00") " 0."
-										     "011000000"
-										     " " CALL("lat"
-											      "e",
-											      "0",
-											      "0."
-											      "0010"
-											      "0000"
-											      "0",
-											      "100."
-											      "00") "\nProcess regions [100], thread worker [101]\n START " COLUMNS
-												    " 0.001000000 " CALL("task", "0", "0.002000000", "100.00") " 0.004000000 " CALL(
-													    "task",
-													    "0",
-													    "0.004000000",
-													    "87.50") " 0.005000000 " CALL("pthread_mutex_lock",
-																	  "1",
-																	  "0.000500000",
-																	  "100.00"));
+			     "100.00") " 0.007000000 " CALL("compute", "1", "0.002000000",
+							    "100.00") " 0."
+								      "011000000"
+								      " " CALL(
+									      "lat"
+									      "e",
+									      "0",
+									      "0."
+									      "0010"
+									      "0000"
+									      "0",
+									      "100."
+									      "00") "\nProcess "
+										    "regions "
+										    "[100], thread "
+										    "worker "
+										    "[101]\n "
+										    "START " COLUMNS
+										    " 0."
+										    "001000000"
+										    " " CALL("task", "0", "0.002000000", "100.00") " 0.004000000 " CALL(
+											    "task",
+											    "0",
+											    "0."
+											    "004000"
+											    "000",
+											    "87.50") " 0.005000000 " CALL("pthread_mutex_lock",
+															  "1",
+															  "0.000500000",
+															  "100.00"));
 	session_close(session);
 }
 
@@ -270,7 +280,7 @@ static void components(void **state)
 	squeeze(text);
 	assert_non_null(strstr(text, "\n outer 2 1 page_rss bytes - 4096.0 0 8192 5792.6 -\n"
 				     " inner 1 2 page_rss bytes - 4096.0 4096 4096 0.0 -\n"));
-	assert_non_null(strstr(text, "\nkept [100] 2 0 cpu_util % 50.00 - - - - -\n"
+	assert_non_null(strstr(text, "\nkept [100] rank 1 2 0 cpu_util % 50.00 - - - - -\n"
 				     " outer 2 1 cpu_util % 50.00 - - - - -\n"
 				     " inner 1 2 cpu_util % 50.00 - - - - -\n"));
 	assert_non_null(strstr(text, "\n outer 2 1 cpu_clock s 0.005000000 0.002500000 0.001000000 "

@@ -318,6 +318,35 @@ static void recursion_and_processes_are_one_path(void **state)
 	session_close(session);
 }
 
+static int write_collapsed_text(struct session *session, FILE *stream, struct problem *problem)
+{
+	struct output_options options = {.collapse_processes = true};
+
+	return output_find("text")->write(session, &options, stream, problem);
+}
+
+static void processes_can_be_added_up(void **state)
+{
+	unsigned long count, depth;
+
+	write_recursion(*state, 100);
+	write_recursion(*state, 101);
+	struct session *session = test_session(*state, NULL);
+	char *text = written(session, write_collapsed_text);
+
+	assert_int_equal(
+		sscanf(line_with(text, "(2 processes)"), "(2 processes) %lu %lu", &count, &depth),
+		2);
+	assert_int_equal(count, 8);
+	assert_int_equal(sscanf(line_with(text, "  [main]"), "  [main] %lu %lu", &count, &depth),
+			 2);
+	assert_int_equal(count, 8);
+	assert_int_equal(depth, 1);
+	assert_null(strstr(text, "recursive [10"));
+	free(text);
+	session_close(session);
+}
+
 /* Part of the run is not compared with all of it. */
 static void filters_leave_the_kernels_count_alone(void **state)
 {
@@ -458,6 +487,7 @@ int main(void)
 		TEST(filters_leave_the_kernels_count_alone),
 		TEST(overflow_samples_name_their_event),
 		TEST(recursion_and_processes_are_one_path),
+		TEST(processes_can_be_added_up),
 		TEST(empty_session_is_no_accident),
 		TEST(full_disk_leaves_no_half_file),
 		cmocka_unit_test(quantities),
