@@ -312,6 +312,8 @@ int session_symbolize(struct session *session, struct problem *problem)
 		return result;
 	result = resolution_name_regions(&builder.resolution);
 	if (result == 0)
+		result = resolution_name_sites(&builder.resolution);
+	if (result == 0)
 		result = build(&builder);
 	resolution_deinit(&builder.resolution);
 	calltree_deinit(&builder.nodes);

@@ -11,6 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "analysis/allocations_private.h"
 #include "analysis/function_starts.h"
 #include "analysis/runtime_code.h"
 #include "analysis/symbolize.h"
@@ -140,7 +141,29 @@ static void gather(struct references *references, struct resolution *resolution)
 	}
 }
 
-/* Functions that are regions are looked up beside the tree's addresses, as nodes after its last. */
+/* An address beside those of the tree; `node` is its number after the tree's last node. */
+static void gather_address(struct references *references, const struct resolution *resolution,
+			   uint32_t index, uint64_t address, uint32_t node)
+{
+	const struct session *session = resolution->session;
+	struct process_private *process = &session_private(session)->processes[index];
+	struct reference *reference = &references->items[references->count++];
+	uint32_t module;
+
+	module = module_map_find(&process->module_map, address, session->processes[index].end_ns);
+	if (module == MODULE_MAP_NONE)
+		module = module_map_find(&process->module_map, address,
+					 session->processes[index].start_ns);
+	*reference = (struct reference){
+		.offset = address, .group = references->file_count + index, .node = node};
+	if (!runtime_code_is(session, module)) {
+		reference->group = references->group_of[module];
+		reference->offset +=
+			session->modules[module].file_offset - session->modules[module].start;
+	}
+}
+
+/* Functions that are regions are looked up as nodes after the tree's last. */
 static void gather_regions(struct references *references, struct resolution *resolution)
 {
 	const struct session *session = resolution->session;
@@ -148,29 +171,40 @@ static void gather_regions(struct references *references, struct resolution *res
 
 	for (uint32_t i = 0; i < session->regions->region_count; i++) {
 		const struct model_region *region = &session->regions->regions[i];
-		struct process_private *process =
-			&session_private(session)->processes[region->process];
-		struct reference *reference = &references->items[references->count];
-		uint32_t module;
 
 		resolution->chain_of[tree_count + i] = MODEL_NONE;
-		if (region->kind != SPOOL_REGION_FUNCTION)
-			continue;
-		module = module_map_find(&process->module_map, region->address,
-					 session->processes[region->process].end_ns);
-		if (module == MODULE_MAP_NONE)
-			module = module_map_find(&process->module_map, region->address,
-						 session->processes[region->process].start_ns);
-		*reference = (struct reference){.offset = region->address,
-						.group = references->file_count + region->process,
-						.node = tree_count + i};
-		if (!runtime_code_is(session, module)) {
-			reference->group = references->group_of[module];
-			reference->offset += session->modules[module].file_offset -
-					     session->modules[module].start;
-		}
-		references->count++;
+		if (region->kind == SPOOL_REGION_FUNCTION)
+			gather_address(references, resolution, region->process, region->address,
+				       tree_count + i);
 	}
+}
+
+static uint32_t first_site_node(const struct session *session)
+{
+	return session_private(session)->tree.count + session->regions->region_count;
+}
+
+/* Return addresses of allocation sites, after the regions. */
+static void gather_sites(struct references *references, struct resolution *resolution)
+{
+	const struct session *session = resolution->session;
+	uint32_t node = first_site_node(session);
+
+	for (uint32_t i = 0; i < session->allocations->count; i++) {
+		const struct model_site *site = &session->allocations->sites[i];
+
+		for (uint32_t j = 0; j < site->address_count; j++, node++) {
+			resolution->chain_of[node] = MODEL_NONE;
+			gather_address(references, resolution, site->process,
+				       site->addresses[j] - 1, node);
+		}
+	}
+}
+
+/* All addresses to look up, at most. */
+static size_t address_count(const struct session *session)
+{
+	return first_site_node(session) + allocations_addresses(session);
 }
 
 static int by_group_and_offset(const void *left, const void *right)
@@ -187,8 +221,7 @@ static int by_group_and_offset(const void *left, const void *right)
 static int references_init(struct references *references, struct resolution *resolution)
 {
 	const struct session *session = resolution->session;
-	size_t count =
-		(size_t)session_private(session)->tree.count + session->regions->region_count;
+	size_t count = address_count(session);
 
 	references->items = calloc(count + 1, sizeof(*references->items));
 	references->group_of = calloc(session->module_count + 1, sizeof(*references->group_of));
@@ -198,6 +231,7 @@ static int references_init(struct references *references, struct resolution *res
 		return -ENOMEM;
 	gather(references, resolution);
 	gather_regions(references, resolution);
+	gather_sites(references, resolution);
 	if (references->count > 1)
 		qsort(references->items, references->count, sizeof(*references->items),
 		      by_group_and_offset);
@@ -452,6 +486,11 @@ static const char *unresolved_region(struct arena *arena, const struct place *pl
 	return arena_intern(arena, name);
 }
 
+int resolution_name_sites(const struct resolution *resolution)
+{
+	return allocations_name(resolution, first_site_node(resolution->session));
+}
+
 int resolution_name_regions(const struct resolution *resolution)
 {
 	struct session_private *private = session_private(resolution->session);
@@ -483,8 +522,7 @@ int resolution_name_regions(const struct resolution *resolution)
 
 int resolution_init(struct resolution *resolution, struct session *session, struct problem *problem)
 {
-	size_t count =
-		(size_t)session_private(session)->tree.count + session->regions->region_count;
+	size_t count = address_count(session);
 	struct references references = {0};
 	int result;
 

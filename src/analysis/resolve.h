@@ -28,7 +28,8 @@ struct resolution {
 	struct place *places;
 	struct place_chain *chains;
 	uint32_t *chain_places; /* indexes into places */
-	uint32_t *chain_of;     /* by tree node, then by region; MODEL_NONE where there is none */
+	uint32_t *chain_of;     /* by tree node, then by region, then by address of an allocation
+				   site; MODEL_NONE where there is none */
 	uint32_t *process_of;   /* by tree node */
 	size_t place_count, place_capacity, chain_count, chain_capacity;
 	size_t chain_place_count, chain_place_capacity;
@@ -40,6 +41,8 @@ int resolution_init(struct resolution *resolution, struct session *session,
 		    struct problem *problem);
 /* Gives regions that are functions their names and places. 0 or -ENOMEM. */
 int resolution_name_regions(const struct resolution *resolution);
+/* Gives allocation sites their frames. 0 or -ENOMEM. */
+int resolution_name_sites(const struct resolution *resolution);
 void resolution_deinit(struct resolution *resolution);
 
 /* The index of a place, made if it is new; MODEL_NONE when out of memory. `scope` tells apart

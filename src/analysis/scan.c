@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "analysis/allocations_private.h"
 #include "analysis/scan_modules.h"
 #include "analysis/scan_regions.h"
 #include "analysis/session_private.h"
@@ -293,9 +294,13 @@ static bool scan_region_record(struct scan *scan, struct spool_payload *payload,
 	case SPOOL_RECORD_RANK:
 		*result = scan_rank(&scan->regions, payload);
 		return true;
-	case SPOOL_RECORD_PROFILE_SHARED:
 	case SPOOL_RECORD_CALL_SITE:
+		*result = scan_call_site(scan->session, scan->index, payload);
+		return true;
 	case SPOOL_RECORD_ALLOCATIONS:
+		*result = scan_allocations(scan->session, scan->index, payload);
+		return true;
+	case SPOOL_RECORD_PROFILE_SHARED:
 		*result = 0;
 		return true;
 	default:

@@ -13,6 +13,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "analysis/allocations_private.h"
 #include "analysis/runtime_code.h"
 #include "analysis/session_private.h"
 #include "binary/jitmap.h"
@@ -192,6 +193,7 @@ static int scan_all(struct session *session, struct problem *problem)
 		if (private->processes[i].root == CALLTREE_NONE)
 			return session_out_of_memory(problem);
 	}
+	allocations_sort(session);
 	if (session->process_count)
 		session->realtime_minus_boottime_ns =
 			clock_map_realtime_minus_boottime(&private->processes[0].clock);
@@ -294,13 +296,15 @@ int session_open(const char *directory, const struct session_options *options, s
 	}
 	session->private_state = private;
 	session->regions = arena_allocate(&private->arena, sizeof(*session->regions));
+	session->allocations = arena_allocate(&private->arena, sizeof(*session->allocations));
 	session->command_line = "";
 	private->options = options ? *options : (struct session_options){0};
 	session->part_of_time = private->options.from_ns || private->options.to_ns;
 	session->part_of_threads = private->options.process_pid || private->options.thread_tid;
 	session->directory = arena_copy(&private->arena, directory, strlen(directory));
-	result = session->directory && session->regions ? session_read(session, problem)
-							: session_out_of_memory(problem);
+	result = session->directory && session->regions && session->allocations
+			 ? session_read(session, problem)
+			 : session_out_of_memory(problem);
 	if (result < 0)
 		session_close(session);
 	else
@@ -315,6 +319,7 @@ void session_close(struct session *session)
 	if (!session)
 		return;
 	private = session_private(session);
+	allocations_free(session);
 	for (uint32_t i = 0; i < session->process_count; i++) {
 		struct process_private *process = &private->processes[i];
 
@@ -323,6 +328,7 @@ void session_close(struct session *session)
 		module_map_deinit(&process->module_map);
 		id_map_deinit(&process->threads);
 		process_regions_deinit(&process->regions);
+		id_map_deinit(&process->sites);
 		jitmap_destroy(process->jitmap);
 		if (session->processes) {
 			free(session->processes[i].metrics);

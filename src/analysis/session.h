@@ -159,6 +159,7 @@ struct model_launch {
 };
 
 struct model_regions;
+struct model_allocations;
 
 struct session {
 	const char *directory;
@@ -179,7 +180,8 @@ struct session {
 	char **problems;           /* one line each, for the summary */
 	size_t problem_count;
 	struct model_launch launch;
-	struct model_regions *regions; /* regions.h; never NULL */
+	struct model_regions *regions;         /* regions.h; never NULL */
+	struct model_allocations *allocations; /* allocations.h */
 	void *private_state;
 };
 

@@ -29,6 +29,7 @@ struct process_private {
 	bool by_time;          /* an address alone does not say which code it is */
 	struct jitmap *jitmap; /* runtime_code.h; NULL: run-time code never changed */
 	struct process_regions regions;
+	struct id_map sites; /* id of a call site -> index in session.allocations, while scanning */
 };
 
 struct session_private {

@@ -4,6 +4,7 @@
  * Results; see results.h.
  */
 #include "cmd/results.h"
+#include "analysis/allocations.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -47,11 +48,14 @@ struct output_options results_output_options(const struct resolved *settings)
 	};
 }
 
-/* TRACE and PROFILE switch whole groups of formats. */
-static bool results_wanted(const struct resolved *settings, const struct output_format *format)
+/* TRACE and PROFILE switch whole groups of formats; there is no file of allocations without any. */
+static bool results_wanted(const struct resolved *settings, const struct session *session,
+			   const struct output_format *format)
 {
 	bool is_trace = !strcmp(format->name, "perfetto");
 
+	if (!strcmp(format->name, "memory") && !session_site_count(session))
+		return false;
 	return setting_choice_index(setting_slice(format->name),
 				    resolved_text(settings, SETTING_OUTPUT_FORMATS)) >= 0 &&
 	       resolved_bool(settings, is_trace ? SETTING_TRACE : SETTING_PROFILE);
@@ -116,7 +120,7 @@ static int results_write_formats(const struct resolved *settings, struct session
 		const struct output_format *format = &output_formats[i];
 		uint64_t bytes = 0;
 
-		if (!results_wanted(settings, format))
+		if (!results_wanted(settings, session, format))
 			continue;
 		error = output_write_file(session, format, &options, directory, prefix, &bytes,
 					  &problem);

@@ -29,6 +29,8 @@ const struct output_format output_formats[] = {
 	{"pprof", "profile.pb.gz", "profile for pprof, Pyroscope, Parca and speedscope", true,
 	 output_pprof},
 	{"html", "flamegraph.html", "flame graph for any browser, in one file", false, output_html},
+	{"memory", "memory.json", "allocation sites and what was not freed, with TRACE_MEMORY",
+	 false, output_memory},
 };
 const size_t output_format_count = sizeof(output_formats) / sizeof(*output_formats);
 

@@ -14,6 +14,7 @@
 
 #include "analysis/regions.h"
 #include "output/format.h"
+#include "output/memory.h"
 #include "output/profile_tree.h"
 #include "output/stream.h"
 #include "output/text_regions.h"
@@ -328,6 +329,8 @@ int output_text(struct session *session, const struct output_options *options, F
 	profile_tree_deinit(&writer.tree);
 	if (result == 0)
 		result = text_regions(session, options, stream, problem);
+	if (result == 0)
+		result = memory_text(session, options, stream);
 	if (result < 0)
 		return problem_set(problem, result, "cannot make the text profile: %s",
 				   strerror(-result));

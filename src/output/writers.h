@@ -18,6 +18,8 @@ int output_folded(struct session *session, const struct output_options *options,
 		  struct problem *problem);
 int output_regions_folded(struct session *session, const struct output_options *options,
 			  FILE *stream, struct problem *problem);
+int output_memory(struct session *session, const struct output_options *options, FILE *stream,
+		  struct problem *problem);
 int output_pprof(struct session *session, const struct output_options *options, FILE *stream,
 		 struct problem *problem);
 int output_html(struct session *session, const struct output_options *options, FILE *stream,
