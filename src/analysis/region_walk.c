@@ -81,76 +81,6 @@ static int cross_window(struct region_walk *walk, uint64_t time_ns)
 	return result;
 }
 
-/* ---- values ---- */
-
-static int add_text(struct region_walk *walk, const uint8_t *bytes, size_t size, size_t *ret)
-{
-	size_t needed = walk->text_size + size + 1;
-
-	if (needed > walk->text_capacity) {
-		size_t capacity = needed > 1024 ? needed * 2 : 2048;
-		char *text = realloc(walk->text, capacity);
-
-		if (!text)
-			return -ENOMEM;
-		walk->text = text;
-		walk->text_capacity = capacity;
-	}
-	*ret = walk->text_size;
-	memcpy(walk->text + walk->text_size, bytes, size);
-	walk->text[walk->text_size + size] = 0;
-	walk->text_size = needed;
-	return 0;
-}
-
-static int read_value(struct region_walk *walk, struct spool_payload *payload)
-{
-	uint64_t type = spool_unsigned(payload);
-	size_t size, name, text = 0;
-	const uint8_t *bytes = spool_bytes(payload, &size);
-	struct model_value *value;
-	uint64_t bits = 0;
-
-	if (payload->bad || type > SPOOL_VALUE_TEXT)
-		return WALK_DAMAGED;
-	if (!walk->pending)
-		return 0; /* of a record that was left out */
-	if (add_text(walk, bytes, size, &name) < 0)
-		return -ENOMEM;
-	if (type == SPOOL_VALUE_TEXT) {
-		bytes = spool_bytes(payload, &size);
-		if (add_text(walk, bytes, size, &text) < 0)
-			return -ENOMEM;
-	} else {
-		bits = spool_fixed(payload);
-	}
-	if (payload->bad)
-		return WALK_DAMAGED;
-	if (array_reserve((void **)&walk->values, &walk->value_capacity, walk->event.value_count,
-			  sizeof(*walk->values)) < 0)
-		return -ENOMEM;
-	value = &walk->values[walk->event.value_count++];
-	*value = (struct model_value){.type = (enum spool_value_type)type};
-	value->name = (const char *)name;
-	value->text = (const char *)text;
-	memcpy(type == SPOOL_VALUE_REAL ? (void *)&value->real : (void *)&value->number, &bits,
-	       sizeof(bits));
-	return 0;
-}
-
-/* The text has stopped moving. */
-static void settle_values(struct region_walk *walk)
-{
-	for (uint32_t i = 0; i < walk->event.value_count; i++) {
-		struct model_value *value = &walk->values[i];
-
-		value->name = walk->text + (uintptr_t)value->name;
-		value->text = value->type == SPOOL_VALUE_TEXT ? walk->text + (uintptr_t)value->text
-							      : NULL;
-	}
-	walk->event.values = walk->values;
-}
-
 /* Visits the event that waited for its values. */
 static int flush(struct region_walk *walk)
 {
@@ -159,7 +89,9 @@ static int flush(struct region_walk *walk)
 	if (!walk->pending)
 		return 0;
 	walk->pending = false;
-	settle_values(walk);
+	region_values_settle(&walk->values);
+	walk->event.values = walk->values.items;
+	walk->event.value_count = walk->values.count;
 	result = walk->visit(walk, walk->context);
 	if (walk->event.kind == MODEL_REGION_END)
 		remove_open(walk, walk->position);
@@ -175,7 +107,7 @@ static inline int deliver(struct region_walk *walk)
 		return 0;
 	}
 	walk->event.value_count = 0;
-	walk->text_size = 0;
+	region_values_clear(&walk->values);
 	walk->pending = true;
 	if (walk->cursor.at < walk->cursor.end && *walk->cursor.at != SPOOL_RECORD_ANNOTATION) {
 		int result;
@@ -483,6 +415,15 @@ static int read_span(struct region_walk *walk, struct spool_payload *payload)
 	return result == 0 ? reconcile(walk) : result;
 }
 
+static int read_value(struct region_walk *walk, struct spool_payload *payload)
+{
+	int result = 0;
+
+	if (walk->pending) /* else they are of a record that was left out */
+		result = region_values_add(&walk->values, payload);
+	return result == -EBADMSG ? WALK_DAMAGED : result;
+}
+
 static int walk_records(struct region_walk *walk)
 {
 	struct spool_payload payload;
@@ -580,8 +521,7 @@ int region_walk_process(struct region_walk *walk, struct session *session, uint3
 	spool_file_pause(&walk->process->file);
 	free(walk->open);
 	free(walk->told);
-	free(walk->values);
-	free(walk->text);
+	region_values_deinit(&walk->values);
 	if (result == -ENOMEM)
 		return session_out_of_memory(problem);
 	return result;

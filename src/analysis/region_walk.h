@@ -13,6 +13,7 @@
 #ifndef KYMO_ANALYSIS_REGION_WALK_H
 #define KYMO_ANALYSIS_REGION_WALK_H
 
+#include "analysis/region_values.h"
 #include "analysis/session_private.h"
 
 struct region_open {
@@ -41,10 +42,7 @@ struct region_walk {
 	uint64_t from_ns, to_ns;
 	bool in_window, done; /* done: nothing more of this thread is wanted */
 	bool pending;         /* `event` waits for values that may follow */
-	struct model_value *values;
-	size_t value_capacity;
-	char *text; /* of the values; offsets, until the event is visited */
-	size_t text_size, text_capacity;
+	struct region_values values;
 };
 
 /* Visits every event of a process. `visit` returns 0 to go on; anything else ends the walk and is
