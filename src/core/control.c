@@ -47,14 +47,6 @@ void control_toggle(void)
 
 /* ---- single threads ---- */
 
-void control_begin_thread(struct thread *thread, uint64_t cpu_ns)
-{
-	bool select = *kymo_runtime.options.regions.selected != 0;
-
-	thread->excluded = select ? THREAD_EXCLUDED_UNSELECTED : 0;
-	thread->excluded_cpu_ns = cpu_ns;
-}
-
 /* The thread's next sample stands for its CPU time since the last one, less what passed excluded:
  * the start is moved by that. Should the source have been armed in between, the sum would lie in
  * the future. */

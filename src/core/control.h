@@ -52,9 +52,6 @@ static inline bool control_is_open(const struct control *control)
 
 /* The thread itself: no samples of it from here on, and again, for one reason (thread_excluded).
  * CPU time in between is neither sampled nor missed. Signal-safe. */
-/* SELECTED_REGIONS: a thread, `cpu_ns` old, is in none of them at first. Before anybody knows it.
- */
-void control_begin_thread(struct thread *thread, uint64_t cpu_ns);
 void control_exclude_thread(struct thread *thread, uint32_t why);
 void control_include_thread(struct thread *thread, uint32_t why);
 

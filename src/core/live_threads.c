@@ -188,7 +188,6 @@ static void found(struct runtime *runtime, uint32_t tid)
 	thread->start_ticks = ticks_now();
 	/* CPU time before now was not ours to sample */
 	thread->cpu_ns = ticks_thread_cpu_ns(tid);
-	control_begin_thread(thread, thread->cpu_ns);
 	if (threads_bind(&runtime->threads, thread, tid) != thread) {
 		threads_discard(&runtime->threads, thread);
 		return;

@@ -77,7 +77,6 @@ void runtime_thread_begin(struct thread *thread)
 	struct thread *bound;
 
 	thread->start_ticks = ticks_now();
-	control_begin_thread(thread, thread->cpu_ns);
 	bound = threads_bind(&kymo_runtime.threads, thread, (uint32_t)sys_gettid());
 	if (bound != thread) { /* the background thread found this thread first */
 		bound->bounds = thread->bounds;

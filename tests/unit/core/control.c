@@ -16,7 +16,6 @@ static struct thread thread;
 static int setup(void **state)
 {
 	(void)state;
-	kymo_runtime.options.regions.selected = "";
 	kymo_runtime.control.closed = 0;
 	thread = (struct thread){0};
 	return 0;
@@ -107,17 +106,6 @@ static void a_source_armed_in_between_starts_anew(void **state)
 	assert_true(cpu_now() - thread.cpu_ns < 500000);
 }
 
-static void threads_begin_outside_selected_regions(void **state)
-{
-	(void)state;
-	control_begin_thread(&thread, 5);
-	assert_int_equal(thread.excluded, 0);
-	kymo_runtime.options.regions.selected = "solve";
-	control_begin_thread(&thread, 5);
-	assert_int_equal(thread.excluded, THREAD_EXCLUDED_UNSELECTED);
-	assert_int_equal(thread.excluded_cpu_ns, 5);
-}
-
 int main(void)
 {
 	static const struct CMUnitTest tests[] = {
@@ -126,7 +114,6 @@ int main(void)
 		cmocka_unit_test_setup(excluded_time_is_not_in_the_next_sample, setup),
 		cmocka_unit_test_setup(two_reasons_are_both_needed_to_go, setup),
 		cmocka_unit_test_setup(a_source_armed_in_between_starts_anew, setup),
-		cmocka_unit_test_setup(threads_begin_outside_selected_regions, setup),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
