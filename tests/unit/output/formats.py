@@ -143,7 +143,7 @@ def nothing_recorded():
 def protoc_agrees():
     if not shutil.which("protoc"):
         return "protoc is not installed"
-    for arguments in (["perfetto"], ["perfetto", "compress"]):
+    for arguments in (["perfetto"], ["perfetto", "compress"], ["perfetto", "regions"]):
         subprocess.run(["protoc", "--decode_raw"], input=written(*arguments), check=True,
                        stdout=subprocess.DEVNULL)
     return None
