@@ -230,6 +230,21 @@ static inline bool wrap_parse_library(struct setting_slice text, struct wrap_ite
 	return !text.length || wrap_parse_type(text, &item->result, problem);
 }
 
+/* Functions that look at the frame that called them, or return twice into it. */
+static inline bool wrap_needs_its_caller(struct setting_slice function)
+{
+	static const char *const names[] = {
+		"setjmp",     "_setjmp",     "sigsetjmp",   "__sigsetjmp",   "vfork",
+		"getcontext", "swapcontext", "makecontext", "setcontext",    "dlopen",
+		"dlsym",      "dlvsym",      "dlmopen",     "__tls_get_addr"};
+
+	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
+		if (wrap_equal(function, names[i]))
+			return true;
+	}
+	return false;
+}
+
 static inline bool wrap_parse_function(struct setting_slice text, struct wrap_item *item,
 				       struct wrap_problem *problem)
 {
@@ -242,10 +257,11 @@ static inline bool wrap_parse_function(struct setting_slice text, struct wrap_it
 			return false;
 		}
 	}
-	if (item->function.length)
-		return true;
-	*problem = (struct wrap_problem){text.text, "needs the name of a function"};
-	return false;
+	*problem = (struct wrap_problem){item->function.text, "needs the name of a function"};
+	if (!item->function.length)
+		return false;
+	problem->what = "depends on the frame of its caller and cannot be wrapped";
+	return !wrap_needs_its_caller(item->function);
 }
 
 static inline bool wrap_parse_arguments(struct setting_slice text, struct wrap_item *item,

@@ -75,10 +75,12 @@ void got_after_fork(void)
 {
 	if (fork_holds_lock)
 		unlock();
+	fork_holds_lock = false;
 }
 
 void got_after_fork_in_child(void)
 {
+	fork_holds_lock = false;
 	atomic_store_explicit(&lock_word, 0, memory_order_relaxed);
 	atomic_store_explicit(&loads_under_way, 0, memory_order_relaxed);
 }
@@ -223,8 +225,9 @@ void got_scan(void)
 {
 	struct look look = {.first = true};
 
-	/* In a seccomp filter any system call of ours may be deadly. */
-	if (kymo_runtime.sealed)
+	/* In a seccomp filter any system call of ours may be deadly. The program's own fork
+	 * handlers may open libraries. */
+	if (kymo_runtime.sealed || fork_holds_lock)
 		return;
 	region_enter_own();
 	lock_until(0);

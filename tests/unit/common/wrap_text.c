@@ -133,6 +133,7 @@ static void test_problems(void **state)
 		{"x", 0},
 		{":f", 0},
 		{"a:", 2},
+		{"a: (int)", 3},
 		{"a:f g", 3},
 		{"a:f(", 3},
 		{"a:f(thing)", 4},
@@ -145,6 +146,7 @@ static void test_problems(void **state)
 		{"thing a:f", 0},
 		{"a:f(int, ..., int)", 9},
 		{"a:f;b", 4},
+		{"*: setjmp(void *)", 3},
 	};
 
 	(void)state;
