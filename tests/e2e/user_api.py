@@ -15,18 +15,21 @@ import spool
 from harness import Kymo, Scratch, Tap, expect, require_tool, run
 
 LINKED = r"""
+#include <pthread.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <string.h>
-#include <unistd.h>
 #include <sys/wait.h>
-#include "libkymo-dl/kymo_dl.h"
+#include <unistd.h>
 #include "kymo/user.h"
-static void traced(void) { }
-int main(int count, char **arguments)
+#include "libkymo-dl/kymo_dl.h"
+
+static uint32_t named, function;
+
+static void *record(void *unused)
 {
-	uint32_t named = kymo_dl_region_define(NULL, "named");
-	uint32_t function = kymo_dl_function_define((uint64_t)(uintptr_t)traced);
+	named = kymo_dl_region_define(NULL, "named");
+	function = kymo_dl_function_define((uint64_t)(uintptr_t)record);
 	for (int i = 0; i < 100; i++) {
 		kymo_dl_enter(function);
 		kymo_dl_enter(named);
@@ -35,17 +38,65 @@ int main(int count, char **arguments)
 		kymo_dl_leave(named);
 		kymo_dl_leave(function);
 	}
-	if (count > 1 && !fork()) {
+	return unused;
+}
+
+static int in_child(void)
+{
+	int status;
+	pid_t child = fork();
+
+	if (!child) {
 		kymo_push_region("child");
 		_exit(kymo_pop_region("child") == KYMO_SUCCESS ? 0 : 1);
 	}
-	if (count > 1) {
-		int status;
-		wait(&status);
-		if (status) return 9;
+	return waitpid(child, &status, 0) == child && !status ? 0 : 9;
+}
+
+static int stopped(void)
+{
+	record(NULL);
+	kymo_stop_trace();
+	record(NULL);
+	kymo_start_trace();
+	record(NULL);
+	kymo_stop_thread_trace();
+	record(NULL);
+	kymo_start_thread_trace();
+	return 0;
+}
+
+static int in_any_order(void)
+{
+	for (int i = 0; i < 10; i++) {
+		kymo_push_region("first");
+		kymo_push_region("second");
+		if (kymo_pop_region("first") || kymo_pop_region("second"))
+			return 9;
+	}
+	return kymo_pop_region("first") == KYMO_NOT_OPEN ? 0 : 8;
+}
+
+int main(int count, char **arguments)
+{
+	const char *what = count > 1 ? arguments[1] : "";
+	pthread_t thread;
+	int status = 0;
+
+	if (!strcmp(what, "thread")) {
+		pthread_create(&thread, NULL, record, NULL);
+		pthread_join(thread, NULL);
+		record(NULL);
+	} else if (!strcmp(what, "stopped")) {
+		status = stopped();
+	} else if (!strcmp(what, "order")) {
+		status = in_any_order();
+	} else {
+		record(NULL);
+		status = *what ? in_child() : 0;
 	}
 	printf("%d\n", kymo_dl_active());
-	return 0;
+	return status;
 }
 """
 
@@ -187,11 +238,33 @@ class Tests:
         report = self.kymo.report(latest)
         expect(report.status == 0, f"report: {report.stderr}")
 
+    def linked_and_first_used_in_a_thread(self):
+        program, home = self.build_linked(), self.scratch.path("home-thread")
+        os.mkdir(home)
+        ended = run([program, "thread"], cwd=home, environment={"KYMO_ENABLED": "on"})
+        expect(ended.status == 0 and ended.stdout == b"1\n", f"{ended}")
+        threads = spool.regions(f"{home}/kymo-linked-output/latest")
+        begun = sorted(sum(event.what == "begin" and event.name == "named" for event in events)
+                       for events in threads.values())
+        expect(begun[-2:] == [100, 100], f"regions of threads: {begun}")
+
     def linked_under_kymo(self):
         directory, ended = self.profiled([self.build_linked(), "fork"], "linked-under")
         expect(ended.stdout == b"1\n", f"{ended}")
         counts = counted(directory)
         expect(counts["begin", "named"] == 100 and counts["begin", "child"] == 1, f"{counts}")
+
+    def the_programs_own_regions_pass_a_stop(self):
+        directory, _ = self.profiled([self.build_linked(), "stopped"], "stopped")
+        counts = counted(directory)
+        expect(counts["begin", "user"] == 400, f"{counts['begin', 'user']} user regions")
+        expect(counts["begin", "named"] == 200, f"{counts['begin', 'named']} others")
+
+    def pops_in_any_order(self):
+        directory, _ = self.profiled([self.build_linked(), "order"], "order")
+        counts = counted(directory)
+        for name in ("first", "second"):
+            expect(counts["begin", name] == counts["end", name] == 10, f"{counts}")
 
     def packages(self):
         """Out of an installation that was moved, as packages are made."""
@@ -249,7 +322,9 @@ def main():
     with Scratch() as scratch:
         tests = Tests(scratch)
         for name in ("c", "archive", "cpp", "callbacks", "python", "categories", "enabled_off",
-                     "linked", "linked_under_kymo", "headers", "packages"):
+                     "linked",
+                     "linked_and_first_used_in_a_thread", "linked_under_kymo",
+                     "the_programs_own_regions_pass_a_stop", "pops_in_any_order", "headers", "packages"):
             tap.point(name.replace("_", " "), getattr(tests, name))
     tap.finish()
 
