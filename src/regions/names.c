@@ -12,6 +12,7 @@
 #include "common/leb128.h"
 #include "common/settings_value.h"
 #include "common/syscalls.h"
+#include "core/notices.h"
 #include "regions/stream.h"
 
 #define NAMES_MAX  (1u << 20)
@@ -374,8 +375,11 @@ void names_throttle(region_id region, uint64_t ticks)
 
 	atomic_store_explicit(&name->calls, calls, memory_order_relaxed);
 	atomic_store_explicit(&name->ticks, sum, memory_order_relaxed);
-	if (calls >= kymo_regions.throttle_count && sum / calls < kymo_regions.throttle_ticks)
-		atomic_store_explicit(&name->throttled, 1, memory_order_relaxed);
+	if (calls >= kymo_regions.throttle_count && sum / calls < kymo_regions.throttle_ticks &&
+	    !atomic_exchange_explicit(&name->throttled, 1, memory_order_relaxed))
+		notices_post(&kymo_runtime.background, SPOOL_NOTICE_THROTTLE, calls,
+			     "calls of a region are short and many: not recorded any more: ",
+			     name->text ? name->text : "(function)");
 }
 
 bool names_is_throttled(region_id region)

@@ -12,6 +12,7 @@
 
 #include "common/syscalls.h"
 #include "core/futex.h"
+#include "core/notices.h"
 #include "core/own_thread.h"
 #include "core/runtime.h"
 #include "core/text.h"
@@ -21,6 +22,7 @@
 #define PAUSE_NS      500000000ull
 #define ANSWER_NS     50000000ull /* then the reading is given up */
 #define FILE_SIZE_MAX 1024
+#define TOLD_SCALED   31
 
 struct event {
 	uint32_t type;
@@ -34,6 +36,7 @@ static struct {
 	struct event events[COMPONENT_EVENTS_MAX];
 	uint32_t event_count;
 	int memory_file;
+	_Atomic uint32_t told; /* bit per thing that has been said */
 } probe;
 
 /* ---- what it reads ---- */
@@ -128,6 +131,12 @@ static void read_io(struct probe_request *request)
 	}
 }
 
+static void say_once(uint32_t what, uint64_t argument, const char *text)
+{
+	if (!(atomic_fetch_or(&probe.told, 1u << what) & 1u << what))
+		notices_post(&kymo_runtime.background, SPOOL_NOTICE_FALLBACK, argument, text, NULL);
+}
+
 static int open_event(const struct event *event, uint32_t tid)
 {
 	struct perf_event_attr attr = {0};
@@ -155,8 +164,12 @@ static void open_events(struct probe_request *request)
 
 		request->descriptors[i] = open_event(&probe.events[i], request->tid);
 		request->pages[i] = NULL;
-		if (request->descriptors[i] < 0)
+		if (request->descriptors[i] < 0) {
+			say_once(i, (uint64_t)-request->descriptors[i],
+				 "a perf event among the components cannot be counted here and "
+				 "stays zero");
 			continue;
+		}
 		page = sys_mmap(NULL, PAGE, PROT_READ, MAP_SHARED, request->descriptors[i], 0);
 		if (!sys_failed(page))
 			request->pages[i] = page;
@@ -170,6 +183,8 @@ static uint64_t scaled(uint64_t count, uint64_t enabled, uint64_t running)
 {
 	if (!running || running >= enabled)
 		return count;
+	say_once(TOLD_SCALED, 0,
+		 "more perf events than counters: they took turns, and their counts are scaled up");
 	return (uint64_t)((unsigned __int128)count * enabled / running);
 }
 
