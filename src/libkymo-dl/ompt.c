@@ -59,6 +59,16 @@ static bool ompt_is_first(const char *list)
 	return length >= strlen(name) && !strncmp(list + length - strlen(name), name, strlen(name));
 }
 
+/* Is this library's function the one that look-ups find, so that a runtime asks it first? */
+static bool ompt_is_in_address_space(void)
+{
+	void *found = dlsym(RTLD_DEFAULT, "ompt_start_tool");
+
+	if (!found)
+		dlerror(); /* our vain look-up is not the program's to find */
+	return found == (void *)ompt_start_tool;
+}
+
 /* Was this library asked because it is in the address space, and has the user named another one? */
 static bool ompt_other_wanted(void)
 {
@@ -67,8 +77,7 @@ static bool ompt_other_wanted(void)
 	bool first_time = !asked;
 
 	asked = true;
-	return first_time && list && *list && !ompt_is_first(list) &&
-	       dlsym(RTLD_DEFAULT, "ompt_start_tool") == (void *)ompt_start_tool;
+	return first_time && list && *list && !ompt_is_first(list) && ompt_is_in_address_space();
 }
 
 EXPORTED struct ompt_start_tool_result *ompt_start_tool(unsigned version,

@@ -243,8 +243,9 @@ static struct region_value host_lock(uint64_t wait_id)
 	return ompt_address("lock", (const void *)(uintptr_t)wait_id);
 }
 
-/* A test of a lock that fails is never said to be over, and LLVM 14's runtime reports omp_test_lock()
- * as it reports omp_set_lock(). So waits for locks are recorded when the lock is had. */
+/* A test of a lock that fails is never said to be over, and LLVM 14's runtime reports
+ * omp_test_lock() as it reports omp_set_lock(). So waits for locks are recorded when the lock is
+ * had. */
 static void host_mutex_acquire(int kind, unsigned hint, unsigned implementation, uint64_t wait_id,
 			       const void *code)
 {

@@ -55,6 +55,9 @@ static const struct kymo_runtime_api *runtime_table(void *handle)
 	} found = {.symbol = dlsym(handle, KYMO_RUNTIME_API_NAME)};
 	const struct kymo_runtime_api *table = found.symbol ? found.function() : NULL;
 
+	if (!found.symbol)
+		dlerror(); /* our vain look-up is not the program's to find */
+
 	return table && table->size >= sizeof(struct kymo_runtime_api) ? table : NULL;
 }
 
