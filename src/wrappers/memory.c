@@ -14,6 +14,7 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/auxv.h>
 
 #include "core/notices.h"
 #include "core/runtime.h"
@@ -341,6 +342,21 @@ static bool is_sanitized(void)
 	return false;
 }
 
+/* What such a program calls itself does not go through a global offset table. */
+static void tell_own_allocator(void)
+{
+	Dl_info where;
+	void *function = dlsym(RTLD_DEFAULT, "free");
+
+	/* Program headers stand in the first page of the program. */
+	if (function && dladdr(function, &where) &&
+	    (uint64_t)where.dli_fbase == (getauxval(AT_PHDR) & ~4095ull))
+		notices_post(&kymo_runtime.background, SPOOL_NOTICE_FALLBACK, 0,
+			     "the program has an allocator of its own: what it calls itself is not "
+			     "seen, and what seems not to be freed may have been",
+			     NULL);
+}
+
 int wrappers_memory_add(const struct options_wrappers *options)
 {
 	int error;
@@ -352,6 +368,7 @@ int wrappers_memory_add(const struct options_wrappers *options)
 			     "allocations are not counted: the program has a sanitizer", NULL);
 		return 0;
 	}
+	tell_own_allocator();
 	site_depth = options->memory_site_depth;
 	if (site_depth < 1 || site_depth > MEMORY_DEPTH_MAX)
 		site_depth = MEMORY_DEPTH_MAX;

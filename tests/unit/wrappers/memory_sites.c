@@ -1,0 +1,125 @@
+/* SPDX-License-Identifier: MIT
+ * SPDX-FileCopyrightText: the kymo authors
+ *
+ * Sites: one number a stack, whichever thread asks; sums and peaks; a full table.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+#include <pthread.h>
+
+#include "wrappers/memory_private.h"
+
+enum { DEPTH = 8, THREADS = 8, STACKS = 1000 };
+
+static void stack(uint64_t number, uint64_t *frames)
+{
+	for (uint64_t i = 0; i < DEPTH; i++)
+		frames[i] = 0x400000 + number * 16 + i;
+}
+
+static void equal_stacks_have_one_site(void **state)
+{
+	uint64_t frames[DEPTH];
+	uint32_t first, shorter, other;
+
+	(void)state;
+	stack(1, frames);
+	first = memory_site_of(frames, DEPTH);
+	assert_int_not_equal(first, MEMORY_SITE_NONE);
+	assert_int_equal(memory_site_of(frames, DEPTH), first);
+	shorter = memory_site_of(frames, DEPTH - 1);
+	assert_int_not_equal(shorter, first);
+	frames[DEPTH - 1]++;
+	other = memory_site_of(frames, DEPTH);
+	assert_int_not_equal(other, first);
+	assert_int_equal(memory_site_at(first)->frames, DEPTH);
+	assert_int_equal(memory_site_frames(memory_site_at(other))[DEPTH - 1], frames[DEPTH - 1]);
+}
+
+static void peak_is_the_most_at_one_time(void **state)
+{
+	uint64_t frames[] = {42};
+	uint32_t site = memory_site_of(frames, 1);
+	const struct memory_site *it = memory_site_at(site);
+
+	(void)state;
+	memory_site_allocated(site, 100);
+	memory_site_allocated(site, 50);
+	memory_site_freed(site, 100);
+	memory_site_allocated(site, 60);
+	assert_int_equal(it->allocations, 3);
+	assert_int_equal(it->frees, 1);
+	assert_int_equal(it->allocated_bytes, 210);
+	assert_int_equal(it->freed_bytes, 100);
+	assert_int_equal(it->peak_bytes, 150);
+}
+
+static uint32_t seen[THREADS][STACKS];
+
+static void *all_stacks(void *argument)
+{
+	uintptr_t thread = (uintptr_t)argument;
+	uint64_t frames[DEPTH];
+
+	for (uint64_t i = 0; i < STACKS; i++) {
+		stack(10000 + i, frames);
+		seen[thread][i] = memory_site_of(frames, DEPTH);
+		memory_site_allocated(seen[thread][i], 1);
+	}
+	return NULL;
+}
+
+static void threads_agree(void **state)
+{
+	pthread_t ids[THREADS];
+
+	(void)state;
+	for (uintptr_t i = 0; i < THREADS; i++)
+		assert_int_equal(pthread_create(&ids[i], NULL, all_stacks, (void *)i), 0);
+	for (int i = 0; i < THREADS; i++)
+		pthread_join(ids[i], NULL);
+	for (int i = 0; i < STACKS; i++) {
+		for (int thread = 1; thread < THREADS; thread++)
+			assert_int_equal(seen[thread][i], seen[0][i]);
+		assert_int_equal(memory_site_at(seen[0][i])->allocations, THREADS);
+	}
+}
+
+/* The last test: afterwards there is no room. */
+static void a_full_table_says_so(void **state)
+{
+	uint64_t frames[DEPTH];
+	uint32_t none = 0;
+
+	(void)state;
+	for (uint64_t i = 0; i < MEMORY_SITES_MAX + 100; i++) {
+		stack(1000000 + i, frames);
+		none += memory_site_of(frames, DEPTH) == MEMORY_SITE_NONE;
+	}
+	assert_true(none >= 100);
+	assert_int_equal(memory_sites_count(), MEMORY_SITES_MAX);
+	stack(1, frames);
+	assert_int_not_equal(memory_site_of(frames, DEPTH), MEMORY_SITE_NONE);
+}
+
+static int setup(void **state)
+{
+	(void)state;
+	return memory_sites_init(DEPTH);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(equal_stacks_have_one_site),
+		cmocka_unit_test(peak_is_the_most_at_one_time),
+		cmocka_unit_test(threads_agree),
+		cmocka_unit_test(a_full_table_says_so),
+	};
+
+	return cmocka_run_group_tests(tests, setup, NULL);
+}
