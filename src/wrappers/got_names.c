@@ -169,6 +169,15 @@ bool got_names_define(struct got_names *names, const struct got_object *object, 
 	return changed;
 }
 
+bool got_names_any_in(const struct got_names *names, const struct got_object *object)
+{
+	for (uint32_t i = 0; i < names->count; i++) {
+		if (got_object_find(object, names->name[i].symbol, names->name[i].hash))
+			return true;
+	}
+	return false;
+}
+
 bool got_names_forget(struct got_names *names, uint64_t base, uint64_t dynamic)
 {
 	bool any = false;

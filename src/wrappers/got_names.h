@@ -54,6 +54,8 @@ struct got_name *got_names_find(const struct got_names *names, const char *symbo
 
 /* Notes what `object` defines. True if callers are led elsewhere from now on. */
 bool got_names_define(struct got_names *names, const struct got_object *object, bool start);
+/* Does `object` define any of them? */
+bool got_names_any_in(const struct got_names *names, const struct got_object *object);
 /* The object is gone. True if a definition went with it. */
 bool got_names_forget(struct got_names *names, uint64_t base, uint64_t dynamic);
 

@@ -144,6 +144,15 @@ uint32_t got_hash(const char *name)
 	return hash;
 }
 
+/* DT_GNU_HASH has definitions only, which are sorted to the end of the table; DT_HASH has the size
+ * of the table. */
+size_t got_object_undefined(const struct got_object *object)
+{
+	if (object->gnu_hash)
+		return object->gnu_hash[1];
+	return object->sysv_hash ? object->sysv_hash[1] : 0;
+}
+
 static bool is_hidden(const struct got_object *object, size_t index)
 {
 	return object->versions && (object->versions[index] & VERSION_HIDDEN);

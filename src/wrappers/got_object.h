@@ -40,6 +40,10 @@ const char *got_object_file(const struct got_object *object);
 
 uint32_t got_hash(const char *name);
 
+/* Most undefined symbols stand below this index; linkers leave it at 1 in objects that define none.
+ */
+size_t got_object_undefined(const struct got_object *object);
+
 /* The definition that a look-up by this name finds in the object (the default version), or NULL. */
 const Elf64_Sym *got_object_find(const struct got_object *object, const char *name, uint32_t hash);
 

@@ -28,7 +28,54 @@ struct rewriting {
 	const struct got_names *names;
 	enum protection relro;
 	bool settled, restore;
+	/* Wrapped names by symbol, for symbols below `undefined`. Definitions above it matter only
+	 * in objects that define a wrapped name. */
+	const struct got_name **by_symbol;
+	size_t undefined;
+	bool defines;
 };
+
+/* Large libraries have a hundred thousand relocations of a few thousand symbols: each undefined
+ * symbol is looked up once. */
+static const struct got_name **scratch(size_t count)
+{
+	static const struct got_name **memory;
+	static size_t size;
+
+	if (count > size) {
+		memory = got_allocate(count * 2 * sizeof(*memory));
+		size = memory ? count * 2 : 0;
+	}
+	return memory;
+}
+
+static bool look_up_symbols(struct rewriting *rewriting)
+{
+	const struct got_object *object = rewriting->object;
+
+	rewriting->undefined = got_object_undefined(object);
+	rewriting->by_symbol = scratch(rewriting->undefined);
+	if (!rewriting->by_symbol && rewriting->undefined)
+		return false;
+	for (size_t i = 0; i < rewriting->undefined; i++)
+		rewriting->by_symbol[i] =
+			i ? got_names_find(rewriting->names,
+					   object->strings + object->symbols[i].st_name)
+			  : NULL;
+	rewriting->defines = got_names_any_in(rewriting->names, object);
+	return true;
+}
+
+static const struct got_name *name_of(const struct rewriting *rewriting, size_t symbol)
+{
+	const struct got_object *object = rewriting->object;
+
+	if (symbol < rewriting->undefined)
+		return rewriting->by_symbol[symbol];
+	if (!rewriting->defines && object->symbols[symbol].st_shndx != SHN_UNDEF)
+		return NULL;
+	return got_names_find(rewriting->names, object->strings + object->symbols[symbol].st_name);
+}
 
 /* An atomic "or 0" that the kernel does for us: changes nothing, and fails instead of faulting
  * where we may not write (futex(2), FUTEX_WAKE_OP). */
@@ -167,15 +214,11 @@ static bool has_a_slot(const Elf64_Rela *entry)
 static void go_through(struct rewriting *rewriting, const Elf64_Rela *entries, size_t entry_count,
 		       bool lazy)
 {
-	const struct got_object *object = rewriting->object;
-
 	for (size_t i = 0; i < entry_count; i++) {
 		const struct got_name *name;
-		if (!has_a_slot(&entries[i]) || !ELF64_R_SYM(entries[i].r_info))
+		if (!has_a_slot(&entries[i]))
 			continue;
-		name = got_names_find(
-			rewriting->names,
-			object->strings + object->symbols[ELF64_R_SYM(entries[i].r_info)].st_name);
+		name = name_of(rewriting, ELF64_R_SYM(entries[i].r_info));
 		if (!name || !name->target)
 			continue;
 		if (rewriting->restore)
@@ -189,6 +232,10 @@ static void go_through_all(struct rewriting *rewriting)
 {
 	const struct got_object *object = rewriting->object;
 
+	if (!look_up_symbols(rewriting)) {
+		rewriting->relro = REFUSED;
+		return;
+	}
 	go_through(rewriting, object->plt, object->plt_count, true);
 	/* The loader's relocations of the object to itself come first (DT_RELACOUNT). */
 	go_through(rewriting, object->rela + object->relative_count,
