@@ -86,10 +86,12 @@ static bool make_room(uint32_t size)
 	if (chunk)
 		spool_chunk_retire(spool, chunk);
 	table.chunk = spool_chunk_take(spool, SPOOL_SMALL);
-	if (!table.chunk && table.on_background && spool_refill(spool, spool->fd))
+	if (!table.chunk && table.background == &kymo_region_own) {
+		spool_refill(spool, spool->fd);
 		table.chunk = spool_chunk_take(spool, SPOOL_SMALL);
-	if (!table.chunk && !table.on_background)
+	} else if (!table.chunk) {
 		table.chunk = stream_wait_for_chunk(SPOOL_SMALL);
+	}
 	if (!table.chunk)
 		return false;
 	spool_chunk_keep(table.chunk);
@@ -157,7 +159,7 @@ void names_define_all(void)
 
 void names_set_background(bool on_background)
 {
-	table.on_background = on_background;
+	table.background = on_background ? &kymo_region_own : NULL;
 }
 
 void names_forget_chunk(void)
@@ -254,7 +256,8 @@ static uint32_t add(const struct key *key, uint32_t flags)
 	if (!name->category || (key->text && !name->text))
 		return 0;
 	number = table.count + 1;
-	if (!define(number))
+	/* Without a file (a child that has just been forked) it is defined with all others. */
+	if (kymo_runtime.spool.header && !define(number))
 		return 0; /* no room now; perhaps later */
 	table.count = number;
 	atomic_store_explicit(&table.slots[slot], number, memory_order_release);
@@ -377,7 +380,7 @@ void names_throttle(region_id region, uint64_t ticks)
 	atomic_store_explicit(&name->ticks, sum, memory_order_relaxed);
 	if (calls >= kymo_regions.throttle_count && sum / calls < kymo_regions.throttle_ticks &&
 	    !atomic_exchange_explicit(&name->throttled, 1, memory_order_relaxed))
-		notices_post(&kymo_runtime.background, SPOOL_NOTICE_THROTTLE, calls,
+		notices_post(&kymo_runtime.background, SPOOL_NOTICE_DISABLED, calls,
 			     "calls of a region are short and many: not recorded any more: ",
 			     name->text ? name->text : "(function)");
 }
