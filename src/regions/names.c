@@ -40,7 +40,7 @@ static struct {
 	char *block; /* strings go here */
 	uint32_t block_used;
 	struct spool_chunk *chunk; /* of definitions; under the lock */
-	bool on_background;        /* which makes chunks itself */
+	const void *background;    /* the thread that makes chunks itself, while it writes here */
 	bool category_off[REGION_CATEGORY_COUNT];
 	const struct options_regions *options;
 } table;
