@@ -8,6 +8,7 @@
 #include "core/control_signal.h"
 #include "core/live_threads.h"
 #include "core/runtime.h"
+#include "core/session_age.h"
 #include "core/sources.h"
 #include "core/ticks.h"
 
@@ -104,6 +105,22 @@ static bool step_windows(struct runtime *runtime, uint64_t *wait)
 	return open == ((before & CONTROL_CLOSED_WINDOW) != 0);
 }
 
+/* The windows are the session's: a process that is started later finds them under way. */
+static void join_session(struct control *control, const struct options *options)
+{
+	struct windows *const windows[] = {&control->windows, &control->cpu_window,
+					   &control->wall_window, &control->overflow_window};
+	uint64_t age = 0;
+
+	for (unsigned i = 0; i < 4; i++) {
+		if (!windows[i]->count)
+			continue;
+		if (!age)
+			age = session_age_ns(options->spool_directory);
+		windows_begin_earlier(windows[i], age);
+	}
+}
+
 void control_begin(struct runtime *runtime)
 {
 	struct control *control = &runtime->control;
@@ -119,6 +136,8 @@ void control_begin(struct runtime *runtime)
 				    ticks_clock_ns);
 		if (!options->regions.start)
 			control_close(CONTROL_CLOSED_STOPPED);
+		else
+			join_session(control, options);
 	} else if (control->pid != runtime->pid) {
 		windows_follow_fork(&control->windows);
 	}

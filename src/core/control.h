@@ -6,8 +6,9 @@
  * event and follow at once, and so do handlers; the background thread arms and disarms the sources
  * and metrics, so that no timer runs while nothing is collected.
  *
- * A process that waits for its first start (INIT_ENABLED=off) begins with its windows then. A
- * forked child goes on where its parent was.
+ * Windows are the session's, so that a process that is started late finds them under way; but by
+ * CPU time each process has its own. With INIT_ENABLED=off a process begins with its windows at its
+ * first start. A forked child goes on where its parent was.
  */
 #ifndef KYMO_CORE_CONTROL_H
 #define KYMO_CORE_CONTROL_H

@@ -2,7 +2,7 @@
  * SPDX-FileCopyrightText: the kymo authors
  *
  * See windows.h. Phase ends are computed from the phase before, not from when the change was
- * noticed, so that errors do not add up over cycles or over periods of one clock.
+ * noticed, so that errors do not add up over cycles or over periods.
  */
 #include "core/windows.h"
 
@@ -18,10 +18,21 @@ void windows_init(struct windows *windows, const struct options_period *periods,
 				    .done = count == 0};
 }
 
+void windows_begin_earlier(struct windows *windows, uint64_t ns)
+{
+	windows->late = ns;
+}
+
 void windows_init_single(struct windows *windows, const struct options_period *period,
 			 windows_clock clock)
 {
 	windows_init(windows, period, period->delay_ns > 0 || period->duration_ns > 0, clock);
+}
+
+/* Real clocks run alike: what one is late, the next one is. */
+static bool is_real(const struct windows *windows, uint32_t number)
+{
+	return windows->periods[number].clock != CLOCK_PROCESS_CPUTIME_ID;
 }
 
 static void enter_period(struct windows *windows, uint32_t number)
@@ -37,13 +48,16 @@ static void enter_period(struct windows *windows, uint32_t number)
 		windows->done = true;
 		return;
 	}
-	if (!same_clock)
-		windows->phase_end = windows->clock(windows->periods[number].clock);
+	if (!same_clock) {
+		uint64_t start = windows->clock(windows->periods[number].clock);
+		uint64_t late = is_real(windows, number) ? windows->late : 0;
+		windows->phase_end = start > late ? start - late : 0;
+	}
 	windows->phase_end += (uint64_t)windows->periods[number].delay_ns;
 }
 
 /* The current phase is over: what comes next. */
-static void next_phase(struct windows *windows)
+static void next_phase(struct windows *windows, uint64_t now)
 {
 	const struct options_period *period = &windows->periods[windows->current];
 
@@ -56,6 +70,7 @@ static void next_phase(struct windows *windows)
 	}
 	windows->open = false;
 	if (period->cycles && ++windows->cycle >= period->cycles) {
+		windows->late = is_real(windows, windows->current) ? now - windows->phase_end : 0;
 		enter_period(windows, windows->current + 1);
 		return;
 	}
@@ -94,7 +109,7 @@ bool windows_step(struct windows *windows, unsigned cpus, uint64_t *ret_wait_ns)
 			break;
 		}
 		skip_cycles(windows, now);
-		next_phase(windows);
+		next_phase(windows, now);
 	}
 	return windows->open;
 }
@@ -105,6 +120,7 @@ void windows_follow_fork(struct windows *windows)
 	    windows->periods[windows->current].clock != CLOCK_PROCESS_CPUTIME_ID)
 		return;
 	windows->started = false;
+	windows->late = 0;
 	enter_period(windows, windows->current);
 	windows->started = true;
 }

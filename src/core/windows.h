@@ -24,6 +24,7 @@ struct windows {
 	uint32_t count, current;
 	uint64_t cycle;     /* of the current period */
 	uint64_t phase_end; /* on the period's clock */
+	uint64_t late;      /* by which the current period was entered */
 	bool open, done, started;
 	windows_clock clock;
 };
@@ -33,6 +34,8 @@ void windows_init(struct windows *windows, const struct options_period *periods,
 /* One window with the delay and duration of `period`; open from the start when both are 0. */
 void windows_init_single(struct windows *windows, const struct options_period *period,
 			 windows_clock clock);
+/* Windows that began `ns` before the first step: those of a process that joins a session. */
+void windows_begin_earlier(struct windows *windows, uint64_t ns);
 /* Returns whether the window is open now; *ret_wait_ns is the time until it may change
  * (WINDOWS_NEVER: never). For CPU-time clocks the wait is the least possible, since CPU time runs
  * at most once per CPU faster than real time. */

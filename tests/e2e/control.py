@@ -28,15 +28,17 @@ class Control:
         self._runs += 1
         return self._scratch.path(f"run-{self._runs}")
 
-    def _run(self, mode, *options, environment=None):
+    def _run(self, mode, *options, shell=None):
+        """`shell`: what a shell does before the program."""
         directory = self._directory()
-        ended = self._kymo.sample([self._program, mode], directory, *options, environment=environment)
+        command = ["sh", "-c", f"{shell}; {self._program} {mode}; :"] if shell else [self._program, mode]
+        ended = self._kymo.sample(command, directory, *options)
         expect(ended.status == 0, f"status {ended.status}\n{ended.stderr}")
         return Result(directory)
 
-    def _outer(self, wanted, *options):
+    def _outer(self, wanted, *options, shell=None):
         """Which of outer_a to outer_d began in the window, and which counter values came with them."""
-        result = self._run("outer", *options)
+        result = self._run("outer", *options, shell=shell)
         events = [event for events in spool.regions(result.directory).values() for event in events]
         began = sorted(event.name for event in events if event.what == "begin" and event.category == "user")
         ended = sorted(event.name for event in events if event.what == "end" and event.category == "user")
@@ -72,6 +74,10 @@ class Control:
     def windows_of_cpu_time(self):
         """A process that sleeps uses none: the delay is never over."""
         self._outer("", "--periods=process_cputime:0.5:0:1")
+
+    def windows_are_those_of_the_session(self):
+        """The program comes 0.5 s late: outer_b begins at 0.95 s, outer_c at 1.4 s."""
+        self._outer("cd", "--wait=1.15", shell="sleep 0.5")
 
     def windows_do_not_drift(self):
         """Twenty cycles of 60 ms: what one change is late is not added to the next."""

@@ -244,6 +244,35 @@ static void a_sampler_without_delay_and_duration_is_always_open(void **state)
 	       {1030, false, WINDOWS_NEVER});
 }
 
+static void lateness_does_not_add_up_over_real_clocks(void **state)
+{
+	static const struct options_period periods[] = {{CLOCK_MONOTONIC, 100, 50, 1},
+							{CLOCK_REALTIME, 10, 20, 1}};
+	struct windows windows;
+
+	(void)state;
+	start(&windows, periods, 2);
+	EXPECT(&windows, CLOCK_MONOTONIC, {1000, false, 100}, {1100, true, 50});
+	now[CLOCK_MONOTONIC] = 1154;
+	EXPECT(&windows, CLOCK_REALTIME, {1004, false, 6}, {1010, true, 20},
+	       {1030, false, WINDOWS_NEVER});
+}
+
+static void who_joins_late_finds_windows_under_way(void **state)
+{
+	static const struct options_period periods[] = {{CLOCK_MONOTONIC, 100, 50, 2},
+							{CLOCK_PROCESS_CPUTIME_ID, 30, 0, 1}};
+	struct windows windows;
+
+	(void)state;
+	start(&windows, periods, 2);
+	windows_begin_earlier(&windows, 120);
+	EXPECT(&windows, CLOCK_MONOTONIC, {1000, true, 30}, {1030, false, 100});
+	start(&windows, periods, 2);
+	windows_begin_earlier(&windows, 900);
+	EXPECT(&windows, CLOCK_PROCESS_CPUTIME_ID, {1000, false, 30}, {1030, true, WINDOWS_NEVER});
+}
+
 static void a_forked_child_goes_on_with_the_windows_of_its_parent(void **state)
 {
 	static const struct options_period period = {CLOCK_MONOTONIC, 100, 50, 2};
@@ -294,6 +323,8 @@ int main(void)
 		cmocka_unit_test(many_missed_cycles_cost_no_more_than_one),
 		cmocka_unit_test(missed_cycles_are_counted),
 		cmocka_unit_test(a_sampler_without_delay_and_duration_is_always_open),
+		cmocka_unit_test(lateness_does_not_add_up_over_real_clocks),
+		cmocka_unit_test(who_joins_late_finds_windows_under_way),
 		cmocka_unit_test(a_forked_child_goes_on_with_the_windows_of_its_parent),
 		cmocka_unit_test(a_forked_child_has_cpu_time_of_its_own),
 	};
