@@ -46,10 +46,17 @@ static void write_row(const struct summary *summary, const struct region_rows *r
 static void write_notes(const struct summary *summary, uint64_t open)
 {
 	const struct session *session = summary->session;
-	uint64_t counted = 0;
+	uint64_t counted = 0, missing = 0;
 
-	for (uint32_t i = 0; i < session->process_count; i++)
-		counted += session->processes[i].losses[SPOOL_LOSS_REGION_UNBALANCED];
+	for (uint32_t i = 0; i < session->process_count; i++) {
+		const uint64_t *losses = session->processes[i].losses;
+
+		counted += losses[SPOOL_LOSS_REGION_UNBALANCED];
+		missing += losses[SPOOL_LOSS_REGION_EVENTS] + losses[SPOOL_LOSS_RING_OVERWRITE];
+	}
+	if (missing && !session->regions->from_process)
+		summary_warning(summary, "counted from the trace, parts of which are lost; with "
+					 "TRACE=off the processes count themselves");
 	if (open)
 		summary_line(summary, "+: had calls that had not ended when the data did (%s)",
 			     quantity_count(open).text);
