@@ -309,7 +309,8 @@ enum spool_control {
 enum spool_state {
 	SPOOL_STATE_OPEN = 1,   /* running, or ended without a word (SIGKILL, crash, _exit) */
 	SPOOL_STATE_EXITED = 2, /* exit handlers ran */
-	SPOOL_STATE_EXEC = 3    /* the image was replaced by exec */
+	SPOOL_STATE_EXEC = 3,   /* the image was replaced by exec */
+	SPOOL_STATE_LEFT = 4    /* kymo left the process, which went on */
 };
 
 /* First page of the file. Multi-byte fields that change while the program runs are written with

@@ -262,6 +262,21 @@ static int attach_inject(const struct attach_session *session, const struct inje
 			   (int)target->pid, strerror(-result), session->launch.session);
 }
 
+/* The thread that was borrowed is back; now it may be sampled like the others. */
+static int attach_start(const struct attach_session *session, pid_t pid, struct problem *problem)
+{
+	struct ctl_process process;
+	int error;
+
+	if (!resolved_bool(session->launch.settings, SETTING_INIT_ENABLED))
+		return 0;
+	error = ctl_process_open(pid, &process, problem);
+	if (!error)
+		error = ctl_process_ask(&process, SPOOL_CONTROL_START, problem);
+	ctl_process_close(&process);
+	return error && !kill(pid, 0) ? error : 0;
+}
+
 static int attach_profile(struct attach_session *session, const struct inject_target *target,
 			  struct problem *problem)
 {
@@ -272,6 +287,8 @@ static int attach_profile(struct attach_session *session, const struct inject_ta
 	sigprocmask(SIG_BLOCK, &signals, NULL);
 	signal(SIGPIPE, SIG_IGN);
 	error = attach_inject(session, target, problem);
+	if (!error)
+		error = attach_start(session, target->pid, problem);
 	if (error)
 		return error;
 	message_note("attached to process %d (%s)%s", (int)target->pid,

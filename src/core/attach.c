@@ -150,6 +150,9 @@ int attach_start(char *const *environment)
 	options_read(&runtime->options, environment);
 	if (!runtime->options.enabled || !runtime->options.spool_directory[0])
 		return -EINVAL;
+	/* Until this thread is back where it was: a signal that waited for that would end the
+	 * system call that it was in. */
+	runtime->options.regions.start = false;
 	runtime->environment = environment;
 	runtime->pid = (uint32_t)sys_getpid();
 	runtime->attached = true;
@@ -325,6 +328,7 @@ void attach_leave(struct runtime *runtime)
 	disarm(runtime);
 	wait_for_handlers(runtime);
 	background_work_end(runtime);
+	runtime->spool.header->state = SPOOL_STATE_LEFT;
 	atomic_store(&runtime->state, RUNTIME_INACTIVE);
 	close_streams(runtime);
 	program_signals_give_back(&runtime->signals, is_pending(runtime));

@@ -5,6 +5,7 @@
  * into a process that runs, and later leaves it as it was. Any number of times.
  *
  * What differs from a start by preloading:
+ *   - nothing is collected until whoever attached says so (SPOOL_CONTROL_START);
  *   - all threads are there already and are found by the background thread's scan, their stacks by
  *     where their samples lie;
  *   - the program's calls do not pass our wrappers, so sampling uses a signal whose default is to

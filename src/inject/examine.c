@@ -116,10 +116,29 @@ static int check_state(const char *status, struct inject_target *target, struct 
 	return 0;
 }
 
+/* The dynamic linker that the program names; "" for none. */
+static void read_interpreter(int file, const Elf64_Ehdr *header, char *ret, size_t size)
+{
+	Elf64_Phdr segment;
+
+	memset(ret, 0, size);
+	for (unsigned i = 0; i < header->e_phnum; i++) {
+		if (pread(file, &segment, sizeof(segment),
+			  (off_t)(header->e_phoff + i * sizeof(segment))) != sizeof(segment))
+			return;
+		if (segment.p_type != PT_INTERP)
+			continue;
+		if (segment.p_filesz >= size ||
+		    pread(file, ret, segment.p_filesz, (off_t)segment.p_offset) < 0)
+			ret[0] = '\0';
+		return;
+	}
+}
+
 static int check_program(const struct inject_target *target, struct problem *problem)
 {
 	Elf64_Ehdr header;
-	char path[64];
+	char path[64], interpreter[256] = "";
 	int file;
 
 	snprintf(path, sizeof(path), "/proc/%d/exe", (int)target->pid);
@@ -134,11 +153,17 @@ static int check_program(const struct inject_target *target, struct problem *pro
 	if (pread(file, &header, sizeof(header), 0) != sizeof(header) ||
 	    memcmp(header.e_ident, ELFMAG, SELFMAG))
 		memset(&header, 0, sizeof(header));
+	else
+		read_interpreter(file, &header, interpreter, sizeof(interpreter));
 	close(file);
 	if (header.e_ident[EI_CLASS] != ELFCLASS64 || header.e_machine != EM_X86_64)
 		return problem_set(problem, -ENOEXEC,
 				   "process %d is built for another kind of machine (kymo "
 				   "profiles 64-bit x86 programs)",
+				   (int)target->pid);
+	if (strstr(interpreter, "ld-musl"))
+		return problem_set(problem, -ENOEXEC,
+				   "process %d uses musl, and libkymo needs glibc",
 				   (int)target->pid);
 	return 0;
 }
@@ -160,7 +185,7 @@ static void find_spool(const struct process_maps *maps, struct inject_target *ta
 
 static int check_maps(struct inject_target *target, struct problem *problem)
 {
-	bool loader = false, libc = false, musl = false;
+	bool loader = false, libc = false;
 	struct process_maps maps;
 	int error = process_maps_read(target->pid, &maps);
 
@@ -172,14 +197,9 @@ static int check_maps(struct inject_target *target, struct problem *problem)
 	for (size_t i = 0; i < maps.count; i++) {
 		loader = loader || process_is_loader(maps.list[i].path);
 		libc = libc || process_is_libc(maps.list[i].path);
-		musl = musl || process_is_musl(maps.list[i].path);
 	}
 	find_spool(&maps, target);
 	process_maps_free(&maps);
-	if (musl)
-		return problem_set(problem, -ENOEXEC,
-				   "process %d uses musl, and libkymo needs glibc",
-				   (int)target->pid);
 	if (!loader || !libc)
 		return problem_set(problem, -ENOEXEC,
 				   "process %d is statically linked: nothing can be loaded into it",

@@ -184,11 +184,6 @@ bool process_is_libc(const char *path)
 	return begins(path, "libc.so.6") || begins(path, "libc-2.");
 }
 
-bool process_is_musl(const char *path)
-{
-	return begins(path, "ld-musl") || begins(path, "libc.musl");
-}
-
 /* ---- memory ---- */
 
 bool process_read(int memory, uint64_t address, void *buffer, size_t size)

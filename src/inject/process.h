@@ -36,7 +36,6 @@ const struct process_mapping *process_maps_first(const struct process_maps *maps
 const char *process_base_name(const char *path);
 bool process_is_loader(const char *path);
 bool process_is_libc(const char *path);
-bool process_is_musl(const char *path);
 
 /* A field of /proc/PID/status or /proc/PID/task/TID/status ("Uid"); false when it is not there. */
 bool process_status(const char *status, const char *field, char *ret, size_t size);

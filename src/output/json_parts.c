@@ -89,6 +89,8 @@ void json_run(struct json_writer *json, const struct session *session)
 static const char *state_name(uint32_t state)
 {
 	switch (state) {
+	case SPOOL_STATE_LEFT:
+		return "left";
 	case SPOOL_STATE_EXITED:
 		return "exited";
 	case SPOOL_STATE_EXEC:

@@ -1,0 +1,620 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: MIT
+# SPDX-FileCopyrightText: the kymo authors
+"""kymo attach: processes that were not prepared, profiled for a while and left as they were.
+
+usage: attach.py KYMO PROGRAM-DIRECTORY GROUP     (TAP)
+       attach.py --list                           the groups
+"""
+import ctypes
+import os
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import time
+
+from harness import (Failed, Kymo, Result, Scratch, Skipped, Tap, clean_environment, expect,
+                     require_tool, run)
+
+
+class Target:
+    """A process that runs by itself; the end of the block ends it."""
+
+    def __init__(self, command, **how):
+        how.setdefault("stdout", subprocess.PIPE)
+        how.setdefault("stderr", subprocess.STDOUT)
+        self.process = subprocess.Popen(command, env=clean_environment(),
+                                        start_new_session=True, **how)
+        self.pid = self.process.pid
+
+    def __enter__(self):
+        time.sleep(0.2)
+        return self
+
+    def __exit__(self, kind, error, _):
+        ended = self.process.poll()
+        if ended is None:
+            os.killpg(self.pid, signal.SIGKILL)
+            self.process.wait()
+        if self.process.stdout:
+            output = b"" if self.process.stdout.closed else self.process.stdout.read()
+            self.process.stdout.close()
+            if kind is Failed and ended is not None:
+                raise Failed(f"{error}\nit ended with {ended}: {output}") from error
+
+    def end(self, how=signal.SIGTERM, timeout=40):
+        """Asks it to end; (status, output)."""
+        self.process.send_signal(how)
+        output, _ = self.process.communicate(timeout=timeout)
+        return self.process.returncode, (output or b"").decode(errors="replace")
+
+
+def status_of(pid):
+    with open(f"/proc/{pid}/status", encoding="ascii", errors="replace") as stream:
+        return dict(line.rstrip("\n").split(":\t", 1) for line in stream if ":\t" in line)
+
+
+def threads_of(pid):
+    """Their names; but jemalloc makes threads of its own, when others allocate for the first time."""
+    names = []
+    for tid in os.listdir(f"/proc/{pid}/task"):
+        with open(f"/proc/{pid}/task/{tid}/comm", encoding="utf-8", errors="replace") as stream:
+            names.append(stream.read().strip())
+    return sorted(name for name in names if name != "jemalloc_bg_thd")
+
+
+def trace_of(pid):
+    """What an attach could leave behind, but for the library and anonymous memory."""
+    status = status_of(pid)
+    with open(f"/proc/{pid}/maps", encoding="utf-8", errors="replace") as stream:
+        maps = stream.read()
+    return {"handlers": status["SigCgt"], "ignored": status["SigIgn"], "blocked": status["SigBlk"],
+            "pending": status["SigPnd"] + status["ShdPnd"], "tracer": status["TracerPid"],
+            "descriptors": sorted(os.listdir(f"/proc/{pid}/fd")),
+            "threads": threads_of(pid),
+            "spool": ".spool" in maps}
+
+
+def resident_kb(pid):
+    status = status_of(pid)
+    expect("VmRSS" in status, f"process {pid} is no more: {status['State']}")
+    return int(status["VmRSS"].split()[0])
+
+
+def child_of(pid):
+    for _ in range(500):
+        with open(f"/proc/{pid}/task/{pid}/children", encoding="ascii") as stream:
+            children = stream.read().split()
+        if children:
+            return int(children[0])
+        time.sleep(0.01)
+    raise Failed(f"process {pid} has no child")
+
+
+class Attach:
+    """What the groups share."""
+
+    def __init__(self, kymo, programs, scratch):
+        self.kymo, self.programs, self.scratch = kymo, programs, scratch
+        self.count = 0
+
+    def program(self, *words):
+        return [os.path.join(self.programs, words[0]), *words[1:]]
+
+    def line(self, pid, *options):
+        self.count += 1
+        directory = self.scratch.path(f"result-{self.count}")
+        return directory, [self.kymo.path, "attach", "-q", "-p", str(pid), "-o", directory,
+                           "--time-output=off", *options]
+
+    def attach(self, pid, seconds=0.2, *options, status=0, **how):
+        directory, line = self.line(pid, "-d", str(seconds), *options)
+        ended = run(line, **how)
+        expect(ended.status == status, f"status {ended.status}: {ended.stderr}")
+        return Result(directory) if not status else ended.stderr
+
+    def cycles(self, pid, count, *options, settle=True):
+        """Attaches and leaves; nothing is left behind, and memory does not grow with each time."""
+        before, samples, resident = trace_of(pid), 0, []
+        for _ in range(count):
+            samples += self.attach(pid, 0.1, *options).samples()
+            resident.append(resident_kb(pid))
+        after = trace_of(pid)
+        if settle:
+            expect(after == before, f"before: {before}\nafter: {after}")
+        growth = resident[-1] - resident[len(resident) // 2]
+        expect(growth < 2048 or not settle, f"resident memory grows: {resident} kB")
+        return samples
+
+
+class Programs(Attach):
+    """Programs of all kinds, 20 times each."""
+
+    def sleeper(self):
+        with Target(self.program("attach_waits", "nanosleep")) as target:
+            self.cycles(target.pid, 20)
+            status, output = target.end()
+        expect((status, output) == (0, "nanosleep: OK\n"), f"{status}: {output}")
+
+    def busy_threads(self):
+        with Target(self.program("truth", "random", "4", "25")) as target:
+            samples = self.cycles(target.pid, 20)
+            expect(samples > 100, f"{samples} samples")
+            output, _ = target.process.communicate(timeout=60)
+        expect(target.process.returncode == 0 and b"work_a" in output, f"{output}")
+
+    def python(self):
+        code = ("import time, threading, sys\n"
+                "go = True\n"
+                "def work():\n"
+                "    while go: sum(i * i for i in range(1000))\n"
+                "threads = [threading.Thread(target=work) for _ in range(2)]\n"
+                "[t.start() for t in threads]\n"
+                "sys.stdin.readline()\n"
+                "go = False\n"
+                "[t.join() for t in threads]\n"
+                "print('done')\n")
+        with Target(["/usr/bin/python3", "-c", code], stdin=subprocess.PIPE) as target:
+            samples = self.cycles(target.pid, 20)
+            expect(samples > 200, f"{samples} samples")
+            output, _ = target.process.communicate(b"\n", timeout=40)
+        expect((target.process.returncode, output) == (0, b"done\n"), f"{output}")
+
+    def redis(self):
+        require_tool("redis-server", "redis-benchmark")
+        with socket.socket() as probe:
+            probe.bind(("127.0.0.1", 0))
+            port = str(probe.getsockname()[1])
+        with Target(["redis-server", "--port", port, "--save", "", "--bind", "127.0.0.1"]) as server:
+            with Target(["redis-benchmark", "-p", port, "-n", "100000000", "-c", "20", "-q", "-t",
+                         "set,get"], stdout=subprocess.DEVNULL) as load:
+                time.sleep(0.3)
+                before = trace_of(server.pid)
+                samples = self.cycles(server.pid, 20, settle=False)
+                expect(load.process.poll() is None, "the load ended")
+            time.sleep(0.3)
+            after = trace_of(server.pid)
+            for key in ("handlers", "ignored", "blocked", "threads", "spool"):
+                expect(before[key] == after[key], f"{key}: {before[key]}, {after[key]}")
+            answer = run(["redis-cli", "-p", port, "ping"])
+            expect(answer.stdout == b"PONG\n", f"{answer}")
+            status, output = server.end()
+        expect(samples > 100, f"{samples} samples")
+        expect(status == 0, f"status {status}: {output[-500:]}")
+
+    def nginx(self):
+        """The worker: another user's process, in epoll_wait."""
+        require_tool("nginx")
+        if os.geteuid():
+            raise Skipped("needs root, for a worker of another user")
+        with socket.socket() as probe:
+            probe.bind(("127.0.0.1", 0))
+            port = probe.getsockname()[1]
+        configuration = self.scratch.path("nginx.conf")
+        with open(configuration, "w", encoding="ascii") as stream:
+            stream.write(f"daemon off; master_process on; worker_processes 1; user nobody nogroup;\n"
+                         f"pid {self.scratch.path('nginx.pid')}; error_log stderr;\n"
+                         f"events {{ worker_connections 64; }}\n"
+                         f"http {{ access_log off; server {{ listen 127.0.0.1:{port}; "
+                         f"location / {{ return 200 'hello'; }} }} }}\n")
+        with Target(["nginx", "-c", configuration]) as server:
+            worker = child_of(server.pid)
+            probe = self.attach(worker, 0.1)
+            expect(probe.processes()[0]["pid"] == worker, "not the worker")
+            for _ in range(20):
+                directory, line = self.line(worker, "-d", "0.1", "--realtime")
+                kymo = subprocess.Popen(line, stderr=subprocess.PIPE)
+                while kymo.poll() is None:
+                    with socket.create_connection(("127.0.0.1", port), timeout=10) as client:
+                        client.sendall(b"GET / HTTP/1.0\r\n\r\n")
+                        answer = b""
+                        while part := client.recv(4096):
+                            answer += part
+                    expect(answer.endswith(b"hello"), f"{answer}")
+                text = kymo.stderr.read().decode()
+                kymo.stderr.close()
+                expect(kymo.returncode == 0, text)
+                expect(Result(directory).samples() > 0, "no samples")
+            expect(not trace_of(worker)["spool"], "it is still recording")
+            status, output = server.end(signal.SIGQUIT)
+        expect(status == 0, f"status {status}: {output[-500:]}")
+
+
+class Waits(Attach):
+    """System calls under way go on."""
+
+    def _kind(self, kind, times=8):
+        with Target(self.program("attach_waits", kind)) as target:
+            self.cycles(target.pid, times)
+            status, output = target.end()
+        expect((status, output) == (0, f"{kind}: OK\n"), f"{status}: {output}")
+
+    def nanosleep(self):
+        self._kind("nanosleep")
+
+    def absolute(self):
+        self._kind("absolute")
+
+    def poll(self):
+        self._kind("poll")
+
+    def select(self):
+        self._kind("select")
+
+    def pselect(self):
+        self._kind("pselect")
+
+    def epoll(self):
+        self._kind("epoll")
+
+    def semop(self):
+        self._kind("semop")
+
+    def sigtimedwait(self):
+        self._kind("sigtimedwait")
+
+    def condition(self):
+        self._kind("condition")
+
+    def receive(self):
+        self._kind("receive")
+
+    def read(self):
+        self._kind("read")
+
+    def work(self):
+        self._kind("work")
+
+
+class Life(Attach):
+    """Ends of all kinds, children, and settings that differ."""
+
+    def shares_as_sampled(self):
+        """The same program under kymo sample and attached to: the same shares."""
+        names = ("work_a", "work_b", "work_c")
+        sampled = self.scratch.path("sampled")
+        self.kymo.sample(self.program("truth", "random", "1", "4"), sampled)
+        with Target(self.program("truth", "random", "1", "20")) as target:
+            attached = self.attach(target.pid, 4)
+        one, other = Result(sampled).inclusive_shares(), attached.inclusive_shares()
+        for name in names:
+            expect(abs(one[name] - other[name]) < 0.05, f"{name}: {one[name]}, {other[name]}")
+
+    def names_and_threads(self):
+        with Target(self.program("truth", "random", "3", "10")) as target:
+            threads = self.attach(target.pid, 1).json("profile.json")["threads"]
+            tids = {int(tid) for tid in os.listdir(f"/proc/{target.pid}/task")}
+        seen = {thread["tid"]: thread for thread in threads if thread["found"] != "kymo"}
+        expect(set(seen) == tids, f"{set(seen)}, not {tids}")
+        expect(seen[target.pid]["found"] == "main" and seen[target.pid]["sequent_id"] == 0,
+               f"{seen[target.pid]}")
+        expect(all(thread["name"] == "truth" for thread in seen.values()), f"{seen}")
+
+    def other_settings(self):
+        with Target(self.program("attach_waits", "poll")) as target:
+            cpu = self.attach(target.pid, 0.3)
+            wall = self.attach(target.pid, 0.5, "--realtime", "200")
+            deep = self.attach(target.pid, 0.3, "--sampling-max-depth", "2000", "-f", "5000")
+            cpu_again = self.attach(target.pid, 0.3, "--cputime")
+            status, output = target.end()
+        expect(wall.samples() > 0, "no samples of real time")
+        for result in (cpu, deep, cpu_again):
+            expect(len(result.processes()) == 1, "not one process")
+        expect((status, output) == (0, "poll: OK\n"), f"{status}: {output}")
+
+    def process_ends(self):
+        with Target(self.program("truth", "random", "1", "1")) as target:
+            result = self.attach(target.pid, 30)
+            expect(target.process.wait(10) == 0, f"status {target.process.returncode}")
+        expect(result.samples() > 100, f"{result.samples()} samples")
+
+    def killed_while_attached(self):
+        with Target(self.program("truth", "random", "1", "20")) as target:
+            directory, line = self.line(target.pid, "-d", "30")
+            kymo = subprocess.Popen(line)
+            time.sleep(1.5)
+            os.kill(target.pid, signal.SIGKILL)
+            expect(kymo.wait(30) == 0, f"status {kymo.returncode}")
+        expect(Result(directory).samples() > 100, "no samples")
+
+    def interrupted(self):
+        with Target(self.program("truth", "random", "1", "20")) as target:
+            directory, line = self.line(target.pid)
+            kymo = subprocess.Popen(line)
+            time.sleep(1.5)
+            kymo.send_signal(signal.SIGINT)
+            expect(kymo.wait(30) == 0, f"status {kymo.returncode}")
+            expect(not trace_of(target.pid)["spool"], "it is still recording")
+            expect(target.process.poll() is None, "it ended")
+        expect(Result(directory).samples() > 100, "no samples")
+
+    def kymo_killed(self):
+        """The process notices and leaves by itself; then kymo can come again."""
+        with Target(self.program("truth", "random", "2", "30")) as target:
+            before = trace_of(target.pid)
+            directory, line = self.line(target.pid)
+            kymo = subprocess.Popen(line)
+            time.sleep(1)
+            expect(trace_of(target.pid)["spool"], "it is not recording")
+            kymo.kill()
+            kymo.wait()
+            deadline = time.monotonic() + 5
+            while trace_of(target.pid) != before and time.monotonic() < deadline:
+                time.sleep(0.05)
+            expect(trace_of(target.pid) == before, f"{before}\n{trace_of(target.pid)}")
+            report = self.kymo.report(directory, "--format=text")
+            expect(report.status == 0 and b"work_a" in report.stdout, report.stderr)
+            expect(self.attach(target.pid, 0.5).samples() > 10, "no samples")
+
+    def kymo_killed_anywhere(self):
+        """SIGKILL at any moment of attaching and detaching: the process goes on."""
+        with Target(self.program("attach_waits", "poll")) as target:
+            for i in range(30):
+                _, line = self.line(target.pid, "-d", "0.05")
+                kymo = subprocess.Popen(line, stderr=subprocess.DEVNULL)
+                time.sleep(0.004 * i)
+                kymo.kill()
+                kymo.wait()
+                time.sleep(0.02)
+            time.sleep(2.5)
+            self.attach(target.pid)
+            status, output = target.end()
+        expect((status, output) == (0, "poll: OK\n"), f"{status}: {output}")
+
+    def children(self):
+        """Forked while kymo is there: in the results. Left with their parent."""
+        code = ("import os, time\n"
+                "time.sleep(1)\n"
+                "pid = os.fork()\n"
+                "end = time.monotonic() + (3 if pid else 20)\n"
+                "while time.monotonic() < end: pass\n"
+                "if pid: os.kill(pid, 9)\n")
+        with Target(["/usr/bin/python3", "-c", code]) as target:
+            result = self.attach(target.pid, 2.5)
+            child = child_of(target.pid)
+            expect(not trace_of(child)["spool"], "the child is still recording")
+            self.attach(child, 0.3)
+        pids = {process["pid"] for process in result.processes()}
+        expect(pids == {target.pid, child}, f"{pids}, not {target.pid} and {child}")
+
+    def execs(self):
+        """A process that becomes another program while it is sampled at a high rate."""
+        code = ("import os, sys, time\n"
+                "end = time.monotonic() + 1.0\n"
+                "while time.monotonic() < end: pass\n"
+                "os.execv('/bin/sh', ['sh', '-c', 'sleep 0.5; echo other; exit 3'])\n")
+        for _ in range(5):
+            with Target(["/usr/bin/python3", "-c", code]) as target:
+                _, line = self.line(target.pid, "-d", "5", "-f", "10000")
+                kymo = subprocess.Popen(line, stderr=subprocess.PIPE)
+                output, _ = target.process.communicate(timeout=20)
+                _, text = kymo.communicate(timeout=30)
+                expect((target.process.returncode, output) == (3, b"other\n"),
+                       f"{target.process.returncode}: {output}")
+                expect(kymo.returncode == 0, f"{kymo.returncode}: {text}")
+
+    def stopped(self):
+        """A stopped process: kymo waits until it goes on."""
+        with Target(self.program("truth", "random", "1", "20")) as target:
+            os.kill(target.pid, signal.SIGSTOP)
+            directory, line = self.line(target.pid, "-d", "1")
+            kymo = subprocess.Popen(line)
+            time.sleep(1)
+            expect(kymo.poll() is None, "kymo did not wait")
+            os.kill(target.pid, signal.SIGCONT)
+            expect(kymo.wait(30) == 0, f"status {kymo.returncode}")
+        expect(Result(directory).samples() > 50, "no samples")
+
+    def registers(self):
+        with Target(self.program("registers_kept")) as target:
+            done = 0
+            while target.process.poll() is None and done < 10:
+                _, line = self.line(target.pid, "-d", "0.05")
+                run(line)
+                done += 1
+            output, _ = target.process.communicate(timeout=60)
+        expect(target.process.returncode == 0, f"{output}")
+
+    def own_signals(self):
+        """A program that blocks and handles the signal that kymo takes."""
+        code = ("import signal, time\n"
+                "count = 0\n"
+                "def handler(*_):\n"
+                "    global count\n"
+                "    count += 1\n"
+                "signal.signal(signal.SIGURG, handler)\n"
+                "print('ready', flush=True)\n"
+                "while count < 3: time.sleep(0.001); sum(range(1000))\n"
+                "print('three', flush=True)\n"
+                "time.sleep(60)\n")
+        with Target(["/usr/bin/python3", "-c", code]) as target:
+            before = trace_of(target.pid)
+            self.attach(target.pid, 0.5, "-f", "2000")
+            expect(trace_of(target.pid) == before, f"{before}\n{trace_of(target.pid)}")
+            _, line = self.line(target.pid, "-d", "2")
+            kymo = subprocess.Popen(line)
+            time.sleep(0.8)
+            for _ in range(3):
+                os.kill(target.pid, signal.SIGURG)
+                time.sleep(0.1)
+            expect(kymo.wait(20) == 0, f"status {kymo.returncode}")
+            os.set_blocking(target.process.stdout.fileno(), False)
+            output = target.process.stdout.read()
+        expect(output == b"ready\nthree\n", f"{output}")
+
+
+class Storm(Attach):
+    """Threads that are always in the loader or the allocator."""
+
+    def storm(self):
+        with Target(self.program("attach_storm", "4", "all")) as target:
+            self.cycles(target.pid, 40)
+            status, output = target.end()
+        expect((status, output) == (0, "ok\n"), f"{status}: {output}")
+
+
+class StormLong(Attach):
+    """The same, 200 times."""
+
+    def storm_200(self):
+        with Target(self.program("attach_storm", "4", "all")) as target:
+            self.cycles(target.pid, 200)
+            status, output = target.end()
+        expect((status, output) == (0, "ok\n"), f"{status}: {output}")
+
+
+def trace_me():
+    """In a child: PTRACE_TRACEME."""
+    ctypes.CDLL(None).ptrace(0, 0, 0, 0)
+
+
+class Refusals(Attach):
+    """What cannot be is said, with the reason; the process goes on."""
+
+    def _refused(self, pid, *words, line=None, preexec=None):
+        ended = run(line or self.line(pid, "-d", "0.1")[1], preexec=preexec)
+        expect(ended.status == 125, f"status {ended.status}: {ended.stderr}")
+        expect(all(word in ended.stderr for word in words), ended.stderr)
+        expect(ended.stderr.count("\n") == 1, ended.stderr)
+
+    def which(self):
+        self._refused(0, "which process", line=[self.kymo.path, "attach"])
+        self._refused(0, "no process id", line=[self.kymo.path, "attach", "-p", "x1"])
+        self._refused(0, "which process", line=[self.kymo.path, "attach", "1"])
+
+    def no_such_process(self):
+        child = os.fork()
+        if not child:
+            os._exit(0)
+        time.sleep(0.1)
+        self._refused(child, f"process {child} has ended already")
+        os.waitpid(child, 0)
+        self._refused(child, f"there is no process {child}")
+
+    def thread(self):
+        with Target(self.program("truth", "random", "2", "10")) as target:
+            tid = max(int(name) for name in os.listdir(f"/proc/{target.pid}/task"))
+            self._refused(tid, f"a thread of process {target.pid}")
+
+    def kernel_thread(self):
+        if status_of(2).get("PPid") != "0":
+            raise Skipped("no kernel thread to be seen here")
+        self._refused(2, "thread of the kernel")
+
+    def static(self):
+        if not os.path.exists("/usr/bin/gcc"):
+            raise Skipped("no compiler")
+        source, program = self.scratch.path("s.c"), self.scratch.path("s")
+        with open(source, "w", encoding="ascii") as stream:
+            stream.write("#include <unistd.h>\nint main(void) { sleep(30); }\n")
+        for kind in ("-static", "-static-pie"):
+            if run(["gcc", kind, "-o", program, source]).status:
+                raise Skipped("no static libc")
+            with Target([program]) as target:
+                self._refused(target.pid, "statically linked")
+
+    def musl(self):
+        if not shutil.which("musl-gcc"):
+            raise Skipped("no musl")
+        source, program = self.scratch.path("m.c"), self.scratch.path("m")
+        with open(source, "w", encoding="ascii") as stream:
+            stream.write("#include <unistd.h>\nint main(void) { sleep(30); }\n")
+        expect(run(["musl-gcc", "-o", program, source]).status == 0, "does not compile")
+        with Target([program]) as target:
+            self._refused(target.pid, "uses musl")
+
+    def other_machine(self):
+        source, program = self.scratch.path("i.c"), self.scratch.path("i")
+        with open(source, "w", encoding="ascii") as stream:
+            stream.write("void _start(void) { for (;;) __asm__(\"pause\"); }\n")
+        if run(["gcc", "-m32", "-nostdlib", "-static", "-o", program, source]).status:
+            raise Skipped("no 32-bit compiler")
+        with Target([program]) as target:
+            self._refused(target.pid, "another kind of machine")
+
+    def traced(self):
+        with Target(["/bin/sleep", "30"], preexec_fn=trace_me) as target:
+            # stopped at its exec, by us
+            os.waitpid(target.pid, 0)
+            self._refused(target.pid, f"traced by process {os.getpid()}")
+            ctypes.CDLL(None).ptrace(17, target.pid, 0, 0)  # PTRACE_DETACH
+
+    def sampled(self):
+        directory = self.scratch.path("busy")
+        with Target([self.kymo.path, "sample", "-q", "-o", directory, "--time-output=off", "--",
+                     *self.program("truth", "random", "1", "20")]) as target:
+            child = child_of(target.pid)
+            time.sleep(0.5)
+            self._refused(child, "being profiled already", directory)
+
+    def attached(self):
+        with Target(self.program("truth", "random", "1", "20")) as target:
+            directory, line = self.line(target.pid, "-d", "3")
+            kymo = subprocess.Popen(line)
+            time.sleep(1)
+            self._refused(target.pid, "being profiled already", directory)
+            expect(kymo.wait(20) == 0, f"status {kymo.returncode}")
+
+    def sandboxed(self):
+        code = ("import ctypes, time\n"
+                "libc = ctypes.CDLL(None)\n"
+                "libc.prctl(38, 1, 0, 0, 0)\n"
+                "program = (ctypes.c_uint64 * 1)(0x7fff000000000006)\n"
+                "class Filter(ctypes.Structure):\n"
+                "    _fields_ = [('length', ctypes.c_ushort), ('code', ctypes.c_void_p)]\n"
+                "rule = Filter(1, ctypes.addressof(program))\n"
+                "assert libc.prctl(22, 2, ctypes.byref(rule), 0, 0) == 0\n"
+                "time.sleep(30)\n")
+        with Target(["/usr/bin/python3", "-c", code]) as target:
+            expect(target.process.poll() is None, "the sandbox could not be made")
+            self._refused(target.pid, "seccomp sandbox")
+
+    def other_user(self):
+        if os.geteuid():
+            raise Skipped("needs root, to become another user")
+
+        def become_nobody():
+            os.setgroups([])
+            os.setgid(65534)
+            os.setuid(65534)
+
+        with Target(self.program("truth", "random", "1", "20")) as target:
+            copy = self.scratch.path("kymo")
+            shutil.copy(self.kymo.path, copy)
+            line = [copy, "attach", "-p", str(target.pid), "-d", "0.1", "-o",
+                    self.scratch.path("nowhere")]
+            self._refused(target.pid, "belongs to user 0", line=line, preexec=become_nobody)
+
+    def other_file_system(self):
+        """In a mount namespace that has another /tmp: the results cannot be reached."""
+        if os.geteuid():
+            raise Skipped("needs root, to mount")
+        with Target(["unshare", "-m", "sh", "-c",
+                     "mount -t tmpfs none /tmp && exec sleep 30"]) as target:
+            time.sleep(0.3)
+            self._refused(target.pid, "does not see")
+
+
+GROUPS = {"programs": Programs, "waits": Waits, "life": Life, "storm": Storm,
+          "refusals": Refusals}
+LONG = {"storm-long": StormLong}
+
+
+def main():
+    if sys.argv[1] == "--list":
+        print("\n".join(LONG if sys.argv[2:] == ["long"] else GROUPS))
+        return
+    kymo, tap = Kymo(sys.argv[1]), Tap()
+    group = {**GROUPS, **LONG}[sys.argv[3]]
+    only = sys.argv[4:]
+    with Scratch() as scratch:
+        tests = group(kymo, os.path.abspath(sys.argv[2]), scratch)
+        for name in vars(group):
+            if not name.startswith("_") and (not only or name in only):
+                tap.point(name.replace("_", " "), getattr(tests, name))
+    tap.finish()
+
+
+main()
