@@ -6,7 +6,7 @@
  *
  *   bench/region_decode [events in millions ...]
  *
- * Two recordings: a program of 50 regions that call each other up to 12 deep, some ns to ms apart,
+ * Two recordings: a program of 50 regions that call each other up to 6 deep, some ns to ms apart,
  * and locks as whole calls in an outer region.
  */
 #include <inttypes.h>
@@ -20,7 +20,7 @@
 #include "unit/analysis/spool_fixture.h"
 
 #define REGIONS 50
-#define DEPTH   12
+#define DEPTH   6
 #define THREADS 4
 #define CHUNK   (64 << 10)
 
@@ -45,7 +45,7 @@ static uint64_t callee(const struct program *program)
 {
 	uint64_t caller = program->depth ? program->open[program->depth - 1].region : 0;
 
-	return (caller * 7 + random_number() % 8 / 7) % REGIONS + 1;
+	return (caller * 7 + random_number() % 3) % REGIONS + 1;
 }
 
 static void begin_span(struct spool_fixture *fixture, struct program *program, unsigned thread,
