@@ -190,6 +190,9 @@ static void tell_change(struct runtime *runtime, bool open, bool by_window)
 	if (!control->told && open && !control->windows.count)
 		control->was_open = true;
 	by_window = by_window || (!control->told && control->windows.count);
+	if (!control->told && !control->windows_run)
+		track_notice(&runtime->track, SPOOL_NOTICE_WINDOW, 0,
+			     "collection waits for the first start");
 	control->told = true;
 	__atomic_store_n(&runtime->spool.header->collecting, open, __ATOMIC_RELEASE);
 	if (open == control->was_open)

@@ -132,6 +132,20 @@ static uint64_t covered_by_samples(const struct session *session)
 	return covered_ns;
 }
 
+/* Was collection off for some of the time, by windows or somebody's stop? */
+static bool collected_in_part(const struct session *session)
+{
+	for (uint32_t i = 0; i < session->process_count; i++) {
+		const struct model_process *process = &session->processes[i];
+
+		for (size_t k = 0; k < process->notice_count; k++) {
+			if (process->notices[k].kind == SPOOL_NOTICE_WINDOW)
+				return true;
+		}
+	}
+	return false;
+}
+
 /* The kernel counts from fork to exit, kymo from when it is loaded: a little less is normal. */
 static void write_cpu_of_run(const struct summary *summary, uint64_t counted, uint64_t covered)
 {
@@ -144,7 +158,11 @@ static void write_cpu_of_run(const struct summary *summary, uint64_t counted, ui
 		     quantity_time(counted).text, quantity_share(counted, kernel).text,
 		     quantity_time(kernel).text, quantity_time(launch->user_ns).text,
 		     quantity_time(launch->system_ns).text, quantity_share(covered, counted).text);
-	if (counted < kernel - kernel / 10)
+	if (counted >= kernel - kernel / 10)
+		return;
+	if (collected_in_part(summary->session))
+		summary_line(summary, "(the rest: while collection was off)");
+	else
 		summary_line(summary, "(the rest: starting and ending processes, and processes "
 				      "that kymo could not enter or that did not end by "
 				      "themselves)");
@@ -157,6 +175,9 @@ static void write_cpu(const struct summary *summary)
 	const struct model_launch *launch = &session->launch;
 	uint64_t counted = cpu_of_all_threads(session), covered = covered_by_samples(session);
 
+	if (!summary->samples && collected_in_part(session))
+		summary_line(summary, "collection was off while the program used the CPU (kymo "
+				      "help windows)");
 	if (covered == 0)
 		return;
 	if (session->part_of_time)
