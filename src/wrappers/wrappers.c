@@ -16,7 +16,7 @@ static bool add_all(const struct options_wrappers *options)
 	static int (*const groups[])(const struct options_wrappers *) = {
 		wrappers_loader_add, wrappers_threads_add, wrappers_processes_add,
 		wrappers_waits_add,  wrappers_mpi_add,     wrappers_memory_add,
-		wrappers_user_add,
+		wrappers_nccl_add,   wrappers_user_add,
 	};
 
 	for (size_t i = 0; i < sizeof(groups) / sizeof(groups[0]); i++) {
