@@ -8,6 +8,7 @@
  * environment, and the results say what came of this one.
  */
 #include <errno.h>
+#include <fcntl.h>
 #include <signal.h>
 #include <stdarg.h>
 #include <stdlib.h>
@@ -47,11 +48,28 @@ static bool can_tell(bool own, bool important)
 	return runtime_active();
 }
 
+/* Another user, another root: a process that cannot make its spool file. */
+static const char *session_obstacle(void)
+{
+	switch (sys_call4(SYS_faccessat2, AT_FDCWD, (long)kymo_runtime.options.spool_directory,
+			  W_OK | X_OK, AT_EACCESS)) {
+	case -EACCES:
+		return " was not profiled: it may not write to the result directory";
+	case -ENOENT:
+		return " was not profiled: it cannot reach the result directory";
+	default:
+		return NULL;
+	}
+}
+
 /* True when there is something to be written before the image goes. */
 static bool announce(const char *path)
 {
 	struct exec_target target = exec_target_look(path);
 	bool own = kymo_runtime.pid == (uint32_t)sys_getpid(); /* else a vfork child */
+
+	if (target.found && !target.obstacle)
+		target.obstacle = session_obstacle();
 
 	if (!target.found || !can_tell(own, target.obstacle))
 		return false;

@@ -14,7 +14,7 @@ import subprocess
 import sys
 import time
 
-from harness import (Kymo, Result, Scratch, Tap, clean_environment, expect, require_tool, run)
+from harness import (Kymo, Result, Scratch, Skipped, Tap, clean_environment, expect, require_tool, run)
 
 MAKEFILE = """
 objects = one.o two.o three.o four.o five.o six.o seven.o eight.o
@@ -264,6 +264,19 @@ class Trees:
                      if notice["kind"] == "not_followed"]
             expect(len(texts) == 2 and all(static in text and "static" in text for text in texts),
                    f"said: {texts}")
+
+    def child_of_another_user(self):
+        """It runs as it would alone; that it may not write its data is said."""
+        if os.getuid() != 0:
+            raise Skipped("needs root")
+        program = ("import os; pid = os.fork()\nif not pid:\n    os.setgroups([]); os.setresgid(65534, 65534, "
+                   "65534); os.setresuid(65534, 65534, 65534); os.execv('/usr/bin/id', ['id', '-u'])\n"
+                   "print(os.waitpid(pid, 0)[1])")
+        result, ended = self._sample(["/usr/bin/python3", "-c", program])
+        expect(ended.stdout == b"65534\n0\n" and not ended.stderr, f"{ended.stdout!r} {ended.stderr!r}")
+        texts = [notice["text"] for process in result.processes() for notice in process["notices"]
+                 if notice["kind"] == "not_followed"]
+        expect(len(texts) == 1 and "/usr/bin/id" in texts[0] and "may not write" in texts[0], f"said: {texts}")
 
     def children_left_alone(self):
         """FOLLOW_CHILDREN=off: nothing of kymo in a child; other preloaded libraries stay."""
