@@ -22,7 +22,8 @@ struct building {
 	struct id_map groups;   /* process and thread -> row */
 	uint32_t *name_of;      /* by region: such a region */
 	uint32_t *row_of;       /* by node */
-	uint32_t *inside;       /* by row: calls of it around the node that is being added */
+	uint32_t *inside;       /* by row: nodes of it around the one that is being added whose time
+				   holds that one's; calls that have not ended have none */
 };
 
 /* ---- rows ---- */
@@ -208,14 +209,14 @@ static uint32_t next_node(struct building *building, uint32_t index)
 	const struct model_region_node *nodes = building->regions->nodes;
 
 	if (nodes[index].first_child != MODEL_NONE) {
-		building->inside[building->row_of[index]]++;
+		building->inside[building->row_of[index]] += nodes[index].count > 0;
 		return nodes[index].first_child;
 	}
 	while (nodes[index].next_sibling == MODEL_NONE) {
 		index = nodes[index].parent;
 		if (index == MODEL_NONE)
 			return MODEL_NONE;
-		building->inside[building->row_of[index]]--;
+		building->inside[building->row_of[index]] -= nodes[index].count > 0;
 	}
 	return nodes[index].next_sibling;
 }

@@ -145,6 +145,31 @@ static void flat(void **state)
 	session_close(session);
 }
 
+/* A call that never ended has no time that could hold that of the calls in it. */
+static void flat_and_killed(void **state)
+{
+	struct spool_fixture fixture;
+	struct session *session;
+
+	fixture_open_in(&fixture, *state, 100, 0);
+	fixture_process(&fixture, "/bin/killed", "killed", 6);
+	fixture_region(&fixture, 1, "user", "again");
+	fixture_region_span(&fixture, 0, 100, FIXTURE_START, NULL, 0);
+	fixture_begin(&fixture, FIXTURE_START, 1);
+	fixture_begin(&fixture, FIXTURE_START + MS, 1);
+	fixture_begin(&fixture, FIXTURE_START + 2 * MS, 1);
+	fixture_end(&fixture, FIXTURE_START + 3 * MS);
+	fixture_end(&fixture, FIXTURE_START + 4 * MS);
+	fixture_close(&fixture);
+	session = test_session(*state, NULL);
+	expect_table(session, &(struct output_options){.flat = true},
+		     FLAT "killed [100] 0 0" WALL "00000000 - - - - -\n"
+			  " again 2 1" WALL "03000000 0.002000000 0.001000000 0.003000000 "
+			  "0.001414214 100.00\n"
+			  "(1 call had not ended when the data did: in no column)\n\n");
+	session_close(session);
+}
+
 /* The same region of two processes, with another number in each. */
 static void write_process(const char *directory, uint32_t pid, uint64_t region, uint64_t ms)
 {
@@ -414,9 +439,11 @@ int main(void)
 #define TEST(name)                                                                                 \
 	cmocka_unit_test_setup_teardown(name, test_directory_create, test_directory_remove)
 	const struct CMUnitTest tests[] = {
-		TEST(call_tree),    TEST(threads_apart), TEST(flat),
-		TEST(processes),    TEST(timeline),      TEST(components),
-		TEST(json_profile), TEST(json_metadata), TEST(nothing_without_regions),
+		TEST(call_tree),     TEST(threads_apart),
+		TEST(flat),          TEST(flat_and_killed),
+		TEST(processes),     TEST(timeline),
+		TEST(components),    TEST(json_profile),
+		TEST(json_metadata), TEST(nothing_without_regions),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
