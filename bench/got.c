@@ -21,8 +21,8 @@
 
 #include "wrappers/got.h"
 
-#define ROUNDS 5
-#define CALLS  400000
+#define ROUNDS 40
+#define CALLS  10000
 
 static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
 
