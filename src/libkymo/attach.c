@@ -2,20 +2,34 @@
  * SPDX-FileCopyrightText: the kymo authors
  *
  * What kymo attach calls in a process that it loaded us into.
+ *
+ * The program's calls do not find our wrappers by themselves, so those that the program could not
+ * do without are put into the global offset tables of what is loaded: calls after which our system
+ * calls would be deadly (seccomp) or our threads have rights that the program gave up (set-id),
+ * exec, and the program's view of our signal. They stay when kymo leaves, and then do nothing but
+ * call on.
  */
 #include "libkymo/attach.h"
 
 #include <errno.h>
+#include <grp.h>
 #include <pthread.h>
+#include <sched.h>
+#include <signal.h>
 #include <stdint.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/signalfd.h>
+#include <unistd.h>
 
 #include "common/syscalls.h"
 #include "core/attach.h"
 #include "core/runtime.h"
 #include "libkymo/real.h"
 #include "regions/regions.h"
+#include "wrappers/got.h"
+#include "wrappers/got_engine.h"
 
 /* The settings of this run; those of the one before are no longer looked at. */
 static struct {
@@ -28,14 +42,35 @@ static void after_fork_in_child(void)
 	runtime_restart_in_child();
 }
 
+#define CALLS(call)                                                                                \
+	call(execl) call(execle) call(execlp) call(execv) call(execve) call(execveat) call(execvp) \
+		call(execvpe) call(fexecve) call(initgroups) call(prctl) call(pthread_sigmask)     \
+			call(setegid) call(seteuid) call(setgid) call(setgroups) call(setns)       \
+				call(setregid) call(setresgid) call(setresuid) call(setreuid)      \
+					call(setuid) call(sigaction) call(signal) call(signalfd)   \
+						call(sigpending) call(sigprocmask)                 \
+							call(sigtimedwait) call(sigwait)           \
+								call(sigwaitinfo) call(syscall)    \
+									call(unshare)
+
+/* What the slots held: our wrappers find the functions of libc by themselves. */
+#define SLOT(name)  static _Atomic(void *) slot_##name;
+#define ENTRY(name) {.symbol = #name, .replacement = (void *)name, .original = &slot_##name},
+CALLS(SLOT)
+static struct got_wrapper calls[] = {CALLS(ENTRY)};
+
 /* The preloaded library does this in its constructor. */
-static void follow_forks(void)
+static void join_program(void)
 {
 	static bool done;
 
-	if (!done)
-		pthread_atfork(NULL, NULL, after_fork_in_child);
+	if (done)
+		return;
 	done = true;
+	pthread_atfork(NULL, NULL, after_fork_in_child);
+	pthread_atfork(got_before_fork, got_after_fork, got_after_fork_in_child);
+	if (!got_add(calls, sizeof(calls) / sizeof(calls[0])))
+		got_scan();
 }
 
 /* "NAME=value\0NAME=value\0\0" to a list of strings, in memory of its own. */
@@ -79,6 +114,6 @@ EXPORTED int kymo_attach(const char *block)
 	kymo_runtime.hooks = &regions_hooks;
 	result = attach_start(environment);
 	if (!result)
-		follow_forks();
+		join_program();
 	return result;
 }

@@ -395,6 +395,17 @@ class Life(Attach):
                        f"{target.process.returncode}: {output}")
                 expect(kymo.returncode == 0, f"{kymo.returncode}: {text}")
 
+    def sandbox(self):
+        """A thread that goes into a seccomp sandbox while it is sampled."""
+        with Target(self.program("attach_sandbox")) as target:
+            _, line = self.line(target.pid, "-d", "20", "-f", "5000")
+            kymo = subprocess.Popen(line, stderr=subprocess.PIPE)
+            output, _ = target.process.communicate(timeout=40)
+            _, text = kymo.communicate(timeout=30)
+            expect((target.process.returncode, output) == (0, b"ok\n"),
+                   f"{target.process.returncode}: {output}")
+            expect(kymo.returncode == 0, f"{kymo.returncode}: {text}")
+
     def stopped(self):
         """A stopped process: kymo waits until it goes on."""
         with Target(self.program("truth", "random", "1", "20")) as target:
