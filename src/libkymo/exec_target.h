@@ -10,9 +10,8 @@
 #include <stdbool.h>
 
 struct exec_target {
-	bool found; /* there is such a file, and it may be read */
-	const char
-		*obstacle; /* why its process cannot be profiled (goes behind its path); NULL */
+	bool found;           /* there is such a file, and it may be read */
+	const char *obstacle; /* why its process cannot be profiled (goes behind its path); NULL */
 };
 
 /* Four system calls. A path without a slash is not looked for. */
