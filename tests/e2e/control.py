@@ -7,6 +7,7 @@ recorded is compared with what the program did at that time.
 usage: control.py KYMO PROGRAM-DIRECTORY     (TAP)
 """
 import os
+import re
 import subprocess
 import sys
 import time
@@ -134,6 +135,13 @@ class Control:
         result = self._run("counters", "--sampling-counters=minor-faults")
         last = self._run_counter(result)
         expect(1900 <= last <= 3500, f"{last} faults counted, not some 2000")
+
+    def components_count_perf_events(self):
+        """By the kernel's name and by libpfm4's, in a region of the program's own, which passes a stop."""
+        result = self._run("counters", "--components=minor-faults,perf::PAGE-FAULTS")
+        with open(result.path("profile.txt"), encoding="utf-8") as stream:
+            counts = re.findall(r"^ +fault .* count +(\d+) ", stream.read(), re.M)
+        expect(len(counts) == 2 and all(5000 <= int(count) <= 5100 for count in counts), f"{counts} faults, not 5000")
 
     @staticmethod
     def _run_counter(result):

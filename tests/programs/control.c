@@ -159,7 +159,9 @@ static void counters(void)
 	work_before();
 	kymo_stop_trace();
 	work_stopped(); /* the counters are off by now */
+	kymo_push_region("fault");
 	fault(5000);
+	kymo_pop_region("fault");
 	kymo_start_trace();
 	work_after();
 	fault(1000);
