@@ -57,13 +57,28 @@ static int request_check_signals(const struct resolved *settings, struct problem
 			   control);
 }
 
+/* Two lists of which one says what to record, the other what not. */
+static int request_check_lists(const struct resolved *settings, enum setting_id wanted,
+			       enum setting_id unwanted, struct problem *problem)
+{
+	if (!*resolved_text(settings, wanted) || !*resolved_text(settings, unwanted))
+		return 0;
+	return problem_set(problem, -EINVAL,
+			   "%s and %s cannot both be set: one says what to record, the other what "
+			   "not",
+			   settings_table[wanted].name, settings_table[unwanted].name);
+}
+
 int request_check(const struct resolved *settings, struct problem *problem)
 {
-	if (*resolved_text(settings, SETTING_ENABLE_CATEGORIES) &&
-	    *resolved_text(settings, SETTING_DISABLE_CATEGORIES))
-		return problem_set(problem, -EINVAL,
-				   "ENABLE_CATEGORIES and DISABLE_CATEGORIES cannot both be set: "
-				   "one says what to record, the other what not");
+	int error = request_check_lists(settings, SETTING_ENABLE_CATEGORIES,
+					SETTING_DISABLE_CATEGORIES, problem);
+
+	if (!error)
+		error = request_check_lists(settings, SETTING_MPIP_PERMIT_LIST,
+					    SETTING_MPIP_REJECT_LIST, problem);
+	if (error)
+		return error;
 	request_warn_categories(settings, SETTING_ENABLE_CATEGORIES);
 	request_warn_categories(settings, SETTING_DISABLE_CATEGORIES);
 	return request_check_signals(settings, problem);

@@ -38,6 +38,7 @@ try sample --components wall_clok -- touch ran
 try sample --components wall_clock,page-fautls -- touch ran
 try sample --components page-faults,minor-faults,major-faults,task-clock,cpu-clock,cycles,instructions,r1,r2,r3 -- touch ran
 try sample --enable-categories mpi --disable-categories io -- touch ran
+try sample --mpip-permit-list MPI_Send --mpip-reject-list "MPI_I*" -- touch ran
 try sample --control-signal SIGUSR9 -- touch ran
 try sample --control-signal SIGUSR1 --sampling-signal SIGUSR1 -- touch ran
 try sample --sampling-max-depth 5000 -- touch ran
