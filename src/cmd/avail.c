@@ -282,6 +282,7 @@ const struct command command_avail = {
 		"kymo avail realtime       settings about real time\n"
 		"kymo avail counters miss  perf events about misses\n"
 		"kymo avail -G kymo.conf   a configuration file to edit\n",
+	.words = "settings formats sources events counters components categories wrappers",
 	.grammar = &avail_grammar,
 	.run = avail_run,
 };

@@ -17,6 +17,7 @@ struct command {
 	const char *synopsis; /* behind "kymo " */
 	const char *text;     /* paragraphs for the manual page, separated by empty lines */
 	const char *examples; /* lines for help and manual page */
+	const char *words;    /* operands that are words, for completion; separated by blanks */
 	const struct options_grammar *grammar;
 	int (*run)(char **arguments, size_t count); /* the exit status */
 };

@@ -198,6 +198,7 @@ const struct command command_ctl = {
 	.examples = "kymo sample --init-enabled=off -- ./server     profile nothing yet\n"
 		    "kymo ctl 1234 start                            from now on\n"
 		    "kymo ctl 1234 stop --tree                      and its children no more\n",
+	.words = "start stop flush status",
 	.grammar = &ctl_grammar,
 	.run = ctl_run,
 };

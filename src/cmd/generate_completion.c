@@ -62,6 +62,9 @@ static void bash_command(const struct command *command)
 	puts("' -- \"$current\"))");
 	if (command == &command_report)
 		puts("\telse\n\t\tCOMPREPLY=($(compgen -d -- \"$current\"))");
+	if (command->words)
+		printf("\telse\n\t\tCOMPREPLY=($(compgen -W '%s' -- \"$current\"))\n",
+		       command->words);
 	puts("\tfi\n}\n");
 }
 
@@ -138,6 +141,10 @@ void generate_zsh(void)
 	for (const struct command *const *command = commands; *command; command++) {
 		printf("\t%s) _arguments -S \\\n", (*command)->name);
 		listing_each_option((*command)->grammar, zsh_option, NULL);
+		if ((*command)->words) {
+			printf("\t\t'*: :(%s)' ;;\n", (*command)->words);
+			continue;
+		}
 		puts(*command == &command_sample   ? "\t\t'*::program:_normal' ;;"
 		     : *command == &command_report ? "\t\t'*:directory:_files -/' ;;"
 						   : "\t\t'*: :' ;;");
@@ -175,6 +182,9 @@ void generate_fish(void)
 		printf("complete -c kymo -n __fish_use_subcommand -f -a %s -d '", (*command)->name);
 		zsh_text((*command)->summary);
 		puts("'");
+		if ((*command)->words)
+			printf("complete -c kymo -n '__fish_seen_subcommand_from %s' -f -a '%s'\n",
+			       (*command)->name, (*command)->words);
 		listing_each_option((*command)->grammar, fish_option, (void *)(uintptr_t)*command);
 	}
 }

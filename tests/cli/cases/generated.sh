@@ -11,6 +11,7 @@ kymo help --generate completion-bash >kymo.bash
 bash -n kymo.bash && echo "bash completion parses"
 bash -c '. ./kymo.bash; COMP_WORDS=(kymo sample --sampling-so); COMP_CWORD=2; _kymo; echo "${COMPREPLY[@]}"
 COMP_WORDS=(kymo sample --sampling-source ""); COMP_CWORD=3; _kymo; echo "${COMPREPLY[@]}"
+COMP_WORDS=(kymo ctl 1 st); COMP_CWORD=3; _kymo; echo "${COMPREPLY[@]}"
 COMP_WORDS=(kymo re); COMP_CWORD=1; _kymo; echo "${COMPREPLY[@]}"'
 kymo help --generate completion-zsh | head -2
 kymo help --generate completion-fish | head -3
