@@ -58,4 +58,11 @@ static inline bool region_is_open(const struct region_thread *thread, region_id 
 	return !kymo_regions.select || thread->selected;
 }
 
+/* An event of a region that is off: values that follow belong to nothing. */
+static inline void region_forbid_values(void)
+{
+	if (kymo_region_thread)
+		kymo_region_thread->values_allowed = false;
+}
+
 #endif

@@ -7,39 +7,58 @@
 #include "regions/gate.h"
 #include "regions/stream.h"
 
+static void write_whole(struct region_thread *thread, region_id region, uint64_t begin_ticks,
+			uint64_t end_ticks)
+{
+	uint8_t *record = stream_record(thread, STREAM_ROOM, end_ticks), *at;
+
+	if (!record) {
+		spool_count_loss(&kymo_runtime.spool, SPOOL_LOSS_REGION_EVENTS);
+		return;
+	}
+	record[0] = SPOOL_RECORD_REGION_WHOLE;
+	at = leb128_put(record + 2, stream_delta(&thread->stream, end_ticks));
+	at = leb128_put(at, end_ticks - begin_ticks);
+	at = leb128_put(at, region & REGION_NUMBER);
+	record[1] = (uint8_t)(at - record - 2);
+	stream_commit(&thread->stream, at);
+	thread->values_allowed = true;
+}
+
+/* The thread's state for an instant of the region; values that follow belong to nothing yet. */
+static struct region_thread *enter_for(region_id region)
+{
+	struct region_thread *thread;
+
+	region_forbid_values();
+	thread = region ? region_enter() : NULL;
+	if (thread)
+		thread->values_allowed = false;
+	return thread;
+}
+
 void region_whole(region_id region, uint64_t begin_ticks, uint64_t end_ticks)
 {
-	struct region_thread *thread = region ? region_enter() : NULL;
-	uint8_t *record, *at;
+	struct region_thread *thread = enter_for(region);
 
 	if (!thread)
 		return;
-	if (region_is_open(thread, region) && kymo_regions.profile)
-		region_profile_whole(thread, region, begin_ticks, end_ticks);
-	if (region_is_open(thread, region) && kymo_regions.trace) {
-		record = stream_record(thread, STREAM_ROOM, end_ticks);
-		thread->values_allowed = record != NULL;
-		if (record) {
-			record[0] = SPOOL_RECORD_REGION_WHOLE;
-			at = leb128_put(record + 2, stream_delta(&thread->stream, end_ticks));
-			at = leb128_put(at, end_ticks - begin_ticks);
-			at = leb128_put(at, region & REGION_NUMBER);
-			record[1] = (uint8_t)(at - record - 2);
-			stream_commit(&thread->stream, at);
-		} else {
-			spool_count_loss(&kymo_runtime.spool, SPOOL_LOSS_REGION_EVENTS);
-		}
+	if (region_is_open(thread, region)) {
+		if (kymo_regions.profile)
+			region_profile_whole(thread, region, begin_ticks, end_ticks);
+		if (kymo_regions.trace)
+			write_whole(thread, region, begin_ticks, end_ticks);
 	}
 	region_leave(thread);
 }
 
 void region_mark(region_id region)
 {
-	struct region_thread *thread = region ? region_enter() : NULL;
+	struct region_thread *thread = enter_for(region);
 
 	if (!thread)
 		return;
-	if (region_is_open(thread, region)) {
+	if (kymo_regions.trace && region_is_open(thread, region)) {
 		thread->values_allowed = stream_write(thread, SPOOL_RECORD_MARK, ticks_now(),
 						      region & REGION_NUMBER);
 		if (!thread->values_allowed)
@@ -73,11 +92,11 @@ static void write_instant(struct region_thread *thread, enum spool_record kind, 
 
 void region_counter(region_id counter, uint64_t real_bits)
 {
-	struct region_thread *thread = counter ? region_enter() : NULL;
+	struct region_thread *thread = enter_for(counter);
 
 	if (!thread)
 		return;
-	if (region_is_open(thread, counter))
+	if (kymo_regions.trace && region_is_open(thread, counter))
 		write_instant(thread, SPOOL_RECORD_COUNTER, counter & REGION_NUMBER, NULL,
 			      &real_bits);
 	region_leave(thread);
@@ -85,12 +104,12 @@ void region_counter(region_id counter, uint64_t real_bits)
 
 void region_progress(region_id point, enum spool_progress kind)
 {
-	struct region_thread *thread = point ? region_enter() : NULL;
+	struct region_thread *thread = enter_for(point);
 	uint64_t number = point & REGION_NUMBER;
 
 	if (!thread)
 		return;
-	if (region_is_open(thread, point))
+	if (kymo_regions.trace && region_is_open(thread, point))
 		write_instant(thread, SPOOL_RECORD_PROGRESS, kind, &number, NULL);
 	region_leave(thread);
 }

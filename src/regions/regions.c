@@ -179,6 +179,7 @@ static inline void begin(struct region_thread *thread, region_id region, const c
 	frame->name = name;
 	frame->region = region;
 	frame->flags = 0;
+	thread->values_allowed = false;
 	if (__builtin_expect(region & REGION_IS_SELECT, 0))
 		select_begin(thread, frame);
 	if (__builtin_expect(!region_is_open(thread, region), 0))
@@ -197,8 +198,10 @@ void region_begin(region_id region)
 {
 	struct region_thread *thread;
 
-	if (!region)
+	if (!region) {
+		region_forbid_values();
 		return;
+	}
 	thread = region_enter();
 	if (!thread)
 		return;
@@ -214,6 +217,7 @@ int region_begin_name(const char *category, const char *name)
 	if (!thread)
 		return 0;
 	region = names_find_cached(thread, category, name);
+	thread->values_allowed = false;
 	if (region)
 		begin(thread, region, name);
 	region_leave(thread);
