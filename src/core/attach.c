@@ -53,6 +53,8 @@ static void revive(struct runtime *runtime, struct thread *thread)
 	thread->name[0] = thread->end_name[0] = 0;
 	if (thread->how != THREAD_MAIN)
 		thread->bounds = (struct unwind_bounds){0, 0};
+	thread->stack_seen = 0;
+	thread->stack_looked_up = false;
 	thread->chunk = NULL;
 	thread->used = 0;
 	thread->covered_ns = thread->samples = thread->signals = thread->handler_ticks = 0;

@@ -270,8 +270,10 @@ uint64_t background_work_round(struct runtime *runtime)
 		now, &wait))
 		live_threads_totals(runtime);
 	if (due(&background->next_scan_ns, SCAN_PERIOD_NS + 20 * background->scan_cost_ns, now,
-		&wait))
+		&wait)) {
 		live_threads_scan(runtime);
+		live_threads_find_stacks(runtime);
+	}
 	runtime->spool.header->end_ticks = ticks_now();
 	return wait;
 }

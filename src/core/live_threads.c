@@ -11,6 +11,7 @@
 #include <time.h>
 
 #include "common/syscalls.h"
+#include "core/maps.h"
 #include "core/runtime.h"
 #include "core/sampler.h"
 #include "core/sources.h"
@@ -264,6 +265,50 @@ void live_threads_scan(struct runtime *runtime)
 			end(runtime, thread);
 	}
 	background->scan_cost_ns = ticks_clock_ns(CLOCK_MONOTONIC) - start;
+}
+
+static bool lacks_stack(const struct thread *thread)
+{
+	return !thread->bounds.high && thread->stack_seen && !thread->stack_looked_up;
+}
+
+/* Stacks that libc makes have a guard below them, and nothing else is in their mapping: it is there
+ * as long as the thread. Of others nothing is known; they are read with care. */
+static void take_stack(struct thread *thread, const struct maps_line *line, bool guarded)
+{
+	if (!lacks_stack(thread) || thread->stack_seen < line->start ||
+	    thread->stack_seen >= line->end)
+		return;
+	thread->stack_looked_up = true;
+	if (!guarded || !line->readable || !line->writable || line->path[0])
+		return;
+	thread->bounds.low = line->start;
+	/* release: a handler that sees the upper end sees the lower one */
+	__atomic_store_n(&thread->bounds.high, line->end, __ATOMIC_RELEASE);
+}
+
+void live_threads_find_stacks(struct runtime *runtime)
+{
+	static char *buffer;
+	static uint64_t size;
+	uint64_t guard_end = 0;
+	struct maps_line line;
+	bool any = false;
+	char *text;
+
+	for (struct thread *thread = runtime->background.live; thread; thread = thread->live_next)
+		any = any || lacks_stack(thread);
+	if (!any || maps_read("/proc/self/maps", &buffer, &size) <= 0)
+		return;
+	for (text = buffer; maps_next(&text, &line);) {
+		for (struct thread *thread = runtime->background.live; thread;
+		     thread = thread->live_next)
+			take_stack(thread, &line, guard_end == line.start);
+		guard_end = line.readable ? 0 : line.end;
+	}
+	sys_munmap(buffer, size);
+	buffer = NULL;
+	size = 0;
 }
 
 void live_threads_totals(struct runtime *runtime)

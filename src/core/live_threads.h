@@ -20,6 +20,8 @@ void live_threads_scan(struct runtime *runtime);
 void live_threads_describe(struct runtime *runtime, struct thread *thread);
 /* Records names that changed. */
 void live_threads_follow_names(struct runtime *runtime);
+/* Finds the stacks of threads that were not seen at their birth, once they have a sample. */
+void live_threads_find_stacks(struct runtime *runtime);
 /* Sums into the file header. */
 void live_threads_totals(struct runtime *runtime);
 /* THREAD_END records of the threads still alive at the end. */

@@ -93,6 +93,8 @@ static void walk(struct thread *thread, const ucontext_t *context, struct sample
 	ret->count = unwind_stack(modules_view(&kymo_runtime.modules), kymo_runtime.sampling.cache,
 				  &registers, &thread->bounds, &thread->scratch, thread->current,
 				  kymo_runtime.threads.max_depth, &ret->end);
+	if (!thread->bounds.high)
+		thread->stack_seen = registers.sp;
 	if (ret->end == SPOOL_STACK_NO_TABLE || ret->end == SPOOL_STACK_BAD_PC)
 		modules_want_refresh(&kymo_runtime.modules);
 }

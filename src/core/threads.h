@@ -56,6 +56,8 @@ struct thread {
 	char name[THREAD_NAME_SIZE];     /* as last recorded */
 	char end_name[THREAD_NAME_SIZE]; /* as the thread had it at its end */
 	struct unwind_bounds bounds;
+	uint64_t stack_seen;  /* where a sample was taken while the bounds are not known */
+	bool stack_looked_up; /* by the background thread, with or without success */
 	void *(*start_routine)(void *);
 	void *start_argument;
 
