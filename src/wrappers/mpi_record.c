@@ -24,7 +24,15 @@ struct values {
 	size_t count;
 };
 
-static _Atomic uint64_t sent_total, received_total;
+/* Of the process, over all its calls. */
+struct total {
+	const char *name;
+	_Atomic uint64_t bytes;
+	_Atomic uint32_t counter; /* region_id, once known */
+};
+
+static struct total sent_total = {.name = "MPI bytes sent"};
+static struct total received_total = {.name = "MPI bytes received"};
 static __thread uint32_t depth; /* MPI calls of the thread, one inside the other */
 
 static void add(struct values *values, const char *name, enum spool_value_type type,
@@ -70,16 +78,22 @@ static void record_beginning(const struct mpi_frame *frame)
 		region_values(values.list, values.count);
 }
 
-static void count_total(_Atomic uint64_t *total, const char *name, uint64_t bytes)
+static void count_total(struct total *total, uint64_t bytes)
 {
+	region_id counter = atomic_load_explicit(&total->counter, memory_order_relaxed);
 	double value;
 	uint64_t bits;
 
 	if (!bytes)
 		return;
-	value = (double)(atomic_fetch_add_explicit(total, bytes, memory_order_relaxed) + bytes);
+	if (!counter) {
+		counter = region_named(REGION_MPI, total->name);
+		atomic_store_explicit(&total->counter, counter, memory_order_relaxed);
+	}
+	value = (double)(atomic_fetch_add_explicit(&total->bytes, bytes, memory_order_relaxed) +
+			 bytes);
 	memcpy(&bits, &value, sizeof(bits));
-	region_counter(region_named(REGION_MPI, name), bits);
+	region_counter(counter, bits);
 }
 
 static void add_communicator(struct values *values, const struct mpi_frame *frame,
@@ -123,8 +137,8 @@ static void record_end(const struct mpi_frame *frame)
 		region_values(values.list, values.count);
 	if (call->persistent || call->kind == MPI_FILE || call->kind == MPI_NEIGHBOR)
 		return;
-	count_total(&sent_total, "MPI bytes sent", bytes.sent);
-	count_total(&received_total, "MPI bytes received", bytes.received);
+	count_total(&sent_total, bytes.sent);
+	count_total(&received_total, bytes.received);
 }
 
 static long call_original(const struct mpi_frame *frame, const void *original)
