@@ -185,3 +185,10 @@ def require_tool(*names):
     for name in names:
         if not shutil.which(name):
             raise Skipped(f"{name} is not installed")
+
+
+def require_tracer(name):
+    """strace or ltrace, and the permission to trace."""
+    require_tool(name)
+    if run([name, "-o", "/dev/null", "/bin/true"]).status != 0:
+        raise Skipped(f"{name} may not trace here")

@@ -18,7 +18,8 @@ import sys
 import time
 
 import spool
-from harness import (Kymo, Result, Scratch, Skipped, Tap, clean_environment, expect, require_tool, run)
+from harness import (Kymo, Result, Scratch, Skipped, Tap, clean_environment, expect, require_tool,
+                     require_tracer, run)
 
 EVERYTHING = ["--realtime", "--cputime=on"] + [f"--trace-{name}=on" for name in (
     "thread-locks", "thread-rw-locks", "thread-spin-locks", "thread-barriers", "thread-join",
@@ -211,7 +212,8 @@ class Regions:
                f"{sorted((theirs - ours).items())[:10]} too few")
 
     def locks_as_ltrace_counts(self):
-        require_tool("gcc", "ltrace")
+        require_tool("gcc")
+        require_tracer("ltrace")
         program = self.scratch.path("locks")
         with open(program + ".c", "w", encoding="ascii") as stream:
             stream.write(LOCKS_PROGRAM)
@@ -234,7 +236,7 @@ class Regions:
 
     def python_threads(self):
         """Against the program's own numbers, and strace's of the same run without kymo."""
-        require_tool("strace")
+        require_tracer("strace")
         files = self.scratch.path("files")
         os.mkdir(files)
         command = ["/usr/bin/python3", "-c", PYTHON_PROGRAM, files]
@@ -255,7 +257,8 @@ class Regions:
 
     def sqlite_on_disk(self):
         """Calls that a library makes through a table of function pointers."""
-        require_tool("sqlite3", "strace")
+        require_tool("sqlite3")
+        require_tracer("strace")
         trace = self.scratch.path("strace")
 
         def command(name):
@@ -277,7 +280,8 @@ class Regions:
 
     def make(self):
         """Processes made and waited for, all over a build."""
-        require_tool("make", "gcc", "strace")
+        require_tool("make", "gcc")
+        require_tracer("strace")
         project = self.scratch.path("project")
         os.mkdir(project)
         for name in "abcdef":
@@ -351,7 +355,7 @@ class Regions:
 
     def redis_as_strace_counts(self):
         """Every call with its descriptor and result, of the same run."""
-        require_tool("strace")
+        require_tracer("strace")
         trace = self.scratch.path("strace")
         directory, pid, _ = self._redis("strace", "-f", "-o", trace, "-e",
                                         "trace=epoll_wait,accept4,read,write,fdatasync,close")

@@ -290,9 +290,19 @@ class Startups:
             for file in os.listdir(environment["KYMO_SPOOL_DIRECTORY"]):
                 os.unlink(os.path.join(environment["KYMO_SPOOL_DIRECTORY"], file))
 
+    def one_of_many(self, environment, number):
+        """In a temporary directory of its own: runs of Open MPI make and remove one that is common to
+        the user's runs, and fail when they meet there."""
+        place = self.scratch.path(f"tmp-{number}")
+        os.mkdir(place)
+        try:
+            return start(self.command, {**environment, "TMPDIR": place})
+        finally:
+            shutil.rmtree(place, ignore_errors=True)
+
     def batch(self, numbers, environment):
         with concurrent.futures.ThreadPoolExecutor(AT_ONCE) as pool:
-            starts = {pool.submit(start, self.command, environment): number for number in numbers}
+            starts = {pool.submit(self.one_of_many, environment, number): number for number in numbers}
             try:
                 for ended in concurrent.futures.as_completed(starts):
                     self.check(ended.result(), starts[ended])

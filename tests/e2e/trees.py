@@ -9,12 +9,11 @@ usage: trees.py KYMO PROGRAM-DIRECTORY     (TAP)
 import collections
 import os
 import re
-import shutil
 import subprocess
 import sys
 import time
 
-from harness import (Kymo, Result, Scratch, Skipped, Tap, clean_environment, expect, require_tool, run)
+from harness import Kymo, Result, Scratch, Skipped, Tap, expect, require_tool, require_tracer, run
 
 MAKEFILE = """
 objects = one.o two.o three.o four.o five.o six.o seven.o eight.o
@@ -60,7 +59,7 @@ exec("/bin/sh", "-c", "exit 9");
 
 def images_by_strace(command, trace, cwd=None):
     """{executable: how many times it was executed}, as the kernel saw it."""
-    require_tool("strace")
+    require_tracer("strace")
     ended = run(["strace", "-f", "-qq", "-e", "trace=execve,execveat", "-o", trace] + command, cwd=cwd)
     counts = collections.Counter()
     with open(trace, encoding="utf-8", errors="replace") as stream:
