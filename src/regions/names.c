@@ -74,6 +74,15 @@ int names_init(const struct options_regions *options)
 	return table.slots && table.names ? 0 : -12 /* ENOMEM */;
 }
 
+uint32_t names_categories_off(void)
+{
+	uint32_t off = 0;
+
+	for (int i = 0; i < REGION_CATEGORY_COUNT; i++)
+		off |= (uint32_t)table.category_off[i] << i;
+	return off;
+}
+
 /* ---- definitions in the spool ---- */
 
 static bool make_room(uint32_t size)

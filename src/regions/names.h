@@ -15,6 +15,8 @@
 
 /* Reads the category and selection settings. 0 or negative errno. */
 int names_init(const struct options_regions *options);
+/* Categories that are off, a bit each. */
+uint32_t names_categories_off(void);
 /* Writes the definitions of everything known: a forked child's file has none yet. */
 void names_define_all(void);
 /* What is written between is written by the background thread, which does not wait for itself. */

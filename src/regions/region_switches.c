@@ -10,8 +10,8 @@ bool region_recording(enum region_category category)
 	const struct region_thread *thread = kymo_region_thread;
 	uint32_t closed = region_closed_bits();
 
-	(void)category;
-	if (closed || kymo_region_own || !kymo_regions.runtime || !*kymo_runtime.same_process)
+	if (closed || kymo_regions.categories_off & 1u << category || kymo_region_own ||
+	    !kymo_regions.runtime || !*kymo_runtime.same_process)
 		return false;
 	return !thread || (!thread->stopped && (!kymo_regions.select || thread->selected));
 }

@@ -121,6 +121,7 @@ void region_profile_whole(struct region_thread *thread, region_id region, uint64
 			  uint64_t end_ticks)
 {
 	uint64_t values[COMPONENTS_MAX] = {0};
+	struct moment moment = {.ticks = end_ticks, .thread = thread};
 	uint32_t node;
 	const struct bundle *bundle = &kymo_regions.bundle;
 
@@ -133,6 +134,7 @@ void region_profile_whole(struct region_thread *thread, region_id region, uint64
 	node = profile_enter(thread->tree, thread->node, region);
 	if (!node)
 		return;
+	bundle_sample(bundle, values, &moment); /* levels are what they are now */
 	for (uint32_t i = 0; i < bundle->count; i++) {
 		if (bundle->components[i].description == &component_table[COMPONENT_WALL_CLOCK])
 			values[i] = end_ticks - begin_ticks;

@@ -87,10 +87,11 @@ struct region_thread {
 
 struct regions {
 	struct runtime *runtime;
-	bool trace;      /* events are recorded */
-	bool profile;    /* the profile is kept in the process */
-	uint32_t select; /* SELECTED_REGIONS is set */
-	bool ticks_only; /* the profile measures wall_clock and calls alone */
+	bool trace;              /* events are recorded */
+	bool profile;            /* the profile is kept in the process */
+	uint32_t select;         /* SELECTED_REGIONS is set */
+	bool ticks_only;         /* the profile measures wall_clock and calls alone */
+	uint32_t categories_off; /* bit per region_category */
 	uint32_t max_depth;
 	uint64_t throttle_count, throttle_ticks;
 	struct bundle bundle;

@@ -294,6 +294,7 @@ static int start(struct runtime *runtime)
 	if (error)
 		return error;
 	set_up(runtime);
+	kymo_regions.categories_off = names_categories_off();
 	names_set_background(true);
 	if (kymo_regions.profile) {
 		size = components_describe(&kymo_regions.bundle, record, sizeof(record));
