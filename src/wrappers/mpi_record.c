@@ -141,11 +141,27 @@ static void record_end(const struct mpi_frame *frame)
 	count_total(&received_total, bytes.received);
 }
 
+static bool all_in_registers(const struct mpi_frame *frame)
+{
+	return frame->call->arguments <= 6 && !mpi_spelling_is_fortran(frame->spelling);
+}
+
+/* Argument lists end where the caller says; the words behind are the caller's own, and harmless.
+ * Word by word: what was just stored as words cannot be loaded at once as vectors. */
+static void take_arguments(struct mpi_frame *frame, const volatile long *registers,
+			   const volatile long *stack)
+{
+	for (int i = 0; i < 6; i++)
+		frame->arguments[i] = registers[i];
+	for (int i = 6; i < MPI_ARGUMENTS_MAX && !all_in_registers(frame); i++)
+		frame->arguments[i] = stack[i - 6];
+}
+
 static long call_original(const struct mpi_frame *frame, const void *original)
 {
 	const long *a = frame->arguments;
 
-	if (frame->call->arguments <= 6 && !mpi_spelling_is_fortran(frame->spelling)) {
+	if (all_in_registers(frame)) {
 		long (*function)(long, long, long, long, long, long);
 
 		memcpy(&function, &original, sizeof(function));
@@ -157,13 +173,6 @@ static long call_original(const struct mpi_frame *frame, const void *original)
 	memcpy(&function, &original, sizeof(function));
 	return function(a[0], a[1], a[2], a[3], a[4], a[5], a[6], a[7], a[8], a[9], a[10], a[11],
 			a[12], a[13], a[14], a[15], a[16], a[17]);
-}
-
-/* Argument lists end where the caller says; the words behind are the caller's own, and harmless. */
-static void take_arguments(struct mpi_frame *frame, const long *registers, const long *stack)
-{
-	memcpy(frame->arguments, registers, 6 * sizeof(long));
-	memcpy(frame->arguments + 6, stack, (MPI_ARGUMENTS_MAX - 6) * sizeof(long));
 }
 
 /* The status tells how much came; one that is ignored is taken all the same. */
