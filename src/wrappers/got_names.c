@@ -12,6 +12,9 @@
 #include "common/syscalls.h"
 
 #define BLOCK 65536u
+/* More than all groups of wrappers have together: names are looked up without the lock while a
+ * group comes late (MPI opened by dlopen), and must not move then. */
+#define NAMES_FIRST 16384u
 
 void *got_allocate(size_t size)
 {
@@ -50,7 +53,7 @@ static uint32_t *find_slot(const struct got_names *names, const char *symbol, ui
 
 static int grow(struct got_names *names)
 {
-	uint32_t capacity = names->capacity ? names->capacity * 2 : 512;
+	uint32_t capacity = names->capacity ? names->capacity * 2 : NAMES_FIRST;
 	struct got_name *name = got_allocate(capacity * sizeof(*name));
 	uint32_t *slot = got_allocate(capacity * 2 * sizeof(*slot));
 

@@ -16,8 +16,9 @@
 
 #include "core/unwind.h"
 
-#define MEMORY_SITES_MAX 65536u
-#define MEMORY_DEPTH_MAX 64u
+#define MEMORY_SITES_MAX  65536u
+#define MEMORY_SITES_DEEP 57344u /* sites of more than one frame */
+#define MEMORY_DEPTH_MAX  64u
 /* Site 0 stands for what has no site: allocations for which there was no room in a table, and frees
  * of blocks that were allocated before, or where it is not seen (in libc). */
 #define MEMORY_SITE_NONE 0u

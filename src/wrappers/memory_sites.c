@@ -94,9 +94,10 @@ static uint32_t find(uint64_t hash, const uint64_t *frames, uint32_t count, uint
 static uint32_t add(uint64_t hash, const uint64_t *frames, uint32_t count)
 {
 	uint32_t slot, number = find(hash, frames, count, &slot);
+	uint32_t most = count > 1 ? MEMORY_SITES_DEEP : MEMORY_SITES_MAX;
 	struct memory_site *site;
 
-	if (number || tables->count + 1 >= MEMORY_SITES_MAX)
+	if (number || tables->count + 1 >= most)
 		return number;
 	number = tables->count + 1;
 	site = &tables->site[number];
@@ -110,15 +111,11 @@ static uint32_t add(uint64_t hash, const uint64_t *frames, uint32_t count)
 	return number;
 }
 
-uint32_t memory_site_of(const uint64_t *frames, uint32_t count)
+static uint32_t find_or_add(const uint64_t *frames, uint32_t count)
 {
-	uint64_t hash;
-	uint32_t slot, site;
+	uint64_t hash = hash_of(frames, count);
+	uint32_t slot, site = find(hash, frames, count, &slot);
 
-	if (count > depth_maximum)
-		count = depth_maximum;
-	hash = hash_of(frames, count);
-	site = find(hash, frames, count, &slot);
 	if (site)
 		return site;
 	while (atomic_exchange_explicit(&tables->lock, 1, memory_order_acquire))
@@ -126,6 +123,17 @@ uint32_t memory_site_of(const uint64_t *frames, uint32_t count)
 	site = add(hash, frames, count);
 	atomic_store_explicit(&tables->lock, 0, memory_order_release);
 	return site;
+}
+
+/* When stacks have become too many, what remains is told apart by the caller alone. */
+uint32_t memory_site_of(const uint64_t *frames, uint32_t count)
+{
+	uint32_t site;
+
+	if (count > depth_maximum)
+		count = depth_maximum;
+	site = find_or_add(frames, count);
+	return site || count <= 1 ? site : find_or_add(frames, 1);
 }
 
 void memory_site_allocated(uint32_t number, uint64_t size)
