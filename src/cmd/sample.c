@@ -31,11 +31,7 @@ static bool sample_accepts(enum setting_id id)
 }
 
 static const struct option_extra sample_extras[] = {
-	OPTION_CPUTIME,
-	OPTION_REALTIME,
-	OPTION_QUIET,
-	OPTION_VERBOSE,
-	OPTION_HELP,
+	OPTION_CPUTIME, OPTION_REALTIME, OPTION_QUIET, OPTION_VERBOSE, OPTION_HELP,
 };
 
 static const struct options_grammar sample_grammar = {

@@ -19,9 +19,9 @@ struct output_options {
 	bool per_thread, flat;
 	bool timeline;           /* regions in text: a row a call */
 	bool collapse_processes; /* trees in text: added up over all processes */
-	bool compress;          /* perfetto: zlib bundles */
-	unsigned top;           /* rows in tables; 0: all */
-	double minimum_percent; /* rows below are left out of trees in text; 0: all */
+	bool compress;           /* perfetto: zlib bundles */
+	unsigned top;            /* rows in tables; 0: all */
+	double minimum_percent;  /* rows below are left out of trees in text; 0: all */
 };
 
 struct output_format {
