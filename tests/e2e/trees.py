@@ -286,7 +286,7 @@ class Trees:
                                      "--follow-children=off", environment={"LD_PRELOAD": other})
         lines = ended.stdout.decode().splitlines()
         expect(f"LD_PRELOAD={other}" in lines, f"the other library is gone: {lines}")
-        left = [line for line in lines if "libkymo" in line or line.startswith("KYMO_")]
+        left = [line for line in lines if "libkymo.so" in line or line.startswith("KYMO_")]
         expect(not left, f"left in the environment: {left}")
         expect(len(result.processes()) == 1, f"{len(result.processes())} processes")
 
