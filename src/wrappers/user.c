@@ -8,8 +8,10 @@
  */
 #include <cpuid.h>
 #include <string.h>
+#include <sys/uio.h>
 #include <unwind.h>
 
+#include "common/syscalls.h"
 #include "common/wrap_text.h"
 #include "wrappers/got_names.h"
 #include "wrappers/user_call.h"
@@ -19,17 +21,19 @@
 #define USER_ENTRY_SIZE        16
 #define USER_WORDS_OF_VARIADIC 16 /* copied where the types do not tell */
 #define USER_TEXT_SIZE         128
+#define USER_PAGE              4096u
 #define DWARF_RBP              6 /* psABI, figure 3.36 */
 
 struct user_function {
 	struct wrapped_call call;
 	struct wrap_item item;
 	uint32_t words; /* of arguments in memory */
+	bool guessed;   /* the last of them, which may not be there */
 	char name[128], library[128];
 };
 
 extern const uint8_t user_entries[];
-extern uint8_t user_has_avx;
+extern uint8_t user_vectors;
 void *user_enter(struct user_call *call);
 void user_leave(struct user_call *call);
 _Unwind_Reason_Code user_personality(int version, _Unwind_Action actions,
@@ -37,7 +41,7 @@ _Unwind_Reason_Code user_personality(int version, _Unwind_Action actions,
 				     struct _Unwind_Exception *exception,
 				     struct _Unwind_Context *context);
 
-uint8_t user_has_avx;
+uint8_t user_vectors;
 static struct user_function *functions;
 static uint32_t function_count;
 
@@ -151,7 +155,7 @@ static uint32_t words_of(const struct wrap_item *item)
 		else
 			words += ++integers > 6;
 	}
-	return item->typed && !item->variadic ? words : words + USER_WORDS_OF_VARIADIC;
+	return words;
 }
 
 /* ---- calls ---- */
@@ -204,6 +208,21 @@ static bool end_frame(const struct user_call *frame)
 	return region_end(frame->region);
 }
 
+/* Where the types do not tell how many words there are, the copy must not run past the end of a
+ * stack: not into a page that cannot be read (process_vm_readv(2)). */
+static uint32_t words_there(const struct user_function *function, const struct user_call *call)
+{
+	const uint64_t *end = call->stack + function->words;
+	uint64_t last_page = ((uint64_t)end - 1) & ~(uint64_t)(USER_PAGE - 1);
+	struct iovec here = {&(char){0}, 1}, there = {(void *)last_page, 1};
+
+	if (!function->guessed || (uint64_t)call->stack > last_page || kymo_runtime.sealed ||
+	    sys_call6(SYS_process_vm_readv, sys_getpid(), (long)&here, 1, (long)&there, 1, 0) !=
+		    -EFAULT)
+		return function->words;
+	return (uint32_t)(last_page - (uint64_t)call->stack) / sizeof(*end);
+}
+
 /* Returns what is to be called; without a region it is jumped to. */
 void *user_enter(struct user_call *call)
 {
@@ -212,7 +231,7 @@ void *user_enter(struct user_call *call)
 
 	call->region = wrapped_recording(&function->call);
 	if (call->region) {
-		call->words = function->words;
+		call->words = words_there(function, call);
 		end_frames(call);
 		begin_frame(call);
 		record_arguments(function, call);
@@ -280,6 +299,9 @@ static bool prepare(struct user_function *function, struct got_wrapper *wrapper,
 	function->call.name = function->name;
 	function->call.category = REGION_WRAP;
 	function->words = words_of(&function->item);
+	function->guessed = !function->item.typed || function->item.variadic;
+	if (function->guessed)
+		function->words += USER_WORDS_OF_VARIADIC;
 	wrapper->symbol = function->name;
 	wrapper->replacement = (void *)(user_entries + (size_t)index * USER_ENTRY_SIZE);
 	wrapper->original = &function->call.original;
@@ -287,15 +309,20 @@ static bool prepare(struct user_function *function, struct got_wrapper *wrapper,
 	return true;
 }
 
-/* The kernel keeps the upper halves as well (XCR0 bit 2), else they are not to be touched. */
-static bool has_avx(void)
+/* How wide the vector registers are: 0 xmm, 1 ymm, 2 zmm. The kernel has to keep what is to be
+ * touched as well (XCR0: bits 1 and 2 for ymm, 5 to 7 for zmm). */
+static uint8_t vectors_here(void)
 {
 	unsigned a, b, c, d, low, high;
 
 	if (!__get_cpuid(1, &a, &b, &c, &d) || !(c & bit_OSXSAVE) || !(c & bit_AVX))
-		return false;
+		return 0;
 	__asm__ volatile("xgetbv" : "=a"(low), "=d"(high) : "c"(0));
-	return (low & 6) == 6;
+	if ((low & 0x06) != 0x06)
+		return 0;
+	if ((low & 0xe0) != 0xe0 || !__get_cpuid_count(7, 0, &a, &b, &c, &d))
+		return 1;
+	return b & bit_AVX512F ? 2 : 1;
 }
 
 int wrappers_user_add(const struct options_wrappers *options)
@@ -309,7 +336,7 @@ int wrappers_user_add(const struct options_wrappers *options)
 
 	if (!rest.length)
 		return 0;
-	user_has_avx = has_avx();
+	user_vectors = vectors_here();
 	functions = got_allocate(USER_FUNCTIONS * sizeof(*functions));
 	wrappers = got_allocate(USER_FUNCTIONS * sizeof(*wrappers));
 	if (!functions || !wrappers)

@@ -16,8 +16,8 @@
 #define USER_STACK   80  /* first argument in memory */
 #define USER_WORDS   88  /* how many words of them the original gets */
 #define USER_REGION  96  /* open region */
-#define USER_VECTOR  128 /* ymm0 .. ymm7, 32 bytes each, or their lower halves */
-#define USER_SIZE    384
+#define USER_VECTOR  128 /* zmm0 .. zmm7, 64 bytes each, or as much of them as there is */
+#define USER_SIZE    640
 
 #ifndef __ASSEMBLER__
 #include <stddef.h>
@@ -30,7 +30,7 @@ struct user_call {
 	uint64_t words;
 	uint32_t region, unused;
 	uint64_t reserved[3];
-	uint64_t vector[8][4];
+	uint64_t vector[8][8];
 };
 
 _Static_assert(offsetof(struct user_call, rax) == USER_RAX, "layout");

@@ -16,31 +16,43 @@
 	.text
 
 .macro save_vectors
-	testb $1, user_has_avx(%rip)
-	jz 1f
+	cmpb $1, user_vectors(%rip)
+	jb 7f
+	je 8f
 	.irp n, 0, 1, 2, 3, 4, 5, 6, 7
-	vmovdqu %ymm\n, (USER_VECTOR + 32 * \n)(%rsp)
+	vmovdqu64 %zmm\n, (USER_VECTOR + 64 * \n)(%rsp)
 	.endr
-	jmp 2f
-1:
+	jmp 9f
+8:
 	.irp n, 0, 1, 2, 3, 4, 5, 6, 7
-	movups %xmm\n, (USER_VECTOR + 32 * \n)(%rsp)
+	vmovdqu %ymm\n, (USER_VECTOR + 64 * \n)(%rsp)
 	.endr
-2:
+	jmp 9f
+7:
+	.irp n, 0, 1, 2, 3, 4, 5, 6, 7
+	movups %xmm\n, (USER_VECTOR + 64 * \n)(%rsp)
+	.endr
+9:
 .endm
 
 .macro restore_vectors
-	testb $1, user_has_avx(%rip)
-	jz 1f
+	cmpb $1, user_vectors(%rip)
+	jb 7f
+	je 8f
 	.irp n, 0, 1, 2, 3, 4, 5, 6, 7
-	vmovdqu (USER_VECTOR + 32 * \n)(%rsp), %ymm\n
+	vmovdqu64 (USER_VECTOR + 64 * \n)(%rsp), %zmm\n
 	.endr
-	jmp 2f
-1:
+	jmp 9f
+8:
 	.irp n, 0, 1, 2, 3, 4, 5, 6, 7
-	movups (USER_VECTOR + 32 * \n)(%rsp), %xmm\n
+	vmovdqu (USER_VECTOR + 64 * \n)(%rsp), %ymm\n
 	.endr
-2:
+	jmp 9f
+7:
+	.irp n, 0, 1, 2, 3, 4, 5, 6, 7
+	movups (USER_VECTOR + 64 * \n)(%rsp), %xmm\n
+	.endr
+9:
 .endm
 
 .macro restore_arguments
@@ -55,7 +67,7 @@
 	movq USER_R10(%rsp), %r10
 .endm
 
-	.hidden user_has_avx
+	.hidden user_vectors
 	.hidden user_enter
 	.hidden user_leave
 	.hidden user_personality

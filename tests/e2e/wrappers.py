@@ -31,12 +31,12 @@ WRAP = "; ".join((
     "double libwrapped_library:library_many(int, long, const char *, double, float, unsigned char,"
     " short, long, long, double, double, double, double, double, double, double, double)",
     "int libwrapped_library.so:library_sum(int, ...)", "*:library_throw(int)", "*:library_jump",
-    "long double *:library_extended(long double, int, long double)", "*:library_structure",
+    "long double *:library_extended(long double, int, long double)", "*:library_structure", "*:library_vectors",
     "float *:library_single(float)", "int *:library_depth(int)", "double libm.so:pow(double,double)",
     "int libnone.so:library_throw(int)"))
 
-# In each of three threads.
-FUNCTIONS = {"library_many": 3, "library_sum": 3, "library_throw": 3000, "library_jump": 3000,
+# In each of three threads; one sum at the end of a stack.
+FUNCTIONS = {"library_many": 3, "library_sum": 4, "library_throw": 3000, "library_jump": 3000,
              "library_extended": 3, "library_structure": 3, "library_single": 3, "pow": 1}
 
 

@@ -2,13 +2,16 @@
  * SPDX-FileCopyrightText: the kymo authors
  *
  * Calls of functions that the user wraps by name: every way to pass arguments and results, variable
- * arguments, exceptions through them, longjmp over them, recursion, from several threads.
+ * arguments, exceptions through them, longjmp over them, recursion, from several threads, at the
+ * end of a stack.
  */
 #include <errno.h>
 #include <math.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/mman.h>
+#include <ucontext.h>
 
 #include "wrapped_library.h"
 
@@ -34,6 +37,41 @@ static void values()
 	expect(big.word[0] == 42 && big.word[5] == 6, "structure");
 	expect(library_single(5.0f) == 2.5f, "float");
 	expect(errno == EDOM, "errno");
+}
+
+__attribute__((target("avx512f"))) static bool wide_values()
+{
+	library_wide a = {1, 2, 3, 4, 5, 6, 7, 8}, b = {9, 8, 7, 6, 5, 4, 3, 2};
+	library_wide difference = library_vectors(a, b);
+
+	for (int i = 0; i < 8; i++) {
+		if (difference[i] != 2 * i - 8)
+			return false;
+	}
+	return true;
+}
+
+static ucontext_t outside;
+
+static void call_at_the_end()
+{
+	expect(library_sum(2, 3, 4) == 7, "call at the end of a stack");
+}
+
+/* Behind the last words of this stack there is nothing. */
+static void short_of_stack()
+{
+	const size_t size = 256 << 10;
+	void *stack = mmap(nullptr, size + 4096, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	ucontext_t inside;
+
+	expect(stack != MAP_FAILED && !mprotect(stack, size, PROT_READ | PROT_WRITE), "stack");
+	getcontext(&inside);
+	inside.uc_stack.ss_sp = stack;
+	inside.uc_stack.ss_size = size;
+	inside.uc_link = &outside;
+	makecontext(&inside, call_at_the_end, 0);
+	swapcontext(&outside, &inside);
 }
 
 static void leave_by_exception()
@@ -82,6 +120,8 @@ int main(int count, char **)
 	for (pthread_t thread : threads)
 		pthread_join(thread, nullptr);
 	expect(pow(base, 10) == 1024, "pow");
+	expect(!__builtin_cpu_supports("avx512f") || wide_values(), "wide vectors");
+	short_of_stack();
 	puts("wrapped_functions: OK");
 	return 0;
 }

@@ -58,3 +58,8 @@ int library_depth(int depth)
 {
 	return depth ? 1 + library_depth(depth - 1) : 0;
 }
+
+library_wide library_vectors(library_wide a, library_wide b)
+{
+	return a - b;
+}
