@@ -17,6 +17,10 @@ import time
 
 import pprof
 
+# The test runner puts the build's directories in front of all others; programs are to find what users'
+# programs find.
+os.environ.pop("LD_LIBRARY_PATH", None)
+
 SOURCES = ("auto", "perf", "timer")
 
 Ended = collections.namedtuple("Ended", "status stdout stderr seconds")
