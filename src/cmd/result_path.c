@@ -113,18 +113,22 @@ static void result_link_latest(const char *directory)
 		unlink(temporary);
 }
 
-/* Spool files of an earlier run would be taken for part of this one. */
+/* Files of an earlier run would be taken for part of this one: its spool files, and the time its
+ * collection began (core/session_age.c), by which the windows of this one would be over. */
 static void result_empty_spool(const char *directory)
 {
+	static const char *const patterns[] = {"*.spool", "collection_start"};
 	char pattern[PATH_MAX];
 	glob_t found;
 
-	snprintf(pattern, sizeof(pattern), "%s/spool/*.spool", directory);
-	if (glob(pattern, GLOB_NOSORT, NULL, &found))
-		return;
-	for (size_t i = 0; i < found.gl_pathc; i++)
-		unlink(found.gl_pathv[i]);
-	globfree(&found);
+	for (size_t i = 0; i < sizeof(patterns) / sizeof(*patterns); i++) {
+		snprintf(pattern, sizeof(pattern), "%s/spool/%s", directory, patterns[i]);
+		if (glob(pattern, GLOB_NOSORT, NULL, &found))
+			continue;
+		for (size_t j = 0; j < found.gl_pathc; j++)
+			unlink(found.gl_pathv[j]);
+		globfree(&found);
+	}
 }
 
 static bool result_rank(struct rank *ret)

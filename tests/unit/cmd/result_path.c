@@ -145,7 +145,9 @@ static void nothing_is_overwritten_unless_forced(void **state)
 	(void)state;
 	set(SETTING_TIME_OUTPUT, "off");
 	set(SETTING_OUTPUT_PATH, "out/");
-	assert_int_equal(system("mkdir -p out/spool && touch out/spool/1-0.spool out/keep"), 0);
+	assert_int_equal(system("mkdir -p out/spool && touch out/spool/1-0.spool "
+				"out/spool/collection_start out/keep"),
+			 0);
 	path = create();
 	assert_non_null(strstr(path, "/out-2"));
 	free(path);
@@ -154,6 +156,7 @@ static void nothing_is_overwritten_unless_forced(void **state)
 	assert_null(strstr(path, "/out-2"));
 	free(path);
 	assert_int_not_equal(access("out/spool/1-0.spool", F_OK), 0);
+	assert_int_not_equal(access("out/spool/collection_start", F_OK), 0);
 	assert_int_equal(access("out/keep", F_OK), 0);
 }
 
