@@ -10,6 +10,15 @@
 #include <stdlib.h>
 #include <string.h>
 
+uint32_t view_program_threads(const struct session *session)
+{
+	uint32_t count = 0;
+
+	for (uint32_t i = 0; i < session->thread_count; i++)
+		count += session->threads[i].how != 3;
+	return count;
+}
+
 enum view_measure view_default_measure(const struct session *session)
 {
 	uint64_t samples[SPOOL_SOURCE_COUNT] = {0};

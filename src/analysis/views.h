@@ -15,6 +15,9 @@ enum view_measure {
 	MEASURE_OVERFLOW, /* events */
 };
 
+/* How many threads the program has had; those of kymo are left out. */
+uint32_t view_program_threads(const struct session *session);
+
 /* The measure that the session's samples support best: CPU unless there are wall samples only, and
  * so on. */
 enum view_measure view_default_measure(const struct session *session);

@@ -194,10 +194,8 @@ static void write_cpu(const struct summary *summary)
 static void write_counts(const struct summary *summary)
 {
 	const struct session *session = summary->session;
-	uint32_t threads = 0;
+	uint32_t threads = view_program_threads(session);
 
-	for (uint32_t i = 0; i < session->thread_count; i++)
-		threads += session->threads[i].how != 3;
 	summary_line(summary, "%s samples of %s in %s thread%s of %s process%s",
 		     quantity_count(summary->samples).text,
 		     summary->measure == MEASURE_CPU    ? "CPU time"

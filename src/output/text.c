@@ -272,15 +272,16 @@ static int write_functions(struct text_writer *writer)
 static void write_head(struct text_writer *writer)
 {
 	const struct session *session = writer->session;
+	uint32_t threads = view_program_threads(session);
 
 	fputs("kymo profile of: ", writer->stream);
 	format_limited(writer->stream, session->command_line, 1000);
 	fputs("\nmeasure: ", writer->stream);
 	format_limited(writer->stream, writer->metric, METRIC_WIDTH_MAX);
-	fprintf(writer->stream, ", %s in %s samples; %u threads of %u processes\n",
+	fprintf(writer->stream, ", %s in %s samples; %u thread%s of %u process%s\n",
 		quantity_measure(writer->total, writer->measure).text,
-		quantity_count(writer->tree.total_samples).text, session->thread_count,
-		session->process_count);
+		quantity_count(writer->tree.total_samples).text, threads, threads == 1 ? "" : "s",
+		session->process_count, session->process_count == 1 ? "" : "es");
 	fputs("COUNT: samples that hold the function; SUM: what they stand for; MEAN: SUM / "
 	      "COUNT.\n"
 	      "A sample sees no whole call, so there are no MIN, MAX and STDDEV.\n",

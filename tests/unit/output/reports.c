@@ -166,6 +166,7 @@ static void hostile_names_stay_data(void **state)
 	fixture_process(&fixture, "/bin/\xff\"", arguments, sizeof(arguments));
 	fixture_module(&fixture, FIXTURE_START, 1, 0x1000, 0x2000, 0, "/nowhere/\x80\x1b[31m");
 	fixture_thread_start(&fixture, FIXTURE_START, 0, 100, 0, "\xc0\xaf\t\x1b", 0);
+	fixture_thread_start(&fixture, FIXTURE_START, 1, 101, 0, "kymo", 3);
 	fixture_span(&fixture, 0, 100, FIXTURE_START);
 	fixture_sample(&fixture,
 		       &(struct fixture_sample){
@@ -181,6 +182,9 @@ static void hostile_names_stay_data(void **state)
 
 	assert_null(strchr(text, 0x1b));
 	assert_null(strchr(summary, 0x1b));
+	/* kymo's own thread is none of the program's */
+	assert_non_null(strstr(text, "; 1 thread of 1 process\n"));
+	assert_non_null(strstr(summary, "in 1 thread of 1 process\n"));
 	free(text);
 	free(summary);
 	session_close(session);
