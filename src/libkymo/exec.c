@@ -63,9 +63,11 @@ static const char *session_obstacle(void)
 }
 
 /* True when there is something to be written before the image goes. */
-static bool announce(const char *path)
+static bool announce(const char *path, bool by_name)
 {
-	struct exec_target target = exec_target_look(path);
+	char space[PATH_MAX];
+	struct exec_target target =
+		by_name ? exec_target_search(path, space) : exec_target_look(path);
 	bool own = kymo_runtime.pid == (uint32_t)sys_getpid(); /* else a vfork child */
 
 	if (target.found && !target.obstacle)
@@ -75,13 +77,14 @@ static bool announce(const char *path)
 		return false;
 	if (target.obstacle)
 		notices_post(&kymo_runtime.background, SPOOL_NOTICE_NOT_FOLLOWED,
-			     (uint64_t)sys_getpid(), path, target.obstacle);
+			     (uint64_t)sys_getpid(), target.path, target.obstacle);
 	if (own)
-		notices_post(&kymo_runtime.background, SPOOL_NOTICE_EXEC, 0, path, NULL);
+		notices_post(&kymo_runtime.background, SPOOL_NOTICE_EXEC, 0, target.path, NULL);
 	return own;
 }
 
-static void leave(struct departure *departure, const char *path, char *const environment[])
+static void leave(struct departure *departure, const char *path, bool by_name,
+		  char *const environment[])
 {
 	uint64_t bit =
 		signal_bit(kymo_runtime.signals.signal ? kymo_runtime.signals.signal : SIGTRAP);
@@ -92,7 +95,7 @@ static void leave(struct departure *departure, const char *path, char *const env
 	if (in_sandbox())
 		return;
 	session_list_make(&departure->list, environment);
-	unwritten = kymo_runtime.state && announce(path);
+	unwritten = kymo_runtime.state && announce(path, by_name);
 	departure->thread = runtime_thread_leave();
 	if (!departure->thread)
 		return;
@@ -125,10 +128,10 @@ static int stay(struct departure *departure)
 }
 
 /* With the completed environment, or with the program's own where that is all the kernel takes. */
-#define EXECUTE(path, environment, as_given, with_session)                                         \
+#define EXECUTE(path, by_name, environment, as_given, with_session)                                \
 	({                                                                                         \
 		struct departure departure;                                                        \
-		leave(&departure, path, environment);                                              \
+		leave(&departure, path, by_name, environment);                                     \
 		if (departure.list.completed)                                                      \
 			with_session;                                                              \
 		if (!departure.list.completed || errno == E2BIG)                                   \
@@ -138,31 +141,31 @@ static int stay(struct departure *departure)
 
 EXPORTED int execve(const char *path, char *const arguments[], char *const environment[])
 {
-	return EXECUTE(path, environment, REAL(execve)(path, arguments, environment),
+	return EXECUTE(path, false, environment, REAL(execve)(path, arguments, environment),
 		       REAL(execve)(path, arguments, departure.list.environment));
 }
 
 EXPORTED int execv(const char *path, char *const arguments[])
 {
-	return EXECUTE(path, environ, REAL(execv)(path, arguments),
+	return EXECUTE(path, false, environ, REAL(execv)(path, arguments),
 		       REAL(execve)(path, arguments, departure.list.environment));
 }
 
 EXPORTED int execvp(const char *file, char *const arguments[])
 {
-	return EXECUTE(file, environ, REAL(execvp)(file, arguments),
+	return EXECUTE(file, true, environ, REAL(execvp)(file, arguments),
 		       REAL(execvpe)(file, arguments, departure.list.environment));
 }
 
 EXPORTED int execvpe(const char *file, char *const arguments[], char *const environment[])
 {
-	return EXECUTE(file, environment, REAL(execvpe)(file, arguments, environment),
+	return EXECUTE(file, true, environment, REAL(execvpe)(file, arguments, environment),
 		       REAL(execvpe)(file, arguments, departure.list.environment));
 }
 
 EXPORTED int fexecve(int fd, char *const arguments[], char *const environment[])
 {
-	return EXECUTE(NULL, environment, REAL(fexecve)(fd, arguments, environment),
+	return EXECUTE(NULL, false, environment, REAL(fexecve)(fd, arguments, environment),
 		       REAL(fexecve)(fd, arguments, departure.list.environment));
 }
 
@@ -170,7 +173,7 @@ EXPORTED int execveat(int directory, const char *path, char *const arguments[],
 		      char *const environment[], int flags)
 {
 	return EXECUTE(
-		*path == '/' ? path : NULL, environment,
+		*path == '/' ? path : NULL, false, environment,
 		REAL(execveat)(directory, path, arguments, environment, flags),
 		REAL(execveat)(directory, path, arguments, departure.list.environment, flags));
 }

@@ -61,12 +61,12 @@ static const char *look_at_elf(const char *path, const uint8_t *head, size_t siz
 
 struct exec_target exec_target_look(const char *path)
 {
-	struct exec_target target = {false, NULL};
+	struct exec_target target = {false, path, NULL};
 	uint8_t head[HEAD_SIZE];
 	long size;
 	int fd;
 
-	if (!path || !strchr(path, '/'))
+	if (!path)
 		return target;
 	fd = (int)sys_open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK, 0);
 	if (fd < 0)
@@ -79,4 +79,46 @@ struct exec_target exec_target_look(const char *path)
 		target.obstacle = look_at_elf(path, head, (size_t)size);
 	sys_close(fd);
 	return target;
+}
+
+/* execvp(3) goes on to the next directory when the kernel does not take the file. */
+static bool may_be_executed(const char *path)
+{
+	struct stat status;
+
+	return !sys_call4(SYS_newfstatat, AT_FDCWD, (long)path, (long)&status, 0) &&
+	       S_ISREG(status.st_mode) &&
+	       !sys_call4(SYS_faccessat2, AT_FDCWD, (long)path, X_OK, AT_EACCESS);
+}
+
+static const char *search_path(void)
+{
+	for (char **entry = environ; entry && *entry; entry++) {
+		if (!strncmp(*entry, "PATH=", 5))
+			return *entry + 5;
+	}
+	return "/bin:/usr/bin"; /* confstr(3), _CS_PATH */
+}
+
+struct exec_target exec_target_search(const char *name, char space[PATH_MAX])
+{
+	size_t length = strlen(name);
+
+	if (!length || strchr(name, '/'))
+		return exec_target_look(name);
+	for (const char *at = search_path(), *end; at; at = end ? end + 1 : NULL) {
+		size_t directory;
+
+		end = strchr(at, ':');
+		directory = end ? (size_t)(end - at) : strlen(at);
+		if (directory + length + 2 > PATH_MAX)
+			continue;
+		memcpy(space, at, directory);
+		space[directory] = '/';
+		/* an empty entry is the current directory */
+		memcpy(space + directory + (directory > 0), name, length + 1);
+		if (may_be_executed(space))
+			return exec_target_look(space);
+	}
+	return (struct exec_target){false, name, NULL};
 }

@@ -7,14 +7,19 @@
 #ifndef KYMO_LIBKYMO_EXEC_TARGET_H
 #define KYMO_LIBKYMO_EXEC_TARGET_H
 
+#include <limits.h>
 #include <stdbool.h>
 
 struct exec_target {
 	bool found;           /* there is such a file, and it may be read */
+	const char *path;     /* where */
 	const char *obstacle; /* why its process cannot be profiled (goes behind its path); NULL */
 };
 
-/* Four system calls. A path without a slash is not looked for. */
+/* Four system calls. */
 struct exec_target exec_target_look(const char *path);
+/* The same for a name without a slash, which is looked for as execvp(3) does it. The path of the
+ * answer is in `space`. */
+struct exec_target exec_target_search(const char *name, char space[PATH_MAX]);
 
 #endif

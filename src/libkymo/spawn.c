@@ -18,12 +18,13 @@
 
 typedef __typeof__(&posix_spawn) spawn_function;
 
-static int spawn(spawn_function real, pid_t *pid, const char *path,
+static int spawn(spawn_function real, pid_t *pid, const char *path, bool by_name,
 		 const posix_spawn_file_actions_t *actions, const posix_spawnattr_t *attributes,
 		 char *const arguments[], char *const environment[])
 {
 	struct session_list list = {.environment = environment};
-	struct exec_target target = {false, NULL};
+	struct exec_target target = {.found = false};
+	char space[PATH_MAX];
 	pid_t child = 0;
 	int error;
 
@@ -39,10 +40,10 @@ static int spawn(spawn_function real, pid_t *pid, const char *path,
 	if (pid)
 		*pid = child;
 	if (runtime_active() && kymo_runtime.options.follow_children)
-		target = exec_target_look(path);
+		target = by_name ? exec_target_search(path, space) : exec_target_look(path);
 	if (target.obstacle)
 		notices_post(&kymo_runtime.background, SPOOL_NOTICE_NOT_FOLLOWED, (uint64_t)child,
-			     path, target.obstacle);
+			     target.path, target.obstacle);
 	return 0;
 }
 
@@ -50,12 +51,14 @@ EXPORTED int posix_spawn(pid_t *pid, const char *path, const posix_spawn_file_ac
 			 const posix_spawnattr_t *attributes, char *const arguments[],
 			 char *const environment[])
 {
-	return spawn(REAL(posix_spawn), pid, path, actions, attributes, arguments, environment);
+	return spawn(REAL(posix_spawn), pid, path, false, actions, attributes, arguments,
+		     environment);
 }
 
 EXPORTED int posix_spawnp(pid_t *pid, const char *file, const posix_spawn_file_actions_t *actions,
 			  const posix_spawnattr_t *attributes, char *const arguments[],
 			  char *const environment[])
 {
-	return spawn(REAL(posix_spawnp), pid, file, actions, attributes, arguments, environment);
+	return spawn(REAL(posix_spawnp), pid, file, true, actions, attributes, arguments,
+		     environment);
 }
