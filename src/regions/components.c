@@ -17,6 +17,8 @@
 
 #define NAME_SIZE 128u
 
+static bool usage_wanted; /* by a component: of the thread */
+
 static uint64_t nanoseconds(const struct timeval *time)
 {
 	return (uint64_t)time->tv_sec * 1000000000u + (uint64_t)time->tv_usec * 1000u;
@@ -48,6 +50,25 @@ static bool first_reading(struct moment *moment, enum component_source source)
 	return first;
 }
 
+/* Waiting for the probe makes the thread give way: what RUSAGE_THREAD counts of it is kymo's own.
+ */
+static void ask(struct probe_request *request, uint32_t what)
+{
+	uint64_t before[8] = {0}, after[8] = {0};
+
+	if (usage_wanted)
+		read_usage(RUSAGE_THREAD, before);
+	if (what & PROBE_EVENTS)
+		probe_read_events(request);
+	else
+		probe_read(request, what);
+	if (!usage_wanted)
+		return;
+	read_usage(RUSAGE_THREAD, after);
+	for (int i = COMPONENT_USAGE_MINOR; i <= COMPONENT_USAGE_INVOLUNTARY; i++)
+		request->usage[i] += after[i] - before[i];
+}
+
 static uint64_t read_value(const struct component *self, struct moment *moment)
 {
 	enum component_source source =
@@ -60,8 +81,11 @@ static uint64_t read_value(const struct component *self, struct moment *moment)
 	case COMPONENT_CLOCK:
 		return ticks_clock_ns((int)self->field);
 	case COMPONENT_THREAD_USAGE:
-		if (first_reading(moment, source))
+		if (first_reading(moment, source)) {
 			read_usage(RUSAGE_THREAD, moment->thread_usage);
+			for (int i = COMPONENT_USAGE_MINOR; i <= COMPONENT_USAGE_INVOLUNTARY; i++)
+				moment->thread_usage[i] -= request->usage[i];
+		}
 		return moment->thread_usage[self->field];
 	case COMPONENT_PROCESS_USAGE:
 		if (first_reading(moment, source))
@@ -69,15 +93,15 @@ static uint64_t read_value(const struct component *self, struct moment *moment)
 		return moment->process_usage[self->field];
 	case COMPONENT_MEMORY:
 		if (first_reading(moment, source))
-			probe_read(request, PROBE_MEMORY);
+			ask(request, PROBE_MEMORY);
 		return request->memory[self->field];
 	case COMPONENT_IO:
 		if (first_reading(moment, source))
-			probe_read(request, PROBE_IO);
+			ask(request, PROBE_IO);
 		return request->io[self->field];
 	case COMPONENT_EVENT:
 		if (first_reading(moment, source))
-			probe_read_events(request);
+			ask(request, PROBE_EVENTS);
 		return request->events[self->field];
 	default:
 		return 0;
@@ -180,8 +204,10 @@ void components_choose(struct bundle *bundle, const char *list, bool *ret_probes
 			add_event(bundle, name, &events);
 	}
 	*ret_probes = events > 0;
+	usage_wanted = false;
 	for (uint32_t i = 0; i < bundle->count; i++) {
 		const struct component_description *description = bundle->components[i].description;
+		usage_wanted |= description && description->source == COMPONENT_THREAD_USAGE;
 		if (description && (description->source == COMPONENT_MEMORY ||
 				    description->source == COMPONENT_IO))
 			*ret_probes = true;

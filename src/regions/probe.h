@@ -28,6 +28,7 @@ struct probe_request {
 	uint64_t memory[2], io[4], events[COMPONENT_EVENTS_MAX];
 	int descriptors[COMPONENT_EVENTS_MAX]; /* in the probe's descriptor table; -1: none */
 	void *pages[COMPONENT_EVENTS_MAX];     /* perf_event_mmap_page, for rdpmc */
+	uint64_t usage[8]; /* COMPONENT_USAGE_*: what waiting for answers cost the thread */
 };
 
 /* `events`: the setting COMPONENT_EVENTS. Starts the thread. 0 or negative errno. */

@@ -472,6 +472,10 @@ static void touching(void)
 	begin("sleep");
 	usleep(20000);
 	end("sleep");
+	for (int i = 0; i < PAGES; i++) {
+		begin("brief");
+		end("brief");
+	}
 }
 
 static const struct model_statistics *statistics(const struct session *session, const char *path,
@@ -502,6 +506,8 @@ static void components_measure(void **state)
 			PAGES + 50);
 	assert_true(statistics(session, "touch", "page_rss")->sum > 100000);
 	assert_true(statistics(session, "sleep", "voluntary_context_switch")->sum >= 1);
+	/* What kymo's own readings wait is not the program's. */
+	assert_true(statistics(session, "brief", "voluntary_context_switch")->sum < PAGES / 4.0);
 	assert_true(statistics(session, "sleep", "wall_clock")->sum > 15e6);
 	assert_true(statistics(session, "sleep", "thread_cpu_util")->sum < 50);
 	assert_int_equal((int)statistics(session, "touch", "trip_count")->sum, 1);
