@@ -80,6 +80,17 @@ static void make_directories(const char *path)
 	}
 }
 
+/* What is reserved counts against a limit of the address space, touched or not (setrlimit(2)). */
+static int refuse(struct runtime *runtime, int error)
+{
+	track_notice(&runtime->track, SPOOL_NOTICE_DISABLED, (uint64_t)-error,
+		     error == -ENOMEM
+			     ? "a process ran unprofiled: kymo's tables found no room in its "
+			       "address space (ulimit -v)"
+			     : "a process ran unprofiled: kymo could not start in it");
+	return error;
+}
+
 int background_work_open(struct runtime *runtime)
 {
 	struct background *background = &runtime->background;
@@ -92,7 +103,7 @@ int background_work_open(struct runtime *runtime)
 	fill_header(runtime);
 	background->own = threads_allocate(&runtime->threads, THREAD_INTERNAL, THREADS_NONE);
 	if (!background->own)
-		return -ENOMEM;
+		return refuse(runtime, -ENOMEM);
 	background->own->start_ticks = ticks_now();
 	threads_bind(&runtime->threads, background->own, background->thread.tid);
 	background->cpus = process_metrics_cpus();
@@ -101,9 +112,10 @@ int background_work_open(struct runtime *runtime)
 	rank_begin(runtime);
 	live_threads_describe(runtime, background->own);
 	error = runtime->hooks ? runtime->hooks->start(runtime) : 0;
-	if (!error)
-		control_begin(runtime);
-	return error;
+	if (error)
+		return refuse(runtime, error);
+	control_begin(runtime);
+	return 0;
 }
 
 int background_work_begin(struct runtime *runtime)

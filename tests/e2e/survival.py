@@ -100,6 +100,16 @@ class Survival:
         expect(ended.status == 0, f"status {ended.status}\n{ended.stderr}")
         expect(b"work_a" in ended.stdout, "the program's output is missing")
 
+    def address_space_limit(self):
+        """RLIMIT_AS with room for the program but not for kymo's tables: it runs, kymo says so."""
+        program = " ".join(self.program("ends", "exit"))
+        ended = self.kymo.sample(["bash", "-c", f"ulimit -v 90000; exec {program}"],
+                                 self.scratch.path("space"), quiet=False)
+        bare = run(self.program("ends", "exit"))
+        expect(ended.status == bare.status, f"status {ended.status}\n{ended.stderr}")
+        expect(ended.stdout == bare.stdout, "the program's output is missing")
+        expect("ulimit -v" in ended.stderr, f"nothing said about the limit: {ended.stderr!r}")
+
     def full_disk(self):
         """A file system of 512 KB: the program runs, drops are counted, kymo says so."""
         if os.getuid() != 0:
