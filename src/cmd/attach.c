@@ -95,6 +95,30 @@ static int attach_parse_pid(const struct options_result *result,
 	return 0;
 }
 
+static bool attach_is_about_regions(enum setting_id id)
+{
+	const char *category = settings_table[id].category;
+
+	return !strcmp(category, "wrappers") || !strcmp(category, "regions") ||
+	       id == SETTING_SELECTED_REGIONS || id == SETTING_ENABLE_CATEGORIES ||
+	       id == SETTING_DISABLE_CATEGORIES;
+}
+
+/* Attached processes are sampled; who asks for regions as well is told that there will be none.
+ * What a file asks for is meant for other commands, too. */
+static void attach_warn_regions(const struct resolved *settings)
+{
+	for (enum setting_id id = 0; id < SETTING_COUNT; id++) {
+		const struct resolved_value *value = &settings->values[id];
+		bool off = settings_table[id].type == SETTING_BOOL && !resolved_bool(settings, id);
+
+		if (attach_is_about_regions(id) && value->origin > ORIGIN_CONFIG && !off)
+			message_warning("%s: no effect here: attaching samples, and records no "
+					"regions",
+					value->source);
+	}
+}
+
 /* Looks at the process; while it is stopped by job control nothing can be done in it. */
 static int attach_examine(pid_t pid, struct inject_target *ret, struct problem *problem)
 {
@@ -316,6 +340,8 @@ static int attach_do(struct options_result *result, const struct attach_options 
 	if (!error)
 		error = request_check(settings, &problem);
 	if (!error)
+		attach_warn_regions(settings);
+	if (!error)
 		error = attach_examine(pid, &target, &problem);
 	if (!error)
 		error = attach_session_create(&session, settings, &target, &problem);
@@ -359,7 +385,7 @@ const struct command command_attach = {
 		"system must allow to trace it (the same user and kernel.yama.ptrace_scope=0, or "
 		"root). Children that it makes by fork while kymo is attached are profiled as "
 		"well; "
-		"programs that it executes are not.",
+		"programs that it executes are not. No regions are recorded.",
 	.examples = "kymo attach -p 1234 -d 10             what is it doing, for 10 seconds\n"
 		    "kymo attach -p 1234 --realtime        where does it wait, until Ctrl-C\n",
 	.grammar = &attach_grammar,

@@ -304,6 +304,16 @@ class Life(Attach):
             expect(len(result.processes()) == 1, "not one process")
         expect((status, output) == (0, "poll: OK\n"), f"{status}: {output}")
 
+    def regions_asked_for(self):
+        """There will be none, which is said; switching them off is nothing to talk about."""
+        with Target(self.program("attach_waits", "poll")) as target:
+            _, line = self.line(target.pid, "-d", "0.2", "--verbose=0", "--trace-io", "--no-openmp")
+            ended = run(line)
+            target.end()
+        expect(ended.status == 0, f"status {ended.status}: {ended.stderr}")
+        warned = [text for text in ended.stderr.splitlines() if "no effect" in text]
+        expect(len(warned) == 1 and "--trace-io" in warned[0], f"{ended.stderr}")
+
     def process_ends(self):
         with Target(self.program("truth", "random", "1", "1")) as target:
             result = self.attach(target.pid, 30)
