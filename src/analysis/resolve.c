@@ -370,13 +370,14 @@ static int symbolize_group(struct resolution *resolution, const struct reference
 		return 0;
 	if (group->runtime) {
 		uint32_t process = number - references->file_count;
-		struct symbolize_jit_request request = {.pid = session->processes[process].pid,
-							.jitdump_path =
-								runtime_code_dump(session, process),
-							.times_ns = group->times,
-							.session_directory = session->directory,
-							.pcs = group->offsets,
-							.count = group->offset_count};
+		struct symbolize_jit_request request = {
+			.pid = session->processes[process].pid,
+			.jitdump_path = runtime_code_dump(session, process),
+			.made_ns = session_process_made_ns(session, process),
+			.times_ns = group->times,
+			.session_directory = session->directory,
+			.pcs = group->offsets,
+			.count = group->offset_count};
 
 		return symbolize_jit(&request, symbols, problem);
 	}

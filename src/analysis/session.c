@@ -18,6 +18,8 @@
 #include "analysis/session_private.h"
 #include "binary/jitmap.h"
 
+#define KERNEL_TICK_NS UINT64_C(10000000) /* USER_HZ */
+
 int session_out_of_memory(struct problem *problem)
 {
 	return problem_set(problem, -ENOMEM,
@@ -365,6 +367,15 @@ static int visit_sample(struct model_sample *sample, void *context)
 
 	sample->node = visit->leaves ? visit->leaves[sample->node] : MODEL_NONE;
 	return visit->each(sample, visit->context);
+}
+
+uint64_t session_process_made_ns(const struct session *session, uint32_t process)
+{
+	uint64_t ticks = session->processes[process].process_start;
+
+	if (!ticks || !session->realtime_minus_boottime_ns)
+		return 0;
+	return ticks * KERNEL_TICK_NS + (uint64_t)session->realtime_minus_boottime_ns;
 }
 
 int session_each_sample(struct session *session, int (*each)(const struct model_sample *, void *),

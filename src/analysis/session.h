@@ -200,6 +200,9 @@ int session_open(const char *directory, const struct session_options *options, s
 		 struct problem *problem);
 int session_symbolize(struct session *session, struct problem *problem);
 void session_close(struct session *session);
+/* When a process was made, CLOCK_REALTIME, as exactly as the kernel keeps it (10 ms); 0: unknown.
+ */
+uint64_t session_process_made_ns(const struct session *session, uint32_t process);
 
 /* A sample as streamed in pass 2. `node` is the leaf node (innermost inline frame once symbolized).
  */

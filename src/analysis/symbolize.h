@@ -37,8 +37,11 @@ struct symbolize_request {
 };
 
 /* The same for code that a run-time compiler made: addresses are those of the process. */
+struct stat;
 struct symbolize_jit_request {
 	uint32_t pid;
+	uint64_t made_ns;              /* CLOCK_REALTIME time when the process was made, 0: unknown;
+					  maps in /tmp that are older are not its own */
 	const char *session_directory; /* a copy perf-<pid>.map or jit-<pid>.dump here counts first;
 					  NULL: none */
 	const char *jitdump_path;      /* a jit-<pid>.dump that the process mapped, or NULL */
@@ -94,6 +97,8 @@ int symbolize_module(const struct symbolize_request *request, struct symbolize_r
 		     struct problem *problem);
 int symbolize_jit(const struct symbolize_jit_request *request, struct symbolize_result *ret,
 		  struct problem *problem);
+/* Whether a map was written before the process was made: by an earlier one with the same pid. */
+bool symbolize_jit_is_earlier(const struct stat *map, uint64_t made_ns);
 void symbolize_result_deinit(struct symbolize_result *result);
 
 const char *symbolize_status_name(enum symbolize_status status); /* "full", "no_file", … */

@@ -5,7 +5,8 @@
  *
  * A copy in the session directory is preferred, because the files in /tmp are the next process's
  * with the same pid sooner or later; for the same reason, and because anyone can write there, a map
- * in /tmp counts only if it belongs to us or to root (as perf has it).
+ * in /tmp counts only if it belongs to us or to root (as perf has it), and if it was not left by an
+ * earlier process with that pid.
  */
 #include <errno.h>
 #include <limits.h>
@@ -16,6 +17,9 @@
 
 #include "analysis/symbolize_internal.h"
 #include "binary/jitmap.h"
+
+/* The kernel keeps to 10 ms when a process was made, and the times of files to a tick. */
+#define MADE_ERROR_NS UINT64_C(50000000)
 
 static bool owner_trusted(const char *path)
 {
@@ -37,13 +41,30 @@ static int add_in(struct jitmap *map, const char *directory, const char *format,
 	return !error || error == -ENOMEM ? error : -ENOENT;
 }
 
+bool symbolize_jit_is_earlier(const struct stat *map, uint64_t made_ns)
+{
+	uint64_t written_ns =
+		(uint64_t)map->st_mtim.tv_sec * 1000000000 + (uint64_t)map->st_mtim.tv_nsec;
+
+	return written_ns + MADE_ERROR_NS < made_ns;
+}
+
+static bool left_by_another(const struct symbolize_jit_request *request)
+{
+	char path[64];
+	struct stat status;
+
+	snprintf(path, sizeof(path), "/tmp/perf-%u.map", request->pid);
+	return !stat(path, &status) && symbolize_jit_is_earlier(&status, request->made_ns);
+}
+
 static int load(const struct symbolize_jit_request *request, struct jitmap *map)
 {
 	const char *session = request->session_directory;
 	int error = -ENOENT;
 	if (session)
 		error = add_in(map, session, "perf-%u.map", request->pid, jitmap_add_perf_map);
-	if (error == -ENOENT)
+	if (error == -ENOENT && !left_by_another(request))
 		error = add_in(map, "/tmp", "perf-%u.map", request->pid, jitmap_add_perf_map);
 	if (error == -ENOMEM)
 		return error;

@@ -5,6 +5,7 @@
  */
 #include "cmd/results.h"
 #include "analysis/allocations.h"
+#include "analysis/symbolize.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -62,8 +63,9 @@ static bool results_wanted(const struct resolved *settings, const struct session
 }
 
 /* Compiled code has no file but this one, and /tmp is cleaned: keep a copy. Never follows a link
- * or reads another user's file (perf's rule for these maps as well). */
-static void results_keep_jit_map(const char *directory, uint32_t pid)
+ * or reads another user's file (perf's rule for these maps as well), or one that an earlier process
+ * with the same pid has left. */
+static void results_keep_jit_map(const char *directory, uint32_t pid, uint64_t made_ns)
 {
 	char from[64], to[PATH_MAX];
 	struct stat status;
@@ -74,7 +76,8 @@ static void results_keep_jit_map(const char *directory, uint32_t pid)
 	if (in < 0)
 		return;
 	snprintf(to, sizeof(to), "%s/perf-%u.map", directory, pid);
-	if (!fstat(in, &status) && S_ISREG(status.st_mode) && status.st_uid == geteuid()) {
+	if (!fstat(in, &status) && S_ISREG(status.st_mode) && status.st_uid == geteuid() &&
+	    !symbolize_jit_is_earlier(&status, made_ns)) {
 		out = open(to, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
 		while (out >= 0 && sendfile(out, in, NULL, 1 << 20) > 0)
 			;
@@ -204,7 +207,8 @@ int results_write(const struct resolved *settings, const char *session_directory
 	if (!session->process_count)
 		results_nothing_recorded(session_directory);
 	for (uint32_t i = 0; i < session->process_count; i++)
-		results_keep_jit_map(session_directory, session->processes[i].pid);
+		results_keep_jit_map(session_directory, session->processes[i].pid,
+				     session_process_made_ns(session, i));
 	error = session_symbolize(session, problem);
 	if (!error) {
 		error = results_write_formats(settings, session, result_directory, prefix);

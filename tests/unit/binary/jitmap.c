@@ -12,6 +12,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #include <cmocka.h>
 #include <errno.h>
@@ -247,6 +248,17 @@ static void symbolized_through_the_session(void **state)
 	symbolize_result_deinit(&result);
 }
 
+static void older_maps_are_of_another_process(void **state)
+{
+	struct stat map = {.st_mtim = {1000, 500000000}};
+
+	(void)state;
+	assert_false(symbolize_jit_is_earlier(&map, 0));
+	assert_false(symbolize_jit_is_earlier(&map, UINT64_C(1000500000000)));
+	assert_false(symbolize_jit_is_earlier(&map, UINT64_C(1000510000000)));
+	assert_true(symbolize_jit_is_earlier(&map, UINT64_C(1001000000000)));
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -256,6 +268,7 @@ int main(void)
 		cmocka_unit_test(torn_and_foreign_dumps),
 		cmocka_unit_test(cycles_are_no_times),
 		cmocka_unit_test(symbolized_through_the_session),
+		cmocka_unit_test(older_maps_are_of_another_process),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
