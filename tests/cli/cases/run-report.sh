@@ -14,6 +14,7 @@ kymo report --format text -o one.txt && kymo report --format text -o one.txt
 echo "$?"
 kymo report --format text -o one.txt --force && echo forced
 kymo report --pid 1
+kymo report --tid 1
 echo "$?"
 kymo sample -q --use-temporary-files=off -o memory --time-output=off -- true
 kymo report memory
