@@ -24,8 +24,8 @@ AT(library, 96);
 AT(function, 4192);
 
 __asm__(".pushsection .rodata\n"
-	".globl inject_code, inject_code_end\n"
-	".hidden inject_code, inject_code_end\n"
+	".globl inject_code, inject_code_length\n"
+	".hidden inject_code, inject_code_length\n"
 	"inject_code:\n"
 	"	cld\n"
 	"	call *8(%rbx)\n" /* errno */
@@ -60,5 +60,15 @@ __asm__(".pushsection .rodata\n"
 	"	movl $15, %eax\n" /* rt_sigreturn */
 	"	syscall\n"
 	"	ud2\n"
-	"inject_code_end:\n"
+	"4:\n"
+	".balign 8\n"
+	"inject_code_length:\n"
+	"	.quad 4b - inject_code\n"
 	".popsection\n");
+
+extern const uint64_t inject_code_length;
+
+size_t inject_code_size(void)
+{
+	return (size_t)inject_code_length;
+}

@@ -34,6 +34,7 @@ struct code_block {
 };
 
 /* Position-independent; expects the block's address in rbx and a stack in rsp, 16 bytes aligned. */
-extern const uint8_t inject_code[], inject_code_end[];
+extern const uint8_t inject_code[];
+size_t inject_code_size(void);
 
 #endif

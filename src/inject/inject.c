@@ -275,8 +275,7 @@ static bool fill_area(struct inject *inject)
 	block->frame = return_frame_make(frame, frame_at, &inject->tracee);
 	snprintf(block->library, sizeof(block->library), "%s", inject->call->library);
 	snprintf(block->function, sizeof(block->function), "%s", inject->call->function);
-	return process_write(inject->memory, inject->area, inject_code,
-			     (size_t)(inject_code_end - inject_code)) &&
+	return process_write(inject->memory, inject->area, inject_code, inject_code_size()) &&
 	       process_write(inject->memory, frame_at, frame, sizeof(frame)) &&
 	       process_write(inject->memory, inject->block_at, block, sizeof(*block)) &&
 	       process_write(inject->memory, block->argument, inject->call->block,

@@ -55,12 +55,12 @@ int summary_memory(const struct summary *summary)
 
 	if (session_site_count(summary->session) == 0)
 		return 0;
-	sites = calloc(allocations->count, sizeof(*sites));
+	sites = calloc(allocations->count, sizeof(void *));
 	if (!sites)
 		return -ENOMEM;
 	for (uint32_t i = 0; i < allocations->count; i++)
 		sites[i] = &allocations->sites[i];
-	qsort(sites, allocations->count, sizeof(*sites), by_bytes);
+	qsort(sites, allocations->count, sizeof(void *), by_bytes);
 	summary_heading(summary, "Most bytes allocated");
 	fprintf(summary->stream, "  %10s %13s %10s %13s  %s\n", "bytes", "blocks", "peak",
 		"not freed", "where");

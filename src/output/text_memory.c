@@ -65,7 +65,7 @@ static int by_live_bytes(const void *left, const void *right)
 static int write_leaks(const struct session *session, const struct memory_sums *sums, size_t top,
 		       FILE *stream)
 {
-	const struct model_site **sites = calloc((size_t)sums->site_count + 1, sizeof(*sites));
+	const struct model_site **sites = calloc((size_t)sums->site_count + 1, sizeof(void *));
 	uint32_t count = 0;
 
 	if (!sites)
@@ -77,7 +77,7 @@ static int write_leaks(const struct session *session, const struct memory_sums *
 			sites[count++] = site;
 	}
 	if (count > 1)
-		qsort(sites, count, sizeof(*sites), by_live_bytes);
+		qsort(sites, count, sizeof(void *), by_live_bytes);
 	if (count)
 		fprintf(stream, "\n  not freed when the process ended, or when last seen:\n");
 	for (uint32_t i = 0; i < count && i < top; i++) {

@@ -43,7 +43,7 @@ static const struct got_name **scratch(size_t count)
 	static size_t size;
 
 	if (count > size) {
-		memory = got_allocate(count * 2 * sizeof(*memory));
+		memory = got_allocate(count * 2 * sizeof(void *));
 		size = memory ? count * 2 : 0;
 	}
 	return memory;

@@ -191,8 +191,7 @@ static void begin_frame(const struct user_call *frame)
 		open_calls.count--;
 		memmove(open_calls.region, open_calls.region + 1,
 			open_calls.count * sizeof(open_calls.region[0]));
-		memmove(open_calls.frame, open_calls.frame + 1,
-			open_calls.count * sizeof(open_calls.frame[0]));
+		memmove(open_calls.frame, open_calls.frame + 1, open_calls.count * sizeof(void *));
 	}
 	open_calls.region[open_calls.count] = frame->region;
 	open_calls.frame[open_calls.count++] = frame;
