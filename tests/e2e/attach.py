@@ -122,6 +122,11 @@ class Attach:
             samples += self.attach(pid, 0.1, *options).samples()
             resident.append(resident_kb(pid))
         after = trace_of(pid)
+        for _ in range(50 if settle else 0):  # what the program itself has open for a moment
+            if after == before:
+                break
+            time.sleep(0.02)
+            after = trace_of(pid)
         if settle:
             expect(after == before, f"before: {before}\nafter: {after}")
         growth = resident[-1] - resident[len(resident) // 2]

@@ -133,7 +133,8 @@ def counted(directory, category=None):
 
 class Tests:
     def __init__(self, scratch):
-        (kymo, self.examples, self.source, self.build, self.user, self.dl) = sys.argv[1:]
+        (kymo, self.examples, self.source, self.build, *libraries) = sys.argv[1:]
+        self.user, self.dl = (os.path.abspath(library) for library in libraries)
         self.kymo, self.scratch = Kymo(kymo), scratch
 
     def example(self, name):
