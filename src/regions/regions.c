@@ -171,7 +171,8 @@ static bool has_no_room(struct region_thread *thread)
 	return true;
 }
 
-static inline void begin(struct region_thread *thread, region_id region, const char *name)
+static inline void begin(struct region_thread *thread, region_id region, const char *name,
+			 uint64_t scope)
 {
 	struct region_frame *frame;
 
@@ -181,6 +182,7 @@ static inline void begin(struct region_thread *thread, region_id region, const c
 	frame->name = name;
 	frame->region = region;
 	frame->flags = 0;
+	frame->scope = scope;
 	thread->values_allowed = false;
 	if (__builtin_expect(region & REGION_IS_SELECT, 0))
 		select_begin(thread, frame);
@@ -207,7 +209,7 @@ void region_begin(region_id region)
 	thread = region_enter();
 	if (!thread)
 		return;
-	begin(thread, region, NULL);
+	begin(thread, region, NULL, 0);
 	region_leave(thread);
 }
 
@@ -221,7 +223,7 @@ int region_begin_name(const char *category, const char *name)
 	region = names_find_cached(thread, category, name);
 	thread->values_allowed = false;
 	if (region)
-		begin(thread, region, name);
+		begin(thread, region, name, 0);
 	region_leave(thread);
 	return 0;
 }
@@ -289,6 +291,38 @@ static inline void end_innermost(struct region_thread *thread)
 		thread->values_allowed = false;
 	}
 	thread->depth--;
+}
+
+/* Has the call of this frame been left, as seen from a call at `scope`? On one stack, the frames of
+ * open calls lie above those of the calls that they make. */
+static bool is_left(const struct region_thread *thread, const struct region_frame *frame,
+		    uint64_t scope)
+{
+	const struct unwind_bounds *bounds = &thread->thread->bounds;
+
+	return frame->scope && frame->scope <= scope && frame->scope >= bounds->low &&
+	       scope < bounds->high;
+}
+
+void region_begin_call(region_id region)
+{
+	uint64_t scope = (uint64_t)__builtin_frame_address(0);
+	struct region_thread *thread;
+
+	if (!region) {
+		region_forbid_values();
+		return;
+	}
+	thread = region_enter();
+	if (!thread)
+		return;
+	while (thread->depth && !thread->skipped &&
+	       is_left(thread, &thread->frames[thread->depth - 1], scope)) {
+		end_innermost(thread);
+		spool_count_loss(&kymo_runtime.spool, SPOOL_LOSS_REGION_UNBALANCED);
+	}
+	begin(thread, region, NULL, scope);
+	region_leave(thread);
 }
 
 /* The innermost open frame of the region; depth when there is none. */

@@ -51,6 +51,10 @@ region_id region_named_in(const char *category, const char *name);
 region_id region_function(enum region_category category, uint64_t address);
 
 void region_begin(region_id region);
+/* The same where begin and end are in one function, around a call, and this is called from that
+ * very function: what was begun so in functions that have been left since (longjmp) ends now,
+ * counted as unbalanced. */
+void region_begin_call(region_id region);
 /* Ends the innermost open `region` of the thread; what is still open inside it ends with it and is
  * counted as unbalanced. Returns false (and counts) when it is not open. */
 bool region_end(region_id region);

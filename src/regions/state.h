@@ -39,6 +39,7 @@ enum region_frame_flags {
 struct region_frame {
 	const char *name; /* as the program passed it, where it did */
 	uint64_t begin_ticks;
+	uint64_t scope;  /* stack address of the call that it is; 0: may outlive its caller */
 	uint32_t region; /* region_id */
 	uint32_t node;   /* of the profile; 0: none */
 	uint32_t flags;

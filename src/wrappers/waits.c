@@ -66,7 +66,7 @@ static int wrapped_nanosleep(const struct timespec *time, struct timespec *left)
 
 	if (!region)
 		return ORIGINAL(nanosleep)(time, left);
-	region_begin(region);
+	region_begin_call(region);
 	result = ORIGINAL(nanosleep)(time, left);
 	wrapped_end_result(region, "result", result);
 	return result;

@@ -36,12 +36,6 @@ const char *wrapped_copy_text(char *buffer, size_t size, const char *text)
 	return buffer;
 }
 
-void wrapped_begin(region_id region, struct region_value value)
-{
-	region_begin(region);
-	region_values(&value, 1);
-}
-
 void wrapped_end_error(region_id region, int error)
 {
 	struct region_value value = wrapped_number("error", error);

@@ -78,8 +78,12 @@ static inline struct region_value wrapped_text(const char *name, const char *tex
  * Returns `buffer`. */
 const char *wrapped_copy_text(char *buffer, size_t size, const char *text);
 
-/* region_begin with a value. */
-void wrapped_begin(region_id region, struct region_value value);
+/* region_begin_call with a value: in the wrapper's own frame, which is the call's scope. */
+static inline void wrapped_begin(region_id region, struct region_value value)
+{
+	region_begin_call(region);
+	region_values(&value, 1);
+}
 /* region_end with what the call returned: an error number (0: none) ... */
 void wrapped_end_error(region_id region, int error);
 /* ... or a result, called `name`, with -1 for an error in errno. */

@@ -115,6 +115,44 @@ static void the_end_of_an_outer_region_ends_those_inside(void **state)
 	session_close(session);
 }
 
+/* From one of several depths of the stack. */
+static __attribute__((noinline)) void jump_out(region_id region, jmp_buf *target, int deeper)
+{
+	volatile char room[256 * (deeper + 1)];
+
+	__asm__ volatile("" ::"r"(room));
+	region_begin_call(region);
+	longjmp(*target, 1);
+}
+
+static void calls_left_by_longjmp(void)
+{
+	region_id call = region_named(REGION_IO, "call");
+	jmp_buf target;
+
+	begin("main");
+	for (volatile int i = 0; i < 300; i++) {
+		if (!setjmp(target))
+			jump_out(call, &target, i % 3);
+	}
+	region_begin_call(call);
+	region_end(call);
+	end("main");
+}
+
+static void calls_that_were_left_do_not_pile_up(void **state)
+{
+	struct session *session = engine_run(*state, trace, calls_left_by_longjmp, ENGINE_EXIT);
+	uint64_t sum = 0;
+
+	for (uint32_t i = 0; i < session->regions->node_count; i++)
+		sum += session->regions->nodes[i].count;
+	assert_int_equal(sum, 302);
+	assert_true(session->regions->node_count <= 4);
+	assert_true(engine_loss(session, SPOOL_LOSS_REGION_UNBALANCED) >= 299);
+	session_close(session);
+}
+
 static void overlapping(void)
 {
 	begin("a");
@@ -570,6 +608,7 @@ int main(void)
 		TEST(calls_are_counted_by_path),
 		TEST(recursion_is_a_path_a_level),
 		TEST(the_end_of_an_outer_region_ends_those_inside),
+		TEST(calls_that_were_left_do_not_pile_up),
 		TEST(named_regions_may_overlap),
 		TEST(open_regions_are_kept_by_a_killed_process),
 		TEST(switches_keep_begin_and_end_together),
