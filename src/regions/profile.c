@@ -43,14 +43,6 @@ static struct {
 	struct profile_tree *free;
 } trees;
 
-static void *map(size_t size)
-{
-	void *memory =
-		sys_mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-
-	return sys_failed(memory) ? NULL : memory;
-}
-
 static uint32_t node_size(void)
 {
 	return (uint32_t)(sizeof(struct spool_profile_node) +
@@ -117,7 +109,7 @@ static void insert(struct profile_tree *tree, uint32_t number)
 static bool grow(struct profile_tree *tree)
 {
 	uint32_t capacity = tree->capacity ? tree->capacity * 2 : FIRST_NODES, slots = capacity * 2;
-	struct entry *entries = map(capacity * sizeof(*entries) + slots * sizeof(uint32_t));
+	struct entry *entries = region_map(capacity * sizeof(*entries) + slots * sizeof(uint32_t));
 
 	if (!entries)
 		return false;
@@ -258,7 +250,7 @@ static void describe_sharing(const struct profile_tree *tree)
 
 static struct profile_tree *make_tree(struct thread *thread)
 {
-	struct profile_tree *tree = map(sizeof(*tree));
+	struct profile_tree *tree = region_map(sizeof(*tree));
 
 	if (!tree)
 		return NULL;

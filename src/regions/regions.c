@@ -268,7 +268,7 @@ static inline void finish(struct region_thread *thread, const struct region_fram
 {
 	if (frame->flags & FRAME_PROFILED)
 		profile_end(thread, frame, ticks);
-	if (__builtin_expect(kymo_regions.throttle_count != 0, 0))
+	if (__builtin_expect(kymo_regions.throttle_count != 0, 0) && frame->flags & FRAME_RECORDED)
 		names_throttle(frame->region, ticks - frame->begin_ticks);
 }
 
@@ -361,7 +361,7 @@ static void end_with_inner(struct region_thread *thread, uint32_t at)
 /* Ends frame `at` alone: regions of the user API may overlap. */
 static void end_alone(struct region_thread *thread, uint32_t at)
 {
-	struct region_frame *frame = &thread->frames[at];
+	const struct region_frame *frame = &thread->frames[at], ended = *frame;
 	uint32_t components = kymo_regions.bundle.count;
 	uint64_t ticks = ticks_now();
 
@@ -370,9 +370,9 @@ static void end_alone(struct region_thread *thread, uint32_t at)
 	finish(thread, frame, ticks);
 	if (frame->flags & FRAME_TRACED)
 		write_end_other(thread, ticks, frame->region, 0);
-	if (at + 1 < thread->depth && thread->frames[at + 1].parent_node == frame->node)
-		thread->frames[at + 1].parent_node = frame->parent_node;
 	for (uint32_t i = at + 1; i < thread->depth; i++) {
+		if (thread->frames[i].parent_node == ended.node)
+			thread->frames[i].parent_node = ended.parent_node;
 		thread->frames[i - 1] = thread->frames[i];
 		for (uint32_t j = 0; thread->starts && j < components; j++)
 			starts_of(thread, i - 1)[j] = starts_of(thread, i)[j];

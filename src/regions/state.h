@@ -118,6 +118,9 @@ void region_profile_whole(struct region_thread *thread, region_id region, uint64
 bool region_lock(_Atomic uint32_t *lock);
 void region_unlock(_Atomic uint32_t *lock);
 
+/* Zeroed pages; NULL when memory is short. */
+void *region_map(size_t size);
+
 /* Does the comma-separated list hold the word? */
 bool region_list_has(const char *list, const char *word);
 

@@ -52,7 +52,7 @@ bool region_list_has(const char *list, const char *word)
 	return false;
 }
 
-static void *map(size_t size)
+void *region_map(size_t size)
 {
 	void *memory =
 		sys_mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
@@ -97,7 +97,7 @@ static void reset(struct region_thread *state)
 
 static struct region_thread *make_state(void)
 {
-	struct region_thread *state = map(sizeof(*state));
+	struct region_thread *state = region_map(sizeof(*state));
 
 	if (!state)
 		return NULL;
@@ -110,7 +110,7 @@ static bool make_starts(struct region_thread *state)
 {
 	if (!kymo_regions.profile || state->starts)
 		return true;
-	state->starts = map(state->capacity * kymo_regions.bundle.count * sizeof(uint64_t));
+	state->starts = region_map(state->capacity * kymo_regions.bundle.count * sizeof(uint64_t));
 	return state->starts != NULL;
 }
 
@@ -145,8 +145,9 @@ struct region_thread *region_thread_make(void)
 bool region_frames_grow(struct region_thread *state)
 {
 	uint32_t capacity = state->capacity * 2, components = kymo_regions.bundle.count;
-	struct region_frame *frames = map(capacity * sizeof(*frames));
-	uint64_t *starts = state->starts ? map(capacity * components * sizeof(*starts)) : NULL;
+	struct region_frame *frames = region_map(capacity * sizeof(*frames));
+	uint64_t *starts =
+		state->starts ? region_map(capacity * components * sizeof(*starts)) : NULL;
 
 	if (!frames || (state->starts && !starts))
 		return false;
@@ -270,9 +271,10 @@ static void set_up(struct runtime *runtime)
 			beyond_trace = true;
 	}
 	kymo_regions.trace = options->trace;
-	/* The trace has the times of all calls: only what it cannot tell is measured as well. */
-	kymo_regions.profile =
-		options->profile && bundle->count && (!options->trace || beyond_trace);
+	/* The trace has the times of all calls, unless it is a ring: only what it cannot tell is
+	 * measured as well. */
+	kymo_regions.profile = options->profile && bundle->count &&
+			       (!options->trace || beyond_trace || runtime->spool.ring);
 	kymo_regions.ticks_only =
 		bundle->count == 1 &&
 		bundle->components[0].description == &component_table[COMPONENT_WALL_CLOCK];

@@ -494,6 +494,17 @@ static void no_event_of_a_fast_loop_is_lost(void **state)
 	session_close(session);
 }
 
+static void a_ring_keeps_its_profile(void **state)
+{
+	static const char *const settings[] = {"KYMO_SPOOL_LIMIT=4M", "KYMO_SPOOL_RING=on", NULL};
+	struct session *session = engine_run(*state, settings, much, ENGINE_EXIT);
+
+	assert_true(engine_loss(session, SPOOL_LOSS_RING_OVERWRITE) > 0);
+	assert_true(session->regions->from_process);
+	assert_string_equal(engine_profile(session), "host 1000000+0\n");
+	session_close(session);
+}
+
 #define PAGES 100
 
 static void touching(void)
@@ -623,6 +634,7 @@ int main(void)
 		TEST(ended_threads_hand_their_trees_on),
 		TEST(signal_handlers_may_use_regions),
 		TEST(no_event_of_a_fast_loop_is_lost),
+		TEST(a_ring_keeps_its_profile),
 		TEST(components_measure),
 		TEST(a_raw_fork_records_nothing),
 		TEST(short_regions_can_be_throttled),
