@@ -15,9 +15,6 @@
 #include "wrappers/wrapped.h"
 #include "wrappers/wrappers.h"
 
-#define PARAMETERS(...) (__VA_ARGS__)
-#define ARGUMENTS(...)  (__VA_ARGS__)
-
 /* ---- marks: the original is jumped to (tail_calls.S) ---- */
 
 #define WRAPPED_MARK(symbol, parameters, value)                                                    \
@@ -94,39 +91,28 @@ WRAPPED_SPAWN(posix_spawnp)
 
 /* ---- calls that come back ---- */
 
-#define WRAPPED_RESULT(type, symbol, value, name, parameters, arguments)                           \
-	WRAPPED_CALL(symbol, REGION_PROCESS);                                                      \
-	static type wrapped_##symbol parameters                                                    \
-	{                                                                                          \
-		region_id region = wrapped_recording(&call_##symbol);                              \
-		type result;                                                                       \
-		if (!region)                                                                       \
-			return ORIGINAL(symbol) arguments;                                         \
-		wrapped_begin(region, value);                                                      \
-		result = ORIGINAL(symbol) arguments;                                               \
-		wrapped_end_result(region, name, (int64_t)result);                                 \
-		return result;                                                                     \
-	}
+#define WRAPPED_CHILD(type, symbol, value, name, parameters, arguments)                            \
+	WRAPPED_RESULT(type, symbol, #symbol, REGION_PROCESS, value, name, parameters, arguments)
 
-WRAPPED_RESULT(int, system, wrapped_text("command", command), "status",
-	       PARAMETERS(const char *command), ARGUMENTS(command))
-WRAPPED_RESULT(FILE *, popen, wrapped_text("command", command), "stream",
-	       PARAMETERS(const char *command, const char *mode), ARGUMENTS(command, mode))
-WRAPPED_RESULT(int, pclose, wrapped_address("stream", stream), "status", PARAMETERS(FILE *stream),
-	       ARGUMENTS(stream))
-WRAPPED_RESULT(pid_t, wait, wrapped_number("pid", -1), "pid", PARAMETERS(int *status),
-	       ARGUMENTS(status))
-WRAPPED_RESULT(pid_t, waitpid, wrapped_number("pid", pid), "pid",
-	       PARAMETERS(pid_t pid, int *status, int options), ARGUMENTS(pid, status, options))
-WRAPPED_RESULT(pid_t, wait3, wrapped_number("pid", -1), "pid",
-	       PARAMETERS(int *status, int options, struct rusage *usage),
-	       ARGUMENTS(status, options, usage))
-WRAPPED_RESULT(pid_t, wait4, wrapped_number("pid", pid), "pid",
-	       PARAMETERS(pid_t pid, int *status, int options, struct rusage *usage),
-	       ARGUMENTS(pid, status, options, usage))
-WRAPPED_RESULT(int, waitid, wrapped_number("pid", id), "result",
-	       PARAMETERS(idtype_t type, id_t id, siginfo_t *information, int options),
-	       ARGUMENTS(type, id, information, options))
+WRAPPED_CHILD(int, system, wrapped_text("command", command), "status",
+	      PARAMETERS(const char *command), ARGUMENTS(command))
+WRAPPED_CHILD(FILE *, popen, wrapped_text("command", command), "stream",
+	      PARAMETERS(const char *command, const char *mode), ARGUMENTS(command, mode))
+WRAPPED_CHILD(int, pclose, wrapped_address("stream", stream), "status", PARAMETERS(FILE *stream),
+	      ARGUMENTS(stream))
+WRAPPED_CHILD(pid_t, wait, wrapped_number("pid", -1), "pid", PARAMETERS(int *status),
+	      ARGUMENTS(status))
+WRAPPED_CHILD(pid_t, waitpid, wrapped_number("pid", pid), "pid",
+	      PARAMETERS(pid_t pid, int *status, int options), ARGUMENTS(pid, status, options))
+WRAPPED_CHILD(pid_t, wait3, wrapped_number("pid", -1), "pid",
+	      PARAMETERS(int *status, int options, struct rusage *usage),
+	      ARGUMENTS(status, options, usage))
+WRAPPED_CHILD(pid_t, wait4, wrapped_number("pid", pid), "pid",
+	      PARAMETERS(pid_t pid, int *status, int options, struct rusage *usage),
+	      ARGUMENTS(pid, status, options, usage))
+WRAPPED_CHILD(int, waitid, wrapped_number("pid", id), "result",
+	      PARAMETERS(idtype_t type, id_t id, siginfo_t *information, int options),
+	      ARGUMENTS(type, id, information, options))
 
 int wrappers_processes_add(const struct options_wrappers *options)
 {

@@ -18,9 +18,6 @@
 #include "wrappers/wrapped.h"
 #include "wrappers/wrappers.h"
 
-#define PARAMETERS(...) (__VA_ARGS__)
-#define ARGUMENTS(...)  (__VA_ARGS__)
-
 /* A call that can wait; returns an error number. */
 #define WRAPPED_WAIT(symbol, what, subject, parameters, arguments)                                 \
 	WRAPPED_CALL(symbol, REGION_PTHREAD);                                                      \

@@ -21,24 +21,6 @@
 #include "wrappers/wrapped.h"
 #include "wrappers/wrappers.h"
 
-#define PARAMETERS(...) (__VA_ARGS__)
-#define ARGUMENTS(...)  (__VA_ARGS__)
-
-/* A call that says in errno what went wrong. */
-#define WRAPPED_RESULT(type, symbol, shown, category, value, name, parameters, arguments)          \
-	WRAPPED_CALL_AS(symbol, shown, category);                                                  \
-	static type wrapped_##symbol parameters                                                    \
-	{                                                                                          \
-		region_id region = wrapped_recording(&call_##symbol);                              \
-		type result;                                                                       \
-		if (!region)                                                                       \
-			return ORIGINAL(symbol) arguments;                                         \
-		wrapped_begin(region, value);                                                      \
-		result = ORIGINAL(symbol) arguments;                                               \
-		wrapped_end_result(region, name, (int64_t)result);                                 \
-		return result;                                                                     \
-	}
-
 #define WRAPPED_BYTES(symbol, shown, parameters, arguments)                                        \
 	WRAPPED_RESULT(ssize_t, symbol, shown, REGION_IO, wrapped_number("fd", fd), "bytes",       \
 		       PARAMETERS parameters, ARGUMENTS arguments)

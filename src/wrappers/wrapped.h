@@ -93,4 +93,24 @@ void wrapped_whole(region_id region, uint64_t begin_ticks, struct region_value v
 /* region_mark with a value. */
 void wrapped_mark(struct wrapped_call *call, struct region_value value);
 
+/* Lists with commas in them, as one argument of a macro. */
+#define PARAMETERS(...) (__VA_ARGS__)
+#define ARGUMENTS(...)  (__VA_ARGS__)
+
+/* Defines wrapped_NAME of a call that says in errno what went wrong: a region with `value`, which
+ * ends with the result, called `name`. */
+#define WRAPPED_RESULT(type, symbol, shown, category, value, name, parameters, arguments)          \
+	WRAPPED_CALL_AS(symbol, shown, category);                                                  \
+	static type wrapped_##symbol parameters                                                    \
+	{                                                                                          \
+		region_id region = wrapped_recording(&call_##symbol);                              \
+		type result;                                                                       \
+		if (!region)                                                                       \
+			return ORIGINAL(symbol) arguments;                                         \
+		wrapped_begin(region, value);                                                      \
+		result = ORIGINAL(symbol) arguments;                                               \
+		wrapped_end_result(region, name, (int64_t)result);                                 \
+		return result;                                                                     \
+	}
+
 #endif
