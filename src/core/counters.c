@@ -30,7 +30,7 @@ static void say_missing(struct runtime *runtime, struct setting_slice name, long
 	track_notice(&runtime->track, SPOOL_NOTICE_DISABLED, (uint64_t)-error, buffer);
 }
 
-static long open_counter(const struct perf_event_name *event, uint32_t tid)
+long counters_open_event(const struct perf_event_name *event, uint32_t tid, bool running)
 {
 	struct perf_event_attr attr = {0};
 	long fd;
@@ -40,8 +40,9 @@ static long open_counter(const struct perf_event_name *event, uint32_t tid)
 	attr.config1 = event->config1;
 	attr.config2 = event->config2;
 	attr.size = sizeof(attr);
+	attr.read_format = PERF_FORMAT_TOTAL_TIME_ENABLED | PERF_FORMAT_TOTAL_TIME_RUNNING;
 	attr.exclude_hv = 1;
-	attr.disabled = 1;
+	attr.disabled = !running;
 	fd = sys_call6(SYS_perf_event_open, (long)&attr, (long)tid, -1, -1, PERF_FLAG_FD_CLOEXEC,
 		       0);
 	if (fd >= 0)
@@ -61,7 +62,7 @@ void counters_open(struct runtime *runtime, struct thread *thread)
 		bool known = setting_list_next(&codes, &code)
 				     ? !perf_event_parse_code(code.text, code.length, &event)
 				     : !perf_event_find(name.text, name.length, &event);
-		long fd = known ? open_counter(&event, thread->tid) : -ENOENT;
+		long fd = known ? counters_open_event(&event, thread->tid, false) : -ENOENT;
 		void *page;
 		if (fd < 0) {
 			if (!(runtime->background.told_counters & 1u << i))
@@ -106,34 +107,43 @@ static uint64_t read_pmc(uint32_t index)
 
 /* The protocol of perf_event_mmap_page: read until the sequence did not change
  * (linux/perf_event.h). */
-static uint64_t read_counter(const volatile struct perf_event_mmap_page *page)
+bool counters_read_page(const volatile struct perf_event_mmap_page *page,
+			struct counter_reading *ret)
 {
-	uint64_t count, enabled, running;
-	uint32_t sequence;
+	uint32_t sequence, index;
 
 	do {
-		uint32_t index;
 		sequence = page->lock;
 		__atomic_thread_fence(__ATOMIC_ACQUIRE);
-		enabled = page->time_enabled;
-		running = page->time_running;
-		count = (uint64_t)page->offset;
-		index = page->index;
-		if (page->cap_user_rdpmc && index) {
+		ret->enabled = page->time_enabled;
+		ret->running = page->time_running;
+		ret->count = (uint64_t)page->offset;
+		index = page->cap_user_rdpmc ? page->index : 0;
+		if (index) {
 			unsigned unused = 64u - page->pmc_width;
-			count += (uint64_t)((int64_t)(read_pmc(index - 1) << unused) >> unused);
+			ret->count +=
+				(uint64_t)((int64_t)(read_pmc(index - 1) << unused) >> unused);
 		}
 		__atomic_thread_fence(__ATOMIC_ACQUIRE);
 	} while (page->lock != sequence);
-	if (running && running < enabled)
-		count = (uint64_t)((double)count * (double)enabled / (double)running);
-	return count;
+	return index != 0;
+}
+
+uint64_t counters_scaled(const struct counter_reading *reading)
+{
+	if (!counters_is_partial(reading))
+		return reading->count;
+	return (uint64_t)((unsigned __int128)reading->count * reading->enabled / reading->running);
 }
 
 void counters_read(const struct thread *thread, uint64_t *values)
 {
+	struct counter_reading reading;
+
 	for (unsigned i = 0; i < THREAD_COUNTERS; i++) {
-		if (thread->counter_page[i])
-			values[i] = read_counter(thread->counter_page[i]);
+		if (!thread->counter_page[i])
+			continue;
+		counters_read_page(thread->counter_page[i], &reading);
+		values[i] = counters_scaled(&reading);
 	}
 }

@@ -17,6 +17,28 @@
 #include "core/threads.h"
 
 struct runtime;
+struct perf_event_name;
+struct perf_event_mmap_page;
+
+/* As the kernel gives them: with more events than counters an event counts only part of the time
+ * (perf_event_open(2), PERF_FORMAT_TOTAL_TIME_RUNNING). */
+struct counter_reading {
+	uint64_t count, enabled, running;
+};
+
+static inline bool counters_is_partial(const struct counter_reading *reading)
+{
+	return reading->running && reading->running < reading->enabled;
+}
+
+/* The count brought up to all of the time. */
+uint64_t counters_scaled(const struct counter_reading *reading);
+/* Opens the event for a thread; read(2) gives a counter_reading. A descriptor or negative errno. */
+long counters_open_event(const struct perf_event_name *event, uint32_t tid, bool running);
+/* The thread itself. False: the counter is not on the processor now, and the reading is as old as
+ * the last switch. */
+bool counters_read_page(const volatile struct perf_event_mmap_page *page,
+			struct counter_reading *ret);
 
 /* Background thread. Events that cannot be opened are said once and left out (they stay zero). */
 void counters_open(struct runtime *runtime, struct thread *thread);

@@ -7,10 +7,12 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <linux/perf_event.h>
 #include <sys/mman.h>
 
+#include "common/perf_events.h"
+#include "common/settings_value.h"
 #include "common/syscalls.h"
+#include "core/counters.h"
 #include "core/futex.h"
 #include "core/notices.h"
 #include "core/own_thread.h"
@@ -24,16 +26,11 @@
 #define FILE_SIZE_MAX 1024
 #define TOLD_SCALED   31
 
-struct event {
-	uint32_t type;
-	uint64_t config, config1;
-};
-
 static struct {
 	struct own_thread thread;
 	_Atomic(struct probe_request *) requests;
 	_Atomic uint32_t wake, stop, running;
-	struct event events[COMPONENT_EVENTS_MAX];
+	struct perf_event_name events[COMPONENT_EVENTS_MAX];
 	uint32_t event_count;
 	int memory_file;
 	_Atomic uint32_t told; /* bit per thing that has been said */
@@ -59,21 +56,11 @@ static const char *parse_number(const char *text, unsigned base, uint64_t *ret)
 
 static void parse_events(const char *text)
 {
-	probe.event_count = 0;
-	while (text && *text && probe.event_count < COMPONENT_EVENTS_MAX) {
-		struct event *event = &probe.events[probe.event_count++];
-		uint64_t type;
+	struct setting_slice rest = setting_slice(text), code;
 
-		text = parse_number(text, 16, &type);
-		event->type = (uint32_t)type;
-		event->config = event->config1 = 0;
-		if (*text == ':')
-			text = parse_number(text + 1, 16, &event->config);
-		if (*text == ':')
-			text = parse_number(text + 1, 16, &event->config1);
-		while (*text && *text++ != ',')
-			;
-	}
+	probe.event_count = 0;
+	while (probe.event_count < COMPONENT_EVENTS_MAX && setting_list_next(&rest, &code))
+		perf_event_parse_code(code.text, code.length, &probe.events[probe.event_count++]);
 }
 
 static bool read_file(int fd, char *buffer)
@@ -137,32 +124,13 @@ static void say_once(uint32_t what, uint64_t argument, const char *text)
 		notices_post(&kymo_runtime.background, SPOOL_NOTICE_FALLBACK, argument, text, NULL);
 }
 
-static int open_event(const struct event *event, uint32_t tid)
-{
-	struct perf_event_attr attr = {0};
-	long fd;
-
-	attr.type = event->type;
-	attr.config = event->config;
-	attr.config1 = event->config1;
-	attr.size = sizeof(attr);
-	attr.read_format = PERF_FORMAT_TOTAL_TIME_ENABLED | PERF_FORMAT_TOTAL_TIME_RUNNING;
-	attr.exclude_hv = 1;
-	fd = sys_call6(SYS_perf_event_open, (long)&attr, (long)tid, -1, -1, PERF_FLAG_FD_CLOEXEC,
-		       0);
-	if (fd >= 0)
-		return (int)fd;
-	attr.exclude_kernel = 1;
-	return (int)sys_call6(SYS_perf_event_open, (long)&attr, (long)tid, -1, -1,
-			      PERF_FLAG_FD_CLOEXEC, 0);
-}
-
 static void open_events(struct probe_request *request)
 {
 	for (uint32_t i = 0; i < probe.event_count; i++) {
 		void *page;
 
-		request->descriptors[i] = open_event(&probe.events[i], request->tid);
+		request->descriptors[i] =
+			(int)counters_open_event(&probe.events[i], request->tid, true);
 		request->pages[i] = NULL;
 		if (request->descriptors[i] < 0) {
 			say_once(i, (uint64_t)-request->descriptors[i],
@@ -177,27 +145,25 @@ static void open_events(struct probe_request *request)
 	request->opened = true;
 }
 
-/* The kernel counts only part of the time when there are more events than counters; the count is
- * brought up to all of it (perf_event_open(2), PERF_FORMAT_TOTAL_TIME_RUNNING). */
-static uint64_t scaled(uint64_t count, uint64_t enabled, uint64_t running)
+static uint64_t scaled(const struct counter_reading *reading)
 {
-	if (!running || running >= enabled)
-		return count;
-	say_once(TOLD_SCALED, 0,
-		 "more perf events than counters: they took turns, and their counts are scaled up");
-	return (uint64_t)((unsigned __int128)count * enabled / running);
+	if (counters_is_partial(reading))
+		say_once(TOLD_SCALED, 0,
+			 "more perf events than counters: they took turns, and their counts are "
+			 "scaled up");
+	return counters_scaled(reading);
 }
 
 static void read_events(struct probe_request *request)
 {
-	uint64_t values[3];
+	struct counter_reading reading;
 
 	if (!request->opened)
 		open_events(request);
 	for (uint32_t i = 0; i < probe.event_count; i++) {
 		if (request->descriptors[i] >= 0 &&
-		    sys_read(request->descriptors[i], values, sizeof(values)) == sizeof(values))
-			request->events[i] = scaled(values[0], values[1], values[2]);
+		    sys_read(request->descriptors[i], &reading, sizeof(reading)) == sizeof(reading))
+			request->events[i] = scaled(&reading);
 	}
 }
 
@@ -304,47 +270,18 @@ bool probe_read(struct probe_request *request, uint32_t what)
 	return true;
 }
 
-static uint64_t read_pmc(uint32_t index)
-{
-	uint32_t low, high;
-
-	__asm__ volatile("rdpmc" : "=a"(low), "=d"(high) : "c"(index));
-	return (uint64_t)high << 32 | low;
-}
-
-/* The protocol of perf_event_mmap_page: read until the sequence did not change
- * (linux/perf_event.h). False when the counter is not on the processor now. */
-static bool read_page(const volatile struct perf_event_mmap_page *page, uint64_t *ret)
-{
-	uint64_t count, enabled, running;
-	uint32_t sequence, index;
-
-	do {
-		sequence = page->lock;
-		__atomic_thread_fence(__ATOMIC_ACQUIRE);
-		enabled = page->time_enabled;
-		running = page->time_running;
-		count = (uint64_t)page->offset;
-		index = page->index;
-		if (!page->cap_user_rdpmc || !index)
-			return false;
-		count += (uint64_t)((int64_t)(read_pmc(index - 1) << (64u - page->pmc_width)) >>
-				    (64u - page->pmc_width));
-		__atomic_thread_fence(__ATOMIC_ACQUIRE);
-	} while (page->lock != sequence);
-	*ret = scaled(count, enabled, running);
-	return true;
-}
-
 bool probe_read_events(struct probe_request *request)
 {
+	struct counter_reading reading;
+
 	if (!request->opened)
 		return probe_read(request, PROBE_EVENTS);
 	for (uint32_t i = 0; i < probe.event_count; i++) {
 		if (request->descriptors[i] < 0)
 			continue;
-		if (!request->pages[i] || !read_page(request->pages[i], &request->events[i]))
+		if (!request->pages[i] || !counters_read_page(request->pages[i], &reading))
 			return probe_read(request, PROBE_EVENTS);
+		request->events[i] = scaled(&reading);
 	}
 	return true;
 }
