@@ -24,7 +24,7 @@
 
 #define SPOOL_MAGIC             "KYMOSPL" /* 7 characters and the terminating zero */
 #define SPOOL_VERSION_MAJOR     1         /* readers refuse another major version */
-#define SPOOL_VERSION_MINOR     1         /* additions that old readers can skip */
+#define SPOOL_VERSION_MINOR     2         /* additions that old readers can skip */
 #define SPOOL_ALIGNMENT         4096u /* file header size; chunks start and end at multiples of it */
 #define SPOOL_CHUNK_MAGIC       0x4b4e4843u /* "CHNK" */
 #define SPOOL_CHUNK_HEADER_SIZE 64u
@@ -59,7 +59,13 @@ enum spool_loss {
 					 (THROTTLE_COUNT, THROTTLE_VALUE) */
 	SPOOL_LOSS_REGION_UNBALANCED, /* regions ended by the end of an outer one, or never begun */
 	SPOOL_LOSS_WRAPPER,           /* function that could not be wrapped */
-	SPOOL_LOSS_COUNT = 32         /* room in the header; unused ones are zero */
+	SPOOL_LOSS_CALL_EVENTS,  /* entry or exit of an instrumented function: no chunk was ready */
+	SPOOL_LOSS_CALL_DEPTH,   /* call of an instrumented function left out: too deep */
+	SPOOL_LOSS_CALL_REENTRY, /* the same: made by a signal handler in the midst of another */
+	SPOOL_LOSS_CALL_UNWOUND, /* calls that did not return (longjmp, exception, thread end):
+				    ended when it was noticed */
+	SPOOL_LOSS_INSTRUMENT,   /* module that could not be instrumented */
+	SPOOL_LOSS_COUNT = 32    /* room in the header; unused ones are zero */
 };
 
 /* How the walk of one stack ended. 0 is a complete stack, everything else a truncated one. Append
@@ -190,6 +196,24 @@ enum spool_record {
 	 * "OMPI_COMM_WORLD_RANK", ...) */
 	SPOOL_RECORD_RANK = 53,
 
+	/* ---- instrumented functions (since 1.2) ----
+	 * A module is instrumented: function ids first..first+count-1 are the functions of its plan (kymo/plan.h).
+	 * x ticks, u first id, u count, x bias (address = link-time address + bias), x arena address,
+	 * x arena size, b path of the plan or of the rewritten file that holds it, b path of the module */
+	SPOOL_RECORD_INSTRUMENTED = 56,
+	/* Calls of one thread: struct spool_calls, then words of 8 bytes up to the end of the record; a word of 0
+	 * was never written. Alone in its chunk, behind an empty STRING that aligns it; `committed` covers the whole
+	 * chunk from the start. */
+	SPOOL_RECORD_CALLS = 57,
+	/* Calls that were only counted. u internal id (of any thread: sums over threads are meant), u count, then
+	 * (u function id, u calls) each; cumulative per internal id, the last record counts */
+	SPOOL_RECORD_CALL_COUNTS = 58,
+	/* Functions whose tracing was given up because they are short and called often: u function id, u plan_mode
+	 * that it has now; x ticks */
+	SPOOL_RECORD_CALL_DEMOTED = 59,
+	/* What was executed at all (coverage), cumulative: u first id, u size, b bits of functions */
+	SPOOL_RECORD_COVERED = 60,
+
 	/* Kinds from here to 255: a SAMPLE whose flags byte is not in the payload but is the kind itself, less this. */
 	SPOOL_RECORD_SAMPLE_COMPACT = 128
 };
@@ -244,6 +268,25 @@ struct spool_profile_value {
 	uint64_t sum, minimum, maximum;
 	uint64_t square_low, square_high; /* sum of squares, 128 bits */
 };
+
+/* Head of a CALLS record: who, since when, and what was open at its start, so that a reader can
+ * start at any chunk. open_count ids (4 bytes each, padded to 8) follow, outermost first, then the
+ * words. */
+struct spool_calls {
+	uint32_t internal_id, tid;
+	uint64_t ticks; /* not later than any word's time */
+	uint32_t open_count;
+	uint32_t open_left_out; /* outermost ones that are not listed */
+};
+
+/* A word: bit 0: exit; bits 1-20: function id; bits 21-63: the low 43 bits of ticks. Times of one
+ * thread follow each other within half of that range; a word may be a little earlier than the one
+ * before it. An exit ends the innermost open call of its id with all that is inside it. Id 0 with
+ * the exit bit: the thread's calls are all at an end (it ended, or kymo left). */
+#define SPOOL_CALL_EXIT       1u
+#define SPOOL_CALL_ID_SHIFT   1
+#define SPOOL_CALL_ID_BITS    20
+#define SPOOL_CALL_TICK_SHIFT 21
 
 enum spool_notice {
 	SPOOL_NOTICE_SOURCE = 1,   /* argument: spool_cpu_source; text: why */

@@ -1,0 +1,231 @@
+/* SPDX-License-Identifier: MIT
+ * SPDX-FileCopyrightText: the kymo authors
+ *
+ * The patch plan: everything that instrumenting one ELF file takes, made once from the file and
+ * kept by its build-id; and how an instrumented file asks for its plan.
+ *
+ * A plan holds the finished code of all stubs. That is possible because a module's stubs lie in an
+ * *arena* at a fixed distance from it, `arena_vaddr` in the module's own link-time addresses:
+ *
+ *   arena := data page (RW) | gate code (RX, PLAN_GATE_SIZE) | stubs (RX) and their unwind tables
+ *
+ * The data page is filled by the runtime (struct plan_arena_data); the gate code is the runtime's,
+ * at fixed offsets from the arena's start, so stubs call it directly. Whoever applies a plan maps
+ * the arena and writes the patches of the functions wanted: the runtime at start-up, kymo from
+ * outside into a running process, the rewriter into a file. Nothing is decoded in the process.
+ *
+ * A plan is independent of what was selected: that is a byte per function (enum plan_mode) in
+ * a file of its own. Functions are numbered by their place in the plan; in a process a function's
+ * id is that plus the module's first id.
+ *
+ * All integers little endian; all offsets from the start of the plan; sections 8-byte aligned,
+ * stubs page-aligned.
+ */
+#ifndef KYMO_PLAN_H
+#define KYMO_PLAN_H
+
+#include <stdint.h>
+
+#define PLAN_MAGIC   "KYMOPLN"
+#define PLAN_VERSION 1u
+
+#define PLAN_PAGE      4096u
+#define PLAN_DATA_SIZE PLAN_PAGE
+#define PLAN_GATE_SIZE (2 * PLAN_PAGE)
+#define PLAN_STUBS     (PLAN_DATA_SIZE + PLAN_GATE_SIZE) /* offset of the stubs in the arena */
+
+/* Entries of the gate code, offsets in the arena. */
+#define PLAN_GATE_ENTRY (PLAN_DATA_SIZE + 0x000)
+#define PLAN_GATE_EXIT  (PLAN_DATA_SIZE + 0x400)
+#define PLAN_GATE_COUNT (PLAN_DATA_SIZE + 0x800)
+
+/* Ids are 20 bits of a word of the call stream (kymo/spool.h); 0 is none. */
+#define PLAN_ID_MAX ((1u << 20) - 1)
+
+/* Start of the data page. Zero in the file of a rewritten program: its stubs then pass straight
+ * through. */
+struct plan_arena_data {
+	uint64_t gate; /* 0: every stub passes straight through */
+	uint64_t id_base;
+	uint64_t thread_offset; /* of the runtime's per-thread state, from %fs:0 */
+	uint64_t entry_slow, exit_slow, count_slow; /* the runtime's functions */
+	uint64_t exit_low, exit_size; /* where stubs are: return addresses in there are ours */
+};
+
+/* Why a function is not patched, or that it can be. One table gives their texts
+ * (binary/plan_reasons.c). Append only. */
+enum plan_reason {
+	PLAN_PATCHABLE,
+	PLAN_TARGET_IN_WINDOW,  /* something jumps to an instruction that would be overwritten */
+	PLAN_TOO_SHORT,         /* less than five bytes before the next function */
+	PLAN_UNDECODABLE,       /* bytes that are no instruction */
+	PLAN_UNRELOCATABLE,     /* an instruction that works only where it stands */
+	PLAN_FRAGMENT,          /* a part of another function (cold code), not an entry */
+	PLAN_NO_RETURN_ADDRESS, /* _start, signal trampolines: called by nobody */
+	PLAN_READS_RETURN,      /* uses its return address or its caller's stack pointer */
+	PLAN_RETURNS_TWICE,     /* setjmp, vfork, getcontext and their kin */
+	PLAN_UNWINDER,          /* part of unwinding or of the dynamic loader's way to code */
+	PLAN_LINKER_CODE,       /* PLT, init and fini code, what the linker made */
+	PLAN_RESOLVER,          /* IFUNC resolver: runs before the program is relocated */
+	PLAN_NO_SPACE,          /* no stub can be reached */
+	PLAN_OVERLAPS,          /* shares code with another function */
+	PLAN_UNCERTAIN,         /* its extent is not known for sure */
+	PLAN_REASON_COUNT
+};
+
+enum plan_how {
+	PLAN_HOW_NONE,
+	PLAN_HOW_JUMP,   /* five bytes at the entry become a jump to the stub */
+	PLAN_HOW_NOPS,   /* the compiler left room there */
+	PLAN_HOW_PUN,    /* the jump shares bytes with what follows it */
+	PLAN_HOW_ISLAND, /* two bytes jump to a jump in padding near by */
+};
+
+enum plan_function_flags {
+	PLAN_FUNCTION_LOCAL = 1,         /* not visible outside its file */
+	PLAN_FUNCTION_RETURNS_NOT = 2,   /* has no return instruction and no tail call */
+	PLAN_FUNCTION_INDIRECT = 4,      /* holds calls through pointers */
+	PLAN_FUNCTION_TAIL = 8,          /* ends in a jump to another function */
+	PLAN_FUNCTION_LOOPS = 16,        /* holds a loop */
+	PLAN_FUNCTION_NO_SYMBOL = 32,    /* known by unwind tables alone */
+	PLAN_FUNCTION_BRANCHES_OUT = 64, /* jump tables were not all understood */
+	/* Not functions but places in one, whose executions are counted: the head of a loop, a
+	 * block. They stand after all functions, in plans made for that. */
+	PLAN_FUNCTION_IS_LOOP = 128,
+	PLAN_FUNCTION_IS_BLOCK = 256
+};
+
+struct plan_function {
+	uint64_t vaddr;        /* link-time address of its first byte */
+	uint32_t size;         /* bytes */
+	uint32_t instructions; /* decoded ones */
+	uint32_t stub;         /* offset in the arena of its stub; 0: not patchable */
+	uint32_t site;         /* its site; undefined when not patchable */
+	uint8_t reason;        /* enum plan_reason */
+	uint8_t how;           /* enum plan_how */
+	uint16_t flags;        /* enum plan_function_flags */
+	uint16_t loops;
+	uint16_t blocks;
+};
+
+/* What is written where. Sites are in the order of functions. */
+struct plan_site {
+	uint64_t vaddr;
+	uint32_t function;
+	uint8_t length;      /* bytes that change, at most 8 */
+	uint8_t window;      /* bytes whose instructions moved: no thread may be inside */
+	uint16_t move_count; /* of moves from first_move on */
+	uint32_t first_move;
+	uint32_t island; /* 1 + index of a site that must be written with it; 0: none */
+	uint8_t original[8];
+	uint8_t patched[8];
+};
+
+/* An instruction in a window (the first at offset 0), and where its copy is. */
+struct plan_move {
+	uint32_t from; /* offset from the site */
+	uint32_t to;   /* offset in the arena */
+};
+
+struct plan_table {
+	uint64_t offset;
+	uint64_t count; /* elements; bytes for stubs and frames */
+};
+
+struct plan_header {
+	char magic[8];
+	uint32_t version, header_size;
+	uint8_t build_id[32];
+	uint32_t build_id_size; /* 0: none */
+	uint32_t reserved;
+	uint64_t file_size;       /* of the ELF file that it was made from */
+	uint64_t low, high;       /* link-time addresses that the module takes */
+	uint64_t arena_vaddr;     /* link-time, page-aligned; the arena's start */
+	uint64_t arena_size;      /* whole arena, multiple of PLAN_PAGE */
+	uint64_t plan_size;       /* of this file */
+	struct plan_table stubs;  /* bytes, mapped at PLAN_STUBS */
+	struct plan_table frames; /* .eh_frame_hdr and .eh_frame; lies inside stubs */
+	struct plan_table functions, sites, moves;
+};
+
+/* A byte per function. */
+enum plan_mode {
+	PLAN_MODE_OFF,
+	PLAN_MODE_FULL,     /* entry and exit are recorded */
+	PLAN_MODE_COUNT,    /* calls are counted */
+	PLAN_MODE_ARGUMENTS /* as FULL, with arguments and return value */
+};
+
+/* ---- a stub ---- 16-byte aligned, offsets from its start; flags and all registers are kept.
+ * The first two bytes choose: a nop (FULL), a short jump to `count` (COUNT), or one to `body`
+ * (OFF); they may be changed at any time by one aligned two-byte store. Stubs of loops and blocks
+ * have the counting part alone, between lea -128(%rsp),%rsp and lea 128(%rsp),%rsp, for the red
+ * zone.
+ *
+ *     0  nop2 / jmp                     66 90
+ *     2  push %rcx                      51
+ *     3  mov gate(%rip), %rcx           48 8b 0d rel32
+ *    10  jrcxz skip                     e3 rel8
+ *    12  push $number                   68 imm32
+ *    17  call PLAN_GATE_ENTRY           e8 rel32   returns here, or PLAN_STUB_SKIPPED further on
+ *    22  lea 24(%rsp), %rsp             48 8d 64 24 18     number, rcx and return address dropped
+ *    27  call body                      e8 rel32
+ *    32  lea -8(%rsp), %rsp             48 8d 64 24 f8     <- the return address that callees see
+ *    37  push $number                   68 imm32
+ *    42  call PLAN_GATE_EXIT            e8 rel32
+ *    47  lea 8(%rsp), %rsp              48 8d 64 24 08
+ *    52  ret                            c3
+ *    53  count: push %rcx               51
+ *    54  mov gate(%rip), %rcx           48 8b 0d rel32
+ *    61  jrcxz skip                     e3 rel8
+ *    63  push $number                   68 imm32
+ *    68  call PLAN_GATE_COUNT           e8 rel32
+ *    73  lea 8(%rsp), %rsp              48 8d 64 24 08
+ *    78  skip: pop %rcx                 59
+ *    79  body: displaced instructions, jmp back
+ */
+#define PLAN_STUB_EXIT   32u /* offset of the return address that the function sees */
+#define PLAN_STUB_COUNT  53u
+#define PLAN_STUB_SKIP   78u
+#define PLAN_STUB_BODY   79u
+#define PLAN_STUB_ALIGN  16u
+#define PLAN_STUB_RETURN 22u /* where PLAN_GATE_ENTRY returns to when the call is recorded */
+/* ... and when it is not: the lea at 73 drops the number, then rcx is popped. */
+#define PLAN_STUB_SKIPPED 51u
+
+/* ---- asking for a plan ----
+ * A SOCK_SEQPACKET unix socket whose path is the value of KYMO_INSTRUMENT in the environment; one
+ * message each way at a time. Whoever started or attached to the program answers. */
+enum plan_request_kind {
+	PLAN_REQUEST_MODULE = 1, /* what is to be instrumented in this file? */
+	PLAN_REQUEST_COMMIT, /* the arena is mapped: write the patches while all threads stand */
+	PLAN_REQUEST_UNDO,   /* write the original bytes again */
+	PLAN_REQUEST_DONE    /* everything that is loaded now has been asked for */
+};
+
+struct plan_request {
+	uint32_t kind, pid;
+	uint64_t bias;          /* load address minus link-time address */
+	uint64_t device, inode; /* of the mapped file, as /proc/self/maps has them */
+	uint32_t build_id_size, reserved;
+	uint8_t build_id[32];
+	char path[4096];
+};
+
+struct plan_answer {
+	int32_t status;          /* 0; -ENOENT: nothing is selected in it; other negative errno */
+	uint32_t function_count; /* in the plan */
+	char plan[4096];         /* path of the plan */
+	char modes[4096];        /* path of function_count bytes */
+	char reason[512];        /* status not 0: what to say */
+};
+
+#ifdef __cplusplus
+#define PLAN_STATIC_ASSERT static_assert
+#else
+#define PLAN_STATIC_ASSERT _Static_assert
+#endif
+PLAN_STATIC_ASSERT(sizeof(struct plan_function) == 32, "plan_function is 32 bytes");
+PLAN_STATIC_ASSERT(sizeof(struct plan_site) == 40, "plan_site is 40 bytes");
+
+#endif

@@ -1,0 +1,62 @@
+/* SPDX-License-Identifier: MIT
+ * SPDX-FileCopyrightText: the kymo authors
+ *
+ * Making, storing and reading patch plans (kymo/plan.h): for each function whether and how its
+ * entry can be patched safely, and the code of its stub.
+ *
+ * A plan is made for all functions of a file at once and kept in a cache by build-id (or, without
+ * one, by device, inode, size and times), so that the second run reads a few pages. Cache files are
+ * written under another name and renamed; what is found there is checked before it is believed.
+ */
+#ifndef KYMO_BINARY_PLAN_H
+#define KYMO_BINARY_PLAN_H
+
+#include "binary/functions.h"
+#include "common/problem.h"
+#include "kymo/plan.h"
+
+struct plan_options {
+	bool loops;  /* also the heads of loops, as places that are counted */
+	bool blocks; /* also all blocks of code */
+};
+
+/* A plan in memory: mapped from the cache, or made. Read only. */
+struct plan {
+	const struct plan_header *header;
+	size_t size;
+	char path[4096];     /* of the file that it lies in; "" when it could not be stored */
+	bool mapped, cached; /* cached: was there already */
+};
+
+/* From decided functions to a finished plan. */
+int plan_build(const struct elf_file *file, const struct functions *functions,
+	       const struct plan_options *options, struct plan *ret, struct problem *problem);
+/* From the cache in `directory` (NULL: none), else made and stored there. */
+int plan_load(const struct elf_file *file, const char *directory,
+	      const struct plan_options *options, struct plan *ret, struct problem *problem);
+/* A plan file, or an ELF file with a section .kymo.plan. -ENOEXEC: neither; -EBADMSG: damaged. */
+int plan_open(const char *path, struct plan *ret, struct problem *problem);
+void plan_close(struct plan *plan);
+/* Everything that a reader relies on holds: sizes, orders, offsets. */
+bool plan_valid(const void *plan, size_t size);
+
+static inline const struct plan_function *plan_functions(const struct plan *plan)
+{
+	return (const void *)((const char *)plan->header + plan->header->functions.offset);
+}
+
+static inline const struct plan_site *plan_sites(const struct plan *plan)
+{
+	return (const void *)((const char *)plan->header + plan->header->sites.offset);
+}
+
+static inline const struct plan_move *plan_moves(const struct plan *plan)
+{
+	return (const void *)((const char *)plan->header + plan->header->moves.offset);
+}
+
+/* "something jumps to an instruction that would be overwritten" and a word for lists ("target"). */
+const char *plan_reason_text(enum plan_reason reason);
+const char *plan_reason_word(enum plan_reason reason);
+
+#endif
