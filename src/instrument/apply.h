@@ -1,0 +1,26 @@
+/* SPDX-License-Identifier: MIT
+ * SPDX-FileCopyrightText: the kymo authors
+ *
+ * Instrumenting a module: its plan is asked for, its arena mapped, its patches written, here where
+ * no thread can be executing it, or by kymo from outside.
+ */
+#ifndef KYMO_INSTRUMENT_APPLY_H
+#define KYMO_INSTRUMENT_APPLY_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "core/runtime.h"
+
+enum apply_way {
+	APPLY_HERE,    /* no other thread executes code of the modules asked for */
+	APPLY_OUTSIDE, /* by PLAN_REQUEST_COMMIT, with all threads stopped */
+};
+
+/* All objects that are loaded and were not looked at before. How many modules were instrumented, or
+ * a negative errno when nobody answers. */
+int apply_loaded(struct runtime *runtime, enum apply_way way);
+/* The same objects are as they were (detach): may be asked for again. */
+void apply_forget(void);
+
+#endif

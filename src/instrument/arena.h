@@ -1,0 +1,46 @@
+/* SPDX-License-Identifier: MIT
+ * SPDX-FileCopyrightText: the kymo authors
+ *
+ * Arenas in the process: where the stubs of a module are, and the data page that steers them.
+ *
+ * A table that only grows, written by one thread at a time and read by anybody, also in signal
+ * handlers.
+ */
+#ifndef KYMO_INSTRUMENT_ARENA_H
+#define KYMO_INSTRUMENT_ARENA_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "kymo/plan.h"
+
+#define ARENAS_MAX 4096u
+
+struct arena {
+	struct plan_arena_data *data; /* start of the arena */
+	uint64_t size;
+	uint64_t bias, low, high; /* of the module, as loaded: [low, high) are addresses */
+	uint32_t first_id, count;
+	const struct plan_header *plan; /* mapped read-only; NULL: of a rewritten module, unread */
+	const uint8_t *modes;           /* count bytes */
+	const char *plan_path, *module_path;
+	bool gone; /* its module was unloaded */
+};
+
+/* Maps the arena of a plan for a module at `bias`: the data page, the gate code, the stubs from
+ * `plan_fd`. 0; -EEXIST: the place is taken; or another negative errno. The gate is closed. */
+int arena_map(const struct plan_header *plan, int plan_fd, uint64_t bias, struct arena *arena);
+/* For an arena that is mapped already (rewritten file): puts the gate code in and fills the data
+ * page. Expects data, size. */
+int arena_adopt(struct arena *arena);
+/* Makes it known and gives it function ids. The arena to keep, or NULL when there is no room. */
+struct arena *arena_add(const struct arena *arena);
+uint32_t arena_count(void);
+struct arena *arena_at(uint32_t index);
+/* The arena that an address lies in; signal-safe. */
+struct arena *arena_find(uint64_t address);
+/* Opens or closes all gates, and those of arenas that come. */
+void arenas_open(bool open);
+
+#endif
