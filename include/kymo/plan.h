@@ -9,7 +9,7 @@
  *
  *   arena := data page (RW) | gate code (RX, PLAN_GATE_SIZE) | stubs (RX) and their unwind tables
  *
- * The data page is filled by the runtime (struct plan_arena_data); the gate code is the runtime's,
+ * The data page is steered by the runtime (struct plan_arena_data); the gate code is the runtime's,
  * at fixed offsets from the arena's start, so stubs call it directly. Whoever applies a plan maps
  * the arena and writes the patches of the functions wanted: the runtime at start-up, kymo from
  * outside into a running process, the rewriter into a file. Nothing is decoded in the process.
@@ -42,15 +42,28 @@
 /* Ids are 20 bits of a word of the call stream (kymo/spool.h); 0 is none. */
 #define PLAN_ID_MAX ((1u << 20) - 1)
 
-/* Start of the data page. Zero in the file of a rewritten program: its stubs then pass straight
- * through. */
+/* Start of the data page. Wiped in forked children (MADV_WIPEONFORK), so that nothing is recorded
+ * there before the runtime is ready; zero in the file of a rewritten program, whose stubs then pass
+ * straight through. */
 struct plan_arena_data {
-	uint64_t gate; /* 0: every stub passes straight through */
+	uint64_t gate; /* enum plan_gate */
+};
+
+enum plan_gate {
+	PLAN_GATE_CLOSED, /* every stub passes straight through */
+	PLAN_GATE_FAST,   /* words are written by the gate code itself */
+	PLAN_GATE_SLOW    /* exits go the slow way (entries do where the thread's limit is 0) */
+};
+
+/* At the end of the gate pages, filled before they become executable; survive fork. */
+struct plan_gate_constants {
 	uint64_t id_base;
 	uint64_t thread_offset; /* of the runtime's per-thread state, from %fs:0 */
 	uint64_t entry_slow, exit_slow, count_slow; /* the runtime's functions */
-	uint64_t exit_low, exit_size; /* where stubs are: return addresses in there are ours */
+	uint64_t shadow_nodes; /* address of the head of the list of shadow stacks, for unwinders */
+	uint64_t reserved[10];
 };
+#define PLAN_GATE_CONSTANTS (PLAN_STUBS - 128u) /* offset in the arena */
 
 /* Why a function is not patched, or that it can be. One table gives their texts
  * (binary/plan_reasons.c). Append only. */
@@ -157,12 +170,11 @@ enum plan_mode {
 };
 
 /* ---- a stub ---- 16-byte aligned, offsets from its start; flags and all registers are kept.
- * The first two bytes choose: a nop (FULL), a short jump to `count` (COUNT), or one to `body`
- * (OFF); they may be changed at any time by one aligned two-byte store. Stubs of loops and blocks
- * have the counting part alone, between lea -128(%rsp),%rsp and lea 128(%rsp),%rsp, for the red
- * zone.
+ * It begins with a short jump whose distance chooses: 0 goes on (FULL), else to `count` (COUNT) or
+ * to `body` (OFF). That one byte may be changed at any time. Stubs of loops and blocks have the
+ * counting part alone, between lea -128(%rsp),%rsp and lea 128(%rsp),%rsp, for the red zone.
  *
- *     0  nop2 / jmp                     66 90
+ *     0  jmp                            eb rel8
  *     2  push %rcx                      51
  *     3  mov gate(%rip), %rcx           48 8b 0d rel32
  *    10  jrcxz skip                     e3 rel8
@@ -225,6 +237,7 @@ struct plan_answer {
 #else
 #define PLAN_STATIC_ASSERT _Static_assert
 #endif
+PLAN_STATIC_ASSERT(sizeof(struct plan_gate_constants) == 128, "gate constants are 128 bytes");
 PLAN_STATIC_ASSERT(sizeof(struct plan_function) == 32, "plan_function is 32 bytes");
 PLAN_STATIC_ASSERT(sizeof(struct plan_site) == 40, "plan_site is 40 bytes");
 

@@ -13,12 +13,13 @@
 
 #include "binary/relocate.h"
 
-#define STUB_ROOM 1024u /* more than any stub takes: a window is at most 20 bytes of instructions  \
-			 */
+#define STUB_ROOM                                                                                  \
+	1024u /* more than any stub takes: a window is at most 20 bytes of instructions            \
+	       */
 
 /* What the layout in kymo/plan.h says, with zeros for numbers and distances. */
 static const uint8_t function_stub[PLAN_STUB_BODY] = {
-	0x66, 0x90,                         /* nop */
+	0xeb, 0,                            /* jmp: on, to count or to body */
 	0x51,                               /* push %rcx */
 	0x48, 0x8b, 0x0d, 0,    0,    0, 0, /* mov gate(%rip), %rcx */
 	0xe3, 0,                            /* jrcxz skip */
