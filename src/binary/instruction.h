@@ -28,6 +28,24 @@ enum instruction_flow {
 	INSTRUCTION_STOP    /* ud2, hlt, int3: nothing comes behind it */
 };
 
+/* Bits of struct instruction's prefixes and rex. */
+enum instruction_prefix {
+	INSTRUCTION_PREFIX_66 = 1,
+	INSTRUCTION_PREFIX_F2 = 2,
+	INSTRUCTION_PREFIX_F3 = 4,
+	INSTRUCTION_PREFIX_FS = 8,
+	INSTRUCTION_PREFIX_GS = 16,
+	INSTRUCTION_PREFIX_67 = 32,
+	INSTRUCTION_PREFIX_LOCK = 64
+};
+
+enum instruction_rex {
+	INSTRUCTION_REX_B = 1, /* 8 more registers for ModRM's rm or SIB's base */
+	INSTRUCTION_REX_X = 2, /* SIB's index */
+	INSTRUCTION_REX_R = 4, /* ModRM's reg */
+	INSTRUCTION_REX_W = 8  /* 64-bit operand */
+};
+
 struct instruction {
 	uint8_t length;
 	uint8_t flow;   /* enum instruction_flow */
@@ -35,8 +53,8 @@ struct instruction {
 	uint8_t map;    /* 0: one byte, 1: 0f, 2: 0f 38, 3: 0f 3a, higher: VEX/EVEX/XOP maps */
 	bool has_modrm, rip_relative;
 	bool vex;         /* VEX, EVEX or XOP */
-	uint8_t prefixes; /* bits: 1 66, 2 f2, 4 f3, 8 segment fs, 16 segment gs, 32 67, 64 lock */
-	uint8_t rex;      /* 0: none */
+	uint8_t prefixes; /* enum instruction_prefix; those of VEX, EVEX and XOP do not count */
+	uint8_t rex;      /* enum instruction_rex; 0: none */
 	uint8_t modrm;
 	uint8_t displacement_at, displacement_size; /* offset in the instruction; size 0: none */
 	uint8_t immediate_at, immediate_size;       /* of branches: the relative target */

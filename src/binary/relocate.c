@@ -1,0 +1,226 @@
+/* SPDX-License-Identifier: MIT
+ * SPDX-FileCopyrightText: the kymo authors
+ *
+ * An instruction is either copied as it is, or copied with another displacement (RIP-relative
+ * operands), or written anew (branches, calls). A call of X at `from` becomes
+ *
+ *     push constant(%rip); jmp X; constant: .quad address behind the original call
+ *
+ * which needs no register and leaves what the call would have left on the stack.
+ */
+#include "binary/relocate.h"
+
+#include <errno.h>
+#include <string.h>
+
+#define JUMP_SIZE          5u
+#define PUSH_CONSTANT_SIZE 6u
+#define LOAD_REACH         64u /* no memory operand is larger */
+
+struct relocation {
+	const uint8_t *bytes;
+	const struct instruction *instruction;
+	uint64_t from, to, window_low, window_high;
+	uint8_t *out;
+	uint32_t length; /* of what is in `out` */
+};
+
+static void emit(struct relocation *relocation, const void *bytes, size_t size)
+{
+	memcpy(relocation->out + relocation->length, bytes, size);
+	relocation->length += (uint32_t)size;
+}
+
+static void emit_byte(struct relocation *relocation, unsigned byte)
+{
+	relocation->out[relocation->length++] = (uint8_t)byte;
+}
+
+/* Four bytes that lead from `behind` bytes after them to `target`. */
+static int emit_distance(struct relocation *relocation, uint64_t target, uint32_t behind)
+{
+	uint64_t end = relocation->to + relocation->length + 4 + behind;
+	int64_t distance = (int64_t)(target - end);
+	int32_t value = (int32_t)distance;
+
+	if (value != distance)
+		return -ERANGE;
+	emit(relocation, &value, sizeof(value));
+	return 0;
+}
+
+static bool in_window(const struct relocation *relocation, uint64_t address)
+{
+	return address >= relocation->window_low && address < relocation->window_high;
+}
+
+/* With 66 and without REX.W the processors of AMD and Intel disagree on what it is. */
+static bool is_ambiguous(const struct instruction *instruction)
+{
+	return instruction->prefixes & INSTRUCTION_PREFIX_66 &&
+	       !(instruction->rex & INSTRUCTION_REX_W);
+}
+
+static int relocate_operand(struct relocation *relocation)
+{
+	const struct instruction *instruction = relocation->instruction;
+	uint32_t head = instruction->displacement_at, tail = instruction->length - head - 4u;
+	bool is_address = !instruction->map && instruction->opcode == 0x8d;
+	uint64_t target = instruction->target;
+	int error;
+
+	/* The bytes in the window are about to change. */
+	if (!is_address && target + LOAD_REACH > relocation->window_low &&
+	    target < relocation->window_high)
+		return -ENOTSUP;
+	if (instruction->prefixes & INSTRUCTION_PREFIX_67)
+		return -ENOTSUP;
+	emit(relocation, relocation->bytes, head);
+	error = emit_distance(relocation, target, tail);
+	emit(relocation, relocation->bytes + head + 4, tail);
+	return error;
+}
+
+static int emit_jump(struct relocation *relocation, uint64_t target)
+{
+	emit_byte(relocation, 0xe9);
+	return emit_distance(relocation, target, 0);
+}
+
+/* jrcxz and loop have no long form:  jrcxz 1f; jmp 2f; 1: jmp target; 2: */
+static int relocate_short_branch(struct relocation *relocation)
+{
+	const struct instruction *instruction = relocation->instruction;
+
+	if (instruction->prefixes & INSTRUCTION_PREFIX_67)
+		emit_byte(relocation, 0x67);
+	emit_byte(relocation, instruction->opcode);
+	emit_byte(relocation, 2);
+	emit_byte(relocation, 0xeb);
+	emit_byte(relocation, JUMP_SIZE);
+	return emit_jump(relocation, instruction->target);
+}
+
+static int relocate_branch(struct relocation *relocation)
+{
+	const struct instruction *instruction = relocation->instruction;
+	bool is_long = instruction->map == 1;
+
+	if (instruction->has_modrm) /* xbegin: aborts would come back here */
+		return -ENOTSUP;
+	if (!is_long && instruction->opcode >= 0xe0)
+		return relocate_short_branch(relocation);
+	emit_byte(relocation, 0x0f);
+	emit_byte(relocation, 0x80u | (instruction->opcode & 0x0fu));
+	return emit_distance(relocation, instruction->target, 0);
+}
+
+/* push constant(%rip), where `between` bytes lie before the constant. */
+static void emit_push_constant(struct relocation *relocation, uint32_t between)
+{
+	emit_byte(relocation, 0xff);
+	emit_byte(relocation, 0x35);
+	emit(relocation, &between, sizeof(between));
+}
+
+static void emit_return_address(struct relocation *relocation)
+{
+	uint64_t address = relocation->from + relocation->instruction->length;
+
+	emit(relocation, &address, sizeof(address));
+}
+
+static int relocate_call(struct relocation *relocation)
+{
+	int error;
+
+	emit_push_constant(relocation, JUMP_SIZE);
+	error = emit_jump(relocation, relocation->instruction->target);
+	emit_return_address(relocation);
+	return error;
+}
+
+/* Does the address or register that it calls through depend on rsp, which the push changes? */
+static bool calls_by_stack_pointer(const struct relocation *relocation, uint32_t modrm_at)
+{
+	const struct instruction *instruction = relocation->instruction;
+
+	if ((instruction->modrm & 7) != 4)
+		return false;
+	if (instruction->modrm >= 0xc0) /* the register itself; with REX.B it is r12 */
+		return !(instruction->rex & INSTRUCTION_REX_B);
+	return (relocation->bytes[modrm_at + 1] & 7) == 4 &&
+	       !(instruction->rex & INSTRUCTION_REX_B);
+}
+
+static int relocate_call_indirect(struct relocation *relocation)
+{
+	const struct instruction *instruction = relocation->instruction;
+	uint32_t jump_at, modrm_at = 0;
+	int error = 0;
+
+	while (relocation->bytes[modrm_at] != 0xff)
+		modrm_at++;
+	modrm_at++;
+	if ((instruction->modrm >> 3 & 7) != 2 || is_ambiguous(instruction) ||
+	    calls_by_stack_pointer(relocation, modrm_at))
+		return -ENOTSUP;
+	emit_push_constant(relocation, instruction->length);
+	jump_at = relocation->length;
+	if (instruction->rip_relative)
+		error = relocate_operand(relocation);
+	else
+		emit(relocation, relocation->bytes, instruction->length);
+	if (error)
+		return error;
+	/* /2 is call, /4 is jmp */
+	relocation->out[jump_at + modrm_at] = (uint8_t)((instruction->modrm & 0xc7) | 4 << 3);
+	emit_return_address(relocation);
+	return 0;
+}
+
+static int relocate(struct relocation *relocation)
+{
+	const struct instruction *instruction = relocation->instruction;
+	bool is_direct = instruction->flow == INSTRUCTION_CALL ||
+			 instruction->flow == INSTRUCTION_JUMP ||
+			 instruction->flow == INSTRUCTION_BRANCH;
+	bool is_call = instruction->flow == INSTRUCTION_CALL ||
+		       instruction->flow == INSTRUCTION_CALL_INDIRECT;
+
+	if (is_direct && (is_ambiguous(instruction) || in_window(relocation, instruction->target)))
+		return -ENOTSUP;
+	/* It would return into what is overwritten. */
+	if (is_call && in_window(relocation, relocation->from + instruction->length))
+		return -ENOTSUP;
+	switch (instruction->flow) {
+	case INSTRUCTION_CALL:
+		return relocate_call(relocation);
+	case INSTRUCTION_JUMP:
+		return emit_jump(relocation, instruction->target);
+	case INSTRUCTION_BRANCH:
+		return relocate_branch(relocation);
+	case INSTRUCTION_CALL_INDIRECT:
+		return relocate_call_indirect(relocation);
+	default:
+		if (instruction->rip_relative)
+			return relocate_operand(relocation);
+		emit(relocation, relocation->bytes, instruction->length);
+		return 0;
+	}
+}
+
+int relocate_instruction(const uint8_t *bytes, const struct instruction *instruction, uint64_t from,
+			 uint64_t to, uint64_t window_low, uint64_t window_high, uint8_t *out)
+{
+	struct relocation relocation = {.bytes = bytes,
+					.instruction = instruction,
+					.from = from,
+					.to = to,
+					.window_low = window_low,
+					.window_high = window_high,
+					.out = out};
+	int error = relocate(&relocation);
+
+	return error ? error : (int)relocation.length;
+}
