@@ -38,8 +38,8 @@ static void bash_value(const struct listing_option *option, void *context)
 	if (option->optional || !option->metavar)
 		return;
 	printf("\t--%s", option->name);
-	if (option->letter)
-		printf("|-%c", option->letter);
+	if (option->letters[0])
+		printf("|-%.3s", option->letters);
 	if (!values) {
 		puts(is_path || !strcmp(option->metavar, "PATH")
 			     ? ") COMPREPLY=($(compgen -f -- \"$current\")); return ;;"
@@ -160,8 +160,8 @@ static void fish_option(const struct listing_option *option, void *context)
 
 	printf("complete -c kymo -n '__fish_seen_subcommand_from %s' -l %s", command->name,
 	       option->name);
-	if (option->letter)
-		printf(" -s %c", option->letter);
+	if (option->letters[0])
+		printf(" -%c %.3s", option->letters[1] ? 'o' : 's', option->letters);
 	if (option->metavar && !option->optional)
 		fputs(" -r", stdout);
 	if (option->choices) {

@@ -70,7 +70,7 @@ static void help_option(const struct listing_option *option, void *context)
 		walk->category = option->category;
 	}
 	listing_usage(option, usage, sizeof(usage));
-	column = printf("  %s%s", option->letter ? "" : "    ", usage);
+	column = printf("  %s%s", option->letters[0] ? "" : "    ", usage);
 	if (column >= HELP_COLUMN)
 		column = printf("\n") - 1;
 	printf("%*s", HELP_COLUMN - column, "");

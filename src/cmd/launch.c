@@ -92,9 +92,9 @@ int launch_prepare(struct launch *launch, struct problem *problem)
 
 void launch_discard_session(struct launch *launch)
 {
-	static const char *const patterns[] = {"%s/spool/*", "%s/*", "%s"};
+	static const char *const patterns[] = {"%s/spool/*", "%s/instrumentation/*", "%s/*", "%s"};
 
-	for (unsigned i = 0; launch->in_memory && i < 3; i++) {
+	for (unsigned i = 0; launch->in_memory && i < sizeof(patterns) / sizeof(patterns[0]); i++) {
 		char pattern[PATH_MAX];
 		glob_t found;
 
@@ -176,11 +176,14 @@ static char *launch_preload(const char *library, const char *front, const char *
 											  : text;
 }
 
-/* Everything that is not a default goes into the environment; so does a default that overrides
+/* Everything that is not a default goes into the environment, except for what is decided outside of
+ * the program (which functions to instrument); so does a default that overrides
  * another tool's variable, which the library would read otherwise. */
 static bool launch_passes(const struct launch *launch, unsigned id)
 {
 	return id != SETTING_CONFIG_FILE && settings_table[id].visibility != SETTING_INTERNAL &&
+	       (id == SETTING_INSTRUMENT_DEMOTE ||
+		strcmp(settings_table[id].category, "instrument")) &&
 	       !resolved_is_default(launch->settings, (enum setting_id)id);
 }
 
@@ -249,6 +252,9 @@ static bool launch_add_settings(const struct launch *launch, char **list, size_t
 			return false;
 	}
 	if (!launch_add_events(launch, list, count))
+		return false;
+	if (launch->plan_socket &&
+	    !launch_add_setting(list, count, SETTING_INSTRUMENT, launch->plan_socket))
 		return false;
 	return asprintf(&entry, "KYMO_SPOOL_DIRECTORY=%s/spool", launch->session) >= 0 &&
 	       launch_add(list, count, entry);

@@ -23,6 +23,7 @@ struct launch {
 	char *result;  /* directory for outputs; absolute */
 	char *session; /* directory with spool/ and launch.json: `result`, or one in memory */
 	bool in_memory;
+	const char *plan_socket; /* where processes ask what to instrument, or NULL */
 };
 
 /* The absolute path of libkymo.so: beside the build, relative to the installed binary, or where it

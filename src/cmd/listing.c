@@ -13,12 +13,35 @@ static const char *listing_metavar(const struct setting *setting)
 		[SETTING_BOOL] = "on|off",  [SETTING_INTEGER] = "N",  [SETTING_NUMBER] = "N",
 		[SETTING_SIZE] = "SIZE",    [SETTING_DURATION] = "S", [SETTING_STRING] = "TEXT",
 		[SETTING_CHOICE] = NULL,    [SETTING_LIST] = "LIST",  [SETTING_TIDS] = "LIST",
-		[SETTING_PERIODS] = "SPEC", [SETTING_PATH] = "PATH",
+		[SETTING_PERIODS] = "SPEC", [SETTING_PATH] = "PATH",  [SETTING_PATTERN] = "REGEX",
 	};
 
 	if (setting->metavar)
 		return setting->metavar;
 	return setting->type == SETTING_CHOICE ? "WORD" : by_type[setting->type];
+}
+
+/* A letter of the command's own is not the table's. */
+static void listing_letters(const struct options_grammar *grammar, enum setting_id id, char ret[4])
+{
+	char letter = settings_table[id].short_option;
+
+	for (size_t i = 0; i < grammar->extra_count; i++) {
+		if (grammar->extras[i].letter == letter)
+			letter = '\0';
+	}
+	ret[0] = letter;
+	ret[1] = '\0';
+	for (size_t i = 0; i < grammar->short_count; i++) {
+		const struct option_short *own = &grammar->shorts[i];
+
+		if (own->id == id) {
+			memcpy(ret, own->letters, sizeof(own->letters));
+			return;
+		}
+		if (own->letters[0] == letter && !own->letters[1])
+			ret[0] = '\0';
+	}
 }
 
 void listing_each_option(const struct options_grammar *grammar,
@@ -28,7 +51,7 @@ void listing_each_option(const struct options_grammar *grammar,
 	for (size_t i = 0; i < grammar->extra_count; i++) {
 		const struct option_extra *extra = &grammar->extras[i];
 		struct listing_option option = {
-			.letter = extra->letter,
+			.letters = {extra->letter},
 			.metavar = extra->argument == OPTION_ALONE ? NULL : extra->metavar,
 			.optional = extra->argument != OPTION_REQUIRED,
 			.attached = extra->argument == OPTION_ATTACHED,
@@ -43,7 +66,6 @@ void listing_each_option(const struct options_grammar *grammar,
 	for (unsigned id = 0; id < SETTING_COUNT; id++) {
 		const struct setting *setting = &settings_table[id];
 		struct listing_option option = {
-			.letter = setting->short_option,
 			.metavar = listing_metavar(setting),
 			.optional = setting->type == SETTING_BOOL,
 			.switchable = setting->type == SETTING_BOOL,
@@ -57,6 +79,7 @@ void listing_each_option(const struct options_grammar *grammar,
 		if (!grammar->accepts((enum setting_id)id) || id == SETTING_VERBOSE)
 			continue; /* --verbose is one of the command's own */
 		resolved_option_name((enum setting_id)id, option.name, sizeof(option.name));
+		listing_letters(grammar, (enum setting_id)id, option.letters);
 		each(&option, context);
 	}
 }
@@ -65,8 +88,8 @@ const char *listing_usage(const struct listing_option *option, char *text, size_
 {
 	char letter[8] = "";
 
-	if (option->letter)
-		snprintf(letter, sizeof(letter), "-%c, ", option->letter);
+	if (option->letters[0])
+		snprintf(letter, sizeof(letter), "-%.3s, ", option->letters);
 	if (option->switchable)
 		snprintf(text, size, "%s--[no-]%s", letter, option->name);
 	else if (!option->metavar)
@@ -87,7 +110,7 @@ const char *listing_type_name(enum setting_type type)
 		[SETTING_DURATION] = "duration", [SETTING_STRING] = "string",
 		[SETTING_CHOICE] = "choice",     [SETTING_LIST] = "list",
 		[SETTING_TIDS] = "thread list",  [SETTING_PERIODS] = "windows",
-		[SETTING_PATH] = "path",
+		[SETTING_PATH] = "path",         [SETTING_PATTERN] = "expression",
 	};
 
 	return names[type];
@@ -137,6 +160,7 @@ const char *listing_category_title(const char *category)
 		{"sampling", "Call-stack sampling"},
 		{"regions", "Regions"},
 		{"wrappers", "Wrapped functions"},
+		{"instrument", "Instrumented functions"},
 		{"process", "Process metrics"},
 		{"memory", "Memory and files"},
 	};

@@ -14,7 +14,7 @@
 /* One option of a command. */
 struct listing_option {
 	char name[64];       /* without dashes */
-	char letter;         /* 0: none */
+	char letters[4];     /* short name, mostly one letter; empty: none */
 	const char *metavar; /* NULL: takes no value */
 	bool optional;       /* the value may be left out */
 	bool attached;       /* and is given as --NAME=VALUE only */

@@ -72,6 +72,12 @@ static bool options_lookup_letter(const struct options_grammar *grammar, char le
 			return true;
 		}
 	}
+	for (size_t i = 0; i < grammar->short_count; i++) {
+		if (grammar->shorts[i].letters[0] == letter && !grammar->shorts[i].letters[1]) {
+			ret->id = grammar->shorts[i].id;
+			return true;
+		}
+	}
 	for (unsigned id = 0; id < SETTING_COUNT; id++) {
 		if (grammar->accepts((enum setting_id)id) &&
 		    settings_table[id].short_option == letter) {
@@ -115,6 +121,8 @@ static const char *options_joint(enum setting_id id)
 		return ",";
 	case SETTING_PERIODS:
 		return " ";
+	case SETTING_PATTERN:
+		return "|";
 	default:
 		return id == SETTING_CONFIG_FILE ? ":" : NULL;
 	}
@@ -249,10 +257,39 @@ static bool options_letter_alone(const struct match *match)
 	return settings_table[match->id].type == SETTING_BOOL;
 }
 
+/* -MI: several letters that are one name. */
+static const struct option_short *options_short_word(const struct options_grammar *grammar,
+						     const char *argument)
+{
+	for (size_t i = 0; i < grammar->short_count; i++) {
+		const char *letters = grammar->shorts[i].letters;
+		size_t length = strlen(letters);
+
+		if (length > 1 && !strncmp(argument + 1, letters, length) &&
+		    (!argument[length + 1] || argument[length + 1] == '='))
+			return &grammar->shorts[i];
+	}
+	return NULL;
+}
+
+static int options_word(struct parser *parser, const char *argument,
+			const struct option_short *word)
+{
+	struct match match = {.id = word->id};
+	char source[OPTION_NAME_MAX];
+	const char *equals = strchr(argument, '=');
+
+	snprintf(source, sizeof(source), "-%s", word->letters);
+	return options_apply_setting(parser, &match, source, equals ? equals + 1 : NULL);
+}
+
 static int options_letters(struct parser *parser, const char *argument)
 {
+	const struct option_short *word = options_short_word(parser->grammar, argument);
 	int error = 0;
 
+	if (word)
+		return options_word(parser, argument, word);
 	for (const char *letter = argument + 1; *letter && !error; letter++) {
 		char source[3] = {'-', *letter, '\0'};
 		struct match match;

@@ -37,8 +37,16 @@ struct option_extra {
 	char letter;
 };
 
+/* A short name that a setting has in one command, -R or -MR; it goes before those of the table. */
+struct option_short {
+	char letters[4];
+	enum setting_id id;
+};
+
 struct options_grammar {
 	const char *command; /* "sample" */
+	const struct option_short *shorts;
+	size_t short_count;
 	const struct option_extra *extras;
 	size_t extra_count;
 	bool (*accepts)(enum setting_id id); /* which settings are options of this command */

@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "binary/selection_pattern.h"
 #include "cmd/events.h"
 #include "cmd/nearest.h"
 #include "common/settings_check.h"
@@ -46,6 +47,7 @@ static const char *resolved_accepts(const struct setting *setting, char *text, s
 		[SETTING_TIDS] = "thread numbers such as 0-3,7",
 		[SETTING_PERIODS] = "windows such as realtime:10:1:5 (clock:delay:duration:cycles)",
 		[SETTING_PATH] = "a path",
+		[SETTING_PATTERN] = "a regular expression",
 	};
 
 	if (setting->choices)
@@ -100,12 +102,23 @@ static int resolved_check_wrap(const char *text, const char *source, struct prob
 			   source, (size_t)(wrong.where - text) + 1, text, wrong.where, wrong.what);
 }
 
+static int resolved_check_pattern(const char *text, const char *source, struct problem *problem)
+{
+	struct selection_pattern pattern;
+	int error = selection_pattern_init(&pattern, text, source, problem);
+
+	selection_pattern_deinit(&pattern);
+	return error;
+}
+
 /* What the type alone does not tell. */
 static int resolved_check_meaning(enum setting_id id, const char *text, const char *source,
 				  struct problem *problem)
 {
 	struct setting_slice rest = setting_slice(text), first, second;
 
+	if (settings_table[id].type == SETTING_PATTERN)
+		return resolved_check_pattern(text, source, problem);
 	switch (id) {
 	case SETTING_SAMPLING_OVERFLOW_EVENT:
 		events_next(&rest, &first);

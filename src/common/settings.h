@@ -28,7 +28,8 @@ enum setting_type {
 	SETTING_LIST,    /* comma- or blank-separated words; of `choices` where given */
 	SETTING_TIDS,    /* list of thread numbers and ranges, 0-3,7 */
 	SETTING_PERIODS, /* clock:delay:duration:cycles … */
-	SETTING_PATH     /* may hold %keys% */
+	SETTING_PATH,    /* may hold %keys% */
+	SETTING_PATTERN  /* POSIX extended regular expression */
 };
 
 enum setting_visibility {

@@ -1,0 +1,74 @@
+/* SPDX-License-Identifier: MIT
+ * SPDX-FileCopyrightText: the kymo authors
+ *
+ * See selection_pattern.h. regcomp(3) does not tell where an expression is wrong: that is behind
+ * its longest beginning that is right.
+ */
+#include "binary/selection_pattern.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { PATTERN_SHOWN = 200 };
+
+static bool pattern_compiles(const char *text)
+{
+	regex_t compiled;
+
+	if (regcomp(&compiled, text, REG_EXTENDED | REG_NOSUB))
+		return false;
+	regfree(&compiled);
+	return true;
+}
+
+/* Bytes of the longest beginning that compiles. */
+static size_t pattern_good_length(const char *text)
+{
+	char *beginning = strdup(text);
+	size_t length = beginning ? strlen(beginning) : 0;
+
+	while (length) {
+		beginning[--length] = '\0';
+		if (pattern_compiles(beginning))
+			break;
+	}
+	free(beginning);
+	return length;
+}
+
+int selection_pattern_init(struct selection_pattern *ret, const char *text, const char *source,
+			   struct problem *problem)
+{
+	char why[128];
+	size_t good;
+	int error;
+
+	memset(ret, 0, sizeof(*ret));
+	if (!*text)
+		return 0;
+	error = regcomp(&ret->compiled, text, REG_EXTENDED | REG_NOSUB);
+	if (!error) {
+		ret->given = true;
+		return 0;
+	}
+	regerror(error, &ret->compiled, why, sizeof(why));
+	if (error == REG_ESPACE)
+		return problem_set(problem, -ENOMEM, "%s: %s", source, why);
+	good = pattern_good_length(text);
+	return problem_set(problem, -EINVAL,
+			   "%s: '%.*s' is no regular expression: %s, at character %zu: '%.20s'",
+			   source, PATTERN_SHOWN, text, why, good + 1, text + good);
+}
+
+void selection_pattern_deinit(struct selection_pattern *pattern)
+{
+	if (pattern->given)
+		regfree(&pattern->compiled);
+	pattern->given = false;
+}
+
+bool selection_pattern_matches(const struct selection_pattern *pattern, const char *name)
+{
+	return pattern->given && name && !regexec(&pattern->compiled, name, 0, NULL, 0);
+}

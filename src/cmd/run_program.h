@@ -1,0 +1,35 @@
+/* SPDX-License-Identifier: MIT
+ * SPDX-FileCopyrightText: the kymo authors
+ *
+ * Running a program under kymo, from the command line to the results and the exit status: what
+ * `kymo sample` and `kymo instrument` have in common.
+ *
+ * The program comes first. Whatever goes wrong on kymo's side before the start (no result
+ * directory, no library, a program that cannot be profiled) is one line, and the program runs
+ * unprofiled, unless STRICT; whatever goes wrong afterwards is reported, and the exit status is
+ * still the program's. Mistakes on the command line, in the environment or in configuration files
+ * end kymo before the start, since nobody would notice them otherwise.
+ */
+#ifndef KYMO_CMD_RUN_PROGRAM_H
+#define KYMO_CMD_RUN_PROGRAM_H
+
+#include "cmd/launch.h"
+#include "cmd/target.h"
+
+/* What a command does beside; any may be NULL. */
+struct run_beside {
+	/* The session directory was made, the program has not started: 0, or a negative errno and
+	 * the program runs unprofiled. */
+	int (*start)(void *context, struct launch *launch, const struct target *target,
+		     struct problem *problem);
+	/* The program has ended, results are not written yet. Also after a failed start. */
+	void (*end)(void *context, struct launch *launch);
+	const char *unprofiled; /* advice behind "cannot be profiled because ..." */
+	void *context;
+};
+
+/* launch->settings, arguments and start are set; the rest is made here. An exit status; does not
+ * return when the program ran. */
+int run_program(struct launch *launch, const struct run_beside *beside);
+
+#endif
