@@ -1,0 +1,115 @@
+/* SPDX-License-Identifier: MIT
+ * SPDX-FileCopyrightText: the kymo authors
+ *
+ * What the parts of a commit share (commit.h): the sites that are to be written and the threads
+ * that stand meanwhile.
+ */
+#ifndef KYMO_INJECT_COMMIT_PRIVATE_H
+#define KYMO_INJECT_COMMIT_PRIVATE_H
+
+#include <stdbool.h>
+
+#include "inject/commit.h"
+#include "inject/process.h"
+#include "inject/tracee.h"
+
+#define COMMIT_ALONE UINT32_MAX
+
+enum commit_site_state {
+	COMMIT_WANTED,
+	COMMIT_DONE, /* the bytes are there already */
+	COMMIT_LEFT, /* other bytes than expected, or a thread that cannot be moved */
+	COMMIT_WRITTEN
+};
+
+struct commit_site {
+	uint64_t address;
+	const struct plan_site *plan;
+	uint32_t module;
+	uint32_t pair; /* a site that is written when this one is; COMMIT_ALONE */
+	uint8_t state; /* enum commit_site_state */
+};
+
+/* Memory that is read and written at once: from the first to the last of some sites, without a page
+ * between them that has none. */
+struct commit_run {
+	uint64_t start;
+	size_t size;
+	size_t at;             /* in the buffer */
+	uint32_t first, count; /* in the order by address */
+};
+
+struct commit_sites {
+	const struct commit_module *modules;
+	bool undo;
+	int memory;
+	struct commit_site *list; /* by module, as in the plan; only those that are wanted */
+	uint32_t *order;          /* of the list, by address */
+	uint32_t count;
+	struct commit_run *runs;
+	size_t run_count;
+	uint8_t *buffer;
+	size_t buffer_size;
+};
+
+/* Collects the sites, reads what is there, and has the process own the pages. */
+int commit_sites_prepare(struct commit_sites *sites, const struct commit_module *modules,
+			 size_t count, bool undo, int memory, struct problem *problem);
+void commit_sites_free(struct commit_sites *sites);
+/* Reads what is there now; sites with other bytes are left. */
+bool commit_sites_check(struct commit_sites *sites);
+/* Writes all that are wanted still, or none of them. */
+bool commit_sites_write(struct commit_sites *sites);
+uint32_t commit_sites_in_state(const struct commit_sites *sites, enum commit_site_state state);
+/* Is there code inside a window at this address? Then, where it has gone; 0: nowhere, and its site
+ * is left alone from now on. `call` is whether the thread is to make the system call before the
+ * address again. */
+bool commit_sites_moved(struct commit_sites *sites, uint64_t address, bool call, uint64_t *ret);
+/* All windows are within. */
+void commit_sites_range(const struct commit_sites *sites, uint64_t *ret_low, uint64_t *ret_high);
+
+struct commit_thread {
+	struct tracee tracee;
+	bool seized, stopped, gone;
+	int signal; /* that it was about to take */
+};
+
+struct commit_threads {
+	pid_t pid;
+	int memory;
+	struct commit_thread **list;
+	size_t count, capacity, waiting; /* for how many of them to stop */
+	uint64_t stop_began_ns, stop_ended_ns;
+};
+
+/* Follows all threads, so that stopping them takes less time. */
+int commit_threads_follow(struct commit_threads *threads, struct problem *problem);
+/* Stops them, and those that have been made since. -EAGAIN: one did not within `patience_ns`. */
+int commit_threads_stop(struct commit_threads *threads, uint64_t patience_ns);
+bool commit_thread_set_pc(struct commit_thread *thread, uint64_t pc);
+/* Lets all go on, from where they are to. */
+void commit_threads_release(struct commit_threads *threads);
+void commit_threads_free(struct commit_threads *threads);
+
+/* Moves threads out of the windows: their pc, and what is saved of it in frames of signal handlers
+ * on their stacks. Those that cannot be moved make the site be left. Two steps, for what is found
+ * in the first may change what is written. */
+struct commit_move {
+	struct commit_thread *thread; /* NULL: a word in memory */
+	uint64_t at;                  /* its address */
+	uint64_t to;
+};
+
+struct commit_moves {
+	struct commit_move *list;
+	size_t count, capacity;
+	bool failed; /* out of memory */
+};
+
+int commit_moves_find(struct commit_moves *moves, struct commit_threads *threads,
+		      struct commit_sites *sites, struct process_maps *maps);
+bool commit_moves_apply(struct commit_moves *moves, int memory);
+
+uint64_t commit_now_ns(void);
+
+#endif

@@ -1,0 +1,279 @@
+/* SPDX-License-Identifier: MIT
+ * SPDX-FileCopyrightText: the kymo authors
+ *
+ * All threads of a process, stopped and let go again: ptrace(2).
+ *
+ * They are seized while they run, which costs them nothing, and then interrupted. Any stop will do:
+ * one with which a signal is reported holds the thread as well, and the signal is delivered when it
+ * goes on. The one who waits does so with a timer, since waitpid(2) knows no time; it is in a
+ * process of its own (commit.c), so all its children are these threads.
+ */
+#include "inject/commit_private.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/ptrace.h>
+#include <sys/time.h>
+#include <sys/wait.h>
+#include <time.h>
+
+#ifndef PTRACE_GETSIGMASK
+#define PTRACE_GETSIGMASK 0x420a
+#endif
+#define EVENT_STOP 128 /* PTRACE_EVENT_STOP */
+
+uint64_t commit_now_ns(void)
+{
+	struct timespec time;
+
+	clock_gettime(CLOCK_MONOTONIC, &time);
+	return (uint64_t)time.tv_sec * 1000000000ull + (uint64_t)time.tv_nsec;
+}
+
+static int trace(int request, pid_t tid, void *address, const void *data)
+{
+	return ptrace((enum __ptrace_request)request, tid, address, data) ? -errno : 0;
+}
+
+static struct commit_thread *find(const struct commit_threads *threads, pid_t tid)
+{
+	for (size_t i = 0; i < threads->count; i++) {
+		if (threads->list[i]->tracee.tid == tid)
+			return threads->list[i];
+	}
+	return NULL;
+}
+
+static struct commit_thread *add(struct commit_threads *threads, pid_t tid)
+{
+	struct commit_thread *thread;
+
+	if (threads->count == threads->capacity) {
+		size_t capacity = threads->capacity ? 2 * threads->capacity : 64;
+		struct commit_thread **larger =
+			realloc(threads->list, capacity * sizeof(*threads->list));
+
+		if (!larger)
+			return NULL;
+		threads->list = larger;
+		threads->capacity = capacity;
+	}
+	thread = calloc(1, sizeof(*thread));
+	if (!thread)
+		return NULL;
+	thread->tracee.pid = threads->pid;
+	thread->tracee.tid = tid;
+	thread->tracee.memory = threads->memory;
+	threads->list[threads->count++] = thread;
+	return thread;
+}
+
+/* Has it ended, though others of its process live? */
+static bool is_dead(pid_t pid, pid_t tid)
+{
+	char path[96], text[512];
+	const char *state;
+
+	snprintf(path, sizeof(path), "/proc/%d/task/%d/stat", (int)pid, (int)tid);
+	if (process_read_file(path, text, sizeof(text)) <= 0)
+		return true;
+	state = strrchr(text, ')');
+	return state && (state[2] == 'Z' || state[2] == 'X');
+}
+
+/* Seizes the threads that are not yet; how many, or negative errno. */
+static int seize_new(struct commit_threads *threads, struct problem *problem)
+{
+	char path[64];
+	struct dirent *entry;
+	DIR *directory;
+	int found = 0, error = 0;
+
+	snprintf(path, sizeof(path), "/proc/%d/task", (int)threads->pid);
+	directory = opendir(path);
+	if (!directory)
+		return problem_set(problem, -ESRCH, "process %d has ended", (int)threads->pid);
+	while (!error && (entry = readdir(directory))) {
+		pid_t tid = (pid_t)strtol(entry->d_name, NULL, 10);
+		struct commit_thread *thread;
+
+		if (tid <= 0 || find(threads, tid))
+			continue;
+		thread = add(threads, tid);
+		if (!thread) {
+			error = problem_set(problem, -ENOMEM, "out of memory");
+			break;
+		}
+		error = trace(PTRACE_SEIZE, tid, NULL, NULL);
+		thread->seized = !error;
+		thread->gone = error;
+		found += !error;
+		if (error == -ESRCH || (error && is_dead(threads->pid, tid)))
+			error = 0;
+		else if (error)
+			problem_set(problem, error,
+				    "the system does not let kymo stop thread %d of process %d: "
+				    "%s (is a debugger attached?)",
+				    (int)tid, (int)threads->pid, strerror(-error));
+	}
+	closedir(directory);
+	return error ? error : found;
+}
+
+int commit_threads_follow(struct commit_threads *threads, struct problem *problem)
+{
+	int found = seize_new(threads, problem);
+
+	return found < 0 ? found : 0;
+}
+
+/* ---- stopping ---- */
+
+static void on_alarm(int signal)
+{
+	(void)signal;
+}
+
+/* waitpid(2) is to return by then, again and again. */
+static void set_alarm(uint64_t after_ns)
+{
+	struct sigaction action = {.sa_handler = on_alarm};
+	struct itimerval timer = {
+		.it_value = {(time_t)(after_ns / 1000000000),
+			     (suseconds_t)(after_ns / 1000 % 1000000)},
+		.it_interval = {0, after_ns ? 1000 : 0},
+	};
+	sigset_t alarm;
+
+	sigaction(SIGALRM, &action, NULL);
+	sigemptyset(&alarm);
+	sigaddset(&alarm, SIGALRM);
+	sigprocmask(SIG_UNBLOCK, &alarm, NULL);
+	setitimer(ITIMER_REAL, &timer, NULL);
+}
+
+static void take_stop(struct commit_threads *threads, struct commit_thread *thread, int status)
+{
+	if (thread->stopped || thread->gone)
+		return;
+	threads->waiting--;
+	if (!WIFSTOPPED(status)) {
+		thread->gone = true;
+		return;
+	}
+	if (trace(PTRACE_GETREGS, thread->tracee.tid, NULL, &thread->tracee.registers)) {
+		thread->gone = true; /* killed meanwhile */
+		return;
+	}
+	thread->stopped = true;
+	thread->signal = status >> 16 == EVENT_STOP ? 0 : WSTOPSIG(status);
+}
+
+static int wait_for_all(struct commit_threads *threads, uint64_t end_ns)
+{
+	int status;
+
+	while (threads->waiting) {
+		pid_t tid = waitpid(-1, &status, __WALL);
+		struct commit_thread *thread = tid > 0 ? find(threads, tid) : NULL;
+
+		if (thread)
+			take_stop(threads, thread, status);
+		else if (tid < 0 && errno == ECHILD)
+			return -ESRCH;
+		if (threads->waiting && commit_now_ns() >= end_ns)
+			return -EAGAIN;
+	}
+	return 0;
+}
+
+static void interrupt(struct commit_threads *threads)
+{
+	for (size_t i = 0; i < threads->count; i++) {
+		struct commit_thread *thread = threads->list[i];
+
+		if (!thread->seized || thread->stopped || thread->gone)
+			continue;
+		if (trace(PTRACE_INTERRUPT, thread->tracee.tid, NULL, NULL))
+			thread->gone = true;
+		else
+			threads->waiting++;
+	}
+}
+
+int commit_threads_stop(struct commit_threads *threads, uint64_t patience_ns)
+{
+	uint64_t end_ns;
+	int found, error;
+
+	threads->stop_began_ns = commit_now_ns();
+	end_ns = threads->stop_began_ns + patience_ns;
+	set_alarm(patience_ns);
+	do {
+		interrupt(threads);
+		error = wait_for_all(threads, end_ns);
+		found = error ? 0 : seize_new(threads, NULL);
+	} while (found > 0);
+	set_alarm(0);
+	return error ? error : found;
+}
+
+bool commit_thread_set_pc(struct commit_thread *thread, uint64_t pc)
+{
+	thread->tracee.registers.rip = pc;
+	return !trace(PTRACE_SETREGS, thread->tracee.tid, NULL, &thread->tracee.registers);
+}
+
+/* ---- letting go ---- */
+
+/* Has the process a handler for it? Others do not end system calls. */
+static bool is_caught(pid_t pid, int signal)
+{
+	char path[64], status[4096], value[64];
+
+	snprintf(path, sizeof(path), "/proc/%d/status", (int)pid);
+	if (process_read_file(path, status, sizeof(status)) <= 0 ||
+	    !process_status(status, "SigCgt", value, sizeof(value)))
+		return true;
+	return strtoull(value, NULL, 16) >> (signal - 1) & 1;
+}
+
+static void resume_call(struct commit_thread *thread)
+{
+	struct tracee *tracee = &thread->tracee;
+
+	if ((int64_t)tracee->registers.rax != -EINTR || (int64_t)tracee->registers.orig_rax < 0)
+		return;
+	if (thread->signal && is_caught(tracee->pid, thread->signal))
+		return;
+	if (!trace(PTRACE_GETSIGMASK, tracee->tid, (void *)sizeof(tracee->mask), &tracee->mask))
+		tracee_resume_call(tracee);
+}
+
+/* One that has not stopped cannot be let go; it stops in a moment, or is cut off with us. */
+static void let_go(struct commit_thread *thread)
+{
+	if (!thread->stopped)
+		return;
+	resume_call(thread);
+	trace(PTRACE_DETACH, thread->tracee.tid, NULL, (void *)(long)thread->signal);
+}
+
+void commit_threads_release(struct commit_threads *threads)
+{
+	for (size_t i = 0; i < threads->count; i++)
+		let_go(threads->list[i]);
+	threads->stop_ended_ns = commit_now_ns();
+}
+
+void commit_threads_free(struct commit_threads *threads)
+{
+	for (size_t i = 0; i < threads->count; i++)
+		free(threads->list[i]);
+	free(threads->list);
+	memset(threads, 0, sizeof(*threads));
+}

@@ -1,0 +1,427 @@
+/* SPDX-License-Identifier: MIT
+ * SPDX-FileCopyrightText: the kymo authors
+ *
+ * Patches written into a process whose threads run, are in signal handlers and wait, and taken out
+ * of it again: a plan made by hand for functions made by hand, whose first instructions are slow,
+ * so that many threads are met inside.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <pthread.h>
+#include <setjmp.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/mman.h>
+#include <sys/ptrace.h>
+#include <sys/syscall.h>
+#include <sys/time.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "inject/commit.h"
+#include "inject/process.h"
+
+#define FUNCTIONS  7000u
+#define SPACING    352u /* bytes from one to the next: 600 pages */
+#define CODE_SIZE  ((FUNCTIONS * SPACING + PLAN_PAGE) & ~(PLAN_PAGE - 1))
+#define STUB_SIZE  32u
+#define STUBS_SIZE (FUNCTIONS * STUB_SIZE)
+#define ARENA      CODE_SIZE /* directly behind */
+#define WINDOW     8u
+#define BUSY       32
+#define CYCLES     40
+#define TICK_US    500
+
+/* pause; pause; pause; xchg %ax,%ax: slow, and one is left as it is; then rax := rdi + rsi + 1 */
+static const uint8_t function_code[] = {0xf3, 0x90, 0xf3, 0x90, 0xf3, 0x90, 0x66,
+					0x90, 0x48, 0x8d, 0x44, 0x37, 0x01, 0xc3};
+
+/* What both sides see. */
+struct shared {
+	atomic_int ready, stop;
+	atomic_ulong calls, wrong, interrupted, handled;
+	atomic_ulong counter; /* of calls that passed a stub */
+	atomic_ulong waited;
+	int pipes[2];
+};
+
+static struct shared *shared;
+static uint8_t *code;
+
+/* ---- the plan ---- */
+
+struct made_plan {
+	struct plan_header header;
+	struct plan_function functions[FUNCTIONS];
+	struct plan_site sites[FUNCTIONS];
+	struct plan_move moves[FUNCTIONS * 4];
+	uint8_t modes[FUNCTIONS];
+};
+
+static struct made_plan *plan;
+
+static void put_offset(uint8_t *to, uint64_t from_end, uint64_t target)
+{
+	int32_t offset = (int32_t)(target - from_end);
+
+	memcpy(to, &offset, sizeof(offset));
+}
+
+/* lock incq counter; the displaced instructions; jmp back */
+static void make_stub(uint32_t number, uint64_t counter)
+{
+	uint64_t at = ARENA + PLAN_STUBS + number * STUB_SIZE;
+	uint8_t *stub = code + at;
+
+	memcpy(stub, "\xf0\x48\xff\x05", 4);
+	put_offset(stub + 4, at + 8, counter - (uint64_t)code);
+	memcpy(stub + 8, function_code, WINDOW);
+	stub[8 + WINDOW] = 0xe9;
+	put_offset(stub + 9 + WINDOW, at + 13 + WINDOW, (uint64_t)number * SPACING + WINDOW);
+}
+
+static void make_function(uint32_t number)
+{
+	uint64_t at = (uint64_t)number * SPACING + number % 5; /* also across lines of cache */
+	uint64_t stub = ARENA + PLAN_STUBS + number * STUB_SIZE;
+	struct plan_site *site = &plan->sites[number];
+
+	memcpy(code + at, function_code, sizeof(function_code));
+	plan->functions[number] = (struct plan_function){.vaddr = at, .site = number};
+	*site = (struct plan_site){.vaddr = at,
+				   .function = number,
+				   .length = 5,
+				   .window = WINDOW,
+				   .move_count = 4,
+				   .first_move = 4 * number};
+	memcpy(site->original, function_code, 8);
+	memcpy(site->patched, function_code, 8);
+	site->patched[0] = 0xe9;
+	put_offset(site->patched + 1, at + 5, stub);
+	for (uint32_t i = 0; i < 4; i++)
+		plan->moves[4 * number + i] =
+			(struct plan_move){2 * i, (uint32_t)(stub + 8 + 2 * i - ARENA)};
+	/* the way back */
+	make_stub(number, (uint64_t)(uintptr_t)code + CODE_SIZE + PLAN_STUBS + STUBS_SIZE + 8);
+	put_offset(code + stub + 9 + WINDOW, stub + 13 + WINDOW, at + WINDOW);
+	plan->modes[number] = PLAN_MODE_FULL;
+}
+
+/* The code is a file's, as that of programs; the counter lies behind it. */
+static uint64_t *counter_in_code(void)
+{
+	return (uint64_t *)(code + CODE_SIZE + PLAN_STUBS + STUBS_SIZE + 8);
+}
+
+static void make_program(void)
+{
+	size_t size = CODE_SIZE + PLAN_STUBS + STUBS_SIZE + PLAN_PAGE;
+	int file = memfd_create("code", MFD_CLOEXEC);
+	uint8_t *view;
+
+	assert_true(file >= 0);
+	assert_int_equal(ftruncate(file, (off_t)size), 0);
+	code = mmap(NULL, size, PROT_READ | PROT_WRITE | PROT_EXEC, MAP_PRIVATE, file, 0);
+	plan = calloc(1, sizeof(*plan));
+	assert_true(code != MAP_FAILED && plan);
+	for (uint32_t i = 0; i < FUNCTIONS; i++)
+		make_function(i);
+	view = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
+	assert_true(view != MAP_FAILED);
+	memcpy(view, code, size);
+	munmap(view, size);
+	munmap(code, size);
+	assert_ptr_equal(mmap(code, size, PROT_READ | PROT_WRITE | PROT_EXEC,
+			      MAP_PRIVATE | MAP_FIXED, file, 0),
+			 code);
+	close(file);
+	plan->header.arena_vaddr = ARENA;
+	plan->header.functions =
+		(struct plan_table){offsetof(struct made_plan, functions), FUNCTIONS};
+	plan->header.sites = (struct plan_table){offsetof(struct made_plan, sites), FUNCTIONS};
+	plan->header.moves = (struct plan_table){offsetof(struct made_plan, moves), 4 * FUNCTIONS};
+}
+
+/* ---- the program ---- */
+
+typedef uint64_t (*function_type)(uint64_t, uint64_t);
+
+static void call_one(uint32_t number)
+{
+	function_type function = (function_type)(uintptr_t)(code + plan->sites[number].vaddr);
+
+	if (function(number, 5) != number + 6)
+		atomic_fetch_add(&shared->wrong, 1);
+}
+
+static void on_tick(int signal)
+{
+	struct timespec moment = {.tv_nsec = 300000};
+
+	(void)signal;
+	atomic_fetch_add(&shared->handled, 1);
+	syscall(SYS_nanosleep, &moment, NULL);
+}
+
+static void *be_busy(void *argument)
+{
+	uint32_t seed = (uint32_t)(uintptr_t)argument;
+
+	while (!atomic_load(&shared->stop)) {
+		for (int i = 0; i < 1000; i++) {
+			seed = seed * 1664525 + 1013904223;
+			call_one(seed % FUNCTIONS);
+		}
+		atomic_fetch_add(&shared->calls, 1000);
+	}
+	return NULL;
+}
+
+/* The same with handlers on a stack of their own. */
+static void *be_busy_elsewhere(void *argument)
+{
+	static uint8_t stacks[BUSY][64 << 10];
+	stack_t stack = {.ss_sp = stacks[(uintptr_t)argument], .ss_size = sizeof(stacks[0])};
+
+	sigaltstack(&stack, NULL);
+	return be_busy(argument);
+}
+
+/* Calls that stops end with EINTR, and signals of the program never: it blocks them here. */
+static void *wait_in_epoll(void *argument)
+{
+	int set = epoll_create1(0);
+	struct epoll_event event = {.events = EPOLLIN};
+	sigset_t all;
+
+	(void)argument;
+	sigfillset(&all);
+	pthread_sigmask(SIG_BLOCK, &all, NULL);
+	epoll_ctl(set, EPOLL_CTL_ADD, shared->pipes[0], &event);
+	while (epoll_wait(set, &event, 1, -1) != 1)
+		atomic_fetch_add(&shared->interrupted, 1);
+	atomic_fetch_add(&shared->waited, 1);
+	return NULL;
+}
+
+static void *come_and_go(void *argument)
+{
+	(void)argument;
+	call_one(17);
+	return NULL;
+}
+
+static _Noreturn void run_program(void)
+{
+	struct itimerval timer = {{0, TICK_US}, {0, TICK_US}};
+	struct sigaction action = {.sa_handler = on_tick, .sa_flags = SA_RESTART | SA_ONSTACK};
+	pthread_t threads[BUSY + 1], thread;
+
+	sigaction(SIGALRM, &action, NULL);
+	for (uintptr_t i = 0; i < BUSY; i++)
+		pthread_create(&threads[i], NULL, i % 2 ? be_busy : be_busy_elsewhere, (void *)i);
+	pthread_create(&threads[BUSY], NULL, wait_in_epoll, NULL);
+	setitimer(ITIMER_REAL, &timer, NULL);
+	atomic_store(&shared->ready, 1);
+	while (!atomic_load(&shared->stop)) { /* threads that are met when they begin */
+		if (!pthread_create(&thread, NULL, come_and_go, NULL))
+			pthread_join(thread, NULL);
+	}
+	for (int i = 0; i < BUSY; i++)
+		pthread_join(threads[i], NULL);
+	if (write(shared->pipes[1], "x", 1) != 1)
+		_exit(2);
+	pthread_join(threads[BUSY], NULL);
+	_exit(atomic_load(&shared->wrong) ? 1 : 0);
+}
+
+static pid_t start_program(void)
+{
+	pid_t child;
+
+	memset(shared, 0, sizeof(*shared));
+	assert_int_equal(pipe(shared->pipes), 0);
+	child = fork();
+	assert_true(child >= 0);
+	if (!child)
+		run_program();
+	while (!atomic_load(&shared->ready))
+		usleep(1000);
+	return child;
+}
+
+static void end_program(pid_t child)
+{
+	int status;
+
+	atomic_store(&shared->stop, 1);
+	assert_int_equal(waitpid(child, &status, 0), child);
+	assert_true(WIFEXITED(status));
+	assert_int_equal(WEXITSTATUS(status), 0);
+	assert_int_equal(atomic_load(&shared->wrong), 0);
+	assert_int_equal(atomic_load(&shared->interrupted), 0);
+	assert_int_equal(atomic_load(&shared->waited), 1);
+	close(shared->pipes[0]);
+	close(shared->pipes[1]);
+}
+
+/* ---- tests ---- */
+
+static int set_up(void **state)
+{
+	(void)state;
+	shared = mmap(NULL, sizeof(*shared), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1,
+		      0);
+	make_program();
+	return shared == MAP_FAILED;
+}
+
+static struct commit_module made_module(void)
+{
+	return (struct commit_module){
+		.plan = &plan->header, .modes = plan->modes, .bias = (uint64_t)(uintptr_t)code};
+}
+
+static uint64_t counter_of(pid_t pid)
+{
+	char path[64];
+	uint64_t value = 0;
+	int memory;
+
+	snprintf(path, sizeof(path), "/proc/%d/mem", (int)pid);
+	memory = open(path, O_RDONLY);
+	assert_true(process_read(memory, (uint64_t)(uintptr_t)counter_in_code(), &value, 8));
+	close(memory);
+	return value;
+}
+
+static void check_originals(pid_t pid)
+{
+	uint8_t *now = malloc(CODE_SIZE);
+	char path[64];
+	int memory;
+
+	snprintf(path, sizeof(path), "/proc/%d/mem", (int)pid);
+	memory = open(path, O_RDONLY);
+	assert_true(process_read(memory, (uint64_t)(uintptr_t)code, now, CODE_SIZE));
+	assert_memory_equal(now, code, CODE_SIZE);
+	close(memory);
+	free(now);
+}
+
+static void threads_go_on(void **state)
+{
+	pid_t child = start_program();
+	struct commit_module module = made_module();
+	struct commit_result result;
+	struct problem problem = {""};
+	uint64_t before, moved = 0, longest = 0, total = 0;
+
+	(void)state;
+	for (int i = 0; i < CYCLES; i++) {
+		before = counter_of(child);
+		if (commit_apply(child, &module, 1, &result, &problem))
+			fail_msg("%s", problem.text);
+		assert_int_equal(result.sites, FUNCTIONS);
+		assert_int_equal(result.skipped, 0);
+		assert_true(result.threads >= BUSY + 2);
+		moved += result.moved;
+		total += result.stopped_ns;
+		longest = result.stopped_ns > longest ? result.stopped_ns : longest;
+		usleep(5000);
+		assert_true(counter_of(child) > before);
+		if (commit_undo(child, &module, 1, &result, &problem))
+			fail_msg("%s", problem.text);
+		assert_int_equal(result.sites, FUNCTIONS);
+		check_originals(child);
+	}
+	print_message("moved %lu; stopped %.2f ms on average, %.2f ms at most; %lu calls, %lu "
+		      "signals\n",
+		      moved, (double)total / CYCLES / 1e6, (double)longest / 1e6,
+		      atomic_load(&shared->calls), atomic_load(&shared->handled));
+	assert_true(moved > 0);
+	end_program(child);
+}
+
+static void other_bytes_are_left(void **state)
+{
+	pid_t child = start_program();
+	struct commit_module module = made_module();
+	uint8_t kept = plan->sites[3].original[1];
+	struct commit_result result;
+	struct problem problem = {""};
+
+	(void)state;
+	plan->sites[3].original[1] ^= 1;
+	plan->sites[7].island = 4; /* goes with the other one */
+	assert_int_equal(commit_apply(child, &module, 1, &result, &problem), 0);
+	assert_int_equal(result.sites, FUNCTIONS - 2);
+	assert_int_equal(result.skipped, 2);
+	assert_int_equal(commit_apply(child, &module, 1, &result, &problem), 0);
+	assert_int_equal(result.sites, FUNCTIONS - 2);
+	assert_int_equal(result.threads, 0);
+	plan->sites[3].original[1] = kept;
+	plan->sites[7].island = 0;
+	assert_int_equal(commit_undo(child, &module, 1, &result, &problem), 0);
+	assert_int_equal(result.sites, FUNCTIONS);
+	check_originals(child);
+	end_program(child);
+}
+
+static void only_what_is_selected(void **state)
+{
+	pid_t child = start_program();
+	struct commit_module module = made_module();
+	uint8_t modes[FUNCTIONS] = {[10] = PLAN_MODE_COUNT, [6999] = PLAN_MODE_FULL};
+	struct commit_result result;
+	struct problem problem = {""};
+
+	(void)state;
+	module.modes = modes;
+	assert_int_equal(commit_apply(child, &module, 1, &result, &problem), 0);
+	assert_int_equal(result.sites, 2);
+	assert_int_equal(commit_undo(child, &module, 1, &result, &problem), 0);
+	assert_int_equal(result.sites, 2);
+	check_originals(child);
+	end_program(child);
+}
+
+static void says_what_is_in_the_way(void **state)
+{
+	struct commit_module module = made_module();
+	struct commit_result result;
+	struct problem problem = {""};
+	pid_t child = fork();
+	int status;
+
+	(void)state;
+	if (!child) {
+		ptrace(PTRACE_TRACEME, 0, NULL, NULL);
+		raise(SIGSTOP);
+		_exit(0);
+	}
+	assert_int_equal(waitpid(child, &status, 0), child);
+	assert_int_equal(commit_apply(child, &module, 1, &result, &problem), -EPERM);
+	assert_non_null(strstr(problem.text, "traced"));
+	kill(child, SIGKILL);
+	assert_int_equal(waitpid(child, &status, 0), child);
+	assert_int_equal(commit_apply(child, &module, 1, &result, &problem), -ESRCH);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(threads_go_on),
+		cmocka_unit_test(other_bytes_are_left),
+		cmocka_unit_test(only_what_is_selected),
+		cmocka_unit_test(says_what_is_in_the_way),
+	};
+
+	return cmocka_run_group_tests(tests, set_up, NULL);
+}
