@@ -65,6 +65,13 @@ struct plan_gate_constants {
 };
 #define PLAN_GATE_CONSTANTS (PLAN_STUBS - 128u) /* offset in the arena */
 
+/* What expressions in unwind tables know of shadow stacks (instrument/shadow.h): nodes begin with a
+ * pointer to the next; entries are 24 bytes and begin with the return address; the first one is
+ * none, and behind the last one in use is one with slot 0. */
+#define PLAN_SHADOW_ENTRIES 16 /* offset in a node of the pointer to its entries */
+#define PLAN_SHADOW_SLOT    8  /* offset in an entry */
+#define PLAN_SHADOW_ENTRY   24
+
 /* Why a function is not patched, or that it can be. One table gives their texts
  * (binary/plan_reasons.c). Append only. */
 enum plan_reason {
@@ -205,6 +212,20 @@ enum plan_mode {
 /* ... and when it is not: the lea at 73 drops the number, then rcx is popped. */
 #define PLAN_STUB_SKIPPED 51u
 
+/* ---- rewritten files ----
+ * They hold their arena, their plan and their modes as parts of loaded segments. The runtime finds
+ * them by a note of this name and type. Addresses are link-time ones. */
+#define PLAN_NOTE_NAME "kymo"
+#define PLAN_NOTE_TYPE 1u
+
+struct plan_note {
+	uint64_t arena_vaddr, arena_size;
+	uint64_t plan_vaddr, plan_size; /* whole plan, read-only */
+	uint64_t modes_vaddr;           /* function_count bytes */
+	uint64_t site_vaddr;            /* of the first patch; 0: there is none */
+	uint32_t function_count, reserved;
+};
+
 /* ---- asking for a plan ----
  * A SOCK_SEQPACKET unix socket whose path is the value of KYMO_INSTRUMENT in the environment; one
  * message each way at a time. Whoever started or attached to the program answers. */
@@ -219,7 +240,8 @@ struct plan_request {
 	uint32_t kind, pid;
 	uint64_t bias;          /* load address minus link-time address */
 	uint64_t device, inode; /* of the mapped file, as /proc/self/maps has them */
-	uint32_t build_id_size, reserved;
+	uint32_t build_id_size;
+	uint32_t placement; /* MODULE: 0, or 1, 2 when the arena's place was taken (-EEXIST) */
 	uint8_t build_id[32];
 	char path[4096];
 };
