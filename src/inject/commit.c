@@ -10,6 +10,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <sched.h>
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
@@ -171,6 +172,15 @@ static int try(struct commit *commit, const struct commit_module *modules, size_
 
 /* ---- the child that does it ---- */
 
+/* While others run on this processor, all threads stand. It may not be permitted. */
+static void go_first(void)
+{
+	struct sched_param parameter = {.sched_priority = 1};
+
+	if (sched_setscheduler(0, SCHED_FIFO, &parameter))
+		setpriority(PRIO_PROCESS, 0, -20);
+}
+
 static _Noreturn void run_child(pid_t pid, const struct commit_module *modules, size_t count,
 				bool undo, uint64_t patience_ns, struct outcome *ret)
 {
@@ -178,7 +188,7 @@ static _Noreturn void run_child(pid_t pid, const struct commit_module *modules, 
 
 	/* Whoever ends our process group does not mean the half of a stop. */
 	setsid();
-	setpriority(PRIO_PROCESS, 0, -20);
+	go_first();
 	commit = (struct commit){.pid = pid, .memory = -1};
 	ret->error = try(&commit, modules, count, undo, patience_ns, ret);
 	_exit(0);
