@@ -35,7 +35,7 @@
 #define ARENA      CODE_SIZE /* directly behind */
 #define WINDOW     8u
 #define BUSY       32
-#define CYCLES     40
+#define CYCLES     15
 #define TICK_US    500
 
 /* pause; pause; pause; xchg %ax,%ax: slow, and one is left as it is; then rax := rdi + rsi + 1 */
