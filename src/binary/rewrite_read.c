@@ -1,0 +1,277 @@
+/* SPDX-License-Identifier: MIT
+ * SPDX-FileCopyrightText: the kymo authors
+ *
+ * The file that is to be rewritten: its tables, and whether it is one that can be.
+ */
+#include "binary/rewrite_internal.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* The kernel takes 64 KB of program headers, before 5.18 a page. */
+#define SEGMENTS_MAX     (4096u / sizeof(Elf64_Phdr))
+#define SECTIONS_MAX     (1u << 20)
+#define ADDRESS_END      (UINT64_C(1) << 46) /* half of what user space has */
+#define STATIC_EXPLAINED "nothing would load kymo's library into it; link it dynamically"
+
+static bool in_file(const struct rewrite *rewrite, uint64_t offset, uint64_t size)
+{
+	return offset <= rewrite->size && size <= rewrite->size - offset;
+}
+
+bool rewrite_offset(const struct rewrite *rewrite, uint64_t vaddr, uint64_t size, uint64_t *ret)
+{
+	for (size_t i = 0; i < rewrite->segment_count; i++) {
+		const Elf64_Phdr *segment = &rewrite->segments[i];
+
+		if (segment->p_type != PT_LOAD || vaddr < segment->p_vaddr)
+			continue;
+		uint64_t at = vaddr - segment->p_vaddr;
+
+		if (at < segment->p_filesz && size <= segment->p_filesz - at) {
+			*ret = segment->p_offset + at;
+			return true;
+		}
+	}
+	return false;
+}
+
+size_t rewrite_section_at(const struct rewrite *rewrite, uint64_t vaddr)
+{
+	for (size_t i = 1; i < rewrite->old_section_count; i++) {
+		const Elf64_Shdr *section = &rewrite->sections[i];
+
+		if (section->sh_flags & SHF_ALLOC && section->sh_addr == vaddr &&
+		    section->sh_size > 0 && section->sh_type != SHT_NOBITS)
+			return i;
+	}
+	return 0;
+}
+
+struct rewrite_piece *rewrite_piece_add(struct rewrite *rewrite, size_t section, uint64_t size)
+{
+	if (rewrite->piece_count == REWRITE_PIECES_MAX)
+		return NULL;
+	struct rewrite_piece *piece = &rewrite->pieces[rewrite->piece_count++];
+
+	*piece = (struct rewrite_piece){.section = section, .size = size};
+	if (section > 0 && section < rewrite->old_section_count) {
+		const Elf64_Shdr *header = &rewrite->sections[section];
+
+		piece->old_vaddr = header->sh_addr;
+		piece->old_offset = header->sh_offset;
+		piece->old_size = header->sh_size;
+	}
+	return piece;
+}
+
+static int read_header(struct rewrite *rewrite)
+{
+	Elf64_Ehdr *header = &rewrite->header;
+
+	if (rewrite->size < sizeof(*header) || memcmp(rewrite->bytes, ELFMAG, SELFMAG) != 0)
+		return problem_set(rewrite->problem, -ENOEXEC, "%s is not an ELF file",
+				   rewrite->name);
+	memcpy(header, rewrite->bytes, sizeof(*header));
+	if (header->e_ident[EI_CLASS] != ELFCLASS64 || header->e_ident[EI_DATA] != ELFDATA2LSB ||
+	    header->e_machine != EM_X86_64)
+		return problem_set(rewrite->problem, -ENOTSUP, "%s is not for x86-64",
+				   rewrite->name);
+	if (header->e_type != ET_EXEC && header->e_type != ET_DYN)
+		return problem_set(rewrite->problem, -ENOTSUP,
+				   "%s is neither an executable nor a shared library",
+				   rewrite->name);
+	return 0;
+}
+
+static bool segment_is_sound(const struct rewrite *rewrite, const Elf64_Phdr *segment)
+{
+	return in_file(rewrite, segment->p_offset, segment->p_filesz) &&
+	       segment->p_filesz <= segment->p_memsz && segment->p_vaddr < ADDRESS_END &&
+	       segment->p_memsz < ADDRESS_END &&
+	       (segment->p_vaddr - segment->p_offset) % PLAN_PAGE == 0;
+}
+
+static int read_segments(struct rewrite *rewrite)
+{
+	const Elf64_Ehdr *header = &rewrite->header;
+	size_t count = header->e_phnum;
+	uint64_t last = 0;
+
+	if (count == 0 || count > SEGMENTS_MAX - REWRITE_SEGMENTS_ADDED ||
+	    header->e_phentsize != sizeof(Elf64_Phdr) ||
+	    !in_file(rewrite, header->e_phoff, count * sizeof(Elf64_Phdr)))
+		return problem_set(rewrite->problem, -ENOTSUP,
+				   "%s: no program headers, or more than can grow", rewrite->name);
+	rewrite->segments = calloc(count + REWRITE_SEGMENTS_ADDED, sizeof(Elf64_Phdr));
+	if (!rewrite->segments)
+		return -ENOMEM;
+	memcpy(rewrite->segments, rewrite->bytes + header->e_phoff, count * sizeof(Elf64_Phdr));
+	rewrite->segment_count = count;
+	rewrite->low = UINT64_MAX;
+	for (size_t i = 0; i < count; i++) {
+		const Elf64_Phdr *segment = &rewrite->segments[i];
+
+		if (segment->p_type == PT_INTERP)
+			rewrite->interpreter = segment;
+		if (segment->p_type == PT_DYNAMIC)
+			rewrite->dynamic_segment = segment;
+		if (segment->p_type != PT_LOAD)
+			continue;
+		if (!segment_is_sound(rewrite, segment) || segment->p_vaddr < last)
+			return problem_set(rewrite->problem, -EBADMSG,
+					   "%s: program header %zu is damaged", rewrite->name, i);
+		last = segment->p_vaddr + segment->p_memsz;
+		if (rewrite->low == UINT64_MAX)
+			rewrite->low = segment->p_vaddr;
+		rewrite->high = last;
+	}
+	if (rewrite->high == 0)
+		return problem_set(rewrite->problem, -EBADMSG, "%s: nothing in it is loaded",
+				   rewrite->name);
+	return 0;
+}
+
+/* Files without section headers, or with damaged ones, get a table with ours alone. */
+static int read_sections(struct rewrite *rewrite)
+{
+	const Elf64_Ehdr *header = &rewrite->header;
+	Elf64_Shdr first;
+	uint64_t count = 0, names = 0;
+
+	if (header->e_shoff && header->e_shentsize == sizeof(first) &&
+	    in_file(rewrite, header->e_shoff, sizeof(first))) {
+		memcpy(&first, rewrite->bytes + header->e_shoff, sizeof(first));
+		count = header->e_shnum ? header->e_shnum : first.sh_size;
+		names = header->e_shstrndx == SHN_XINDEX ? first.sh_link : header->e_shstrndx;
+		if (count > SECTIONS_MAX ||
+		    !in_file(rewrite, header->e_shoff, count * sizeof(first)))
+			count = 0;
+	}
+	rewrite->sections = calloc(count + REWRITE_SECTIONS_ADDED, sizeof(first));
+	if (!rewrite->sections)
+		return -ENOMEM;
+	if (count > 0)
+		memcpy(rewrite->sections, rewrite->bytes + header->e_shoff, count * sizeof(first));
+	for (uint64_t i = 0; i < count; i++) {
+		const Elf64_Shdr *section = &rewrite->sections[i];
+
+		if (i > 0 && section->sh_type != SHT_NOBITS && section->sh_type != SHT_NULL &&
+		    !in_file(rewrite, section->sh_offset, section->sh_size))
+			count = 0;
+	}
+	if (names == 0 || names >= count || rewrite->sections[names].sh_type == SHT_NOBITS ||
+	    rewrite->sections[names].sh_flags & SHF_ALLOC)
+		count = 0;
+	if (count == 0)
+		memset(rewrite->sections, 0, sizeof(first));
+	rewrite->section_count = rewrite->old_section_count = count ? (size_t)count : 1;
+	rewrite->section_names = count ? (size_t)names : 0;
+	return 0;
+}
+
+static int check_kind(struct rewrite *rewrite)
+{
+	static const char packer[] = "UPX!";
+	const Elf64_Phdr *dynamic = rewrite->dynamic_segment;
+	size_t head = rewrite->size < 4096 ? rewrite->size : 4096;
+
+	if (!dynamic && memmem(rewrite->bytes, head, packer, sizeof(packer) - 1))
+		return problem_set(rewrite->problem, -ENOTSUP, "%s is packed: unpack it (upx -d)",
+				   rewrite->name);
+	if (!dynamic)
+		return problem_set(rewrite->problem, -ENOTSUP,
+				   "%s is statically linked: " STATIC_EXPLAINED, rewrite->name);
+	for (size_t i = 1; i < rewrite->section_count; i++) {
+		if (rewrite->sections[i].sh_type == SHT_NOBITS &&
+		    rewrite->sections[i].sh_addr == dynamic->p_vaddr &&
+		    rewrite->sections[i].sh_size > 0)
+			return problem_set(rewrite->problem, -ENOTSUP,
+					   "%s holds debug information alone", rewrite->name);
+	}
+	if (!rewrite_offset(rewrite, dynamic->p_vaddr, dynamic->p_filesz, &rewrite->dynamic_offset))
+		return problem_set(rewrite->problem, -EBADMSG,
+				   "%s: its dynamic section is not loaded", rewrite->name);
+	return 0;
+}
+
+static bool note_is_ours(const struct rewrite *rewrite, const Elf64_Phdr *segment)
+{
+	Elf64_Nhdr note;
+
+	if (segment->p_type != PT_NOTE || segment->p_filesz < sizeof(note) + 8 ||
+	    !in_file(rewrite, segment->p_offset, segment->p_filesz))
+		return false;
+	memcpy(&note, rewrite->bytes + segment->p_offset, sizeof(note));
+	return note.n_namesz == sizeof(PLAN_NOTE_NAME) && note.n_type == PLAN_NOTE_TYPE &&
+	       memcmp(rewrite->bytes + segment->p_offset + sizeof(note), PLAN_NOTE_NAME,
+		      sizeof(PLAN_NOTE_NAME)) == 0;
+}
+
+static int check_arena(struct rewrite *rewrite)
+{
+	const struct plan_header *plan = rewrite->plan->header;
+
+	for (size_t i = 0; i < rewrite->segment_count; i++) {
+		if (note_is_ours(rewrite, &rewrite->segments[i]))
+			return problem_set(rewrite->problem, -EEXIST,
+					   "%s is rewritten already: take the file it was made of",
+					   rewrite->name);
+	}
+	if (plan->file_size != rewrite->size)
+		return problem_set(rewrite->problem, -ESTALE,
+				   "%s is not the file that its plan was made of", rewrite->name);
+	if (plan->arena_vaddr % PLAN_PAGE || plan->arena_size % PLAN_PAGE ||
+	    plan->arena_size < PLAN_STUBS || plan->arena_vaddr < rewrite->high ||
+	    plan->arena_vaddr >= ADDRESS_END || plan->arena_size >= ADDRESS_END ||
+	    plan->stubs.count > plan->arena_size - PLAN_STUBS)
+		return problem_set(rewrite->problem, -EINVAL,
+				   "%s: its plan has the stubs where no file can have them",
+				   rewrite->name);
+	return 0;
+}
+
+/* What lies behind the ELF file and may be looked for from the end: archives of self-extracting
+ * programs, signatures. */
+static uint64_t trailing_bytes(const struct rewrite *rewrite)
+{
+	const Elf64_Ehdr *header = &rewrite->header;
+	uint64_t end = header->e_phoff + rewrite->segment_count * sizeof(Elf64_Phdr);
+
+	if (rewrite->old_section_count > 1) {
+		uint64_t table = header->e_shoff + rewrite->old_section_count * sizeof(Elf64_Shdr);
+		end = table > end ? table : end;
+	}
+	for (size_t i = 0; i < rewrite->segment_count; i++) {
+		const Elf64_Phdr *segment = &rewrite->segments[i];
+
+		if (segment->p_type == PT_LOAD && segment->p_offset + segment->p_filesz > end)
+			end = segment->p_offset + segment->p_filesz;
+	}
+	for (size_t i = 1; i < rewrite->old_section_count; i++) {
+		const Elf64_Shdr *section = &rewrite->sections[i];
+
+		if (section->sh_type != SHT_NOBITS && section->sh_type != SHT_NULL &&
+		    section->sh_offset + section->sh_size > end)
+			end = section->sh_offset + section->sh_size;
+	}
+	return rewrite->size > end ? rewrite->size - end : 0;
+}
+
+int rewrite_read(struct rewrite *rewrite)
+{
+	int error = read_header(rewrite);
+
+	if (!error)
+		error = read_segments(rewrite);
+	if (!error)
+		error = read_sections(rewrite);
+	if (!error)
+		error = check_kind(rewrite);
+	if (!error)
+		error = check_arena(rewrite);
+	if (!error)
+		rewrite->result->trailing = trailing_bytes(rewrite);
+	return error;
+}
