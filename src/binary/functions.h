@@ -45,6 +45,8 @@ struct functions {
 	size_t count;
 	struct code_range *code;
 	size_t code_count;
+	struct code_range *loaded; /* all segments; code points into them */
+	size_t loaded_count;
 	uint64_t low, high; /* link-time addresses of all PT_LOADs */
 	uint64_t entry;     /* e_entry */
 	uint64_t *targets;  /* bits, a byte of [low, high) of executable ranges; see
@@ -61,6 +63,8 @@ void functions_destroy(struct functions *functions);
 bool functions_is_target(const struct functions *functions, uint64_t vaddr);
 /* The bytes at an address, and how many follow in the same range; NULL: no code there. */
 const uint8_t *functions_bytes(const struct functions *functions, uint64_t vaddr, size_t *ret_size);
+/* The same of any loaded byte, also of data. */
+const uint8_t *functions_data(const struct functions *functions, uint64_t vaddr, size_t *ret_size);
 /* The function that holds the address, or NULL. */
 const struct function *functions_at(const struct functions *functions, uint64_t vaddr);
 

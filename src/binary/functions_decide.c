@@ -1,0 +1,95 @@
+/* SPDX-License-Identifier: MIT
+ * SPDX-FileCopyrightText: the kymo authors
+ *
+ * Which functions are left alone, after all that is known about them: the first reason that holds.
+ *
+ * Parts of functions (cold code) must be told from functions: in the middle of a function, memory
+ * below rsp may be in use, which a stub would overwrite. Their CFA mostly tells. Of those without a
+ * frame, what is reached by conditional branches, by tables, or from functions that use memory
+ * below rsp, and is neither called nor named anywhere, is taken for a part.
+ */
+#include "binary/functions_internal.h"
+
+static bool in_section(const struct elf_file *file, uint64_t vaddr, const char *prefix, bool whole)
+{
+	for (size_t i = 0; i < file->section_count; i++) {
+		const struct elf_section *section = &file->sections[i];
+		if (vaddr - section->address < section->size && section->flags & SHF_EXECINSTR &&
+		    (whole ? !strcmp(section->name, prefix)
+			   : !strncmp(section->name, prefix, strlen(prefix))))
+			return true;
+	}
+	return false;
+}
+
+static bool is_linker_code(const struct elf_file *file, uint64_t vaddr)
+{
+	return in_section(file, vaddr, ".plt", false) || in_section(file, vaddr, ".iplt", true) ||
+	       in_section(file, vaddr, ".init", true) || in_section(file, vaddr, ".fini", true);
+}
+
+static enum plan_reason frame_reason(const struct finder *finder,
+				     const struct finder_function *extra)
+{
+	const struct frame *frame;
+	struct frame_walk walk;
+
+	if (!extra->frame)
+		return PLAN_PATCHABLE;
+	frame = &finder->frames.list[extra->frame - 1];
+	frame_walk_start(&walk, &finder->frames, frame);
+	if (walk.common->signal || walk.row.orphan)
+		return PLAN_NO_RETURN_ADDRESS;
+	if (!walk.row.known || walk.row.base != FRAME_RSP || walk.row.offset != 8)
+		return PLAN_FRAGMENT;
+	return walk.row.moved ? PLAN_READS_RETURN : PLAN_PATCHABLE;
+}
+
+static bool is_part(const struct finder *finder, const struct function *function,
+		    const struct finder_function *extra)
+{
+	if (finder_is(finder, MARK_ENTRY, function->vaddr))
+		return false;
+	if (extra->named_part)
+		return true;
+	if (extra->has_symbol)
+		return false;
+	return extra->jumps_aside || finder_is(finder, MARK_SUSPECT, function->vaddr);
+}
+
+static enum plan_reason decide(const struct finder *finder, const struct function *function,
+			       const struct finder_function *extra)
+{
+	enum plan_reason reason;
+
+	if (function->vaddr == finder->functions->entry)
+		return PLAN_NO_RETURN_ADDRESS;
+	reason = frame_reason(finder, extra);
+	if (reason)
+		return reason;
+	if (function->reason)
+		return function->reason;
+	if (is_part(finder, function, extra))
+		return PLAN_FRAGMENT;
+	if (!function->instructions)
+		return PLAN_UNDECODABLE;
+	/* Go's run time copies stacks and knows all return addresses on them. */
+	if (extra->reads_return || (finder->go && !extra->frame))
+		return PLAN_READS_RETURN;
+	/* A loop to its own start would enter the stub each time round. */
+	if (extra->enters_itself)
+		return PLAN_TARGET_IN_WINDOW;
+	return PLAN_PATCHABLE;
+}
+
+void finder_decide(struct finder *finder)
+{
+	struct functions *functions = finder->functions;
+
+	for (size_t i = 0; i < functions->count; i++) {
+		struct function *function = &functions->list[i];
+		function->reason = (uint8_t)(is_linker_code(finder->file, function->vaddr)
+						     ? PLAN_LINKER_CODE
+						     : decide(finder, function, &finder->extra[i]));
+	}
+}

@@ -1,0 +1,116 @@
+/* SPDX-License-Identifier: MIT
+ * SPDX-FileCopyrightText: the kymo authors
+ *
+ * Parts of functions.c: the loaded bytes of a file, marks on its code addresses, and what is known
+ * about a function while its code is looked through.
+ */
+#ifndef KYMO_BINARY_FUNCTIONS_INTERNAL_H
+#define KYMO_BINARY_FUNCTIONS_INTERNAL_H
+
+#include <string.h>
+
+#include "binary/functions.h"
+#include "binary/functions_frames.h"
+#include "binary/instruction.h"
+
+/* A bit for each byte of code. */
+enum finder_mark {
+	MARK_TARGET,  /* control may arrive from elsewhere */
+	MARK_START,   /* a function begins here */
+	MARK_ENTRY,   /* it is called, exported, or its address is taken */
+	MARK_SUSPECT, /* it is reached as parts of functions are: by jcc, or by a jump table */
+	MARK_TWICE,   /* returns twice, or jumps to what does */
+	MARK_COUNT
+};
+
+/* What is known of a function beside what users of functions.h see. */
+struct finder_function {
+	uint32_t frame;   /* 1 + index in frames; 0: known by symbols alone */
+	bool has_symbol;  /* of a symbol table, not named as a part of another function */
+	bool named_part;  /* ".cold" */
+	bool red_zone;    /* reads or writes below rsp */
+	bool jumps_aside; /* into the middle of another function */
+	bool reads_return, enters_itself;
+};
+
+/* All symbols of one address. */
+struct finder_symbol {
+	uint64_t vaddr, size;
+	uint8_t reason; /* enum plan_reason, by name or type */
+	bool function, global, part;
+};
+
+struct finder {
+	const struct elf_file *file;
+	const struct symbols *symbols;
+	struct functions *functions;
+	struct finder_function *extra; /* beside functions->list */
+	size_t capacity;
+	struct frames frames;
+	struct finder_symbol *names; /* by address, no two the same */
+	size_t name_count, name_capacity;
+	uint64_t *marks[MARK_COUNT];
+	uint64_t *twice_slots; /* words of the GOT that lead to what returns twice, sorted */
+	size_t twice_slot_count;
+	bool absolute; /* ET_EXEC: addresses stand in the code as they are */
+	bool go;       /* Go's run time */
+	bool again;    /* more functions were found to return twice: look once more */
+};
+
+static inline bool finder_in_code(const struct finder *finder, uint64_t vaddr)
+{
+	return vaddr - finder->functions->targets_low <
+	       finder->functions->targets_high - finder->functions->targets_low;
+}
+
+static inline bool finder_is(const struct finder *finder, enum finder_mark mark, uint64_t vaddr)
+{
+	uint64_t bit = vaddr - finder->functions->targets_low;
+
+	return finder_in_code(finder, vaddr) && finder->marks[mark][bit / 64] >> bit % 64 & 1;
+}
+
+static inline void finder_mark(struct finder *finder, enum finder_mark mark, uint64_t vaddr)
+{
+	uint64_t bit = vaddr - finder->functions->targets_low;
+
+	if (finder_in_code(finder, vaddr))
+		finder->marks[mark][bit / 64] |= (uint64_t)1 << bit % 64;
+}
+
+/* Something holds this address: where a function begins there, it may be called. */
+void finder_mark_taken(struct finder *finder, uint64_t vaddr);
+
+/* functions_load.c: segments, sections of code. */
+int finder_load(struct finder *finder, struct problem *problem);
+/* functions_symbols.c: what symbol tables say, by address. */
+int finder_read_symbols(struct finder *finder);
+/* functions_names.c: what is known about functions of this name: a reason not to touch them. */
+enum plan_reason finder_name_reason(const char *name);
+bool finder_name_is_part(const char *name);
+/* functions_references.c: relocations, data, landing pads. */
+int finder_mark_references(struct finder *finder);
+/* functions_scan.c: looks through all code. */
+void finder_scan(struct finder *finder);
+/* functions_decide.c */
+void finder_decide(struct finder *finder);
+/* functions_stack.c: see there. */
+struct stack_watch {
+	struct frame_walk walk;
+	bool described;    /* by unwind tables that follow the stack pointer */
+	bool straight;     /* no jump or label since the function's first byte */
+	int64_t depth;     /* bytes pushed since then */
+	bool reads_return; /* ... or changes it, or the caller's stack pointer */
+	bool red_zone;     /* memory below rsp */
+	bool switches;     /* rsp comes from elsewhere */
+	bool mangles;      /* holds the C library's pointer guard */
+};
+void stack_watch_start(struct stack_watch *watch, const struct finder *finder, uint32_t frame,
+		       uint64_t vaddr);
+void stack_watch_step(struct stack_watch *watch, const uint8_t *bytes,
+		      const struct instruction *instruction, uint64_t vaddr);
+
+int finder_add_function(struct finder *finder, uint64_t vaddr, uint64_t size, uint32_t frame);
+struct function *finder_function_at(const struct finder *finder, uint64_t vaddr);
+
+#endif

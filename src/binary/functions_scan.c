@@ -1,0 +1,314 @@
+/* SPDX-License-Identifier: MIT
+ * SPDX-FileCopyrightText: the kymo authors
+ *
+ * Looking through all code once: every branch, call and address of code in an instruction marks its
+ * target; of each function it is noted what it does that matters for hooking it. Then it is decided
+ * which functions are left alone.
+ *
+ * Bytes that are no instruction are stepped over one at a time, so that nothing behind them is
+ * missed. Code outside all functions is looked through as well, for its targets alone.
+ */
+#include "binary/functions_internal.h"
+
+#define LEAVES_MAX 64 /* places outside that one function jumps to, at most remembered */
+#define TABLE_MAX  65536u
+#define SCANS_MAX  4
+#define ENDBR_SIZE 4
+
+static const uint8_t endbr64[ENDBR_SIZE] = {0xf3, 0x0f, 0x1e, 0xfa};
+
+/* One function, while it is looked through. */
+struct scan {
+	struct finder *finder;
+	struct function *function; /* NULL: code between functions */
+	struct finder_function *extra;
+	struct stack_watch watch;
+	uint64_t entry; /* behind endbr64 */
+	uint64_t leaves[LEAVES_MAX];
+	unsigned leave_count;
+	bool returns, undecodable, enters_itself, twice;
+};
+
+/* A table of distances from its own start, as compilers make them for switch in position-
+ * independent code. Anything that a lea points to is tried: other data does not lead into code. */
+static void mark_table(struct finder *finder, uint64_t table)
+{
+	size_t left;
+	const uint8_t *bytes = functions_data(finder->functions, table, &left);
+
+	if (!bytes || table & 3)
+		return;
+	for (uint32_t i = 0; i < TABLE_MAX && left >= 4 * (i + 1); i++) {
+		int32_t distance;
+		uint64_t target;
+		memcpy(&distance, bytes + 4 * i, sizeof(distance));
+		target = table + (uint64_t)(int64_t)distance;
+		if (!finder_in_code(finder, target) || finder_in_code(finder, table))
+			return;
+		finder_mark(finder, MARK_TARGET, target);
+		finder_mark(finder, MARK_SUSPECT, target);
+	}
+}
+
+static void mark_operand(struct scan *scan, const struct instruction *instruction)
+{
+	struct finder *finder = scan->finder;
+	bool is_lea = !instruction->map && instruction->opcode == 0x8d && !instruction->vex;
+
+	if (finder_in_code(finder, instruction->target)) {
+		finder_mark(finder, MARK_TARGET, instruction->target);
+		if (is_lea && scan->function)
+			finder_mark(finder, MARK_ENTRY, instruction->target);
+	} else if (is_lea) {
+		mark_table(finder, instruction->target);
+	}
+}
+
+/* In programs at fixed addresses code is named by constants. */
+static void mark_constant(struct scan *scan, const uint8_t *bytes,
+			  const struct instruction *instruction)
+{
+	uint64_t value = 0;
+
+	if (instruction->immediate_size < 4)
+		return;
+	memcpy(&value, bytes + instruction->immediate_at,
+	       instruction->immediate_size > 8 ? 8 : instruction->immediate_size);
+	finder_mark(scan->finder, MARK_TARGET, value);
+	if (scan->function)
+		finder_mark(scan->finder, MARK_ENTRY, value);
+}
+
+static bool is_inside(const struct scan *scan, uint64_t target)
+{
+	return scan->function && target - scan->function->vaddr < scan->function->size;
+}
+
+static void note_jump(struct scan *scan, const struct instruction *instruction, uint64_t vaddr)
+{
+	struct finder *finder = scan->finder;
+	uint64_t target = instruction->target;
+
+	finder_mark(finder, MARK_TARGET, target);
+	if (!scan->function)
+		return;
+	if (is_inside(scan, target)) {
+		if (target == scan->function->vaddr || target == scan->entry)
+			scan->enters_itself = true;
+		if (target <= vaddr)
+			scan->function->flags |= PLAN_FUNCTION_LOOPS;
+		return;
+	}
+	if (instruction->flow == INSTRUCTION_BRANCH)
+		finder_mark(finder, MARK_SUSPECT, target);
+	else
+		scan->function->flags |= PLAN_FUNCTION_TAIL;
+	scan->twice |= finder_is(finder, MARK_TWICE, target);
+	if (finder_in_code(finder, target) && !finder_is(finder, MARK_START, target))
+		scan->extra->jumps_aside = true;
+	if (scan->leave_count < LEAVES_MAX)
+		scan->leaves[scan->leave_count++] = target;
+}
+
+static bool is_twice_slot(const struct finder *finder, uint64_t vaddr)
+{
+	size_t low = 0, high = finder->twice_slot_count;
+
+	while (low < high) {
+		size_t middle = (low + high) / 2;
+		if (finder->twice_slots[middle] < vaddr)
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	return low < finder->twice_slot_count && finder->twice_slots[low] == vaddr;
+}
+
+static void note_flow(struct scan *scan, const struct instruction *instruction, uint64_t vaddr)
+{
+	struct finder *finder = scan->finder;
+
+	switch (instruction->flow) {
+	case INSTRUCTION_JUMP:
+	case INSTRUCTION_BRANCH:
+		note_jump(scan, instruction, vaddr);
+		break;
+	case INSTRUCTION_CALL:
+		finder_mark(finder, MARK_TARGET, instruction->target);
+		/* What looks like calls in data between functions proves nothing. */
+		if (scan->function)
+			finder_mark(finder, MARK_ENTRY, instruction->target);
+		break;
+	case INSTRUCTION_JUMP_INDIRECT:
+		if (instruction->rip_relative && is_twice_slot(finder, instruction->target))
+			scan->twice = true;
+		if (instruction->rip_relative && scan->function)
+			scan->function->flags |= PLAN_FUNCTION_TAIL;
+		break;
+	case INSTRUCTION_CALL_INDIRECT:
+		if (scan->function && !instruction->rip_relative)
+			scan->function->flags |= PLAN_FUNCTION_INDIRECT;
+		break;
+	case INSTRUCTION_RETURN:
+		scan->returns = true;
+		break;
+	default:
+		break;
+	}
+}
+
+static void scan_bytes(struct scan *scan, const uint8_t *bytes, uint64_t vaddr, uint64_t size)
+{
+	struct instruction instruction;
+
+	for (uint64_t at = 0; at < size; at += instruction.length) {
+		if (!instruction_decode(bytes + at, size - at, vaddr + at, &instruction)) {
+			scan->undecodable = true;
+			instruction.length = 1;
+			continue;
+		}
+		if (scan->function) {
+			scan->function->instructions++;
+			stack_watch_step(&scan->watch, bytes + at, &instruction, vaddr + at);
+		}
+		if (instruction.rip_relative)
+			mark_operand(scan, &instruction);
+		if (instruction.flow != INSTRUCTION_NEXT)
+			note_flow(scan, &instruction, vaddr + at);
+		else if (scan->finder->absolute && instruction.immediate_size >= 4)
+			mark_constant(scan, bytes + at, &instruction);
+	}
+}
+
+/* Functions that jump to what returns twice do so themselves; the stub's return address would be
+ * kept and used again. */
+static void note_twice(struct scan *scan)
+{
+	struct finder *finder = scan->finder;
+	struct function *function = scan->function;
+
+	if (!scan->twice || finder_is(finder, MARK_TWICE, function->vaddr))
+		return;
+	finder_mark(finder, MARK_TWICE, function->vaddr);
+	if (function->reason == PLAN_PATCHABLE)
+		function->reason = PLAN_RETURNS_TWICE;
+	finder->again = true;
+}
+
+static void finish(struct scan *scan)
+{
+	struct function *function = scan->function;
+	const struct stack_watch *watch = &scan->watch;
+	struct finder *finder = scan->finder;
+
+	scan->extra->red_zone = watch->red_zone;
+	scan->extra->enters_itself = scan->enters_itself;
+	if (scan->undecodable)
+		function->instructions = 0;
+	if (!scan->returns && !(function->flags & PLAN_FUNCTION_TAIL))
+		function->flags |= PLAN_FUNCTION_RETURNS_NOT;
+	if (watch->reads_return || watch->switches)
+		scan->extra->reads_return = true;
+	/* What is below rsp may be alive where it jumps to, if that is a part of it. */
+	for (unsigned i = 0; watch->red_zone && i < scan->leave_count; i++)
+		finder_mark(finder, MARK_SUSPECT, scan->leaves[i]);
+	note_twice(scan);
+}
+
+static void scan_function(struct finder *finder, size_t index)
+{
+	struct function *function = &finder->functions->list[index];
+	struct scan scan = {.finder = finder, .function = function};
+	size_t left;
+	const uint8_t *bytes = functions_bytes(finder->functions, function->vaddr, &left);
+	uint64_t size = function->size;
+
+	if (!bytes)
+		return;
+	/* Overlapping ones are looked through once. */
+	if (index + 1 < finder->functions->count && function[1].vaddr - function->vaddr < size)
+		size = function[1].vaddr - function->vaddr;
+	scan.extra = &finder->extra[index];
+	scan.entry = function->vaddr;
+	if (size >= ENDBR_SIZE && !memcmp(bytes, endbr64, ENDBR_SIZE))
+		scan.entry += ENDBR_SIZE;
+	function->instructions = 0;
+	stack_watch_start(&scan.watch, finder, scan.extra->frame, function->vaddr);
+	scan_bytes(&scan, bytes, function->vaddr, size);
+	finish(&scan);
+}
+
+static void scan_between(struct finder *finder, uint64_t low, uint64_t high)
+{
+	struct scan scan = {.finder = finder};
+	size_t left;
+	const uint8_t *bytes = functions_bytes(finder->functions, low, &left);
+
+	if (bytes && low < high)
+		scan_bytes(&scan, bytes, low, high - low < left ? high - low : left);
+}
+
+/* Stubs of procedure linkage tables that lead to what returns twice. */
+static void mark_linkage(struct finder *finder)
+{
+	const struct elf_file *file = finder->file;
+
+	for (size_t i = 0; finder->twice_slot_count && i < file->section_count; i++) {
+		const struct elf_section *section = &file->sections[i];
+		struct instruction instruction = {0};
+		size_t left = 0;
+		const uint8_t *bytes;
+		if (strncmp(section->name, ".plt", 4))
+			continue;
+		bytes = functions_bytes(finder->functions, section->address, &left);
+		for (size_t at = 0; bytes && at < left && at < section->size;
+		     at += instruction.length) {
+			if (!instruction_decode(bytes + at, left - at, section->address + at,
+						&instruction)) {
+				instruction.length = 1;
+				continue;
+			}
+			if (instruction.flow != INSTRUCTION_JUMP_INDIRECT ||
+			    !instruction.rip_relative || !is_twice_slot(finder, instruction.target))
+				continue;
+			/* Its first instruction, or its second behind endbr64. */
+			finder_mark(finder, MARK_TWICE, section->address + at);
+			finder_mark(finder, MARK_TWICE, (section->address + at) & ~(uint64_t)15);
+		}
+	}
+}
+
+static void scan_all(struct finder *finder)
+{
+	const struct functions *functions = finder->functions;
+
+	for (size_t i = 0; i < functions->count; i++)
+		scan_function(finder, i);
+	for (size_t c = 0, i = 0; c < functions->code_count; c++) {
+		const struct code_range *range = &functions->code[c];
+		uint64_t at = range->vaddr, end = range->vaddr + range->size;
+		for (; i < functions->count && functions->list[i].vaddr < end; i++) {
+			const struct function *function = &functions->list[i];
+			scan_between(finder, at, function->vaddr);
+			if (function->vaddr + function->size > at)
+				at = function->vaddr + function->size;
+		}
+		scan_between(finder, at, end);
+	}
+}
+
+void finder_scan(struct finder *finder)
+{
+	const struct functions *functions = finder->functions;
+
+	for (size_t i = 0; i < functions->count; i++) {
+		if (functions->list[i].reason == PLAN_RETURNS_TWICE)
+			finder_mark(finder, MARK_TWICE, functions->list[i].vaddr);
+	}
+	mark_linkage(finder);
+	for (unsigned i = 0; i < SCANS_MAX && (i == 0 || finder->again); i++) {
+		finder->again = false;
+		scan_all(finder);
+	}
+	finder_decide(finder);
+}
