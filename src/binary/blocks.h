@@ -23,7 +23,7 @@ struct block {
 	uint32_t first_successor, successor_count; /* in blocks.successors: indices of blocks */
 	uint8_t flow;                              /* of its last instruction */
 	bool is_loop_head; /* a branch leads back here from a block that only this one leads to */
-	bool is_root;      /* reached by no edge from the entry */
+	bool is_root;      /* the entry, or what no edge leads to (landing pads), or data */
 };
 
 /* What a function may refer to. */

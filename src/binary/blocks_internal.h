@@ -1,0 +1,76 @@
+/* SPDX-License-Identifier: MIT
+ * SPDX-FileCopyrightText: the kymo authors
+ *
+ * What blocks.c (blocks and edges), blocks_tables.c (jump tables) and blocks_loops.c (loops) share:
+ * memory that is used for one function after the other.
+ */
+#ifndef KYMO_BINARY_BLOCKS_INTERNAL_H
+#define KYMO_BINARY_BLOCKS_INTERNAL_H
+
+#include "binary/blocks.h"
+
+#define BLOCKS_NONE   UINT32_MAX
+#define BLOCKS_RECENT 64u /* power of two */
+
+/* An instruction behind which control does not simply go on. */
+struct blocks_end {
+	uint32_t next;   /* offset behind it */
+	uint32_t target; /* offset, or BLOCKS_NONE: none inside */
+	uint32_t table;  /* of an indirect jump: index, or BLOCKS_NONE */
+	uint8_t flow;
+};
+
+struct blocks_table {
+	uint64_t base;
+	uint32_t bound; /* entries by the comparison before it; 0: none was found */
+	bool exact;     /* the comparison was of the index */
+	bool absolute;  /* entries are 64-bit addresses; else 32-bit distances from the base */
+	uint32_t first, count; /* in blocks.table_targets */
+};
+
+/* Sizes of all arrays that grow, in elements. */
+struct blocks_workspace {
+	uint64_t *starts, *leaders; /* bits, one an offset: instructions, and where blocks begin */
+	uint32_t *ranks;            /* blocks before each word of `leaders` */
+	size_t word_capacity, rank_capacity;
+	struct blocks_end *ends;
+	uint32_t end_count;
+	size_t end_capacity;
+	struct blocks_table *tables;
+	uint32_t table_count;
+	size_t table_capacity, target_capacity, list_capacity, successor_capacity;
+	/* The last instructions, by their number modulo BLOCKS_RECENT. */
+	struct {
+		uint32_t offset;
+		struct instruction instruction;
+	} recent[BLOCKS_RECENT];
+	uint64_t loaded[16]; /* the last RIP-relative address that was loaded into each register */
+	const struct blocks_image *image;
+	const uint8_t *code;
+	uint64_t vaddr;
+	uint32_t size;
+	uint32_t *graph; /* arrays of blocks_loops.c, one after the other */
+	size_t graph_capacity;
+};
+
+/* Makes room for `count` elements of `size` bytes; the contents stay. */
+int blocks_reserve(void *array, size_t *capacity, size_t count, size_t size);
+
+static inline bool blocks_bit(const uint64_t *bits, uint32_t offset)
+{
+	return bits[offset / 64] >> offset % 64 & 1;
+}
+
+static inline void blocks_set_bit(uint64_t *bits, uint32_t offset)
+{
+	bits[offset / 64] |= (uint64_t)1 << offset % 64;
+}
+
+/* The indirect jump that was decoded as instruction `number` has a table? Adds it to the
+ * workspace and gives its index through *ret. -ENOMEM. */
+int blocks_add_table(struct blocks *blocks, uint32_t number, uint32_t *ret);
+/* Reads the entries of all tables, once all instructions are known, and sets leaders. */
+int blocks_read_tables(struct blocks *blocks);
+int blocks_find_loops(struct blocks *blocks);
+
+#endif

@@ -1,0 +1,450 @@
+/* SPDX-License-Identifier: MIT
+ * SPDX-FileCopyrightText: the kymo authors
+ *
+ * Jump tables as gcc and clang make them:
+ *
+ *     cmp $N, %edi; ja default                          the bound
+ *     lea table(%rip), %rdx                             the base, perhaps far away
+ *     movslq (%rdx,%rdi,4), %rax; add %rdx, %rax        an entry: distance from the base
+ *     jmp *%rax                                         perhaps with notrack
+ *
+ *     jmp *table(,%rdi,8)                               entries are addresses: code that is not PIC
+ *     jmp *(%rdx,%rdi,8)
+ *     mov table(,%rdi,8), %rax; jmp *%rax
+ *
+ * It is looked for backwards from the jump, as long as control runs straight. What is found is
+ * believed only when the entries lead to instructions. Where the bound is not known, the table goes
+ * on as long as they do and no other table begins: rather too many targets than too few.
+ */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "binary/blocks_internal.h"
+
+#define SEARCH         40u /* instructions that are looked at, less than BLOCKS_RECENT */
+#define ENTRIES_MAX    65536u
+#define NO_REGISTER    16u
+#define PREFIX_NOTRACK 0x3eu
+
+/* An instruction that was decoded lately, and a register that is looked for before it. */
+struct place {
+	const struct blocks_workspace *workspace;
+	uint32_t number, last; /* of the instruction, and of the last that was decoded */
+	const struct instruction *instruction;
+	const uint8_t *bytes;
+};
+
+static void set_place(struct place *place, uint32_t number)
+{
+	uint32_t slot = number % BLOCKS_RECENT;
+
+	place->number = number;
+	place->instruction = &place->workspace->recent[slot].instruction;
+	place->bytes = place->workspace->code + place->workspace->recent[slot].offset;
+}
+
+/* To the instruction before, if control can have come from there. */
+static bool step_back(struct place *place)
+{
+	if (!place->number || place->last - place->number == BLOCKS_RECENT - 1)
+		return false;
+	set_place(place, place->number - 1);
+	switch (place->instruction->flow) {
+	case INSTRUCTION_NEXT:
+	case INSTRUCTION_BRANCH:
+		return true;
+	default: /* calls change registers; the others do not go on */
+		return false;
+	}
+}
+
+static unsigned reg_of(const struct instruction *instruction)
+{
+	return (instruction->modrm >> 3 & 7) | (instruction->rex & INSTRUCTION_REX_R ? 8u : 0);
+}
+
+/* The register of ModRM's rm field; NO_REGISTER: it is memory. */
+static unsigned rm_of(const struct instruction *instruction)
+{
+	if (instruction->modrm < 0xc0)
+		return NO_REGISTER;
+	return (instruction->modrm & 7) | (instruction->rex & INSTRUCTION_REX_B ? 8u : 0);
+}
+
+static bool is_wide(const struct instruction *instruction)
+{
+	return instruction->rex & INSTRUCTION_REX_W;
+}
+
+/* Memory at base + index * scale + displacement. */
+struct operand {
+	unsigned base, index; /* NO_REGISTER: none */
+	unsigned scale;
+	uint64_t displacement;
+};
+
+static bool read_operand(const struct place *place, struct operand *ret)
+{
+	const struct instruction *instruction = place->instruction;
+	unsigned modrm = instruction->modrm, rex = instruction->rex, sib;
+	int32_t displacement = 0;
+
+	if (modrm >= 0xc0 || (modrm & 7) != 4)
+		return false;
+	/* SIB follows ModRM, and the displacement, or the end, follows SIB. */
+	if (instruction->displacement_size) {
+		sib = place->bytes[instruction->displacement_at - 1];
+		if (instruction->displacement_size == 1)
+			displacement = (int8_t)place->bytes[instruction->displacement_at];
+		else
+			memcpy(&displacement, place->bytes + instruction->displacement_at, 4);
+	} else {
+		sib = place->bytes[instruction->length - instruction->immediate_size - 1];
+	}
+	ret->scale = 1u << (sib >> 6);
+	ret->index = (sib >> 3 & 7) | (rex & INSTRUCTION_REX_X ? 8u : 0);
+	if (ret->index == 4)
+		ret->index = NO_REGISTER;
+	ret->base = (sib & 7) | (rex & INSTRUCTION_REX_B ? 8u : 0);
+	if ((sib & 7) == 5 && modrm < 0x40)
+		ret->base = NO_REGISTER;
+	ret->displacement = (uint64_t)(int64_t)displacement;
+	return true;
+}
+
+/* The register that it writes, of those kinds of instructions that compute addresses. */
+static unsigned written(const struct instruction *instruction)
+{
+	unsigned opcode = instruction->opcode;
+
+	if (instruction->vex || instruction->map > 1)
+		return NO_REGISTER;
+	if (instruction->map) {
+		bool reads = (opcode & 0xf0) == 0x40 || opcode == 0xaf ||
+			     (opcode >= 0xb6 && opcode <= 0xb8) ||
+			     (opcode >= 0xbc && opcode <= 0xbf);
+		return reads ? reg_of(instruction) : NO_REGISTER;
+	}
+	if ((opcode & 0xf0) == 0x50 || (opcode & 0xf8) == 0xb8) /* pop, mov immediate */
+		return opcode >= 0x58 ? (opcode & 7) | (instruction->rex & 1 ? 8u : 0)
+				      : NO_REGISTER;
+	if (opcode == 0x8b || opcode == 0x8d || opcode == 0x63 || opcode == 0x69 ||
+	    opcode == 0x6b || (opcode < 0x38 && (opcode & 7) == 3))
+		return reg_of(instruction);
+	if (opcode == 0x89 || opcode == 0x81 || opcode == 0x83 || opcode == 0xc1 ||
+	    opcode == 0xd1 || opcode == 0xd3 || (opcode < 0x38 && (opcode & 7) == 1)) {
+		bool compares =
+			(opcode == 0x81 || opcode == 0x83) && (instruction->modrm >> 3 & 7) == 7;
+		return compares ? NO_REGISTER : rm_of(instruction);
+	}
+	return NO_REGISTER;
+}
+
+/* The register that `to` was copied from, if the instruction is such a copy (also of its lower
+ * half, and with other upper bits); NO_REGISTER: it is not. */
+static unsigned copied(const struct instruction *instruction, unsigned to)
+{
+	bool narrow = instruction->map == 1 && ((instruction->opcode & 0xfe) == 0xb6 ||
+						(instruction->opcode & 0xfe) == 0xbe);
+
+	if (instruction->vex || instruction->map > 1 || (instruction->map && !narrow))
+		return NO_REGISTER;
+	if (!instruction->map && instruction->opcode == 0x89 && rm_of(instruction) == to)
+		return reg_of(instruction);
+	if ((narrow || instruction->opcode == 0x8b || instruction->opcode == 0x63) &&
+	    reg_of(instruction) == to)
+		return rm_of(instruction);
+	return NO_REGISTER;
+}
+
+static bool loads_address(const struct instruction *instruction)
+{
+	return instruction->rip_relative && instruction->opcode == 0x8d && !instruction->map;
+}
+
+/* The address that `wanted` holds before the instruction at `place`; 0: not known. */
+static uint64_t find_address(struct place place, unsigned wanted)
+{
+	for (uint32_t i = 0; i < SEARCH && step_back(&place); i++) {
+		if (written(place.instruction) != wanted)
+			continue;
+		if (loads_address(place.instruction))
+			return place.instruction->target;
+		wanted = copied(place.instruction, wanted);
+		if (wanted == NO_REGISTER)
+			return 0;
+	}
+	/* It was loaded before a loop, perhaps. */
+	return place.workspace->loaded[wanted];
+}
+
+/* What the comparison compares with. */
+static bool read_comparison(const struct place *place, uint32_t *ret)
+{
+	const struct instruction *instruction = place->instruction;
+	const uint8_t *at = place->bytes + instruction->immediate_at;
+	bool is_group = (instruction->opcode | 3) == 0x83 && (instruction->modrm >> 3 & 7) == 7;
+
+	if (instruction->map || instruction->vex ||
+	    (!is_group && (instruction->opcode | 1) != 0x3d))
+		return false;
+	*ret = 0;
+	memcpy(ret, at, instruction->immediate_size > 4 ? 4 : instruction->immediate_size);
+	return true;
+}
+
+static unsigned compared_register(const struct instruction *instruction)
+{
+	if ((instruction->opcode | 1) == 0x3d)
+		return 0;
+	return rm_of(instruction);
+}
+
+/* The nearest ja or jae before the jump, and the comparison that it goes by. */
+static void find_bound(struct place place, unsigned index, struct blocks_table *table)
+{
+	uint32_t above = 0, left = 4;
+
+	for (uint32_t i = 0; i < SEARCH && left && step_back(&place); i++) {
+		const struct instruction *instruction = place.instruction;
+		if (instruction->flow == INSTRUCTION_BRANCH && !above) {
+			unsigned condition = instruction->opcode & 0x0f;
+			bool is_jcc = instruction->map == 1 || instruction->opcode < 0x80;
+			if (is_jcc && (condition == 7 || condition == 3))
+				above = condition;
+		} else if (above) {
+			left--;
+			if (read_comparison(&place, &table->bound)) {
+				table->bound += above == 7;
+				table->exact = compared_register(instruction) == index;
+				return;
+			}
+		} else if (index != NO_REGISTER && written(instruction) == index) {
+			index = copied(instruction, index);
+		}
+	}
+}
+
+/* jmp *memory, or mov memory, %reg; jmp *%reg: entries are addresses. */
+static bool recognize_absolute(struct place *place, struct blocks_table *table)
+{
+	struct operand operand;
+
+	if (!read_operand(place, &operand) || operand.index == NO_REGISTER || operand.scale != 8)
+		return false;
+	table->absolute = true;
+	table->base = operand.displacement;
+	if (operand.base != NO_REGISTER) {
+		uint64_t base = find_address(*place, operand.base);
+		table->base = base ? base + operand.displacement : 0;
+	}
+	find_bound(*place, operand.index, table);
+	return true;
+}
+
+/* `place` is at the addition of `left` and `right`: one of them is the base, the other was loaded
+ * from the table. */
+static bool recognize_relative(struct place place, unsigned left, unsigned right,
+			       struct blocks_table *table)
+{
+	struct place addition = place;
+	struct operand operand;
+
+	for (uint32_t i = 0; i < SEARCH && step_back(&place); i++) {
+		const struct instruction *instruction = place.instruction;
+		bool loads = !instruction->map && !instruction->vex &&
+			     ((instruction->opcode == 0x63 && is_wide(instruction)) ||
+			      (instruction->opcode == 0x8b && !is_wide(instruction)));
+		unsigned to = written(instruction);
+		if (!loads || (to != left && to != right) || !read_operand(&place, &operand))
+			continue;
+		table->base = find_address(addition, to == left ? right : left);
+		/* Without optimization the index is multiplied before. */
+		if (!table->base && operand.base != NO_REGISTER)
+			table->base = find_address(place, operand.base);
+		find_bound(place, operand.scale == 4 ? operand.index : NO_REGISTER, table);
+		return true;
+	}
+	return false;
+}
+
+/* Where the register that the jump goes through comes from. */
+static bool recognize_register(struct place place, unsigned wanted, struct blocks_table *table)
+{
+	for (uint32_t i = 0; i < SEARCH && step_back(&place); i++) {
+		const struct instruction *instruction = place.instruction;
+		unsigned opcode = instruction->opcode;
+		if (written(instruction) != wanted)
+			continue;
+		if (instruction->map || !is_wide(instruction))
+			return false;
+		if (opcode == 0x01 || opcode == 0x03) {
+			unsigned other = opcode == 0x01 ? reg_of(instruction) : rm_of(instruction);
+			return other != NO_REGISTER &&
+			       recognize_relative(place, wanted, other, table);
+		}
+		if (opcode == 0x8b && instruction->modrm < 0xc0)
+			return recognize_absolute(&place, table);
+		wanted = copied(instruction, wanted);
+		if (wanted == NO_REGISTER)
+			return false;
+	}
+	return false;
+}
+
+int blocks_add_table(struct blocks *blocks, uint32_t number, uint32_t *ret)
+{
+	struct blocks_workspace *workspace = blocks->workspace;
+	struct blocks_table table = {0};
+	struct place place = {.workspace = workspace, .last = number};
+	bool found = false;
+	int error;
+
+	set_place(&place, number);
+	if (place.instruction->modrm >= 0xc0)
+		found = recognize_register(place, rm_of(place.instruction), &table);
+	else
+		found = recognize_absolute(&place, &table);
+	/* Compilers say so that the target need not be marked: only a table has such targets. */
+	if (!found && place.bytes[0] != PREFIX_NOTRACK) {
+		blocks->has_tail_jump = true;
+		return 0;
+	}
+	error = blocks_reserve(&workspace->tables, &workspace->table_capacity,
+			       (size_t)workspace->table_count + 1, sizeof(*workspace->tables));
+	if (error)
+		return error;
+	*ret = workspace->table_count;
+	workspace->tables[workspace->table_count++] = table;
+	return 0;
+}
+
+/* ---- entries ---- */
+
+static const struct code_range *range_at(const struct blocks_image *image, uint64_t vaddr)
+{
+	for (size_t i = 0; i < image->range_count; i++) {
+		if (vaddr - image->ranges[i].vaddr < image->ranges[i].size)
+			return &image->ranges[i];
+	}
+	return NULL;
+}
+
+/* How many entries fit before the range ends or another table of this function begins. */
+static uint32_t entries_that_fit(const struct blocks_workspace *workspace,
+				 const struct blocks_table *table, const struct code_range *range)
+{
+	uint64_t end = range->vaddr + range->size, count;
+
+	for (uint32_t i = 0; i < workspace->table_count; i++) {
+		uint64_t other = workspace->tables[i].base;
+		if (other > table->base && other < end)
+			end = other;
+	}
+	count = (end - table->base) / (table->absolute ? 8 : 4);
+	if (table->exact && count > table->bound)
+		count = table->bound;
+	return count > ENTRIES_MAX ? ENTRIES_MAX : (uint32_t)count;
+}
+
+/* Other parts of the function are elsewhere: an entry that the bound promises may lead there. */
+static bool entry_valid(const struct blocks_workspace *workspace, uint64_t target, bool promised)
+{
+	uint64_t offset = target - workspace->vaddr;
+
+	if (offset < workspace->size)
+		return blocks_bit(workspace->starts, (uint32_t)offset);
+	return promised && target >= workspace->image->code_low &&
+	       target < workspace->image->code_high;
+}
+
+static uint64_t read_entry(const struct blocks_table *table, const uint8_t *at, uint32_t index)
+{
+	int32_t distance;
+	uint64_t address;
+
+	if (table->absolute) {
+		memcpy(&address, at + (size_t)index * 8, 8);
+		return address;
+	}
+	memcpy(&distance, at + (size_t)index * 4, 4);
+	return table->base + (uint64_t)(int64_t)distance;
+}
+
+static int compare_targets(const void *left, const void *right)
+{
+	uint64_t one, other;
+
+	memcpy(&one, left, sizeof(one));
+	memcpy(&other, right, sizeof(other));
+	return (one > other) - (one < other);
+}
+
+/* Sorts, drops duplicates, marks leaders. */
+static void finish_table(struct blocks *blocks, struct blocks_table *table)
+{
+	struct blocks_workspace *workspace = blocks->workspace;
+	uint64_t *targets = blocks->table_targets + table->first;
+	uint32_t kept = 0;
+
+	qsort(targets, table->count, sizeof(*targets), compare_targets);
+	for (uint32_t i = 0; i < table->count; i++) {
+		uint64_t offset = targets[i] - workspace->vaddr;
+		if (kept && targets[kept - 1] == targets[i])
+			continue;
+		targets[kept++] = targets[i];
+		if (offset < workspace->size)
+			blocks_set_bit(workspace->leaders, (uint32_t)offset);
+	}
+	table->count = kept;
+	blocks->table_target_count = table->first + kept;
+}
+
+/* Count of entries is 0 where it is no table. */
+static int read_table(struct blocks *blocks, struct blocks_table *table)
+{
+	struct blocks_workspace *workspace = blocks->workspace;
+	const struct code_range *range = range_at(workspace->image, table->base);
+	const uint8_t *at;
+	uint32_t fitting, count = 0;
+	int error;
+
+	table->first = blocks->table_target_count;
+	table->count = 0;
+	if (!table->base || !range)
+		return 0;
+	at = range->bytes + (table->base - range->vaddr);
+	fitting = entries_that_fit(workspace, table, range);
+	while (count < fitting &&
+	       entry_valid(workspace, read_entry(table, at, count), count < table->bound))
+		count++;
+	if (table->exact && count < table->bound)
+		return 0;
+	error = blocks_reserve(&blocks->table_targets, &workspace->target_capacity,
+			       (size_t)table->first + count, sizeof(*blocks->table_targets));
+	if (error)
+		return error;
+	for (uint32_t i = 0; i < count; i++)
+		blocks->table_targets[table->first + i] = read_entry(table, at, i);
+	table->count = count;
+	finish_table(blocks, table);
+	return 0;
+}
+
+int blocks_read_tables(struct blocks *blocks)
+{
+	struct blocks_workspace *workspace = blocks->workspace;
+
+	for (uint32_t i = 0; i < workspace->table_count; i++) {
+		struct blocks_table *table = &workspace->tables[i];
+		int error = read_table(blocks, table);
+		if (error)
+			return error;
+		if (table->count)
+			blocks->tables++;
+		else
+			blocks->unknown_jumps++;
+	}
+	return 0;
+}
