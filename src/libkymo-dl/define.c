@@ -5,6 +5,7 @@
  */
 #include "libkymo-dl/kymo_dl.h"
 #include "libkymo-dl/publish.h"
+#include "libkymo-dl/rewritten.h"
 #include "libkymo-dl/runtime.h"
 #include "libkymo-dl/user_binding.h"
 #include "libkymo-dl/user_calls.h"
@@ -55,4 +56,7 @@ EXPORTED void kymo_dl_connect(void)
 __attribute__((constructor)) static void define_start(void)
 {
 	kymo_dl_connect();
+	/* Nothing in such a program will call us later. */
+	if (dl_runtime_wanted() && rewritten_present())
+		dl_runtime_load();
 }

@@ -1,0 +1,20 @@
+/* SPDX-License-Identifier: MIT
+ * SPDX-FileCopyrightText: the kymo authors
+ *
+ * Objects that were instrumented in their files: they bring arena, plan and modes with them (struct
+ * plan_note), and nobody is asked about them.
+ */
+#ifndef KYMO_INSTRUMENT_REWRITTEN_H
+#define KYMO_INSTRUMENT_REWRITTEN_H
+
+#include <link.h>
+#include <stdbool.h>
+
+#include "instrument/arena.h"
+
+/* Is the loaded object a rewritten one? Then what is known of its arena, which has neither gate
+ * code nor ids yet. An object whose note this version does not understand is `foreign`: its code is
+ * patched, and its gate stays closed. */
+bool rewritten_find(const struct dl_phdr_info *info, struct arena *ret, bool *foreign);
+
+#endif
