@@ -1,0 +1,27 @@
+/* SPDX-License-Identifier: MIT
+ * SPDX-FileCopyrightText: the kymo authors
+ *
+ * Lists of functions that are given back in: instrumented.json of an earlier run, or a text with a
+ * name a line (plain, mangled or whole signature; # begins a comment).
+ */
+#ifndef KYMO_BINARY_SELECTION_LIST_H
+#define KYMO_BINARY_SELECTION_LIST_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "common/problem.h"
+
+struct selection_list;
+
+/* `files` are separated by colons. */
+int selection_list_read(const char *files, struct selection_list **ret, struct problem *problem);
+void selection_list_destroy(struct selection_list *list);
+/* `module` is a path; the last part counts. By name; or, where the list says it, by address alone
+ * for functions without a name. */
+bool selection_list_has_name(const struct selection_list *list, const char *module,
+			     const char *name);
+bool selection_list_has_address(const struct selection_list *list, const char *module,
+				uint64_t vaddr);
+
+#endif

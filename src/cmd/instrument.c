@@ -1,0 +1,188 @@
+/* SPDX-License-Identifier: MIT
+ * SPDX-FileCopyrightText: the kymo authors
+ *
+ * `kymo instrument`: records entry and exit of the functions of an unmodified program. The options,
+ * and which of the three modes is meant: run a program, attach to a process, rewrite a file.
+ */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "cmd/command.h"
+#include "cmd/instrument_request.h"
+#include "cmd/message.h"
+#include "cmd/plan_server.h"
+#include "cmd/run_program.h"
+#include "cmd/sampler_options.h"
+
+static bool instrument_accepts(enum setting_id id)
+{
+	return settings_table[id].visibility != SETTING_INTERNAL;
+}
+
+static const struct option_short instrument_shorts[] = {
+	{"I", SETTING_REGEX_INCLUDE},         {"E", SETTING_REGEX_EXCLUDE},
+	{"R", SETTING_REGEX_RESTRICT},        {"MI", SETTING_REGEX_MODULE_INCLUDE},
+	{"ME", SETTING_REGEX_MODULE_EXCLUDE}, {"MR", SETTING_REGEX_MODULE_RESTRICT},
+	{"i", SETTING_MIN_INSTRUCTIONS},      {"r", SETTING_MIN_ADDRESS_RANGE},
+	{"l", SETTING_INSTRUMENT_LOOPS},
+};
+
+#define TEXT_OPTION(name_, letter_, metavar_, field, help_)                                        \
+	{                                                                                          \
+		.name = name_, .letter = letter_, .argument = OPTION_REQUIRED,                     \
+		.metavar = metavar_, .apply = option_set_text,                                     \
+		.offset = offsetof(struct instrument_options, field), .help = help_                \
+	}
+
+#define FLAG_OPTION(name_, field, help_)                                                           \
+	{                                                                                          \
+		.name = name_, .apply = option_set_flag,                                           \
+		.offset = offsetof(struct instrument_options, field), .help = help_                \
+	}
+
+static const struct option_extra instrument_extras[] = {
+	TEXT_OPTION("rewrite", 'o', "FILE", rewrite,
+		    "Write an instrumented copy of PROGRAM, an executable or a library, and run "
+		    "nothing."),
+	TEXT_OPTION("pid", 'p', "PID", pid, "Instrument a process that runs already."),
+	TEXT_OPTION("mode", 'M', "MODE", mode,
+		    "trace: the chosen functions (as if not given); sampling: only main, and "
+		    "sample; coverage: what is executed at all."),
+	FLAG_OPTION("sample", sample, "Sample call stacks as well."),
+	FLAG_OPTION("simulate", simulate, "Find and choose functions, list them, run nothing."),
+	TEXT_OPTION("print-available", 0, "WHAT", print[PRINT_AVAILABLE],
+		    "Print what could be instrumented: functions, functions+ (signatures), "
+		    "modules, pair or pair+ (both)."),
+	TEXT_OPTION("print-instrumented", 0, "WHAT", print[PRINT_INSTRUMENTED],
+		    "Print what is instrumented."),
+	TEXT_OPTION("print-excluded", 0, "WHAT", print[PRINT_EXCLUDED],
+		    "Print what is not, with the reasons."),
+	TEXT_OPTION("print-overlapping", 0, "WHAT", print[PRINT_OVERLAPPING],
+		    "Print functions that share code."),
+	OPTION_CPUTIME,
+	OPTION_REALTIME,
+	OPTION_QUIET,
+	OPTION_VERBOSE,
+	OPTION_HELP,
+};
+
+static const struct options_grammar instrument_grammar = {
+	.command = "instrument",
+	.extras = instrument_extras,
+	.extra_count = sizeof(instrument_extras) / sizeof(instrument_extras[0]),
+	.shorts = instrument_shorts,
+	.short_count = sizeof(instrument_shorts) / sizeof(instrument_shorts[0]),
+	.accepts = instrument_accepts,
+	.runs_program = true,
+};
+
+/* ---- running a program ---- */
+
+struct instrument_run {
+	struct instrument_request *request;
+	struct plan_server *server;
+	char directory[4096];
+};
+
+static int instrument_start(void *context, struct launch *launch, const struct target *target,
+			    struct problem *problem)
+{
+	struct instrument_run *run = context;
+	struct plan_server_options options;
+	int error;
+
+	(void)target;
+	snprintf(run->directory, sizeof(run->directory), "%s/instrumentation", launch->session);
+	if (mkdir(run->directory, 0777) && errno != EEXIST)
+		return problem_set(problem, -errno, "cannot make '%s': %s", run->directory,
+				   strerror(errno));
+	run->request->setup.directory = run->directory;
+	options = (struct plan_server_options){.setup = run->request->setup,
+					       .session = launch->session};
+	error = plan_server_start(&options, &run->server, problem);
+	if (!error)
+		launch->plan_socket = plan_server_socket(run->server);
+	return error;
+}
+
+static void instrument_end(void *context, struct launch *launch)
+{
+	struct instrument_run *run = context;
+
+	(void)launch;
+	if (run->server)
+		plan_server_stop(run->server);
+}
+
+static int instrument_program(struct launch *launch, struct instrument_request *request)
+{
+	struct instrument_run run = {.request = request};
+	struct run_beside beside = {
+		.start = instrument_start, .end = instrument_end, .context = &run};
+	int status = run_program(launch, &beside);
+
+	plan_server_destroy(run.server);
+	return status;
+}
+
+static int instrument_dispatch(struct launch *launch, struct resolved *settings,
+			       const struct instrument_options *options)
+{
+	struct instrument_request request;
+	struct problem problem;
+	int status;
+
+	if (!launch->argument_count) {
+		message_error("which program? kymo instrument [options] -- PROGRAM [arguments] "
+			      "(see kymo instrument --help)");
+		return EXIT_OWN_FAILURE;
+	}
+	if (instrument_request_init(&request, settings, options, &problem)) {
+		message_error("%s", problem.text);
+		return EXIT_OWN_FAILURE;
+	}
+	status = instrument_program(launch, &request);
+	instrument_request_deinit(&request);
+	return status;
+}
+
+static int instrument_run(char **arguments, size_t count)
+{
+	struct resolved settings;
+	struct instrument_options options = {0};
+	struct options_result result = {.context = &options};
+	struct launch launch = {.settings = &settings};
+	int status = command_begin(&command_instrument, arguments, count, &settings, &result);
+
+	if (status != COMMAND_GO_ON)
+		return status;
+	launch.arguments = result.operands; /* argv ends with NULL */
+	launch.argument_count = result.operand_count;
+	clock_gettime(CLOCK_REALTIME, &launch.start);
+	status = instrument_dispatch(&launch, &settings, &options);
+	free(launch.result);
+	free(launch.session);
+	resolved_deinit(&settings);
+	return status;
+}
+
+const struct command command_instrument = {
+	.name = "instrument",
+	.summary = "record every call of a program's functions",
+	.synopsis = "instrument [options] [--] PROGRAM [arguments]",
+	.text = "Records entry and exit of functions of PROGRAM and its libraries. The program "
+		"needs no preparation: the functions are found in its files, stripped ones too, "
+		"and patched when it starts. A function is patched only where that is provably "
+		"safe; the others are listed with the reason, in instrumentation/ of the "
+		"results.\n\n"
+		"Processes that the program starts are instrumented as well, and libraries that "
+		"it opens later.",
+	.examples =
+		"kymo instrument -- ./app arg          every function of app and its libraries\n"
+		"kymo instrument -R '^parse_' -- ./app only functions whose names begin so\n"
+		"kymo instrument --simulate --print-excluded pair -- ./app\n",
+	.grammar = &instrument_grammar,
+	.run = instrument_run,
+};

@@ -1,0 +1,40 @@
+/* SPDX-License-Identifier: MIT
+ * SPDX-FileCopyrightText: the kymo authors
+ *
+ * Answers processes of a session that ask what to instrument in their modules (kymo/plan.h).
+ *
+ * One thread serves all of them, one request after the other, so that a module is planned and
+ * selected once however many processes have it. A process that gets no answer runs uninstrumented.
+ * Requests to write into a process (PLAN_REQUEST_COMMIT) go to whoever attached.
+ */
+#ifndef KYMO_CMD_PLAN_SERVER_H
+#define KYMO_CMD_PLAN_SERVER_H
+
+#include "cmd/instrument_module.h"
+
+struct plan_server;
+
+/* Writes patches into a process, or takes them back; 0 or a negative errno with reason. */
+typedef int plan_server_write(void *context, const struct plan_request *request,
+			      struct problem *problem);
+
+struct plan_server_options {
+	struct instrument_setup setup; /* what it points to outlives the server */
+	const char *session;           /* the directory for the socket */
+	plan_server_write *write;      /* NULL: such requests are refused */
+	void *context;
+};
+
+/* Starts the thread; it takes no signals. */
+int plan_server_start(const struct plan_server_options *options, struct plan_server **ret,
+		      struct problem *problem);
+/* What KYMO_INSTRUMENT is to be. */
+const char *plan_server_socket(const struct plan_server *server);
+/* Ends the thread and removes the socket; the modules stay. */
+void plan_server_stop(struct plan_server *server);
+void plan_server_destroy(struct plan_server *server);
+/* What was asked for, in that order; only after plan_server_stop(). */
+size_t plan_server_count(const struct plan_server *server);
+const struct instrument_module *plan_server_module(const struct plan_server *server, size_t index);
+
+#endif
