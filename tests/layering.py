@@ -23,7 +23,8 @@ ALLOWED = {
     "core": {"common"},
     "regions": {"core", "common"},
     "wrappers": {"regions", "core", "common"},
-    "libkymo": {"wrappers", "regions", "core", "common"},
+    "instrument": {"regions", "core", "common"},
+    "libkymo": {"instrument", "wrappers", "regions", "core", "common"},
     "libkymo-dl": {"libkymo", "regions", "common"},  # libkymo/api.h alone of libkymo
     "libkymo-user": set(),
     "inject": {"common"},

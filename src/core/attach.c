@@ -69,7 +69,7 @@ static void revive(struct runtime *runtime, struct thread *thread)
 
 static void drop(struct runtime *runtime, struct thread *thread)
 {
-	if (thread->regions && runtime->hooks && thread->how != THREAD_INTERNAL)
+	if (runtime->hooks && thread->how != THREAD_INTERNAL)
 		runtime->hooks->thread_gone(thread);
 	atomic_store(&thread->state, THREAD_ENDED);
 	threads_recycle(&runtime->threads, thread);

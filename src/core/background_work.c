@@ -215,6 +215,12 @@ static void follow_allocations(struct runtime *runtime, bool last)
 		follow(runtime, last);
 }
 
+static void follow_hooks(struct runtime *runtime, bool last)
+{
+	if (runtime->hooks && runtime->hooks->round)
+		runtime->hooks->round(runtime, last);
+}
+
 static void run_metrics(struct runtime *runtime, uint64_t now, uint64_t *wait)
 {
 	struct background *background = &runtime->background;
@@ -261,6 +267,7 @@ uint64_t background_work_round(struct runtime *runtime)
 	live_threads_process(runtime);
 	rank_follow(runtime);
 	follow_allocations(runtime, false);
+	follow_hooks(runtime, false);
 	allocators_grow(runtime, background->program_threads);
 	refresh_modules(runtime, now, &wait);
 	throttle(runtime);
@@ -295,6 +302,7 @@ void background_work_end(struct runtime *runtime)
 	live_threads_process(runtime);
 	rank_follow(runtime);
 	follow_allocations(runtime, true);
+	follow_hooks(runtime, true);
 	live_threads_follow_names(runtime);
 	if (runtime->background.metrics_on)
 		process_metrics_write(&runtime->track, 0);

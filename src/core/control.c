@@ -14,14 +14,24 @@
 
 #define COMMAND_PERIOD_NS 20000000ull /* how often the header is looked at */
 
+static void tell(uint32_t before, uint32_t now)
+{
+	if (before != now && kymo_runtime.hooks && kymo_runtime.hooks->switched)
+		kymo_runtime.hooks->switched();
+}
+
 void control_close(enum control_closed why)
 {
-	atomic_fetch_or(&kymo_runtime.control.closed, (uint32_t)why);
+	uint32_t before = atomic_fetch_or(&kymo_runtime.control.closed, (uint32_t)why);
+
+	tell(before, before | (uint32_t)why);
 }
 
 void control_open(enum control_closed why)
 {
-	atomic_fetch_and(&kymo_runtime.control.closed, ~(uint32_t)why);
+	uint32_t before = atomic_fetch_and(&kymo_runtime.control.closed, ~(uint32_t)why);
+
+	tell(before, before & ~(uint32_t)why);
 }
 
 void control_stop(void)

@@ -143,7 +143,7 @@ static void end(struct runtime *runtime, struct thread *thread)
 	struct background *background = &runtime->background;
 
 	sampler_close_stream(thread);
-	if (thread->regions && runtime->hooks)
+	if (runtime->hooks)
 		runtime->hooks->thread_gone(thread);
 	note_name(runtime, thread, thread->end_name);
 	write_end(runtime, thread, thread->end_ticks ? thread->end_ticks : ticks_now());

@@ -268,6 +268,26 @@ static void read_wrappers(struct options_wrappers *wrappers, char *const *enviro
 	wrappers->kokkos_prefix = setting_text(environment, SETTING_KOKKOSP_PREFIX);
 }
 
+/* "rate,ns" */
+static void read_demotion(struct options_instrument *instrument, const char *text)
+{
+	struct setting_slice rest = setting_slice(text), item;
+	double rate, ns;
+
+	if (!setting_list_next(&rest, &item) || setting_parse_number(item, &rate) ||
+	    !setting_list_next(&rest, &item) || setting_parse_number(item, &ns))
+		return;
+	instrument->demote_rate = rate > 0 ? (uint64_t)rate : 0;
+	instrument->demote_ns = ns > 0 ? (uint64_t)ns : 0;
+}
+
+static void read_instrument(struct options_instrument *instrument, char *const *environment)
+{
+	instrument->socket = setting_text(environment, SETTING_INSTRUMENT);
+	instrument->arguments = setting_text(environment, SETTING_INSTRUMENT_ARGUMENTS);
+	read_demotion(instrument, setting_text(environment, SETTING_INSTRUMENT_DEMOTE));
+}
+
 void options_read(struct options *options, char *const *environment)
 {
 	const char *source = setting_text(environment, SETTING_SAMPLING_SOURCE);
@@ -299,6 +319,7 @@ void options_read(struct options *options, char *const *environment)
 	read_periods(options, environment);
 	read_regions(&options->regions, environment);
 	read_wrappers(&options->wrappers, environment);
+	read_instrument(&options->instrument, environment);
 	options->overflow_event = setting_text(environment, SETTING_SAMPLING_OVERFLOW_EVENT);
 	options->overflow_code = setting_text(environment, SETTING_SAMPLING_OVERFLOW_CODE);
 	options->counters = setting_text(environment, SETTING_SAMPLING_COUNTERS);

@@ -59,6 +59,15 @@ struct options_wrappers {
 	const char *wrap, *mpi_permit, *mpi_reject, *kokkos_prefix;
 };
 
+/* Instrumented functions. Texts lie in the environment's memory; empty: not set. */
+struct options_instrument {
+	const char *socket;    /* where plans are asked for */
+	const char *arguments; /* some functions are recorded with theirs */
+	uint64_t demote_rate;  /* calls a second from which a short function is only counted; 0:
+				  never */
+	uint64_t demote_ns;    /* ... when its calls take less than this on average */
+};
+
 struct options {
 	bool enabled;
 	bool follow_children;
@@ -74,6 +83,7 @@ struct options {
 	struct options_sampler cpu, wall, overflow;
 	struct options_regions regions;
 	struct options_wrappers wrappers;
+	struct options_instrument instrument;
 	struct options_period periods[OPTIONS_PERIODS];
 	uint32_t period_count;
 	/* in the environment's memory; codes as perf_event_parse_code() takes them, or empty */

@@ -44,6 +44,7 @@ struct sampling {
 	uint64_t throttle_ticks;         /* span over which the handler's share is judged */
 	_Atomic uint64_t period;         /* current, after throttling */
 	struct unwind_cache *cache;
+	uint64_t main_stack_floor; /* as far down as the main stack may grow; 0: no limit */
 };
 
 /* What the room of regions does at the turns of the runtime's life (regions/regions.h). */
@@ -57,6 +58,9 @@ struct runtime_hooks {
 	 * what threads still hold of the spool is taken from them, and then from the process. */
 	void (*thread_left)(struct thread *thread);
 	void (*left)(void);
+	void (*switched)(void); /* signal-safe: control.closed changed */
+	/* Background thread, every round and at the end (`last`). */
+	void (*round)(struct runtime *runtime, bool last);
 };
 
 struct runtime {

@@ -20,6 +20,9 @@ enum apply_way {
 /* All objects that are loaded and were not looked at before. How many modules were instrumented, or
  * a negative errno when nobody answers. */
 int apply_loaded(struct runtime *runtime, enum apply_way way);
+struct arena;
+/* Tells the spool which functions an arena's ids are. */
+void apply_record(const struct arena *arena);
 /* The same objects are as they were (detach): may be asked for again. */
 void apply_forget(void);
 

@@ -22,7 +22,7 @@ struct arena {
 	uint64_t size;
 	uint64_t bias, low, high; /* of the module, as loaded: [low, high) are addresses */
 	uint32_t first_id, count;
-	const struct plan_header *plan; /* mapped read-only; NULL: of a rewritten module, unread */
+	const struct plan_header *plan; /* mapped read-only */
 	const uint8_t *modes;           /* count bytes */
 	const char *plan_path, *module_path;
 	bool gone; /* its module was unloaded */
@@ -40,7 +40,16 @@ uint32_t arena_count(void);
 struct arena *arena_at(uint32_t index);
 /* The arena that an address lies in; signal-safe. */
 struct arena *arena_find(uint64_t address);
-/* Opens or closes all gates, and those of arenas that come. */
-void arenas_open(bool open);
+/* Where calls of a function return to, as long as they are open; 0: no such function. */
+uint64_t arena_exit_address(uint32_t id);
+/* Where the function is in the process; 0: no such function. */
+uint64_t arena_function_address(uint32_t id);
+/* Is the function to be recorded with its arguments? */
+bool arena_wants_arguments(uint32_t id);
+/* Is any? Set by KYMO_INSTRUMENT_ARGUMENTS before the first arena. */
+bool arenas_want_arguments(void);
+void arenas_set_arguments(bool wanted);
+/* The state of all gates, and of those of arenas that come. */
+void arenas_set_gate(enum plan_gate gate);
 
 #endif

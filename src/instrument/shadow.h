@@ -27,6 +27,7 @@
 #include "core/spool_writer.h"
 
 #define SHADOW_ENTRIES 65536u /* calls that can be open on one thread */
+#define SHADOW_VECTORS 16384u
 
 struct shadow_entry {
 	uint64_t return_address;
@@ -45,33 +46,58 @@ struct calls_thread {
 	uint64_t *at, *end;         /* 16, 24: the next word; no room from `end` on */
 	uint64_t *counts;           /* 32: by function id; NULL: none yet */
 	struct shadow_node *node;   /* 40 */
-	_Atomic uint32_t busy;      /* 48: in the slow way */
-	uint32_t stopped;           /* 52: nothing new is recorded on this thread */
+	_Atomic uint64_t busy;      /* slot of the call that is in the slow way; 0: none */
+	uint32_t stopped;           /* nothing new is recorded on this thread */
 };
 
 struct shadow_node {
 	struct shadow_node *next;           /* of all; never changes */
 	struct calls_thread *_Atomic calls; /* of the thread that has it; NULL: free */
-	struct shadow_entry *entries;       /* SHADOW_ENTRIES and the sentinel */
+	struct shadow_entry *entries;       /* the sentinel, then SHADOW_ENTRIES */
 	struct shadow_entry *end;
-	struct shadow_entry *_Atomic left_top; /* while no thread has it: always the first one */
-	uint64_t *counts;                      /* PLAN_ID_MAX + 1, or NULL */
+	uint64_t *counts; /* PLAN_ID_MAX + 1, or NULL; summed up over all threads that had it */
 	/* the call stream */
 	struct spool_chunk *chunk;
-	uint64_t chunk_ticks, retry_ticks;
+	uint8_t *record;      /* of the CALLS record being written */
+	uint8_t *rest;        /* of the chunk, behind the last thread's record */
+	uint64_t chunk_ticks; /* when it was begun */
+	uint64_t retry_ticks; /* no chunk was to be had: not again before */
 	uint32_t internal_id, tid;
 	bool large;
+	uint8_t vectors[] __attribute__((aligned(64))); /* SHADOW_VECTORS bytes; see vectors.h */
 };
 
 extern __thread struct calls_thread kymo_calls;
 /* All nodes, newest first. */
 extern struct shadow_node *_Atomic kymo_shadow_nodes;
 
-/* The calling thread's node, made at its first call; false: none can be had. */
-bool shadow_acquire(void);
+/* A node for the calling thread, which has none; NULL: none can be had. */
+struct shadow_node *shadow_take(void);
 /* The thread ends: its node is for the next one. */
-void shadow_release(void);
-/* The entry of a slot, this thread's first; NULL: there is none. */
-struct shadow_entry *shadow_find(uint64_t slot);
+void shadow_release(struct shadow_node *node);
+/* In a forked child: the other threads are gone. */
+void shadow_forked(struct shadow_node *mine);
+
+/* Entries with slot 1 were taken out of the middle. */
+#define SHADOW_TAKEN_OUT 1u
+
+static inline bool shadow_is_open(const struct shadow_entry *entry)
+{
+	return entry->slot > SHADOW_TAKEN_OUT;
+}
+
+/* Does the slot of this entry still hold the way back into its stub? */
+bool shadow_is_live(const struct shadow_entry *entry);
+/* Ends what was left without returning, as seen from a call at `slot` on the calling thread's
+ * stack. How many. `each` is told, innermost first. */
+uint32_t shadow_clean(struct calls_thread *calls, uint64_t slot,
+		      void (*each)(const struct shadow_entry *));
+/* Takes the entry of `slot` out, wherever it is: on this thread, or on another, which the
+ * coroutine came from. What lies further in on the same stack ends with it. False: it is nowhere.
+ */
+bool shadow_pop(struct calls_thread *calls, uint64_t slot, struct shadow_entry *ret,
+		void (*each)(const struct shadow_entry *));
+/* The return address that belongs to a slot, on whichever thread; 0: not known. */
+uint64_t shadow_return_address(uint64_t slot);
 
 #endif

@@ -26,8 +26,8 @@
 #include "common/syscalls.h"
 #include "core/attach.h"
 #include "core/runtime.h"
+#include "libkymo/hooks.h"
 #include "libkymo/real.h"
-#include "regions/regions.h"
 #include "wrappers/got.h"
 #include "wrappers/got_engine.h"
 
@@ -111,7 +111,7 @@ EXPORTED int kymo_attach(const char *block)
 	environment = keep(block);
 	if (!environment)
 		return -ENOMEM;
-	kymo_runtime.hooks = &regions_hooks;
+	kymo_runtime.hooks = &libkymo_hooks;
 	result = attach_start(environment);
 	if (!result)
 		join_program();

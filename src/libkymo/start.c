@@ -9,10 +9,11 @@
 #include <stdlib.h>
 
 #include "core/runtime.h"
+#include "instrument/instrument.h"
+#include "libkymo/hooks.h"
 #include "libkymo/own_session.h"
 #include "libkymo/real.h"
 #include "libkymo/session_environment.h"
-#include "regions/regions.h"
 #include "wrappers/wrappers.h"
 
 void *real_find(_Atomic(void *) *slot, const char *name)
@@ -37,13 +38,14 @@ __attribute__((constructor)) static void start(int count, char **arguments, char
 {
 	(void)count;
 	(void)arguments;
-	kymo_runtime.hooks = &regions_hooks;
+	kymo_runtime.hooks = &libkymo_hooks;
 	runtime_start(session_environment_keep(own_session_environment(environment)));
 	session_environment_follow(&kymo_runtime.options, environment);
 	if (!runtime_active())
 		return;
 	pthread_atfork(NULL, NULL, after_fork_in_child);
 	wrappers_start(&kymo_runtime.options.wrappers);
+	instrument_start(&kymo_runtime);
 }
 
 __attribute__((destructor)) static void finish(void)

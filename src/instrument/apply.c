@@ -1,0 +1,336 @@
+/* SPDX-License-Identifier: MIT
+ * SPDX-FileCopyrightText: the kymo authors
+ *
+ * See apply.h. One thread at a time: the program's main thread in our constructor, a thread that
+ * opens a library (the loader lets one at a time), or one of kymo's own.
+ */
+#include "instrument/apply.h"
+
+#include <elf.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <link.h>
+#include <stdatomic.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+
+#include "common/syscalls.h"
+#include "core/text.h"
+#include "core/ticks.h"
+#include "instrument/arena.h"
+#include "instrument/request.h"
+#include "instrument/text_pages.h"
+#include "regions/names.h"
+
+#define MODULES_MAX  8192u
+#define STRINGS_SIZE (1u << 20)
+#define PLACEMENTS   3 /* places for arenas that the planner offers */
+#define OWN_PREFIX   "libkymo"
+#define RECORD_MAX   16384u
+
+/* A loaded object as it was seen. */
+struct seen_module {
+	uint64_t bias;
+	const void *headers; /* its program headers, as mapped */
+	const char *path;
+};
+
+static struct {
+	_Atomic uint32_t lock;
+	struct seen_module *seen;
+	uint32_t seen_count;
+	char *strings; /* paths, for the life of the process */
+	uint32_t strings_used;
+	struct plan_request request;
+	struct plan_answer answer;
+	uint8_t record[RECORD_MAX];
+} apply;
+
+/* What is done with each object. */
+struct apply_walk {
+	struct runtime *runtime;
+	enum apply_way way;
+	int fd, applied;
+	uint32_t objects;
+};
+
+static bool make_room(void)
+{
+	if (!apply.seen)
+		apply.seen = region_map(MODULES_MAX * sizeof(*apply.seen));
+	if (!apply.strings)
+		apply.strings = region_map(STRINGS_SIZE);
+	return apply.seen && apply.strings;
+}
+
+static const char *keep(const char *string)
+{
+	char *kept = apply.strings + apply.strings_used;
+	struct text text = text_on(kept, STRINGS_SIZE - apply.strings_used);
+
+	text_string(&text, string);
+	apply.strings_used +=
+		(uint32_t)text.length + (apply.strings_used + text.length + 1 < STRINGS_SIZE);
+	return kept;
+}
+
+static bool was_seen(const struct dl_phdr_info *info)
+{
+	for (uint32_t i = 0; i < apply.seen_count; i++) {
+		if (apply.seen[i].bias == info->dlpi_addr &&
+		    apply.seen[i].headers == info->dlpi_phdr)
+			return true;
+	}
+	return false;
+}
+
+static void note_seen(const struct dl_phdr_info *info)
+{
+	if (apply.seen_count < MODULES_MAX)
+		apply.seen[apply.seen_count++] =
+			(struct seen_module){.bias = info->dlpi_addr, .headers = info->dlpi_phdr};
+}
+
+/* ---- what is asked ---- */
+
+static void find_build_id(const struct dl_phdr_info *info, struct plan_request *request)
+{
+	request->build_id_size = 0;
+	for (unsigned i = 0; i < info->dlpi_phnum; i++) {
+		const ElfW(Phdr) *header = &info->dlpi_phdr[i];
+		const uint8_t *at = (const uint8_t *)(info->dlpi_addr + header->p_vaddr), *end;
+
+		if (header->p_type != PT_NOTE)
+			continue;
+		end = at + header->p_memsz;
+		while (at + sizeof(ElfW(Nhdr)) < end) {
+			const ElfW(Nhdr) *note = (const void *)at;
+			const uint8_t *name = at + sizeof(*note),
+				      *bytes = name + ((note->n_namesz + 3) & ~3u);
+
+			if (note->n_type == NT_GNU_BUILD_ID && note->n_namesz == 4 &&
+			    name[0] == 'G' && note->n_descsz <= sizeof(request->build_id)) {
+				request->build_id_size = note->n_descsz;
+				for (uint32_t j = 0; j < note->n_descsz; j++)
+					request->build_id[j] = bytes[j];
+				return;
+			}
+			at = bytes + ((note->n_descsz + 3) & ~3u);
+		}
+	}
+}
+
+/* The executable has no name in the loader's list. */
+static bool find_path(const struct dl_phdr_info *info, char *path, size_t size)
+{
+	struct text text = text_on(path, size);
+	long length;
+
+	if (info->dlpi_name && info->dlpi_name[0] == '/') {
+		text_string(&text, info->dlpi_name);
+		return true;
+	}
+	if (info->dlpi_name && info->dlpi_name[0])
+		return text_pages_path((uint64_t)(uintptr_t)info->dlpi_phdr, path, size);
+	length = sys_call3(SYS_readlink, (long)"/proc/self/exe", (long)path, (long)size - 1);
+	path[length > 0 ? length : 0] = 0;
+	return length > 0;
+}
+
+static bool is_own(const char *path)
+{
+	const char *name = path, *prefix = OWN_PREFIX;
+
+	for (const char *at = path; *at; at++)
+		name = *at == '/' ? at + 1 : name;
+	while (*prefix && *prefix == *name) {
+		prefix++;
+		name++;
+	}
+	return !*prefix;
+}
+
+/* ---- what is done with the answer ---- */
+
+static void *map_file(const char *path, uint64_t *ret_size, int *ret_fd)
+{
+	struct stat status;
+	long fd = sys_open(path, O_RDONLY | O_CLOEXEC, 0);
+	void *bytes = NULL;
+
+	if (fd < 0)
+		return NULL;
+	if (!sys_call2(SYS_fstat, fd, (long)&status) && status.st_size > 0)
+		bytes = sys_mmap(NULL, (size_t)status.st_size, PROT_READ, MAP_PRIVATE, (int)fd, 0);
+	*ret_size = (uint64_t)status.st_size;
+	if (!bytes || sys_failed(bytes) || !ret_fd)
+		sys_close((int)fd);
+	else
+		*ret_fd = (int)fd;
+	return bytes && !sys_failed(bytes) ? bytes : NULL;
+}
+
+static bool is_plan(const struct plan_header *plan, uint64_t size)
+{
+	static const char magic[8] = PLAN_MAGIC;
+
+	for (unsigned i = 0; size >= sizeof(*plan) && i < sizeof(magic); i++) {
+		if (plan->magic[i] != magic[i])
+			return false;
+	}
+	return size >= sizeof(*plan) && plan->version == PLAN_VERSION && plan->plan_size <= size;
+}
+
+/* Stubs whose calls are counted begin with a jump to the counting part. */
+static void set_modes(const struct arena *arena)
+{
+	const struct plan_function *functions =
+		(const void *)((const char *)arena->plan + arena->plan->functions.offset);
+	uint8_t *start = (uint8_t *)arena->data;
+	bool writable = false;
+
+	for (uint32_t i = 0; i < arena->count; i++) {
+		if (arena->modes[i] != PLAN_MODE_COUNT || !functions[i].stub ||
+		    functions[i].flags & (PLAN_FUNCTION_IS_LOOP | PLAN_FUNCTION_IS_BLOCK))
+			continue;
+		if (!writable)
+			sys_call3(SYS_mprotect, (long)(start + PLAN_STUBS),
+				  (long)(arena->size - PLAN_STUBS), PROT_READ | PROT_WRITE);
+		writable = true;
+		start[functions[i].stub + 1] = PLAN_STUB_COUNT - 2;
+	}
+	if (writable)
+		sys_call3(SYS_mprotect, (long)(start + PLAN_STUBS),
+			  (long)(arena->size - PLAN_STUBS), PROT_READ | PROT_EXEC);
+}
+
+void apply_record(const struct arena *arena)
+{
+	uint8_t *at = apply.record;
+	const char *const paths[] = {arena->plan_path, arena->module_path};
+
+	at = leb128_put_fixed(at, ticks_now());
+	at = leb128_put(at, arena->first_id);
+	at = leb128_put(at, arena->count);
+	at = leb128_put_fixed(at, arena->bias);
+	at = leb128_put_fixed(at, (uint64_t)(uintptr_t)arena->data);
+	at = leb128_put_fixed(at, arena->size);
+	for (unsigned i = 0; i < 2; i++) {
+		uint32_t length = 0;
+
+		while (paths[i][length] && length < OPTIONS_PATH_SIZE)
+			length++;
+		at = leb128_put(at, length);
+		for (uint32_t j = 0; j < length; j++)
+			*at++ = (uint8_t)paths[i][j];
+	}
+	if (!names_write(SPOOL_RECORD_INSTRUMENTED, apply.record, (uint32_t)(at - apply.record)))
+		spool_count_loss(&kymo_runtime.spool, SPOOL_LOSS_INSTRUMENT);
+}
+
+/* The arena is there, the gate closed or open as all are: now the jumps. */
+static int commit(const struct apply_walk *walk, const struct arena *arena)
+{
+	int error;
+
+	if (walk->way == APPLY_HERE)
+		return text_pages_patch(arena);
+	apply.request.kind = PLAN_REQUEST_COMMIT;
+	error = request_ask(walk->fd, &apply.request, &apply.answer);
+	return error ? error : apply.answer.status;
+}
+
+static int instrument(const struct apply_walk *walk)
+{
+	struct arena arena = {0}, *added;
+	uint64_t plan_size = 0, modes_size = 0;
+	int plan_fd = -1, error;
+
+	arena.plan = map_file(apply.answer.plan, &plan_size, &plan_fd);
+	if (!arena.plan)
+		return -ENOENT;
+	arena.modes = map_file(apply.answer.modes, &modes_size, NULL);
+	arena.count = (uint32_t)arena.plan->functions.count;
+	if (!is_plan(arena.plan, plan_size) || !arena.modes || modes_size < arena.count)
+		error = -EBADMSG;
+	else
+		error = arena_map(arena.plan, plan_fd, apply.request.bias, &arena);
+	sys_close(plan_fd);
+	if (error) {
+		sys_munmap((void *)(uintptr_t)arena.plan, plan_size);
+		if (arena.modes)
+			sys_munmap((void *)(uintptr_t)arena.modes, modes_size);
+		return error;
+	}
+	set_modes(&arena);
+	arena.plan_path = keep(apply.answer.plan);
+	arena.module_path = keep(apply.request.path);
+	added = arena_add(&arena);
+	if (!added)
+		return -ENOSPC;
+	apply_record(added);
+	return commit(walk, added);
+}
+
+static int ask_and_instrument(struct apply_walk *walk, const struct dl_phdr_info *info)
+{
+	int error = -EEXIST;
+
+	find_build_id(info, &apply.request);
+	apply.request.pid = kymo_runtime.pid;
+	apply.request.bias = info->dlpi_addr;
+	for (uint32_t placement = 0; error == -EEXIST && placement < PLACEMENTS; placement++) {
+		apply.request.kind = PLAN_REQUEST_MODULE;
+		apply.request.placement = placement;
+		error = request_ask(walk->fd, &apply.request, &apply.answer);
+		if (error)
+			return error;
+		error = apply.answer.status ? apply.answer.status : instrument(walk);
+		if (apply.answer.status)
+			return 0;
+	}
+	if (error)
+		spool_count_loss(&kymo_runtime.spool, SPOOL_LOSS_INSTRUMENT);
+	else
+		walk->applied++;
+	return 0;
+}
+
+static int each_object(struct dl_phdr_info *info, size_t size, void *context)
+{
+	struct apply_walk *walk = context;
+
+	(void)size;
+	walk->objects++;
+	if (was_seen(info))
+		return 0;
+	note_seen(info);
+	if (!find_path(info, apply.request.path, sizeof(apply.request.path)) ||
+	    is_own(apply.request.path))
+		return 0;
+	return ask_and_instrument(walk, info);
+}
+
+int apply_loaded(struct runtime *runtime, enum apply_way way)
+{
+	const char *path = runtime->options.instrument.socket;
+	struct apply_walk walk = {.runtime = runtime, .way = way};
+	int error;
+
+	if (!path || !*path || !region_lock(&apply.lock))
+		return 0;
+	walk.fd = make_room() ? request_begin(path) : -ENOMEM;
+	error = walk.fd < 0 ? walk.fd : dl_iterate_phdr(each_object, &walk);
+	if (walk.fd >= 0) {
+		apply.request.kind = PLAN_REQUEST_DONE;
+		request_ask(walk.fd, &apply.request, &apply.answer);
+		request_end(walk.fd);
+	}
+	region_unlock(&apply.lock);
+	return error < 0 ? error : walk.applied;
+}
+
+void apply_forget(void)
+{
+	apply.seen_count = 0;
+}

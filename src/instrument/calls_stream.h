@@ -1,0 +1,36 @@
+/* SPDX-License-Identifier: MIT
+ * SPDX-FileCopyrightText: the kymo authors
+ *
+ * Where the words of calls go: a CALLS record that fills a chunk of the spool. Its bytes are zero
+ * until a word is written, so that nothing more has to be told for a reader to find all of them,
+ * however the process ends.
+ *
+ * On the thread itself, in the slow ways of calls.h only.
+ */
+#ifndef KYMO_INSTRUMENT_CALLS_STREAM_H
+#define KYMO_INSTRUMENT_CALLS_STREAM_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "instrument/calls.h"
+#include "instrument/shadow.h"
+
+/* Adds the word of an entry or exit; counted as lost when there is no room. */
+void calls_write(struct calls_thread *calls, uint32_t id, bool exit, uint64_t ticks);
+/* The same for a word without its time, whose room the gate code did not find. */
+void calls_write_word(struct calls_thread *calls, uint64_t word, bool entry);
+/* The record ends here; what is left of the chunk is for the node's next thread. */
+void calls_stream_end(struct shadow_node *node, const uint64_t *at);
+
+/* Where the thread's entries take the slow way. */
+struct shadow_entry *calls_limit(const struct calls_thread *calls);
+
+/* By way of region_begin() and region_end(), for all that words do not do. */
+void calls_region_begin(struct shadow_node *node, uint32_t id,
+			const struct calls_registers *registers);
+/* registers NULL: the call did not return. */
+void calls_region_end(struct shadow_node *node, uint32_t id,
+		      const struct calls_registers *registers);
+
+#endif

@@ -1,0 +1,162 @@
+/* SPDX-License-Identifier: MIT
+ * SPDX-FileCopyrightText: the kymo authors
+ *
+ * See instrument.h.
+ */
+#include "instrument/instrument.h"
+
+#include <sys/mman.h>
+
+#include "common/syscalls.h"
+#include "core/ticks.h"
+#include "instrument/apply.h"
+#include "instrument/arena.h"
+#include "instrument/calls.h"
+#include "instrument/shadow.h"
+#include "instrument/vectors.h"
+#include "regions/gate.h"
+#include "regions/names.h"
+
+#define POKE_SECONDS   240 /* a word tells times within half an hour or so of the one before */
+#define COUNTS_PERIODS 1   /* seconds between two looks at counted calls */
+
+static struct {
+	bool on;
+	uint64_t next_poke, next_counts; /* ticks */
+	uint64_t *written;               /* counts, as last written, by function id */
+} instrumented;
+
+static void set_gate(void)
+{
+	arenas_set_gate(region_closed_bits() ? PLAN_GATE_CLOSED : calls_way());
+}
+
+void instrument_start(struct runtime *runtime)
+{
+	enum apply_way way = runtime->attached ? APPLY_OUTSIDE : APPLY_HERE;
+
+	vectors_init();
+	arenas_set_arguments(runtime->options.instrument.arguments[0] != 0);
+	instrumented.on = true;
+	set_gate();
+	apply_loaded(runtime, way);
+}
+
+void instrument_loaded(void)
+{
+	if (instrumented.on && runtime_active())
+		apply_loaded(&kymo_runtime, APPLY_HERE);
+}
+
+void instrument_stop(void)
+{
+	instrumented.on = false;
+	arenas_set_gate(PLAN_GATE_CLOSED);
+	apply_forget();
+}
+
+bool instrument_find_arena(uint64_t address, struct instrument_arena *ret)
+{
+	const struct arena *arena = arena_find(address);
+
+	if (!arena)
+		return false;
+	*ret = (struct instrument_arena){.start = (uint64_t)(uintptr_t)arena->data,
+					 .size = arena->size,
+					 .bias = arena->bias,
+					 .plan = arena->plan};
+	return true;
+}
+
+uint64_t instrument_return_address(uint64_t slot)
+{
+	return shadow_return_address(slot);
+}
+
+/* ---- hooks ---- */
+
+/* A forked child's file has nothing yet. */
+static int start(struct runtime *runtime)
+{
+	uint32_t count = arena_count();
+
+	(void)runtime;
+	names_set_background(true);
+	for (uint32_t i = 0; i < count; i++)
+		apply_record(arena_at(i));
+	names_set_background(false);
+	return 0;
+}
+
+static void thread_end(void)
+{
+	calls_thread_end();
+}
+
+static void thread_gone(struct thread *thread)
+{
+	calls_thread_gone(thread->internal_id);
+}
+
+static bool forked(void)
+{
+	bool open = kymo_calls.node != NULL;
+
+	if (!arena_count())
+		return false;
+	calls_forked();
+	/* Counts are sums of all the process's life; the child's begin anew. */
+	for (struct shadow_node *node = kymo_shadow_nodes; node; node = node->next) {
+		if (node->counts)
+			sys_call3(SYS_madvise, (long)node->counts,
+				  (PLAN_ID_MAX + 1) * sizeof(uint64_t), MADV_DONTNEED);
+	}
+	if (instrumented.written)
+		sys_call3(SYS_madvise, (long)instrumented.written,
+			  (PLAN_ID_MAX + 1) * sizeof(uint64_t), MADV_DONTNEED);
+	set_gate();
+	return open;
+}
+
+static void left(void)
+{
+	calls_poke();
+	calls_left();
+}
+
+static void switched(void)
+{
+	if (arena_count())
+		set_gate();
+}
+
+static void round_of_background(struct runtime *runtime, bool last)
+{
+	uint64_t now = ticks_now(), second = runtime->sampling.tick_hz;
+	uint32_t count = arena_count();
+
+	if (!count)
+		return;
+	if (now >= instrumented.next_poke) {
+		calls_poke();
+		instrumented.next_poke = now + POKE_SECONDS * second;
+	}
+	if (!last && now < instrumented.next_counts)
+		return;
+	instrumented.next_counts = now + COUNTS_PERIODS * second;
+	if (!instrumented.written)
+		instrumented.written = region_map((PLAN_ID_MAX + 1) * sizeof(uint64_t));
+	for (uint32_t i = 0; instrumented.written && i < count; i++)
+		calls_write_counts(runtime, instrumented.written, arena_at(i)->first_id,
+				   arena_at(i)->count);
+}
+
+const struct runtime_hooks instrument_hooks = {
+	.start = start,
+	.thread_end = thread_end,
+	.thread_gone = thread_gone,
+	.forked = forked,
+	.left = left,
+	.switched = switched,
+	.round = round_of_background,
+};

@@ -1,0 +1,23 @@
+/* SPDX-License-Identifier: MIT
+ * SPDX-FileCopyrightText: the kymo authors
+ *
+ * The code of a module in this process: written to where no thread executes it.
+ */
+#ifndef KYMO_INSTRUMENT_TEXT_PAGES_H
+#define KYMO_INSTRUMENT_TEXT_PAGES_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "instrument/arena.h"
+
+/* Writes the patches of all functions whose mode is not OFF. Places whose bytes are not what the
+ * plan says are left alone and counted. 0 or negative errno: nothing was changed. */
+int text_pages_patch(const struct arena *arena);
+/* Puts the original bytes back. */
+int text_pages_undo(const struct arena *arena);
+/* The file that is mapped at an address. */
+bool text_pages_path(uint64_t address, char *path, size_t size);
+
+#endif
