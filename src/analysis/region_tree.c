@@ -7,6 +7,7 @@
 #include <errno.h>
 #include <stdlib.h>
 
+#include "analysis/calls_private.h"
 #include "analysis/region_walk.h"
 
 struct builder {
@@ -101,17 +102,19 @@ static int visit(struct region_walk *walk, void *context)
 	}
 }
 
-int region_tree_read(struct session *session, uint32_t process, uint32_t wall, uint32_t trips,
-		     uint64_t *ret_unbalanced, struct problem *problem)
+int region_tree_read(struct session *session, struct region_tree *tree, struct problem *problem)
 {
-	struct builder builder = {.session = session, .root = MODEL_NONE, .wall = wall};
-	struct region_walk walk = {.visit = visit, .context = &builder};
+	struct builder builder = {.session = session, .root = MODEL_NONE, .wall = tree->wall};
+	struct region_walk walk = {
+		.visit = visit, .context = &builder, .calls_only = tree->calls_only};
 	uint32_t first = session->regions->node_count;
-	int result = region_walk_process(&walk, session, process, problem);
+	int result = region_walk_process(&walk, session, tree->process, problem);
 
 	for (uint32_t i = first; i < session->regions->node_count; i++)
-		region_count_calls(session, i, trips);
-	*ret_unbalanced = walk.unbalanced;
+		region_count_calls(session, i, tree->trips);
+	tree->unbalanced = walk.unbalanced;
+	session->calls->unwound += walk.unwound;
+	session->calls->unmatched += walk.unmatched;
 	id_map_deinit(&builder.children);
 	return result;
 }

@@ -7,103 +7,18 @@
 #include "analysis/region_walk.h"
 
 #include <errno.h>
-#include <limits.h>
 #include <stdlib.h>
 #include <string.h>
 
-/* Not an errno, so that no callback can mean it. */
-#define WALK_DAMAGED INT_MIN
-
-/* MAX_DEPTH is 65535 at most; more is damage. */
-#define WALK_DEPTH_MAX 65536
-
-/* ---- delivery ---- */
-
-static int visit(struct region_walk *walk, enum model_event_kind kind, size_t position,
-		 uint64_t time_ns)
-{
-	walk->position = position;
-	walk->event.kind = kind;
-	walk->event.region = walk->open[position].region;
-	walk->event.time_ns = time_ns;
-	walk->event.implied = true;
-	walk->event.duration_ns = 0;
-	walk->event.value_count = 0;
-	return walk->visit(walk, walk->context);
-}
-
-static void remove_open(struct region_walk *walk, size_t position)
-{
-	walk->depth--;
-	if (position < walk->depth)
-		memmove(&walk->open[position], &walk->open[position + 1],
-			(walk->depth - position) * sizeof(*walk->open));
-}
-
-/* Ends a region that no record ended. */
-static int imply_end(struct region_walk *walk, size_t position, uint64_t time_ns)
-{
-	int result = walk->in_window && !walk->done
-			     ? visit(walk, MODEL_REGION_END, position, time_ns)
-			     : 0;
-
-	remove_open(walk, position);
-	return result;
-}
-
-static int imply_ends(struct region_walk *walk, uint64_t time_ns)
-{
-	int result = 0;
-
-	walk->unfinished = true;
-	while (result == 0 && walk->depth > 0)
-		result = imply_end(walk, walk->depth - 1, time_ns);
-	walk->unfinished = false;
-	return result;
-}
-
-/* Before anything that happens at this time: the window may begin or end there. */
-static int cross_window(struct region_walk *walk, uint64_t time_ns)
-{
-	int result = 0;
-
-	if (!walk->in_window && time_ns >= walk->from_ns) {
-		walk->in_window = true;
-		for (size_t i = 0; result == 0 && i < walk->depth; i++) {
-			walk->open[i].begin_ns = walk->from_ns;
-			result = visit(walk, MODEL_REGION_BEGIN, i, walk->from_ns);
-		}
-	}
-	if (result == 0 && time_ns >= walk->to_ns) {
-		result = imply_ends(walk, walk->to_ns);
-		walk->done = true;
-	}
-	return result;
-}
-
-/* Visits the event that waited for its values. */
-static int flush(struct region_walk *walk)
-{
-	int result;
-
-	if (!walk->pending)
-		return 0;
-	walk->pending = false;
-	region_values_settle(&walk->values);
-	walk->event.values = walk->values.items;
-	walk->event.value_count = walk->values.count;
-	result = walk->visit(walk, walk->context);
-	if (walk->event.kind == MODEL_REGION_END)
-		remove_open(walk, walk->position);
-	return result;
-}
+#include "analysis/call_stream.h"
+#include "analysis/region_stack.h"
 
 /* The event is complete but for values, which can only follow at once. */
 static inline int deliver(struct region_walk *walk)
 {
 	if (!walk->in_window) {
 		if (walk->event.kind == MODEL_REGION_END)
-			remove_open(walk, walk->position);
+			region_stack_remove(walk, walk->position);
 		return 0;
 	}
 	walk->event.value_count = 0;
@@ -115,22 +30,13 @@ static inline int deliver(struct region_walk *walk)
 		walk->pending = false;
 		result = walk->visit(walk, walk->context);
 		if (walk->event.kind == MODEL_REGION_END)
-			remove_open(walk, walk->position);
+			region_stack_remove(walk, walk->position);
 		return result;
 	}
 	return 0;
 }
 
 /* ---- records ---- */
-
-static inline uint64_t time_of(struct region_walk *walk, uint64_t ticks)
-{
-	uint64_t time_ns = clock_map_boottime(&walk->process->clock, ticks);
-
-	if (time_ns < walk->last_ns)
-		time_ns = walk->last_ns;
-	return time_ns;
-}
 
 /* MODEL_NONE: damaged. The scan has seen to it that every region is known. */
 static inline uint32_t take_region(struct region_walk *walk, struct spool_payload *payload)
@@ -140,24 +46,13 @@ static inline uint32_t take_region(struct region_walk *walk, struct spool_payloa
 	return payload->bad ? MODEL_NONE : region_of_id(&walk->process->regions, id);
 }
 
-static int open_push(struct region_open **open, size_t *depth, size_t *capacity,
-		     struct region_open entry)
-{
-	if (*depth >= WALK_DEPTH_MAX)
-		return WALK_DAMAGED;
-	if (array_reserve((void **)open, capacity, *depth, sizeof(entry)) < 0)
-		return -ENOMEM;
-	(*open)[(*depth)++] = entry;
-	return 0;
-}
-
 static int read_begin(struct region_walk *walk, struct spool_payload *payload)
 {
 	struct region_open entry = {.begin_ns = walk->event.time_ns,
 				    .region = take_region(walk, payload)};
-	int result = entry.region == MODEL_NONE
-			     ? WALK_DAMAGED
-			     : open_push(&walk->open, &walk->depth, &walk->open_capacity, entry);
+	int result = entry.region == MODEL_NONE ? WALK_DAMAGED
+						: region_stack_push(&walk->open, &walk->depth,
+								    &walk->open_capacity, &entry);
 
 	if (result != 0)
 		return result;
@@ -176,15 +71,23 @@ static int end_at(struct region_walk *walk, size_t position)
 	return deliver(walk);
 }
 
-static int read_end(struct region_walk *walk, const struct spool_payload *payload)
+/* Of the innermost region; calls inside it end by words of their own. */
+static int end_innermost(struct region_walk *walk)
 {
-	if (payload->bad)
-		return WALK_DAMAGED;
-	if (walk->depth == 0) {
+	size_t position = walk->depth;
+
+	while (position > 0 && walk->open[position - 1].function)
+		position--;
+	if (position == 0) {
 		walk->unbalanced++;
 		return 0;
 	}
-	return end_at(walk, walk->depth - 1);
+	return end_at(walk, position - 1);
+}
+
+static int read_end(struct region_walk *walk, const struct spool_payload *payload)
+{
+	return payload->bad ? WALK_DAMAGED : end_innermost(walk);
 }
 
 static int read_end_other(struct region_walk *walk, struct spool_payload *payload)
@@ -196,15 +99,18 @@ static int read_end_other(struct region_walk *walk, struct spool_payload *payloa
 
 	if (region == MODEL_NONE || payload->bad || how > 1)
 		return WALK_DAMAGED;
-	while (position > 0 && walk->open[position - 1].region != region)
+	while (position > 0 &&
+	       (walk->open[position - 1].function || walk->open[position - 1].region != region))
 		position--;
 	if (position == 0) {
 		walk->unbalanced++;
 		return 0;
 	}
-	while (how == 1 && result == 0 && walk->depth > position) {
+	for (size_t i = walk->depth; how == 1 && result == 0 && i-- > position;) {
+		if (walk->open[i].function)
+			continue;
 		walk->unbalanced++;
-		result = imply_end(walk, walk->depth - 1, time_ns);
+		result = region_stack_imply_end(walk, i, time_ns);
 	}
 	if (result != 0)
 		return result;
@@ -262,17 +168,72 @@ static int read_mark(struct region_walk *walk, struct spool_payload *payload)
 	return deliver(walk);
 }
 
+/* A whole call in which functions were called after all: these are instrumented, and come from the
+ * other stream. */
+static int read_whole_with_calls(struct region_walk *walk, uint64_t begin_ticks,
+				 struct region_open entry)
+{
+	int result;
+
+	entry.begin_ns = walk->last_ns = region_stack_time(walk, begin_ticks);
+	if (!walk->in_window || walk->last_ns >= walk->to_ns)
+		result = region_stack_cross_window(walk, walk->last_ns);
+	else
+		result = 0;
+	if (result != 0 || walk->done)
+		return result;
+	result = region_stack_begin(walk, &entry);
+	if (result == 0)
+		result = call_stream_take(walk, walk->ticks);
+	if (result != 0 || walk->done)
+		return result;
+	walk->event.time_ns = walk->last_ns = region_stack_time(walk, walk->ticks);
+	if (walk->last_ns >= walk->to_ns || !walk->in_window)
+		result = region_stack_cross_window(walk, walk->last_ns);
+	return result != 0 || walk->done ? result : end_innermost(walk);
+}
+
+/* The calls before this record, or while it went on. *done: it was read as well. */
+static int take_calls(struct region_walk *walk, const struct spool_payload *payload, bool *done)
+{
+	struct spool_payload copy = *payload;
+	uint64_t begin = walk->ticks;
+	struct region_open entry = {0};
+	int result;
+
+	*done = false;
+	if (payload->kind != SPOOL_RECORD_REGION_WHOLE)
+		return call_stream_take(walk, walk->ticks);
+	begin -= spool_unsigned(&copy);
+	entry.region = take_region(walk, &copy);
+	if (begin > walk->ticks || entry.region == MODEL_NONE)
+		return call_stream_take(walk, walk->ticks);
+	result = call_stream_take(walk, begin);
+	if (result != 0 || walk->done || !call_stream_has(walk, walk->ticks))
+		return result;
+	*done = true;
+	return read_whole_with_calls(walk, begin, entry);
+}
+
 static int read_event(struct region_walk *walk, struct spool_payload *payload)
 {
-	uint64_t before_ns = walk->last_ns;
-	int result = flush(walk);
+	uint64_t before_ns;
+	int result = region_stack_flush(walk);
 
 	if (result != 0)
 		return result;
 	walk->ticks += spool_unsigned(payload);
-	walk->event.time_ns = walk->last_ns = time_of(walk, walk->ticks);
+	if (call_stream_has(walk, walk->ticks)) {
+		bool done;
+
+		result = take_calls(walk, payload, &done);
+		if (result != 0 || done || walk->done)
+			return result;
+	}
+	before_ns = walk->last_ns;
+	walk->event.time_ns = walk->last_ns = region_stack_time(walk, walk->ticks);
 	if (!walk->in_window || walk->last_ns >= walk->to_ns) {
-		result = cross_window(walk, walk->last_ns);
+		result = region_stack_cross_window(walk, walk->last_ns);
 		if (result != 0 || walk->done)
 			return result;
 		walk->event.time_ns = walk->last_ns;
@@ -295,37 +256,13 @@ static int read_event(struct region_walk *walk, struct spool_payload *payload)
 
 /* ---- spans ---- */
 
-/* A region whose end waits for its values is not open any more. */
-static bool end_waits(const struct region_walk *walk)
-{
-	return walk->pending && walk->event.kind == MODEL_REGION_END;
-}
-
-static size_t open_depth(const struct region_walk *walk)
-{
-	return walk->depth - end_waits(walk);
-}
-
-static const struct region_open *open_at(const struct region_walk *walk, size_t i)
-{
-	return &walk->open[i + (end_waits(walk) && i >= walk->position)];
-}
-
 /* Of a deep stack the outermost regions are not told: they are those that are known already. */
 static int take_untold(struct region_walk *walk, struct spool_payload *payload)
 {
-	size_t known = open_depth(walk);
-	uint64_t untold;
-	int result = 0;
-
 	if (payload->at == payload->end || *payload->at != 0)
 		return 0;
 	(void)spool_unsigned(payload); /* region 0 */
-	untold = spool_unsigned(payload);
-	for (size_t i = 0; result == 0 && i < untold && i < known; i++)
-		result = open_push(&walk->told, &walk->told_depth, &walk->told_capacity,
-				   *open_at(walk, i));
-	return result;
+	return region_stack_tell(walk, false, spool_unsigned(payload));
 }
 
 static int read_told(struct region_walk *walk, struct spool_payload *payload)
@@ -351,55 +288,12 @@ static int read_told(struct region_walk *walk, struct spool_payload *payload)
 				clock_map_boottime(&walk->process->clock, walk->ticks - since);
 		if (entry.begin_ns < start_ns)
 			entry.begin_ns = start_ns;
-		result = open_push(&walk->told, &walk->told_depth, &walk->told_capacity, entry);
+		result = region_stack_push(&walk->told, &walk->told_depth, &walk->told_capacity,
+					   &entry);
 		if (result != 0)
 			return result;
 	}
 	return 0;
-}
-
-/* Open regions that are those that the span tells of, from the outermost. */
-static size_t common_depth(const struct region_walk *walk)
-{
-	size_t depth = 0, open = open_depth(walk);
-
-	while (depth < open && depth < walk->told_depth &&
-	       open_at(walk, depth)->region == walk->told[depth].region &&
-	       walk->told[depth].begin_ns <= walk->last_ns)
-		depth++;
-	return depth;
-}
-
-static int imply_begin(struct region_walk *walk, struct region_open entry)
-{
-	int result = 0;
-
-	if (entry.begin_ns < walk->last_ns)
-		entry.begin_ns = walk->last_ns;
-	walk->last_ns = entry.begin_ns;
-	if (!walk->in_window || entry.begin_ns >= walk->to_ns)
-		result = cross_window(walk, entry.begin_ns);
-	if (result != 0 || walk->done)
-		return result;
-	result = open_push(&walk->open, &walk->depth, &walk->open_capacity, entry);
-	if (result != 0 || !walk->in_window)
-		return result;
-	return visit(walk, MODEL_REGION_BEGIN, walk->depth - 1, entry.begin_ns);
-}
-
-static int reconcile(struct region_walk *walk)
-{
-	size_t common = common_depth(walk);
-	int result = 0;
-
-	if (common == open_depth(walk) && common == walk->told_depth)
-		return 0;
-	result = flush(walk);
-	while (result == 0 && walk->depth > common)
-		result = imply_end(walk, walk->depth - 1, walk->last_ns);
-	for (size_t i = common; result == 0 && !walk->done && i < walk->told_depth; i++)
-		result = imply_begin(walk, walk->told[i]);
-	return result;
 }
 
 static int read_span(struct region_walk *walk, struct spool_payload *payload)
@@ -412,7 +306,7 @@ static int read_span(struct region_walk *walk, struct spool_payload *payload)
 	if (payload->bad)
 		return WALK_DAMAGED;
 	result = read_told(walk, payload);
-	return result == 0 ? reconcile(walk) : result;
+	return result == 0 ? region_stack_reconcile(walk, false) : result;
 }
 
 static int read_value(struct region_walk *walk, struct spool_payload *payload)
@@ -441,8 +335,7 @@ static int walk_records(struct region_walk *walk)
 	return result == WALK_DAMAGED ? 0 : result;
 }
 
-static int walk_span(struct region_walk *walk, const struct region_span *span,
-		     struct problem *problem)
+static int walk_span(struct region_walk *walk, const struct region_span *span)
 {
 	struct spool_file *file = &walk->process->file;
 	int result = spool_file_read_part(file, span->chunk, span->from, span->to - span->from,
@@ -451,7 +344,8 @@ static int walk_span(struct region_walk *walk, const struct region_span *span,
 	if (result == 0)
 		return walk_records(walk);
 	if (result != -ENOMEM)
-		problem_set(problem, result, "cannot read %s: %s", file->path, strerror(-result));
+		problem_set(walk->problem, result, "cannot read %s: %s", file->path,
+			    strerror(-result));
 	return result;
 }
 
@@ -469,32 +363,49 @@ static int end_thread(struct region_walk *walk)
 {
 	const struct model_thread *thread = &walk->session->threads[walk->event.thread];
 	uint64_t end_ns = walk->session->processes[walk->event.process].end_ns;
-	int result = flush(walk);
+	int result = region_stack_flush(walk);
 
 	if (thread->end_ns < end_ns)
 		end_ns = thread->end_ns;
 	if (end_ns < walk->last_ns)
 		end_ns = walk->last_ns;
 	if (result == 0)
-		result = cross_window(walk, end_ns);
-	return result == 0 ? imply_ends(walk, end_ns) : result;
+		result = region_stack_cross_window(walk, end_ns);
+	return result == 0 ? region_stack_end_all(walk, end_ns) : result;
 }
 
-static int walk_threads(struct region_walk *walk, struct problem *problem)
+/* The thread whose spans or calls come next; both are sorted by thread. */
+static uint32_t next_thread(const struct region_walk *walk, size_t span, size_t part)
 {
 	const struct process_regions *regions = &walk->process->regions;
+	const struct process_calls *calls = &walk->process->calls;
+	uint32_t thread = MODEL_NONE;
+
+	if (span < regions->span_count)
+		thread = regions->spans[span].thread;
+	if (part < calls->part_count && calls->parts[part].thread < thread)
+		thread = calls->parts[part].thread;
+	return thread;
+}
+
+static int walk_threads(struct region_walk *walk)
+{
+	const struct process_regions *regions = &walk->process->regions;
+	size_t span = walk->calls_only ? regions->span_count : 0, part = 0;
+	uint32_t thread;
 	int result = 0;
 
-	for (size_t i = 0; result == 0 && i < regions->span_count;) {
-		uint32_t thread = regions->spans[i].thread;
-
+	while (result == 0 && (thread = next_thread(walk, span, part)) != MODEL_NONE) {
 		begin_thread(walk, thread);
-		for (; result == 0 && i < regions->span_count; i++) {
-			if (regions->spans[i].thread != thread)
+		part = call_stream_begin(walk, part);
+		for (; result == 0 && span < regions->span_count; span++) {
+			if (regions->spans[span].thread != thread)
 				break;
 			if (!walk->done)
-				result = walk_span(walk, &regions->spans[i], problem);
+				result = walk_span(walk, &regions->spans[span]);
 		}
+		if (result == 0)
+			result = call_stream_take(walk, UINT64_MAX);
 		if (result == 0)
 			result = end_thread(walk);
 	}
@@ -510,18 +421,22 @@ int region_walk_process(struct region_walk *walk, struct session *session, uint3
 
 	walk->session = session;
 	walk->process = &private->processes[process];
+	walk->problem = problem;
 	walk->event.process = process;
-	if (walk->process->regions.span_count == 0)
+	if (next_thread(walk, walk->calls_only ? SIZE_MAX : 0, 0) == MODEL_NONE)
 		return 0;
 	walk->from_ns = options->from_ns ? session->start_ns + options->from_ns : 0;
 	walk->to_ns = options->to_ns ? session->start_ns + options->to_ns : UINT64_MAX;
 	result = spool_file_resume(&walk->process->file, problem);
 	if (result == 0)
-		result = walk_threads(walk, problem);
+		result = call_stream_init(walk);
+	if (result == 0)
+		result = walk_threads(walk);
 	spool_file_pause(&walk->process->file);
 	free(walk->open);
 	free(walk->told);
 	region_values_deinit(&walk->values);
+	call_stream_deinit(walk);
 	if (result == -ENOMEM)
 		return session_out_of_memory(problem);
 	return result;

@@ -14,20 +14,27 @@
 
 /* ---- regions ---- */
 
-static uint32_t region_add(struct session *session, uint64_t id, const struct model_region *region)
+uint32_t region_add_anonymous(struct session *session, const struct model_region *region)
 {
-	struct session_private *private = session_private(session);
 	struct model_regions *regions = session->regions;
 	uint32_t index = regions->region_count;
 
 	if (index >= MODEL_NONE / 2 ||
-	    array_reserve((void **)&regions->regions, &private->regions_capacity.regions, index,
-			  sizeof(*regions->regions)) < 0 ||
-	    id_map_set(&private->processes[region->process].regions.ids, id, index) < 0)
+	    array_reserve((void **)&regions->regions,
+			  &session_private(session)->regions_capacity.regions, index,
+			  sizeof(*regions->regions)) < 0)
 		return MODEL_NONE;
 	regions->regions[index] = *region;
 	regions->region_count++;
 	return index;
+}
+
+static uint32_t region_add(struct session *session, uint64_t id, const struct model_region *region)
+{
+	struct id_map *ids = &session_private(session)->processes[region->process].regions.ids;
+	uint32_t index = region_add_anonymous(session, region);
+
+	return index == MODEL_NONE || id_map_set(ids, id, index) < 0 ? MODEL_NONE : index;
 }
 
 uint32_t region_index(struct session *session, uint32_t process, uint64_t id)
@@ -80,13 +87,49 @@ static const struct model_component wall_clock = {"wall_clock",          "ns",  
 static const struct model_component trip_count = {"trip_count",          "count",    "calls",
 						  SPOOL_COMPONENT_COUNT, MODEL_NONE, MODEL_NONE};
 
-/* The process's own profile knows nothing of times, so a filter by time needs the events. */
+static bool has_calls(const struct session *session, uint32_t process)
+{
+	return session_private(session)->processes[process].calls.part_count > 0;
+}
+
+static bool has_events(const struct session *session, uint32_t process)
+{
+	return session_private(session)->processes[process].regions.span_count > 0;
+}
+
+/* Whether the events tell all that the process's own profile does. */
+static bool events_tell_all(const struct session *session, uint32_t process)
+{
+	const struct process_regions *regions =
+		&session_private(session)->processes[process].regions;
+
+	for (uint32_t i = 0; i < regions->component_count; i++) {
+		const char *name = regions->components[i].model.name;
+
+		if (strcmp(name, wall_clock.name) != 0 && strcmp(name, trip_count.name) != 0)
+			return false;
+	}
+	return has_events(session, process) &&
+	       session->processes[process].losses[SPOOL_LOSS_REGION_EVENTS] == 0;
+}
+
+/* The process's own profile knows nothing of times, so a filter by time needs the events; and
+ * nothing of instrumented functions, so regions are shown inside the functions that called them
+ * where events can say all that it says. */
 static bool has_profile(const struct session *session, uint32_t process)
 {
 	const struct process_regions *regions =
 		&session_private(session)->processes[process].regions;
 
-	return regions->part_count && regions->component_count && !session->part_of_time;
+	return regions->part_count && regions->component_count && !session->part_of_time &&
+	       !(has_calls(session, process) && events_tell_all(session, process));
+}
+
+/* Whether nodes are made of events: of all, or of calls beside the process's own profile. */
+static bool reads_events(const struct session *session, uint32_t process)
+{
+	return has_calls(session, process) ||
+	       (has_events(session, process) && !has_profile(session, process));
 }
 
 static int add_components(struct session *session, struct process_regions *regions)
@@ -120,9 +163,9 @@ static int gather_components(struct session *session)
 
 		if (has_profile(session, i))
 			result = add_components(session, regions);
-		else if (regions->span_count &&
-			 (region_component_add(session, &wall_clock) == MODEL_NONE ||
-			  region_component_add(session, &trip_count) == MODEL_NONE))
+		if (result == 0 && reads_events(session, i) &&
+		    (region_component_add(session, &wall_clock) == MODEL_NONE ||
+		     region_component_add(session, &trip_count) == MODEL_NONE))
 			result = -ENOMEM;
 		if (result < 0)
 			return result;
@@ -230,11 +273,18 @@ static int read_process(struct session *session, uint32_t process, struct proble
 	if (has_profile(session, process)) {
 		session->regions->from_process = true;
 		result = region_profile_read(session, process, problem);
-	} else if (regions->span_count) {
-		result = region_tree_read(
-			session, process, region_component_add(session, &wall_clock),
-			region_component_add(session, &trip_count), &unbalanced, problem);
-	} else if (regions->part_count && regions->component_count) {
+	}
+	if (result == 0 && reads_events(session, process)) {
+		struct region_tree tree = {.process = process,
+					   .wall = region_component_add(session, &wall_clock),
+					   .trips = region_component_add(session, &trip_count),
+					   .calls_only = has_profile(session, process)};
+
+		result = region_tree_read(session, &tree, problem);
+		unbalanced = tree.unbalanced;
+	}
+	if (result == 0 && session->part_of_time && !has_events(session, process) &&
+	    regions->part_count && regions->component_count) {
 		result = session_note(session,
 				      "the profile of process %u has no times and is left out; "
 				      "it can be shown without --from and --to",

@@ -27,6 +27,7 @@ struct model_region {
 	uint64_t address; /* FUNCTION: code address in the process, else 0 */
 	const char *file; /* FUNCTION, after symbolize: source path or NULL */
 	uint32_t line;    /* 0 unknown */
+	uint32_t loop;    /* FUNCTION: not the function but the n-th loop in it; 0: the function */
 };
 
 struct model_component {

@@ -59,6 +59,8 @@ static inline uint32_t region_of_id(const struct process_regions *regions, uint6
 uint32_t region_index(struct session *session, uint32_t process, uint64_t id);
 /* Defines a region; the first definition of an id counts. 0 or -ENOMEM. */
 int region_define(struct session *session, uint64_t id, const struct model_region *region);
+/* A region that no record names by its id. MODEL_NONE: out of memory. */
+uint32_t region_add_anonymous(struct session *session, const struct model_region *region);
 /* A new node with empty statistics; its depth and place among its siblings are filled in by
  * regions.c in the end. MODEL_NONE: out of memory. */
 uint32_t region_node_add(struct session *session, const struct model_region_node *node);
@@ -75,8 +77,13 @@ void session_free_regions(struct session *session);
 
 /* region_profile.c: nodes from the parts of a process's profile. */
 int region_profile_read(struct session *session, uint32_t process, struct problem *problem);
-/* region_tree.c: nodes from its events; their statistics go to these two components. */
-int region_tree_read(struct session *session, uint32_t process, uint32_t wall, uint32_t trips,
-		     uint64_t *ret_unbalanced, struct problem *problem);
+/* region_tree.c: nodes from events. */
+struct region_tree {
+	uint32_t process;
+	uint32_t wall, trips; /* components that the statistics go to */
+	bool calls_only;      /* of instrumented functions; regions are known otherwise */
+	uint64_t unbalanced;  /* out */
+};
+int region_tree_read(struct session *session, struct region_tree *tree, struct problem *problem);
 
 #endif

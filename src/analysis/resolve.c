@@ -492,6 +492,20 @@ int resolution_name_sites(const struct resolution *resolution)
 	return allocations_name(resolution, first_site_node(resolution->session));
 }
 
+/* A loop is called after its function and where it is in it. NULL: out of memory. */
+static const char *loop_name(struct arena *arena, const struct place *place,
+			     const struct model_region *region, const char *function)
+{
+	char name[4096];
+
+	if (place->file && place->line)
+		snprintf(name, sizeof(name), "%s [loop#%" PRIu32 ", line %" PRIu32 "]", function,
+			 region->loop, place->line);
+	else
+		snprintf(name, sizeof(name), "%s [loop#%" PRIu32 "]", function, region->loop);
+	return arena_intern(arena, name);
+}
+
 int resolution_name_regions(const struct resolution *resolution)
 {
 	struct session_private *private = session_private(resolution->session);
@@ -515,6 +529,10 @@ int resolution_name_regions(const struct resolution *resolution)
 				       ? unresolved_region(&private->arena, place,
 							   chain->relative_pc, region->name)
 				       : place->function;
+		if (region->loop && region->name) {
+			region->name = loop_name(&private->arena, place, region, region->name);
+			region->line = place->line;
+		}
 		if (!region->name)
 			return -ENOMEM;
 	}

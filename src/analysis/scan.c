@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "analysis/allocations_private.h"
+#include "analysis/scan_calls.h"
 #include "analysis/scan_modules.h"
 #include "analysis/scan_regions.h"
 #include "analysis/session_private.h"
@@ -24,6 +25,7 @@ struct scan {
 	uint64_t last_tick;
 	struct scan_modules modules;
 	struct scan_regions regions;
+	struct scan_calls calls;
 };
 
 static const char *take_string(struct scan *scan, struct spool_payload *payload)
@@ -274,6 +276,45 @@ static int scan_profile(struct scan *scan, const struct spool_payload *payload)
 	return result ? result : scan_profile_part(&scan->regions, payload, &part, thread);
 }
 
+static int scan_calls_record(struct scan *scan, const struct spool_payload *payload)
+{
+	struct spool_calls head;
+	uint32_t thread;
+	int result = 0;
+
+	if ((size_t)(payload->end - payload->at) < sizeof(head))
+		return -EBADMSG;
+	memcpy(&head, payload->at, sizeof(head));
+	thread = thread_index(scan, head.internal_id, head.tid, &result);
+	return result ? result
+		      : scan_call_words(&scan->calls, payload, &head, thread, scan->regions.chunk,
+					scan->regions.records);
+}
+
+/* True: it is a record of instrumented functions, and *result says how it went. */
+static bool scan_function_record(struct scan *scan, struct spool_payload *payload, int *result)
+{
+	switch (payload->kind) {
+	case SPOOL_RECORD_INSTRUMENTED:
+		*result = scan_instrumented(&scan->calls, payload);
+		return true;
+	case SPOOL_RECORD_CALLS:
+		*result = scan_calls_record(scan, payload);
+		return true;
+	case SPOOL_RECORD_CALL_COUNTS:
+		*result = scan_call_counts(&scan->calls, payload);
+		return true;
+	case SPOOL_RECORD_CALL_DEMOTED:
+		*result = scan_call_demoted(&scan->calls, payload);
+		return true;
+	case SPOOL_RECORD_COVERED:
+		*result = scan_covered(&scan->calls, payload);
+		return true;
+	default:
+		return false;
+	}
+}
+
 /* True: it is a record of regions, and *result says how it went. */
 static bool scan_region_record(struct scan *scan, struct spool_payload *payload,
 			       const uint8_t *record, int *result)
@@ -368,7 +409,7 @@ static int scan_chunk(struct scan *scan, size_t chunk, struct spool_cursor *curs
 		}
 		if (scan_region_record(scan, &payload, begin, &result))
 			scan->model->region_bytes += (uint64_t)(cursor->at - begin);
-		else
+		else if (!scan_function_record(scan, &payload, &result))
 			result = scan_record(scan, &payload);
 		if (result == -EBADMSG)
 			scan->model->torn_bytes += (uint64_t)(payload.end - data);
@@ -482,6 +523,8 @@ static int scan_file(struct scan *scan, struct problem *problem)
 		result = scan_regions_finish(&scan->regions);
 	if (scan->regions.last > scan->last_tick)
 		scan->last_tick = scan->regions.last;
+	if (scan->calls.last > scan->last_tick)
+		scan->last_tick = scan->calls.last;
 	return result;
 }
 
@@ -533,6 +576,7 @@ int session_scan(struct session *session, uint32_t process, struct problem *prob
 	take_header(&scan);
 	scan_modules_init(&scan.modules, session, process);
 	scan_regions_init(&scan.regions, session, process);
+	scan_calls_init(&scan.calls, session, process);
 	result = header_clock(&scan);
 	if (result == 0)
 		result = scan_file(&scan, problem);
@@ -540,6 +584,8 @@ int session_scan(struct session *session, uint32_t process, struct problem *prob
 		result = finish_process(&scan);
 	if (result == 0)
 		result = scan_modules_finish(&scan.modules);
+	if (result == 0)
+		result = scan_calls_finish(&scan.calls);
 	scan_modules_deinit(&scan.modules);
 	scan_regions_deinit(&scan.regions);
 	return result == -ENOMEM ? session_out_of_memory(problem) : result;

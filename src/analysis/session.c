@@ -196,6 +196,7 @@ static int scan_all(struct session *session, struct problem *problem)
 			return session_out_of_memory(problem);
 	}
 	allocations_sort(session);
+	calls_sort(session);
 	if (session->process_count)
 		session->realtime_minus_boottime_ns =
 			clock_map_realtime_minus_boottime(&private->processes[0].clock);
@@ -298,13 +299,14 @@ int session_open(const char *directory, const struct session_options *options, s
 	}
 	session->private_state = private;
 	session->regions = arena_allocate(&private->arena, sizeof(*session->regions));
+	session->calls = arena_allocate(&private->arena, sizeof(*session->calls));
 	session->allocations = arena_allocate(&private->arena, sizeof(*session->allocations));
 	session->command_line = "";
 	private->options = options ? *options : (struct session_options){0};
 	session->part_of_time = private->options.from_ns || private->options.to_ns;
 	session->part_of_threads = private->options.process_pid || private->options.thread_tid;
 	session->directory = arena_copy(&private->arena, directory, strlen(directory));
-	result = session->directory && session->regions && session->allocations
+	result = session->directory && session->regions && session->calls && session->allocations
 			 ? session_read(session, problem)
 			 : session_out_of_memory(problem);
 	if (result < 0)
@@ -330,6 +332,7 @@ void session_close(struct session *session)
 		module_map_deinit(&process->module_map);
 		id_map_deinit(&process->threads);
 		process_regions_deinit(&process->regions);
+		process_calls_deinit(&process->calls);
 		id_map_deinit(&process->sites);
 		jitmap_destroy(process->jitmap);
 		if (session->processes) {
@@ -338,6 +341,7 @@ void session_close(struct session *session)
 		}
 	}
 	session_free_regions(session);
+	session_free_calls(session);
 	free(private->processes);
 	free(private->leaves);
 	free(private->thread_nodes);

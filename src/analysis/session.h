@@ -159,6 +159,7 @@ struct model_launch {
 };
 
 struct model_regions;
+struct model_calls;
 struct model_allocations;
 
 struct session {
@@ -181,6 +182,7 @@ struct session {
 	size_t problem_count;
 	struct model_launch launch;
 	struct model_regions *regions;         /* regions.h; never NULL */
+	struct model_calls *calls;             /* calls.h; never NULL */
 	struct model_allocations *allocations; /* allocations.h */
 	void *private_state;
 };

@@ -8,6 +8,7 @@
 #define KYMO_ANALYSIS_SESSION_PRIVATE_H
 
 #include "analysis/arena.h"
+#include "analysis/calls_private.h"
 #include "analysis/calltree.h"
 #include "analysis/clocks.h"
 #include "analysis/id_map.h"
@@ -29,6 +30,7 @@ struct process_private {
 	bool by_time;          /* an address alone does not say which code it is */
 	struct jitmap *jitmap; /* runtime_code.h; NULL: run-time code never changed */
 	struct process_regions regions;
+	struct process_calls calls;
 	struct id_map sites; /* id of a call site -> index in session.allocations, while scanning */
 };
 
@@ -43,6 +45,7 @@ struct session_private {
 	size_t thread_node_count;
 	bool thread_nodes_known;
 	struct regions_capacity regions_capacity;
+	struct calls_capacity calls_capacity;
 };
 
 static inline struct session_private *session_private(const struct session *session)

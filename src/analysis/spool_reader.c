@@ -205,9 +205,8 @@ void spool_file_pause(struct spool_file *file)
 	if (file->descriptor >= 0)
 		close(file->descriptor);
 	file->descriptor = -1;
-	free(file->buffer);
-	file->buffer = NULL;
-	file->buffer_size = 0;
+	free(file->buffer.bytes);
+	file->buffer = (struct spool_buffer){NULL, 0};
 }
 
 int spool_file_resume(struct spool_file *file, struct problem *problem)
@@ -230,17 +229,17 @@ void spool_file_close(struct spool_file *file)
 	file->descriptor = -1;
 }
 
-static int buffer_reserve(struct spool_file *file, size_t size)
+static int buffer_reserve(struct spool_buffer *buffer, size_t size)
 {
-	uint8_t *buffer;
+	uint8_t *bytes;
 
-	if (size <= file->buffer_size)
+	if (buffer->bytes && size <= buffer->size)
 		return 0;
-	buffer = realloc(file->buffer, size + SPOOL_PADDING);
-	if (!buffer)
+	bytes = realloc(buffer->bytes, size + SPOOL_PADDING);
+	if (!bytes)
 		return -ENOMEM;
-	file->buffer = buffer;
-	file->buffer_size = size;
+	buffer->bytes = bytes;
+	buffer->size = size;
 	return 0;
 }
 
@@ -256,48 +255,53 @@ int spool_file_read(struct spool_file *file, size_t chunk, struct spool_cursor *
 {
 	const struct spool_chunk *wanted = &file->chunks[chunk];
 	size_t size = SPOOL_CHUNK_HEADER_SIZE + wanted->committed;
+	uint8_t *bytes;
 	ssize_t got;
 
 	*ret = (struct spool_cursor){NULL, NULL};
-	if (buffer_reserve(file, size) < 0)
+	if (buffer_reserve(&file->buffer, size) < 0)
 		return -ENOMEM;
-	got = read_at(file->descriptor, file->buffer, size, wanted->offset);
+	bytes = file->buffer.bytes;
+	got = read_at(file->descriptor, bytes, size, wanted->offset);
 	if (got < 0)
 		return (int)got;
-	if (got < SPOOL_CHUNK_HEADER_SIZE || !still_the_chunk(file->buffer, wanted))
+	if (got < SPOOL_CHUNK_HEADER_SIZE || !still_the_chunk(bytes, wanted))
 		return 0;
-	memset(file->buffer + got, 0, SPOOL_PADDING);
-	ret->at = file->buffer + SPOOL_CHUNK_HEADER_SIZE;
-	ret->end = file->buffer + got;
+	memset(bytes + got, 0, SPOOL_PADDING);
+	ret->at = bytes + SPOOL_CHUNK_HEADER_SIZE;
+	ret->end = bytes + got;
+	return 0;
+}
+
+int spool_file_read_into(const struct spool_file *file, struct spool_buffer *buffer, size_t chunk,
+			 size_t from, size_t size, struct spool_cursor *ret)
+{
+	const struct spool_chunk *wanted = &file->chunks[chunk];
+	uint8_t header[SPOOL_CHUNK_HEADER_SIZE];
+	ssize_t got, checked;
+
+	*ret = (struct spool_cursor){NULL, NULL};
+	if (buffer_reserve(buffer, size) < 0)
+		return -ENOMEM;
+	got = read_at(file->descriptor, buffer->bytes, size,
+		      wanted->offset + SPOOL_CHUNK_HEADER_SIZE + from);
+	if (got < 0)
+		return (int)got;
+	/* After the records, so that what was reused meanwhile is noticed. */
+	checked = read_at(file->descriptor, header, sizeof(header), wanted->offset);
+	if (checked < 0)
+		return (int)checked;
+	if (checked < SPOOL_CHUNK_HEADER_SIZE || !still_the_chunk(header, wanted))
+		return 0;
+	memset(buffer->bytes + got, 0, SPOOL_PADDING);
+	*ret = (struct spool_cursor){buffer->bytes, buffer->bytes + got};
 	return 0;
 }
 
 int spool_file_read_part(struct spool_file *file, size_t chunk, size_t from, size_t size,
 			 struct spool_cursor *ret)
 {
-	const struct spool_chunk *wanted = &file->chunks[chunk];
-	uint8_t header[SPOOL_CHUNK_HEADER_SIZE];
-	ssize_t got;
-
-	*ret = (struct spool_cursor){NULL, NULL};
-	if (buffer_reserve(file, size) < 0)
-		return -ENOMEM;
-	got = read_at(file->descriptor, file->buffer, size,
-		      wanted->offset + SPOOL_CHUNK_HEADER_SIZE + from);
-	if (got < 0)
-		return (int)got;
-	ret->end = file->buffer + got;
-	/* After the records, so that what was reused meanwhile is noticed. */
-	got = read_at(file->descriptor, header, sizeof(header), wanted->offset);
-	if (got < 0)
-		return (int)got;
-	if (got < SPOOL_CHUNK_HEADER_SIZE || !still_the_chunk(header, wanted)) {
-		ret->end = NULL;
-		return 0;
-	}
-	memset((uint8_t *)file->buffer + (ret->end - file->buffer), 0, SPOOL_PADDING);
-	ret->at = file->buffer;
-	return 0;
+	return spool_file_read_into(file, &file->buffer, chunk, from, size, ret);
 }
 
 uint64_t spool_unsigned_slowly(struct spool_payload *payload)

@@ -31,6 +31,12 @@ struct spool_chunk {
 	uint32_t committed;
 };
 
+/* What was read of a file last. */
+struct spool_buffer {
+	uint8_t *bytes;
+	size_t size;
+};
+
 struct spool_file {
 	int descriptor; /* -1 while paused */
 	char *path;
@@ -39,8 +45,7 @@ struct spool_file {
 	struct spool_chunk *chunks; /* in order of sequence */
 	size_t chunk_count, chunk_capacity;
 	uint64_t torn_chunks, torn_bytes;
-	uint8_t *buffer;
-	size_t buffer_size;
+	struct spool_buffer buffer;
 };
 
 /* Returns 0 or a negative errno: -ENODATA not a spool file, -EPROTO another version, -ENOMSG
@@ -61,6 +66,9 @@ int spool_file_read(struct spool_file *file, size_t chunk, struct spool_cursor *
 /* The same for `size` bytes from `from` on, counted from the chunk's first record. */
 int spool_file_read_part(struct spool_file *file, size_t chunk, size_t from, size_t size,
 			 struct spool_cursor *ret);
+/* The same into a buffer of the caller's, who frees its bytes. */
+int spool_file_read_into(const struct spool_file *file, struct spool_buffer *buffer, size_t chunk,
+			 size_t from, size_t size, struct spool_cursor *ret);
 
 /* One record's payload, or what is left of it. Reading past the end gives zeros and sets `bad`. The
  * chunk's buffer goes on for SPOOL_PADDING bytes, so that numbers can be loaded as whole words. */

@@ -1,0 +1,22 @@
+/* SPDX-License-Identifier: MIT
+ * SPDX-FileCopyrightText: the kymo authors
+ *
+ * The calls of instrumented functions on one thread, as part of the walk over its events.
+ */
+#ifndef KYMO_ANALYSIS_CALL_STREAM_H
+#define KYMO_ANALYSIS_CALL_STREAM_H
+
+#include "analysis/region_walk.h"
+
+/* Before the first thread. 0 or -ENOMEM. */
+int call_stream_init(struct region_walk *walk);
+void call_stream_deinit(struct region_walk *walk);
+/* The thread's parts are those from `first` on, as long as they are its own. Where the next
+ * thread's begin. */
+size_t call_stream_begin(struct region_walk *walk, size_t first);
+/* Whether something would be taken. */
+bool call_stream_has(const struct region_walk *walk, uint64_t until);
+/* Takes all words up to this time (ticks, inclusive). Returns as region_stack.h says. */
+int call_stream_take(struct region_walk *walk, uint64_t until);
+
+#endif

@@ -1,0 +1,51 @@
+/* SPDX-License-Identifier: MIT
+ * SPDX-FileCopyrightText: the kymo authors
+ *
+ * Instrumented functions in the session model (kymo/plan.h): in which modules, and what is known of
+ * those that were not recorded call by call.
+ *
+ * Recorded calls are regions of the category "function" (regions.h) and events like those of all
+ * other regions. A function has a region once it was called, counted, demoted or covered.
+ *
+ * Life: as regions.h.
+ */
+#ifndef KYMO_ANALYSIS_CALLS_H
+#define KYMO_ANALYSIS_CALLS_H
+
+#include "analysis/regions.h"
+#include "kymo/plan.h"
+
+#define MODEL_CALLS_CATEGORY "function"
+
+struct model_instrumented {
+	uint32_t process;
+	const char *module, *plan; /* paths */
+	uint64_t time_ns, bias, arena, arena_size;
+	uint32_t first_id, count; /* functions, in the plan's order */
+	bool plan_known;          /* the plan was there and could be read */
+};
+
+/* Calls that were only counted, of a function, or how often a place in one was come by. */
+struct model_counted {
+	uint32_t process, id, region;
+	uint64_t calls;
+};
+
+struct model_demoted {
+	uint32_t process, id, region;
+	uint64_t time_ns;
+	enum plan_mode mode; /* since then */
+};
+
+struct model_calls {
+	struct model_instrumented *modules;
+	struct model_counted *counted; /* the most often called first */
+	struct model_demoted *demoted; /* by process and time */
+	uint32_t module_count, counted_count, demoted_count;
+	uint64_t recorded;  /* calls whose entry is in the data */
+	uint64_t words;     /* entries and exits */
+	uint64_t unwound;   /* calls that an exit of an outer one ended */
+	uint64_t unmatched; /* exits without an entry */
+};
+
+#endif
