@@ -166,8 +166,11 @@ struct unwind_bounds runtime_main_stack(void)
 		if (strcmp(line.path, "[stack]"))
 			continue;
 		if (!sys_call4(SYS_prlimit64, 0, RLIMIT_STACK, 0, (long)&limit) &&
-		    limit.rlim_cur != RLIM_INFINITY && limit.rlim_cur > gap)
-			gap = limit.rlim_cur;
+		    limit.rlim_cur < line.end) {
+			kymo_runtime.sampling.main_stack_floor = line.end - limit.rlim_cur;
+			if (limit.rlim_cur > gap)
+				gap = limit.rlim_cur;
+		}
 		bounds.high = line.end;
 		bounds.low = line.end > gap ? line.end - gap : 0;
 	}

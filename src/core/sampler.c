@@ -24,19 +24,24 @@
 #define TRAP_PERF 6
 #endif
 
+/* What the handler and the walk may need; the lowest page of a thread's stack is libc's guard. */
+#define STACK_ROOM  4096
+#define STACK_GUARD 4096
+
 /* siginfo of a TRAP_PERF signal: si_addr, then perf_data at the next 8 bytes
  * (linux/uapi/asm-generic/siginfo.h). */
-static uint64_t perf_data(const siginfo_t *information)
+static inline __attribute__((always_inline)) uint64_t perf_data(const siginfo_t *information)
 {
 	uint64_t data;
 
-	memcpy(&data, (const uint8_t *)&information->si_addr + sizeof(void *), sizeof(data));
+	__builtin_memcpy(&data, (const uint8_t *)&information->si_addr + sizeof(void *),
+			 sizeof(data));
 	return data;
 }
 
 /* Which of our sources sent this signal; SPOOL_SOURCE_COUNT: not ours. */
-static enum spool_sample_source source_of(const struct thread *thread, int signal,
-					  const siginfo_t *information)
+static inline __attribute__((always_inline)) enum spool_sample_source
+source_of(const struct thread *thread, int signal, const siginfo_t *information)
 {
 	if (signal == SIGTRAP && information->si_code == TRAP_PERF)
 		return perf_data(information) == SAMPLER_MARK_CPU        ? SPOOL_SOURCE_CPU
@@ -161,7 +166,8 @@ static bool is_open(enum spool_sample_source source)
 	       atomic_load_explicit(&sampling->wall_open, memory_order_relaxed);
 }
 
-void sampler_handler(int signal, siginfo_t *information, void *context)
+/* With room for all that it calls; not inlined, since it takes stack itself. */
+__attribute__((noinline)) static void handle(int signal, siginfo_t *information, void *context)
 {
 	struct thread *thread = runtime_this_thread();
 	enum spool_sample_source source = source_of(thread, signal, information);
@@ -193,4 +199,26 @@ void sampler_handler(int signal, siginfo_t *information, void *context)
 	/* release: what the walk read of the unwind view may be reclaimed from here on */
 	atomic_store_explicit(&thread->in_handler, 0, memory_order_release);
 	interrupted_call_restart(&kymo_runtime.signals, context);
+}
+
+/* Is the stack nearly at its end? */
+static inline __attribute__((always_inline)) bool is_short_of_stack(const struct thread *thread)
+{
+	uint64_t here;
+
+	__asm__("movq %%rsp, %0" : "=r"(here));
+	return here - kymo_runtime.sampling.main_stack_floor < STACK_ROOM ||
+	       (thread && here - thread->bounds.low < STACK_ROOM + STACK_GUARD);
+}
+
+/* The program may live on the last bytes of its stack, and may handle its stack overflows; one in
+ * our handler, which has SIGSEGV blocked, would kill it. (That signal cannot be left open: where a
+ * fault and a sample come at once, the program's handler would be shown ours as what was
+ * interrupted.) Nothing here takes stack. The next sample stands for this time as well. */
+void sampler_handler(int signal, siginfo_t *information, void *context)
+{
+	if (__builtin_expect(is_short_of_stack(kymo_thread), 0) &&
+	    source_of(kymo_thread, signal, information) != SPOOL_SOURCE_COUNT)
+		return;
+	handle(signal, information, context);
 }
