@@ -157,15 +157,17 @@ struct plan_header {
 	uint32_t version, header_size;
 	uint8_t build_id[32];
 	uint32_t build_id_size; /* 0: none */
-	uint32_t reserved;
+	uint32_t variant;       /* of the planner, and what it was asked for (binary/plan.h) */
 	uint64_t file_size;       /* of the ELF file that it was made from */
 	uint64_t low, high;       /* link-time addresses that the module takes */
-	uint64_t arena_vaddr;     /* link-time, page-aligned; the arena's start */
+	uint64_t arena_vaddr;     /* link-time, page-aligned; the arena's start; modulo 2^64, as it
+				     may lie below address 0 of a file that is loaded higher */
 	uint64_t arena_size;      /* whole arena, multiple of PLAN_PAGE */
 	uint64_t plan_size;       /* of this file */
 	struct plan_table stubs;  /* bytes, mapped at PLAN_STUBS */
 	struct plan_table frames; /* .eh_frame_hdr and .eh_frame; lies inside stubs */
 	struct plan_table functions, sites, moves;
+	uint64_t checksum; /* of all behind the header (binary/plan.h) */
 };
 
 /* A byte per function. */

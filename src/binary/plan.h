@@ -15,9 +15,20 @@
 #include "common/problem.h"
 #include "kymo/plan.h"
 
+/* Where the arena lies. A process may have something else there already: then the next place is
+ * asked for. */
+enum plan_placement {
+	PLAN_PLACEMENT_FIRST,  /* below programs, above libraries; no heap grows there */
+	PLAN_PLACEMENT_SECOND, /* other distances */
+	PLAN_PLACEMENT_THIRD,
+	PLAN_PLACEMENT_BEHIND, /* right behind the module: for rewritten files */
+	PLAN_PLACEMENT_COUNT
+};
+
 struct plan_options {
-	bool loops;  /* also the heads of loops, as places that are counted */
-	bool blocks; /* also all blocks of code */
+	uint8_t placement; /* enum plan_placement */
+	bool loops;        /* also the heads of loops, as places that are counted */
+	bool blocks;       /* also all blocks of code */
 };
 
 /* A plan in memory: mapped from the cache, or made. Read only. */
@@ -39,6 +50,8 @@ int plan_open(const char *path, struct plan *ret, struct problem *problem);
 void plan_close(struct plan *plan);
 /* Everything that a reader relies on holds: sizes, orders, offsets. */
 bool plan_valid(const void *plan, size_t size);
+/* As in the header; plan_open compares it. */
+uint64_t plan_checksum(const struct plan_header *plan);
 
 static inline const struct plan_function *plan_functions(const struct plan *plan)
 {

@@ -1,0 +1,127 @@
+/* SPDX-License-Identifier: MIT
+ * SPDX-FileCopyrightText: the kymo authors
+ *
+ * Whether five bytes at a function's entry can become a jump: whole instructions that may move, and
+ * nothing that may arrive among them. The bytes may reach into padding that follows, but never to
+ * before the entry (what lies there may be the end of a function that nobody listed).
+ */
+#include <string.h>
+
+#include "binary/instruction.h"
+#include "binary/plan_internal.h"
+
+#define ENDBR_SIZE 4u
+
+struct window {
+	const struct functions *functions;
+	const struct function *function;
+	const uint8_t *bytes; /* at the entry */
+	uint64_t at;
+	uint32_t size; /* of instructions taken */
+	uint32_t left; /* of the function behind the entry */
+	uint32_t room; /* the same with padding */
+	uint8_t flow;  /* of the last one */
+};
+
+static bool flow_ends(uint8_t flow)
+{
+	return flow == INSTRUCTION_JUMP || flow == INSTRUCTION_JUMP_INDIRECT ||
+	       flow == INSTRUCTION_RETURN || flow == INSTRUCTION_STOP;
+}
+
+static bool is_padding(const uint8_t *bytes, const struct instruction *instruction)
+{
+	if (bytes[0] == 0xcc)
+		return true;
+	if (instruction->vex ||
+	    instruction->prefixes & (INSTRUCTION_PREFIX_F2 | INSTRUCTION_PREFIX_F3))
+		return false;
+	return (instruction->map == 0 && instruction->opcode == 0x90) ||
+	       (instruction->map == 1 && instruction->opcode == 0x1f);
+}
+
+/* The patch reaches over bytes that are never run: only padding may be changed. */
+static bool padding_follows(const struct window *window)
+{
+	struct instruction instruction;
+	uint32_t limit = window->room + 16;
+	size_t left = 0;
+
+	functions_bytes(window->functions, window->at, &left);
+	if (limit > left)
+		limit = (uint32_t)left;
+	if (window->room < JUMP_SIZE)
+		return false;
+	for (uint32_t at = window->size; at < JUMP_SIZE; at += instruction.length) {
+		if (!instruction_decode(window->bytes + at, limit - at, window->at + at,
+					&instruction) ||
+		    !is_padding(window->bytes + at, &instruction))
+			return false;
+	}
+	return true;
+}
+
+static bool target_inside(const struct window *window)
+{
+	uint32_t end = window->size > JUMP_SIZE ? window->size : JUMP_SIZE;
+
+	for (uint32_t i = 1; i < end; i++) {
+		if (functions_is_target(window->functions, window->at + i))
+			return true;
+	}
+	return false;
+}
+
+/* Takes whole instructions until there are enough. */
+static enum plan_reason take(struct window *window)
+{
+	struct instruction instruction;
+
+	while (window->size < JUMP_SIZE) {
+		if (window->size >= window->left)
+			return PLAN_TOO_SHORT;
+		if (!instruction_decode(window->bytes + window->size, window->left - window->size,
+					window->at + window->size, &instruction))
+			return PLAN_UNDECODABLE;
+		window->size += instruction.length;
+		window->flow = instruction.flow;
+		if (flow_ends(instruction.flow))
+			break;
+		/* It would return into the patch. */
+		if (window->size < JUMP_SIZE && (instruction.flow == INSTRUCTION_CALL ||
+						 instruction.flow == INSTRUCTION_CALL_INDIRECT))
+			return PLAN_UNRELOCATABLE;
+	}
+	if (window->size < JUMP_SIZE && !padding_follows(window))
+		return PLAN_TOO_SHORT;
+	return PLAN_PATCHABLE;
+}
+
+void plan_window_find(const struct functions *functions, const struct function *function,
+		      struct plan_window *ret)
+{
+	static const uint8_t endbr64[ENDBR_SIZE] = {0xf3, 0x0f, 0x1e, 0xfa};
+	struct window window = {.functions = functions,
+				.function = function,
+				.at = function->vaddr,
+				.left = function->size,
+				.room = function->space};
+	size_t left = 0;
+
+	*ret = (struct plan_window){.at = function->vaddr, .reason = PLAN_UNDECODABLE};
+	window.bytes = functions_bytes(functions, function->vaddr, &left);
+	if (!window.bytes || left < function->size || left < window.room)
+		return;
+	if (window.left >= ENDBR_SIZE && !memcmp(window.bytes, endbr64, ENDBR_SIZE)) {
+		window.bytes += ENDBR_SIZE;
+		window.at += ENDBR_SIZE;
+		window.left -= ENDBR_SIZE;
+		window.room -= ENDBR_SIZE;
+	}
+	ret->at = window.at;
+	ret->reason = (uint8_t)take(&window);
+	if (ret->reason != PLAN_UNDECODABLE && target_inside(&window))
+		ret->reason = PLAN_TARGET_IN_WINDOW;
+	ret->size = window.size;
+	ret->how = PLAN_HOW_JUMP;
+}
