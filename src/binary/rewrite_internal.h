@@ -56,7 +56,7 @@ struct rewrite {
 	struct rewrite_piece *dynamic, *strings, *frames; /* NULL: it stays */
 
 	uint64_t data_offset, text_offset, more_offset, more_vaddr, more_size;
-	uint64_t table_vaddr; /* of program headers, when they move; 0 */
+	struct rewrite_piece *table; /* of program headers, when they move */
 	struct rewrite_piece pieces[REWRITE_PIECES_MAX];
 	size_t piece_count;
 	struct rewrite_piece *added[ADDED_COUNT];

@@ -161,7 +161,7 @@ static int read_sections(struct rewrite *rewrite)
 		    !in_file(rewrite, section->sh_offset, section->sh_size))
 			count = 0;
 	}
-	if (names == 0 || names >= count || rewrite->sections[names].sh_type == SHT_NOBITS ||
+	if (names == 0 || names >= count || rewrite->sections[names].sh_type != SHT_STRTAB ||
 	    rewrite->sections[names].sh_flags & SHF_ALLOC)
 		count = 0;
 	if (count == 0)

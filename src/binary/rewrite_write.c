@@ -53,10 +53,9 @@ static int add_pieces(struct rewrite *rewrite)
 	memcpy(modes->bytes, rewrite->modes, (size_t)plan->functions.count);
 	if (rewrite->result->table_moved) {
 		uint64_t count = rewrite->segment_count + REWRITE_SEGMENTS_ADDED;
-		struct rewrite_piece *table =
-			rewrite_piece_add(rewrite, 0, count * sizeof(Elf64_Phdr));
 
-		if (!table)
+		rewrite->table = rewrite_piece_add(rewrite, 0, count * sizeof(Elf64_Phdr));
+		if (!rewrite->table)
 			return -ENOMEM;
 	}
 	return 0;
@@ -126,8 +125,6 @@ static void place(struct rewrite *rewrite)
 		at += order[i]->size;
 	}
 	rewrite->more_size = at - rewrite->more_vaddr;
-	if (rewrite->result->table_moved)
-		rewrite->table_vaddr = order[0]->vaddr;
 }
 
 static const struct rewrite_piece *piece_of(const struct rewrite *rewrite, uint64_t vaddr,
@@ -161,9 +158,9 @@ static void move_segment(const struct rewrite *rewrite, Elf64_Phdr *segment)
 	if (segment->p_type == PT_PHDR) {
 		segment->p_filesz = segment->p_memsz =
 			(rewrite->segment_count + REWRITE_SEGMENTS_ADDED) * sizeof(*segment);
-		if (!rewrite->table_vaddr)
+		if (!rewrite->table)
 			return;
-		vaddr = rewrite->table_vaddr;
+		vaddr = rewrite->table->vaddr;
 	} else if (piece) {
 		vaddr = piece->vaddr + (segment->p_vaddr - piece->old_vaddr);
 		if (piece == rewrite->dynamic || piece == rewrite->frames)
@@ -350,8 +347,8 @@ static void put_header(struct rewrite *rewrite, const struct output *output)
 	Elf64_Shdr *first = &rewrite->sections[0];
 	size_t count = rewrite->section_count, names = rewrite->section_names;
 
-	if (rewrite->table_vaddr)
-		header->e_phoff = more_offset_of(rewrite, rewrite->table_vaddr);
+	if (rewrite->table)
+		header->e_phoff = more_offset_of(rewrite, rewrite->table->vaddr);
 	header->e_phnum = (uint16_t)rewrite->segment_count;
 	header->e_shoff = output->sections_offset;
 	header->e_shentsize = sizeof(*first);
