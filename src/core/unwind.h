@@ -83,6 +83,26 @@ struct unwind_scratch {
 	uint8_t window[UNWIND_WINDOW];
 };
 
+/* Code that calls are led through, between a function and its caller: stubs of instrumented
+ * functions. Stacks are shown as if it were not there. */
+enum unwind_detour_kind {
+	UNWIND_DETOUR_NONE,   /* the frame is in no such code, or nothing is known about it */
+	UNWIND_DETOUR_UNDONE, /* the frame is now that of the function that would be here */
+	UNWIND_DETOUR_HIDDEN  /* the frame is none of the program's; its caller is found by the
+				 tables */
+};
+struct unwind_detour {
+	uint64_t ip, sp;
+	bool exact;        /* ip is an interrupted pc, not a return address */
+	const void *place; /* for the next call of the same walk; NULL at first */
+};
+struct unwind_detours {
+	/* Signal-safe. */
+	enum unwind_detour_kind (*undo)(struct unwind_detour *detour);
+};
+/* NULL: there is none. */
+extern const struct unwind_detours *_Atomic unwind_detours;
+
 /* Walks from `registers`. frames[0] is the interrupted pc itself; every later frame is to be looked
  * up at its value minus one: return addresses are stored as they are, the pc of a frame that a
  * signal interrupted as pc + 1. Writes at most `maximum` (>= 1) frames and returns their number

@@ -14,6 +14,7 @@
  */
 #include "core/unwind_walk.h"
 
+#include <stdatomic.h>
 #include <stddef.h>
 #include <sys/ucontext.h>
 #include <sys/uio.h>
@@ -22,6 +23,8 @@
 #include "core/unwind_cache.h"
 
 #define WALK_RED_ZONE 128
+
+const struct unwind_detours *_Atomic unwind_detours;
 
 /* Fills the window from an address on; the rest of the stack lies above it. Not inlined, for the
  * sake of the stack that its callers take. */
@@ -461,6 +464,26 @@ static uint32_t run_cached(struct unwind_walk *walk, uint64_t *restrict frames, 
 	return count;
 }
 
+/* What the program knows nothing of is taken out of the last frame, `index`. */
+static enum unwind_detour_kind undo_detour(struct unwind_walk *walk, uint64_t *frames,
+					   uint32_t index)
+{
+	const struct unwind_detours *detours =
+		atomic_load_explicit(&unwind_detours, memory_order_relaxed);
+	struct unwind_detour detour = {
+		.ip = walk->ip, .sp = walk->sp, .exact = walk->exact, .place = walk->place};
+	enum unwind_detour_kind kind = detours ? detours->undo(&detour) : UNWIND_DETOUR_NONE;
+
+	if (kind == UNWIND_DETOUR_NONE)
+		return kind;
+	walk->ip = detour.ip;
+	walk->sp = detour.sp;
+	walk->exact = detour.exact;
+	walk->place = detour.place;
+	frames[index] = walk->ip + (walk->exact && index);
+	return kind;
+}
+
 static uint32_t run(struct unwind_walk *walk, uint64_t *frames, uint32_t maximum)
 {
 	uint32_t count = 1;
@@ -468,6 +491,7 @@ static uint32_t run(struct unwind_walk *walk, uint64_t *frames, uint32_t maximum
 	frames[0] = walk->ip;
 	for (;;) {
 		enum unwind_step result;
+		enum unwind_detour_kind detour;
 		bool outermost = false;
 
 		if (walk->cache && !walk->track_bx)
@@ -476,6 +500,9 @@ static uint32_t run(struct unwind_walk *walk, uint64_t *frames, uint32_t maximum
 			walk->end = SPOOL_STACK_COMPLETE;
 			return count;
 		}
+		detour = undo_detour(walk, frames, count - 1);
+		if (detour == UNWIND_DETOUR_UNDONE)
+			continue;
 		result = step(walk);
 		if (result == UNWIND_STEP_END) {
 			/* The last frame was no code after all. */
@@ -494,11 +521,14 @@ static uint32_t run(struct unwind_walk *walk, uint64_t *frames, uint32_t maximum
 			walk->end = SPOOL_STACK_BAD_PC;
 			return count;
 		}
+		if (detour == UNWIND_DETOUR_HIDDEN)
+			count--;
 		if (count == maximum) {
 			walk->end = SPOOL_STACK_DEPTH;
 			return count;
 		}
-		frames[count++] = walk->ip + walk->exact;
+		frames[count] = walk->ip + (walk->exact && count);
+		count++;
 	}
 }
 
@@ -513,6 +543,7 @@ static void start(struct unwind_walk *walk, const struct unwind_registers *regis
 	walk->context = 0;
 	walk->age = 0;
 	walk->fetches = 0;
+	walk->place = NULL;
 	walk->exact = true;
 	walk->wants_bx = false;
 	walk->end = SPOOL_STACK_COMPLETE;

@@ -41,6 +41,7 @@ struct unwind_walk {
 	uint32_t age;          /* frames walked since */
 	struct unwind_memo_cursor memo;
 	uint32_t fetches;
+	const void *place; /* of the detours */
 	bool exact;    /* ip is an interrupted pc, not a return address */
 	bool track_bx; /* second attempt: recover rbx through all frames */
 	bool wants_bx; /* the first attempt failed for want of rbx */

@@ -33,50 +33,86 @@
 	.p2align 6
 instrument_gate_begin:
 gate_begin:
+	.cfi_startproc
+
+/* Unwind tables: the CFA is so far above rsp, or above rsp before enter_c. */
+	.macro	frame above
+	.cfi_def_cfa %rsp, \above
+	.cfi_restore %rbp
+	.endm
+	.macro	frame_c above
+	.cfi_def_cfa %rbp, 64 + \above
+	.cfi_offset %rbp, -56 - \above
+	.endm
 
 /* Keeps flags but DF, which nothing here looks at. */
 	.macro	save_flags
 	push	%rax
+	.cfi_adjust_cfa_offset 8
 	lahf
 	seto	%al
 	push	%rax
+	.cfi_adjust_cfa_offset 8
 	.endm
 	.macro	restore_flags
 	pop	%rax
+	.cfi_adjust_cfa_offset -8
 	add	$0x7f, %al		/* sets OF again if it was set */
 	sahf
 	pop	%rax
+	.cfi_adjust_cfa_offset -8
 	.endm
 
 /* All other registers that C functions may change, and DF, which they rely on. */
 	.macro	enter_c
 	push	%rsi
+	.cfi_adjust_cfa_offset 8
 	push	%rdi
+	.cfi_adjust_cfa_offset 8
 	push	%r8
+	.cfi_adjust_cfa_offset 8
 	push	%r9
+	.cfi_adjust_cfa_offset 8
 	push	%r10
+	.cfi_adjust_cfa_offset 8
 	push	%r11
+	.cfi_adjust_cfa_offset 8
 	push	%rbp
+	.cfi_adjust_cfa_offset 8
+	.cfi_rel_offset %rbp, 0
 	pushfq
+	.cfi_adjust_cfa_offset 8
 	cld
 	mov	%rsp, %rbp
+	.cfi_def_cfa_register %rbp
 	.endm
 	.macro	leave_c
 	mov	%rbp, %rsp
+	.cfi_def_cfa_register %rsp
 	popfq
+	.cfi_adjust_cfa_offset -8
 	pop	%rbp
+	.cfi_adjust_cfa_offset -8
+	.cfi_restore %rbp
 	pop	%r11
+	.cfi_adjust_cfa_offset -8
 	pop	%r10
+	.cfi_adjust_cfa_offset -8
 	pop	%r9
+	.cfi_adjust_cfa_offset -8
 	pop	%r8
+	.cfi_adjust_cfa_offset -8
 	pop	%rdi
+	.cfi_adjust_cfa_offset -8
 	pop	%rsi
+	.cfi_adjust_cfa_offset -8
 	.endm
 
 /* ---- entry: 0 return to the stub, 8 number, 16 rcx, 24 the function's return address ---- */
 gate_entry:
 	save_flags
 	push	%rdx			/* 0 rdx, 8 flags, 16 rax, 24 return, 32 number, 40 rcx, 48 slot */
+	.cfi_adjust_cfa_offset 8
 	mov	THREAD_OFFSET, %rdx
 	mov	%fs:0(%rdx), %rcx
 	cmp	%fs:8(%rdx), %rcx
@@ -106,18 +142,22 @@ gate_entry:
 	or	32(%rsp), %rax
 	mov	%rax, (%rcx)
 entry_done:
+	frame	32
 	pop	%rdx
+	.cfi_adjust_cfa_offset -8
 	restore_flags
 	ret
 
 /* No room for the word: it is passed on without its time. */
 entry_full:
+	frame	32
 	enter_c
 	mov	96(%rsp), %rdi		/* 32 + 8 * 8 */
 	jmp	write_word
 
 	.p2align 4
 entry_slow:
+	frame	32
 	enter_c
 	lea	112(%rsp), %rdi		/* 48 + 8 * 8: the slot */
 	mov	96(%rsp), %esi
@@ -136,10 +176,14 @@ entry_slow:
 /* ---- exit: 0 return to the stub, 8 number, 16 room for the return address (the slot) ---- */
 	.org	gate_begin - instrument_gate_begin + 0x400, 0xcc
 gate_exit:
+	frame	8
 	push	%rcx
+	.cfi_adjust_cfa_offset 8
 	save_flags
 	push	%rdx
+	.cfi_adjust_cfa_offset 8
 	push	%rsi			/* 0 rsi, 8 rdx, 16 flags, 24 rax, 32 rcx, 40 return, 48 number,
+	.cfi_adjust_cfa_offset 8
 					   56 slot */
 	rdtsc
 	shl	$32, %rdx
@@ -166,15 +210,21 @@ gate_exit:
 	jae	exit_full
 	mov	%rax, (%rcx)
 exit_done:
+	frame	48
 	pop	%rsi
+	.cfi_adjust_cfa_offset -8
 	pop	%rdx
+	.cfi_adjust_cfa_offset -8
 	restore_flags
 	pop	%rcx
+	.cfi_adjust_cfa_offset -8
 	ret
 
 exit_full:
+	frame	48
 	mov	(%rsp), %rsi		/* as entry_full leaves it: without the rsi saved here */
 	lea	8(%rsp), %rsp
+	.cfi_adjust_cfa_offset -8
 	mov	%rax, 40(%rsp)		/* in the place of the number */
 	enter_c
 	mov	104(%rsp), %rdi		/* 40 + 8 * 8 */
@@ -182,8 +232,10 @@ exit_full:
 
 	.p2align 4
 exit_slow:
+	frame	48
 	mov	(%rsp), %rsi
 	lea	8(%rsp), %rsp		/* 0 rdx, 8 flags, 16 rax, 24 rcx, 32 return, 40 number, 48 slot */
+	.cfi_adjust_cfa_offset -8
 	enter_c
 	lea	112(%rsp), %rdi
 	mov	104(%rsp), %esi
@@ -193,15 +245,19 @@ exit_slow:
 	call	*EXIT_SLOW
 	leave_c
 	pop	%rdx
+	.cfi_adjust_cfa_offset -8
 	restore_flags
 	pop	%rcx
+	.cfi_adjust_cfa_offset -8
 	ret
 
 /* ---- count: 0 return to the stub, 8 number, 16 rcx ---- */
 	.org	gate_begin - instrument_gate_begin + 0x800, 0xcc
 gate_count:
+	frame	8
 	save_flags
 	push	%rdx			/* 0 rdx, 8 flags, 16 rax, 24 return, 32 number */
+	.cfi_adjust_cfa_offset 8
 	mov	THREAD_OFFSET, %rdx
 	mov	%fs:32(%rdx), %rcx
 	test	%rcx, %rcx
@@ -210,10 +266,12 @@ gate_count:
 	add	ID_BASE, %eax
 	incq	(%rcx,%rax,8)
 	pop	%rdx
+	.cfi_adjust_cfa_offset -8
 	restore_flags
 	ret
 
 count_slow:
+	frame	32
 	enter_c
 	mov	96(%rsp), %edi
 	add	ID_BASE, %edi
@@ -221,11 +279,13 @@ count_slow:
 	call	*COUNT_SLOW
 	leave_c
 	pop	%rdx
+	.cfi_adjust_cfa_offset -8
 	restore_flags
 	ret
 
 /* The slow function takes a word instead of an id where the slot is NULL. */
 write_word:
+	frame_c	32
 	mov	%rdi, %rsi
 	xor	%edi, %edi
 	and	$-16, %rsp
@@ -234,15 +294,19 @@ write_word:
 	jmp	entry_done
 
 write_word_exit:
+	frame_c	40
 	mov	%rdi, %rsi
 	xor	%edi, %edi
 	and	$-16, %rsp
 	call	*EXIT_SLOW
 	leave_c
 	pop	%rdx
+	.cfi_adjust_cfa_offset -8
 	restore_flags
 	pop	%rcx
+	.cfi_adjust_cfa_offset -8
 	ret
 
+	.cfi_endproc
 instrument_gate_end:
 	.section .note.GNU-stack, "", @progbits

@@ -10,6 +10,7 @@
 
 #include "core/runtime.h"
 #include "instrument/instrument.h"
+#include "libkymo/find_object.h"
 #include "libkymo/hooks.h"
 #include "libkymo/own_session.h"
 #include "libkymo/real.h"
@@ -38,6 +39,7 @@ __attribute__((constructor)) static void start(int count, char **arguments, char
 {
 	(void)count;
 	(void)arguments;
+	find_object_start();
 	kymo_runtime.hooks = &libkymo_hooks;
 	runtime_start(session_environment_keep(own_session_environment(environment)));
 	session_environment_follow(&kymo_runtime.options, environment);

@@ -1,0 +1,277 @@
+/* SPDX-License-Identifier: MIT
+ * SPDX-FileCopyrightText: the kymo authors
+ *
+ * Tables for unwinders that run in this process; see unwind.h.
+ *
+ * A thread's own tables are one FDE for the place that callees return to, whichever stub it is in.
+ * Its expression tries the entry that `hint` points at; then this thread's shadow stack, innermost
+ * first; then those of other threads, for coroutines that moved. The hint is set when the unwinder
+ * asks for the tables: the next entry of that stub's function behind the last one. It is a guess:
+ * unwinders begin anew without a word, and signal handlers unwind in between.
+ */
+#include "instrument/unwind.h"
+
+#include <stddef.h>
+
+#include "instrument/arena.h"
+#include "instrument/gate_frames.h"
+#include "instrument/shadow.h"
+
+enum { /* DWARF 5, 7.7.1 */
+       OP_ADDRESS = 0x03,
+       OP_DEREF = 0x06,
+       OP_CONST1U = 0x08,
+       OP_DUP = 0x12,
+       OP_DROP = 0x13,
+       OP_PICK = 0x15,
+       OP_MINUS = 0x1c,
+       OP_PLUS = 0x22,
+       OP_PLUS_CONSTANT = 0x23,
+       OP_BRANCH = 0x28,
+       OP_NE = 0x2e,
+       OP_SKIP = 0x2f,
+       OP_LITERAL = 0x30,
+       OP_RSP = 0x77,
+       CFA_EXPRESSION = 0x0f,
+       CFA_VALUE_EXPRESSION = 0x16,
+       REGISTER_RSP = 7,
+       REGISTER_RIP = 16
+};
+
+#define OMITTED    0xff
+#define EXPRESSION 106 /* bytes */
+
+/* Two bytes of distance from behind themselves. */
+#define TO(from, to) (uint8_t)((to) - (from)-3), (uint8_t)(((to) - (from)-3) >> 8)
+
+_Static_assert(offsetof(struct shadow_node, next) == 0 &&
+		       offsetof(struct shadow_node, entries) == PLAN_SHADOW_ENTRIES &&
+		       offsetof(struct shadow_entry, return_address) == 0 &&
+		       offsetof(struct shadow_entry, slot) == PLAN_SHADOW_SLOT &&
+		       sizeof(struct shadow_entry) == PLAN_SHADOW_ENTRY &&
+		       offsetof(struct calls_thread, top) == 0,
+	       "what expressions know of shadow stacks");
+
+struct own_tables {
+	uint8_t header[4]; /* .eh_frame_hdr, without a table */
+	const void *frames;
+	/* .eh_frame: CIE without augmentation */
+	uint32_t common_length, common_id;
+	uint8_t common[16];
+	/* FDE; its addresses are absolute */
+	uint32_t length, back;
+	uint64_t begin, range;
+	uint8_t rule[3];
+	/* the expression: the CFA is on the stack */
+	uint8_t try_hint[3];
+	const struct shadow_entry *const *hint_address;
+	uint8_t search_own[17];
+	struct shadow_entry *const *top_address;
+	uint8_t search_others[27];
+	struct shadow_node *_Atomic const *nodes_address;
+	uint8_t search_node[35];
+	uint8_t padding[3];
+	uint32_t end;
+} __attribute__((packed));
+
+static const struct own_tables own_template = {
+	.header = {1, 0, OMITTED, OMITTED},
+	.common_length = 4 + 16,
+	.common = {1, 0, 1, 0x78, REGISTER_RIP, CFA_EXPRESSION, 2, OP_RSP, 0x7c, /* rsp - 4 */
+		   CFA_VALUE_EXPRESSION, REGISTER_RSP, 2, OP_PLUS_CONSTANT, 4},
+	.length = offsetof(struct own_tables, end) - offsetof(struct own_tables, back),
+	.back = offsetof(struct own_tables, back) - offsetof(struct own_tables, common_length),
+	.range = PLAN_STUB_BODY,
+	.rule = {CFA_VALUE_EXPRESSION, REGISTER_RIP, EXPRESSION},
+	.try_hint = {/* 0 */ OP_LITERAL + 4, OP_MINUS, /* 2 */ OP_ADDRESS},
+	.search_own = {/* 11: slot, place of the hint */ OP_DEREF, OP_DUP, OP_PLUS_CONSTANT,
+		       PLAN_SHADOW_SLOT, OP_DEREF, OP_PICK, 2, OP_NE,
+		       /* 19 */ OP_BRANCH, TO(19, 26), OP_DEREF,
+		       /* 23 */ OP_SKIP, TO(23, EXPRESSION),
+		       /* 26 */ OP_DROP, OP_ADDRESS},
+	.search_others = {/* 36: slot, place of the top */ OP_DEREF,
+			  /* 37 */ OP_CONST1U,
+			  PLAN_SHADOW_ENTRY,
+			  OP_MINUS,
+			  OP_DUP,
+			  OP_PLUS_CONSTANT,
+			  PLAN_SHADOW_SLOT,
+			  OP_DEREF,
+			  OP_DUP,
+			  OP_PICK,
+			  3,
+			  OP_NE,
+			  /* 48 */ OP_BRANCH,
+			  TO(48, 56),
+			  OP_DROP,
+			  OP_DEREF,
+			  /* 53 */ OP_SKIP,
+			  TO(53, EXPRESSION),
+			  /* 56: the sentinel's slot is -1 */ OP_LITERAL + 1,
+			  OP_PLUS,
+			  /* 58 */ OP_BRANCH,
+			  TO(58, 37),
+			  OP_DROP,
+			  OP_ADDRESS},
+	.search_node = {/* 71: slot, place of the first node */ OP_DEREF,
+			/* 72 */ OP_DUP,
+			/* 73 */ OP_BRANCH,
+			TO(73, 79),
+			/* 76: 0, the end of the stack */ OP_SKIP,
+			TO(76, EXPRESSION),
+			/* 79 */ OP_DUP,
+			OP_PLUS_CONSTANT,
+			PLAN_SHADOW_ENTRIES,
+			OP_DEREF,
+			/* 83: slot, node, entry */ OP_PLUS_CONSTANT,
+			PLAN_SHADOW_ENTRY,
+			OP_DUP,
+			OP_PLUS_CONSTANT,
+			PLAN_SHADOW_SLOT,
+			OP_DEREF,
+			OP_DUP,
+			/* 90 */ OP_BRANCH,
+			TO(90, 99),
+			OP_DROP,
+			OP_DROP,
+			OP_DEREF,
+			/* 96 */ OP_SKIP,
+			TO(96, 72),
+			/* 99 */ OP_PICK,
+			3,
+			OP_NE,
+			/* 102 */ OP_BRANCH,
+			TO(102, 83),
+			OP_DEREF},
+};
+_Static_assert(offsetof(struct own_tables, padding) - offsetof(struct own_tables, try_hint) ==
+		       EXPRESSION,
+	       "length of the expression");
+_Static_assert((offsetof(struct own_tables, end) - offsetof(struct own_tables, back)) % 4 == 0,
+	       "entries are multiples of 4");
+
+/* What a thread's unwinder is at. */
+struct own_walk {
+	const struct shadow_entry *hint;
+	uint64_t first; /* address of the unwinder's caller */
+	bool ready, going;
+	struct own_tables tables;
+};
+
+static __thread struct own_walk own;
+
+static void make_ready(void)
+{
+	own.hint = kymo_calls.top - 1;
+	own.tables = own_template;
+	own.tables.frames = &own.tables.common_length;
+	own.tables.hint_address = &own.hint;
+	own.tables.top_address = &kymo_calls.top;
+	own.tables.nodes_address = &kymo_shadow_nodes;
+	own.ready = true;
+}
+
+/* ---- the hint ---- */
+
+#define HINT_STEPS 64
+
+/* From `entry` on, outwards. */
+static const struct shadow_entry *find_id(const struct shadow_entry *entry, uint32_t id,
+					  uint64_t stack)
+{
+	for (unsigned i = 0; i < HINT_STEPS && entry->slot != UINT64_MAX; i++, entry--)
+		if (entry->id == id && shadow_is_open(entry) && entry->slot >= stack)
+			return entry;
+	return NULL;
+}
+
+/* Entries below our own frame were left without returning. */
+static void set_hint(uint32_t id)
+{
+	uint64_t stack = (uint64_t)(uintptr_t)__builtin_frame_address(0);
+	const struct shadow_entry *top = kymo_calls.top - 1, *found;
+
+	while (!own.going && top->slot < stack)
+		top--;
+	found = find_id(own.going && own.hint->slot != UINT64_MAX ? own.hint - 1 : top, id, stack);
+	if (!found && own.going)
+		found = find_id(top, id, stack);
+	if (found)
+		own.hint = found;
+	own.going = found != NULL;
+}
+
+/* Unwinders look themselves up first; for the second phase of a throw they begin at their caller.
+ */
+static void note_other(uint64_t address, uint64_t caller)
+{
+	const uint64_t near = 1u << 17; /* libgcc_s has less code than that */
+
+	if (!own.ready)
+		return;
+	if (address - caller + near < 2 * near) {
+		own.going = false;
+		own.first = 0;
+	} else if (!own.first) {
+		own.first = address;
+	} else if (address == own.first) {
+		own.going = false;
+	}
+}
+
+/* ---- which tables ---- */
+
+/* Is this the last byte of a stub's call of the function's body? Then what follows is the same in
+ * all stubs, but for the number. */
+static bool is_return(uint64_t address, const struct arena *arena, uint32_t *ret_number)
+{
+	const uint8_t *code = (const uint8_t *)(uintptr_t)(address + 1);
+	uint64_t start = (uint64_t)(uintptr_t)arena->data;
+	int32_t distance;
+
+	if ((address + 1) % PLAN_STUB_ALIGN != PLAN_STUB_EXIT % PLAN_STUB_ALIGN ||
+	    address - start < PLAN_STUBS + PLAN_STUB_EXIT - 1 ||
+	    address - start + PLAN_STUB_BODY > arena->size || code[5] != 0x68 || code[10] != 0xe8)
+		return false;
+	__builtin_memcpy(ret_number, code + 6, sizeof(*ret_number));
+	__builtin_memcpy(&distance, code + 11, sizeof(distance));
+	return address + 16 + (uint64_t)(int64_t)distance == start + PLAN_GATE_EXIT;
+}
+
+static const void *own_tables(uint64_t address, uint32_t id)
+{
+	if (!own.ready)
+		make_ready();
+	set_hint(id);
+	own.tables.begin = address + 1 - PLAN_STUB_EXIT;
+	return &own.tables;
+}
+
+bool instrument_unwind_tables(uint64_t address, uint64_t caller, struct unwind_tables *ret)
+{
+	const struct arena *arena = arena_find(address);
+	uint64_t start, offset;
+	uint32_t number;
+
+	if (!arena) {
+		note_other(address, caller);
+		return false;
+	}
+	start = (uint64_t)(uintptr_t)arena->data;
+	offset = address - start;
+	ret->start = start;
+	ret->end = start + arena->size;
+	if (offset < PLAN_DATA_SIZE)
+		return false;
+	if (offset < PLAN_STUBS)
+		ret->eh_frame_hdr = gate_frames((const void *)(uintptr_t)(start + PLAN_DATA_SIZE));
+	else if (is_return(address, arena, &number))
+		ret->eh_frame_hdr = own_tables(address, arena->first_id + number);
+	else
+		ret->eh_frame_hdr = arena->plan->frames.count
+					    ? (const void *)(uintptr_t)(start + PLAN_STUBS +
+									arena->plan->frames.offset -
+									arena->plan->stubs.offset)
+					    : NULL;
+	return ret->eh_frame_hdr != NULL;
+}

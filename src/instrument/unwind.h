@@ -1,0 +1,34 @@
+/* SPDX-License-Identifier: MIT
+ * SPDX-FileCopyrightText: the kymo authors
+ *
+ * Unwinding through instrumented calls: for the program's own unwinders (exceptions, backtrace(),
+ * pthread_exit), and for kymo's.
+ *
+ * The tables of an arena (binary/stub_frames.c) do for any unwinder. They search all shadow stacks
+ * from one end to the other, though, in an interpreted language, for every frame. So where we are
+ * asked for tables in the very thread that unwinds, it gets tables of its own, whose expression
+ * looks at the shadow entry first that is next in line, and then on this thread's shadow stack.
+ *
+ * Everything here is signal-safe and allocates nothing.
+ */
+#ifndef KYMO_INSTRUMENT_UNWIND_H
+#define KYMO_INSTRUMENT_UNWIND_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "core/unwind.h"
+
+struct unwind_tables {
+	uint64_t start, end;      /* of the code that they are for */
+	const void *eh_frame_hdr; /* .eh_frame_hdr */
+};
+
+/* Tables for an address in an arena; false: it is in none. `caller`: who asks, to tell when an
+ * unwinder begins anew. */
+bool instrument_unwind_tables(uint64_t address, uint64_t caller, struct unwind_tables *ret);
+
+/* For core/unwind.h: what frames would be like without stubs. */
+extern const struct unwind_detours instrument_detours;
+
+#endif
