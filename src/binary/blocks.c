@@ -84,7 +84,7 @@ static int reset(struct blocks *blocks, const struct blocks_image *image, const 
 	blocks->unknown_jumps = blocks->tables = 0;
 	blocks->has_return = blocks->has_tail_jump = blocks->has_indirect_call = false;
 	blocks->has_middle_target = false;
-	workspace->end_count = workspace->table_count = 0;
+	workspace->end_count = workspace->table_count = workspace->address_count = 0;
 	workspace->image = image;
 	workspace->code = code;
 	workspace->vaddr = vaddr;
@@ -100,6 +100,9 @@ static void note_address(struct blocks_workspace *workspace, const struct instru
 		(instruction->modrm >> 3 & 7) | (instruction->rex & INSTRUCTION_REX_R ? 8u : 0);
 
 	workspace->loaded[to] = instruction->target;
+	if (workspace->address_count < BLOCKS_ADDRESSES &&
+	    instruction->target - workspace->vaddr >= workspace->size)
+		workspace->addresses[workspace->address_count++] = instruction->target;
 }
 
 static int add_end(struct blocks *blocks, uint32_t number, uint32_t next,

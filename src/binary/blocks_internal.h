@@ -9,8 +9,9 @@
 
 #include "binary/blocks.h"
 
-#define BLOCKS_NONE   UINT32_MAX
-#define BLOCKS_RECENT 64u /* power of two */
+#define BLOCKS_NONE      UINT32_MAX
+#define BLOCKS_RECENT    64u /* power of two */
+#define BLOCKS_ADDRESSES 64u
 
 /* An instruction behind which control does not simply go on. */
 struct blocks_end {
@@ -21,10 +22,10 @@ struct blocks_end {
 };
 
 struct blocks_table {
-	uint64_t base;
-	uint32_t bound; /* entries by the comparison before it; 0: none was found */
-	bool exact;     /* the comparison was of the index */
-	bool absolute;  /* entries are 64-bit addresses; else 32-bit distances from the base */
+	uint64_t at, base;     /* where it lies; what its distances count from */
+	uint32_t bound;        /* entries by the comparison before it; 0: none was found */
+	bool exact;            /* the comparison was of the index */
+	bool absolute;         /* entries are 64-bit addresses; else 32-bit distances */
 	uint32_t first, count; /* in blocks.table_targets */
 };
 
@@ -45,6 +46,9 @@ struct blocks_workspace {
 		struct instruction instruction;
 	} recent[BLOCKS_RECENT];
 	uint64_t loaded[16]; /* the last RIP-relative address that was loaded into each register */
+	/* All such addresses outside the function, as far as there is room. */
+	uint64_t addresses[BLOCKS_ADDRESSES];
+	uint32_t address_count;
 	const struct blocks_image *image;
 	const uint8_t *code;
 	uint64_t vaddr;

@@ -14,7 +14,8 @@
  *
  * It is looked for backwards from the jump, as long as control runs straight. What is found is
  * believed only when the entries lead to instructions. Where the bound is not known, the table goes
- * on as long as they do and no other table begins: rather too many targets than too few.
+ * on as long as they do and no other table begins: rather too many targets than too few. Jumps
+ * behind the function's epilogue are calls in the tail, through an array of functions perhaps.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -25,6 +26,8 @@
 #define SEARCH         40u /* instructions that are looked at, less than BLOCKS_RECENT */
 #define ENTRIES_MAX    65536u
 #define NO_REGISTER    16u
+#define EPILOGUE       4u /* instructions between it and the jump */
+#define OUTSIDE_MAX    8u
 #define PREFIX_NOTRACK 0x3eu
 
 /* An instruction that was decoded lately, and a register that is looked for before it. */
@@ -234,35 +237,42 @@ static bool recognize_absolute(struct place *place, struct blocks_table *table)
 	if (!read_operand(place, &operand) || operand.index == NO_REGISTER || operand.scale != 8)
 		return false;
 	table->absolute = true;
-	table->base = operand.displacement;
+	table->at = operand.displacement;
 	if (operand.base != NO_REGISTER) {
 		uint64_t base = find_address(*place, operand.base);
-		table->base = base ? base + operand.displacement : 0;
+		table->at = base ? base + operand.displacement : 0;
 	}
 	find_bound(*place, operand.index, table);
 	return true;
 }
 
-/* `place` is at the addition of `left` and `right`: one of them is the base, the other was loaded
- * from the table. */
+static bool loads_distance(const struct instruction *instruction)
+{
+	if (instruction->map || instruction->vex || instruction->modrm >= 0xc0)
+		return false;
+	return instruction->opcode == (is_wide(instruction) ? 0x63 : 0x8b);
+}
+
+/* `place` is at the addition of `left` and `right`: one of them is what distances count from, as a
+ * rule the table itself, the other was loaded from the table. */
 static bool recognize_relative(struct place place, unsigned left, unsigned right,
 			       struct blocks_table *table)
 {
 	struct place addition = place;
-	struct operand operand;
+	struct operand operand = {.base = NO_REGISTER, .index = NO_REGISTER};
 
 	for (uint32_t i = 0; i < SEARCH && step_back(&place); i++) {
-		const struct instruction *instruction = place.instruction;
-		bool loads = !instruction->map && !instruction->vex &&
-			     ((instruction->opcode == 0x63 && is_wide(instruction)) ||
-			      (instruction->opcode == 0x8b && !is_wide(instruction)));
-		unsigned to = written(instruction);
-		if (!loads || (to != left && to != right) || !read_operand(&place, &operand))
+		unsigned to = written(place.instruction);
+		if ((to != left && to != right) || !loads_distance(place.instruction))
 			continue;
 		table->base = find_address(addition, to == left ? right : left);
+		if (read_operand(&place, &operand) && operand.base != NO_REGISTER)
+			table->at = find_address(place, operand.base);
+		if (!table->at)
+			table->at = table->base;
+		if (!table->base)
+			table->base = table->at;
 		/* Without optimization the index is multiplied before. */
-		if (!table->base && operand.base != NO_REGISTER)
-			table->base = find_address(place, operand.base);
 		find_bound(place, operand.scale == 4 ? operand.index : NO_REGISTER, table);
 		return true;
 	}
@@ -293,6 +303,21 @@ static bool recognize_register(struct place place, unsigned wanted, struct block
 	return false;
 }
 
+/* Is the stack as the caller left it, just before the jump? */
+static bool is_behind_epilogue(struct place place)
+{
+	for (uint32_t i = 0; i < EPILOGUE && step_back(&place); i++) {
+		const struct instruction *instruction = place.instruction;
+		unsigned opcode = instruction->opcode;
+		if (instruction->map || instruction->vex)
+			continue;
+		if ((opcode & 0xf8) == 0x58 || opcode == 0xc9 || /* pop, leave */
+		    ((opcode == 0x83 || opcode == 0x81) && instruction->modrm == 0xc4)) /* add */
+			return true;
+	}
+	return false;
+}
+
 int blocks_add_table(struct blocks *blocks, uint32_t number, uint32_t *ret)
 {
 	struct blocks_workspace *workspace = blocks->workspace;
@@ -302,7 +327,9 @@ int blocks_add_table(struct blocks *blocks, uint32_t number, uint32_t *ret)
 	int error;
 
 	set_place(&place, number);
-	if (place.instruction->modrm >= 0xc0)
+	if (is_behind_epilogue(place))
+		found = false;
+	else if (place.instruction->modrm >= 0xc0)
 		found = recognize_register(place, rm_of(place.instruction), &table);
 	else
 		found = recognize_absolute(&place, &table);
@@ -338,25 +365,14 @@ static uint32_t entries_that_fit(const struct blocks_workspace *workspace,
 	uint64_t end = range->vaddr + range->size, count;
 
 	for (uint32_t i = 0; i < workspace->table_count; i++) {
-		uint64_t other = workspace->tables[i].base;
-		if (other > table->base && other < end)
+		uint64_t other = workspace->tables[i].at;
+		if (other > table->at && other < end)
 			end = other;
 	}
-	count = (end - table->base) / (table->absolute ? 8 : 4);
+	count = (end - table->at) / (table->absolute ? 8 : 4);
 	if (table->exact && count > table->bound)
 		count = table->bound;
 	return count > ENTRIES_MAX ? ENTRIES_MAX : (uint32_t)count;
-}
-
-/* Other parts of the function are elsewhere: an entry that the bound promises may lead there. */
-static bool entry_valid(const struct blocks_workspace *workspace, uint64_t target, bool promised)
-{
-	uint64_t offset = target - workspace->vaddr;
-
-	if (offset < workspace->size)
-		return blocks_bit(workspace->starts, (uint32_t)offset);
-	return promised && target >= workspace->image->code_low &&
-	       target < workspace->image->code_high;
 }
 
 static uint64_t read_entry(const struct blocks_table *table, const uint8_t *at, uint32_t index)
@@ -401,26 +417,52 @@ static void finish_table(struct blocks *blocks, struct blocks_table *table)
 	blocks->table_target_count = table->first + kept;
 }
 
-/* Count of entries is 0 where it is no table. */
-static int read_table(struct blocks *blocks, struct blocks_table *table)
+/* How many entries the table has; 0: it is none. Other parts of the function are elsewhere, so
+ * entries that lead out of it are possible. Distances, which are small numbers, are believed only
+ * within the bound or between others that lead inside; addresses need not be doubted. */
+static uint32_t count_entries(const struct blocks_workspace *workspace,
+			      const struct blocks_table *table, const uint8_t *at, uint32_t fitting)
+{
+	const struct blocks_image *image = workspace->image;
+	uint32_t index = 0, inside = 0;
+
+	for (; index < fitting; index++) {
+		uint64_t target = read_entry(table, at, index);
+		uint64_t offset = target - workspace->vaddr;
+		if (offset < workspace->size) {
+			if (!blocks_bit(workspace->starts, (uint32_t)offset))
+				break;
+			inside = index + 1;
+		} else if (target < image->code_low || target >= image->code_high ||
+			   (!table->absolute && index >= table->bound &&
+			    index - inside >= OUTSIDE_MAX)) {
+			break;
+		}
+	}
+	if (table->exact && index < table->bound)
+		return 0;
+	if (table->absolute || table->exact)
+		return index;
+	if (index > table->bound)
+		index = table->bound;
+	return index > inside ? index : inside;
+}
+
+/* Reads the table as if it lay at table->at. */
+static int read_table_there(struct blocks *blocks, struct blocks_table *table)
 {
 	struct blocks_workspace *workspace = blocks->workspace;
-	const struct code_range *range = range_at(workspace->image, table->base);
+	const struct code_range *range = range_at(workspace->image, table->at);
 	const uint8_t *at;
-	uint32_t fitting, count = 0;
+	uint32_t count;
 	int error;
 
 	table->first = blocks->table_target_count;
 	table->count = 0;
-	if (!table->base || !range)
+	if (!table->at || !range)
 		return 0;
-	at = range->bytes + (table->base - range->vaddr);
-	fitting = entries_that_fit(workspace, table, range);
-	while (count < fitting &&
-	       entry_valid(workspace, read_entry(table, at, count), count < table->bound))
-		count++;
-	if (table->exact && count < table->bound)
-		return 0;
+	at = range->bytes + (table->at - range->vaddr);
+	count = count_entries(workspace, table, at, entries_that_fit(workspace, table, range));
 	error = blocks_reserve(&blocks->table_targets, &workspace->target_capacity,
 			       (size_t)table->first + count, sizeof(*blocks->table_targets));
 	if (error)
@@ -430,6 +472,21 @@ static int read_table(struct blocks *blocks, struct blocks_table *table)
 	table->count = count;
 	finish_table(blocks, table);
 	return 0;
+}
+
+/* Registers are loaded long before, or were kept on the stack: then it is one of the addresses that
+ * the function loads, and mostly a single one of them reads as such a table. */
+static int read_table(struct blocks *blocks, struct blocks_table *table)
+{
+	const struct blocks_workspace *workspace = blocks->workspace;
+	int error = read_table_there(blocks, table);
+
+	for (uint32_t i = 0; !error && !table->count && i < workspace->address_count; i++) {
+		table->at = workspace->addresses[i];
+		table->base = table->at;
+		error = read_table_there(blocks, table);
+	}
+	return error;
 }
 
 int blocks_read_tables(struct blocks *blocks)
