@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  * SPDX-FileCopyrightText: the kymo authors
  *
- * What planning costs and how many functions can be instrumented: for each file the functions, how
+ * What planning costs (CPU time) and how many functions can be instrumented: for each file the functions, how
  * many of them are patchable, the reasons for the rest, times and bytes. Shares are of functions
  * that are neither linker's code, nor start-up code, nor parts of others.
  *
@@ -20,7 +20,7 @@ static double now_ms(void)
 {
 	struct timespec time;
 
-	clock_gettime(CLOCK_MONOTONIC, &time);
+	clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &time);
 	return (double)time.tv_sec * 1e3 + (double)time.tv_nsec / 1e6;
 }
 

@@ -278,10 +278,11 @@ static int find(struct finder *finder, struct problem *problem)
 		name_functions(finder);
 	if (!error)
 		error = finder_mark_references(finder);
+	if (!error)
+		error = finder_scan(finder);
 	if (error)
 		return problem_set(problem, error, "%s: its functions cannot be listed: %s",
 				   finder->file->path, strerror(-error));
-	finder_scan(finder);
 	return 0;
 }
 

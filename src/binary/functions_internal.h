@@ -91,7 +91,7 @@ bool finder_name_is_part(const char *name);
 /* functions_references.c: relocations, data, landing pads. */
 int finder_mark_references(struct finder *finder);
 /* functions_scan.c: looks through all code. */
-void finder_scan(struct finder *finder);
+int finder_scan(struct finder *finder);
 /* functions_decide.c */
 void finder_decide(struct finder *finder);
 /* functions_stack.c: see there. */

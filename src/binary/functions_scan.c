@@ -8,8 +8,10 @@
  * Bytes that are no instruction are stepped over one at a time, so that nothing behind them is
  * missed. Code outside all functions is looked through as well, for its targets alone.
  */
+#include "binary/blocks.h"
 #include "binary/functions_internal.h"
 
+#define TABLES_MAX 64 /* addresses of data that one function holds, at most remembered */
 #define LEAVES_MAX 64 /* places outside that one function jumps to, at most remembered */
 #define TABLE_MAX  65536u
 #define SCANS_MAX  4
@@ -22,15 +24,20 @@ struct scan {
 	struct finder *finder;
 	struct function *function; /* NULL: code between functions */
 	struct finder_function *extra;
+	const uint8_t *bytes; /* its code */
 	struct stack_watch watch;
 	uint64_t entry; /* behind endbr64 */
+	uint64_t tables[TABLES_MAX];
+	unsigned table_count;
 	uint64_t leaves[LEAVES_MAX];
 	unsigned leave_count;
 	bool returns, undecodable, enters_itself, twice;
 };
 
 /* A table of distances from its own start, as compilers make them for switch in position-
- * independent code. Anything that a lea points to is tried: other data does not lead into code. */
+ * independent code. Where a jump is not understood, anything that a lea of the same function points
+ * to is tried: other data does not lead into code. It may go on too far, into a table of another
+ * base, which marks more than there is. */
 static void mark_table(struct finder *finder, uint64_t table)
 {
 	size_t left;
@@ -59,8 +66,8 @@ static void mark_operand(struct scan *scan, const struct instruction *instructio
 		finder_mark(finder, MARK_TARGET, instruction->target);
 		if (is_lea && scan->function)
 			finder_mark(finder, MARK_ENTRY, instruction->target);
-	} else if (is_lea) {
-		mark_table(finder, instruction->target);
+	} else if (is_lea && scan->table_count < TABLES_MAX) {
+		scan->tables[scan->table_count++] = instruction->target;
 	}
 }
 
@@ -84,7 +91,7 @@ static bool is_inside(const struct scan *scan, uint64_t target)
 	return scan->function && target - scan->function->vaddr < scan->function->size;
 }
 
-static void note_jump(struct scan *scan, const struct instruction *instruction, uint64_t vaddr)
+static void note_jump(struct scan *scan, const struct instruction *instruction)
 {
 	struct finder *finder = scan->finder;
 	uint64_t target = instruction->target;
@@ -95,8 +102,6 @@ static void note_jump(struct scan *scan, const struct instruction *instruction, 
 	if (is_inside(scan, target)) {
 		if (target == scan->function->vaddr || target == scan->entry)
 			scan->enters_itself = true;
-		if (target <= vaddr)
-			scan->function->flags |= PLAN_FUNCTION_LOOPS;
 		return;
 	}
 	if (instruction->flow == INSTRUCTION_BRANCH)
@@ -124,14 +129,14 @@ static bool is_twice_slot(const struct finder *finder, uint64_t vaddr)
 	return low < finder->twice_slot_count && finder->twice_slots[low] == vaddr;
 }
 
-static void note_flow(struct scan *scan, const struct instruction *instruction, uint64_t vaddr)
+static void note_flow(struct scan *scan, const struct instruction *instruction)
 {
 	struct finder *finder = scan->finder;
 
 	switch (instruction->flow) {
 	case INSTRUCTION_JUMP:
 	case INSTRUCTION_BRANCH:
-		note_jump(scan, instruction, vaddr);
+		note_jump(scan, instruction);
 		break;
 	case INSTRUCTION_CALL:
 		finder_mark(finder, MARK_TARGET, instruction->target);
@@ -157,26 +162,40 @@ static void note_flow(struct scan *scan, const struct instruction *instruction, 
 	}
 }
 
+static void scan_instruction(struct scan *scan, const uint8_t *bytes, uint64_t vaddr,
+			     const struct instruction *instruction)
+{
+	if (scan->function) {
+		scan->function->instructions++;
+		stack_watch_step(&scan->watch, bytes, instruction, vaddr);
+	}
+	if (instruction->rip_relative)
+		mark_operand(scan, instruction);
+	if (instruction->flow != INSTRUCTION_NEXT)
+		note_flow(scan, instruction);
+	else if (scan->finder->absolute && instruction->immediate_size >= 4)
+		mark_constant(scan, bytes, instruction);
+}
+
+/* For blocks_find. */
+static void scan_each(void *context, uint64_t vaddr, const struct instruction *instruction)
+{
+	struct scan *scan = context;
+
+	scan_instruction(scan, scan->bytes + (vaddr - scan->function->vaddr), vaddr, instruction);
+}
+
 static void scan_bytes(struct scan *scan, const uint8_t *bytes, uint64_t vaddr, uint64_t size)
 {
 	struct instruction instruction;
 
 	for (uint64_t at = 0; at < size; at += instruction.length) {
-		if (!instruction_decode(bytes + at, size - at, vaddr + at, &instruction)) {
+		if (instruction_decode(bytes + at, size - at, vaddr + at, &instruction)) {
+			scan_instruction(scan, bytes + at, vaddr + at, &instruction);
+		} else {
 			scan->undecodable = true;
 			instruction.length = 1;
-			continue;
 		}
-		if (scan->function) {
-			scan->function->instructions++;
-			stack_watch_step(&scan->watch, bytes + at, &instruction, vaddr + at);
-		}
-		if (instruction.rip_relative)
-			mark_operand(scan, &instruction);
-		if (instruction.flow != INSTRUCTION_NEXT)
-			note_flow(scan, &instruction, vaddr + at);
-		else if (scan->finder->absolute && instruction.immediate_size >= 4)
-			mark_constant(scan, bytes + at, &instruction);
 	}
 }
 
@@ -215,27 +234,62 @@ static void finish(struct scan *scan)
 	note_twice(scan);
 }
 
-static void scan_function(struct finder *finder, size_t index)
+static void note_blocks(struct scan *scan, const struct blocks *blocks)
+{
+	struct function *function = scan->function;
+	struct finder *finder = scan->finder;
+
+	for (uint32_t i = 0; i < blocks->table_target_count; i++) {
+		finder_mark(finder, MARK_TARGET, blocks->table_targets[i]);
+		finder_mark(finder, MARK_SUSPECT, blocks->table_targets[i]);
+	}
+	for (unsigned i = 0; blocks->unknown_jumps && i < scan->table_count; i++)
+		mark_table(finder, scan->tables[i]);
+	function->blocks = (uint16_t)(blocks->count < UINT16_MAX ? blocks->count : UINT16_MAX);
+	function->loops = (uint16_t)(blocks->loops < UINT16_MAX ? blocks->loops : UINT16_MAX);
+	if (blocks->loops)
+		function->flags |= PLAN_FUNCTION_LOOPS;
+	if (blocks->unknown_jumps)
+		function->flags |= PLAN_FUNCTION_BRANCHES_OUT;
+	if (blocks->has_tail_jump)
+		function->flags |= PLAN_FUNCTION_TAIL;
+}
+
+static int scan_function(struct finder *finder, struct blocks *blocks, size_t index)
 {
 	struct function *function = &finder->functions->list[index];
 	struct scan scan = {.finder = finder, .function = function};
+	struct blocks_image image = {.ranges = finder->functions->loaded,
+				     .range_count = finder->functions->loaded_count,
+				     .code_low = finder->functions->targets_low,
+				     .code_high = finder->functions->targets_high,
+				     .each = scan_each,
+				     .context = &scan};
 	size_t left;
-	const uint8_t *bytes = functions_bytes(finder->functions, function->vaddr, &left);
 	uint64_t size = function->size;
+	int error;
 
-	if (!bytes)
-		return;
+	scan.bytes = functions_bytes(finder->functions, function->vaddr, &left);
+	if (!scan.bytes)
+		return 0;
 	/* Overlapping ones are looked through once. */
 	if (index + 1 < finder->functions->count && function[1].vaddr - function->vaddr < size)
 		size = function[1].vaddr - function->vaddr;
 	scan.extra = &finder->extra[index];
 	scan.entry = function->vaddr;
-	if (size >= ENDBR_SIZE && !memcmp(bytes, endbr64, ENDBR_SIZE))
+	if (size >= ENDBR_SIZE && !memcmp(scan.bytes, endbr64, ENDBR_SIZE))
 		scan.entry += ENDBR_SIZE;
 	function->instructions = 0;
 	stack_watch_start(&scan.watch, finder, scan.extra->frame, function->vaddr);
-	scan_bytes(&scan, bytes, function->vaddr, size);
+	error = blocks_find(blocks, &image, scan.bytes, function->vaddr, (uint32_t)size);
+	if (error)
+		return error;
+	if (blocks->decoded < size)
+		scan_bytes(&scan, scan.bytes + blocks->decoded, function->vaddr + blocks->decoded,
+			   size - blocks->decoded);
+	note_blocks(&scan, blocks);
 	finish(&scan);
+	return 0;
 }
 
 static void scan_between(struct finder *finder, uint64_t low, uint64_t high)
@@ -278,12 +332,23 @@ static void mark_linkage(struct finder *finder)
 	}
 }
 
-static void scan_all(struct finder *finder)
+static int scan_functions(struct finder *finder)
+{
+	struct blocks blocks;
+	int error = blocks_init(&blocks);
+
+	if (error)
+		return error;
+	for (size_t i = 0; !error && i < finder->functions->count; i++)
+		error = scan_function(finder, &blocks, i);
+	blocks_deinit(&blocks);
+	return error;
+}
+
+static void scan_rest(struct finder *finder)
 {
 	const struct functions *functions = finder->functions;
 
-	for (size_t i = 0; i < functions->count; i++)
-		scan_function(finder, i);
 	for (size_t c = 0, i = 0; c < functions->code_count; c++) {
 		const struct code_range *range = &functions->code[c];
 		uint64_t at = range->vaddr, end = range->vaddr + range->size;
@@ -297,18 +362,22 @@ static void scan_all(struct finder *finder)
 	}
 }
 
-void finder_scan(struct finder *finder)
+int finder_scan(struct finder *finder)
 {
 	const struct functions *functions = finder->functions;
+	int error = 0;
 
 	for (size_t i = 0; i < functions->count; i++) {
 		if (functions->list[i].reason == PLAN_RETURNS_TWICE)
 			finder_mark(finder, MARK_TWICE, functions->list[i].vaddr);
 	}
 	mark_linkage(finder);
-	for (unsigned i = 0; i < SCANS_MAX && (i == 0 || finder->again); i++) {
+	scan_rest(finder);
+	for (unsigned i = 0; !error && i < SCANS_MAX && (i == 0 || finder->again); i++) {
 		finder->again = false;
-		scan_all(finder);
+		error = scan_functions(finder);
 	}
-	finder_decide(finder);
+	if (!error)
+		finder_decide(finder);
+	return error;
 }

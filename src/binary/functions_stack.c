@@ -91,16 +91,16 @@ static void watch_operand(struct stack_watch *watch, const uint8_t *bytes,
 			  const struct instruction *instruction)
 {
 	struct operand operand = operand_of(bytes, instruction);
-	bool to_rsp = !instruction->map && instruction->opcode == 0x8d &&
-		      (instruction->modrm >> 3 & 7) == REG_RSP &&
+	bool is_lea = !instruction->map && instruction->opcode == 0x8d;
+	bool to_rsp = is_lea && (instruction->modrm >> 3 & 7) == REG_RSP &&
 		      !(instruction->rex & INSTRUCTION_REX_R);
 
 	if (!operand.memory || operand.base > 5 || operand.base < 4 || is_long_nop(instruction))
 		return;
 	if (operand.base == 4 && operand.displacement < 0 && !to_rsp)
 		watch->red_zone = true;
-	/* lea N(%rsp), %rsp is an addition that keeps the flags. */
-	if (!to_rsp && is_return_slot(watch, &operand))
+	/* lea N(%rsp), %rsp is an addition that keeps the flags; lea (%rsp) is mov. */
+	if (!to_rsp && !(is_lea && !operand.displacement) && is_return_slot(watch, &operand))
 		watch->reads_return = true;
 }
 
@@ -190,9 +190,41 @@ static bool is_pointer_guard(const uint8_t *bytes, const struct instruction *ins
 	return where == 0x30 && (instruction->opcode == 0x33 || instruction->opcode == 0x8b);
 }
 
+/* Most instructions have nothing to do with the stack: no operand there, and none of the opcodes
+ * that are looked at below. */
+static bool concerns_stack(const struct instruction *instruction)
+{
+	if (instruction->flow != INSTRUCTION_NEXT)
+		return true;
+	if (instruction->has_modrm && instruction->modrm < 0xc0 &&
+	    ((instruction->modrm & 6) == 4 || instruction->prefixes & INSTRUCTION_PREFIX_FS))
+		return true;
+	if (instruction->map || instruction->vex)
+		return false;
+	switch (instruction->opcode) {
+	case 0x50 ... 0x5f:
+	case 0x68:
+	case 0x6a:
+	case 0x81:
+	case 0x83:
+	case 0x87:
+	case 0x89:
+	case 0x8b:
+	case 0x8f:
+	case 0x9c:
+	case 0x9d:
+	case 0xff:
+		return true;
+	default:
+		return false;
+	}
+}
+
 void stack_watch_step(struct stack_watch *watch, const uint8_t *bytes,
 		      const struct instruction *instruction, uint64_t vaddr)
 {
+	if (!concerns_stack(instruction))
+		return;
 	frame_walk_to(&watch->walk, vaddr);
 	if (instruction->has_modrm && instruction->modrm < 0xc0) {
 		watch_operand(watch, bytes, instruction);
