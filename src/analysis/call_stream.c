@@ -120,13 +120,13 @@ static inline int take_exit(struct region_walk *walk, uint32_t id)
 	return result;
 }
 
-static int take_end(struct region_walk *walk)
+int call_stream_end(struct region_walk *walk, uint64_t time_ns)
 {
 	int result = 0;
 
 	for (size_t i = walk->depth; result == 0 && i-- > 0;) {
 		if (walk->open[i].function)
-			result = region_stack_imply_end(walk, i, walk->last_ns);
+			result = region_stack_imply_end(walk, i, time_ns);
 	}
 	return result;
 }
@@ -146,7 +146,7 @@ static inline int take_word(struct region_walk *walk, uint64_t word)
 	if (result != 0 || walk->done)
 		return result;
 	if (id == 0)
-		return word & SPOOL_CALL_EXIT ? take_end(walk) : 0;
+		return word & SPOOL_CALL_EXIT ? call_stream_end(walk, walk->last_ns) : 0;
 	if (is_unknown(&walk->process->calls, id))
 		return 0;
 	return word & SPOOL_CALL_EXIT ? take_exit(walk, id) : take_entry(walk, id);

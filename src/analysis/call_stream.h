@@ -19,4 +19,7 @@ bool call_stream_has(const struct region_walk *walk, uint64_t until);
 /* Takes all words up to this time (ticks, inclusive). Returns as region_stack.h says. */
 int call_stream_take(struct region_walk *walk, uint64_t until);
 
+/* The thread ended with all calls that are open. */
+int call_stream_end(struct region_walk *walk, uint64_t time_ns);
+
 #endif

@@ -4,8 +4,9 @@
  * Instrumented functions in the session model (kymo/plan.h): in which modules, and what is known of
  * those that were not recorded call by call.
  *
- * Recorded calls are regions of the category "function" (regions.h) and events like those of all
- * other regions. A function has a region once it was called, counted, demoted or covered.
+ * Recorded calls are regions (regions.h) of the category of instrumented functions (REGION_HOST)
+ * and events like those of all other regions. A function has a region once it was called, counted,
+ * demoted or covered.
  *
  * Life: as regions.h.
  */
@@ -14,8 +15,6 @@
 
 #include "analysis/regions.h"
 #include "kymo/plan.h"
-
-#define MODEL_CALLS_CATEGORY "function"
 
 struct model_instrumented {
 	uint32_t process;

@@ -12,6 +12,7 @@
 #include "analysis/calls_private.h"
 #include "analysis/plan_table.h"
 #include "analysis/session_private.h"
+#include "common/region_categories.h"
 
 struct resolving {
 	struct session *session;
@@ -191,7 +192,7 @@ static int make_regions(struct session *session, uint32_t process)
 				      .process = process};
 	int result = make_table(resolving.calls);
 
-	resolving.category = arena_intern(&private->arena, MODEL_CALLS_CATEGORY);
+	resolving.category = arena_intern(&private->arena, region_categories[REGION_HOST].name);
 	if (!resolving.category)
 		return -ENOMEM;
 	resolving.calls->used[0] &= ~(uint64_t)1; /* id 0 is no function */

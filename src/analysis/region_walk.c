@@ -358,11 +358,14 @@ static void begin_thread(struct region_walk *walk, uint32_t thread)
 	walk->done = walk->pending = false;
 }
 
-/* Where the data of the thread ends. */
+/* Where the data of the thread ends. Calls ended with the thread, or with the process where that
+ * called exit(); else they were open when the data ended. */
 static int end_thread(struct region_walk *walk)
 {
 	const struct model_thread *thread = &walk->session->threads[walk->event.thread];
-	uint64_t end_ns = walk->session->processes[walk->event.process].end_ns;
+	const struct model_process *process = &walk->session->processes[walk->event.process];
+	bool ended = thread->end_ns != UINT64_MAX || process->state == SPOOL_STATE_EXITED;
+	uint64_t end_ns = process->end_ns;
 	int result = region_stack_flush(walk);
 
 	if (thread->end_ns < end_ns)
@@ -371,6 +374,8 @@ static int end_thread(struct region_walk *walk)
 		end_ns = walk->last_ns;
 	if (result == 0)
 		result = region_stack_cross_window(walk, end_ns);
+	if (result == 0 && ended)
+		result = call_stream_end(walk, end_ns);
 	return result == 0 ? region_stack_end_all(walk, end_ns) : result;
 }
 

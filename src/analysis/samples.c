@@ -377,6 +377,8 @@ int session_walk_samples(struct session *session, uint32_t process, bool first_p
 	for (size_t chunk = 0; result == 0 && chunk < file->chunk_count; chunk++) {
 		struct spool_cursor cursor;
 
+		if (!file->chunks[chunk].samples)
+			continue;
 		result = spool_file_read(file, chunk, &cursor);
 		if (result == 0)
 			result = walk_chunk(&walk, &cursor);

@@ -404,6 +404,7 @@ static int scan_chunk(struct scan *scan, size_t chunk, struct spool_cursor *curs
 		    payload.kind == SPOOL_RECORD_SAMPLE ||
 		    payload.kind == SPOOL_RECORD_SAMPLE_REPEAT) {
 			scan->model->sample_bytes += (uint64_t)(cursor->at - begin);
+			scan->process->file.chunks[chunk].samples = true;
 			begin = cursor->at;
 			continue;
 		}

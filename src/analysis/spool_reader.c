@@ -101,7 +101,7 @@ static int index_chunk(struct spool_file *file, uint64_t offset,
 			  sizeof(*file->chunks)) < 0)
 		return -ENOMEM;
 	file->chunks[file->chunk_count++] =
-		(struct spool_chunk){offset, header->sequence, (uint32_t)committed};
+		(struct spool_chunk){offset, header->sequence, (uint32_t)committed, false};
 	return 0;
 }
 

@@ -29,6 +29,7 @@ _Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "numbers are read as t
 struct spool_chunk {
 	uint64_t offset, sequence;
 	uint32_t committed;
+	bool samples; /* set by whoever looked for them first; the others can spare themselves */
 };
 
 /* What was read of a file last. */

@@ -41,6 +41,7 @@ static void start(struct spool_fixture *fixture, const char *directory)
 	fixture_clock(fixture, FIXTURE_START);
 	calls_fixture_instrumented(fixture, FIXTURE_START, FIRST, 5, 0x400000, plan, "/bin/prog");
 	fixture->header.end_ticks = T(1000);
+	fixture->header.state = SPOOL_STATE_OPEN;
 }
 
 /* ---- events as text: "<a@10 a>@20", ! for implied ones ---- */
@@ -126,7 +127,7 @@ static void nested_calls(void **state)
 	assert_true(regions->statistics[0].sum == 40);
 	assert_true(regions->statistics[regions->component_count].sum == 15);
 	assert_int_equal(regions->regions[0].address, 0x401000);
-	assert_string_equal(regions->regions[0].category, "function");
+	assert_string_equal(regions->regions[0].category, "host");
 	assert_int_equal(session->processes[0].unknown_records, 0);
 	assert_int_equal(session->processes[0].torn_bytes, 0);
 	session_close(session);
@@ -215,6 +216,23 @@ static void thread_ends(void **state)
 	assert_int_equal(session->regions->nodes[1].count, 1);
 	assert_int_equal(session->regions->nodes[2].count, 0);
 	assert_int_equal(session->regions->nodes[2].open, 1);
+	session_close(session);
+}
+
+static void exit_ends_calls(void **state)
+{
+	struct spool_fixture fixture;
+	struct calls_fixture calls = {0};
+	struct session *session;
+
+	start(&fixture, *state);
+	fixture.header.state = SPOOL_STATE_EXITED;
+	calls_fixture_begin(&calls, 0, T(5), NULL, 0);
+	calls_fixture_word(&calls, T(10), FIRST, ENTRY);
+	calls_fixture_end(&calls, &fixture);
+	session = finish(&fixture, *state, "<a@10 a>!@1000");
+	assert_int_equal(session->regions->nodes[0].count, 1);
+	assert_true(session->regions->statistics[0].sum == 990);
 	session_close(session);
 }
 
@@ -357,10 +375,10 @@ static void plan_is_gone(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		TEST(nested_calls),       TEST(ticks_go_round), TEST(words_out_of_order),
-		TEST(longjmp_and_strays), TEST(thread_ends),    TEST(chunks),
-		TEST(calls_and_regions),  TEST(windows),        TEST(counted_and_demoted),
-		TEST(plan_is_gone),
+		TEST(nested_calls),       TEST(ticks_go_round),  TEST(words_out_of_order),
+		TEST(longjmp_and_strays), TEST(thread_ends),     TEST(chunks),
+		TEST(calls_and_regions),  TEST(windows),         TEST(counted_and_demoted),
+		TEST(plan_is_gone),       TEST(exit_ends_calls),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

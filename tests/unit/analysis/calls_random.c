@@ -295,6 +295,7 @@ static void run(const char *directory, bool with_regions)
 
 		random_state = seed * 0x9e3779b97f4a7c15;
 		fixture_open_in(&fixture, directory, 100, 0);
+		fixture.header.state = SPOOL_STATE_OPEN; /* killed */
 		fixture_clock(&fixture, FIXTURE_START);
 		calls_fixture_instrumented(&fixture, FIXTURE_START, 1, FUNCTIONS, 0, plan,
 					   "/bin/x");
