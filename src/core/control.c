@@ -61,6 +61,12 @@ void control_toggle(void)
 /* The thread's next sample stands for its CPU time since the last one, less what passed excluded:
  * the start is moved by that. Should the source have been armed in between, the sum would lie in
  * the future. */
+static void tell_thread(void)
+{
+	if (kymo_runtime.hooks && kymo_runtime.hooks->thread_switched)
+		kymo_runtime.hooks->thread_switched();
+}
+
 void control_exclude_thread(struct thread *thread, uint32_t why)
 {
 	/* relaxed: only the handler of this very thread reads the rest */
@@ -68,6 +74,7 @@ void control_exclude_thread(struct thread *thread, uint32_t why)
 
 	if (!before)
 		thread->excluded_cpu_ns = ticks_clock_ns(CLOCK_THREAD_CPUTIME_ID);
+	tell_thread();
 }
 
 void control_include_thread(struct thread *thread, uint32_t why)
@@ -82,6 +89,7 @@ void control_include_thread(struct thread *thread, uint32_t why)
 		thread->passed_over_ns += passed;
 	}
 	atomic_fetch_and_explicit(&thread->excluded, ~why, memory_order_relaxed);
+	tell_thread();
 }
 
 /* ---- background thread ---- */

@@ -59,6 +59,7 @@ struct runtime_hooks {
 	void (*thread_left)(struct thread *thread);
 	void (*left)(void);
 	void (*switched)(void); /* signal-safe: control.closed changed */
+	void (*thread_switched)(void); /* the thread itself: its `excluded` changed */
 	/* Background thread, every round and at the end (`last`). */
 	void (*round)(struct runtime *runtime, bool last);
 };

@@ -41,6 +41,8 @@ static struct {
 	uint32_t seen_count;
 	char *strings; /* paths, for the life of the process */
 	uint32_t strings_used;
+	struct plan_request *noted; /* MODULES_MAX; what apply_noted() will ask */
+	uint32_t noted_count;
 	struct plan_request request;
 	struct plan_answer answer;
 	uint8_t record[RECORD_MAX];
@@ -240,45 +242,68 @@ static int commit(const struct apply_walk *walk, const struct arena *arena)
 	return error ? error : apply.answer.status;
 }
 
+/* kymo attached before: stubs and ids are as they were then. */
+static struct arena *take_again(const struct arena *made)
+{
+	struct arena *arena = arena_again(made->plan, apply.request.bias);
+
+	if (!arena)
+		return NULL;
+	arena->modes = made->modes;
+	arena->plan_path = keep(apply.answer.plan);
+	return arena;
+}
+
+static struct arena *make_arena(struct arena *made, uint64_t plan_size, uint64_t modes_size,
+				int plan_fd, int *ret_error)
+{
+	struct arena *arena;
+
+	*ret_error = -EBADMSG;
+	if (!is_plan(made->plan, plan_size) || !made->modes || modes_size < made->count)
+		return NULL;
+	arena = take_again(made);
+	*ret_error = arena ? 0 : arena_map(made->plan, plan_fd, apply.request.bias, made);
+	if (arena || *ret_error)
+		return arena;
+	made->plan_path = keep(apply.answer.plan);
+	made->module_path = keep(apply.request.path);
+	arena = arena_add(made);
+	if (!arena)
+		*ret_error = -ENOSPC;
+	return arena;
+}
+
 static int instrument(const struct apply_walk *walk)
 {
-	struct arena arena = {0}, *added;
+	struct arena made = {0}, *arena;
 	uint64_t plan_size = 0, modes_size = 0;
 	int plan_fd = -1, error;
 
-	arena.plan = map_file(apply.answer.plan, &plan_size, &plan_fd);
-	if (!arena.plan)
+	made.plan = map_file(apply.answer.plan, &plan_size, &plan_fd);
+	if (!made.plan)
 		return -ENOENT;
-	arena.modes = map_file(apply.answer.modes, &modes_size, NULL);
-	arena.count = (uint32_t)arena.plan->functions.count;
-	if (!is_plan(arena.plan, plan_size) || !arena.modes || modes_size < arena.count)
-		error = -EBADMSG;
-	else
-		error = arena_map(arena.plan, plan_fd, apply.request.bias, &arena);
+	made.modes = map_file(apply.answer.modes, &modes_size, NULL);
+	made.count = (uint32_t)made.plan->functions.count;
+	arena = make_arena(&made, plan_size, modes_size, plan_fd, &error);
 	sys_close(plan_fd);
-	if (error) {
-		sys_munmap((void *)(uintptr_t)arena.plan, plan_size);
-		if (arena.modes)
-			sys_munmap((void *)(uintptr_t)arena.modes, modes_size);
+	if (!arena) {
+		sys_munmap((void *)(uintptr_t)made.plan, plan_size);
+		if (made.modes)
+			sys_munmap((void *)(uintptr_t)made.modes, modes_size);
 		return error;
 	}
-	set_modes(&arena);
-	arena.plan_path = keep(apply.answer.plan);
-	arena.module_path = keep(apply.request.path);
-	added = arena_add(&arena);
-	if (!added)
-		return -ENOSPC;
-	apply_record(added);
-	return commit(walk, added);
+	set_modes(arena);
+	apply_record(arena);
+	return commit(walk, arena);
 }
 
-static int ask_and_instrument(struct apply_walk *walk, const struct dl_phdr_info *info)
+/* The request says which object. */
+static int ask_and_instrument(struct apply_walk *walk)
 {
 	int error = -EEXIST;
 
-	find_build_id(info, &apply.request);
 	apply.request.pid = kymo_runtime.pid;
-	apply.request.bias = info->dlpi_addr;
 	for (uint32_t placement = 0; error == -EEXIST && placement < PLACEMENTS; placement++) {
 		apply.request.kind = PLAN_REQUEST_MODULE;
 		apply.request.placement = placement;
@@ -308,7 +333,13 @@ static int each_object(struct dl_phdr_info *info, size_t size, void *context)
 	if (!find_path(info, apply.request.path, sizeof(apply.request.path)) ||
 	    is_own(apply.request.path))
 		return 0;
-	return ask_and_instrument(walk, info);
+	find_build_id(info, &apply.request);
+	apply.request.bias = info->dlpi_addr;
+	if (walk->fd >= 0)
+		return ask_and_instrument(walk);
+	if (apply.noted_count < MODULES_MAX)
+		apply.noted[apply.noted_count++] = apply.request;
+	return 0;
 }
 
 int apply_loaded(struct runtime *runtime, enum apply_way way)
@@ -328,6 +359,48 @@ int apply_loaded(struct runtime *runtime, enum apply_way way)
 	}
 	region_unlock(&apply.lock);
 	return error < 0 ? error : walk.applied;
+}
+
+/* Without a descriptor, objects are noted. */
+void apply_note(struct runtime *runtime)
+{
+	struct apply_walk walk = {.runtime = runtime, .way = APPLY_OUTSIDE, .fd = -1};
+
+	if (!region_lock(&apply.lock))
+		return;
+	if (!apply.noted)
+		apply.noted = region_map(MODULES_MAX * sizeof(*apply.noted));
+	apply.noted_count = 0;
+	if (apply.noted && make_room())
+		dl_iterate_phdr(each_object, &walk);
+	region_unlock(&apply.lock);
+}
+
+int apply_noted(struct runtime *runtime)
+{
+	struct apply_walk walk = {.runtime = runtime, .way = APPLY_OUTSIDE};
+	int error = 0;
+
+	if (!region_lock(&apply.lock))
+		return 0;
+	walk.fd = request_begin(runtime->options.instrument.socket);
+	for (uint32_t i = 0; walk.fd >= 0 && !error && i < apply.noted_count; i++) {
+		apply.request = apply.noted[i];
+		error = ask_and_instrument(&walk);
+	}
+	apply.noted_count = 0;
+	if (walk.fd >= 0) {
+		apply.request.kind = PLAN_REQUEST_DONE;
+		request_ask(walk.fd, &apply.request, &apply.answer);
+		request_end(walk.fd);
+	}
+	region_unlock(&apply.lock);
+	return walk.fd < 0 ? walk.fd : error ? error : walk.applied;
+}
+
+void apply_forked(void)
+{
+	atomic_store(&apply.lock, 0);
 }
 
 void apply_forget(void)

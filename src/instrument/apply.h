@@ -20,6 +20,12 @@ enum apply_way {
 /* All objects that are loaded and were not looked at before. How many modules were instrumented, or
  * a negative errno when nobody answers. */
 int apply_loaded(struct runtime *runtime, enum apply_way way);
+/* The same in two steps, for a process that runs: a thread of the program notes the objects (the
+ * loader's list is for those only), one of kymo's own asks about them and has them written. */
+void apply_note(struct runtime *runtime);
+int apply_noted(struct runtime *runtime);
+/* In a forked child: whoever was at it is not here. */
+void apply_forked(void);
 struct arena;
 /* Tells the spool which functions an arena's ids are. */
 void apply_record(const struct arena *arena);

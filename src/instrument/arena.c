@@ -11,6 +11,7 @@
 
 #include "common/syscalls.h"
 #include "instrument/calls.h"
+#include "instrument/gate_frames.h"
 #include "instrument/shadow.h"
 
 extern const uint8_t instrument_gate_begin[], instrument_gate_end[];
@@ -44,6 +45,7 @@ static long fill_gate(uint8_t *start, uint64_t id_base)
 
 	copy(start + PLAN_DATA_SIZE, instrument_gate_begin,
 	     (size_t)(instrument_gate_end - instrument_gate_begin));
+	gate_frames_write(start + PLAN_DATA_SIZE);
 	constants->id_base = id_base;
 	constants->thread_offset = thread_offset();
 	constants->entry_slow = (uint64_t)(uintptr_t)calls_entry_slow;
@@ -132,6 +134,25 @@ struct arena *arena_add(const struct arena *arena)
 	entry->data->gate = atomic_load_explicit(&arenas.gate, memory_order_relaxed);
 	atomic_store_explicit(&arenas.count, count + 1, memory_order_release);
 	return entry;
+}
+
+struct arena *arena_again(const struct plan_header *plan, uint64_t bias)
+{
+	uint32_t count = arena_count();
+
+	for (uint32_t i = 0; i < count; i++) {
+		struct arena *arena = &arenas.list[i];
+		bool same = arena->bias == bias && arena->count == plan->functions.count &&
+			    arena->plan->build_id_size == plan->build_id_size &&
+			    arena->plan->arena_vaddr == plan->arena_vaddr &&
+			    arena->plan->plan_size == plan->plan_size;
+
+		for (uint32_t j = 0; same && j < plan->build_id_size; j++)
+			same = arena->plan->build_id[j] == plan->build_id[j];
+		if (same && !arena->gone)
+			return arena;
+	}
+	return NULL;
 }
 
 uint32_t arena_count(void)

@@ -36,6 +36,8 @@ int arena_map(const struct plan_header *plan, int plan_fd, uint64_t bias, struct
 int arena_adopt(struct arena *arena);
 /* Makes it known and gives it function ids. The arena to keep, or NULL when there is no room. */
 struct arena *arena_add(const struct arena *arena);
+/* One that was made for the same plan and place before, or NULL. */
+struct arena *arena_again(const struct plan_header *plan, uint64_t bias);
 uint32_t arena_count(void);
 struct arena *arena_at(uint32_t index);
 /* The arena that an address lies in; signal-safe. */

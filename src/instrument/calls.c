@@ -207,7 +207,7 @@ void calls_exit_slow(uint64_t *slot, uint64_t id, const struct calls_registers *
 	if (!shadow_pop(calls, (uint64_t)(uintptr_t)slot, &entry, end_left))
 		__builtin_trap();
 	*slot = entry.return_address;
-	if (own && *kymo_runtime.same_process) {
+	if (own && *kymo_runtime.same_process && !(region_closed_bits() & CONTROL_CLOSED_START)) {
 		if (entry.flags & SHADOW_REGION)
 			calls_region_end(calls->node, entry.id, registers);
 		else

@@ -36,6 +36,8 @@ enum plan_gate calls_way(void);
 
 /* ---- the thread's life ---- */
 void calls_thread_end(void);
+/* Its `excluded` changed. */
+void calls_thread_switched(void);
 void calls_thread_gone(uint32_t internal_id);
 /* In a forked child, on its only thread. */
 void calls_forked(void);

@@ -26,11 +26,23 @@ void calls_thread_end(void)
 	calls->limit = NULL;
 	if (!node)
 		return;
-	calls_stream_end(node, calls->at < calls->end ? calls->at : calls->end);
+	calls_stream_end(node, calls->at);
 	calls->at = calls->end = NULL;
 	calls->counts = NULL;
 	calls->node = NULL;
 	shadow_release(node);
+}
+
+void calls_thread_switched(void)
+{
+	struct calls_thread *calls = &kymo_calls;
+	const struct thread *thread = kymo_thread;
+
+	if (!thread)
+		return;
+	calls->stopped = (thread->excluded & THREAD_EXCLUDED_STOPPED) != 0;
+	if (calls->node)
+		calls->limit = calls_limit(calls);
 }
 
 /* A thread that ended without a word: its own memory is not to be looked at any more. The words

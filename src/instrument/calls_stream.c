@@ -8,6 +8,7 @@
 #include <stddef.h>
 
 #include "core/ticks.h"
+#include "instrument/demote.h"
 #include "instrument/vectors.h"
 #include "regions/stream.h"
 
@@ -79,25 +80,37 @@ static void begin_record(const struct next_record *next, uint8_t *record, uint8_
 	next->calls->end = (uint64_t *)(void *)limit;
 }
 
-static uint32_t words_between(const uint8_t *record, const uint64_t *at)
+static const uint64_t *first_word(const uint8_t *record)
 {
 	const struct spool_calls *head = (const void *)(record + HEAD);
 	uint32_t listed = (head->open_count + 1) & ~1u;
 
-	return (uint32_t)(at -
-			  (const uint64_t *)(const void *)((const uint32_t *)(head + 1) + listed));
+	return (const void *)((const uint32_t *)(head + 1) + listed);
 }
 
 static void count_words(struct shadow_node *node, const uint64_t *at)
 {
 	atomic_fetch_add_explicit((_Atomic uint64_t *)&kymo_runtime.spool.header->region_events,
-				  words_between(node->record, at), memory_order_relaxed);
+				  (uint64_t)(at - first_word(node->record)), memory_order_relaxed);
 }
 
-static void retire(struct shadow_node *node, const struct calls_thread *calls)
+static uint64_t *limit_of(const struct shadow_node *node)
 {
-	if (node->record)
-		count_words(node, calls->at < calls->end ? calls->at : calls->end);
+	uint8_t *data = spool_chunk_data(node->chunk);
+
+	return (uint64_t *)(void *)(data + spool_chunk_capacity(node->chunk));
+}
+
+static void retire(struct shadow_node *node, const struct calls_thread *calls, uint64_t ticks)
+{
+	if (node->record) {
+		/* Beyond the limit: the gate code reserves before it looks. */
+		const uint64_t *first = first_word(node->record), *limit = limit_of(node),
+			       *end = calls->at < limit ? calls->at : limit;
+
+		count_words(node, end);
+		demote_judge(first, (size_t)(end - first), ticks - node->chunk_ticks);
+	}
 	if (node->chunk)
 		spool_chunk_retire(&kymo_runtime.spool, node->chunk);
 	node->chunk = NULL;
@@ -154,7 +167,7 @@ static uint64_t next_record(void *argument)
 		return 1;
 	if (node->record && next->ticks - node->chunk_ticks < kymo_runtime.sampling.growth_ticks)
 		node->large = true;
-	retire(node, calls);
+	retire(node, calls, next->ticks);
 	calls->at = calls->end = NULL;
 	if (node->retry_ticks > next->ticks)
 		return 0;
@@ -175,15 +188,23 @@ static uint64_t next_record(void *argument)
 	return 1;
 }
 
+static bool has_room(struct next_record *next)
+{
+	const struct calls_thread *calls = next->calls;
+
+	if (calls->at < calls->end)
+		return true;
+	if (!calls->node->record && calls->node->retry_ticks > next->ticks)
+		return false;
+	return vectors_keep(calls->node->vectors, next_record, next) != 0;
+}
+
 static void put_word(struct next_record *next, uint64_t word)
 {
-	struct calls_thread *calls = next->calls;
-
-	if (calls->at >= calls->end && !vectors_keep(calls->node->vectors, next_record, next)) {
+	if (has_room(next))
+		*next->calls->at++ = word;
+	else
 		spool_count_loss(&kymo_runtime.spool, SPOOL_LOSS_CALL_EVENTS);
-		return;
-	}
-	*calls->at++ = word;
 }
 
 void calls_write(struct calls_thread *calls, uint32_t id, bool exit, uint64_t ticks)
@@ -217,15 +238,15 @@ void calls_stream_end(struct shadow_node *node, const uint64_t *at)
 	node->rest = NULL;
 	if (!node->record || !node->chunk)
 		return;
-	limit = spool_chunk_data(node->chunk) + spool_chunk_capacity(node->chunk);
+	limit = (uint8_t *)limit_of(node);
 	if (rest > limit)
 		rest = limit;
 	count_words(node, (const void *)rest);
 	put_length(node->record + 5, (uint32_t)(rest - node->record) - HEAD);
 	node->record = NULL;
-	/* What is left reads as an empty string. */
-	if (limit - rest < 8)
+	if (rest == limit)
 		return;
+	/* What is left reads as an empty string. */
 	put_length(rest + 1, (uint32_t)(limit - rest) - 4);
 	rest[0] = SPOOL_RECORD_STRING;
 	node->rest = rest;

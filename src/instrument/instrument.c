@@ -11,8 +11,12 @@
 #include "core/ticks.h"
 #include "instrument/apply.h"
 #include "instrument/arena.h"
+#include "instrument/attached.h"
 #include "instrument/calls.h"
+#include "instrument/demote.h"
+#include "instrument/loaded.h"
 #include "instrument/shadow.h"
+#include "instrument/unwind.h"
 #include "instrument/vectors.h"
 #include "regions/gate.h"
 #include "regions/names.h"
@@ -33,13 +37,18 @@ static void set_gate(void)
 
 void instrument_start(struct runtime *runtime)
 {
-	enum apply_way way = runtime->attached ? APPLY_OUTSIDE : APPLY_HERE;
-
+	if (!runtime->options.instrument.socket[0])
+		return;
 	vectors_init();
+	atomic_store_explicit(&unwind_detours, &instrument_detours, memory_order_release);
 	arenas_set_arguments(runtime->options.instrument.arguments[0] != 0);
 	instrumented.on = true;
 	set_gate();
-	apply_loaded(runtime, way);
+	loaded_watch(instrument_loaded);
+	if (runtime->attached)
+		attached_begin(runtime);
+	else
+		apply_loaded(runtime, APPLY_HERE);
 }
 
 void instrument_loaded(void)
@@ -102,6 +111,7 @@ static bool forked(void)
 {
 	bool open = kymo_calls.node != NULL;
 
+	apply_forked();
 	if (!arena_count())
 		return false;
 	calls_forked();
@@ -130,6 +140,11 @@ static void switched(void)
 		set_gate();
 }
 
+static void thread_switched(void)
+{
+	calls_thread_switched();
+}
+
 static void round_of_background(struct runtime *runtime, bool last)
 {
 	uint64_t now = ticks_now(), second = runtime->sampling.tick_hz;
@@ -137,6 +152,7 @@ static void round_of_background(struct runtime *runtime, bool last)
 
 	if (!count)
 		return;
+	demote_round(runtime);
 	if (now >= instrumented.next_poke) {
 		calls_poke();
 		instrumented.next_poke = now + POKE_SECONDS * second;
@@ -158,5 +174,6 @@ const struct runtime_hooks instrument_hooks = {
 	.forked = forked,
 	.left = left,
 	.switched = switched,
+	.thread_switched = thread_switched,
 	.round = round_of_background,
 };

@@ -50,6 +50,11 @@ static void switched(void)
 	instrument_hooks.switched();
 }
 
+static void thread_switched(void)
+{
+	instrument_hooks.thread_switched();
+}
+
 static void round_of_background(struct runtime *runtime, bool last)
 {
 	instrument_hooks.round(runtime, last);
@@ -63,5 +68,6 @@ const struct runtime_hooks libkymo_hooks = {
 	.thread_left = thread_left,
 	.left = left,
 	.switched = switched,
+	.thread_switched = thread_switched,
 	.round = round_of_background,
 };

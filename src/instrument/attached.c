@@ -1,0 +1,37 @@
+/* SPDX-License-Identifier: MIT
+ * SPDX-FileCopyrightText: the kymo authors
+ *
+ * See attached.h.
+ */
+#include "instrument/attached.h"
+
+#include <stdatomic.h>
+
+#include "common/syscalls.h"
+#include "core/own_thread.h"
+#include "core/runtime.h"
+#include "instrument/apply.h"
+
+#define TURNS_TO_END 1000
+
+static struct own_thread asking;
+static _Atomic uint32_t asked_by; /* the process whose thread is at it; 0: none */
+
+static void ask(void *argument)
+{
+	apply_noted(argument);
+	atomic_store(&asked_by, 0);
+}
+
+void attached_begin(struct runtime *runtime)
+{
+	/* That of an earlier time ends when whom it asks is gone. Its stack is used again. */
+	if (atomic_load(&asked_by) == runtime->pid)
+		return;
+	for (int i = 0; i < TURNS_TO_END && !own_thread_is_gone(&asking); i++)
+		sys_call0(SYS_sched_yield);
+	apply_note(runtime);
+	atomic_store(&asked_by, runtime->pid);
+	if (own_thread_start(&asking, "kymo-plan", ask, runtime))
+		atomic_store(&asked_by, 0);
+}
