@@ -3,7 +3,7 @@
  *
  * The user API: a program says what it does, and kymo records it. Link libkymo-user (pkg-config
  * kymo, or find_package(kymo COMPONENTS user)). In a program that does not run under kymo every
- * call does nothing and returns KYMO_NO_BINDING after a few ns, so the calls can stay in.
+ * call does nothing and returns KYMO_NO_BINDING at once, so the calls can stay in.
  *
  * All functions may be called from any thread; none allocates, blocks or changes errno, with one
  * exception: where libkymo-dl is linked instead of preloaded, the first call loads libkymo. What
@@ -70,6 +70,52 @@ int kymo_set_callbacks(const struct kymo_callbacks *replacement, struct kymo_cal
 int kymo_version(void);
 /* Never NULL. */
 const char *kymo_error_string(int status);
+
+/* ---- calls that do nothing, without a call ---- */
+
+/* Not 0 while calls go anywhere. Of libkymo-user, which alone writes it. */
+extern int kymo_user_bound;
+
+/* With gcc and clang the functions above that programs call often are expanded in place as far as
+ * that test, and called as before where it holds. gnu_inline: their addresses are the library's. */
+#if defined(__GNUC__) && defined(__linux__) && !defined(KYMO_USER_NO_INLINE)
+#define KYMO_USER_INLINE_(name, parameters, arguments, valid)                                      \
+	int name##_bound_ parameters __asm__(#name);                                               \
+	extern __inline__ __attribute__((__gnu_inline__)) int name parameters                      \
+	{                                                                                          \
+		if (__builtin_expect(__atomic_load_n(&kymo_user_bound, __ATOMIC_RELAXED) != 0, 0)) \
+			return name##_bound_ arguments;                                            \
+		return (valid) ? KYMO_NO_BINDING : KYMO_BAD_VALUE;                                 \
+	}
+#define KYMO_USER_INLINE_NAME_(name_of_function)                                                   \
+	KYMO_USER_INLINE_(name_of_function, (const char *name), (name), name)
+#define KYMO_USER_INLINE_VALUES_(name_of_function)                                                 \
+	KYMO_USER_INLINE_(                                                                         \
+		name_of_function,                                                                  \
+		(const char *name, const struct kymo_annotation *annotations, size_t count),       \
+		(name, annotations, count), name && (annotations || !count))
+#define KYMO_USER_INLINE_CATEGORY_(name_of_function)                                               \
+	KYMO_USER_INLINE_(name_of_function,                                                        \
+			  (const char *category, const char *name,                                 \
+			   const struct kymo_annotation *annotations, size_t count),               \
+			  (category, name, annotations, count), name && (annotations || !count))
+KYMO_USER_INLINE_NAME_(kymo_push_region)
+KYMO_USER_INLINE_NAME_(kymo_pop_region)
+KYMO_USER_INLINE_VALUES_(kymo_push_annotated_region)
+KYMO_USER_INLINE_VALUES_(kymo_pop_annotated_region)
+KYMO_USER_INLINE_CATEGORY_(kymo_push_category_region)
+KYMO_USER_INLINE_CATEGORY_(kymo_pop_category_region)
+KYMO_USER_INLINE_NAME_(kymo_mark)
+KYMO_USER_INLINE_VALUES_(kymo_annotated_mark)
+KYMO_USER_INLINE_(kymo_counter, (const char *name, double value), (name, value), name)
+KYMO_USER_INLINE_NAME_(kymo_progress)
+KYMO_USER_INLINE_NAME_(kymo_begin)
+KYMO_USER_INLINE_NAME_(kymo_end)
+#undef KYMO_USER_INLINE_
+#undef KYMO_USER_INLINE_NAME_
+#undef KYMO_USER_INLINE_VALUES_
+#undef KYMO_USER_INLINE_CATEGORY_
+#endif
 
 #ifdef __cplusplus
 }

@@ -7,7 +7,12 @@
  * functions that do nothing). They are the same unless kymo_set_callbacks() put something else into
  * `active`. Where a caller gets to see what was there before, it gets a relay_...() in place of a
  * bound function: the binding may change later, and the relay then goes to the new one.
+ *
+ * kymo_user_bound says to what kymo/user.h expands in programs whether `active` has anything to
+ * call. A program that is no PIE has the variable itself (a copy relocation), so that the library
+ * must not be linked -Bsymbolic as far as data goes.
  */
+#define KYMO_USER_NO_INLINE
 #include "kymo/user.h"
 
 #include <errno.h>
@@ -99,6 +104,19 @@ static void user_release(void)
 	atomic_store_explicit(&user_lock, 0, memory_order_release);
 }
 
+EXPORTED int kymo_user_bound;
+
+/* With the lock held, after a change of `active`. */
+static void user_note_bound(void)
+{
+	int bound = 0;
+
+#define LOOK(name, parameters, arguments) bound |= LOAD(user_active.name) != nothing_##name;
+	USER_CALLBACKS(LOOK)
+#undef LOOK
+	__atomic_store_n(&kymo_user_bound, bound, __ATOMIC_RELEASE);
+}
+
 /* ---- replacing ---- */
 
 /* Is the member there, by the size of the struct that it is in? */
@@ -126,6 +144,7 @@ EXPORTED int kymo_set_callbacks(const struct kymo_callbacks *replacement,
 	} while (0);
 	USER_CALLBACKS(EXCHANGE)
 #undef EXCHANGE
+	user_note_bound();
 	user_release();
 	return KYMO_SUCCESS;
 }
@@ -150,6 +169,7 @@ static void user_bind(const struct kymo_callbacks *callbacks)
 	} while (0);
 	USER_CALLBACKS(BIND)
 #undef BIND
+	user_note_bound();
 	user_release();
 }
 
