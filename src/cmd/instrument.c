@@ -10,7 +10,7 @@
 #include <sys/stat.h>
 
 #include "cmd/command.h"
-#include "cmd/instrument_request.h"
+#include "cmd/instrument_file.h"
 #include "cmd/message.h"
 #include "cmd/plan_server.h"
 #include "cmd/run_program.h"
@@ -82,6 +82,7 @@ static const struct options_grammar instrument_grammar = {
 
 struct instrument_run {
 	struct instrument_request *request;
+	const struct instrument_options *options;
 	struct plan_server *server;
 	char directory[4096];
 };
@@ -107,18 +108,28 @@ static int instrument_start(void *context, struct launch *launch, const struct t
 	return error;
 }
 
+/* What printing lists must not mix with is the program's output: they go to standard error. */
 static void instrument_end(void *context, struct launch *launch)
 {
 	struct instrument_run *run = context;
+	struct instrument_lists lists = {.labels = run->request->labels};
+	struct problem problem;
 
-	(void)launch;
-	if (run->server)
-		plan_server_stop(run->server);
+	if (!run->server)
+		return;
+	plan_server_stop(run->server);
+	lists.modules = plan_server_modules(run->server, &lists.count);
+	if (!lists.count)
+		message_warning("no process asked what to instrument: see the results for "
+				"processes that could not be profiled");
+	else if (instrument_report(&lists, launch, run->options, stderr, &problem))
+		message_error("%s", problem.text);
 }
 
-static int instrument_program(struct launch *launch, struct instrument_request *request)
+static int instrument_program(struct launch *launch, struct instrument_request *request,
+			      const struct instrument_options *options)
 {
-	struct instrument_run run = {.request = request};
+	struct instrument_run run = {.request = request, .options = options};
 	struct run_beside beside = {
 		.start = instrument_start, .end = instrument_end, .context = &run};
 	int status = run_program(launch, &beside);
@@ -127,23 +138,61 @@ static int instrument_program(struct launch *launch, struct instrument_request *
 	return status;
 }
 
+/* ---- which mode ---- */
+
+static int instrument_check(const struct launch *launch, const struct instrument_options *options,
+			    struct problem *problem)
+{
+	static const char *const lists[PRINT_LISTS] = {"available", "instrumented", "excluded",
+						       "overlapping"};
+	int error = 0;
+
+	for (unsigned i = 0; !error && i < PRINT_LISTS; i++) {
+		if (options->print[i])
+			error = instrument_lists_check(options->print[i], lists[i], problem);
+	}
+	if (error)
+		return error;
+	if (options->pid && options->rewrite)
+		return problem_set(problem, -EINVAL,
+				   "-p and -o cannot both be given: a running process, or a file?");
+	if (options->pid && launch->argument_count)
+		return problem_set(problem, -EINVAL,
+				   "-p PID and a program ('%s') cannot both be given",
+				   launch->arguments[0]);
+	if (options->pid && options->simulate)
+		return problem_set(problem, -EINVAL,
+				   "--simulate takes a program: kymo instrument --simulate -- "
+				   "/proc/%s/exe",
+				   options->pid);
+	if (!options->pid && !launch->argument_count)
+		return problem_set(problem, -EINVAL,
+				   "which program? kymo instrument [options] -- PROGRAM "
+				   "[arguments] (see kymo instrument --help)");
+	if (options->rewrite && launch->argument_count > 1)
+		return problem_set(problem, -EINVAL,
+				   "-o takes one file and no arguments for it ('%s'): nothing is "
+				   "run",
+				   launch->arguments[1]);
+	return 0;
+}
+
 static int instrument_dispatch(struct launch *launch, struct resolved *settings,
 			       const struct instrument_options *options)
 {
-	struct instrument_request request;
+	struct instrument_request request = {0};
 	struct problem problem;
 	int status;
 
-	if (!launch->argument_count) {
-		message_error("which program? kymo instrument [options] -- PROGRAM [arguments] "
-			      "(see kymo instrument --help)");
-		return EXIT_OWN_FAILURE;
-	}
-	if (instrument_request_init(&request, settings, options, &problem)) {
+	if (instrument_check(launch, options, &problem) ||
+	    instrument_request_init(&request, settings, options, &problem)) {
 		message_error("%s", problem.text);
 		return EXIT_OWN_FAILURE;
 	}
-	status = instrument_program(launch, &request);
+	if (options->rewrite || options->simulate)
+		status = instrument_file(launch, &request, options);
+	else
+		status = instrument_program(launch, &request, options);
 	instrument_request_deinit(&request);
 	return status;
 }

@@ -8,8 +8,8 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 
+#include "cmd/result_path.h"
 #include "common/settings_value.h"
 
 static const enum setting_id request_expressions[SELECTION_EXPRESSIONS] = {
@@ -159,16 +159,6 @@ static int request_mode(struct instrument_request *request, struct resolved *set
 
 /* ---- the cache ---- */
 
-static void request_make_directories(char *path)
-{
-	for (char *slash = strchr(path + 1, '/'); slash; slash = strchr(slash + 1, '/')) {
-		*slash = '\0';
-		mkdir(path, 0700);
-		*slash = '/';
-	}
-	mkdir(path, 0700);
-}
-
 /* As libkymo finds that of unwind tables (core/options.c). */
 static void request_cache(struct instrument_request *request, const struct resolved *settings)
 {
@@ -185,8 +175,8 @@ static void request_cache(struct instrument_request *request, const struct resol
 		snprintf(request->cache, sizeof(request->cache), "%s/.cache/kymo/plans", home);
 	else
 		return;
-	request_make_directories(request->cache);
-	request->setup.cache = request->cache;
+	if (!result_make_directories(request->cache))
+		request->setup.cache = request->cache;
 }
 
 /* ---- */
@@ -210,6 +200,7 @@ int instrument_request_init(struct instrument_request *ret, struct resolved *set
 		return error;
 	coverage = resolved_text(settings, SETTING_COVERAGE);
 	ret->setup.rules = ret->rules;
+	ret->labels = selection.labels;
 	ret->setup.plan.loops = resolved_bool(settings, SETTING_INSTRUMENT_LOOPS);
 	ret->setup.plan.blocks = !strcmp(coverage, "basic_block");
 	ret->setup.debug_path = resolved_text(settings, SETTING_DEBUG_PATH);

@@ -25,6 +25,7 @@ struct instrument_options {
 struct instrument_request {
 	struct instrument_setup setup;
 	struct selection_rules *rules;
+	unsigned labels; /* enum selection_label */
 	char cache[4096];
 	char mode_restrict[256];
 };

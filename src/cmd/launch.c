@@ -143,9 +143,8 @@ static bool launch_is_setting(const char *variable)
 	return false;
 }
 
-/* libkymo-dl.so of the same build or installation as `library`, or "" where there is none: the
- * program then runs without user regions, OpenMP and Kokkos. */
-static void launch_find_front(const char *library, char front[PATH_MAX])
+/* Where there is none, the program runs without user regions, OpenMP and Kokkos. */
+void launch_front_library(const char *library, char *front)
 {
 	static const char *const places[] = {"/libkymo-dl.so", "/../libkymo-dl/libkymo-dl.so"};
 	const char *slash = strrchr(library, '/');
@@ -311,7 +310,7 @@ int launch_environment_create(const struct launch *launch, const char *library, 
 	list = calloc(inherited + SETTING_COUNT + 5, sizeof(*list));
 	if (!list)
 		return problem_set(problem, -ENOMEM, "out of memory");
-	launch_find_front(library, front);
+	launch_front_library(library, front);
 	for (size_t i = 0; complete && i < inherited; i++) {
 		if (!strncmp(environment[i], "LD_PRELOAD=", 11))
 			preload = environment[i] + 11;

@@ -29,6 +29,9 @@ struct launch {
 /* The absolute path of libkymo.so: beside the build, relative to the installed binary, or where it
  * was installed. *ret is malloc'ed. */
 int launch_find_library(char **ret, struct problem *problem);
+/* libkymo-dl.so of the same build or installation as `library`, or "" where there is none; into
+ * PATH_MAX bytes. */
+void launch_front_library(const char *library, char *front);
 /* Makes result and session directories and spool/. */
 int launch_prepare(struct launch *launch, struct problem *problem);
 /* The environment of the profiled program; malloc'ed, free with launch_environment_destroy(). */

@@ -376,12 +376,9 @@ void plan_server_destroy(struct plan_server *server)
 	free(server);
 }
 
-size_t plan_server_count(const struct plan_server *server)
+const struct instrument_module *const *plan_server_modules(const struct plan_server *server,
+							   size_t *ret_count)
 {
-	return server->module_count;
-}
-
-const struct instrument_module *plan_server_module(const struct plan_server *server, size_t index)
-{
-	return server->modules[index];
+	*ret_count = server->module_count;
+	return (const struct instrument_module *const *)server->modules;
 }

@@ -34,7 +34,7 @@ const char *plan_server_socket(const struct plan_server *server);
 void plan_server_stop(struct plan_server *server);
 void plan_server_destroy(struct plan_server *server);
 /* What was asked for, in that order; only after plan_server_stop(). */
-size_t plan_server_count(const struct plan_server *server);
-const struct instrument_module *plan_server_module(const struct plan_server *server, size_t index);
+const struct instrument_module *const *plan_server_modules(const struct plan_server *server,
+							   size_t *ret_count);
 
 #endif
