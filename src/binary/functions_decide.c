@@ -10,22 +10,16 @@
  */
 #include "binary/functions_internal.h"
 
-static bool in_section(const struct elf_file *file, uint64_t vaddr, const char *prefix, bool whole)
+static bool is_linker_code(const struct elf_file *file, uint64_t vaddr)
 {
 	for (size_t i = 0; i < file->section_count; i++) {
 		const struct elf_section *section = &file->sections[i];
-		if (vaddr - section->address < section->size && section->flags & SHF_EXECINSTR &&
-		    (whole ? !strcmp(section->name, prefix)
-			   : !strncmp(section->name, prefix, strlen(prefix))))
-			return true;
+		if (vaddr - section->address < section->size && section->flags & SHF_EXECINSTR)
+			return !strncmp(section->name, ".plt", 4) ||
+			       !strcmp(section->name, ".iplt") || !strcmp(section->name, ".init") ||
+			       !strcmp(section->name, ".fini");
 	}
 	return false;
-}
-
-static bool is_linker_code(const struct elf_file *file, uint64_t vaddr)
-{
-	return in_section(file, vaddr, ".plt", false) || in_section(file, vaddr, ".iplt", true) ||
-	       in_section(file, vaddr, ".init", true) || in_section(file, vaddr, ".fini", true);
 }
 
 static enum plan_reason frame_reason(const struct finder *finder,
@@ -82,14 +76,23 @@ static enum plan_reason decide(const struct finder *finder, const struct functio
 	return PLAN_PATCHABLE;
 }
 
+void finder_note_linker_code(struct finder *finder)
+{
+	struct functions *functions = finder->functions;
+
+	for (size_t i = 0; i < functions->count; i++) {
+		if (is_linker_code(finder->file, functions->list[i].vaddr))
+			functions->list[i].reason = PLAN_LINKER_CODE;
+	}
+}
+
 void finder_decide(struct finder *finder)
 {
 	struct functions *functions = finder->functions;
 
 	for (size_t i = 0; i < functions->count; i++) {
 		struct function *function = &functions->list[i];
-		function->reason = (uint8_t)(is_linker_code(finder->file, function->vaddr)
-						     ? PLAN_LINKER_CODE
-						     : decide(finder, function, &finder->extra[i]));
+		if (function->reason != PLAN_LINKER_CODE)
+			function->reason = (uint8_t)decide(finder, function, &finder->extra[i]);
 	}
 }

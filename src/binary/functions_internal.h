@@ -93,6 +93,7 @@ int finder_mark_references(struct finder *finder);
 /* functions_scan.c: looks through all code. */
 int finder_scan(struct finder *finder);
 /* functions_decide.c */
+void finder_note_linker_code(struct finder *finder);
 void finder_decide(struct finder *finder);
 /* functions_stack.c: see there. */
 struct stack_watch {

@@ -206,11 +206,10 @@ static void note_twice(struct scan *scan)
 	struct finder *finder = scan->finder;
 	struct function *function = scan->function;
 
-	if (!scan->twice || finder_is(finder, MARK_TWICE, function->vaddr))
+	if (!scan->twice || function->reason)
 		return;
 	finder_mark(finder, MARK_TWICE, function->vaddr);
-	if (function->reason == PLAN_PATCHABLE)
-		function->reason = PLAN_RETURNS_TWICE;
+	function->reason = PLAN_RETURNS_TWICE;
 	finder->again = true;
 }
 
@@ -371,6 +370,7 @@ int finder_scan(struct finder *finder)
 		if (functions->list[i].reason == PLAN_RETURNS_TWICE)
 			finder_mark(finder, MARK_TWICE, functions->list[i].vaddr);
 	}
+	finder_note_linker_code(finder);
 	mark_linkage(finder);
 	scan_rest(finder);
 	for (unsigned i = 0; !error && i < SCANS_MAX && (i == 0 || finder->again); i++) {
