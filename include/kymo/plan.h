@@ -27,7 +27,7 @@
 #include <stdint.h>
 
 #define PLAN_MAGIC   "KYMOPLN"
-#define PLAN_VERSION 1u
+#define PLAN_VERSION 2u
 
 #define PLAN_PAGE      4096u
 #define PLAN_DATA_SIZE PLAN_PAGE

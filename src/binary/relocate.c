@@ -4,18 +4,18 @@
  * An instruction is either copied as it is, or copied with another displacement (RIP-relative
  * operands), or written anew (branches, calls). A call of X at `from` becomes
  *
- *     push constant(%rip); jmp X; constant: .quad address behind the original call
+ *     lea -8(%rsp), %rsp; push %rcx; lea behind(%rip), %rcx; mov %rcx, 8(%rsp); pop %rcx; jmp X
  *
- * which needs no register and leaves what the call would have left on the stack.
+ * where `behind` is the address behind the original call: flags and registers are as they were, and
+ * so is what the call would have left on the stack, wherever the module is loaded.
  */
 #include "binary/relocate.h"
 
 #include <errno.h>
 #include <string.h>
 
-#define JUMP_SIZE          5u
-#define PUSH_CONSTANT_SIZE 6u
-#define LOAD_REACH         64u /* no memory operand is larger */
+#define JUMP_SIZE  5u
+#define LOAD_REACH 64u /* no memory operand is larger */
 
 struct relocation {
 	const uint8_t *bytes;
@@ -115,29 +115,24 @@ static int relocate_branch(struct relocation *relocation)
 	return emit_distance(relocation, instruction->target, 0);
 }
 
-/* push constant(%rip), where `between` bytes lie before the constant. */
-static void emit_push_constant(struct relocation *relocation, uint32_t between)
+/* Below its return address a call leaves nothing on the stack that is needed. */
+static int emit_return_address(struct relocation *relocation)
 {
-	emit_byte(relocation, 0xff);
-	emit_byte(relocation, 0x35);
-	emit(relocation, &between, sizeof(between));
-}
+	static const uint8_t load[] = {0x48, 0x8d, 0x64, 0x24, 0xf8, 0x51, 0x48, 0x8d, 0x0d};
+	static const uint8_t store[] = {0x48, 0x89, 0x4c, 0x24, 0x08, 0x59};
+	int error;
 
-static void emit_return_address(struct relocation *relocation)
-{
-	uint64_t address = relocation->from + relocation->instruction->length;
-
-	emit(relocation, &address, sizeof(address));
+	emit(relocation, load, sizeof(load));
+	error = emit_distance(relocation, relocation->from + relocation->instruction->length, 0);
+	emit(relocation, store, sizeof(store));
+	return error;
 }
 
 static int relocate_call(struct relocation *relocation)
 {
-	int error;
+	int error = emit_return_address(relocation);
 
-	emit_push_constant(relocation, JUMP_SIZE);
-	error = emit_jump(relocation, relocation->instruction->target);
-	emit_return_address(relocation);
-	return error;
+	return error ? error : emit_jump(relocation, relocation->instruction->target);
 }
 
 /* Does the address or register that it calls through depend on rsp, which the push changes? */
@@ -157,7 +152,7 @@ static int relocate_call_indirect(struct relocation *relocation)
 {
 	const struct instruction *instruction = relocation->instruction;
 	uint32_t jump_at, modrm_at = 0;
-	int error = 0;
+	int error;
 
 	while (relocation->bytes[modrm_at] != 0xff)
 		modrm_at++;
@@ -165,7 +160,9 @@ static int relocate_call_indirect(struct relocation *relocation)
 	if ((instruction->modrm >> 3 & 7) != 2 || is_ambiguous(instruction) ||
 	    calls_by_stack_pointer(relocation, modrm_at))
 		return -ENOTSUP;
-	emit_push_constant(relocation, instruction->length);
+	error = emit_return_address(relocation);
+	if (error)
+		return error;
 	jump_at = relocation->length;
 	if (instruction->rip_relative)
 		error = relocate_operand(relocation);
@@ -175,7 +172,6 @@ static int relocate_call_indirect(struct relocation *relocation)
 		return error;
 	/* /2 is call, /4 is jmp */
 	relocation->out[jump_at + modrm_at] = (uint8_t)((instruction->modrm & 0xc7) | 4 << 3);
-	emit_return_address(relocation);
 	return 0;
 }
 

@@ -13,7 +13,7 @@
 
 #include "binary/instruction.h"
 
-#define RELOCATE_SIZE_MAX 32u /* bytes that one instruction can become */
+#define RELOCATE_SIZE_MAX 40u /* bytes that one instruction can become */
 
 /* Writes to `out` (RELOCATE_SIZE_MAX bytes) what does the same at `to` as the instruction at
  * `from`. Length, or a negative errno: -ENOTSUP works only where it stands, -ERANGE out of reach.

@@ -19,6 +19,7 @@
 #include <errno.h>
 #include <stddef.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "binary/functions_frames.h"
 
@@ -73,76 +74,34 @@ enum { ENCODED_RELATIVE = 0x1b, ENCODED_COUNT = 0x03, ENCODED_TABLE = 0x3b };
 /* The caller's address by the shadow stacks; the CFA is on the stack. The part of the stub that
  * needs it is 16 bytes at a multiple of 16. Not found: the slot's own contents, since the last
  * instructions of a stub have it put right already, unless they lead back into the stub. */
+/* clang-format off */
 static const uint8_t search_shadows[] = {
-	OP_LITERAL + 4,
-	OP_MINUS, /* slot */
-	OP_REGISTER + REGISTER_RIP,
-	0,
-	OP_CONST1S,
-	0xf0,
-	OP_AND,
-	OP_LITERAL + 26,
-	OP_MINUS,
-	OP_DUP,
-	OP_DEREF_SIZE,
-	4,
-	OP_CONST1U,
-	32,
-	OP_SHL,
-	OP_CONST1U,
-	32,
-	OP_SHRA,
-	OP_PLUS,
-	OP_PLUS_CONSTANT,
-	ULEB2(TO_NODES),
-	OP_DEREF, /* slot, address of the list's head */
+	/* libgcc cannot pick the lowest value of all: the CFA stays where it is */
+	OP_DUP, OP_LITERAL + 4, OP_MINUS, /* slot */
+	OP_REGISTER + REGISTER_RIP, 0, OP_CONST1S, 0xf0, OP_AND, OP_LITERAL + 26, OP_MINUS,
+	OP_DUP, OP_DEREF_SIZE, 4, OP_CONST1U, 32, OP_SHL, OP_CONST1U, 32, OP_SHRA, OP_PLUS,
+	OP_PLUS_CONSTANT, ULEB2(TO_NODES), OP_DEREF, /* slot, address of the list's head */
 	/*  0 */ OP_DEREF,
-	/*  1 node: slot, node */ OP_DUP,
-	/*  2 */ OP_BRANCH,
-	TO(2, 24),
-	/*  5 */ OP_DROP,
-	OP_DEREF,
-	OP_DUP,
-	/*  8 */ OP_REGISTER + REGISTER_RIP,
-	0,
-	OP_MINUS,
-	OP_CONST1U,
-	128,
-	OP_PLUS,
-	/* 14 */ OP_LITERAL + 8,
-	OP_SHR,
-	/* 16 */ OP_BRANCH,
-	TO(16, 51),
-	/* 19 */ OP_DROP,
-	OP_LITERAL,
-	/* 21 */ OP_SKIP,
-	TO(21, 51),
-	/* 24 */ OP_DUP,
-	OP_PLUS_CONSTANT,
-	PLAN_SHADOW_ENTRIES,
-	OP_DEREF,
-	/* 28 entry: slot, node, entry */ OP_PLUS_CONSTANT,
-	PLAN_SHADOW_ENTRY,
-	/* 30 */ OP_DUP,
-	OP_PLUS_CONSTANT,
-	PLAN_SHADOW_SLOT,
-	OP_DEREF,
-	OP_DUP,
-	/* 35 */ OP_BRANCH,
-	TO(35, 44),
-	/* 38 */ OP_DROP,
-	OP_DROP,
-	OP_DEREF,
-	/* 41 */ OP_SKIP,
-	TO(41, 1),
-	/* 44 */ OP_PICK,
-	3,
-	OP_NE,
-	/* 47 */ OP_BRANCH,
-	TO(47, 28),
+	/*  1: slot, node */ OP_DUP,
+	/*  2 */ OP_BRANCH, TO(2, 24),
+	/*  5 */ OP_DROP, OP_DEREF, OP_DUP,
+	/*  8 */ OP_REGISTER + REGISTER_RIP, 0, OP_MINUS, OP_CONST1U, 128, OP_PLUS,
+	/* 14 */ OP_LITERAL + 8, OP_SHR,
+	/* 16 */ OP_BRANCH, TO(16, 51),
+	/* 19 */ OP_DROP, OP_LITERAL,
+	/* 21 */ OP_SKIP, TO(21, 51),
+	/* 24 */ OP_DUP, OP_PLUS_CONSTANT, PLAN_SHADOW_ENTRIES, OP_DEREF,
+	/* 28: slot, node, entry */ OP_PLUS_CONSTANT, PLAN_SHADOW_ENTRY,
+	/* 30 */ OP_DUP, OP_PLUS_CONSTANT, PLAN_SHADOW_SLOT, OP_DEREF, OP_DUP,
+	/* 35 */ OP_BRANCH, TO(35, 44),
+	/* 38 */ OP_DROP, OP_DROP, OP_DEREF,
+	/* 41 */ OP_SKIP, TO(41, 1),
+	/* 44 */ OP_PICK, 3, OP_NE,
+	/* 47 */ OP_BRANCH, TO(47, 28),
 	/* 50 */ OP_DEREF,
 	/* 51 */
 };
+/* clang-format on */
 _Static_assert(PLAN_STUB_EXIT % 16 == 0 && PLAN_STUB_EXIT - GATE_DISTANCE == 26,
 	       "how the expression finds the data page");
 
@@ -368,20 +327,23 @@ static void put_program(struct frame_writer *writer, const struct frame_walk *wa
 		put(writer, begin, (size_t)(end - begin));
 }
 
-/* A displaced call pushes its return address and jumps (relocate.c). */
-static void put_call_row(struct frame_writer *writer, const struct displaced *displaced,
-			 const struct frame_row *row)
+/* A displaced call pushes its return address, by way of a register, and jumps (relocate.c). */
+static void put_call_rows(struct frame_writer *writer, const struct displaced *displaced,
+			  const struct frame_row *row)
 {
+	static const uint8_t begin[] = {0x48, 0x8d, 0x64, 0x24, 0xf8, 0x51, 0x48, 0x8d, 0x0d};
 	const struct plan_move *last = &displaced->moves[displaced->site->move_count - 1];
 	const uint8_t *copy = writer->stubs->bytes + (last->to - PLAN_STUBS);
 	const uint8_t *original = displaced->site->original + last->from;
-	uint32_t location = last->to + 6 - displaced->stub;
+	uint32_t location = last->to - displaced->stub;
 
-	if (last->from + 2u >= sizeof(displaced->site->original) || copy[0] != 0xff ||
-	    copy[1] != 0x35 || (original[0] == 0xff && original[1] == 0x35) || !row->known ||
-	    row->base != FRAME_RSP || location < writer->location)
+	if (last->from + 2u >= sizeof(displaced->site->original) ||
+	    memcmp(copy, begin, sizeof(begin)) != 0 || original[0] == begin[0] || !row->known ||
+	    row->base != FRAME_RSP || location + 5 < writer->location)
 		return;
-	put_offset(writer, location, (uint64_t)(row->offset + 8));
+	put_offset(writer, location + 5, (uint64_t)(row->offset + 8));
+	put_offset(writer, location + 6, (uint64_t)(row->offset + 16));
+	put_offset(writer, location + 19, (uint64_t)(row->offset + 8));
 }
 
 static const struct frame *find_frame(const struct frames *frames, uint64_t vaddr)
@@ -436,7 +398,7 @@ static void go_on_rows(struct frame_writer *writer, struct frame_walk *walk,
 		frame_walk_on(walk);
 		put_program(writer, walk, begin);
 	}
-	put_call_row(writer, displaced, &walk->row);
+	put_call_rows(writer, displaced, &walk->row);
 }
 
 /* ---- entries ---- */
