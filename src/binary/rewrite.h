@@ -9,8 +9,8 @@
  *
  *   .kymo.data               RW  data page of the arena
  *   .kymo.text               RX  gate pages (empty, the runtime's code comes there) and stubs
- *   .note.kymo, .kymo.plan, .kymo.modes, and what had to make way or to grow (.dynstr, the table
- *   of unwind entries, what followed the program headers)  R
+ *   .note.kymo.plan, .kymo.plan, .kymo.modes, and what had to make way or to grow (.dynstr, the
+ * table of unwind entries, what followed the program headers)  R
  *
  * The program headers stay where they are and what follows them moves, if it is of a kind that can:
  * kernels before 5.18 tell the loader their address by their place in the file, and strip(1) wants

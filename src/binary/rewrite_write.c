@@ -13,8 +13,9 @@
 #include "binary/rewrite_internal.h"
 
 static const char *const added_names[ADDED_COUNT] = {
-	[ADDED_DATA] = ".kymo.data", [ADDED_TEXT] = ".kymo.text",   [ADDED_NOTE] = ".note.kymo",
-	[ADDED_PLAN] = ".kymo.plan", [ADDED_MODES] = ".kymo.modes",
+	[ADDED_DATA] = ".kymo.data",      [ADDED_TEXT] = ".kymo.text",
+	[ADDED_NOTE] = ".note.kymo.plan", [ADDED_PLAN] = ".kymo.plan",
+	[ADDED_MODES] = ".kymo.modes",
 };
 
 #define NAMES_NAME ".shstrtab"
