@@ -16,6 +16,7 @@
 #include <string.h>
 #include <sys/epoll.h>
 #include <sys/mman.h>
+#include <sys/prctl.h>
 #include <sys/ptrace.h>
 #include <sys/syscall.h>
 #include <sys/time.h>
@@ -223,6 +224,7 @@ static _Noreturn void run_program(void)
 	struct sigaction action = {.sa_handler = on_tick, .sa_flags = SA_RESTART | SA_ONSTACK};
 	pthread_t threads[BUSY + 1], thread;
 
+	prctl(PR_SET_PDEATHSIG, SIGKILL); /* a test that fails leaves nothing busy behind */
 	sigaction(SIGALRM, &action, NULL);
 	for (uintptr_t i = 0; i < BUSY; i++)
 		pthread_create(&threads[i], NULL, i % 2 ? be_busy : be_busy_elsewhere, (void *)i);
