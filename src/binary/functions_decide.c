@@ -5,10 +5,15 @@
  *
  * Parts of functions (cold code) must be told from functions: in the middle of a function, memory
  * below rsp may be in use, which a stub would overwrite. Their CFA mostly tells. Of those without a
- * frame, what is reached by conditional branches, by tables, or from functions that use memory
- * below rsp, and is neither called nor named anywhere, is taken for a part.
+ * frame that are neither called nor named anywhere, a part is what goes on in the middle of another
+ * function, what tables or unwinding lead to, and what a single function jumps to if that uses
+ * memory below rsp or it is not aligned (compilers align functions, not parts; and functions that
+ * one other function calls, they mostly make a part of it). If one is missed, it is seen as a call
+ * in tail position.
  */
 #include "binary/functions_internal.h"
+
+#define ALIGNMENT 16
 
 static bool is_linker_code(const struct elf_file *file, uint64_t vaddr)
 {
@@ -48,7 +53,11 @@ static bool is_part(const struct finder *finder, const struct function *function
 		return true;
 	if (extra->has_symbol)
 		return false;
-	return extra->jumps_aside || finder_is(finder, MARK_SUSPECT, function->vaddr);
+	if (extra->jumps_aside || finder_is(finder, MARK_SUSPECT, function->vaddr))
+		return true;
+	if (extra->source == 0 || extra->source == SOURCE_MANY)
+		return false;
+	return extra->live_stack || function->vaddr % ALIGNMENT;
 }
 
 static enum plan_reason decide(const struct finder *finder, const struct function *function,

@@ -18,17 +18,20 @@ enum finder_mark {
 	MARK_TARGET,  /* control may arrive from elsewhere */
 	MARK_START,   /* a function begins here */
 	MARK_ENTRY,   /* it is called, exported, or its address is taken */
-	MARK_SUSPECT, /* it is reached as parts of functions are: by jcc, or by a jump table */
+	MARK_SUSPECT, /* it is reached as only parts of functions are: by tables, by unwinding */
 	MARK_TWICE,   /* returns twice, or jumps to what does */
 	MARK_COUNT
 };
 
+#define SOURCE_MANY UINT32_MAX
+
 /* What is known of a function beside what users of functions.h see. */
 struct finder_function {
 	uint32_t frame;   /* 1 + index in frames; 0: known by symbols alone */
+	uint32_t source;  /* 1 + index of the function that jumps to it; SOURCE_MANY */
+	bool live_stack;  /* ... which uses memory below rsp */
 	bool has_symbol;  /* of a symbol table, not named as a part of another function */
 	bool named_part;  /* ".cold" */
-	bool red_zone;    /* reads or writes below rsp */
 	bool jumps_aside; /* into the middle of another function */
 	bool reads_return, enters_itself;
 };

@@ -11,8 +11,8 @@
 #include "binary/blocks.h"
 #include "binary/functions_internal.h"
 
-#define TABLES_MAX 64 /* addresses of data that one function holds, at most remembered */
-#define LEAVES_MAX 64 /* places outside that one function jumps to, at most remembered */
+#define TABLES_MAX 64  /* addresses of data that one function holds, at most remembered */
+#define LEAVES_MAX 256 /* places outside that one function jumps to, at most remembered */
 #define TABLE_MAX  65536u
 #define SCANS_MAX  4
 #define ENDBR_SIZE 4
@@ -53,7 +53,6 @@ static void mark_table(struct finder *finder, uint64_t table)
 		if (!finder_in_code(finder, target) || finder_in_code(finder, table))
 			return;
 		finder_mark(finder, MARK_TARGET, target);
-		finder_mark(finder, MARK_SUSPECT, target);
 	}
 }
 
@@ -104,13 +103,9 @@ static void note_jump(struct scan *scan, const struct instruction *instruction)
 			scan->enters_itself = true;
 		return;
 	}
-	if (instruction->flow == INSTRUCTION_BRANCH)
-		finder_mark(finder, MARK_SUSPECT, target);
-	else
+	if (instruction->flow == INSTRUCTION_JUMP)
 		scan->function->flags |= PLAN_FUNCTION_TAIL;
 	scan->twice |= finder_is(finder, MARK_TWICE, target);
-	if (finder_in_code(finder, target) && !finder_is(finder, MARK_START, target))
-		scan->extra->jumps_aside = true;
 	if (scan->leave_count < LEAVES_MAX)
 		scan->leaves[scan->leave_count++] = target;
 }
@@ -213,13 +208,32 @@ static void note_twice(struct scan *scan)
 	finder->again = true;
 }
 
+/* Of the functions that it jumps to: who does, and whether memory below rsp may be alive then. */
+static void note_leaves(struct scan *scan)
+{
+	struct finder *finder = scan->finder;
+	uint32_t self = (uint32_t)(scan->function - finder->functions->list) + 1;
+
+	for (unsigned i = 0; i < scan->leave_count; i++) {
+		const struct function *other = functions_at(finder->functions, scan->leaves[i]);
+		struct finder_function *extra;
+		if (!other || other->reason == PLAN_LINKER_CODE)
+			continue;
+		extra = &finder->extra[other - finder->functions->list];
+		if (other->vaddr != scan->leaves[i]) {
+			scan->extra->jumps_aside = true;
+			continue;
+		}
+		extra->source = !extra->source || extra->source == self ? self : SOURCE_MANY;
+		extra->live_stack |= scan->watch.red_zone;
+	}
+}
+
 static void finish(struct scan *scan)
 {
 	struct function *function = scan->function;
 	const struct stack_watch *watch = &scan->watch;
-	struct finder *finder = scan->finder;
 
-	scan->extra->red_zone = watch->red_zone;
 	scan->extra->enters_itself = scan->enters_itself;
 	if (scan->undecodable)
 		function->instructions = 0;
@@ -227,9 +241,7 @@ static void finish(struct scan *scan)
 		function->flags |= PLAN_FUNCTION_RETURNS_NOT;
 	if (watch->reads_return || watch->switches)
 		scan->extra->reads_return = true;
-	/* What is below rsp may be alive where it jumps to, if that is a part of it. */
-	for (unsigned i = 0; watch->red_zone && i < scan->leave_count; i++)
-		finder_mark(finder, MARK_SUSPECT, scan->leaves[i]);
+	note_leaves(scan);
 	note_twice(scan);
 }
 
