@@ -303,14 +303,30 @@ static int scan_function(struct finder *finder, struct blocks *blocks, size_t in
 	return 0;
 }
 
+/* Or data among code, as assembly has it: constants hardly ever decode to the end. */
+static bool is_code(const uint8_t *bytes, size_t size)
+{
+	struct instruction instruction;
+
+	for (size_t at = 0; at < size; at += instruction.length) {
+		if (!instruction_decode(bytes + at, size - at, at, &instruction))
+			return false;
+	}
+	return true;
+}
+
 static void scan_between(struct finder *finder, uint64_t low, uint64_t high)
 {
 	struct scan scan = {.finder = finder};
 	size_t left;
 	const uint8_t *bytes = functions_bytes(finder->functions, low, &left);
 
-	if (bytes && low < high)
-		scan_bytes(&scan, bytes, low, high - low < left ? high - low : left);
+	if (!bytes || low >= high)
+		return;
+	if (high - low < left)
+		left = high - low;
+	if (is_code(bytes, left))
+		scan_bytes(&scan, bytes, low, left);
 }
 
 /* Stubs of procedure linkage tables that lead to what returns twice. */

@@ -20,10 +20,29 @@ struct operand {
 	int64_t displacement;
 };
 
+/* The bits of REX that concern an operand's registers. VEX with three bytes, EVEX and XOP hold them
+ * inverted in their second byte. */
+static uint8_t extension_of(const uint8_t *bytes, const struct instruction *instruction)
+{
+	uint8_t rex = 0;
+
+	if (!instruction->vex)
+		return instruction->rex;
+	while (*bytes == 0x64 || *bytes == 0x65 || *bytes == 0x67)
+		bytes++;
+	if (*bytes == 0xc5)
+		return 0;
+	if (!(bytes[1] & 0x20))
+		rex |= INSTRUCTION_REX_B;
+	if (!(bytes[1] & 0x40))
+		rex |= INSTRUCTION_REX_X;
+	return rex;
+}
+
 static struct operand operand_of(const uint8_t *bytes, const struct instruction *instruction)
 {
 	struct operand operand = {0};
-	uint8_t rm = instruction->modrm & 7, rex = instruction->rex;
+	uint8_t rm = instruction->modrm & 7, rex = extension_of(bytes, instruction);
 
 	if (!instruction->has_modrm || instruction->modrm >= 0xc0 || instruction->rip_relative)
 		return operand;
@@ -40,8 +59,6 @@ static struct operand operand_of(const uint8_t *bytes, const struct instruction 
 		if (operand.base == 5 && instruction->modrm < 0x40)
 			operand.memory = false;
 	}
-	/* VEX and EVEX have these bits elsewhere; that they are r12 and r13 then is not seen, and
-	 * costs at most a function. */
 	if (rex & INSTRUCTION_REX_B)
 		operand.base = (uint8_t)(operand.base + 8);
 	if (instruction->displacement_size == 1)
@@ -88,7 +105,7 @@ static bool is_long_nop(const struct instruction *instruction)
 }
 
 static void watch_operand(struct stack_watch *watch, const uint8_t *bytes,
-			  const struct instruction *instruction)
+			  const struct instruction *instruction, uint64_t vaddr)
 {
 	struct operand operand = operand_of(bytes, instruction);
 	bool is_lea = !instruction->map && instruction->opcode == 0x8d;
@@ -99,8 +116,14 @@ static void watch_operand(struct stack_watch *watch, const uint8_t *bytes,
 		return;
 	if (operand.base == 4 && operand.displacement < 0 && !to_rsp)
 		watch->red_zone = true;
-	/* lea N(%rsp), %rsp is an addition that keeps the flags; lea (%rsp) is mov. */
-	if (!to_rsp && !(is_lea && !operand.displacement) && is_return_slot(watch, &operand))
+	/* Atomic operations there are fences (lock or $0, (%rsp)). Of lea: to rsp, it is an
+	 * addition that keeps the flags; without a displacement, mov; and where the tables go on
+	 * with another register at once, the way in and out of aligned frames of assembly. */
+	if (instruction->prefixes & INSTRUCTION_PREFIX_LOCK ||
+	    (is_lea && (to_rsp || !operand.displacement ||
+			(watch->described && watch->walk.next == vaddr + instruction->length))))
+		return;
+	if (is_return_slot(watch, &operand))
 		watch->reads_return = true;
 }
 
@@ -227,7 +250,7 @@ void stack_watch_step(struct stack_watch *watch, const uint8_t *bytes,
 		return;
 	frame_walk_to(&watch->walk, vaddr);
 	if (instruction->has_modrm && instruction->modrm < 0xc0) {
-		watch_operand(watch, bytes, instruction);
+		watch_operand(watch, bytes, instruction, vaddr);
 		if (is_pointer_guard(bytes, instruction))
 			watch->mangles = true;
 	}
