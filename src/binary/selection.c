@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "binary/demangle.h"
+#include "binary/selection_code.h"
 #include "binary/selection_defaults.h"
 #include "binary/selection_rules.h"
 
@@ -25,6 +26,7 @@ struct selecting {
 	enum selection_verdict module_verdict; /* counts for all of its functions */
 	bool internal;                         /* only SELECTION_INTERNAL_INCLUDE brings any in */
 	bool module_restricted, module_included;
+	struct selection_code *code; /* NULL: no rule about code */
 };
 
 /* A function and the names that it has. */
@@ -40,23 +42,12 @@ static bool candidate_matches(const struct selecting *selecting, const struct ca
 			      enum selection_expression which)
 {
 	const struct selection_pattern *pattern = &selecting->rules->expressions[which];
-	bool matches = false;
 
-	for (size_t i = 0; pattern->given && !matches && i < candidate->name_count; i++) {
-		const char *mangled = candidate->names[i].mangled;
-		char *readable, *plain;
-
-		matches = selection_pattern_matches(pattern, mangled);
-		readable = matches ? NULL : demangle(mangled);
-		if (!readable)
-			continue;
-		plain = selection_plain_name(readable);
-		matches = selection_pattern_matches(pattern, readable) ||
-			  selection_pattern_matches(pattern, plain);
-		free(plain);
-		free(readable);
+	for (size_t i = 0; pattern->given && i < candidate->name_count; i++) {
+		if (selection_pattern_matches_symbol(pattern, candidate->names[i].mangled))
+			return true;
 	}
-	return matches;
+	return false;
 }
 
 static bool candidate_is_routine(const struct candidate *candidate)
@@ -139,12 +130,16 @@ static enum selection_verdict judge_kind(const struct selecting *selecting,
 	unsigned linkage = candidate->name_count ? candidate->names[0].linkage : LINKAGE_NONE;
 	unsigned visibility =
 		candidate->name_count ? candidate->names[0].visibility : VISIBILITY_NONE;
+	enum selection_verdict verdict;
 
 	if (request->linkages && !(request->linkages & 1u << linkage))
 		return SELECTION_LINKAGE;
 	if (request->visibilities && !(request->visibilities & 1u << visibility))
 		return SELECTION_VISIBILITY;
-	return judge_size(selecting, candidate->function);
+	verdict = judge_size(selecting, candidate->function);
+	if (!verdict && selection_code_reads(selecting->code, candidate->function))
+		return SELECTION_INSTRUCTION_TEXT;
+	return verdict;
 }
 
 /* What is left alone by default. Naming a function brings routines back. */
@@ -177,6 +172,7 @@ static bool judge_included(const struct selecting *selecting, const struct candi
 {
 	return selecting->module_included ||
 	       candidate_matches(selecting, candidate, SELECTION_INCLUDE) ||
+	       selection_code_calls(selecting->code, candidate->function) ||
 	       candidate_is_main(selecting, candidate);
 }
 
@@ -306,11 +302,15 @@ int selection_make(const struct selection_rules *rules, const struct selection_m
 	ret->count = selecting.count;
 	ret->modes = calloc(selecting.count + 1, 1);
 	ret->verdicts = calloc(selecting.count + 1, 1);
-	if (!ret->modes || !ret->verdicts) {
+	if (!ret->modes || !ret->verdicts ||
+	    selection_code_create(
+		    module->file, names, &rules->expressions[SELECTION_CALLER_INCLUDE],
+		    &rules->expressions[SELECTION_INSTRUCTION_EXCLUDE], &selecting.code)) {
 		selection_deinit(ret);
 		return problem_set(problem, -ENOMEM, "out of memory");
 	}
 	select_all(&selecting, ret);
+	selection_code_destroy(selecting.code);
 	return 0;
 }
 

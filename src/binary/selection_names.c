@@ -234,6 +234,11 @@ const struct selection_name *selection_names_at(const struct selection_names *na
 	return end > low ? &names->list[low] : NULL;
 }
 
+const struct selection_name *selection_names_nth(const struct selection_names *names, size_t index)
+{
+	return names && index < names->count ? &names->list[index] : NULL;
+}
+
 /* Bytes at `text` that look like brackets but are part of a name: "operator<<", "operator()" and
  * "(anonymous namespace)". */
 static size_t names_not_brackets(const char *text)

@@ -44,6 +44,9 @@ void selection_names_destroy(struct selection_names *names);
 const struct selection_name *selection_names_at(const struct selection_names *names, uint64_t vaddr,
 						size_t *ret_count);
 
+/* All of them, by address; NULL behind the last one. */
+const struct selection_name *selection_names_nth(const struct selection_names *names, size_t index);
+
 /* "foo::bar" of "foo::bar(int) const"; malloc'ed; NULL: out of memory. */
 char *selection_plain_name(const char *demangled);
 const char *selection_linkage_word(unsigned linkage);

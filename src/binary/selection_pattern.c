@@ -10,6 +10,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "binary/demangle.h"
+#include "binary/selection_names.h"
+
 enum { PATTERN_SHOWN = 200 };
 
 static bool pattern_compiles(const char *text)
@@ -71,4 +74,19 @@ void selection_pattern_deinit(struct selection_pattern *pattern)
 bool selection_pattern_matches(const struct selection_pattern *pattern, const char *name)
 {
 	return pattern->given && name && !regexec(&pattern->compiled, name, 0, NULL, 0);
+}
+
+bool selection_pattern_matches_symbol(const struct selection_pattern *pattern, const char *mangled)
+{
+	bool matches = selection_pattern_matches(pattern, mangled);
+	char *readable = matches || !pattern->given ? NULL : demangle(mangled), *plain;
+
+	if (!readable)
+		return matches;
+	plain = selection_plain_name(readable);
+	matches = selection_pattern_matches(pattern, readable) ||
+		  selection_pattern_matches(pattern, plain);
+	free(plain);
+	free(readable);
+	return matches;
 }

@@ -22,5 +22,7 @@ int selection_pattern_init(struct selection_pattern *ret, const char *text, cons
 			   struct problem *problem);
 void selection_pattern_deinit(struct selection_pattern *pattern);
 bool selection_pattern_matches(const struct selection_pattern *pattern, const char *name);
+/* The name of a symbol: as it stands in the file, readable, and readable without arguments. */
+bool selection_pattern_matches_symbol(const struct selection_pattern *pattern, const char *mangled);
 
 #endif

@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "binary/selection_code.h"
 #include "binary/selection_defaults.h"
 
 static const char *const verdicts[SELECTION_VERDICTS][2] = {
@@ -48,6 +49,12 @@ int selection_rules_create(const struct selection_request *request, struct selec
 		error = selection_pattern_init(&rules->expressions[i], text ? text : "",
 					       source ? source : "expression", problem);
 	}
+	if (!error && rules->expressions[SELECTION_INSTRUCTION_EXCLUDE].given &&
+	    !selection_code_has_text())
+		error = problem_set(problem, -ENOTSUP,
+				    "%s: this kymo was built without Zydis, which it would take to "
+				    "read instructions",
+				    request->sources[SELECTION_INSTRUCTION_EXCLUDE]);
 	if (!error && request->list_files && *request->list_files)
 		error = selection_list_read(request->list_files, &rules->list, problem);
 	if (error) {
@@ -125,20 +132,6 @@ enum selection_verdict selection_of_module(const struct selection_rules *rules, 
 	    !selection_rules_given(rules, SELECTION_RESTRICT) && !asked)
 		return SELECTION_NOT_RESTRICTED;
 	return SELECTION_CHOSEN;
-}
-
-bool selection_rules_read_names(const struct selection_rules *rules)
-{
-	static const enum selection_expression of_names[] = {
-		SELECTION_INCLUDE,          SELECTION_EXCLUDE,    SELECTION_RESTRICT,
-		SELECTION_INTERNAL_INCLUDE, SELECTION_COUNT_ONLY, SELECTION_ARGUMENTS,
-	};
-
-	for (unsigned i = 0; i < sizeof(of_names) / sizeof(of_names[0]); i++) {
-		if (selection_rules_given(rules, of_names[i]))
-			return true;
-	}
-	return false;
 }
 
 const char *selection_verdict_word(enum selection_verdict verdict)

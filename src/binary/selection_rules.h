@@ -21,7 +21,4 @@ bool selection_rules_internal(const struct selection_rules *rules, const char *f
 bool selection_rules_module(const struct selection_rules *rules, enum selection_expression which,
 			    const char *path);
 bool selection_rules_given(const struct selection_rules *rules, enum selection_expression which);
-/* Are there rules about readable names of functions? */
-bool selection_rules_read_names(const struct selection_rules *rules);
-
 #endif
