@@ -21,6 +21,7 @@ struct model_instrumented {
 	const char *module, *plan; /* paths */
 	uint64_t time_ns, bias, arena, arena_size;
 	uint32_t first_id, count; /* functions, in the plan's order */
+	uint32_t called;          /* that were executed, as far as anything tells */
 	bool plan_known;          /* the plan was there and could be read */
 };
 

@@ -126,13 +126,28 @@ static int add_used(struct resolving *resolving, uint32_t from, uint32_t to)
 	return result;
 }
 
-static bool uses_any(const struct process_calls *calls, uint32_t from, uint32_t to)
+static uint32_t count_used(const struct process_calls *calls, uint32_t from, uint32_t to)
 {
-	for (uint32_t id = from; id < to && id < calls->limit; id++) {
-		if (calls_used(calls, id))
-			return true;
-	}
-	return false;
+	uint32_t count = 0;
+
+	for (uint32_t id = from; id < to && id < calls->limit; id++)
+		count += calls_used(calls, id);
+	return count;
+}
+
+/* Results keep a copy of what they need, so that they can be moved and the cache cleared. */
+static int read_plan(struct resolving *resolving, const struct model_instrumented *module)
+{
+	const char *copy =
+		arena_format(&session_private(resolving->session)->arena, "%s/instrumentation/%s",
+			     resolving->session->directory, file_name(module->plan));
+	int result;
+
+	if (!copy)
+		return -ENOMEM;
+	result = plan_functions_read(copy, &resolving->plan);
+	return result < 0 && result != -ENOMEM ? plan_functions_read(module->plan, &resolving->plan)
+					       : result;
 }
 
 static int resolve_module(struct resolving *resolving, struct model_instrumented *module)
@@ -140,10 +155,11 @@ static int resolve_module(struct resolving *resolving, struct model_instrumented
 	uint32_t end = module->first_id + module->count;
 	int result = 0;
 
-	if (!uses_any(resolving->calls, module->first_id, end))
+	module->called = count_used(resolving->calls, module->first_id, end);
+	if (module->called == 0)
 		return 0;
 	resolving->module = module;
-	result = plan_functions_read(module->plan, &resolving->plan);
+	result = read_plan(resolving, module);
 	module->plan_known = result == 0;
 	if (result < 0 && result != -ENOMEM)
 		result = session_note(resolving->session,

@@ -36,6 +36,11 @@ const char *spool_loss_name(enum spool_loss loss)
 		[SPOOL_LOSS_REGION_THROTTLED] = "region_throttled",
 		[SPOOL_LOSS_REGION_UNBALANCED] = "region_unbalanced",
 		[SPOOL_LOSS_WRAPPER] = "wrapper",
+		[SPOOL_LOSS_CALL_EVENTS] = "call_events",
+		[SPOOL_LOSS_CALL_DEPTH] = "call_depth",
+		[SPOOL_LOSS_CALL_REENTRY] = "call_reentry",
+		[SPOOL_LOSS_CALL_UNWOUND] = "call_unwound",
+		[SPOOL_LOSS_INSTRUMENT] = "instrument",
 	};
 	return name_at(names, sizeof(names) / sizeof(*names), loss, "unknown_loss");
 }

@@ -288,7 +288,7 @@ int scan_regions_finish(struct scan_regions *scan)
 	struct process_regions *regions = scan->regions;
 
 	scan->session->regions->events += scan->events;
-	scan->session->processes[scan->process].region_events = scan->events;
+	scan->session->processes[scan->process].region_events += scan->events;
 	if (regions->span_count > 1)
 		qsort(regions->spans, regions->span_count, sizeof(*regions->spans), by_thread);
 	for (size_t word = 0; word < scan->used_words; word++) {

@@ -3,6 +3,7 @@
  *
  * metadata.json: what ran, where, with which settings, what was recorded and what was lost.
  */
+#include "output/calls.h"
 #include "output/json_parts.h"
 #include "output/json_regions.h"
 #include "output/output.h"
@@ -68,6 +69,7 @@ int output_metadata(struct session *session, FILE *stream, struct problem *probl
 	json_put_count(&json, "samples", samples);
 	json_region_counts(&json, session);
 	json_region_components(&json, session);
+	calls_json_metadata(&json, session);
 	write_clocks(&json, session);
 	write_losses(&json, session);
 	json_array_begin(&json, "problems");

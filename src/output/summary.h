@@ -31,6 +31,7 @@ __attribute__((format(printf, 2, 3))) void summary_warning(const struct summary 
 int summary_functions(const struct summary *summary);
 int summary_paths(const struct summary *summary);
 int summary_regions(const struct summary *summary);
+void summary_calls(const struct summary *summary);
 int summary_memory(const struct summary *summary);
 int summary_processes(const struct summary *summary);
 int summary_threads(const struct summary *summary);

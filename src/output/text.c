@@ -13,6 +13,7 @@
 #include <string.h>
 
 #include "analysis/regions.h"
+#include "output/calls.h"
 #include "output/format.h"
 #include "output/memory.h"
 #include "output/profile_tree.h"
@@ -330,6 +331,8 @@ int output_text(struct session *session, const struct output_options *options, F
 	profile_tree_deinit(&writer.tree);
 	if (result == 0)
 		result = text_regions(session, options, stream, problem);
+	if (result == 0)
+		calls_text(session, options, stream);
 	if (result == 0)
 		result = memory_text(session, options, stream);
 	if (result < 0)

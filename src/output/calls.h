@@ -1,0 +1,24 @@
+/* SPDX-License-Identifier: MIT
+ * SPDX-FileCopyrightText: the kymo authors
+ *
+ * Instrumented functions beyond their recorded calls, which are regions: what was counted, demoted,
+ * and instrumented at all.
+ */
+#ifndef KYMO_OUTPUT_CALLS_H
+#define KYMO_OUTPUT_CALLS_H
+
+#include "analysis/calls.h"
+#include "output/json_writer.h"
+#include "output/output.h"
+
+/* What a region id of model_counted or model_demoted is called; never NULL. */
+const char *calls_name(const struct session *session, uint32_t region);
+
+/* The section of the text profile. */
+void calls_text(const struct session *session, const struct output_options *options, FILE *stream);
+/* "counted_functions" and "demoted_functions" of profile.json, nothing where there are none. */
+void calls_json_profile(struct json_writer *json, const struct session *session);
+/* "instrumentation" of metadata.json. */
+void calls_json_metadata(struct json_writer *json, const struct session *session);
+
+#endif

@@ -1,0 +1,86 @@
+/* SPDX-License-Identifier: MIT
+ * SPDX-FileCopyrightText: the kymo authors
+ *
+ * Instrumented functions in the summary: how many calls there are, and what was only counted.
+ */
+#include "output/calls.h"
+#include "output/format.h"
+#include "output/summary.h"
+
+#define NAMES_MAX 10
+
+static uint64_t functions_called(const struct session *session)
+{
+	const struct model_calls *calls = session->calls;
+	uint64_t count = 0;
+
+	for (uint32_t i = 0; i < calls->module_count; i++)
+		count += calls->modules[i].called;
+	return count;
+}
+
+static void write_calls(const struct summary *summary)
+{
+	const struct model_calls *calls = summary->session->calls;
+
+	summary_line(summary, "%s calls recorded of %s functions in %s module%s",
+		     quantity_count(calls->recorded).text,
+		     quantity_count(functions_called(summary->session)).text,
+		     quantity_count(calls->module_count).text, calls->module_count == 1 ? "" : "s");
+	if (calls->unwound)
+		summary_line(summary, "%s calls ended with one around them (longjmp, an exception)",
+			     quantity_count(calls->unwound).text);
+	if (calls->unmatched)
+		summary_line(summary, "%s ends of calls whose begin is not in the data",
+			     quantity_count(calls->unmatched).text);
+}
+
+static void write_counted(const struct summary *summary)
+{
+	const struct model_calls *calls = summary->session->calls;
+	uint64_t counted = 0, functions = 0;
+
+	for (uint32_t i = 0; i < calls->counted_count; i++) {
+		if (calls->counted[i].region == MODEL_NONE || calls->counted[i].calls == 0)
+			continue;
+		counted += calls->counted[i].calls;
+		functions++;
+	}
+	if (functions)
+		summary_line(summary, "%s calls of %s functions were counted only, without times",
+			     quantity_count(counted).text, quantity_count(functions).text);
+}
+
+static void write_demoted(const struct summary *summary)
+{
+	const struct session *session = summary->session;
+	uint32_t count = session->calls->demoted_count;
+	char names[1024];
+	size_t used = 0;
+
+	if (count == 0)
+		return;
+	names[0] = 0;
+	for (uint32_t i = 0; i < count && i < NAMES_MAX; i++) {
+		int written = snprintf(names + used, sizeof(names) - used, "%s%.80s", i ? ", " : "",
+				       calls_name(session, session->calls->demoted[i].region));
+
+		used += written > 0 ? (size_t)written : 0;
+	}
+	summary_line(summary,
+		     "%s short functions that were called very often are counted only since then: "
+		     "%s%s",
+		     quantity_count(count).text, names, count > NAMES_MAX ? ", ..." : "");
+}
+
+void summary_calls(const struct summary *summary)
+{
+	const struct model_calls *calls = summary->session->calls;
+
+	if (calls->module_count + calls->counted_count == 0 && calls->words == 0)
+		return;
+	summary_heading(summary, "Instrumented functions");
+	write_calls(summary);
+	write_counted(summary);
+	write_demoted(summary);
+}
