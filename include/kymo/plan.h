@@ -65,6 +65,11 @@ struct plan_gate_constants {
 };
 #define PLAN_GATE_CONSTANTS (PLAN_STUBS - 128u) /* offset in the arena */
 
+/* A displaced call begins with these bytes (binary/relocate.c): after 5 of them the stack is 8 bytes
+ * deeper, after 6 16, and after 19, at a jump, 8 again. */
+#define PLAN_CALL_COPY "\x48\x8d\x64\x24\xf8\x51\x48\x8d\x0d"
+#define PLAN_CALL_JUMP 19u
+
 /* What expressions in unwind tables know of shadow stacks (instrument/shadow.h): nodes begin with a
  * pointer to the next; entries are 24 bytes and begin with the return address; the first one is
  * none, and behind the last one in use is one with slot 0. */

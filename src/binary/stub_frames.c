@@ -327,23 +327,20 @@ static void put_program(struct frame_writer *writer, const struct frame_walk *wa
 		put(writer, begin, (size_t)(end - begin));
 }
 
-/* A displaced call pushes its return address, by way of a register, and jumps (relocate.c). */
+/* A displaced call puts its return address on the stack and jumps. */
 static void put_call_rows(struct frame_writer *writer, const struct displaced *displaced,
 			  const struct frame_row *row)
 {
-	static const uint8_t begin[] = {0x48, 0x8d, 0x64, 0x24, 0xf8, 0x51, 0x48, 0x8d, 0x0d};
-	const struct plan_move *last = &displaced->moves[displaced->site->move_count - 1];
-	const uint8_t *copy = writer->stubs->bytes + (last->to - PLAN_STUBS);
-	const uint8_t *original = displaced->site->original + last->from;
-	uint32_t location = last->to - displaced->stub;
+	uint32_t last = displaced->moves[displaced->site->move_count - 1].to;
+	const uint8_t *copy = writer->stubs->bytes + (last - PLAN_STUBS);
 
-	if (last->from + 2u >= sizeof(displaced->site->original) ||
-	    memcmp(copy, begin, sizeof(begin)) != 0 || original[0] == begin[0] || !row->known ||
-	    row->base != FRAME_RSP || location + 5 < writer->location)
+	if (writer->stubs->size - (last - PLAN_STUBS) < PLAN_CALL_JUMP ||
+	    memcmp(copy, PLAN_CALL_COPY, sizeof(PLAN_CALL_COPY) - 1) || !row->known ||
+	    row->base != FRAME_RSP || last - displaced->stub < writer->location)
 		return;
-	put_offset(writer, location + 5, (uint64_t)(row->offset + 8));
-	put_offset(writer, location + 6, (uint64_t)(row->offset + 16));
-	put_offset(writer, location + 19, (uint64_t)(row->offset + 8));
+	put_offset(writer, last + 5 - displaced->stub, (uint64_t)(row->offset + 8));
+	put_offset(writer, last + 6 - displaced->stub, (uint64_t)(row->offset + 16));
+	put_offset(writer, last + PLAN_CALL_JUMP - displaced->stub, (uint64_t)(row->offset + 8));
 }
 
 static const struct frame *find_frame(const struct frames *frames, uint64_t vaddr)

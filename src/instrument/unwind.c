@@ -39,7 +39,8 @@ enum { /* DWARF 5, 7.7.1 */
 };
 
 #define OMITTED    0xff
-#define EXPRESSION 106 /* bytes */
+#define FOUND      106 /* the expression's end */
+#define EXPRESSION (1 + FOUND)
 
 /* Two bytes of distance from behind themselves. */
 #define TO(from, to) (uint8_t)((to) - (from)-3), (uint8_t)(((to) - (from)-3) >> 8)
@@ -63,14 +64,14 @@ struct own_tables {
 	uint64_t begin, range;
 	uint8_t rule[3];
 	/* the expression: the CFA is on the stack */
-	uint8_t try_hint[3];
+	uint8_t try_hint[4];
 	const struct shadow_entry *const *hint_address;
 	uint8_t search_own[17];
 	struct shadow_entry *const *top_address;
 	uint8_t search_others[27];
 	struct shadow_node *_Atomic const *nodes_address;
 	uint8_t search_node[35];
-	uint8_t padding[3];
+	uint8_t padding[2];
 	uint32_t end;
 } __attribute__((packed));
 
@@ -83,66 +84,35 @@ static const struct own_tables own_template = {
 	.back = offsetof(struct own_tables, back) - offsetof(struct own_tables, common_length),
 	.range = PLAN_STUB_BODY,
 	.rule = {CFA_VALUE_EXPRESSION, REGISTER_RIP, EXPRESSION},
-	.try_hint = {/* 0 */ OP_LITERAL + 4, OP_MINUS, /* 2 */ OP_ADDRESS},
-	.search_own = {/* 11: slot, place of the hint */ OP_DEREF, OP_DUP, OP_PLUS_CONSTANT,
-		       PLAN_SHADOW_SLOT, OP_DEREF, OP_PICK, 2, OP_NE,
-		       /* 19 */ OP_BRANCH, TO(19, 26), OP_DEREF,
-		       /* 23 */ OP_SKIP, TO(23, EXPRESSION),
-		       /* 26 */ OP_DROP, OP_ADDRESS},
-	.search_others = {/* 36: slot, place of the top */ OP_DEREF,
-			  /* 37 */ OP_CONST1U,
-			  PLAN_SHADOW_ENTRY,
-			  OP_MINUS,
-			  OP_DUP,
-			  OP_PLUS_CONSTANT,
-			  PLAN_SHADOW_SLOT,
-			  OP_DEREF,
-			  OP_DUP,
-			  OP_PICK,
-			  3,
-			  OP_NE,
-			  /* 48 */ OP_BRANCH,
-			  TO(48, 56),
-			  OP_DROP,
-			  OP_DEREF,
-			  /* 53 */ OP_SKIP,
-			  TO(53, EXPRESSION),
-			  /* 56: the sentinel's slot is -1 */ OP_LITERAL + 1,
-			  OP_PLUS,
-			  /* 58 */ OP_BRANCH,
-			  TO(58, 37),
-			  OP_DROP,
-			  OP_ADDRESS},
-	.search_node = {/* 71: slot, place of the first node */ OP_DEREF,
-			/* 72 */ OP_DUP,
-			/* 73 */ OP_BRANCH,
-			TO(73, 79),
-			/* 76: 0, the end of the stack */ OP_SKIP,
-			TO(76, EXPRESSION),
-			/* 79 */ OP_DUP,
-			OP_PLUS_CONSTANT,
-			PLAN_SHADOW_ENTRIES,
-			OP_DEREF,
-			/* 83: slot, node, entry */ OP_PLUS_CONSTANT,
-			PLAN_SHADOW_ENTRY,
-			OP_DUP,
-			OP_PLUS_CONSTANT,
-			PLAN_SHADOW_SLOT,
-			OP_DEREF,
-			OP_DUP,
-			/* 90 */ OP_BRANCH,
-			TO(90, 99),
-			OP_DROP,
-			OP_DROP,
-			OP_DEREF,
-			/* 96 */ OP_SKIP,
-			TO(96, 72),
-			/* 99 */ OP_PICK,
-			3,
-			OP_NE,
-			/* 102 */ OP_BRANCH,
-			TO(102, 83),
-			OP_DEREF},
+	/* clang-format off */
+	/* libgcc cannot pick the lowest value of all: the CFA stays where it is */
+	.try_hint = {OP_DUP, /* 0 */ OP_LITERAL + 4, OP_MINUS, OP_ADDRESS},
+	.search_own = {
+		/* 11: slot, place of the hint */ OP_DEREF, OP_DUP, OP_PLUS_CONSTANT, PLAN_SHADOW_SLOT,
+		/* 15 */ OP_DEREF, OP_PICK, 2, OP_NE,
+		/* 19 */ OP_BRANCH, TO(19, 26), OP_DEREF,
+		/* 23 */ OP_SKIP, TO(23, FOUND),
+		/* 26 */ OP_DROP, OP_ADDRESS},
+	.search_others = {
+		/* 36: slot, place of the top */ OP_DEREF,
+		/* 37 */ OP_CONST1U, PLAN_SHADOW_ENTRY, OP_MINUS, OP_DUP, OP_PLUS_CONSTANT,
+		/* 42 */ PLAN_SHADOW_SLOT, OP_DEREF, OP_DUP, OP_PICK, 3, OP_NE,
+		/* 48 */ OP_BRANCH, TO(48, 56), OP_DROP, OP_DEREF,
+		/* 53 */ OP_SKIP, TO(53, FOUND),
+		/* 56: the sentinel's slot is -1 */ OP_LITERAL + 1, OP_PLUS,
+		/* 58 */ OP_BRANCH, TO(58, 37), OP_DROP, OP_ADDRESS},
+	.search_node = {
+		/* 71: slot, place of the first node */ OP_DEREF, OP_DUP,
+		/* 73 */ OP_BRANCH, TO(73, 79),
+		/* 76: 0, the end of the stack */ OP_SKIP, TO(76, FOUND),
+		/* 79 */ OP_DUP, OP_PLUS_CONSTANT, PLAN_SHADOW_ENTRIES, OP_DEREF,
+		/* 83: slot, node, entry */ OP_PLUS_CONSTANT, PLAN_SHADOW_ENTRY, OP_DUP,
+		/* 86 */ OP_PLUS_CONSTANT, PLAN_SHADOW_SLOT, OP_DEREF, OP_DUP,
+		/* 90 */ OP_BRANCH, TO(90, 99), OP_DROP, OP_DROP, OP_DEREF,
+		/* 96 */ OP_SKIP, TO(96, 72),
+		/* 99 */ OP_PICK, 3, OP_NE,
+		/* 102 */ OP_BRANCH, TO(102, 83), OP_DEREF},
+	/* clang-format on */
 };
 _Static_assert(offsetof(struct own_tables, padding) - offsetof(struct own_tables, try_hint) ==
 		       EXPRESSION,

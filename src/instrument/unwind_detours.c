@@ -17,7 +17,6 @@
 extern const uint8_t instrument_gate_begin[], instrument_gate_end[];
 
 #define PLACE_STUB_BODY 39u
-#define PUSH_CONSTANT   0x35ff /* push constant(%rip), little-endian */
 
 /* ---- shadow stacks ---- */
 
@@ -137,31 +136,38 @@ static uint64_t depth_at(const struct depth *depths, size_t count, uint64_t offs
 
 #define DEPTH_AT(depths, offset) depth_at(depths, sizeof(depths) / sizeof((depths)[0]), offset)
 
-/* Among the displaced instructions. A displaced call is a push and a jump, and the jump back is
- * where the window ends. */
+static bool is_call_copy(const uint8_t *code)
+{
+	static const char bytes[] = PLAN_CALL_COPY;
+
+	for (size_t i = 0; i + 1 < sizeof(bytes); i++)
+		if (code[i] != (uint8_t)bytes[i])
+			return false;
+	return true;
+}
+
+/* Among the displaced instructions, of which most are one instruction still. What follows the last
+ * is the jump back to where the window ends. */
 static void undo_move(struct unwind_detour *detour, const struct arena *arena,
 		      const struct stub *stub)
 {
 	const struct plan_move *moves = in_plan(arena, &arena->plan->moves);
-	uint64_t start = (uint64_t)(uintptr_t)arena->data;
-	const uint8_t *pc = (const uint8_t *)(uintptr_t)detour->ip;
+	const uint8_t *pc = (const uint8_t *)(uintptr_t)detour->ip, *copy;
 	uint32_t at = stub->site->move_count;
-	uint16_t original, copy;
 	int32_t distance;
 
 	moves += stub->site->first_move;
-	while (at > 1 && moves[at - 1].to > detour->ip - start)
+	while (at > 1 && (const uint8_t *)arena->data + moves[at - 1].to > pc)
 		at--;
-	moves += at - 1;
+	copy = (const uint8_t *)arena->data + moves[at - 1].to;
+	detour->ip = stub->address + moves[at - 1].from;
 	__builtin_memcpy(&distance, pc + 1, sizeof(distance));
-	detour->ip = stub->address + moves->from;
-	if ((uint64_t)(uintptr_t)pc == start + moves->to)
+	if (pc == copy)
 		return;
-	__builtin_memcpy(&copy, (const uint8_t *)arena->data + moves->to, sizeof(copy));
-	__builtin_memcpy(&original, stub->site->original + (moves->from < 7 ? moves->from : 6),
-			 sizeof(original));
-	if (copy == PUSH_CONSTANT && original != PUSH_CONSTANT)
-		detour->sp += 8;
+	if (is_call_copy(copy))
+		detour->sp += pc - copy < 5                                   ? 0
+			      : pc - copy == 5 || pc - copy >= PLAN_CALL_JUMP ? 8
+									      : 16;
 	else if (pc[0] == 0xe9 && (uint64_t)(uintptr_t)pc + 5 + (uint64_t)(int64_t)distance ==
 					  stub->address + stub->site->window)
 		detour->ip = stub->address + stub->site->window;
