@@ -19,6 +19,7 @@
 #include "core/ticks.h"
 #include "instrument/arena.h"
 #include "instrument/request.h"
+#include "instrument/rewritten.h"
 #include "instrument/text_pages.h"
 #include "regions/names.h"
 
@@ -54,6 +55,7 @@ struct apply_walk {
 	enum apply_way way;
 	int fd, applied;
 	uint32_t objects;
+	bool notes; /* there is nobody to ask yet */
 };
 
 static bool make_room(void)
@@ -321,13 +323,40 @@ static int ask_and_instrument(struct apply_walk *walk)
 	return 0;
 }
 
+/* ---- objects ---- */
+
+/* Objects that were rewritten bring all that is asked for otherwise. */
+static bool take_rewritten(struct apply_walk *walk, const struct dl_phdr_info *info)
+{
+	struct arena made, *arena = NULL;
+	bool foreign;
+
+	if (!rewritten_find(info, &made, &foreign))
+		return false;
+	if (!foreign && make_room() &&
+	    find_path(info, apply.request.path, sizeof(apply.request.path))) {
+		arena = arena_find((uint64_t)(uintptr_t)made.data);
+		made.plan_path = made.module_path = keep(apply.request.path);
+		if (!arena && !arena_adopt(&made))
+			arena = arena_add(&made);
+	}
+	if (arena) {
+		apply_record(arena);
+		walk->applied++;
+	} else
+		spool_count_loss(&kymo_runtime.spool, SPOOL_LOSS_INSTRUMENT);
+	if (apply.seen)
+		note_seen(info);
+	return true;
+}
+
 static int each_object(struct dl_phdr_info *info, size_t size, void *context)
 {
 	struct apply_walk *walk = context;
 
 	(void)size;
 	walk->objects++;
-	if (was_seen(info))
+	if (was_seen(info) || take_rewritten(walk, info) || (walk->fd < 0 && !walk->notes))
 		return 0;
 	note_seen(info);
 	if (!find_path(info, apply.request.path, sizeof(apply.request.path)) ||
@@ -345,13 +374,17 @@ static int each_object(struct dl_phdr_info *info, size_t size, void *context)
 int apply_loaded(struct runtime *runtime, enum apply_way way)
 {
 	const char *path = runtime->options.instrument.socket;
-	struct apply_walk walk = {.runtime = runtime, .way = way};
-	int error;
+	struct apply_walk walk = {.runtime = runtime, .way = way, .fd = -1};
+	int error = 0;
 
-	if (!path || !*path || !region_lock(&apply.lock))
+	if (!region_lock(&apply.lock))
 		return 0;
-	walk.fd = make_room() ? request_begin(path) : -ENOMEM;
-	error = walk.fd < 0 ? walk.fd : dl_iterate_phdr(each_object, &walk);
+	if (path && *path) {
+		walk.fd = make_room() ? request_begin(path) : -ENOMEM;
+		error = walk.fd < 0 ? walk.fd : 0;
+	}
+	if (!error)
+		error = dl_iterate_phdr(each_object, &walk);
 	if (walk.fd >= 0) {
 		apply.request.kind = PLAN_REQUEST_DONE;
 		request_ask(walk.fd, &apply.request, &apply.answer);
@@ -364,7 +397,8 @@ int apply_loaded(struct runtime *runtime, enum apply_way way)
 /* Without a descriptor, objects are noted. */
 void apply_note(struct runtime *runtime)
 {
-	struct apply_walk walk = {.runtime = runtime, .way = APPLY_OUTSIDE, .fd = -1};
+	struct apply_walk walk = {
+		.runtime = runtime, .way = APPLY_OUTSIDE, .fd = -1, .notes = true};
 
 	if (!region_lock(&apply.lock))
 		return;

@@ -15,6 +15,7 @@
 #include "instrument/calls.h"
 #include "instrument/demote.h"
 #include "instrument/loaded.h"
+#include "instrument/rewritten.h"
 #include "instrument/shadow.h"
 #include "instrument/unwind.h"
 #include "instrument/vectors.h"
@@ -37,7 +38,9 @@ static void set_gate(void)
 
 void instrument_start(struct runtime *runtime)
 {
-	if (!runtime->options.instrument.socket[0])
+	bool asks = runtime->options.instrument.socket[0] != 0;
+
+	if (!asks && !rewritten_present())
 		return;
 	vectors_init();
 	atomic_store_explicit(&unwind_detours, &instrument_detours, memory_order_release);
@@ -45,7 +48,7 @@ void instrument_start(struct runtime *runtime)
 	instrumented.on = true;
 	set_gate();
 	loaded_watch(instrument_loaded);
-	if (runtime->attached)
+	if (runtime->attached && asks)
 		attached_begin(runtime);
 	else
 		apply_loaded(runtime, APPLY_HERE);

@@ -121,3 +121,17 @@ bool rewritten_find(const struct dl_phdr_info *info, struct arena *ret, bool *fo
 	};
 	return true;
 }
+
+static int look_at(struct dl_phdr_info *info, size_t size, void *context)
+{
+	struct plan_note note;
+
+	(void)size;
+	(void)context;
+	return find_note(info, &note);
+}
+
+bool rewritten_present(void)
+{
+	return dl_iterate_phdr(look_at, NULL) != 0;
+}

@@ -16,5 +16,7 @@
  * code nor ids yet. An object whose note this version does not understand is `foreign`: its code is
  * patched, and its gate stays closed. */
 bool rewritten_find(const struct dl_phdr_info *info, struct arena *ret, bool *foreign);
+/* Is any loaded object one? */
+bool rewritten_present(void);
 
 #endif
