@@ -475,10 +475,12 @@ static int read_table_there(struct blocks *blocks, struct blocks_table *table)
 }
 
 /* Registers are loaded long before, or were kept on the stack: then it is one of the addresses that
- * the function loads, and mostly a single one of them reads as such a table. */
+ * the function loads, and mostly a single one of them reads as such a table. If none does, an array
+ * of addresses is one of functions. */
 static int read_table(struct blocks *blocks, struct blocks_table *table)
 {
 	const struct blocks_workspace *workspace = blocks->workspace;
+	bool is_foreign = table->absolute && !table->at;
 	int error = read_table_there(blocks, table);
 
 	for (uint32_t i = 0; !error && !table->count && i < workspace->address_count; i++) {
@@ -486,6 +488,12 @@ static int read_table(struct blocks *blocks, struct blocks_table *table)
 		table->base = table->at;
 		error = read_table_there(blocks, table);
 	}
+	if (table->count)
+		blocks->tables++;
+	else if (is_foreign)
+		blocks->has_tail_jump = true;
+	else
+		blocks->unknown_jumps++;
 	return error;
 }
 
@@ -498,10 +506,6 @@ int blocks_read_tables(struct blocks *blocks)
 		int error = read_table(blocks, table);
 		if (error)
 			return error;
-		if (table->count)
-			blocks->tables++;
-		else
-			blocks->unknown_jumps++;
 	}
 	return 0;
 }

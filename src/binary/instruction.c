@@ -43,6 +43,8 @@ static bool set_vector_shape(struct decoding *decoding)
 			instruction_two_byte[decoding->opcode] & (SHAPE_KIND | SHAPE_MODRM);
 		if (decoding->opcode == 0x77) /* vzeroupper */
 			return true;
+		if ((decoding->opcode & 0xf0) == 0x80) /* branches of the first Xeon Phi */
+			return false;
 		if (decoding->shape != (SHAPE_MODRM | SHAPE_I8))
 			decoding->shape = SHAPE_MODRM;
 		return true;

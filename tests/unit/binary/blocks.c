@@ -1,0 +1,259 @@
+/* SPDX-License-Identifier: MIT
+ * SPDX-FileCopyrightText: the kymo authors
+ *
+ * Jump tables and loops of functions whose names say what they hold (sample_blocks.c), as gcc and
+ * clang make them at every level; and blocks of small pieces of code.
+ */
+#include <dirent.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "binary/blocks.h"
+#include "binary/elf.h"
+#include "binary/symbols.h"
+
+#define RANGES_MAX 16
+
+struct image {
+	struct code_range ranges[RANGES_MAX];
+	struct elf_data sections[RANGES_MAX];
+	struct blocks_image image;
+};
+
+static void read_image(const struct elf_file *file, struct image *ret)
+{
+	memset(ret, 0, sizeof(*ret));
+	ret->image.ranges = ret->ranges;
+	for (size_t i = 0; i < file->section_count; i++) {
+		const struct elf_section *section = &file->sections[i];
+		size_t count = ret->image.range_count;
+		if (!(section->flags & SHF_ALLOC) || section->type == SHT_NOBITS ||
+		    count == RANGES_MAX || elf_section_read(file, section, &ret->sections[count]))
+			continue;
+		ret->ranges[count] = (struct code_range){section->address, section->size,
+							 ret->sections[count].bytes};
+		ret->image.range_count++;
+		if (!strcmp(section->name, ".text")) {
+			ret->image.code_low = section->address;
+			ret->image.code_high = section->address + section->size;
+		}
+	}
+}
+
+static void free_image(struct image *image)
+{
+	for (size_t i = 0; i < image->image.range_count; i++)
+		elf_data_deinit(&image->sections[i]);
+}
+
+static const uint8_t *bytes_at(const struct image *image, uint64_t vaddr)
+{
+	for (size_t i = 0; i < image->image.range_count; i++) {
+		const struct code_range *range = &image->ranges[i];
+		if (vaddr - range->vaddr < range->size)
+			return range->bytes + (vaddr - range->vaddr);
+	}
+	return NULL;
+}
+
+static unsigned distinct_targets(const struct blocks *blocks, const struct symbol *symbol,
+				 unsigned *inside)
+{
+	unsigned count = 0;
+
+	*inside = 0;
+
+	for (uint32_t i = 0; i < blocks->table_target_count; i++) {
+		bool again = false;
+		for (uint32_t k = 0; k < i; k++)
+			again |= blocks->table_targets[k] == blocks->table_targets[i];
+		count += !again;
+		*inside += !again && blocks->table_targets[i] - symbol->address < symbol->size;
+	}
+	return count;
+}
+
+/* What holds for every function. */
+static void check_shape(const struct blocks *blocks, uint32_t size)
+{
+	uint32_t at = 0, instructions = 0;
+
+	for (uint32_t i = 0; i < blocks->count; i++) {
+		const struct block *block = &blocks->list[i];
+		assert_int_equal(block->start, at);
+		assert_true(block->instructions > 0);
+		at += block->size;
+		instructions += block->instructions;
+		for (uint32_t k = 0; k < block->successor_count; k++)
+			assert_true(blocks->successors[block->first_successor + k] < blocks->count);
+	}
+	assert_int_equal(at, blocks->decoded);
+	assert_int_equal(instructions, blocks->instructions);
+	assert_true(blocks->decoded <= size);
+}
+
+static unsigned check_function(struct blocks *blocks, const struct image *image, const char *path,
+			       const struct symbol *symbol)
+{
+	unsigned cases, loops, found, inside, most;
+
+	if (sscanf(symbol->name, "cases_%u_loops_%u", &cases, &loops) != 2 ||
+	    strstr(symbol->name, ".cold"))
+		return 0;
+	assert_int_equal(blocks_find(blocks, &image->image, bytes_at(image, symbol->address),
+				     symbol->address, (uint32_t)symbol->size),
+			 0);
+	check_shape(blocks, (uint32_t)symbol->size);
+	found = distinct_targets(blocks, symbol, &inside);
+	/* Holes and values beyond the cases lead to one more place, the comparison may lead to one
+	 * of them. Where none says how long the table is (_open), it goes on for too long. */
+	most = strstr(symbol->name, "_open") ? UINT32_MAX : cases + 2;
+	if (found + 1 < cases || inside > most || (!cases && inside) || blocks->loops != loops ||
+	    blocks->unknown_jumps || blocks->decoded != symbol->size)
+		fail_msg("%s: %s: %u targets, %u inside, %u loops, %u jumps not understood", path,
+			 symbol->name, found, inside, blocks->loops, blocks->unknown_jumps);
+	return 1;
+}
+
+static unsigned check_file(const char *path)
+{
+	struct elf_file *file;
+	struct problem problem;
+	struct symbols *symbols;
+	struct blocks blocks;
+	struct image image;
+	unsigned checked = 0;
+
+	assert_int_equal(elf_open(path, &file, &problem), 0);
+	assert_int_equal(symbols_create(&symbols), 0);
+	assert_int_equal(symbols_add(symbols, file), 0);
+	assert_int_equal(symbols_finish(symbols), 0);
+	assert_int_equal(blocks_init(&blocks), 0);
+	read_image(file, &image);
+	for (size_t i = 0; i < symbols_count(symbols); i++)
+		checked += check_function(&blocks, &image, path, symbols_at(symbols, i));
+	free_image(&image);
+	blocks_deinit(&blocks);
+	symbols_destroy(symbols);
+	elf_close(file);
+	return checked;
+}
+
+static void test_compilers(void **state)
+{
+	const char *directory = getenv("BLOCK_SAMPLES");
+	DIR *files;
+	struct dirent *entry;
+	unsigned checked = 0;
+
+	(void)state;
+	if (!directory)
+		skip();
+	files = opendir(directory);
+	assert_non_null(files);
+	while ((entry = readdir(files))) {
+		char path[4096];
+		if (entry->d_name[0] == '.')
+			continue;
+		snprintf(path, sizeof(path), "%s/%s", directory, entry->d_name);
+		checked += check_file(path);
+	}
+	closedir(files);
+	assert_true(checked >= 15 * 16);
+}
+
+#define VADDR 0x401000ul
+
+static void find(struct blocks *blocks, const uint8_t *code, uint32_t size)
+{
+	static const struct blocks_image image = {.code_low = VADDR, .code_high = VADDR + 4096};
+
+	assert_int_equal(blocks_find(blocks, &image, code, VADDR, size), 0);
+	check_shape(blocks, size);
+}
+
+static void test_edges(void **state)
+{
+	/* 0 test; 2 je 8; 4 dec; 6 jmp 0; 8 call 16; 13 ret; 14 ud2; 16 pop; 17 jmp outside */
+	static const uint8_t code[] = {0x85, 0xff, 0x74, 0x04, 0xff, 0xcf, 0xeb, 0xf8, 0xe8, 3, 0,
+				       0,    0,    0xc3, 0x0f, 0x0b, 0x58, 0xe9, 0,    1,    0, 0};
+	struct blocks blocks;
+
+	(void)state;
+	assert_int_equal(blocks_init(&blocks), 0);
+	find(&blocks, code, sizeof(code));
+	assert_int_equal(blocks.count, 5);
+	assert_int_equal(blocks.loops, 1);
+	assert_true(blocks.list[0].is_loop_head);
+	assert_true(blocks.list[0].is_root);
+	assert_int_equal(blocks.list[0].successor_count, 2);
+	assert_int_equal(blocks.successors[blocks.list[0].first_successor], 2);
+	assert_int_equal(blocks.successors[blocks.list[0].first_successor + 1], 1);
+	assert_int_equal(blocks.list[1].successor_count, 1);
+	assert_int_equal(blocks.list[2].successor_count, 0);
+	assert_int_equal(blocks.list[2].instructions, 2);
+	assert_true(blocks.list[3].is_root);
+	assert_int_equal(blocks.list[3].flow, INSTRUCTION_STOP);
+	assert_true(blocks.has_return);
+	assert_true(blocks.has_tail_jump);
+	assert_false(blocks.has_indirect_call);
+	assert_int_equal(blocks.instructions, 9);
+	blocks_deinit(&blocks);
+}
+
+/* A loop that a landing pad goes back into is a loop all the same; one with two entries is none. */
+static void test_dominance(void **state)
+{
+	/* 0 nop; 1 nop; 2 dec; 4 jnz 1; 6 ret; 7 pop (pad); 8 jmp 2 */
+	static const uint8_t pad[] = {0x90, 0x90, 0xff, 0xcf, 0x75, 0xfb, 0xc3, 0x58, 0xeb, 0xf8};
+	/* 0 je 3; 2 nop; 3 dec; 5 jnz 2; 7 ret */
+	static const uint8_t two[] = {0x74, 0x01, 0x90, 0xff, 0xcf, 0x75, 0xfb, 0xc3};
+	struct blocks blocks;
+
+	(void)state;
+	assert_int_equal(blocks_init(&blocks), 0);
+	find(&blocks, pad, sizeof(pad));
+	assert_int_equal(blocks.loops, 1);
+	find(&blocks, two, sizeof(two));
+	assert_int_equal(blocks.loops, 0);
+	blocks_deinit(&blocks);
+}
+
+static void test_damaged(void **state)
+{
+	/* A branch behind the lock prefix, and a byte that is no instruction. */
+	static const uint8_t middle[] = {0x74, 0x01, 0xf0, 0x0f, 0xb1, 0x0f, 0xc3};
+	static const uint8_t bad[] = {0x90, 0x74, 0x02, 0x06, 0xc3};
+	struct blocks blocks;
+
+	(void)state;
+	assert_int_equal(blocks_init(&blocks), 0);
+	find(&blocks, middle, sizeof(middle));
+	assert_true(blocks.has_middle_target);
+	find(&blocks, bad, sizeof(bad));
+	assert_int_equal(blocks.decoded, 3);
+	find(&blocks, bad + 3, 1);
+	assert_int_equal(blocks.count, 0);
+	find(&blocks, bad, 0);
+	assert_int_equal(blocks.count, 0);
+	blocks_deinit(&blocks);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_edges),
+		cmocka_unit_test(test_dominance),
+		cmocka_unit_test(test_damaged),
+		cmocka_unit_test(test_compilers),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
