@@ -142,6 +142,7 @@ gate_entry:
 	or	32(%rsp), %rax
 	mov	%rax, (%rcx)
 entry_done:
+	mov	40(%rsp), %rcx		/* which the stub has pushed and drops */
 	frame	32
 	pop	%rdx
 	.cfi_adjust_cfa_offset -8
