@@ -9,6 +9,7 @@
 #include <sys/uio.h>
 
 #include "common/syscalls.h"
+#include "core/runtime.h"
 #include "instrument/arena.h"
 
 /* Until a thread has a node: entries go the slow way (limit 0), exits find nothing. */
@@ -100,8 +101,8 @@ bool shadow_is_live(const struct shadow_entry *entry)
 	uint64_t word = 0;
 	struct iovec local = {&word, sizeof(word)}, remote = {(void *)entry->slot, sizeof(word)};
 
-	if (sys_call6(SYS_process_vm_readv, sys_call0(SYS_getpid), (long)&local, 1, (long)&remote,
-		      1, 0) != (long)sizeof(word))
+	if (sys_call6(SYS_process_vm_readv, sys_getpid(), (long)&local, 1, (long)&remote, 1, 0) !=
+	    (long)sizeof(word))
 		return false;
 	return word == arena_exit_address(entry->id);
 }
@@ -113,6 +114,36 @@ static struct shadow_entry *below_taken_out(struct shadow_entry *top)
 	return top;
 }
 
+/* Its slot may hold what it did for long, so that says nothing here. */
+static bool is_left(const struct shadow_entry *entry, uint64_t slot)
+{
+	const struct thread *thread = kymo_thread;
+
+	return thread && entry->slot < slot && entry->slot >= thread->bounds.low &&
+	       slot < thread->bounds.high;
+}
+
+static void keep_left(struct shadow_node *node, const struct shadow_entry *entry)
+{
+	node->left[node->left_count++ % SHADOW_LEFT] = *entry;
+}
+
+static bool find_left(struct shadow_node *node, uint64_t slot, struct shadow_entry *ret)
+{
+	uint32_t count = node->left_count;
+
+	for (uint32_t i = 0; i < count && i < SHADOW_LEFT; i++) {
+		struct shadow_entry *entry = &node->left[(count - 1 - i) % SHADOW_LEFT];
+
+		if (entry->slot != slot)
+			continue;
+		*ret = *entry;
+		entry->slot = 0;
+		return true;
+	}
+	return false;
+}
+
 uint32_t shadow_clean(struct calls_thread *calls, uint64_t slot,
 		      void (*each)(const struct shadow_entry *))
 {
@@ -122,7 +153,9 @@ uint32_t shadow_clean(struct calls_thread *calls, uint64_t slot,
 	/* 0: being made by the code that this one interrupted */
 	while (top[-1].slot && top[-1].slot <= slot) {
 		/* The same slot cannot be in use twice. */
-		if (top[-1].slot != slot && shadow_is_live(&top[-1]))
+		if (is_left(&top[-1], slot))
+			keep_left(calls->node, &top[-1]);
+		else if (top[-1].slot != slot && shadow_is_live(&top[-1]))
 			break;
 		each(&top[-1]);
 		(--top)->slot = 0;
@@ -147,8 +180,12 @@ static void end_inner(struct calls_thread *calls, struct shadow_entry *entry,
 		      void (*each)(const struct shadow_entry *))
 {
 	for (struct shadow_entry *inner = calls->top - 1; inner > entry; inner--) {
-		if (!shadow_is_open(inner) || shadow_is_live(inner))
+		bool left = is_left(inner, entry->slot);
+
+		if (!shadow_is_open(inner) || (!left && shadow_is_live(inner)))
 			continue;
+		if (left)
+			keep_left(calls->node, inner);
 		each(inner);
 		inner->slot = SHADOW_TAKEN_OUT;
 	}
@@ -188,7 +225,8 @@ bool shadow_pop(struct calls_thread *calls, uint64_t slot, struct shadow_entry *
 	struct shadow_entry *entry = find_below(calls->top, slot);
 
 	if (!entry)
-		return pop_elsewhere(slot, ret);
+		return (calls->node && find_left(calls->node, slot, ret)) ||
+		       pop_elsewhere(slot, ret);
 	end_inner(calls, entry, each);
 	*ret = *entry;
 	entry->slot = SHADOW_TAKEN_OUT;

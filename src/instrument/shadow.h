@@ -10,8 +10,8 @@
  *
  * Slots fall from entry to entry on one stack. They need not when a thread changes stacks
  * (coroutines, alternate stacks), and entries stay behind when calls are left by longjmp or an
- * exception: whether an entry above the current slot is still open is told by its slot's contents,
- * never guessed from addresses alone.
+ * exception. Further in on the thread's own stack nothing is open; on other stacks, whether an
+ * entry is still open is told by its slot's contents.
  *
  * Memory: a node a thread, handed on when a thread ends, never unmapped, since unwinders may walk
  * it at any time. General registers only, no libc; safe in signal handlers.
@@ -28,6 +28,7 @@
 
 #define SHADOW_ENTRIES 65536u /* calls that can be open on one thread */
 #define SHADOW_VECTORS 16384u
+#define SHADOW_LEFT    1024u
 
 struct shadow_entry {
 	uint64_t return_address;
@@ -55,6 +56,11 @@ struct shadow_node {
 	struct calls_thread *_Atomic calls; /* of the thread that has it; NULL: free */
 	struct shadow_entry *entries;       /* the sentinel, then SHADOW_ENTRIES */
 	struct shadow_entry *end;
+	/* The last entries that were ended because they lie further in on the thread's own stack
+	 * than the call that runs. They are looked through before a thread is given up: it may run
+	 * on a part of its stack that it made a coroutine's. */
+	struct shadow_entry left[SHADOW_LEFT];
+	uint32_t left_count;
 	uint64_t *counts; /* PLAN_ID_MAX + 1, or NULL; summed up over all threads that had it */
 	/* the call stream */
 	struct spool_chunk *chunk;
@@ -88,8 +94,9 @@ static inline bool shadow_is_open(const struct shadow_entry *entry)
 
 /* Does the slot of this entry still hold the way back into its stub? */
 bool shadow_is_live(const struct shadow_entry *entry);
-/* Ends what was left without returning, as seen from a call at `slot` on the calling thread's
- * stack. How many. `each` is told, innermost first. */
+/* Ends what was left without returning, as seen from a call at `slot`: entries further in on the
+ * thread's own stack, and entries of other stacks whose slot no longer holds their stub's address.
+ * How many. `each` is told, innermost first. */
 uint32_t shadow_clean(struct calls_thread *calls, uint64_t slot,
 		      void (*each)(const struct shadow_entry *));
 /* Takes the entry of `slot` out, wherever it is: on this thread, or on another, which the
