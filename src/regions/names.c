@@ -22,7 +22,7 @@
 #define RECORD_MAX (NAME_MAX + 512)
 #define FNV_BASE   14695981039346656037ull
 #define FNV_PRIME  1099511628211ull
-#define PAGE       4096u
+#define PAGE       NAMES_PAGE
 
 struct name {
 	const char *category, *text; /* text NULL: a function */
@@ -335,8 +335,8 @@ region_id region_function(enum region_category category, uint64_t address)
 
 /* Both hold the same bytes up to and with the zero. Words are compared where reading past the end
  * of `text` stays in its page. */
-__attribute__((no_sanitize("address"))) static bool equals(const char *copy, const char *text,
-							   uint32_t length)
+__attribute__((no_sanitize("address"))) bool names_equal(const char *copy, const char *text,
+							 uint32_t length)
 {
 	uint64_t a, b;
 	uint32_t i = 0;
@@ -354,23 +354,20 @@ __attribute__((no_sanitize("address"))) static bool equals(const char *copy, con
 	return !((a ^ b) & ~(UINT64_MAX << 8 * (length - i)));
 }
 
-region_id names_find_cached(struct region_thread *thread, const char *category, const char *name)
+region_id names_find_uncached(struct region_cached_name *cached, const char *category,
+			      const char *name)
 {
-	uintptr_t key = (uintptr_t)name;
-	struct region_cached_name *cached =
-		&thread->cache[(key ^ key >> 6 ^ key >> 12) % REGION_NAMES_CACHED];
-	region_id region;
+	region_id region = region_named_in(category, name);
 
-	if (cached->pointer == name && cached->category == category &&
-	    equals(cached->copy, name, cached->length))
-		return cached->region;
-	region = region_named_in(category, name);
 	cached->pointer = NULL;
 	if (region) {
 		cached->copy = table.names[(region & REGION_NUMBER) - 1].text;
 		cached->length = (uint32_t)text_length(cached->copy, NAME_MAX) + 1;
 		cached->category = category;
 		cached->region = region;
+		__builtin_memcpy(&cached->head, cached->copy, 8);
+		cached->mask =
+			cached->length < 8 ? ~(UINT64_MAX << 8 * cached->length) : UINT64_MAX;
 		if (cached->length <= NAME_MAX) /* a cut name never equals its origin */
 			cached->pointer = name;
 	}

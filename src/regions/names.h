@@ -24,8 +24,39 @@ void names_set_background(bool on_background);
 /* In a forked child, before anything else. */
 void names_forget_chunk(void);
 
+#define NAMES_PAGE 4096u
+
+bool names_equal(const char *copy, const char *text, uint32_t length);
+/* Looks the name up, and keeps it in that place of the cache. */
+region_id names_find_uncached(struct region_cached_name *cached, const char *category,
+			      const char *name);
+
+/* Is the name still what it was? At the same address there may be another one now. */
+__attribute__((no_sanitize("address"))) static inline bool
+names_is_same(const struct region_cached_name *cached, const char *name)
+{
+	uint64_t head;
+
+	if (__builtin_expect(((uintptr_t)name & (NAMES_PAGE - 1)) > NAMES_PAGE - 8, 0))
+		return names_equal(cached->copy, name, cached->length);
+	__builtin_memcpy(&head, name, 8);
+	return !((head ^ cached->head) & cached->mask) &&
+	       (cached->length <= 8 || names_equal(cached->copy + 8, name + 8, cached->length - 8));
+}
+
 /* The id of a name passed by the program at every call: through the thread's cache. */
-region_id names_find_cached(struct region_thread *thread, const char *category, const char *name);
+static inline region_id names_find_cached(struct region_thread *thread, const char *category,
+					  const char *name)
+{
+	uintptr_t key = (uintptr_t)name;
+	struct region_cached_name *cached =
+		&thread->cache[(key ^ key >> 6 ^ key >> 12) % REGION_NAMES_CACHED];
+
+	if (__builtin_expect(cached->pointer == name && cached->category == category, 1) &&
+	    names_is_same(cached, name))
+		return cached->region;
+	return names_find_uncached(cached, category, name);
+}
 
 /* A call of a region ended after so many ticks: counts towards its throttling; racy on purpose. */
 void names_throttle(region_id region, uint64_t ticks);

@@ -18,25 +18,6 @@
 #define RECORD_HEAD 8u /* kind and length in front of a part; keeps it aligned to 8 bytes */
 #define PROBE_MAX   64u
 
-struct entry {
-	struct spool_profile_node *node;
-	uint32_t parent, region; /* the key */
-	uint32_t hint;           /* child that was entered last */
-	uint32_t reserved;
-};
-
-struct profile_tree {
-	uint32_t id, count, capacity; /* nodes; room in entries */
-	uint32_t slots;               /* power of two, at least twice the capacity */
-	struct entry *entries;        /* by node number */
-	uint32_t *table;              /* node number; 0: free */
-	struct spool_profile_part *part;
-	uint32_t part_room; /* nodes that still fit */
-	bool large;
-	struct thread *thread;
-	struct profile_tree *next;
-};
-
 static struct {
 	_Atomic uint32_t lock;
 	_Atomic uint32_t count;
@@ -98,7 +79,7 @@ static uint32_t slot_of(const struct profile_tree *tree, uint32_t parent, uint32
 
 static void insert(struct profile_tree *tree, uint32_t number)
 {
-	const struct entry *entry = &tree->entries[number];
+	const struct profile_entry *entry = &tree->entries[number];
 	uint32_t slot = slot_of(tree, entry->parent, entry->region);
 
 	while (tree->table[slot])
@@ -109,7 +90,8 @@ static void insert(struct profile_tree *tree, uint32_t number)
 static bool grow(struct profile_tree *tree)
 {
 	uint32_t capacity = tree->capacity ? tree->capacity * 2 : FIRST_NODES, slots = capacity * 2;
-	struct entry *entries = region_map(capacity * sizeof(*entries) + slots * sizeof(uint32_t));
+	struct profile_entry *entries =
+		region_map(capacity * sizeof(*entries) + slots * sizeof(uint32_t));
 
 	if (!entries)
 		return false;
@@ -139,7 +121,8 @@ static uint32_t make_node(struct profile_tree *tree, uint32_t parent, uint32_t r
 					     tree->part->node_count * tree->part->node_size);
 	node->region = region;
 	node->parent = parent;
-	tree->entries[number] = (struct entry){.node = node, .parent = parent, .region = region};
+	tree->entries[number] =
+		(struct profile_entry){.node = node, .parent = parent, .region = region};
 	tree->count++;
 	tree->part_room--;
 	if (number)
@@ -183,58 +166,32 @@ static uint32_t find_or_make(struct profile_tree *tree, uint32_t parent, uint32_
 	return number ? number : make_node(tree, parent, 0);
 }
 
-uint32_t profile_enter(struct profile_tree *tree, uint32_t parent, region_id region)
+uint32_t profile_enter_other(struct profile_tree *tree, uint32_t parent, uint32_t region)
 {
-	struct entry *from = &tree->entries[parent];
-	uint32_t number = from->hint, wanted = region & REGION_NUMBER;
+	uint32_t number = find_or_make(tree, parent, region);
 
-	if (!number || tree->entries[number].region != wanted) {
-		number = find_or_make(tree, parent, wanted);
-		tree->entries[parent].hint = number == parent ? 0 : number;
-	}
+	tree->entries[parent].hint = number == parent ? 0 : number;
 	if (number)
 		tree->entries[number].node->open++;
 	return number;
 }
 
-static inline void add_value(struct spool_profile_value *sum, uint64_t value, bool first)
+void profile_leave_all(struct spool_profile_node *node, const uint64_t *values)
 {
-	unsigned __int128 square = (unsigned __int128)value * value;
-
-	sum->sum += value;
-	if (first || value < sum->minimum)
-		sum->minimum = value;
-	if (value > sum->maximum)
-		sum->maximum = value;
-	square += (unsigned __int128)sum->square_high << 64 | sum->square_low;
-	sum->square_low = (uint64_t)square;
-	sum->square_high = (uint64_t)(square >> 64);
-}
-
-void profile_leave(struct profile_tree *tree, uint32_t number, const uint64_t *values)
-{
-	struct spool_profile_node *node = tree->entries[number].node;
 	struct spool_profile_value *sums = (struct spool_profile_value *)(node + 1);
 	const struct bundle *bundle = &kymo_regions.bundle;
 	bool first = !node->count;
 
-	if (kymo_regions.ticks_only) {
-		add_value(sums, values[0], first);
-	} else {
-		for (uint32_t i = 0; i < bundle->count; i++) {
-			const struct component_description *description =
-				bundle->components[i].description;
-			if (description && description->kind == SPOOL_COMPONENT_RATIO)
-				continue;
-			add_value(sums++,
-				  description && description->kind == SPOOL_COMPONENT_COUNT
-					  ? 1
-					  : values[i],
-				  first);
-		}
+	for (uint32_t i = 0; i < bundle->count; i++) {
+		const struct component_description *description = bundle->components[i].description;
+
+		if (description && description->kind == SPOOL_COMPONENT_RATIO)
+			continue;
+		profile_add_value(
+			sums++,
+			description && description->kind == SPOOL_COMPONENT_COUNT ? 1 : values[i],
+			first);
 	}
-	node->count++;
-	node->open--;
 }
 
 /* ---- trees ---- */

@@ -14,7 +14,24 @@
 #include "regions/components.h"
 #include "regions/state.h"
 
-struct profile_tree;
+struct profile_entry {
+	struct spool_profile_node *node;
+	uint32_t parent, region; /* the key */
+	uint32_t hint;           /* child that was entered last */
+	uint32_t reserved;
+};
+
+struct profile_tree {
+	uint32_t id, count, capacity;  /* nodes; room in entries */
+	uint32_t slots;                /* power of two, at least twice the capacity */
+	struct profile_entry *entries; /* by node number */
+	uint32_t *table;               /* node number; 0: free */
+	struct spool_profile_part *part;
+	uint32_t part_room; /* nodes that still fit */
+	bool large;
+	struct thread *thread;
+	struct profile_tree *next;
+};
 
 /* A tree for the thread: a new one, or that of an ended thread when there are PROFILE_MAX_THREADS.
  * NULL when memory is short. */
@@ -24,10 +41,49 @@ void profile_release(struct profile_tree *tree);
 /* In a forked child: all trees are the parent's. */
 void profile_forget_all(void);
 
+/* The two that follow, for what their short ways do not cover. */
+uint32_t profile_enter_other(struct profile_tree *tree, uint32_t parent, uint32_t region);
+void profile_leave_all(struct spool_profile_node *node, const uint64_t *values);
+
 /* The child of `parent` (0: the root) for the region, made if need be; counts the call as open.
  * Where no node can be had the parent's own "(more)" child takes it. 0: not even that. */
-uint32_t profile_enter(struct profile_tree *tree, uint32_t parent, region_id region);
+static inline uint32_t profile_enter(struct profile_tree *tree, uint32_t parent, region_id region)
+{
+	const struct profile_entry *entries = tree->entries;
+	uint32_t number = entries[parent].hint, wanted = region & REGION_NUMBER;
+
+	if (__builtin_expect(!number || entries[number].region != wanted, 0))
+		return profile_enter_other(tree, parent, wanted);
+	entries[number].node->open++;
+	return number;
+}
+
+static inline void profile_add_value(struct spool_profile_value *sum, uint64_t value, bool first)
+{
+	unsigned __int128 square = (unsigned __int128)value * value;
+
+	sum->sum += value;
+	if (first || value < sum->minimum)
+		sum->minimum = value;
+	if (value > sum->maximum)
+		sum->maximum = value;
+	square += (unsigned __int128)sum->square_high << 64 | sum->square_low;
+	sum->square_low = (uint64_t)square;
+	sum->square_high = (uint64_t)(square >> 64);
+}
+
 /* A call of the node ended; values: one a component in bundle order. */
-void profile_leave(struct profile_tree *tree, uint32_t node, const uint64_t *values);
+static inline void profile_leave(struct profile_tree *tree, uint32_t number, const uint64_t *values)
+{
+	struct spool_profile_node *node = tree->entries[number].node;
+
+	if (kymo_regions.ticks_only)
+		profile_add_value((struct spool_profile_value *)(node + 1), values[0],
+				  !node->count);
+	else
+		profile_leave_all(node, values);
+	node->count++;
+	node->open--;
+}
 
 #endif

@@ -38,19 +38,37 @@ static inline uint64_t *starts_of(const struct region_thread *thread, uint32_t d
 	return thread->starts + (size_t)depth * kymo_regions.bundle.count;
 }
 
-static void start_components(struct region_thread *thread, uint32_t depth, uint64_t ticks)
+/* Apart, as all that is rare or long: what calls it needs less stack and saves fewer registers. */
+__attribute__((noinline)) static void start_bundle(struct region_thread *thread, uint64_t *starts,
+						   uint64_t ticks)
 {
-	uint64_t *starts = starts_of(thread, depth);
-	struct moment moment;
+	struct moment moment; /* what `have` says is there, and nothing else */
 
-	if (kymo_regions.ticks_only) {
-		starts[0] = ticks;
-		return;
-	}
 	moment.ticks = ticks;
 	moment.thread = thread;
 	moment.have = 0;
 	bundle_start(&kymo_regions.bundle, starts, &moment);
+}
+
+__attribute__((noinline)) static void stop_bundle(struct region_thread *thread, uint64_t *values,
+						  uint64_t ticks)
+{
+	struct moment moment; /* what `have` says is there, and nothing else */
+
+	moment.ticks = ticks;
+	moment.thread = thread;
+	moment.have = 0;
+	bundle_stop(&kymo_regions.bundle, values, &moment);
+}
+
+static inline void start_components(struct region_thread *thread, uint32_t depth, uint64_t ticks)
+{
+	uint64_t *starts = starts_of(thread, depth);
+
+	if (__builtin_expect(kymo_regions.ticks_only, 1))
+		starts[0] = ticks;
+	else
+		start_bundle(thread, starts, ticks);
 }
 
 /* Nodes for regions that are open: of the time before a fork, or before there was room for a tree.
@@ -74,44 +92,46 @@ static void rebuild_nodes(struct region_thread *thread, uint64_t ticks)
 	}
 }
 
+/* The thread's tree at its first profiled region, which is the innermost frame. */
+__attribute__((noinline)) static bool acquire_tree(struct region_thread *thread, uint64_t ticks)
+{
+	thread->tree = profile_acquire(thread);
+	if (!thread->tree) {
+		spool_count_loss(&kymo_runtime.spool, SPOOL_LOSS_PROFILE_NODES);
+		return false;
+	}
+	thread->depth--; /* without the frame that is being made */
+	rebuild_nodes(thread, ticks);
+	thread->depth++;
+	return true;
+}
+
+/* Of the innermost frame. */
 static inline void profile_begin(struct region_thread *thread, struct region_frame *frame,
 				 uint64_t ticks)
 {
-	if (__builtin_expect(!thread->tree, 0)) {
-		thread->tree = profile_acquire(thread);
-		if (!thread->tree) {
-			spool_count_loss(&kymo_runtime.spool, SPOOL_LOSS_PROFILE_NODES);
-			return;
-		}
-		thread->depth--; /* without the frame that is being made */
-		rebuild_nodes(thread, ticks);
-		thread->depth++;
-	}
+	if (__builtin_expect(!thread->tree, 0) && !acquire_tree(thread, ticks))
+		return;
 	frame->parent_node = thread->node;
 	frame->node = profile_enter(thread->tree, thread->node, frame->region);
-	if (!frame->node)
+	if (__builtin_expect(!frame->node, 0))
 		return;
 	thread->node = frame->node;
 	frame->flags |= FRAME_PROFILED;
-	start_components(thread, (uint32_t)(frame - thread->frames), ticks);
+	start_components(thread, thread->depth - 1, ticks);
 }
 
 static inline void profile_end(struct region_thread *thread, const struct region_frame *frame,
-			       uint64_t ticks)
+			       uint32_t depth, uint64_t ticks)
 {
-	uint64_t *values = starts_of(thread, (uint32_t)(frame - thread->frames));
-	struct moment moment;
+	uint64_t *values = starts_of(thread, depth);
 
 	if (!thread->tree)
 		return;
-	if (kymo_regions.ticks_only) {
+	if (__builtin_expect(kymo_regions.ticks_only, 1))
 		values[0] = ticks > values[0] ? ticks - values[0] : 0;
-	} else {
-		moment.ticks = ticks;
-		moment.thread = thread;
-		moment.have = 0;
-		bundle_stop(&kymo_regions.bundle, values, &moment);
-	}
+	else
+		stop_bundle(thread, values, ticks);
 	profile_leave(thread->tree, frame->node, values);
 	if (thread->node == frame->node)
 		thread->node = frame->parent_node;
@@ -144,7 +164,8 @@ void region_profile_whole(struct region_thread *thread, region_id region, uint64
 
 /* ---- begin ---- */
 
-static void record_begin(struct region_thread *thread, struct region_frame *frame, uint64_t ticks)
+static inline void record_begin(struct region_thread *thread, struct region_frame *frame,
+				uint64_t ticks)
 {
 	if (kymo_regions.trace) {
 		if (stream_write(thread, SPOOL_RECORD_REGION_BEGIN, ticks,
@@ -171,8 +192,20 @@ static bool has_no_room(struct region_thread *thread)
 	return true;
 }
 
-static inline void begin(struct region_thread *thread, region_id region, const char *name,
-			 uint64_t scope)
+/* For where not every region is. */
+__attribute__((noinline)) static bool is_recorded(const struct region_thread *thread,
+						  region_id region)
+{
+	if (!region_is_open(thread, region))
+		return false;
+	if (!kymo_regions.throttle_count || !names_is_throttled(region))
+		return true;
+	spool_count_loss(&kymo_runtime.spool, SPOOL_LOSS_REGION_THROTTLED);
+	return false;
+}
+
+static inline __attribute__((always_inline)) void
+begin(struct region_thread *thread, region_id region, const char *name, uint64_t scope)
 {
 	struct region_frame *frame;
 
@@ -186,12 +219,9 @@ static inline void begin(struct region_thread *thread, region_id region, const c
 	thread->values_allowed = false;
 	if (__builtin_expect(region & REGION_IS_SELECT, 0))
 		select_begin(thread, frame);
-	if (__builtin_expect(!region_is_open(thread, region), 0))
+	if (__builtin_expect(region_closed_bits() | thread->stopped | kymo_regions.careful, 0) &&
+	    !is_recorded(thread, region))
 		return;
-	if (__builtin_expect(kymo_regions.throttle_count != 0, 0) && names_is_throttled(region)) {
-		spool_count_loss(&kymo_runtime.spool, SPOOL_LOSS_REGION_THROTTLED);
-		return;
-	}
 	frame->flags |= FRAME_RECORDED;
 	frame->begin_ticks = ticks_now();
 	record_begin(thread, frame, frame->begin_ticks);
@@ -263,34 +293,33 @@ static void write_end_other(struct region_thread *thread, uint64_t ticks, region
 }
 
 /* What an ending region leaves besides its record. */
-static inline void finish(struct region_thread *thread, const struct region_frame *frame,
-			  uint64_t ticks)
+static inline __attribute__((always_inline)) void finish(struct region_thread *thread,
+							 const struct region_frame *frame,
+							 uint32_t depth, uint64_t ticks)
 {
 	if (frame->flags & FRAME_PROFILED)
-		profile_end(thread, frame, ticks);
+		profile_end(thread, frame, depth, ticks);
 	if (__builtin_expect(kymo_regions.throttle_count != 0, 0) && frame->flags & FRAME_RECORDED)
 		names_throttle(frame->region, ticks - frame->begin_ticks);
 }
 
-static inline void end_innermost(struct region_thread *thread)
+static void end_innermost(struct region_thread *thread)
 {
-	struct region_frame *frame = &thread->frames[thread->depth - 1];
+	uint32_t depth = thread->depth - 1;
+	struct region_frame *frame = &thread->frames[depth];
 	uint64_t ticks;
 
+	thread->values_allowed = false;
 	if (__builtin_expect(frame->flags & FRAME_SELECTS, 0))
 		select_end(thread);
 	if (frame->flags & (FRAME_TRACED | FRAME_PROFILED)) {
 		ticks = ticks_now();
-		finish(thread, frame, ticks);
+		finish(thread, frame, depth, ticks);
 		/* While the stream is written, a new chunk must show the region as open. */
 		if (frame->flags & FRAME_TRACED)
 			write_end(thread, ticks);
-		else
-			thread->values_allowed = false;
-	} else {
-		thread->values_allowed = false;
 	}
-	thread->depth--;
+	thread->depth = depth;
 }
 
 /* Has the call of this frame been left, as seen from a call at `scope`? On one stack, the frames of
@@ -348,7 +377,7 @@ static void end_with_inner(struct region_thread *thread, uint32_t at)
 
 		if (frame->flags & FRAME_SELECTS)
 			select_end(thread);
-		finish(thread, frame, ticks);
+		finish(thread, frame, thread->depth - 1, ticks);
 		if (frame != outer) {
 			if (!(outer->flags & FRAME_TRACED) && frame->flags & FRAME_TRACED)
 				write_end(thread, ticks);
@@ -367,7 +396,7 @@ static void end_alone(struct region_thread *thread, uint32_t at)
 
 	if (frame->flags & FRAME_SELECTS)
 		select_end(thread);
-	finish(thread, frame, ticks);
+	finish(thread, frame, at, ticks);
 	if (frame->flags & FRAME_TRACED)
 		write_end_other(thread, ticks, frame->region, 0);
 	for (uint32_t i = at + 1; i < thread->depth; i++) {

@@ -62,6 +62,7 @@ struct region_stream {
 struct region_cached_name {
 	const char *pointer, *category; /* as passed */
 	const char *copy;               /* what the name was */
+	uint64_t head, mask;            /* its first bytes; which of them count */
 	uint32_t length;                /* with the terminating zero */
 	region_id region;
 };
@@ -88,10 +89,11 @@ struct region_thread {
 
 struct regions {
 	struct runtime *runtime;
-	bool trace;              /* events are recorded */
-	bool profile;            /* the profile is kept in the process */
-	uint32_t select;         /* SELECTED_REGIONS is set */
-	bool ticks_only;         /* the profile measures wall_clock and calls alone */
+	bool trace;       /* events are recorded */
+	bool profile;     /* the profile is kept in the process */
+	uint32_t select;  /* SELECTED_REGIONS is set */
+	uint32_t careful; /* not every region that begins is recorded: selection, throttling */
+	bool ticks_only;  /* the profile measures wall_clock and calls alone */
 	uint32_t categories_off; /* bit per region_category */
 	uint32_t max_depth;
 	uint64_t throttle_count, throttle_ticks;

@@ -188,3 +188,33 @@ void stream_forget(struct region_thread *thread)
 {
 	thread->stream = (struct region_stream){0};
 }
+
+/* ---- records that are not of the usual kind ---- */
+
+bool stream_write_any(struct region_thread *thread, enum spool_record kind, uint64_t ticks,
+		      uint64_t number)
+{
+	uint8_t *record = stream_record(thread, STREAM_ROOM, ticks), *at;
+
+	if (!record)
+		return false;
+	record[0] = (uint8_t)kind;
+	at = leb128_put(record + 2, stream_delta(&thread->stream, ticks));
+	at = leb128_put(at, number);
+	record[1] = (uint8_t)(at - record - 2);
+	stream_commit(&thread->stream, at);
+	return true;
+}
+
+bool stream_write_any_end(struct region_thread *thread, uint64_t ticks)
+{
+	uint8_t *record = stream_record(thread, STREAM_ROOM, ticks), *at;
+
+	if (!record)
+		return false;
+	record[0] = SPOOL_RECORD_REGION_END;
+	at = leb128_put(record + 2, stream_delta(&thread->stream, ticks));
+	record[1] = (uint8_t)(at - record - 2);
+	stream_commit(&thread->stream, at);
+	return true;
+}

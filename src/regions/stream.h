@@ -67,51 +67,48 @@ static inline uint64_t stream_two_bytes(uint64_t value)
 	return 0x80 | (value & 0x7f) | (value & 0x3f80) << 1;
 }
 
+/* What the two that follow do where a chunk is full or numbers are long. */
+bool stream_write_any(struct region_thread *thread, enum spool_record kind, uint64_t ticks,
+		      uint64_t number);
+bool stream_write_any_end(struct region_thread *thread, uint64_t ticks);
+
+/* Is there room, and did little time pass since the last record? (None: time that went back.) */
+static inline bool stream_is_quick(const struct region_stream *stream, uint64_t delta)
+{
+	return (size_t)(stream->limit - stream->at) >= STREAM_ROOM && delta < STREAM_SHORT_TICKS;
+}
+
 /* kind, length, dt and one number: what begin, mark and the like are. False: no chunk. */
 static inline bool stream_write(struct region_thread *thread, enum spool_record kind,
 				uint64_t ticks, uint64_t number)
 {
-	uint8_t *record = stream_record(thread, STREAM_ROOM, ticks), *at;
-	uint64_t delta, word;
+	struct region_stream *stream = &thread->stream;
+	uint64_t delta = ticks - stream->last_ticks, word;
+	uint8_t *record = stream->at;
 
-	if (__builtin_expect(!record, 0))
-		return false;
-	delta = stream_delta(&thread->stream, ticks);
-	if (__builtin_expect(delta < STREAM_SHORT_TICKS && number < STREAM_SHORT_NUMBER, 1)) {
-		word = (uint64_t)kind | 5u << 8 | stream_three_bytes(delta) << 16 |
-		       stream_two_bytes(number) << 40;
-		__builtin_memcpy(record, &word, sizeof(word));
-		stream_commit(&thread->stream, record + 7);
-		return true;
-	}
-	record[0] = (uint8_t)kind;
-	at = leb128_put(record + 2, delta);
-	at = leb128_put(at, number);
-	record[1] = (uint8_t)(at - record - 2);
-	stream_commit(&thread->stream, at);
+	if (__builtin_expect(!stream_is_quick(stream, delta) || number >= STREAM_SHORT_NUMBER, 0))
+		return stream_write_any(thread, kind, ticks, number);
+	stream->last_ticks = ticks;
+	word = (uint64_t)kind | 5u << 8 | stream_three_bytes(delta) << 16 |
+	       stream_two_bytes(number) << 40;
+	__builtin_memcpy(record, &word, sizeof(word));
+	stream_commit(stream, record + 7);
 	return true;
 }
 
 /* The same without a number. */
 static inline bool stream_write_end(struct region_thread *thread, uint64_t ticks)
 {
-	uint8_t *record = stream_record(thread, STREAM_ROOM, ticks), *at;
-	uint64_t delta, word;
+	struct region_stream *stream = &thread->stream;
+	uint64_t delta = ticks - stream->last_ticks, word;
+	uint8_t *record = stream->at;
 
-	if (__builtin_expect(!record, 0))
-		return false;
-	delta = stream_delta(&thread->stream, ticks);
-	if (__builtin_expect(delta < STREAM_SHORT_TICKS, 1)) {
-		word = (uint64_t)SPOOL_RECORD_REGION_END | 3u << 8 |
-		       stream_three_bytes(delta) << 16;
-		__builtin_memcpy(record, &word, sizeof(word));
-		stream_commit(&thread->stream, record + 5);
-		return true;
-	}
-	record[0] = SPOOL_RECORD_REGION_END;
-	at = leb128_put(record + 2, delta);
-	record[1] = (uint8_t)(at - record - 2);
-	stream_commit(&thread->stream, at);
+	if (__builtin_expect(!stream_is_quick(stream, delta), 0))
+		return stream_write_any_end(thread, ticks);
+	stream->last_ticks = ticks;
+	word = (uint64_t)SPOOL_RECORD_REGION_END | 3u << 8 | stream_three_bytes(delta) << 16;
+	__builtin_memcpy(record, &word, sizeof(word));
+	stream_commit(stream, record + 5);
 	return true;
 }
 

@@ -281,6 +281,7 @@ static void set_up(struct runtime *runtime)
 	kymo_regions.select = options->selected && *options->selected;
 	kymo_regions.max_depth = options->max_depth;
 	kymo_regions.throttle_count = options->throttle_count;
+	kymo_regions.careful = kymo_regions.select || kymo_regions.throttle_count;
 	kymo_regions.throttle_ticks = (uint64_t)((unsigned __int128)options->throttle_ns *
 						 runtime->sampling.tick_hz / 1000000000u);
 	if (kymo_regions.profile && probes)
