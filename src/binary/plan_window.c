@@ -61,10 +61,13 @@ static bool padding_follows(const struct window *window)
 	return true;
 }
 
-static bool target_inside(const struct window *window)
+/* Where the next function is too near, its beginning is no target in this one. */
+static bool target_inside(const struct window *window, bool short_of_room)
 {
 	uint32_t end = window->size > JUMP_SIZE ? window->size : JUMP_SIZE;
 
+	if (short_of_room && end > window->left)
+		end = window->left;
 	for (uint32_t i = 1; i < end; i++) {
 		if (functions_is_target(window->functions, window->at + i))
 			return true;
@@ -120,7 +123,8 @@ void plan_window_find(const struct functions *functions, const struct function *
 	}
 	ret->at = window.at;
 	ret->reason = (uint8_t)take(&window);
-	if (ret->reason != PLAN_UNDECODABLE && target_inside(&window))
+	if (ret->reason != PLAN_UNDECODABLE &&
+	    target_inside(&window, ret->reason == PLAN_TOO_SHORT))
 		ret->reason = PLAN_TARGET_IN_WINDOW;
 	ret->size = window.size;
 	ret->how = PLAN_HOW_JUMP;

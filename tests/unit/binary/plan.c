@@ -1,0 +1,233 @@
+/* SPDX-License-Identifier: MIT
+ * SPDX-FileCopyrightText: the kymo authors
+ *
+ * Patch plans: what is in them, where arenas lie, the cache, and that nothing damaged is believed.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "binary/plan.h"
+
+#define GIB ((uint64_t)1 << 30)
+
+static struct elf_file *open_file(const char *name)
+{
+	struct problem problem;
+	struct elf_file *file;
+	char path[4096];
+
+	snprintf(path, sizeof(path), "%s/%s", getenv("FUNCTION_SAMPLES"), name);
+	assert_int_equal(elf_open(path, &file, &problem), 0);
+	return file;
+}
+
+static struct plan make_plan(const char *name, uint8_t placement)
+{
+	const struct plan_options options = {.placement = placement};
+	struct elf_file *file = open_file(name);
+	struct problem problem;
+	struct plan plan;
+
+	assert_int_equal(plan_load(file, NULL, &options, &plan, &problem), 0);
+	assert_true(plan_valid(plan.header, plan.size));
+	assert_string_equal(plan.path, "");
+	elf_close(file);
+	return plan;
+}
+
+static void test_sites(void **state)
+{
+	struct plan plan = make_plan("functions.so", 0);
+	const struct plan_header *header = plan.header;
+	const uint8_t *stubs = (const uint8_t *)header + header->stubs.offset;
+
+	(void)state;
+	assert_true(header->sites.count >= 10);
+	for (size_t i = 0; i < header->sites.count; i++) {
+		const struct plan_site *site = &plan_sites(&plan)[i];
+		const struct plan_function *function = &plan_functions(&plan)[site->function];
+		const struct plan_move *move = &plan_moves(&plan)[site->first_move];
+		int32_t distance;
+
+		assert_int_equal(function->reason, PLAN_PATCHABLE);
+		assert_int_equal(function->site, i);
+		assert_int_equal(site->patched[0], 0xe9);
+		memcpy(&distance, site->patched + 1, sizeof(distance));
+		assert_int_equal(site->vaddr + 5 + (uint64_t)(int64_t)distance,
+				 header->arena_vaddr + function->stub);
+		assert_int_equal(site->vaddr - function->vaddr,
+				 site->vaddr == function->vaddr ? 0 : 4);
+		assert_int_equal(move->from, 0);
+		assert_int_equal(move->to, function->stub + PLAN_STUB_BODY);
+		/* The displaced bytes, where they are copied as they are. */
+		if (site->original[0] == 0x55)
+			assert_int_equal(stubs[move->to - PLAN_STUBS], 0x55);
+	}
+	plan_close(&plan);
+}
+
+/* At a distance from which everything is reached, and not in the module. */
+static void check_place(const char *name, uint8_t placement, int64_t low, int64_t high)
+{
+	struct plan plan = make_plan(name, placement);
+	const struct plan_header *header = plan.header;
+	int64_t distance = (int64_t)(header->arena_vaddr - header->low);
+
+	assert_int_equal(header->arena_vaddr % PLAN_PAGE, 0);
+	assert_true(distance >= low && distance <= high);
+	assert_true(distance < 0 ? (uint64_t)-distance >= header->arena_size
+				 : header->arena_vaddr >= header->high);
+	plan_close(&plan);
+}
+
+static void test_places(void **state)
+{
+	const int64_t far = (int64_t)GIB;
+
+	(void)state;
+	check_place("functions.so", PLAN_PLACEMENT_FIRST, far, far);
+	check_place("functions.so", PLAN_PLACEMENT_SECOND, -far, -far);
+	check_place("functions.so", PLAN_PLACEMENT_THIRD, -2 * far, -far - 1);
+	check_place("functions.so", PLAN_PLACEMENT_BEHIND, 0, 1 << 20);
+	check_place("pie", PLAN_PLACEMENT_FIRST, -far, -1);
+	check_place("pie", PLAN_PLACEMENT_SECOND, -far + 1, -1);
+	check_place("fixed", PLAN_PLACEMENT_FIRST, -0x400000 + 0x10000, -1);
+	check_place("fixed", PLAN_PLACEMENT_SECOND, far, far + (1 << 22));
+	check_place("fixed", PLAN_PLACEMENT_BEHIND, 0, 1 << 20);
+}
+
+static void test_cache(void **state)
+{
+	const struct plan_options options = {0}, other = {.placement = PLAN_PLACEMENT_SECOND};
+	char directory[] = "/tmp/kymo-test-plan-XXXXXX", inner[64], path[4096];
+	static const char *const names[] = {"functions.so", "nameless.so"};
+	struct problem problem;
+	struct stat status;
+
+	(void)state;
+	assert_non_null(mkdtemp(directory));
+	snprintf(inner, sizeof(inner), "%s/a/b", directory);
+	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
+		struct elf_file *file = open_file(names[i]);
+		struct plan made, found, moved;
+
+		assert_int_equal(plan_load(file, inner, &options, &made, &problem), 0);
+		assert_false(made.cached);
+		assert_int_equal(stat(made.path, &status), 0);
+		assert_int_equal(plan_load(file, inner, &options, &found, &problem), 0);
+		assert_true(found.cached && found.mapped);
+		assert_string_equal(found.path, made.path);
+		assert_int_equal(found.size, made.size);
+		assert_memory_equal(found.header, made.header, made.size);
+		assert_int_equal(plan_load(file, inner, &other, &moved, &problem), 0);
+		assert_false(moved.cached);
+		assert_string_not_equal(moved.path, made.path);
+		snprintf(path, sizeof(path), "%s", made.path);
+		plan_close(&found);
+		/* A damaged one is made again. */
+		int descriptor = open(path, O_WRONLY);
+		assert_int_equal(pwrite(descriptor, "?", 1, status.st_size / 2), 1);
+		close(descriptor);
+		assert_int_equal(plan_open(path, &found, &problem), -EBADMSG);
+		assert_int_equal(plan_load(file, inner, &options, &found, &problem), 0);
+		assert_false(found.cached);
+		unlink(path);
+		unlink(moved.path);
+		plan_close(&made);
+		plan_close(&found);
+		plan_close(&moved);
+		elf_close(file);
+	}
+	assert_int_equal(rmdir(inner), 0);
+	snprintf(inner, sizeof(inner), "%s/a", directory);
+	assert_int_equal(rmdir(inner), 0);
+	assert_int_equal(rmdir(directory), 0);
+}
+
+static void test_no_cache(void **state)
+{
+	const struct plan_options options = {0}, none = {.placement = PLAN_PLACEMENT_COUNT};
+	struct elf_file *file = open_file("functions.so");
+	struct problem problem;
+	struct plan plan;
+
+	(void)state;
+	assert_int_equal(plan_load(file, "/proc/nowhere", &options, &plan, &problem), 0);
+	assert_string_equal(plan.path, "");
+	plan_close(&plan);
+	assert_int_equal(plan_load(file, NULL, &none, &plan, &problem), -EINVAL);
+	elf_close(file);
+}
+
+static void test_other_files(void **state)
+{
+	struct problem problem;
+	struct plan plan;
+	char path[4096];
+
+	(void)state;
+	assert_int_equal(plan_open("/nonexistent", &plan, &problem), -ENOENT);
+	snprintf(path, sizeof(path), "%s/functions.so", getenv("FUNCTION_SAMPLES"));
+	assert_int_equal(plan_open(path, &plan, &problem), -ENOEXEC);
+	assert_int_equal(plan_open("/etc/passwd", &plan, &problem), -ENOEXEC);
+	assert_null(plan.header);
+}
+
+/* Whatever byte is changed: refused, or everything in it still leads inside. */
+static void test_damage(void **state)
+{
+	struct plan plan = make_plan("functions.so", 0);
+	size_t tables = plan.header->stubs.offset, refused = 0;
+	uint8_t *copy = malloc(plan.size);
+
+	(void)state;
+	assert_non_null(copy);
+	memcpy(copy, plan.header, plan.size);
+	for (size_t at = 0; at < tables; at++) {
+		for (unsigned bit = 0; bit < 8; bit += 7) {
+			copy[at] ^= (uint8_t)(1u << bit);
+			refused += !plan_valid(copy, plan.size);
+			copy[at] ^= (uint8_t)(1u << bit);
+		}
+	}
+	assert_true(refused > 500);
+	for (size_t size = 0; size < tables; size += 7)
+		assert_false(plan_valid(copy, size));
+	free(copy);
+	plan_close(&plan);
+}
+
+static void test_words(void **state)
+{
+	(void)state;
+	for (unsigned i = 0; i < PLAN_REASON_COUNT; i++) {
+		assert_true(strlen(plan_reason_word(i)) > 3);
+		assert_true(strlen(plan_reason_text(i)) > 10);
+		for (unsigned k = 0; k < i; k++)
+			assert_string_not_equal(plan_reason_word(i), plan_reason_word(k));
+	}
+	assert_string_equal(plan_reason_word(PLAN_REASON_COUNT), "unknown");
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_sites),       cmocka_unit_test(test_places),
+		cmocka_unit_test(test_cache),       cmocka_unit_test(test_no_cache),
+		cmocka_unit_test(test_other_files), cmocka_unit_test(test_damage),
+		cmocka_unit_test(test_words),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
