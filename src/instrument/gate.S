@@ -184,8 +184,8 @@ gate_exit:
 	push	%rdx
 	.cfi_adjust_cfa_offset 8
 	push	%rsi			/* 0 rsi, 8 rdx, 16 flags, 24 rax, 32 rcx, 40 return, 48 number,
-	.cfi_adjust_cfa_offset 8
 					   56 slot */
+	.cfi_adjust_cfa_offset 8
 	rdtsc
 	shl	$32, %rdx
 	or	%rdx, %rax
