@@ -15,6 +15,7 @@
 #include <unistd.h>
 
 #include "cmd/command.h"
+#include "cmd/coverage.h"
 #include "cmd/message.h"
 #include "cmd/nearest.h"
 #include "cmd/result_path.h"
@@ -39,6 +40,7 @@ struct report {
 	const struct output_format *formats[REPORT_FORMATS_MAX];
 	size_t format_count;
 	struct session *session;
+	struct coverage_others others;
 };
 
 #define REPORT_TEXT(field)                                                                         \
@@ -357,22 +359,52 @@ static int report_write(struct report *report, struct problem *problem)
 	return report_write_file(report, path, problem);
 }
 
+/* Only some formats can join several results. */
+static int report_check_others(const struct report *report, const struct options_result *result,
+			       struct problem *problem)
+{
+	bool joins = report->format_count > 0;
+
+	for (size_t i = 0; i < report->format_count; i++)
+		joins &= report->formats[i]->joins;
+	return result->operand_count > 1 && !joins
+		       ? problem_set(problem, -EINVAL,
+				     "one result directory, please (not also '%s')",
+				     result->operands[1])
+		       : 0;
+}
+
+static int report_open_others(struct report *report, const struct options_result *result,
+			      struct problem *problem)
+{
+	int error;
+
+	if (result->operand_count < 2)
+		return 0;
+	error = coverage_open_others(result->operands + 1, result->operand_count - 1,
+				     &report->session_options, &report->others, problem);
+	report->output_options.others = report->others.sessions;
+	report->output_options.other_count = report->others.count;
+	return error;
+}
+
 static int report_make(struct report *report, const struct options_result *result,
 		       struct problem *problem)
 {
 	int error;
 
-	if (result->operand_count > 1)
-		return problem_set(problem, -EINVAL, "one result directory, please (not also '%s')",
-				   result->operands[1]);
 	report->session_options = results_session_options(&report->settings);
 	report->output_options = results_output_options(&report->settings);
 	error = report_check_filters(report, problem);
 	if (!error)
 		error = report_check_formats(report, problem);
 	if (!error)
+		error = report_check_others(report, result, problem);
+	if (!error)
 		error = report_open(report, result->operand_count ? result->operands[0] : NULL,
 				    problem);
+	if (!error)
+		error = report_open_others(report, result, problem);
 	if (error)
 		return error;
 	if (report->format_count)
@@ -394,6 +426,7 @@ static int report_run(char **arguments, size_t count)
 		message_error("%s", problem.text);
 		status = EXIT_OWN_FAILURE;
 	}
+	coverage_close_others(&report.others);
 	if (report.session)
 		session_close(report.session);
 	resolved_deinit(&report.settings);
@@ -403,15 +436,17 @@ static int report_run(char **arguments, size_t count)
 const struct command command_report = {
 	.name = "report",
 	.summary = "show or convert the results of an earlier run",
-	.synopsis = "report [options] [DIRECTORY]",
+	.synopsis = "report [options] [DIRECTORY ...]",
 	.text = "Reads the result directory of an earlier run (the newest kymo-*-output/latest "
 		"here, "
 		"when none is named) and prints its summary, or writes it in other formats. "
 		"Directories of runs that were killed, or that are still going on, can be read as "
-		"well: everything readable is shown, with a count of what is not.",
+		"well: everything readable is shown, with a count of what is not. The formats of "
+		"coverage join the results of several runs.",
 	.examples = "kymo report                          the newest run here\n"
 		    "kymo report --format text DIR        the call tree\n"
 		    "kymo report --format html -o f.html  the flame graph, into a file\n"
+		    "kymo report --format lcov RUN1 RUN2  coverage of two runs together\n"
 		    "kymo report --pid 4711 --from 2s     one process, from the third second on\n",
 	.grammar = &report_grammar,
 	.run = report_run,

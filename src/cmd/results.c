@@ -18,6 +18,7 @@
 #include <sys/statvfs.h>
 #include <unistd.h>
 
+#include "cmd/coverage.h"
 #include "cmd/message.h"
 #include "cmd/result_path.h"
 #include "common/settings_value.h"
@@ -134,6 +135,11 @@ static int results_write_formats(const struct resolved *settings, struct session
 			message_detail("%s%s: %llu bytes", prefix, format->file_name,
 				       (unsigned long long)bytes);
 		}
+	}
+	error = coverage_write_results(settings, session, directory, &problem);
+	if (error) {
+		message_error("no coverage: %s", problem.text);
+		failed = error;
 	}
 	error = results_write_metadata(session, directory, prefix, &problem);
 	if (error)

@@ -22,6 +22,9 @@ struct output_options {
 	bool compress;           /* perfetto: zlib bundles */
 	unsigned top;            /* rows in tables; 0: all */
 	double minimum_percent;  /* rows below are left out of trees in text; 0: all */
+	/* Further results that are joined with the session, where the format can (`joins`). */
+	struct session *const *others;
+	size_t other_count;
 };
 
 struct output_format {
@@ -31,6 +34,7 @@ struct output_format {
 	const char *file_name;   /* "profile.txt", … */
 	const char *description; /* one line for `kymo avail --formats` */
 	bool binary;             /* refuse to write to a terminal */
+	bool joins;              /* several results can be written as one */
 	/* 0 or negative errno with problem set. Must check ferror at the end. */
 	int (*write)(struct session *session, const struct output_options *options, FILE *stream,
 		     struct problem *problem);

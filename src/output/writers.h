@@ -22,6 +22,12 @@ int output_memory(struct session *session, const struct output_options *options,
 		  struct problem *problem);
 int output_pprof(struct session *session, const struct output_options *options, FILE *stream,
 		 struct problem *problem);
+int output_coverage(struct session *session, const struct output_options *options, FILE *stream,
+		    struct problem *problem);
+int output_coverage_json(struct session *session, const struct output_options *options,
+			 FILE *stream, struct problem *problem);
+int output_lcov(struct session *session, const struct output_options *options, FILE *stream,
+		struct problem *problem);
 int output_html(struct session *session, const struct output_options *options, FILE *stream,
 		struct problem *problem);
 

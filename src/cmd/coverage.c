@@ -1,0 +1,66 @@
+/* SPDX-License-Identifier: MIT
+ * SPDX-FileCopyrightText: the kymo authors
+ *
+ * See coverage.h.
+ */
+#include "cmd/coverage.h"
+
+#include <errno.h>
+#include <limits.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "analysis/calls.h"
+#include "cmd/result_path.h"
+
+int coverage_write_results(const struct resolved *settings, struct session *session,
+			   const char *directory, struct problem *problem)
+{
+	struct output_options options = {.top = 0};
+	char path[PATH_MAX];
+	int error = 0;
+
+	if (!strcmp(resolved_text(settings, SETTING_COVERAGE), "none") ||
+	    session->calls->module_count == 0)
+		return 0;
+	snprintf(path, sizeof(path), "%s/instrumentation", directory);
+	error = result_make_directories(path);
+	if (error)
+		return problem_set(problem, error, "cannot make '%s': %s", path, strerror(-error));
+	for (size_t i = 0; !error && i < output_format_count; i++) {
+		if (output_formats[i].joins)
+			error = output_write_file(session, &output_formats[i], &options, path, "",
+						  NULL, problem);
+	}
+	return error;
+}
+
+int coverage_open_others(char *const *directories, size_t count,
+			 const struct session_options *options, struct coverage_others *ret,
+			 struct problem *problem)
+{
+	int error = 0;
+
+	*ret = (struct coverage_others){.sessions = calloc(count + 1, sizeof(*ret->sessions))};
+	if (!ret->sessions)
+		return problem_set(problem, -ENOMEM, "out of memory");
+	for (size_t i = 0; !error && i < count; i++) {
+		char *directory;
+
+		error = result_directory_find(directories[i], &directory, problem);
+		if (error)
+			break;
+		error = session_open(directory, options, &ret->sessions[i], problem);
+		free(directory);
+		ret->count += !error;
+	}
+	return error;
+}
+
+void coverage_close_others(struct coverage_others *others)
+{
+	for (size_t i = 0; i < others->count; i++)
+		session_close(others->sessions[i]);
+	free(others->sessions);
+	*others = (struct coverage_others){0};
+}
