@@ -17,7 +17,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "cmd/attach_session.h"
+#include "cmd/attach.h"
 #include "cmd/command.h"
 #include "cmd/ctl_process.h"
 #include "cmd/message.h"
@@ -79,19 +79,12 @@ static void attach_pause(void)
 
 /* ---- before ---- */
 
-static int attach_parse_pid(const struct options_result *result,
-			    const struct attach_options *options, pid_t *ret,
-			    struct problem *problem)
+static int attach_parse_pid(const char *pid, pid_t *ret, struct problem *problem)
 {
 	int64_t number;
 
-	if (result->operand_count || !options->pid)
-		return problem_set(problem, -EINVAL,
-				   "which process? kymo attach -p PID [options] (to run a program "
-				   "under kymo: kymo sample -- PROGRAM)");
-	if (setting_parse_integer(setting_slice(options->pid), &number) || number < 1 ||
-	    number > INT32_MAX)
-		return problem_set(problem, -EINVAL, "'%.100s' is no process id", options->pid);
+	if (setting_parse_integer(setting_slice(pid), &number) || number < 1 || number > INT32_MAX)
+		return problem_set(problem, -EINVAL, "'%.100s' is no process id", pid);
 	*ret = (pid_t)number;
 	return 0;
 }
@@ -218,7 +211,7 @@ static int attach_leave_one(pid_t pid, struct problem *problem)
 }
 
 /* The process, and its children since. */
-static void attach_leave(pid_t pid)
+static void attach_leave(pid_t pid, const struct attach_beside *beside)
 {
 	struct ctl_process process;
 	struct problem problem;
@@ -230,8 +223,12 @@ static void attach_leave(pid_t pid)
 		error = ctl_session_processes(&process, &pids, &count, &problem);
 	ctl_process_close(&process);
 	for (size_t i = 0; !error && i < count; i++) {
+		if (beside->leave)
+			beside->leave(beside->context, pids[i], false);
 		if (attach_leave_one(pids[i], &problem))
 			message_error("%s; it leaves by itself when it goes on", problem.text);
+		if (beside->leave)
+			beside->leave(beside->context, pids[i], true);
 	}
 	free(pids);
 }
@@ -303,7 +300,7 @@ static int attach_start(const struct attach_session *session, pid_t pid, struct 
 }
 
 static int attach_profile(struct attach_session *session, const struct inject_target *target,
-			  struct problem *problem)
+			  const struct attach_beside *beside, struct problem *problem)
 {
 	sigset_t signals, none;
 	int error;
@@ -312,6 +309,8 @@ static int attach_profile(struct attach_session *session, const struct inject_ta
 	sigprocmask(SIG_BLOCK, &signals, NULL);
 	signal(SIGPIPE, SIG_IGN);
 	error = attach_inject(session, target, problem);
+	if (!error && beside->attached)
+		error = beside->attached(beside->context, problem);
 	if (!error)
 		error = attach_start(session, target->pid, problem);
 	if (error)
@@ -320,7 +319,7 @@ static int attach_profile(struct attach_session *session, const struct inject_ta
 		     session->launch.arguments[0],
 		     attach_duration(session->launch.settings) < 0 ? "; Ctrl-C detaches" : "");
 	if (attach_wait(target->pid, attach_duration(session->launch.settings)))
-		attach_leave(target->pid);
+		attach_leave(target->pid, beside);
 	attach_session_unlock(session);
 	signal(SIGINT, SIG_IGN); /* what was typed is done; from here on it is about the results */
 	sigemptyset(&none);
@@ -328,26 +327,31 @@ static int attach_profile(struct attach_session *session, const struct inject_ta
 	return 0;
 }
 
-static int attach_do(struct options_result *result, const struct attach_options *options,
-		     struct resolved *settings)
+int attach_process(const char *text, struct resolved *settings, const struct attach_beside *beside)
 {
+	static const struct attach_beside nothing;
 	struct attach_session session = {.lock = -1};
 	struct inject_target target;
 	struct problem problem;
 	pid_t pid = 0;
 	int status = EXIT_OWN_FAILURE;
-	int error = attach_parse_pid(result, options, &pid, &problem);
+	int error = attach_parse_pid(text, &pid, &problem);
 
+	beside = beside ? beside : &nothing;
 	if (!error)
 		error = request_check(settings, &problem);
-	if (!error)
-		attach_warn_regions(settings);
 	if (!error)
 		error = attach_examine(pid, &target, &problem);
 	if (!error)
 		error = attach_session_create(&session, settings, &target, &problem);
+	if (!error && beside->start)
+		error = beside->start(beside->context, &session, &target, &problem);
 	if (!error)
-		error = attach_profile(&session, &target, &problem);
+		error = attach_session_make_block(&session, &target, &problem);
+	if (!error)
+		error = attach_profile(&session, &target, beside, &problem);
+	if (beside->end)
+		beside->end(beside->context, &session.launch);
 	if (error && session.launch.result && session.launch.session) {
 		attach_session_unlock(&session);
 		launch_discard_result(&session.launch);
@@ -369,7 +373,14 @@ static int attach_run(char **arguments, size_t count)
 
 	if (status != COMMAND_GO_ON)
 		return status;
-	status = attach_do(&result, &options, &settings);
+	if (result.operand_count || !options.pid) {
+		message_error("which process? kymo attach -p PID [options] (to run a program under "
+			      "kymo: kymo sample -- PROGRAM)");
+		status = EXIT_OWN_FAILURE;
+	} else {
+		attach_warn_regions(&settings);
+		status = attach_process(options.pid, &settings, NULL);
+	}
 	resolved_deinit(&settings);
 	return status;
 }

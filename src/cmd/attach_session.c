@@ -90,8 +90,8 @@ static int make_lock(struct attach_session *session, struct problem *problem)
 }
 
 /* The settings alone, and where the user's caches are; not our environment. */
-static int make_block(struct attach_session *session, const struct inject_target *target,
-		      struct problem *problem)
+int attach_session_make_block(struct attach_session *session, const struct inject_target *target,
+			      struct problem *problem)
 {
 	char **environment, *end, *own[3] = {NULL};
 	size_t size = 1;
@@ -144,8 +144,6 @@ int attach_session_create(struct attach_session *session, struct resolved *setti
 		error = check_seen(session, target->pid, problem);
 	if (!error)
 		error = make_lock(session, problem);
-	if (!error)
-		error = make_block(session, target, problem);
 	return error;
 }
 

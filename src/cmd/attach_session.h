@@ -21,10 +21,13 @@ struct attach_session {
 	size_t block_size;
 };
 
-/* Makes everything. `settings` may be changed: where the process belongs to another user its data
- * is kept in memory. 0 or negative errno. */
+/* Makes everything but the settings. `settings` may be changed: where the process belongs to
+ * another user its data is kept in memory. 0 or negative errno. */
 int attach_session_create(struct attach_session *session, struct resolved *settings,
 			  const struct inject_target *target, struct problem *problem);
+/* session->block. */
+int attach_session_make_block(struct attach_session *session, const struct inject_target *target,
+			      struct problem *problem);
 /* The process may leave. */
 void attach_session_unlock(struct attach_session *session);
 void attach_session_destroy(struct attach_session *session);

@@ -10,6 +10,7 @@
 #include <sys/stat.h>
 
 #include "cmd/command.h"
+#include "cmd/instrument_attach.h"
 #include "cmd/instrument_file.h"
 #include "cmd/message.h"
 #include "cmd/plan_server.h"
@@ -191,6 +192,8 @@ static int instrument_dispatch(struct launch *launch, struct resolved *settings,
 	}
 	if (options->rewrite || options->simulate)
 		status = instrument_file(launch, &request, options);
+	else if (options->pid)
+		status = instrument_attach(settings, &request, options);
 	else
 		status = instrument_program(launch, &request, options);
 	instrument_request_deinit(&request);

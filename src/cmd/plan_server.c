@@ -127,6 +127,20 @@ static bool server_is_program(const struct plan_request *request, const struct s
 	       program.st_ino == status->st_ino;
 }
 
+/* To whoever attached. */
+static void server_follow(struct plan_server *server, const struct plan_request *request,
+			  const struct instrument_module *module, struct plan_answer *answer)
+{
+	struct problem problem = {""};
+
+	answer->status = -ENOTSUP;
+	if (server->options.write)
+		answer->status =
+			server->options.write(server->options.context, request, module, &problem);
+	if (answer->status)
+		snprintf(answer->reason, sizeof(answer->reason), "%.500s", problem.text);
+}
+
 static void server_answer_module(struct plan_server *server, const struct plan_request *request,
 				 struct plan_answer *answer)
 {
@@ -141,6 +155,13 @@ static void server_answer_module(struct plan_server *server, const struct plan_r
 		return;
 	}
 	module = server_known(server, &status);
+	if (request->kind != PLAN_REQUEST_MODULE) {
+		if (!module)
+			answer->status = -ENOENT;
+		else
+			server_follow(server, request, module, answer);
+		return;
+	}
 	if (!module && (module = server_add(server))) {
 		instrument_module_load(&server->options.setup, path, request->path,
 				       server_is_program(request, &status), module);
@@ -151,6 +172,8 @@ static void server_answer_module(struct plan_server *server, const struct plan_r
 					  : (module->selection.chosen ? 0 : -ENOENT);
 	if (module && module->status)
 		snprintf(answer->reason, sizeof(answer->reason), "%.500s", module->problem.text);
+	if (!answer->status && server->options.write)
+		server_follow(server, request, module, answer);
 	if (answer->status)
 		return;
 	answer->function_count = (uint32_t)module->selection.count;
@@ -161,22 +184,16 @@ static void server_answer_module(struct plan_server *server, const struct plan_r
 static void server_answer(struct plan_server *server, const struct plan_request *request,
 			  struct plan_answer *answer)
 {
-	struct problem problem = {""};
-
 	memset(answer, 0, sizeof(*answer));
 	switch (request->kind) {
 	case PLAN_REQUEST_MODULE:
+	case PLAN_REQUEST_COMMIT:
+	case PLAN_REQUEST_UNDO:
 		server_answer_module(server, request, answer);
 		return;
 	case PLAN_REQUEST_DONE:
-		return;
-	case PLAN_REQUEST_COMMIT:
-	case PLAN_REQUEST_UNDO:
-		answer->status = -ENOTSUP;
 		if (server->options.write)
-			answer->status =
-				server->options.write(server->options.context, request, &problem);
-		snprintf(answer->reason, sizeof(answer->reason), "%.500s", problem.text);
+			server_follow(server, request, NULL, answer);
 		return;
 	default:
 		answer->status = -EINVAL;

@@ -14,9 +14,11 @@
 
 struct plan_server;
 
-/* Writes patches into a process, or takes them back; 0 or a negative errno with reason. */
+/* Whoever attached follows what is asked for, and writes patches into processes or takes them back.
+ * On the server's thread. MODULE: the module is about to be given out; `module` is also there for
+ * COMMIT and UNDO. 0, or a negative errno with reason, which is the answer. */
 typedef int plan_server_write(void *context, const struct plan_request *request,
-			      struct problem *problem);
+			      const struct instrument_module *module, struct problem *problem);
 
 struct plan_server_options {
 	struct instrument_setup setup; /* what it points to outlives the server */

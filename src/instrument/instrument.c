@@ -133,6 +133,7 @@ static bool forked(void)
 
 static void left(void)
 {
+	instrument_stop();
 	calls_poke();
 	calls_left();
 }

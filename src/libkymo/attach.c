@@ -26,6 +26,7 @@
 #include "common/syscalls.h"
 #include "core/attach.h"
 #include "core/runtime.h"
+#include "instrument/instrument.h"
 #include "libkymo/hooks.h"
 #include "libkymo/real.h"
 #include "wrappers/got.h"
@@ -113,7 +114,9 @@ EXPORTED int kymo_attach(const char *block)
 		return -ENOMEM;
 	kymo_runtime.hooks = &libkymo_hooks;
 	result = attach_start(environment);
-	if (!result)
-		join_program();
-	return result;
+	if (result)
+		return result;
+	join_program();
+	instrument_start(&kymo_runtime);
+	return 0;
 }
