@@ -34,17 +34,39 @@ struct candidate {
 	const struct plan_function *function;
 	const struct selection_name *names;
 	size_t name_count;
+	const char *file; /* of the source; NULL: unknown, or not part of signatures */
+	uint32_t line;
 };
 
-/* Does an expression match one of the names: as in the file, readable with and without arguments?
- */
+/* The signature of one of its names, where that is more than the readable name. */
+static bool candidate_signature_matches(const struct selecting *selecting,
+					const struct candidate *candidate, const char *mangled,
+					const struct selection_pattern *pattern)
+{
+	char *signature;
+	bool matches;
+
+	if (!candidate->file)
+		return false;
+	signature = selection_signature(mangled, candidate->file, candidate->line,
+					selecting->rules->request.labels);
+	matches = selection_pattern_matches(pattern, signature);
+	free(signature);
+	return matches;
+}
+
+/* Does an expression match one of the names: as in the file, readable with and without arguments,
+ * or with file and line? */
 static bool candidate_matches(const struct selecting *selecting, const struct candidate *candidate,
 			      enum selection_expression which)
 {
 	const struct selection_pattern *pattern = &selecting->rules->expressions[which];
 
 	for (size_t i = 0; pattern->given && i < candidate->name_count; i++) {
-		if (selection_pattern_matches_symbol(pattern, candidate->names[i].mangled))
+		const char *mangled = candidate->names[i].mangled;
+
+		if (selection_pattern_matches_symbol(pattern, mangled) ||
+		    candidate_signature_matches(selecting, candidate, mangled, pattern))
 			return true;
 	}
 	return false;
@@ -262,6 +284,8 @@ static void select_all(struct selecting *selecting, struct selection *ret)
 
 		candidate.names = selection_names_at(selecting->names, candidate.function->vaddr,
 						     &candidate.name_count);
+		candidate.file =
+			selection_sources_at(selecting->module->sources, index, &candidate.line);
 		verdict = judge(selecting, &candidate, index);
 		ret->verdicts[index] = (uint8_t)verdict;
 		if (verdict == SELECTION_CHOSEN)

@@ -14,6 +14,7 @@
 
 #include "binary/plan.h"
 #include "binary/selection_names.h"
+#include "binary/selection_sources.h"
 #include "common/problem.h"
 
 enum selection_verdict {
@@ -38,9 +39,8 @@ enum selection_verdict {
 /* What a signature shows beside the name; bits. */
 enum selection_label {
 	SELECTION_LABEL_ARGUMENTS = 1,
-	SELECTION_LABEL_RETURN = 2,
-	SELECTION_LABEL_FILE = 4,
-	SELECTION_LABEL_LINE = 8
+	SELECTION_LABEL_FILE = 2,
+	SELECTION_LABEL_LINE = 4
 };
 
 enum selection_expression {
@@ -85,7 +85,8 @@ struct selection_module {
 	const char *path; /* as the process sees it */
 	const struct elf_file *file;
 	const struct plan *plan;
-	bool is_program; /* the executable itself */
+	bool is_program;                         /* the executable itself */
+	const struct selection_sources *sources; /* NULL: signatures show no files and lines */
 };
 
 /* A byte per function of the plan each. */

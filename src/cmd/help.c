@@ -23,28 +23,47 @@
 
 enum { HELP_WIDTH = 100, HELP_COLUMN = 32 };
 
-/* On the one-screen page of `kymo sample`. */
-static const enum setting_id help_essential[] = {
+/* On the one-screen pages of commands with many options. */
+static const enum setting_id help_sample[] = {
 	SETTING_OUTPUT_PATH,          SETTING_OUTPUT_FORMATS,  SETTING_CONFIG_FILE,
 	SETTING_SAMPLING_FREQ,        SETTING_TRACE_DELAY,     SETTING_TRACE_DURATION,
 	SETTING_USE_PROCESS_SAMPLING, SETTING_FOLLOW_CHILDREN,
 };
+static const enum setting_id help_instrument[] = {
+	SETTING_OUTPUT_PATH,      SETTING_REGEX_INCLUDE,        SETTING_REGEX_EXCLUDE,
+	SETTING_REGEX_RESTRICT,   SETTING_REGEX_MODULE_INCLUDE, SETTING_MIN_INSTRUCTIONS,
+	SETTING_INSTRUMENT_COUNT,
+};
 
-static bool help_is_essential(enum setting_id id)
+/* The settings on a command's page; NULL: all. */
+static const enum setting_id *help_page(const struct command *command, size_t *ret_count)
 {
-	for (unsigned i = 0; i < sizeof(help_essential) / sizeof(help_essential[0]); i++) {
-		if (help_essential[i] == id)
-			return true;
+	if (command == &command_instrument) {
+		*ret_count = sizeof(help_instrument) / sizeof(help_instrument[0]);
+		return help_instrument;
 	}
-	return false;
+	*ret_count = sizeof(help_sample) / sizeof(help_sample[0]);
+	return command == &command_sample ? help_sample : NULL;
 }
 
 /* A walk over options. */
 struct help_walk {
-	const char *category; /* last heading printed; NULL: no headings */
-	const char *only;     /* category; NULL: all */
-	bool essential;
+	const char *category;        /* last heading printed; NULL: no headings */
+	const char *only;            /* category; NULL: all */
+	const enum setting_id *page; /* only these, and options that are not advanced; NULL: all */
+	size_t page_count;
 };
+
+static bool help_is_essential(const struct help_walk *walk, const struct listing_option *option)
+{
+	if (option->id == SETTING_COUNT)
+		return option->visibility == SETTING_BASIC;
+	for (size_t i = 0; i < walk->page_count; i++) {
+		if (walk->page[i] == option->id)
+			return true;
+	}
+	return false;
+}
 
 /* The first sentence; the rest is for the manual. */
 static void help_print_short(const char *text, size_t column)
@@ -62,7 +81,7 @@ static void help_option(const struct listing_option *option, void *context)
 	char usage[96];
 	int column;
 
-	if ((walk->essential && option->id != SETTING_COUNT && !help_is_essential(option->id)) ||
+	if ((walk->page && !help_is_essential(walk, option)) ||
 	    (walk->only && strcmp(walk->only, option->category)))
 		return;
 	if (walk->category && strcmp(walk->category, option->category)) {
@@ -74,7 +93,7 @@ static void help_option(const struct listing_option *option, void *context)
 	if (column >= HELP_COLUMN)
 		column = printf("\n") - 1;
 	printf("%*s", HELP_COLUMN - column, "");
-	if (walk->essential)
+	if (walk->page)
 		help_print_short(option->help, HELP_COLUMN);
 	else
 		listing_wrap(stdout, option->help, HELP_COLUMN, HELP_COLUMN, HELP_WIDTH);
@@ -93,9 +112,10 @@ static void help_examples(const char *examples)
 /* Commands with few options show them all on their page. */
 static void help_command(const struct command *command, bool all)
 {
-	struct help_walk walk = {.essential = !all && command == &command_sample,
-				 .category = all ? "" : NULL};
+	struct help_walk walk = {.category = all ? "" : NULL};
 
+	if (!all)
+		walk.page = help_page(command, &walk.page_count);
 	printf("usage: kymo %s\n", command->synopsis);
 	if (all) {
 		printf("\n");
@@ -111,6 +131,8 @@ static void help_command(const struct command *command, bool all)
 		printf("\nMore: --help=all; --help=TOPIC with TOPIC one of settings, sampling, "
 		       "windows, process, output,\nmemory, config, keys, exit; kymo help sample is "
 		       "the manual page.\n");
+	else if (command == &command_instrument && !all)
+		printf("\nMore: --help=all; kymo help instrument is the manual page.\n");
 	else if (all)
 		help_examples(command->examples);
 }
@@ -122,7 +144,7 @@ static void help_overview(void)
 	     "       kymo -- PROGRAM [arguments]    short for kymo sample -- PROGRAM "
 	     "[arguments]\n");
 	for (const struct command *const *command = commands; *command; command++)
-		printf("  %-10s%s\n", (*command)->name, (*command)->summary);
+		printf("  %-12s%s\n", (*command)->name, (*command)->summary);
 	puts("\nexamples:\n"
 	     "  kymo sample -- xz -k file     profile one run; the summary comes at its end\n"
 	     "  kymo report --format text     the newest run's call tree\n");

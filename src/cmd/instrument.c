@@ -30,11 +30,11 @@ static const struct option_short instrument_shorts[] = {
 	{"l", SETTING_INSTRUMENT_LOOPS},
 };
 
-#define TEXT_OPTION(name_, letter_, metavar_, field, help_)                                        \
+#define TEXT_OPTION(name_, metavar_, field, help_, ...)                                            \
 	{                                                                                          \
-		.name = name_, .letter = letter_, .argument = OPTION_REQUIRED,                     \
-		.metavar = metavar_, .apply = option_set_text,                                     \
-		.offset = offsetof(struct instrument_options, field), .help = help_                \
+		.name = name_, .argument = OPTION_REQUIRED, .metavar = metavar_,                   \
+		.apply = option_set_text, .offset = offsetof(struct instrument_options, field),    \
+		.help = help_, __VA_ARGS__                                                         \
 	}
 
 #define FLAG_OPTION(name_, field, help_)                                                           \
@@ -44,26 +44,40 @@ static const struct option_short instrument_shorts[] = {
 	}
 
 static const struct option_extra instrument_extras[] = {
-	TEXT_OPTION("rewrite", 'o', "FILE", rewrite,
-		    "Write an instrumented copy of PROGRAM, an executable or a library, and run "
-		    "nothing."),
-	TEXT_OPTION("pid", 'p', "PID", pid, "Instrument a process that runs already."),
-	TEXT_OPTION("mode", 'M', "MODE", mode,
+	TEXT_OPTION("rewrite", "FILE", rewrite,
+		    "Write an instrumented copy of PROGRAM and run nothing; PROGRAM may be a "
+		    "library.",
+		    .letter = 'o'),
+	TEXT_OPTION("pid", "PID", pid, "Instrument a process that runs already.", .letter = 'p'),
+	TEXT_OPTION("mode", "MODE", mode,
 		    "trace: the chosen functions (as if not given); sampling: only main, and "
-		    "sample; coverage: what is executed at all."),
+		    "sample; coverage: what is executed at all.",
+		    .letter = 'M', .advanced = true),
 	FLAG_OPTION("sample", sample, "Sample call stacks as well."),
 	FLAG_OPTION("simulate", simulate, "Find and choose functions, list them, run nothing."),
-	TEXT_OPTION("print-available", 0, "WHAT", print[PRINT_AVAILABLE],
+	TEXT_OPTION("print-available", "WHAT", print[PRINT_AVAILABLE],
 		    "Print what could be instrumented: functions, functions+ (signatures), "
-		    "modules, pair or pair+ (both)."),
-	TEXT_OPTION("print-instrumented", 0, "WHAT", print[PRINT_INSTRUMENTED],
-		    "Print what is instrumented."),
-	TEXT_OPTION("print-excluded", 0, "WHAT", print[PRINT_EXCLUDED],
+		    "modules, pair or pair+ (both).",
+		    .advanced = true),
+	TEXT_OPTION("print-instrumented", "WHAT", print[PRINT_INSTRUMENTED],
+		    "Print what is instrumented; WHAT is functions, functions+, modules, pair or "
+		    "pair+."),
+	TEXT_OPTION("print-excluded", "WHAT", print[PRINT_EXCLUDED],
 		    "Print what is not, with the reasons."),
-	TEXT_OPTION("print-overlapping", 0, "WHAT", print[PRINT_OVERLAPPING],
-		    "Print functions that share code."),
-	OPTION_CPUTIME,
-	OPTION_REALTIME,
+	TEXT_OPTION("print-overlapping", "WHAT", print[PRINT_OVERLAPPING],
+		    "Print functions that share code.", .advanced = true),
+	{.name = "cputime",
+	 .argument = OPTION_NUMBER,
+	 .metavar = "HZ",
+	 .apply = option_cputime,
+	 .advanced = true,
+	 .help = "Sample on CPU time as well, at this rate."},
+	{.name = "realtime",
+	 .argument = OPTION_NUMBER,
+	 .metavar = "HZ",
+	 .apply = option_realtime,
+	 .advanced = true,
+	 .help = "Sample on real time as well, at this rate: shows where threads wait."},
 	OPTION_QUIET,
 	OPTION_VERBOSE,
 	OPTION_HELP,

@@ -197,54 +197,60 @@ static int file_rewrite(const struct instrument_module *module, const char *out,
 
 /* ---- */
 
-static int file_work(struct launch *launch, struct instrument_request *request,
+/* Everything up to the lists. */
+static int file_work(const struct launch *launch, struct instrument_request *request,
 		     const struct instrument_options *options, const char *path,
 		     struct file_modules *modules, struct problem *problem)
 {
-	struct instrument_lists lists = {.labels = request->labels};
+	const struct instrument_module *program;
 	int error = file_check(path, problem);
 
 	if (!error)
 		error = modules_add(modules, &request->setup, path, true, problem);
-	if (!error && modules->list[0]->status)
-		return problem_set(problem, modules->list[0]->status, "%s",
-				   modules->list[0]->problem.text);
-	if (!error && !options->rewrite)
-		error = modules_add_libraries(modules, &request->setup, path, problem);
-	if (!error && options->rewrite && !options->simulate) {
-		if (!modules->list[0]->selection.chosen)
-			return problem_set(
-				problem, -ENOENT, "no function of '%s' is chosen%s%s", path,
-				modules->list[0]->verdict ? ": it is " : "",
-				modules->list[0]->verdict
-					? selection_verdict_text(modules->list[0]->verdict)
-					: "");
-		error = file_rewrite(modules->list[0], options->rewrite,
-				     resolved_bool(launch->settings, SETTING_FORCE), problem);
-	}
 	if (error)
 		return error;
-	lists.modules = (const struct instrument_module *const *)modules->list;
-	lists.count = modules->count;
-	return instrument_report(&lists, launch, options, stdout, problem);
+	program = modules->list[0];
+	if (program->status)
+		return problem_set(problem, program->status, "%s", program->problem.text);
+	if (!options->rewrite)
+		return modules_add_libraries(modules, &request->setup, path, problem);
+	if (options->simulate)
+		return 0;
+	if (program->verdict)
+		return problem_set(problem, -ENOENT, "'%s' is left alone: %s", path,
+				   selection_verdict_text(program->verdict));
+	if (!program->selection.chosen)
+		return problem_set(problem, -ENOENT,
+				   "no function of '%s' is chosen (--simulate --print-excluded "
+				   "pair says why)",
+				   path);
+	return file_rewrite(program, options->rewrite,
+			    resolved_bool(launch->settings, SETTING_FORCE), problem);
+}
+
+static int file_lists(struct launch *launch, const struct instrument_request *request,
+		      const struct instrument_options *options, const struct file_modules *modules,
+		      struct problem *problem)
+{
+	struct result_keys keys = {launch->arguments[0], launch->start, getpid()};
+	struct instrument_lists lists = {(const struct instrument_module *const *)modules->list,
+					 modules->count, request->labels};
+	int error = result_directory_create(launch->settings, &keys, &launch->result, problem);
+
+	return error ? error : instrument_report(&lists, launch, options, stdout, problem);
 }
 
 int instrument_file(struct launch *launch, struct instrument_request *request,
 		    const struct instrument_options *options)
 {
-	struct result_keys keys = {launch->arguments[0], launch->start, getpid()};
 	struct file_modules modules = {0};
 	struct problem problem = {""};
 	char path[PATH_MAX];
 	int status = file_find(launch->arguments[0], path, &problem);
 
-	if (!status && result_directory_create(launch->settings, &keys, &launch->result, &problem))
+	if (!status && (file_work(launch, request, options, path, &modules, &problem) ||
+			file_lists(launch, request, options, &modules, &problem)))
 		status = EXIT_OWN_FAILURE;
-	if (!status && file_work(launch, request, options, path, &modules, &problem)) {
-		/* nothing was made; a result directory that is not empty stays */
-		rmdir(launch->result);
-		status = EXIT_OWN_FAILURE;
-	}
 	if (status)
 		message_error("%s", problem.text);
 	else

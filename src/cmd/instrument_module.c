@@ -91,8 +91,12 @@ static int module_select(const struct instrument_setup *setup, const struct elf_
 					    .is_program = module->is_program};
 	int error = selection_names_load(file, setup->debug_path, &module->names);
 
+	if (!error && setup->labels & (SELECTION_LABEL_FILE | SELECTION_LABEL_LINE))
+		error = selection_sources_load(file, setup->debug_path, &module->plan,
+					       &module->sources);
 	if (error)
 		return problem_set(&module->problem, error, "%s: out of memory", module->path);
+	selected.sources = module->sources;
 	return selection_make(setup->rules, &selected, module->names, &module->selection,
 			      &module->problem);
 }
@@ -144,6 +148,7 @@ void instrument_module_deinit(struct instrument_module *module)
 	if (module->plan.header)
 		plan_close(&module->plan);
 	selection_names_destroy(module->names);
+	selection_sources_destroy(module->sources);
 	selection_deinit(&module->selection);
 	free(module->path);
 	memset(module, 0, sizeof(*module));

@@ -18,6 +18,7 @@ struct instrument_setup {
 	struct plan_options plan;
 	const char *cache;      /* directory of plans, or NULL */
 	const char *debug_path; /* of separate debug files */
+	unsigned labels;        /* enum selection_label */
 	const char *directory;  /* <session>/instrumentation, or NULL: nothing is stored */
 };
 
@@ -32,6 +33,7 @@ struct instrument_module {
 	struct problem problem;         /* status not 0 */
 	struct plan plan;
 	struct selection_names *names;
+	struct selection_sources *sources; /* NULL: not asked for, or no debug information */
 	struct selection selection;
 	char plan_file[4096], modes_file[4096]; /* empty: not stored */
 };

@@ -70,7 +70,7 @@ static uint32_t request_bits(const struct resolved *settings, enum setting_id id
 
 static void request_kinds(const struct resolved *settings, struct selection_request *ret)
 {
-	static const char *const labels[] = {"args", "return", "file", "line"};
+	static const char *const labels[] = {"args", "file", "line"};
 	const char *linkages[LINKAGE_UNIQUE + 1], *visibilities[VISIBILITY_PROTECTED + 1];
 
 	for (unsigned i = 0; i <= LINKAGE_UNIQUE; i++)
@@ -80,7 +80,7 @@ static void request_kinds(const struct resolved *settings, struct selection_requ
 	ret->linkages = request_bits(settings, SETTING_LINKAGE, linkages, LINKAGE_UNIQUE + 1);
 	ret->visibilities =
 		request_bits(settings, SETTING_VISIBILITY, visibilities, VISIBILITY_PROTECTED + 1);
-	ret->labels = request_bits(settings, SETTING_FUNCTION_LABEL, labels, 4);
+	ret->labels = request_bits(settings, SETTING_FUNCTION_LABEL, labels, 3);
 }
 
 static void request_selection(const struct resolved *settings, struct selection_request *ret)
@@ -200,7 +200,7 @@ int instrument_request_init(struct instrument_request *ret, struct resolved *set
 		return error;
 	coverage = resolved_text(settings, SETTING_COVERAGE);
 	ret->setup.rules = ret->rules;
-	ret->labels = selection.labels;
+	ret->labels = ret->setup.labels = selection.labels;
 	ret->setup.plan.loops = resolved_bool(settings, SETTING_INSTRUMENT_LOOPS);
 	ret->setup.plan.blocks = !strcmp(coverage, "basic_block");
 	ret->setup.debug_path = resolved_text(settings, SETTING_DEBUG_PATH);

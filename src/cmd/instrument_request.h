@@ -25,7 +25,7 @@ struct instrument_options {
 struct instrument_request {
 	struct instrument_setup setup;
 	struct selection_rules *rules;
-	unsigned labels; /* enum selection_label */
+	unsigned labels; /* of setup, for lists */
 	char cache[4096];
 	char mode_restrict[256];
 };

@@ -10,8 +10,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "binary/demangle.h"
-
 static char *row_nameless(const struct instrument_row *row)
 {
 	const char *slash = strrchr(row->module, '/');
@@ -23,26 +21,23 @@ static char *row_nameless(const struct instrument_row *row)
 		       : name;
 }
 
-static void row_names(struct instrument_row *row, unsigned labels)
+static void row_names(struct instrument_row *row, const char *file, uint32_t line, unsigned labels)
 {
-	char *readable = row->mangled ? demangle(row->mangled) : NULL;
-
-	if (!row->mangled)
-		row->name = row_nameless(row);
-	else
-		row->name = readable ? selection_plain_name(readable) : strdup(row->mangled);
-	if (readable && labels & SELECTION_LABEL_ARGUMENTS) {
-		row->signature = readable;
+	if (row->mangled) {
+		row->name = selection_signature(row->mangled, NULL, 0, 0);
+		row->signature = selection_signature(row->mangled, file, line, labels);
 		return;
 	}
-	free(readable);
-	row->signature = row->name ? strdup(row->name) : NULL;
+	row->name = row_nameless(row);
+	row->signature = row->name ? selection_signature(row->name, file, line, labels) : NULL;
 }
 
 int instrument_row_init(const struct instrument_module *module, size_t index, unsigned labels,
 			struct instrument_row *ret)
 {
 	const struct plan_function *function = &plan_functions(&module->plan)[index];
+	const char *file;
+	uint32_t line;
 	size_t count;
 	const struct selection_name *names =
 		selection_names_at(module->names, function->vaddr, &count);
@@ -56,7 +51,8 @@ int instrument_row_init(const struct instrument_module *module, size_t index, un
 		.verdict = (enum selection_verdict)module->selection.verdicts[index],
 		.mode = (enum plan_mode)module->selection.modes[index],
 	};
-	row_names(ret, labels);
+	file = selection_sources_at(module->sources, index, &line);
+	row_names(ret, file, line, labels);
 	if (ret->name && ret->signature)
 		return 0;
 	instrument_row_deinit(ret);

@@ -58,6 +58,7 @@ void listing_each_option(const struct options_grammar *grammar,
 			.help = extra->help,
 			.id = SETTING_COUNT,
 			.category = "options",
+			.visibility = extra->advanced ? SETTING_ADVANCED : SETTING_BASIC,
 		};
 
 		snprintf(option.name, sizeof(option.name), "%s", extra->name);

@@ -35,6 +35,7 @@ struct option_extra {
 	size_t offset; /* of the field that `apply` sets, where it is a generic one */
 	enum option_argument argument;
 	char letter;
+	bool advanced; /* not on the one-screen page */
 };
 
 /* A short name that a setting has in one command, -R or -MR; it goes before those of the table. */

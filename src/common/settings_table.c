@@ -298,8 +298,8 @@ const struct setting settings_table[SETTING_COUNT] = {
 	SETTING(REGEX_EXCLUDE, "instrument", "Leave functions with these names alone.", PATTERN,
 		.option = "function-exclude", ALIAS),
 	SETTING(REGEX_RESTRICT, "instrument",
-		"Instrument only functions with these names, or of the modules of "
-		"--module-restrict.",
+		"Instrument only functions with these names; and, where --module-restrict is given "
+		"as well, those of its modules.",
 		PATTERN, .option = "function-restrict", ALIAS),
 	SETTING(REGEX_CALLER_INCLUDE, "instrument",
 		"Instrument functions that call functions with these names, however small they "
@@ -347,8 +347,7 @@ const struct setting settings_table[SETTING_COUNT] = {
 		LIST_OF("", "default,internal,hidden,protected,none"), .metavar = "LIST", ADVANCED),
 	SETTING(FUNCTION_LABEL, "instrument",
 		"What signatures in lists and for expressions consist of, besides the name.",
-		LIST_OF("args", "args,return,file,line"), .option = "label", .metavar = "LIST",
-		ADVANCED),
+		LIST_OF("args", "args,file,line"), .option = "label", .metavar = "LIST", ADVANCED),
 	SETTING(INSTRUMENT_LISTS, "instrument",
 		"Instrument exactly the functions on these lists (instrumented.json of an earlier "
 		"run, or names one a line), separated by colons.",
@@ -356,9 +355,6 @@ const struct setting settings_table[SETTING_COUNT] = {
 	SETTING(MAIN_FUNCTION, "instrument",
 		"The program's main function, which is instrumented whatever its size.",
 		STRING("main"), .metavar = "NAME", ADVANCED),
-	SETTING(INTERNAL_LIBRARY_DEPS, "instrument",
-		"Leave alone what libraries that kymo needs depend on as well.", BOOL("off"),
-		ADVANCED),
 	SETTING(INTERNAL_LIBRARY_APPEND, "instrument",
 		"Count these libraries among those that kymo needs.", LIST(""), .metavar = "LIST",
 		ADVANCED),

@@ -2,7 +2,7 @@
 # SPDX-FileCopyrightText: the kymo authors
 # Pages fit a screen, and every topic answers.
 kymo
-for command in sample report ctl avail help; do
+for command in sample instrument report ctl avail help; do
 	echo "==== $command"
 	kymo $command --help
 done

@@ -230,7 +230,10 @@ static enum selection_verdict own_verdict(const struct own *own,
 					  const struct selection_request *request, const char *name,
 					  enum plan_mode *ret_mode)
 {
-	struct selection_module module = {"/opt/selection", own->file, &own->plan, true};
+	struct selection_module module = {.path = "/opt/selection",
+					  .file = own->file,
+					  .plan = &own->plan,
+					  .is_program = true};
 	enum selection_verdict verdict = SELECTION_VERDICTS;
 	struct selection_rules *rules;
 	struct selection selection;
