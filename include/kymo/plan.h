@@ -172,7 +172,7 @@ struct plan_header {
 	struct plan_table stubs;  /* bytes, mapped at PLAN_STUBS */
 	struct plan_table frames; /* .eh_frame_hdr and .eh_frame; lies inside stubs */
 	struct plan_table functions, sites, moves;
-	uint64_t checksum; /* of all behind the header (binary/plan.h) */
+	uint64_t checksum; /* of what is behind the header (plan_checksum) */
 };
 
 /* A byte per function. */

@@ -103,8 +103,10 @@ int finder_add_function(struct finder *finder, uint64_t vaddr, uint64_t size, ui
 		finder->extra = extra;
 		finder->capacity = capacity;
 	}
-	functions->list[functions->count] = (struct function){
-		.vaddr = vaddr, .size = (uint32_t)size, .flags = PLAN_FUNCTION_NO_SYMBOL};
+	functions->list[functions->count] =
+		(struct function){.vaddr = vaddr,
+				  .size = (uint32_t)size,
+				  .flags = PLAN_FUNCTION_NO_SYMBOL | PLAN_FUNCTION_LOCAL};
 	finder->extra[functions->count] = (struct finder_function){.frame = frame};
 	functions->count++;
 	finder_mark(finder, MARK_START, vaddr);
@@ -161,10 +163,10 @@ static void apply_symbol(struct finder *finder, const struct finder_symbol *symb
 		function->reason = symbol->reason;
 	if (symbol->function && !symbol->part)
 		extra->has_symbol = true;
-	if (symbol->global)
+	if (symbol->global) {
 		finder_mark_taken(finder, symbol->vaddr);
-	else
-		function->flags |= PLAN_FUNCTION_LOCAL;
+		function->flags &= (uint16_t)~PLAN_FUNCTION_LOCAL;
+	}
 	extra->named_part = symbol->part;
 	function->flags &= (uint16_t)~PLAN_FUNCTION_NO_SYMBOL;
 }

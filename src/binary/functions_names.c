@@ -83,9 +83,22 @@ static const struct known_name known_prefixes[] = {
 	{"__libc_dl", PLAN_UNWINDER},
 	{"__unw_", PLAN_UNWINDER},
 	{"unw_", PLAN_UNWINDER},
+	{"Builtins_", PLAN_READS_RETURN},
 	{"_ULx86_64_", PLAN_UNWINDER},
 	{"_Ux86_64_", PLAN_UNWINDER},
 };
+
+/* V8's garbage collector walks the stack from where its generated code (Builtins_*) called C++: it
+ * looks up that return address (ExitFrame in its src/execution/frames.cc). Called from there are
+ * runtime functions, builtins, and callbacks, which their arguments give away. */
+static bool is_called_by_v8(const char *name)
+{
+	if (strstr(name, "20FunctionCallbackInfoI") || strstr(name, "20PropertyCallbackInfoI"))
+		return true;
+	return !strncmp(name, "_ZN2v88internal", 15) &&
+	       (strstr(name, "Runtime_") || strstr(name, "Builtin_")) &&
+	       strstr(name, "PNS0_7IsolateE");
+}
 
 static int name_compare(const void *key, const void *element)
 {
@@ -100,9 +113,9 @@ enum plan_reason finder_name_reason(const char *name)
 
 	if (known)
 		return known->reason;
-	if (name[0] != '_' && name[0] != 'u')
-		return PLAN_PATCHABLE;
 	if (name[0] == '_' && name[1] == 'Z') /* C++ and Rust: most of all names */
+		return is_called_by_v8(name) ? PLAN_READS_RETURN : PLAN_PATCHABLE;
+	if (name[0] != '_' && name[0] != 'u' && name[0] != 'B')
 		return PLAN_PATCHABLE;
 	for (size_t i = 0; i < sizeof(known_prefixes) / sizeof(known_prefixes[0]); i++) {
 		if (!strncmp(name, known_prefixes[i].name, strlen(known_prefixes[i].name)))

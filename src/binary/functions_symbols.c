@@ -29,19 +29,23 @@ static int add_symbol(struct finder *finder, const Elf64_Sym *symbol, const char
 {
 	unsigned type = ELF64_ST_TYPE(symbol->st_info);
 	bool function = type == STT_FUNC || type == STT_GNU_IFUNC;
-	char plain[64];
+	char plain[64] = "";
 	size_t length = strcspn(name, "@");
 	struct finder_symbol found = {.vaddr = symbol->st_value, .size = symbol->st_size};
 
 	if (symbol->st_shndx == SHN_UNDEF || !finder_in_code(finder, symbol->st_value) ||
 	    (!function && type != STT_NOTYPE))
 		return 0;
-	/* Longer names are none that we know by their whole. */
-	snprintf(plain, sizeof(plain), "%.*s", (int)(length < 63 ? length : 63), name);
+	/* Without its version; longer ones are none that we know. */
+	if (name[length] && length < sizeof(plain)) {
+		memcpy(plain, name, length);
+		plain[length] = 0;
+		name = plain;
+	}
 	found.function = function;
 	found.global = function && ELF64_ST_BIND(symbol->st_info) != STB_LOCAL;
 	found.part = function && finder_name_is_part(name);
-	found.reason = (uint8_t)(type == STT_GNU_IFUNC ? PLAN_RESOLVER : finder_name_reason(plain));
+	found.reason = (uint8_t)(type == STT_GNU_IFUNC ? PLAN_RESOLVER : finder_name_reason(name));
 	if (!function && !found.reason)
 		return 0;
 	return append(finder, &found);

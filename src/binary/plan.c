@@ -2,8 +2,9 @@
  * SPDX-FileCopyrightText: the kymo authors
  *
  * Reading plans. What comes from a file is checked before anything relies on it: its structure by
- * plan_valid(), its contents by a checksum, which is against damage and not against malice (whoever
- * can write to the cache of a user can run code as that user anyway).
+ * plan_valid(), its contents by a checksum of the tables and of a piece of each page of stubs,
+ * which is against files that a crash left with holes, not against malice (whoever can write to the
+ * cache of a user can run code as that user anyway).
  */
 #include "binary/plan.h"
 
@@ -17,6 +18,7 @@
 
 #define PLAN_SIZE_MAX ((uint64_t)1 << 31)
 #define REACH_MAX     ((uint64_t)1 << 31)
+#define SAMPLE_SIZE   64u
 
 static bool table_valid(const struct plan_header *header, const struct plan_table *table,
 			size_t element)
@@ -121,24 +123,30 @@ bool plan_valid(const void *bytes, size_t size)
 }
 
 /* Four lanes of multiply and rotate, as fast as memory is read. */
-uint64_t plan_checksum(const struct plan_header *plan)
+static void add_bytes(uint64_t lanes[4], const uint8_t *bytes, size_t size)
 {
 	const uint64_t factor = 0x9e3779b97f4a7c15;
-	uint64_t lanes[4] = {1, 2, 3, 4}, words[4];
-	size_t at = sizeof(*plan);
+	uint64_t words[4] = {0};
 
-	for (; plan->plan_size - at >= sizeof(words); at += sizeof(words)) {
-		memcpy(words, (const uint8_t *)plan + at, sizeof(words));
+	for (size_t at = 0; at < size; at += sizeof(words)) {
+		size_t left = size - at;
+		memcpy(words, bytes + at, left < sizeof(words) ? left : sizeof(words));
 		for (unsigned i = 0; i < 4; i++) {
 			uint64_t sum = (lanes[i] ^ words[i]) * factor;
 			lanes[i] = sum ^ sum >> 32;
 		}
 	}
-	memset(words, 0, sizeof(words));
-	memcpy(words, (const uint8_t *)plan + at, plan->plan_size - at);
-	for (unsigned i = 0; i < 4; i++)
-		lanes[0] = (lanes[0] * factor) ^ (lanes[i] + words[i]);
-	return lanes[0];
+}
+
+uint64_t plan_checksum(const struct plan_header *plan)
+{
+	const uint8_t *bytes = (const uint8_t *)plan;
+	uint64_t lanes[4] = {1, 2, 3, 4};
+
+	add_bytes(lanes, bytes + sizeof(*plan), plan->stubs.offset - sizeof(*plan));
+	for (size_t at = plan->stubs.offset; plan->plan_size - at >= PLAN_PAGE; at += PLAN_PAGE)
+		add_bytes(lanes, bytes + at, SAMPLE_SIZE);
+	return lanes[0] ^ (lanes[1] << 1) ^ (lanes[2] << 2) ^ (lanes[3] << 3);
 }
 
 static int check(struct plan *plan, const char *path, struct problem *problem)
@@ -159,7 +167,7 @@ static int map_file(int file, struct plan *ret)
 	if ((uint64_t)status.st_size < sizeof(*ret->header) ||
 	    (uint64_t)status.st_size > PLAN_SIZE_MAX)
 		return -EBADMSG;
-	bytes = mmap(NULL, (size_t)status.st_size, PROT_READ, MAP_PRIVATE | MAP_POPULATE, file, 0);
+	bytes = mmap(NULL, (size_t)status.st_size, PROT_READ, MAP_PRIVATE, file, 0);
 	if (bytes == MAP_FAILED)
 		return -errno;
 	ret->header = bytes;

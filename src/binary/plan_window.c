@@ -21,6 +21,7 @@ struct window {
 	uint32_t left; /* of the function behind the entry */
 	uint32_t room; /* the same with padding */
 	uint8_t flow;  /* of the last one */
+	bool nops;     /* nothing but nops so far */
 };
 
 static bool flow_ends(uint8_t flow)
@@ -86,6 +87,7 @@ static enum plan_reason take(struct window *window)
 		if (!instruction_decode(window->bytes + window->size, window->left - window->size,
 					window->at + window->size, &instruction))
 			return PLAN_UNDECODABLE;
+		window->nops &= is_padding(window->bytes + window->size, &instruction);
 		window->size += instruction.length;
 		window->flow = instruction.flow;
 		if (flow_ends(instruction.flow))
@@ -108,7 +110,8 @@ void plan_window_find(const struct functions *functions, const struct function *
 				.function = function,
 				.at = function->vaddr,
 				.left = function->size,
-				.room = function->space};
+				.room = function->space,
+				.nops = true};
 	size_t left = 0;
 
 	*ret = (struct plan_window){.at = function->vaddr, .reason = PLAN_UNDECODABLE};
@@ -127,5 +130,5 @@ void plan_window_find(const struct functions *functions, const struct function *
 	    target_inside(&window, ret->reason == PLAN_TOO_SHORT))
 		ret->reason = PLAN_TARGET_IN_WINDOW;
 	ret->size = window.size;
-	ret->how = PLAN_HOW_JUMP;
+	ret->how = window.nops ? PLAN_HOW_NOPS : PLAN_HOW_JUMP;
 }
