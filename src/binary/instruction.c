@@ -11,22 +11,37 @@
 
 #include "binary/instruction_tables.h"
 
-/* Fourteen prefixes, then opcode (3), ModRM, SIB, displacement (4), immediate (8). */
+/* Of one instruction no more than this is read: fifteen prefixes, and behind them eight bytes. */
 #define READ_MAX 32u
+/* The same where there are few prefixes, as always: a distance may be a byte at offset 14, and is
+ * read as four. */
+#define READ_USUAL     18u
+#define PREFIXES_USUAL 8u
 
 #define NOT_BEFORE_VECTOR                                                                          \
 	(INSTRUCTION_PREFIX_66 | INSTRUCTION_PREFIX_F2 | INSTRUCTION_PREFIX_F3 |                   \
 	 INSTRUCTION_PREFIX_LOCK)
 
-/* What is known of an instruction while it is being read. */
+/* What is known of an instruction while it is being read. Opcode, ModRM and SIB are taken from one
+ * word: loads one after the other would cost more than all the rest. */
 struct decoding {
-	const uint8_t *at;
-	uint8_t prefixes, rex, map, opcode, shape, modrm;
+	uint64_t word; /* the bytes from `at` on */
+	unsigned at;
+	unsigned prefixes, rex, map, opcode, shape, modrm;
 	bool vex;
 };
 
+static inline unsigned next_byte(struct decoding *decoding)
+{
+	unsigned byte = decoding->word & 0xff;
+
+	decoding->word >>= 8;
+	decoding->at++;
+	return byte;
+}
+
 /* Column of instruction_immediate_size. */
-static unsigned operand_size(const struct decoding *decoding)
+static inline unsigned operand_size(const struct decoding *decoding)
 {
 	if (decoding->rex & INSTRUCTION_REX_W)
 		return 2;
@@ -67,99 +82,102 @@ static bool set_vector_shape(struct decoding *decoding)
 }
 
 /* VEX, EVEX and XOP. Their payload has taken the place of 66, f2, f3, f0 and REX, which may not
- * stand before them. `at` is behind the first byte. */
+ * stand before them. `escape` is the shape of the first byte, which was read. */
 static bool read_vector_prefix(struct decoding *decoding, unsigned escape)
 {
-	const uint8_t *at = decoding->at;
+	unsigned first = next_byte(decoding);
 
 	if (decoding->rex || (decoding->prefixes & NOT_BEFORE_VECTOR))
 		return false;
 	decoding->vex = true;
+	decoding->map = first & 0x1f;
 	switch (escape) {
 	case SHAPE_VEX2:
 		decoding->map = 1;
-		at += 1;
 		break;
 	case SHAPE_EVEX:
-		decoding->map = at[0] & 0x0f;
-		if (!(at[1] & 4) || decoding->map > 6)
+		decoding->map = first & 0x0f;
+		if (!(next_byte(decoding) & 4) || decoding->map > 6)
 			return false;
-		at += 3;
-		break;
-	case SHAPE_VEX3:
-		decoding->map = at[0] & 0x1f;
-		if (decoding->map > 3)
-			return false;
-		at += 2;
+		next_byte(decoding);
 		break;
 	default:
-		decoding->map = at[0] & 0x1f;
-		at += 2;
+		if (escape == SHAPE_VEX3 && decoding->map > 3)
+			return false;
+		next_byte(decoding);
 		break;
 	}
-	decoding->opcode = *at++;
-	decoding->at = at;
+	decoding->opcode = next_byte(decoding);
 	return set_vector_shape(decoding);
 }
 
-/* The opcode's first byte leads elsewhere: to another map, or it is none. */
-static bool read_escape(struct decoding *decoding)
+static inline bool read_two_byte(struct decoding *decoding)
 {
-	switch (decoding->shape) {
-	case SHAPE_ESCAPE:
-		decoding->opcode = *decoding->at++;
-		decoding->map = 1;
-		decoding->shape = instruction_two_byte[decoding->opcode];
-		if (decoding->shape == SHAPE_ESCAPE_38 || decoding->shape == SHAPE_ESCAPE_3A) {
-			bool third = decoding->shape == SHAPE_ESCAPE_3A;
-			decoding->map = third ? 3 : 2;
-			decoding->shape = third ? SHAPE_MODRM | SHAPE_I8 : SHAPE_MODRM;
-			decoding->opcode = *decoding->at++;
-		}
-		return !(decoding->shape & SHAPE_BAD);
-	case SHAPE_VEX2:
-	case SHAPE_VEX3:
-	case SHAPE_EVEX:
-		return read_vector_prefix(decoding, decoding->shape);
-	case SHAPE_XOP: /* pop, whose ModRM has 0 where XOP has a map of at least 8 */
-		if ((*decoding->at & 0x1f) >= 8)
-			return read_vector_prefix(decoding, SHAPE_XOP);
-		decoding->shape = SHAPE_MODRM;
-		return !(*decoding->at & 0x38);
-	default:
+	decoding->opcode = next_byte(decoding);
+	decoding->map = 1;
+	decoding->shape = instruction_two_byte[decoding->opcode];
+	if (!(decoding->shape & SHAPE_BAD))
+		return true;
+	if (decoding->shape != SHAPE_ESCAPE_38 && decoding->shape != SHAPE_ESCAPE_3A)
 		return false;
-	}
+	decoding->map = decoding->shape == SHAPE_ESCAPE_38 ? 2 : 3;
+	decoding->shape = decoding->map == 2 ? SHAPE_MODRM : SHAPE_MODRM | SHAPE_I8;
+	decoding->opcode = next_byte(decoding);
+	return true;
 }
 
-/* Prefixes and opcode. A REX prefix that is not the last of all is ignored. */
-static bool read_opcode(struct decoding *decoding, const uint8_t *bytes)
+/* The opcode's first byte leads elsewhere: to another map, or it is none. */
+static inline bool read_escape(struct decoding *decoding)
 {
-	const uint8_t *at = bytes;
-	unsigned byte = *at++;
-	unsigned shape = instruction_one_byte[byte];
-
-	while ((shape & (SHAPE_PREFIX | SHAPE_BAD)) == SHAPE_PREFIX) {
-		if (shape == SHAPE_REX) {
-			decoding->rex = (uint8_t)byte;
-		} else {
-			decoding->rex = 0;
-			decoding->prefixes |= (uint8_t)((1u << (shape & SHAPE_KIND)) >> 1);
-		}
-		if (at == bytes + INSTRUCTION_LENGTH_MAX)
-			return false;
-		byte = *at++;
-		shape = instruction_one_byte[byte];
+	if (decoding->shape == SHAPE_ESCAPE)
+		return read_two_byte(decoding);
+	if (decoding->shape == SHAPE_BAD)
+		return false;
+	/* pop has the same first byte as XOP, and 0 where XOP has a map of at least 8 */
+	if (decoding->shape == SHAPE_XOP && (decoding->word & 0x1f) < 8) {
+		decoding->shape = SHAPE_MODRM;
+		return !(decoding->word & 0x38);
 	}
+	return read_vector_prefix(decoding, decoding->shape);
+}
+
+static inline bool is_legacy_prefix(unsigned shape)
+{
+	return (shape & (SHAPE_BAD | SHAPE_PREFIX | SHAPE_REFINE)) == SHAPE_PREFIX;
+}
+
+/* Prefixes and opcode, at most `limit` prefixes. A REX prefix that is not the last of all is
+ * ignored. */
+static inline bool read_opcode(struct decoding *decoding, const uint8_t *bytes, unsigned limit)
+{
+	unsigned at = 0, shape = instruction_one_byte[bytes[0]], is_rex;
+
+	do {
+		while (is_legacy_prefix(shape)) {
+			decoding->prefixes |= (1u << (shape & SHAPE_KIND)) >> 1;
+			if (++at >= limit)
+				return false;
+			shape = instruction_one_byte[bytes[at]];
+		}
+		if (at >= limit)
+			return false;
+		memcpy(&decoding->word, bytes + at, sizeof(decoding->word));
+		is_rex = (decoding->word & 0xf0) == 0x40;
+		decoding->rex = is_rex ? decoding->word & 0xff : 0;
+		decoding->word >>= 8 * is_rex;
+		at += is_rex;
+		shape = instruction_one_byte[decoding->word & 0xff];
+	} while (__builtin_expect(shape & SHAPE_PREFIX, 0));
 	decoding->at = at;
-	decoding->opcode = (uint8_t)byte;
-	decoding->shape = (uint8_t)shape;
+	decoding->shape = shape;
+	decoding->opcode = next_byte(decoding);
 	return !(shape & SHAPE_BAD) || read_escape(decoding);
 }
 
 /* Groups whose member (the reg field) decides. */
-static bool refine_one_byte(struct decoding *decoding, struct instruction *ret)
+static bool refine_one_byte(struct decoding *decoding)
 {
-	unsigned member = decoding->modrm >> 3 & 7;
+	unsigned member = decoding->modrm >> 3 & 7, flow = INSTRUCTION_NEXT;
 
 	switch (decoding->opcode) {
 	case 0xf6:
@@ -172,149 +190,126 @@ static bool refine_one_byte(struct decoding *decoding, struct instruction *ret)
 		return !member || decoding->modrm == 0xf8;
 	case 0xc7: /* mov, xbegin */
 		if (decoding->modrm == 0xf8)
-			ret->flow = INSTRUCTION_BRANCH;
+			decoding->shape |= INSTRUCTION_BRANCH << SHAPE_FLOW;
 		return !member || decoding->modrm == 0xf8;
 	case 0xfe:
 		return member < 2;
-	case 0xff:
+	default: /* ff */
 		if (member == 2 || member == 3)
-			ret->flow = INSTRUCTION_CALL_INDIRECT;
+			flow = INSTRUCTION_CALL_INDIRECT;
 		else if (member == 4 || member == 5)
-			ret->flow = INSTRUCTION_JUMP_INDIRECT;
+			flow = INSTRUCTION_JUMP_INDIRECT;
+		decoding->shape |= flow << SHAPE_FLOW;
 		/* Far ones take their target from memory alone. */
 		return member != 7 && ((member != 3 && member != 5) || decoding->modrm < 0xc0);
-	default:
-		ret->flow = instruction_one_byte_flow(decoding->opcode);
-		return true;
 	}
 }
 
-static bool refine_two_byte(struct decoding *decoding, struct instruction *ret)
+static bool refine_two_byte(struct decoding *decoding)
 {
 	switch (decoding->opcode) {
 	case 0x01: /* f3 0f 01 ec: uiret */
 		if (decoding->modrm == 0xec && decoding->prefixes & INSTRUCTION_PREFIX_F3)
-			ret->flow = INSTRUCTION_RETURN;
-		return true;
-	case 0x07: /* sysret */
-	case 0x35: /* sysexit */
-	case 0xaa: /* rsm */
-		ret->flow = INSTRUCTION_RETURN;
-		return true;
-	case 0x0b: /* ud2 */
-	case 0xb9: /* ud1 */
-	case 0xff: /* ud0 */
-		ret->flow = INSTRUCTION_STOP;
+			decoding->shape |= INSTRUCTION_RETURN << SHAPE_FLOW;
 		return true;
 	case 0x78: /* vmread; with a prefix extrq and insertq, which have two immediates */
 		if (decoding->prefixes & (INSTRUCTION_PREFIX_66 | INSTRUCTION_PREFIX_F2))
 			decoding->shape = SHAPE_I16;
 		return true;
-	case 0xb8: /* popcnt */
+	default: /* popcnt */
 		return decoding->prefixes & INSTRUCTION_PREFIX_F3;
-	default:
-		ret->flow = INSTRUCTION_BRANCH;
-		return true;
 	}
 }
 
-/* ModRM, SIB and displacement. */
-static void read_modrm(struct decoding *decoding, const uint8_t *bytes, struct instruction *ret)
+/* ModRM, SIB and displacement, without branches: in what compilers mix here is no pattern. */
+static inline void read_modrm(struct decoding *decoding, struct instruction *ret)
 {
-	const uint8_t *at = decoding->at;
-	unsigned modrm = *at++;
+	unsigned has = (decoding->shape & SHAPE_MODRM) != 0;
+	unsigned modrm = decoding->word & 0xff, base = decoding->word >> 8 & 7;
 	unsigned size = instruction_modrm_size[(modrm >> 3 & 0x18) | (modrm & 7)];
+	unsigned sib, at;
 
-	decoding->modrm = ret->modrm = (uint8_t)modrm;
-	ret->has_modrm = true;
 	if ((decoding->shape & SHAPE_KIND) == SHAPE_REGISTERS)
 		size = 0;
-	if (size & MODRM_SIB) {
-		/* Base 5 without displacement means a displacement without base. */
-		size = modrm < 0x40 && (*at & 7) == 5 ? 4 : size & MODRM_DISPLACEMENT;
-		at++;
-	}
-	if (size) {
-		ret->rip_relative = (modrm & 0xc7) == 5;
-		ret->displacement_at = (uint8_t)(at - bytes);
-		ret->displacement_size = (uint8_t)size;
-		at += size;
-	}
-	decoding->at = at;
+	size = has ? size : 0;
+	sib = size / MODRM_SIB;
+	/* Base 5 without displacement means a displacement without base. */
+	size = size == MODRM_SIB && base == 5 ? 4 : size & MODRM_DISPLACEMENT;
+	at = decoding->at + has + sib;
+	decoding->modrm = has ? modrm : 0;
+	decoding->at = at + size;
+	ret->modrm = (uint8_t)decoding->modrm;
+	ret->has_modrm = has;
+	ret->rip_relative = size && (decoding->modrm & 0xc7) == 5;
+	ret->displacement_at = (uint8_t)(size ? at : 0);
+	ret->displacement_size = (uint8_t)size;
 }
 
-static int64_t signed_value(const uint8_t *at, unsigned size)
+/* The distance of a branch or of a RIP-relative operand, added up; again without branches. */
+static inline void set_target(const uint8_t *bytes, uint64_t address, struct instruction *ret)
 {
-	int16_t half;
-	int32_t word;
+	bool is_operand = ret->rip_relative;
+	bool is_branch =
+		(unsigned)ret->flow - INSTRUCTION_JUMP <= INSTRUCTION_CALL - INSTRUCTION_JUMP;
+	unsigned at = is_operand ? ret->displacement_at : ret->immediate_at;
+	unsigned size = is_operand ? 4 : ret->immediate_size;
+	unsigned spare = size & 4 ? 0 : 32 - 8 * size;
+	uint32_t distance;
+	uint64_t target;
 
-	if (size == 1)
-		return (int8_t)*at;
-	if (size == 2) {
-		memcpy(&half, at, 2);
-		return half;
-	}
-	memcpy(&word, at, 4);
-	return word;
+	memcpy(&distance, bytes + at, sizeof(distance));
+	target = address + ret->length +
+		 (uint64_t)(int64_t)((int32_t)(distance << (spare & 31)) >> (spare & 31));
+	ret->target = (is_operand | is_branch) ? target : 0;
+	if (is_operand && ret->prefixes & INSTRUCTION_PREFIX_67)
+		ret->target = (uint32_t)ret->target;
 }
 
-static void set_target(const uint8_t *bytes, uint64_t address, struct instruction *ret)
-{
-	uint64_t next = address + ret->length;
-
-	if (ret->rip_relative) {
-		ret->target = next + (uint64_t)signed_value(bytes + ret->displacement_at, 4);
-		if (ret->prefixes & INSTRUCTION_PREFIX_67)
-			ret->target = (uint32_t)ret->target;
-	} else if (ret->flow == INSTRUCTION_JUMP || ret->flow == INSTRUCTION_BRANCH ||
-		   ret->flow == INSTRUCTION_CALL) {
-		ret->target = next + (uint64_t)signed_value(bytes + ret->immediate_at,
-							    ret->immediate_size);
-	}
-}
-
-static bool decode(const uint8_t *bytes, uint64_t address, struct instruction *ret)
+static inline bool decode(const uint8_t *bytes, unsigned limit, uint64_t address,
+			  struct instruction *ret)
 {
 	struct decoding decoding = {0};
-	unsigned size;
+	unsigned kind, size;
 
-	memset(ret, 0, sizeof(*ret));
-	if (!read_opcode(&decoding, bytes))
+	if (!read_opcode(&decoding, bytes, limit))
 		return false;
-	if (decoding.shape & SHAPE_MODRM)
-		read_modrm(&decoding, bytes, ret);
-	if (decoding.shape & SHAPE_REFINE) {
-		bool known = decoding.map ? refine_two_byte(&decoding, ret)
-					  : refine_one_byte(&decoding, ret);
-		if (!known)
-			return false;
-	}
-	ret->opcode = decoding.opcode;
-	ret->map = decoding.map;
-	ret->vex = decoding.vex;
-	ret->prefixes = decoding.prefixes;
-	ret->rex = decoding.rex;
-	size = instruction_immediate_size[decoding.shape & SHAPE_KIND][operand_size(&decoding)];
-	if ((decoding.shape & SHAPE_KIND) == SHAPE_OFFSET &&
-	    decoding.prefixes & INSTRUCTION_PREFIX_67)
+	read_modrm(&decoding, ret);
+	if (decoding.shape & SHAPE_REFINE &&
+	    !(decoding.map ? refine_two_byte(&decoding) : refine_one_byte(&decoding)))
+		return false;
+	kind = decoding.shape & SHAPE_KIND;
+	size = instruction_immediate_size[kind][operand_size(&decoding)];
+	if (kind == SHAPE_OFFSET && decoding.prefixes & INSTRUCTION_PREFIX_67)
 		size = 4;
-	if (size) {
-		ret->immediate_at = (uint8_t)(decoding.at - bytes);
-		ret->immediate_size = (uint8_t)size;
-	}
-	size += (unsigned)(decoding.at - bytes);
-	ret->length = (uint8_t)size;
+	ret->length = (uint8_t)(decoding.at + size);
+	ret->flow = (uint8_t)(decoding.shape >> SHAPE_FLOW);
+	ret->opcode = (uint8_t)decoding.opcode;
+	ret->map = (uint8_t)decoding.map;
+	ret->vex = decoding.vex;
+	ret->prefixes = (uint8_t)decoding.prefixes;
+	ret->rex = (uint8_t)decoding.rex;
+	ret->immediate_at = (uint8_t)(size ? decoding.at : 0);
+	ret->immediate_size = (uint8_t)size;
+	if (ret->length > INSTRUCTION_LENGTH_MAX)
+		return false;
 	set_target(bytes, address, ret);
-	return size <= INSTRUCTION_LENGTH_MAX;
+	return true;
+}
+
+/* Near the end of the bytes, and with more prefixes than usual. */
+static __attribute__((noinline)) bool decode_copy(const uint8_t *bytes, size_t size,
+						  uint64_t address, struct instruction *ret)
+{
+	uint8_t copy[READ_MAX] = {0};
+
+	memcpy(copy, bytes, size < INSTRUCTION_LENGTH_MAX ? size : INSTRUCTION_LENGTH_MAX);
+	return decode(copy, INSTRUCTION_LENGTH_MAX, address, ret) && ret->length <= size;
 }
 
 bool instruction_decode(const uint8_t *bytes, size_t size, uint64_t address,
 			struct instruction *ret)
 {
-	uint8_t copy[READ_MAX] = {0};
-
-	if (size >= READ_MAX)
-		return decode(bytes, address, ret);
-	memcpy(copy, bytes, size);
-	return decode(copy, address, ret) && ret->length <= size;
+	if (size >= READ_USUAL && decode(bytes, PREFIXES_USUAL, address, ret))
+		return true;
+	return decode_copy(bytes, size, address, ret);
 }

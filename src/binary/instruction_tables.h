@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT
  * SPDX-FileCopyrightText: the kymo authors
  *
- * What follows an opcode: a byte for each of the one-byte and two-byte (0f) opcodes of 64-bit mode.
+ * What follows an opcode and where control goes after it: an entry for each of the one-byte and
+ * two-byte (0f) opcodes of 64-bit mode.
  * Intel SDM volume 2, appendix A, tables A-2 and A-3; AMD APM volume 3, appendix A.
  */
 #ifndef KYMO_BINARY_INSTRUCTION_TABLES_H
@@ -25,6 +26,7 @@ enum instruction_shape {
 	SHAPE_REFINE = 0x20, /* see refine_one_byte, refine_two_byte */
 	SHAPE_PREFIX = 0x40,
 	SHAPE_REX = 0x60,
+	SHAPE_FLOW = 8,   /* flows are shifted left by that */
 	SHAPE_BAD = 0x80, /* none, or one of: */
 	SHAPE_ESCAPE = 0x81,
 	SHAPE_ESCAPE_38,
@@ -35,30 +37,36 @@ enum instruction_shape {
 	SHAPE_XOP
 };
 
-#define o__    SHAPE_NONE
-#define oB     SHAPE_I8
-#define oW     SHAPE_I16
-#define oE     SHAPE_I24
-#define oZ     SHAPE_IZ
-#define oV     SHAPE_IV
-#define oO     SHAPE_OFFSET
-#define oM     SHAPE_MODRM
-#define MB     (SHAPE_MODRM | SHAPE_I8)
-#define MZ     (SHAPE_MODRM | SHAPE_IZ)
-#define MR     (SHAPE_MODRM | SHAPE_REGISTERS)
-#define gM     (SHAPE_REFINE | SHAPE_MODRM)
-#define gB     (SHAPE_REFINE | MB)
-#define gZ     (SHAPE_REFINE | MZ)
-#define f__    SHAPE_REFINE
-#define fW     (SHAPE_REFINE | SHAPE_I16)
-#define j8     (SHAPE_REFINE | SHAPE_I8)
-#define j32    (SHAPE_REFINE | SHAPE_I32)
-#define BAD    SHAPE_BAD
-#define REX    SHAPE_REX
-#define P(bit) (SHAPE_PREFIX | (bit))
+#define o__        SHAPE_NONE
+#define oB         SHAPE_I8
+#define oW         SHAPE_I16
+#define oE         SHAPE_I24
+#define oZ         SHAPE_IZ
+#define oV         SHAPE_IV
+#define oO         SHAPE_OFFSET
+#define oM         SHAPE_MODRM
+#define MB         (SHAPE_MODRM | SHAPE_I8)
+#define MZ         (SHAPE_MODRM | SHAPE_IZ)
+#define MR         (SHAPE_MODRM | SHAPE_REGISTERS)
+#define gM         (SHAPE_REFINE | SHAPE_MODRM)
+#define gB         (SHAPE_REFINE | MB)
+#define gZ         (SHAPE_REFINE | MZ)
+#define FLOW(flow) (INSTRUCTION_##flow << SHAPE_FLOW)
+#define j8         (FLOW(BRANCH) | SHAPE_I8)
+#define jZ         (FLOW(BRANCH) | SHAPE_I32)
+#define JB         (FLOW(JUMP) | SHAPE_I8)
+#define JZ         (FLOW(JUMP) | SHAPE_I32)
+#define CZ         (FLOW(CALL) | SHAPE_I32)
+#define RW         (FLOW(RETURN) | SHAPE_I16)
+#define R__        FLOW(RETURN)
+#define s__        FLOW(STOP)
+#define sM         (FLOW(STOP) | SHAPE_MODRM)
+#define BAD        SHAPE_BAD
+#define REX        SHAPE_REX
+#define P(bit)     (SHAPE_PREFIX | (bit))
 
 /* clang-format off */
-static const uint8_t instruction_one_byte[256] = {
+static const uint16_t instruction_one_byte[256] = {
 	/* 00 */ oM, oM, oM, oM, oB, oZ, BAD, BAD, oM, oM, oM, oM, oB, oZ, BAD, SHAPE_ESCAPE,
 	/* 10 */ oM, oM, oM, oM, oB, oZ, BAD, BAD, oM, oM, oM, oM, oB, oZ, BAD, BAD,
 	/* 20 */ oM, oM, oM, oM, oB, oZ, P(0), BAD, oM, oM, oM, oM, oB, oZ, P(0), BAD,
@@ -71,29 +79,29 @@ static const uint8_t instruction_one_byte[256] = {
 	/* 90 */ o__, o__, o__, o__, o__, o__, o__, o__, o__, o__, BAD, o__, o__, o__, o__, o__,
 	/* a0 */ oO, oO, oO, oO, o__, o__, o__, o__, oB, oZ, o__, o__, o__, o__, o__, o__,
 	/* b0 */ oB, oB, oB, oB, oB, oB, oB, oB, oV, oV, oV, oV, oV, oV, oV, oV,
-	/* c0 */ MB, MB, fW, f__, SHAPE_VEX3, SHAPE_VEX2, gB, gZ, oE, o__, fW, f__, f__, oB, BAD, f__,
+	/* c0 */ MB, MB, RW, R__, SHAPE_VEX3, SHAPE_VEX2, gB, gZ, oE, o__, RW, R__, s__, oB, BAD, R__,
 	/* d0 */ oM, oM, oM, oM, BAD, BAD, BAD, o__, oM, oM, oM, oM, oM, oM, oM, oM,
-	/* e0 */ j8, j8, j8, j8, oB, oB, oB, oB, j32, j32, BAD, j8, o__, o__, o__, o__,
-	/* f0 */ P(7), o__, P(2), P(3), f__, o__, gM, gM, o__, o__, o__, o__, o__, o__, gM, gM,
+	/* e0 */ j8, j8, j8, j8, oB, oB, oB, oB, CZ, JZ, BAD, JB, o__, o__, o__, o__,
+	/* f0 */ P(7), o__, P(2), P(3), s__, o__, gM, gM, o__, o__, o__, o__, o__, o__, gM, gM,
 };
 
-static const uint8_t instruction_two_byte[256] = {
-	/* 00 */ oM, gM, oM, oM, BAD, o__, o__, f__, o__, o__, BAD, f__, BAD, oM, o__, MB,
+static const uint16_t instruction_two_byte[256] = {
+	/* 00 */ oM, gM, oM, oM, BAD, o__, o__, R__, o__, o__, BAD, s__, BAD, oM, o__, MB,
 	/* 10 */ oM, oM, oM, oM, oM, oM, oM, oM, oM, oM, oM, oM, oM, oM, oM, oM,
 	/* 20 */ MR, MR, MR, MR, BAD, BAD, BAD, BAD, oM, oM, oM, oM, oM, oM, oM, oM,
-	/* 30 */ o__, o__, o__, o__, o__, f__, BAD, o__, SHAPE_ESCAPE_38, BAD, SHAPE_ESCAPE_3A, BAD, BAD, BAD, BAD, BAD,
+	/* 30 */ o__, o__, o__, o__, o__, R__, BAD, o__, SHAPE_ESCAPE_38, BAD, SHAPE_ESCAPE_3A, BAD, BAD, BAD, BAD, BAD,
 	/* 40 */ oM, oM, oM, oM, oM, oM, oM, oM, oM, oM, oM, oM, oM, oM, oM, oM,
 	/* 50 */ oM, oM, oM, oM, oM, oM, oM, oM, oM, oM, oM, oM, oM, oM, oM, oM,
 	/* 60 */ oM, oM, oM, oM, oM, oM, oM, oM, oM, oM, oM, oM, oM, oM, oM, oM,
 	/* 70 */ MB, MB, MB, MB, oM, oM, oM, o__, gM, oM, BAD, BAD, oM, oM, oM, oM,
-	/* 80 */ j32, j32, j32, j32, j32, j32, j32, j32, j32, j32, j32, j32, j32, j32, j32, j32,
+	/* 80 */ jZ, jZ, jZ, jZ, jZ, jZ, jZ, jZ, jZ, jZ, jZ, jZ, jZ, jZ, jZ, jZ,
 	/* 90 */ oM, oM, oM, oM, oM, oM, oM, oM, oM, oM, oM, oM, oM, oM, oM, oM,
-	/* a0 */ o__, o__, o__, oM, MB, oM, oM, oM, o__, o__, f__, oM, MB, oM, oM, oM,
-	/* b0 */ oM, oM, oM, oM, oM, oM, oM, oM, gM, gM, MB, oM, oM, oM, oM, oM,
+	/* a0 */ o__, o__, o__, oM, MB, oM, oM, oM, o__, o__, R__, oM, MB, oM, oM, oM,
+	/* b0 */ oM, oM, oM, oM, oM, oM, oM, oM, gM, sM, MB, oM, oM, oM, oM, oM,
 	/* c0 */ oM, oM, MB, oM, MB, MB, MB, oM, o__, o__, o__, o__, o__, o__, o__, o__,
 	/* d0 */ oM, oM, oM, oM, oM, oM, oM, oM, oM, oM, oM, oM, oM, oM, oM, oM,
 	/* e0 */ oM, oM, oM, oM, oM, oM, oM, oM, oM, oM, oM, oM, oM, oM, oM, oM,
-	/* f0 */ oM, oM, oM, oM, oM, oM, oM, oM, oM, oM, oM, oM, oM, oM, oM, gM,
+	/* f0 */ oM, oM, oM, oM, oM, oM, oM, oM, oM, oM, oM, oM, oM, oM, oM, sM,
 };
 
 /* Bytes of an immediate: with 32, 16 and 64-bit operands. */
@@ -156,35 +164,18 @@ static const uint8_t instruction_modrm_size[32] = {
 #undef gM
 #undef gB
 #undef gZ
-#undef f__
-#undef fW
+#undef FLOW
 #undef j8
-#undef j32
+#undef jZ
+#undef JB
+#undef JZ
+#undef CZ
+#undef RW
+#undef R__
+#undef s__
+#undef sM
 #undef BAD
 #undef REX
 #undef P
-
-/* The flow of those one-byte opcodes that go elsewhere and have no ModRM. */
-static inline uint8_t instruction_one_byte_flow(uint8_t opcode)
-{
-	switch (opcode) {
-	case 0xe8:
-		return INSTRUCTION_CALL;
-	case 0xe9:
-	case 0xeb:
-		return INSTRUCTION_JUMP;
-	case 0xc2:
-	case 0xc3:
-	case 0xca:
-	case 0xcb:
-	case 0xcf:
-		return INSTRUCTION_RETURN;
-	case 0xcc:
-	case 0xf4:
-		return INSTRUCTION_STOP;
-	default:
-		return INSTRUCTION_BRANCH;
-	}
-}
 
 #endif
