@@ -205,6 +205,8 @@ static int file_work(const struct launch *launch, struct instrument_request *req
 	const struct instrument_module *program;
 	int error = file_check(path, problem);
 
+	if (options->rewrite)
+		request->setup.plan.placement = PLAN_PLACEMENT_BEHIND;
 	if (!error)
 		error = modules_add(modules, &request->setup, path, true, problem);
 	if (error)
