@@ -10,6 +10,7 @@
 #include "common/syscalls.h"
 #include "core/own_thread.h"
 #include "core/runtime.h"
+#include "core/ticks.h"
 #include "instrument/apply.h"
 
 #define TURNS_TO_END 1000
@@ -19,19 +20,29 @@ static _Atomic uint32_t asked_by; /* the process whose thread is at it; 0: none 
 
 static void ask(void *argument)
 {
-	apply_noted(argument);
+	struct thread *own = argument;
+
+	threads_bind(&kymo_runtime.threads, own, asking.tid);
+	own->start_ticks = ticks_now();
+	threads_announce(&kymo_runtime.threads, own, THREAD_ANNOUNCED_NEW);
+	apply_noted(&kymo_runtime);
 	atomic_store(&asked_by, 0);
 }
 
 void attached_begin(struct runtime *runtime)
 {
+	struct thread *own;
+
 	/* That of an earlier time ends when whom it asks is gone. Its stack is used again. */
 	if (atomic_load(&asked_by) == runtime->pid)
 		return;
 	for (int i = 0; i < TURNS_TO_END && !own_thread_is_gone(&asking); i++)
 		sys_call0(SYS_sched_yield);
+	own = threads_allocate(&runtime->threads, THREAD_INTERNAL, THREADS_NONE);
+	if (!own)
+		return;
 	apply_note(runtime);
 	atomic_store(&asked_by, runtime->pid);
-	if (own_thread_start(&asking, "kymo-plan", ask, runtime))
+	if (own_thread_start(&asking, "kymo-plan", ask, own))
 		atomic_store(&asked_by, 0);
 }
