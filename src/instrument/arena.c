@@ -12,6 +12,7 @@
 #include "common/syscalls.h"
 #include "instrument/calls.h"
 #include "instrument/gate_frames.h"
+#include "instrument/jit.h"
 #include "instrument/shadow.h"
 
 extern const uint8_t instrument_gate_begin[], instrument_gate_end[];
@@ -39,13 +40,15 @@ static void copy(uint8_t *to, const uint8_t *from, size_t size)
 }
 
 /* The gate pages are not executable while they are written. */
-static long fill_gate(uint8_t *start, uint64_t id_base)
+static long fill_gate(uint8_t *start, uint64_t id_base, const struct plan_header *plan)
 {
 	struct plan_gate_constants *constants = (void *)(start + PLAN_GATE_CONSTANTS);
 
 	copy(start + PLAN_DATA_SIZE, instrument_gate_begin,
 	     (size_t)(instrument_gate_end - instrument_gate_begin));
 	gate_frames_write(start + PLAN_DATA_SIZE);
+	if (plan)
+		jit_write(start, plan);
 	constants->id_base = id_base;
 	constants->thread_offset = thread_offset();
 	constants->entry_slow = (uint64_t)(uintptr_t)calls_entry_slow;
@@ -89,7 +92,7 @@ int arena_map(const struct plan_header *plan, int plan_fd, uint64_t bias, struct
 		error = sys_failed(place) ? (long)place : 0;
 	}
 	if (!error)
-		error = fill_gate(start, arenas.next_id);
+		error = fill_gate(start, arenas.next_id, plan);
 	if (error) {
 		sys_munmap(start, PLAN_STUBS + stubs);
 		return (int)error;
@@ -108,7 +111,7 @@ int arena_adopt(struct arena *arena)
 	uint8_t *start = (uint8_t *)arena->data;
 	long error = map_steering(start, MAP_FIXED);
 
-	return (int)(error ? error : fill_gate(start, arenas.next_id));
+	return (int)(error ? error : fill_gate(start, arenas.next_id, arena->plan));
 }
 
 struct arena *arena_add(const struct arena *arena)
@@ -133,6 +136,7 @@ struct arena *arena_add(const struct arena *arena)
 	arenas.next_id += arena->count;
 	entry->data->gate = atomic_load_explicit(&arenas.gate, memory_order_relaxed);
 	atomic_store_explicit(&arenas.count, count + 1, memory_order_release);
+	jit_register(entry);
 	return entry;
 }
 
