@@ -33,13 +33,13 @@
 struct seen_module {
 	uint64_t bias;
 	const void *headers; /* its program headers, as mapped */
-	const char *path;
+	uint32_t walk;       /* that it was last met in */
 };
 
 static struct {
 	_Atomic uint32_t lock;
 	struct seen_module *seen;
-	uint32_t seen_count;
+	uint32_t seen_count, walks;
 	char *strings; /* paths, for the life of the process */
 	uint32_t strings_used;
 	struct plan_request *noted; /* MODULES_MAX; what apply_noted() will ask */
@@ -81,9 +81,11 @@ static const char *keep(const char *string)
 static bool was_seen(const struct dl_phdr_info *info)
 {
 	for (uint32_t i = 0; i < apply.seen_count; i++) {
-		if (apply.seen[i].bias == info->dlpi_addr &&
-		    apply.seen[i].headers == info->dlpi_phdr)
-			return true;
+		if (apply.seen[i].bias != info->dlpi_addr ||
+		    apply.seen[i].headers != info->dlpi_phdr)
+			continue;
+		apply.seen[i].walk = apply.walks;
+		return true;
 	}
 	return false;
 }
@@ -92,7 +94,53 @@ static void note_seen(const struct dl_phdr_info *info)
 {
 	if (apply.seen_count < MODULES_MAX)
 		apply.seen[apply.seen_count++] =
-			(struct seen_module){.bias = info->dlpi_addr, .headers = info->dlpi_phdr};
+			(struct seen_module){info->dlpi_addr, info->dlpi_phdr, apply.walks};
+}
+
+static bool is_loaded(uint64_t bias)
+{
+	for (uint32_t i = 0; i < apply.seen_count; i++) {
+		if (apply.seen[i].bias == bias)
+			return true;
+	}
+	return false;
+}
+
+/* After a walk over all objects. What was unloaded may come again, and another file may come to its
+ * place. */
+static void forget_unloaded(void)
+{
+	uint32_t kept = 0, count = arena_count();
+
+	for (uint32_t i = 0; i < apply.seen_count; i++) {
+		if (apply.seen[i].walk == apply.walks)
+			apply.seen[kept++] = apply.seen[i];
+	}
+	apply.seen_count = kept;
+	for (uint32_t i = 0; i < count; i++) {
+		if (!is_loaded(arena_at(i)->bias))
+			arena_at(i)->gone = true;
+	}
+}
+
+static int find_unseen(struct dl_phdr_info *info, size_t size, void *context)
+{
+	bool *unseen = context;
+
+	(void)size;
+	*unseen = !was_seen(info) || *unseen;
+	return 0;
+}
+
+/* Is there anything new? */
+static bool look_around(void)
+{
+	bool unseen = false;
+
+	apply.walks++;
+	dl_iterate_phdr(find_unseen, &unseen);
+	forget_unloaded();
+	return unseen;
 }
 
 /* ---- what is asked ---- */
@@ -379,6 +427,10 @@ int apply_loaded(struct runtime *runtime, enum apply_way way)
 
 	if (!region_lock(&apply.lock))
 		return 0;
+	if (!look_around()) {
+		region_unlock(&apply.lock);
+		return 0;
+	}
 	if (path && *path) {
 		walk.fd = make_room() ? request_begin(path) : -ENOMEM;
 		error = walk.fd < 0 ? walk.fd : 0;
@@ -405,6 +457,7 @@ void apply_note(struct runtime *runtime)
 	if (!apply.noted)
 		apply.noted = region_map(MODULES_MAX * sizeof(*apply.noted));
 	apply.noted_count = 0;
+	look_around();
 	if (apply.noted && make_room())
 		dl_iterate_phdr(each_object, &walk);
 	region_unlock(&apply.lock);

@@ -153,8 +153,11 @@ struct arena *arena_again(const struct plan_header *plan, uint64_t bias)
 
 		for (uint32_t j = 0; same && j < plan->build_id_size; j++)
 			same = arena->plan->build_id[j] == plan->build_id[j];
-		if (same && !arena->gone)
-			return arena;
+		if (!same || (arena->gone && !plan->build_id_size))
+			continue;
+		arena->gone = false;
+		arena->data->gate = atomic_load_explicit(&arenas.gate, memory_order_relaxed);
+		return arena;
 	}
 	return NULL;
 }
@@ -176,7 +179,7 @@ struct arena *arena_find(uint64_t address)
 	for (uint32_t i = 0; i < count; i++) {
 		struct arena *arena = &arenas.list[i];
 
-		if (address - (uint64_t)(uintptr_t)arena->data < arena->size)
+		if (!arena->gone && address - (uint64_t)(uintptr_t)arena->data < arena->size)
 			return arena;
 	}
 	return NULL;
