@@ -180,10 +180,11 @@ static char *launch_preload(const char *library, const char *front, const char *
  * another tool's variable, which the library would read otherwise. */
 static bool launch_passes(const struct launch *launch, unsigned id)
 {
+	bool outside = !strcmp(settings_table[id].category, "instrument") &&
+		       id != SETTING_INSTRUMENT_DEMOTE && id != SETTING_INSTRUMENT_ARGUMENTS;
+
 	return id != SETTING_CONFIG_FILE && settings_table[id].visibility != SETTING_INTERNAL &&
-	       (id == SETTING_INSTRUMENT_DEMOTE ||
-		strcmp(settings_table[id].category, "instrument")) &&
-	       !resolved_is_default(launch->settings, (enum setting_id)id);
+	       !outside && !resolved_is_default(launch->settings, (enum setting_id)id);
 }
 
 static bool launch_add(char **list, size_t *count, char *entry)

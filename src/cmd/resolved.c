@@ -111,6 +111,25 @@ static int resolved_check_pattern(const char *text, const char *source, struct p
 	return error;
 }
 
+/* "RATE,NS" */
+static int resolved_check_demotion(const char *text, const char *source, struct problem *problem)
+{
+	struct setting_slice rest = setting_slice(text), item;
+	unsigned count = 0;
+	double number;
+
+	for (; setting_list_next(&rest, &item); count++) {
+		if (setting_parse_number(item, &number) || !(number > 0))
+			count = 100; /* no number */
+	}
+	if (!count || count == 2)
+		return 0;
+	return problem_set(problem, -EINVAL,
+			   "%s: '%.100s' is not valid (INSTRUMENT_DEMOTE takes calls a second and "
+			   "nanoseconds, such as 100000,200)",
+			   source, text);
+}
+
 /* What the type alone does not tell. */
 static int resolved_check_meaning(enum setting_id id, const char *text, const char *source,
 				  struct problem *problem)
@@ -129,6 +148,8 @@ static int resolved_check_meaning(enum setting_id id, const char *text, const ch
 		return events_check(text, source, problem);
 	case SETTING_SAMPLING_COUNTERS:
 		return events_check(text, source, problem);
+	case SETTING_INSTRUMENT_DEMOTE:
+		return resolved_check_demotion(text, source, problem);
 	case SETTING_WRAP:
 		return resolved_check_wrap(text, source, problem);
 	case SETTING_COMPONENTS:

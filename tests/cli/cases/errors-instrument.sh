@@ -26,6 +26,9 @@ try --linkage globl -- touch ran
 try --visibility hiden -- touch ran
 try --coverage blocks -- touch ran
 try --label arguments -- touch ran
+try --demote 1000 -- touch ran
+try --demote 1000,fast -- touch ran
+try --demote 1,2,3 -- touch ran
 try --load-instr missing.json -- touch ran
 try --print-excluded function -- touch ran
 try -p 1 -o copy
