@@ -1,0 +1,201 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: MIT
+# SPDX-FileCopyrightText: the kymo authors
+"""Programs and libraries that are rewritten (kymo instrument -o): they do their work as before, with
+and without being recorded, also after strip, and tools take them for what they are.
+
+usage: instrument_rewrite.py KYMO     (TAP)
+"""
+import glob
+import os
+import re
+import shutil
+import stat
+import sys
+
+from harness import Kymo, Scratch, Skipped, Tap, expect, require_tool, run
+
+LIBRARIES = "/usr/lib/x86_64-linux-gnu"
+SQL = ("with recursive c(x) as (select 1 union all select x+1 from c where x<5000) "
+       "select sum(x*x), count(*), group_concat(x % 7) from c;")
+PYTHON = ("import json, re, hashlib\n"
+          "try: raise ValueError('q')\n"
+          "except ValueError as error: print(error)\n"
+          "print(sum(i * i for i in range(9999)), json.dumps({'a': [1]}), re.sub('a+', 'b', 'caat'))\n"
+          "print(hashlib.sha256(b'x').hexdigest())")
+PERL = "my %h; $h{$_ % 7} += $_ for 1..9999; print map {\"$_=$h{$_},\"} sort keys %h; eval { die 1 }; print $@"
+BASH = "for i in {1..200}; do s=$((s+i)); done; echo $s; (echo sub; exit 3); echo $?; echo $(echo hi | tr a-z A-Z)"
+NODE = ("let s=0; for (let i=0;i<1e5;i++) s+=i; console.log(s); try { throw new Error('e') } "
+        "catch (e) { console.log(e.message) }; console.log(require('crypto').createHash('sha1').update('x')"
+        ".digest('hex'))")
+# program: arguments, input
+WORK = {
+    "xz": (["-c", "-9"], b"some text, " * 9999),
+    "sqlite3": ([":memory:", SQL], b""),
+    "perl": (["-e", PERL], b""),
+    "bash": (["-c", BASH], b""),
+    "openssl": (["dgst", "-sha256"], b"text"),
+    "python3": (["-c", PYTHON], b""),
+    "gdb": (["-q", "--batch", "-nx", "-ex", "p 6*7", "-ex", "python print(1+1)"], b""),
+    "node": (["-e", NODE], b""),
+}
+EXCEPTIONS = """
+#include <cstdio>
+#include <cstdlib>
+#include <stdexcept>
+__attribute__((noinline)) int inner(int n) { if (n == 0) throw std::runtime_error("thrown"); return inner(n - 1) + 1; }
+__attribute__((noinline)) int outer(int n) { try { return inner(n); } catch (std::runtime_error &e) { puts(e.what()); return n; } }
+int main(int count, char **) { int sum = 0; for (int i = 0; i < 100; i++) sum += outer(count * 3); printf("%d\\n", sum); }
+"""
+
+
+def in_path(name):
+    require_tool(name)
+    path = os.path.realpath(shutil.which(name))
+    with open(path, "rb") as file:
+        if file.read(4) != b"\x7fELF":
+            path = {"python3": os.path.realpath("/usr/bin/python3")}.get(name, path)
+    with open(path, "rb") as file:
+        if file.read(4) != b"\x7fELF":
+            raise Skipped(f"{name} is a script here")
+    return path
+
+
+class Tests:
+    def __init__(self, scratch):
+        self.kymo, self.scratch = Kymo(sys.argv[1]), scratch
+
+    def rewrite(self, path, name, *options):
+        out = self.scratch.path(name)
+        ended = run([self.kymo.path, "instrument", "-o", out, *options, "--", path], timeout=300,
+                    cwd=self.scratch.directory)
+        expect(ended.status == 0, f"{ended}")
+        return out
+
+    def same_work(self, program, bare, arguments, stdin, **how):
+        """Alone, and recorded by itself."""
+        for environment in ({}, {"KYMO_ENABLED": "on"}):
+            merged = dict(how.get("environment", {}), **environment)
+            ended = run([program] + arguments, stdin, environment=merged, timeout=200,
+                        cwd=self.scratch.directory)
+            expect((ended.status, ended.stdout, ended.stderr) ==
+                   (bare.status, bare.stdout, bare.stderr), f"{program} {environment}: {ended}\nnot {bare}")
+
+    def calls(self, name):
+        """How many calls are recorded in the result of a program's own session."""
+        directory = os.path.join(self.scratch.directory, f"kymo-{name}-output", "latest")
+        expect(os.path.isdir(directory), f"no {directory}")
+        ended = run([self.kymo.path, "report", directory], timeout=200)
+        found = re.search(r"([0-9,]+) calls recorded of", ended.stderr + ended.stdout.decode())
+        return int(found.group(1).replace(",", "")) if found else 0
+
+    def program(self, name):
+        path = in_path(name)
+        arguments, stdin = WORK[name]
+        bare = run([path] + arguments, stdin, timeout=200)
+        new = self.rewrite(path, name)
+        before, after = os.stat(path), os.stat(new)
+        expect(stat.S_IMODE(before.st_mode) == stat.S_IMODE(after.st_mode) and
+               before.st_uid == after.st_uid, f"{before} became {after}")
+        self.same_work(new, bare, arguments, stdin)
+        expect(self.calls(name) > 10, "no calls are recorded")
+        self.tools(path, new)
+        run(["strip", "-o", new + "-stripped", new])
+        self.same_work(new + "-stripped", bare, arguments, stdin)
+        expect(self.calls(name + "-stripped") > 10, "no calls are recorded after strip")
+
+    def tools(self, old, new):
+        complaints = run(["readelf", "-aW", new]).stderr
+        expect(not complaints or complaints == run(["readelf", "-aW", old]).stderr, complaints)
+        ended = run(["ldd", new])
+        expect(ended.status == 0 and b"libkymo-dl" in ended.stdout and
+               b"not found" not in ended.stdout, f"{ended}")
+        ids = [re.findall(r"Build ID: (\w+)", run(["readelf", "-nW", path]).stdout.decode())
+               for path in (old, new)]
+        expect(ids[0] == ids[1], f"build-ids {ids}")
+        copy = new + "-copied"
+        expect(run(["objcopy", new, copy]).status == 0 and ".kymo.plan" in
+               run(["readelf", "-SW", copy]).stdout.decode(), "objcopy")
+        os.unlink(copy)
+
+    def library(self):
+        path = os.path.join(LIBRARIES, "libsqlite3.so.0")
+        if not os.path.exists(path):
+            raise Skipped("libsqlite3 is not installed")
+        sqlite3 = in_path("sqlite3")
+        arguments, stdin = WORK["sqlite3"]
+        bare = run([sqlite3] + arguments, stdin)
+        new = self.rewrite(os.path.realpath(path), "libsqlite3.so.0")
+        self.same_work(sqlite3, bare, arguments, stdin,
+                       environment={"LD_LIBRARY_PATH": os.path.dirname(new)})
+        expect(self.calls("sqlite3") > 1000, "no calls are recorded")
+
+    def compiler(self):
+        libraries = glob.glob(os.path.join(LIBRARIES, "libLLVM-14.so.1"))
+        if not libraries or not shutil.which("clang"):
+            raise Skipped("clang with libLLVM-14 is not installed")
+        source, objects = self.scratch.path("one.c"), [self.scratch.path(n) for n in ("a.o", "b.o")]
+        with open(source, "w", encoding="ascii") as file:
+            file.write("int f(int n) { int s = 0; for (int i = 0; i < n; i++) s += i * i; return s; }\n")
+        new = self.rewrite(os.path.realpath(libraries[0]), "libLLVM-14.so.1")
+        for output, environment in zip(objects, ({}, {"LD_LIBRARY_PATH": os.path.dirname(new)})):
+            ended = run(["clang", "-O2", "-c", source, "-o", output], environment=environment)
+            expect(ended.status == 0, f"{ended}")
+        contents = [open(output, "rb").read() for output in objects]
+        os.unlink(new)
+        expect(contents[0] == contents[1], "the compiler makes something else")
+
+    def exceptions(self):
+        """Without libkymo's own tables: it is opened by libkymo-dl and out of sight."""
+        require_tool("g++")
+        source = self.scratch.path("exceptions.cc")
+        with open(source, "w", encoding="ascii") as file:
+            file.write(EXCEPTIONS)
+        for name, options in {"pie": [], "fixed": ["-no-pie"], "stripped": ["-s"],
+                              "lld": ["-fuse-ld=lld"], "gold": ["-fuse-ld=gold"]}.items():
+            program = self.scratch.path("exceptions-" + name)
+            if run(["g++", "-O1", *options, source, "-o", program]).status:
+                continue
+            new = self.rewrite(program, "rewritten-" + name)
+            self.same_work(new, run([program]), [], b"")
+            expect(self.calls("rewritten-" + name) > 500, f"{name}: no calls are recorded")
+
+    def places(self):
+        """Wherever the kernel puts it."""
+        new = self.rewrite(in_path("xz"), "xz-places")
+        for _ in range(200):
+            ended = run([new, "--version"])
+            expect(ended.status == 0, f"{ended}")
+        ended = run(["setarch", "-R", new, "--version"])
+        expect(ended.status == 0, f"{ended}")
+
+    def refused(self):
+        static, script = self.scratch.path("static"), self.scratch.path("script")
+        out = self.scratch.path("refused")
+        source = self.scratch.path("static.c")
+        with open(source, "w", encoding="ascii") as file:
+            file.write("int main(void) { return 0; }\n")
+        with open(script, "w", encoding="ascii") as file:
+            file.write("#!/bin/sh\n")
+        run(["gcc", "-static", source, "-o", static])
+        new = self.rewrite(in_path("xz"), "xz-once")
+        for path, words in ((static, "static"), (script, "script"), (new, "already"),
+                            (os.path.join(LIBRARIES, "libc.so.6"), ""), (source, "")):
+            ended = run([self.kymo.path, "instrument", "-o", out, "--", path],
+                        cwd=self.scratch.directory)
+            expect(ended.status not in (0, -11) and words in ended.stderr, f"{path}: {ended}")
+            expect(not glob.glob(out + "*"), f"{path}: something was written")
+
+
+def main():
+    tap = Tap()
+    with Scratch() as scratch:
+        tests = Tests(scratch)
+        for name in WORK:
+            tap.point(name, lambda name=name: tests.program(name))
+        for name in ("library", "compiler", "exceptions", "places", "refused"):
+            tap.point(name, getattr(tests, name))
+    tap.finish()
+
+
+main()
