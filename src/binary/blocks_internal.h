@@ -49,6 +49,7 @@ struct blocks_workspace {
 	/* All such addresses outside the function, as far as there is room. */
 	uint64_t addresses[BLOCKS_ADDRESSES];
 	uint32_t address_count;
+	uint32_t reads_left; /* of entries, until no more are believed */
 	const struct blocks_image *image;
 	const uint8_t *code;
 	uint64_t vaddr;

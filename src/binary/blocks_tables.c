@@ -26,7 +26,8 @@
 #define SEARCH         40u /* instructions that are looked at, less than BLOCKS_RECENT */
 #define ENTRIES_MAX    65536u
 #define NO_REGISTER    16u
-#define EPILOGUE       4u /* instructions between it and the jump */
+#define EPILOGUE       4u         /* instructions between it and the jump */
+#define READS_MAX      (1u << 22) /* in one function; only hostile ones have so many */
 #define OUTSIDE_MAX    8u
 #define PREFIX_NOTRACK 0x3eu
 
@@ -420,13 +421,13 @@ static void finish_table(struct blocks *blocks, struct blocks_table *table)
 /* How many entries the table has; 0: it is none. Other parts of the function are elsewhere, so
  * entries that lead out of it are possible. Distances, which are small numbers, are believed only
  * within the bound or between others that lead inside; addresses need not be doubted. */
-static uint32_t count_entries(const struct blocks_workspace *workspace,
-			      const struct blocks_table *table, const uint8_t *at, uint32_t fitting)
+static uint32_t count_entries(struct blocks_workspace *workspace, const struct blocks_table *table,
+			      const uint8_t *at, uint32_t fitting)
 {
 	const struct blocks_image *image = workspace->image;
 	uint32_t index = 0, inside = 0;
 
-	for (; index < fitting; index++) {
+	for (; index < fitting && workspace->reads_left; index++, workspace->reads_left--) {
 		uint64_t target = read_entry(table, at, index);
 		uint64_t offset = target - workspace->vaddr;
 		if (offset < workspace->size) {
@@ -501,6 +502,7 @@ int blocks_read_tables(struct blocks *blocks)
 {
 	struct blocks_workspace *workspace = blocks->workspace;
 
+	workspace->reads_left = READS_MAX;
 	for (uint32_t i = 0; i < workspace->table_count; i++) {
 		struct blocks_table *table = &workspace->tables[i];
 		int error = read_table(blocks, table);
