@@ -120,6 +120,46 @@ static void begin_thread(struct timeline *timeline, const struct model_event *ev
 	text_region_columns(timeline->stream, TEXT_REGION_LABEL_MIN, METRIC_WIDTH);
 }
 
+static void put_value(FILE *stream, const struct model_value *value)
+{
+	switch (value->type) {
+	case SPOOL_VALUE_SIGNED:
+		fprintf(stream, "%" PRId64, value->number);
+		break;
+	case SPOOL_VALUE_UNSIGNED:
+		fprintf(stream, "%" PRIu64, (uint64_t)value->number);
+		break;
+	case SPOOL_VALUE_ADDRESS:
+		fprintf(stream, "0x%" PRIx64, (uint64_t)value->number);
+		break;
+	case SPOOL_VALUE_REAL:
+		fprintf(stream, "%g", value->real);
+		break;
+	default:
+		fputc('"', stream);
+		format_limited(stream, value->text, 60);
+		fputc('"', stream);
+	}
+}
+
+/* A line of its own below the call: what came with its begin, and what came with its end where
+ * that is. */
+static void write_values(const struct timeline *timeline, const struct model_event *event,
+			 uint32_t depth)
+{
+	if (event->value_count == 0)
+		return;
+	fprintf(timeline->stream, "%14s %*s", "",
+		2 * (int)(depth < TEXT_REGION_INDENT ? depth : TEXT_REGION_INDENT) + 4, "");
+	for (uint32_t i = 0; i < event->value_count; i++) {
+		fputs(i ? ", " : "", timeline->stream);
+		format_limited(timeline->stream, event->values[i].name, 60);
+		fputs(" = ", timeline->stream);
+		put_value(timeline->stream, &event->values[i]);
+	}
+	fputc('\n', timeline->stream);
+}
+
 static void write_call(struct timeline *timeline, const struct model_event *event,
 		       uint64_t begin_ns)
 {
@@ -144,6 +184,7 @@ static void write_call(struct timeline *timeline, const struct model_event *even
 	fprintf(timeline->stream, "%14.9f ",
 		(double)(begin_ns - timeline->session->start_ns) / 1e9);
 	text_region_row(timeline->stream, &wall, &row, TEXT_REGION_LABEL_MIN, METRIC_WIDTH);
+	write_values(timeline, event, row.depth);
 }
 
 static int write_event(const struct model_event *event, void *context)
@@ -156,6 +197,7 @@ static int write_event(const struct model_event *event, void *context)
 		return push(timeline, event, 0);
 	case MODEL_REGION_END:
 		(void)pop(timeline, event->region);
+		write_values(timeline, event, (uint32_t)timeline->depth);
 		return 0;
 	case MODEL_REGION_WHOLE:
 		write_call(timeline, event, event->time_ns - event->duration_ns);

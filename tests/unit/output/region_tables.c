@@ -218,7 +218,7 @@ static void timeline(void **state)
 		     "calls "
 		     "that had not ended last until the end of the data.\n\n"
 		     "Process regions [100], thread regions [100]\n START " COLUMNS
-		     " 0.000000000 " CALL("main", "0", "0.010000000", "40.00") " 0.001000000 " CALL("compute", "1", "0.003000000", "66.67") " 0.002000000 " CALL("compute", "2", "0.001000000", "100.00") " 0.005000000 " CALL(
+		     " 0.000000000 " CALL("main", "0", "0.010000000", "40.00") " 0.001000000 " CALL("compute", "1", "0.003000000", "66.67") " what = \"outer\"\n 0.002000000 " CALL("compute", "2", "0.001000000", "100.00") " 0.005000000 " CALL(
 			     "pthread_mutex_lock", "1", "0.001000000",
 			     "100.00") " 0.007000000 " CALL("compute", "1", "0.002000000",
 							    "100.00") " 0."
