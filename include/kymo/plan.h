@@ -61,12 +61,13 @@ struct plan_gate_constants {
 	uint64_t thread_offset; /* of the runtime's per-thread state, from %fs:0 */
 	uint64_t entry_slow, exit_slow, count_slow; /* the runtime's functions */
 	uint64_t shadow_nodes; /* address of the head of the list of shadow stacks, for unwinders */
-	uint64_t reserved[10];
+	uint64_t foreign_low, foreign_size; /* addresses of struct plan_header's foreign code */
+	uint64_t reserved[8];
 };
 #define PLAN_GATE_CONSTANTS (PLAN_STUBS - 128u) /* offset in the arena */
 
-/* A displaced call begins with these bytes (binary/relocate.c): after 5 of them the stack is 8 bytes
- * deeper, after 6 16, and after 19, at a jump, 8 again. */
+/* A displaced call begins with these bytes (binary/relocate.c): after 5 of them the stack is 8
+ * bytes deeper, after 6 16, and after 19, at a jump, 8 again. */
 #define PLAN_CALL_COPY "\x48\x8d\x64\x24\xf8\x51\x48\x8d\x0d"
 #define PLAN_CALL_JUMP 19u
 
@@ -95,6 +96,7 @@ enum plan_reason {
 	PLAN_NO_SPACE,          /* no stub can be reached */
 	PLAN_OVERLAPS,          /* shares code with another function */
 	PLAN_UNCERTAIN,         /* its extent is not known for sure */
+	PLAN_NO_FRAME, /* unwind tables do not know it: made by hand, or by a compiler of its own */
 	PLAN_REASON_COUNT
 };
 
@@ -163,8 +165,11 @@ struct plan_header {
 	uint8_t build_id[32];
 	uint32_t build_id_size; /* 0: none */
 	uint32_t variant;       /* of the planner, and what it was asked for (binary/plan.h) */
-	uint64_t file_size;       /* of the ELF file that it was made from */
-	uint64_t low, high;       /* link-time addresses that the module takes */
+	uint64_t file_size;     /* of the ELF file that it was made from */
+	uint64_t low, high;     /* link-time addresses that the module takes */
+	/* Code that no unwind table describes (a language runtime's own, such as V8's): it may look
+	 * at the return addresses of what it calls, so calls from there are not recorded. */
+	uint64_t foreign_low, foreign_high;
 	uint64_t arena_vaddr;     /* link-time, page-aligned; the arena's start; modulo 2^64, as it
 				     may lie below address 0 of a file that is loaded higher */
 	uint64_t arena_size;      /* whole arena, multiple of PLAN_PAGE */

@@ -9,8 +9,9 @@
  *
  * From the function's return until its return address is back in place, the caller is found through
  * the shadow stacks (instrument/shadow.h), by an expression that looks for the slot. There the CFA
- * is 4 below the caller's rsp, and rsp is told apart: unwinders that throw identify frames by their
- * CFA (libgcc's uw_identify_context), so a stub's must be no function's.
+ * is 4 above the caller's rsp, and rsp is told apart: unwinders that throw identify frames by their
+ * CFA (libgcc's uw_identify_context), so a stub's must be no function's; and gdb wants CFAs to
+ * rise.
  *
  * DWARF 5, 6.4 and 2.5; LSB Core, 10.6.
  */
@@ -77,7 +78,7 @@ enum { ENCODED_RELATIVE = 0x1b, ENCODED_COUNT = 0x03, ENCODED_TABLE = 0x3b };
 /* clang-format off */
 static const uint8_t search_shadows[] = {
 	/* libgcc cannot pick the lowest value of all: the CFA stays where it is */
-	OP_DUP, OP_LITERAL + 4, OP_MINUS, /* slot */
+	OP_DUP, OP_LITERAL + 12, OP_MINUS, /* slot */
 	OP_REGISTER + REGISTER_RIP, 0, OP_CONST1S, 0xf0, OP_AND, OP_LITERAL + 26, OP_MINUS,
 	OP_DUP, OP_DEREF_SIZE, 4, OP_CONST1U, 32, OP_SHL, OP_CONST1U, 32, OP_SHRA, OP_PLUS,
 	OP_PLUS_CONSTANT, ULEB2(TO_NODES), OP_DEREF, /* slot, address of the list's head */
@@ -238,11 +239,11 @@ static void put_odd_offset(struct frame_writer *writer, uint32_t location, int o
 static void put_exit_rows(struct frame_writer *writer)
 {
 	/* Callers are looked up one below their return address. */
-	put_odd_offset(writer, PLAN_STUB_EXIT - 1, -4);
-	PUT(writer, CFA_RESTORE | REGISTER_RIP, CFA_VALUE_EXPRESSION, FRAME_RSP, 2,
-	    OP_PLUS_CONSTANT, 4);
-	put_odd_offset(writer, 37, 4);
-	put_odd_offset(writer, 42, 12);
+	put_odd_offset(writer, PLAN_STUB_EXIT - 1, 4);
+	PUT(writer, CFA_RESTORE | REGISTER_RIP, CFA_VALUE_EXPRESSION, FRAME_RSP, 2, OP_LITERAL + 4,
+	    OP_MINUS);
+	put_odd_offset(writer, 37, 12);
+	put_odd_offset(writer, 42, 20);
 	put_definition(writer, 47, 16);
 	PUT(writer, CFA_SAVED | REGISTER_RIP, 1, CFA_RESTORE | FRAME_RSP);
 }

@@ -78,15 +78,15 @@ struct own_tables {
 static const struct own_tables own_template = {
 	.header = {1, 0, OMITTED, OMITTED},
 	.common_length = 4 + 16,
-	.common = {1, 0, 1, 0x78, REGISTER_RIP, CFA_EXPRESSION, 2, OP_RSP, 0x7c, /* rsp - 4 */
-		   CFA_VALUE_EXPRESSION, REGISTER_RSP, 2, OP_PLUS_CONSTANT, 4},
+	.common = {1, 0, 1, 0x78, REGISTER_RIP, CFA_EXPRESSION, 2, OP_RSP, 4, /* rsp + 4 */
+		   CFA_VALUE_EXPRESSION, REGISTER_RSP, 2, OP_LITERAL + 4, OP_MINUS},
 	.length = offsetof(struct own_tables, end) - offsetof(struct own_tables, back),
 	.back = offsetof(struct own_tables, back) - offsetof(struct own_tables, common_length),
 	.range = PLAN_STUB_BODY,
 	.rule = {CFA_VALUE_EXPRESSION, REGISTER_RIP, EXPRESSION},
 	/* clang-format off */
 	/* libgcc cannot pick the lowest value of all: the CFA stays where it is */
-	.try_hint = {OP_DUP, /* 0 */ OP_LITERAL + 4, OP_MINUS, OP_ADDRESS},
+	.try_hint = {OP_DUP, /* 0 */ OP_LITERAL + 12, OP_MINUS, OP_ADDRESS},
 	.search_own = {
 		/* 11: slot, place of the hint */ OP_DEREF, OP_DUP, OP_PLUS_CONSTANT, PLAN_SHADOW_SLOT,
 		/* 15 */ OP_DEREF, OP_PICK, 2, OP_NE,
