@@ -225,6 +225,9 @@ static void replace(void *address, size_t size)
 
 void spool_let_go(struct spool_writer *spool)
 {
+	/* An allocator may wait for the disk still; afterwards none begins. */
+	while (atomic_exchange_explicit(&spool->refill_lock, 1, memory_order_acquire))
+		sys_call0(SYS_sched_yield);
 	for (int i = 0; i < SPOOL_CLASSES; i++)
 		spool->ready[i].head = 0;
 	spool->partial.head = spool->retired.head = 0;

@@ -1,0 +1,204 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: MIT
+# SPDX-FileCopyrightText: the kymo authors
+"""kymo instrument -p: processes that run are instrumented, and later are as they were; and libraries
+that are opened while a program runs.
+
+usage: instrument_attach.py KYMO PROGRAM-DIRECTORY [CYCLES]     (TAP)
+"""
+import os
+import re
+import socket
+import subprocess
+import sys
+import time
+
+from attach import Target, trace_of
+from harness import (Kymo, Scratch, Tap, clean_environment, expect, require_tool, run)
+
+LATER_CALLS = 100  # of each time that opens_later opens its library
+
+
+def code_of(pid, name):
+    """[(bytes in memory, bytes in the file)] of what is mapped executable of that file."""
+    parts = []
+    with open(f"/proc/{pid}/maps", encoding="utf-8", errors="replace") as stream:
+        lines = [line.split() for line in stream]
+    for line in lines:
+        if len(line) < 6 or "x" not in line[1] or os.path.basename(line[5]) != name:
+            continue
+        start, end = (int(word, 16) for word in line[0].split("-"))
+        with open(f"/proc/{pid}/mem", "rb") as memory, open(line[5], "rb") as file:
+            memory.seek(start)
+            file.seek(int(line[2], 16))
+            original = file.read(end - start)
+            parts.append((memory.read(end - start)[:len(original)], original))
+    return parts
+
+
+class InstrumentAttach:
+    def __init__(self, kymo, programs, scratch, cycles):
+        self._kymo, self._programs, self._scratch, self._cycles = kymo, programs, scratch, cycles
+        self._count = 0
+
+    def _program(self, *words):
+        return [os.path.join(self._programs, words[0]), *words[1:]]
+
+    def _line(self, pid, *options):
+        self._count += 1
+        directory = self._scratch.path(f"result-{self._count}")
+        return directory, [self._kymo.path, "instrument", "-p", str(pid), "--output", directory,
+                           "--time-output=off", *options]
+
+    def _attach(self, pid, seconds, *options):
+        """{function: calls}"""
+        directory, line = self._line(pid, "-d", str(seconds), *options)
+        ended = run(line, timeout=120)
+        expect(ended.status == 0, f"status {ended.status}: {ended.stderr}")
+        expect("stood still for" in ended.stderr, f"{ended.stderr}")
+        return calls_in(directory)
+
+    def _is_as_it_was(self, pid, name):
+        parts = code_of(pid, name)
+        expect(parts, f"no code of {name}")
+        for now, original in parts:
+            expect(now == original, f"{name}: code is not what it was")
+
+    def server(self):
+        """A server with 32 busy threads loses no request and is as it was, each time."""
+        with Target(self._program("busy_server")) as server:
+            before = trace_of(server.pid)
+            for _ in range(self._cycles):
+                calls = self._attach(server.pid, 0.1)
+                for name in ("answer", "leaf", "recurse", "compare", "leap"):
+                    expect(calls.get(name, 0) > 0, f"no calls of {name}: {calls}")
+                self._is_as_it_was(server.pid, "busy_server")
+                expect(server.process.poll() is None, "the server ended")
+            after = trace_of(server.pid)
+            for key in ("handlers", "ignored", "blocked", "threads", "spool"):
+                expect(before[key] == after[key], f"{key}: {before[key]}, {after[key]}")
+            status, output = server.end()
+        expect((status, output) == (0, "busy_server: OK\n"), f"{status}: {output}")
+
+    def kymo_is_killed(self):
+        """The process goes on, and can be attached to again."""
+        with Target(self._program("busy_server")) as server:
+            _, line = self._line(server.pid)
+            with subprocess.Popen(line, env=clean_environment(), stderr=subprocess.PIPE) as kymo:
+                told = b""
+                while b"attached" not in told:
+                    got = kymo.stderr.readline()
+                    expect(got, f"kymo ended: {told}")
+                    told += got
+                time.sleep(0.2)
+                kymo.kill()
+            for _ in range(100):  # the library looks once a second whether kymo is there
+                time.sleep(0.1)
+                if not trace_of(server.pid)["spool"]:
+                    break
+            expect(server.process.poll() is None, "the server ended")
+            calls = self._attach(server.pid, 0.2)
+            expect(calls.get("answer", 0) > 0, f"{calls}")
+            self._is_as_it_was(server.pid, "busy_server")
+            status, output = server.end()
+        expect((status, output) == (0, "busy_server: OK\n"), f"{status}: {output}")
+
+    def python(self):
+        """7,000 functions, recursion through C, several times."""
+        code = ("import time, threading, sys\n"
+                "go = True\n"
+                "def work():\n"
+                "    while go: sum(i * i for i in range(1000)); time.sleep(0.001)\n"
+                "threads = [threading.Thread(target=work) for _ in range(4)]\n"
+                "[t.start() for t in threads]\n"
+                "sys.stdin.readline()\n"
+                "go = False\n"
+                "[t.join() for t in threads]\n"
+                "print('done')\n")
+        with Target(["/usr/bin/python3", "-c", code], stdin=subprocess.PIPE) as target:
+            for _ in range(3):
+                calls = self._attach(target.pid, 0.2)
+                expect(sum(calls.values()) > 1000, f"{calls}")
+                self._is_as_it_was(target.pid, os.path.basename(
+                    os.readlink(f"/proc/{target.pid}/exe")))
+            output, _ = target.process.communicate(b"\n", timeout=40)
+        expect((target.process.returncode, output) == (0, b"done\n"), f"{output}")
+
+    def redis(self):
+        require_tool("redis-server", "redis-benchmark")
+        with socket.socket() as probe:
+            probe.bind(("127.0.0.1", 0))
+            port = str(probe.getsockname()[1])
+        with Target(["redis-server", "--port", port, "--save", "", "--bind", "127.0.0.1"]) as server:
+            with Target(["redis-benchmark", "-p", port, "-n", "100000000", "-c", "20", "-q", "-t",
+                         "set,get"], stdout=subprocess.DEVNULL) as load:
+                time.sleep(0.3)
+                for _ in range(3):
+                    expect(self._attach(server.pid, 0.1), "no calls")
+                    expect(load.process.poll() is None, "the load ended")
+            answer = run(["redis-cli", "-p", port, "ping"])
+            expect(answer.stdout == b"PONG\n", f"{answer}")
+            self._is_as_it_was(server.pid, os.path.basename(
+                os.readlink(f"/proc/{server.pid}/exe")))
+            status, output = server.end()
+        expect(status == 0, f"status {status}: {output[-500:]}")
+
+    def debugged(self):
+        """Only one can trace a process."""
+        require_tool("strace")
+        with Target(self._program("busy_server")) as server:
+            with Target(["strace", "-f", "-o", "/dev/null", "-e", "trace=none", "-p",
+                         str(server.pid)]):
+                _, line = self._line(server.pid, "-d", "0.1")
+                ended = run(line)
+                expect(ended.status == 125 and "traced" in ended.stderr, f"{ended}")
+            status, output = server.end()
+        expect((status, output) == (0, "busy_server: OK\n"), f"{status}: {output}")
+
+    def opened_later(self):
+        """Also what runs when a library is opened; closed and opened again; and while attached."""
+        directory = self._scratch.path("later")
+        ended = run([self._kymo.path, "instrument", "-q", "--output", directory,
+                     "--time-output=off", "--", *self._program("opens_later", "5")])
+        expect((ended.status, ended.stdout) == (0, b"opens_later: OK\n"), f"{ended}")
+        counts = sorted(calls_in(directory).values())
+        for count in (5 * LATER_CALLS, 5 * LATER_CALLS + 5, 5):
+            expect(count in counts, f"{counts}")
+        with Target(self._program("opens_later", "5", "4000")) as target:
+            directory, line = self._line(target.pid)
+            ended = run(line, timeout=60)
+            expect(ended.status == 0, f"{ended}")
+            output, _ = target.process.communicate(timeout=40)
+        expect((target.process.returncode, output) == (0, b"opens_later: OK\n"), f"{output}")
+        counts = sorted(calls_in(directory).values())
+        expect(5 * LATER_CALLS + 5 in counts, f"{counts}")
+
+
+def calls_in(directory):
+    """{function: calls}, from the text profile."""
+    calls = {}
+    with open(os.path.join(directory, "profile.txt"), encoding="utf-8") as stream:
+        text = stream.read()
+    part = re.search(r"^REGIONS: trip_count$(.*?)^(REGIONS|[A-Z]+:)", text + "\nEND:\n",
+                     re.MULTILINE | re.DOTALL)
+    expect(part, f"no calls in {directory}")
+    for line in part.group(1).splitlines():
+        row = re.match(r"\s+(\S+)\s+(\d+)\s+\d+ trip_count", line)
+        if row:
+            calls[row.group(1)] = calls.get(row.group(1), 0) + int(row.group(2))
+    return calls
+
+
+def main():
+    kymo, tap = Kymo(sys.argv[1]), Tap()
+    cycles = int(sys.argv[3]) if len(sys.argv) > 3 else 10
+    only = sys.argv[4:]
+    with Scratch() as scratch:
+        tests = InstrumentAttach(kymo, os.path.abspath(sys.argv[2]), scratch, cycles)
+        for name in vars(InstrumentAttach):
+            if not name.startswith("_") and (not only or name in only):
+                tap.point(name.replace("_", " "), getattr(tests, name))
+    tap.finish()
+
+
+main()
