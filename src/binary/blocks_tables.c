@@ -464,6 +464,8 @@ static int read_table_there(struct blocks *blocks, struct blocks_table *table)
 		return 0;
 	at = range->bytes + (table->at - range->vaddr);
 	count = count_entries(workspace, table, at, entries_that_fit(workspace, table, range));
+	if (!count)
+		return 0;
 	error = blocks_reserve(&blocks->table_targets, &workspace->target_capacity,
 			       (size_t)table->first + count, sizeof(*blocks->table_targets));
 	if (error)
