@@ -12,6 +12,7 @@
 #include "binary/functions_internal.h"
 
 #define FUNCTIONS_MAX (1u << 24)
+#define FOREIGN_LEAST (64u << 10)
 
 static const uint8_t *bytes_in(const struct code_range *ranges, size_t count, uint64_t vaddr,
 			       size_t *ret_size)
@@ -146,6 +147,8 @@ static int add_symbol(struct finder *finder, const struct finder_symbol *symbol,
 		return error;
 	if (symbol->vaddr < end)
 		functions->list[count].reason = PLAN_OVERLAPS;
+	else if (finder->frames.count)
+		functions->list[count].reason = PLAN_NO_FRAME;
 	else if (symbol->size == 0)
 		functions->list[count].reason = PLAN_UNCERTAIN;
 	return 0;
@@ -201,6 +204,29 @@ static int add_functions(struct finder *finder)
 		name++;
 	}
 	return error;
+}
+
+/* The largest stretch of code between two unwind tables. Padding, the procedure linkage table and a
+ * few functions of assembly are smaller than what brings a language runtime of its own. */
+static void note_foreign(struct finder *finder)
+{
+	struct functions *functions = finder->functions;
+	const struct frames *frames = &finder->frames;
+	uint64_t end = functions->targets_low, largest = FOREIGN_LEAST;
+
+	for (size_t i = 0; i < frames->count; i++) {
+		const struct frame *frame = &frames->list[i];
+		size_t left = 0;
+
+		if (frame->vaddr > end && frame->vaddr - end > largest &&
+		    functions_bytes(functions, end, &left) && left >= frame->vaddr - end) {
+			largest = frame->vaddr - end;
+			functions->foreign_low = end;
+			functions->foreign_high = frame->vaddr;
+		}
+		if (frame->vaddr + frame->size > end)
+			end = frame->vaddr + frame->size;
+	}
 }
 
 static void name_functions(struct finder *finder)
@@ -276,6 +302,8 @@ static int find(struct finder *finder, struct problem *problem)
 		error = finder_read_symbols(finder);
 	if (!error)
 		error = add_functions(finder);
+	if (!error)
+		note_foreign(finder);
 	if (!error)
 		name_functions(finder);
 	if (!error)

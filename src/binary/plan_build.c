@@ -107,6 +107,8 @@ static void fill_header(const struct building *building, const struct plan_optio
 		.file_size = file->size,
 		.low = building->functions->low,
 		.high = building->functions->high,
+		.foreign_low = building->functions->foreign_low,
+		.foreign_high = building->functions->foreign_high,
 		.arena_vaddr = stubs->arena_vaddr,
 		.arena_size = aligned(PLAN_STUBS + stubs->size, PLAN_PAGE),
 	};

@@ -30,6 +30,7 @@ static const struct {
 	[PLAN_NO_SPACE] = {"no-space", "no stub can be reached from it"},
 	[PLAN_OVERLAPS] = {"overlaps", "it shares code with another function"},
 	[PLAN_UNCERTAIN] = {"uncertain", "where it ends is not known for sure"},
+	[PLAN_NO_FRAME] = {"no-frame", "no unwind table describes it"},
 };
 
 const char *plan_reason_text(enum plan_reason reason)

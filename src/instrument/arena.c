@@ -55,6 +55,11 @@ static long fill_gate(uint8_t *start, uint64_t id_base, const struct plan_header
 	constants->exit_slow = (uint64_t)(uintptr_t)calls_exit_slow;
 	constants->count_slow = (uint64_t)(uintptr_t)calls_count_slow;
 	constants->shadow_nodes = (uint64_t)(uintptr_t)&kymo_shadow_nodes;
+	if (plan) {
+		constants->foreign_low =
+			(uint64_t)(uintptr_t)start - plan->arena_vaddr + plan->foreign_low;
+		constants->foreign_size = plan->foreign_high - plan->foreign_low;
+	}
 	return sys_call3(SYS_mprotect, (long)(start + PLAN_DATA_SIZE), PLAN_GATE_SIZE,
 			 PROT_READ | PROT_EXEC);
 }
@@ -223,6 +228,14 @@ uint64_t arena_function_address(uint32_t id)
 	const struct arena *arena = arena_of(id);
 
 	return arena ? function_of(arena, id)->vaddr + arena->bias : 0;
+}
+
+bool arena_is_foreign(uint32_t id, uint64_t address)
+{
+	const struct arena *arena = arena_of(id);
+
+	return arena && address - arena->bias - arena->plan->foreign_low <
+				arena->plan->foreign_high - arena->plan->foreign_low;
 }
 
 bool arena_wants_arguments(uint32_t id)

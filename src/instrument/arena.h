@@ -46,6 +46,8 @@ struct arena *arena_find(uint64_t address);
 uint64_t arena_exit_address(uint32_t id);
 /* Where the function is in the process; 0: no such function. */
 uint64_t arena_function_address(uint32_t id);
+/* Is the address in code that may look at return addresses (struct plan_header)? */
+bool arena_is_foreign(uint32_t id, uint64_t address);
 /* Is the function to be recorded with its arguments? */
 bool arena_wants_arguments(uint32_t id);
 /* Is any? Set by KYMO_INSTRUMENT_ARGUMENTS before the first arena. */

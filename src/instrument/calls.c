@@ -77,7 +77,7 @@ static void end_left(const struct shadow_entry *entry)
 	if (entry->flags & SHADOW_REGION)
 		calls_region_end(kymo_calls.node, entry->id, NULL);
 	else
-		calls_write(&kymo_calls, entry->id, true, ticks_now());
+		calls_write(&kymo_calls, entry->id, CALL_LEFT, ticks_now());
 }
 
 /* The caller jumped here instead of calling: its call is at an end, and this one takes over its
@@ -91,8 +91,8 @@ static void take_over(struct calls_thread *calls, struct shadow_entry *entry, ui
 		calls_region_end(calls->node, entry->id, NULL);
 		calls_region_begin(calls->node, id, registers);
 	} else {
-		calls_write(calls, entry->id, true, now);
-		calls_write(calls, id, false, now);
+		calls_write(calls, entry->id, CALL_LEFT, now);
+		calls_write(calls, id, CALL_ENTRY, now);
 	}
 	entry->id = id;
 }
@@ -115,7 +115,7 @@ static bool push(struct calls_thread *calls, uint64_t *slot, uint32_t id,
 	if (region)
 		calls_region_begin(calls->node, id, registers);
 	else
-		calls_write(calls, id, false, ticks_now());
+		calls_write(calls, id, CALL_ENTRY, ticks_now());
 	return true;
 }
 
@@ -126,7 +126,7 @@ static bool enter_call(struct calls_thread *calls, uint64_t *slot, uint32_t id,
 
 	if (!calls->node && !make_thread())
 		return false;
-	if (calls->stopped)
+	if (calls->stopped || arena_is_foreign(id, *slot))
 		return false;
 	before = calls->top - 1;
 	if (before->slot == (uint64_t)(uintptr_t)slot && *slot == arena_exit_address(before->id)) {
@@ -211,7 +211,7 @@ void calls_exit_slow(uint64_t *slot, uint64_t id, const struct calls_registers *
 		if (entry.flags & SHADOW_REGION)
 			calls_region_end(calls->node, entry.id, registers);
 		else
-			calls_write(calls, entry.id, true, now);
+			calls_write(calls, entry.id, CALL_EXIT, now);
 	}
 	end(calls);
 }

@@ -207,12 +207,12 @@ static void put_word(struct next_record *next, uint64_t word)
 		spool_count_loss(&kymo_runtime.spool, SPOOL_LOSS_CALL_EVENTS);
 }
 
-void calls_write(struct calls_thread *calls, uint32_t id, bool exit, uint64_t ticks)
+void calls_write(struct calls_thread *calls, uint32_t id, enum call_word what, uint64_t ticks)
 {
-	struct next_record next = {calls, ticks, exit ? id : 0, !exit};
+	struct next_record next = {calls, ticks, what == CALL_EXIT ? id : 0, what == CALL_ENTRY};
 
 	put_word(&next, ticks << SPOOL_CALL_TICK_SHIFT | (uint64_t)id << SPOOL_CALL_ID_SHIFT |
-				(exit ? SPOOL_CALL_EXIT : 0));
+				(what == CALL_ENTRY ? 0 : SPOOL_CALL_EXIT));
 }
 
 /* The gate code has reserved room that is not there; handlers may have done so since. */

@@ -16,8 +16,14 @@
 #include "instrument/calls.h"
 #include "instrument/shadow.h"
 
-/* Adds the word of an entry or exit; counted as lost when there is no room. */
-void calls_write(struct calls_thread *calls, uint32_t id, bool exit, uint64_t ticks);
+enum call_word {
+	CALL_ENTRY, /* on the shadow stack already, as its innermost */
+	CALL_EXIT,  /* taken off it */
+	CALL_LEFT   /* ends, and is still on it */
+};
+
+/* Adds a word; counted as lost when there is no room. */
+void calls_write(struct calls_thread *calls, uint32_t id, enum call_word what, uint64_t ticks);
 /* The same for a word without its time, whose room the gate code did not find. */
 void calls_write_word(struct calls_thread *calls, uint64_t word, bool entry);
 /* The record ends here; what is left of the chunk is for the node's next thread. */

@@ -22,6 +22,8 @@
 #define ENTRY_SLOW    CONSTANT(16)
 #define EXIT_SLOW     CONSTANT(24)
 #define COUNT_SLOW    CONSTANT(32)
+#define FOREIGN_LOW   CONSTANT(48)
+#define FOREIGN_SIZE  CONSTANT(56)
 #define GATE_FAST     1
 #define SKIPPED       51 /* PLAN_STUB_SKIPPED */
 
@@ -120,6 +122,10 @@ gate_entry:
 	lea	48(%rsp), %rax
 	cmp	%rax, -16(%rcx)		/* the entry before lies further out on this stack? */
 	jbe	entry_slow
+	mov	48(%rsp), %rax
+	sub	FOREIGN_LOW, %rax
+	cmp	FOREIGN_SIZE, %rax
+	jb	entry_slow
 	addq	$24, %fs:0(%rdx)
 	mov	48(%rsp), %rax
 	mov	%rax, (%rcx)
