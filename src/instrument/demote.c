@@ -106,6 +106,9 @@ static void demote(struct runtime *runtime, long memory, uint32_t id)
 	static const uint8_t to_count = PLAN_STUB_COUNT - 2;
 	uint64_t stub = arena_exit_address(id) - PLAN_STUB_EXIT;
 
+	/* Several threads may have found it, or one before it was done. */
+	if (*(const volatile uint8_t *)(uintptr_t)(stub + 1) == to_count)
+		return;
 	if (sys_call4(SYS_pwrite64, memory, (long)&to_count, 1, (long)(stub + 1)) != 1)
 		return;
 	track_begin(&runtime->track, SPOOL_RECORD_CALL_DEMOTED);
