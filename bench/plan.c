@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT
  * SPDX-FileCopyrightText: the kymo authors
  *
- * What planning costs (CPU time) and how many functions can be instrumented: for each file the functions, how
- * many of them are patchable, the reasons for the rest, times and bytes. Shares are of functions
- * that are neither linker's code, nor start-up code, nor parts of others.
+ * What planning costs (CPU time) and how many functions can be instrumented: for each file the
+ * functions, how many of them are patchable, the reasons for the rest, times and bytes. Shares are
+ * of functions that are neither linker's code, nor start-up code, nor parts of others.
  *
  * usage: plan [-v] FILE...      -v: the functions that are left alone, one a line
  */

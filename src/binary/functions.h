@@ -47,11 +47,11 @@ struct functions {
 	size_t code_count;
 	struct code_range *loaded; /* all segments; code points into them */
 	size_t loaded_count;
-	uint64_t low, high; /* link-time addresses of all PT_LOADs */
-	uint64_t entry;     /* e_entry */
+	uint64_t low, high;                 /* link-time addresses of all PT_LOADs */
+	uint64_t entry;                     /* e_entry */
 	uint64_t foreign_low, foreign_high; /* as in struct plan_header; 0, 0: none */
-	uint64_t *targets;  /* bits, a byte of [low, high) of executable ranges; see
-			       functions_is_target */
+	uint64_t *targets;                  /* bits, a byte of [low, high) of executable ranges; see
+					       functions_is_target */
 	uint64_t targets_low, targets_high;
 };
 

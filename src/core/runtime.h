@@ -58,7 +58,7 @@ struct runtime_hooks {
 	 * what threads still hold of the spool is taken from them, and then from the process. */
 	void (*thread_left)(struct thread *thread);
 	void (*left)(void);
-	void (*switched)(void); /* signal-safe: control.closed changed */
+	void (*switched)(void);        /* signal-safe: control.closed changed */
 	void (*thread_switched)(void); /* the thread itself: its `excluded` changed */
 	/* Background thread, every round and at the end (`last`). */
 	void (*round)(struct runtime *runtime, bool last);

@@ -42,9 +42,9 @@ struct unwind_walk {
 	struct unwind_memo_cursor memo;
 	uint32_t fetches;
 	const void *place; /* of the detours */
-	bool exact;    /* ip is an interrupted pc, not a return address */
-	bool track_bx; /* second attempt: recover rbx through all frames */
-	bool wants_bx; /* the first attempt failed for want of rbx */
+	bool exact;        /* ip is an interrupted pc, not a return address */
+	bool track_bx;     /* second attempt: recover rbx through all frames */
+	bool wants_bx;     /* the first attempt failed for want of rbx */
 	bool bx_known;
 	enum spool_stack_end end;
 };

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
  * SPDX-FileCopyrightText: the kymo authors
  *
- * What the rooms above the core do at the turns of the runtime's life, one after the other: regions,
- * then instrumented functions.
+ * What the rooms above the core do at the turns of the runtime's life, one after the other:
+ * regions, then instrumented functions.
  */
 #ifndef KYMO_LIBKYMO_HOOKS_H
 #define KYMO_LIBKYMO_HOOKS_H
