@@ -6,6 +6,9 @@
 #include "binary/selection.h"
 
 #include <errno.h>
+#include <inttypes.h>
+#include <limits.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -55,6 +58,19 @@ static bool candidate_signature_matches(const struct selecting *selecting,
 	return matches;
 }
 
+/* What lists call a function without a symbol: "[liblua.so+0x1234]". */
+static bool candidate_nameless_matches(const struct selecting *selecting,
+				       const struct candidate *candidate,
+				       const struct selection_pattern *pattern)
+{
+	const char *path = selecting->module->path, *slash = strrchr(path, '/');
+	char name[NAME_MAX + 32];
+
+	snprintf(name, sizeof(name), "[%s+0x%" PRIx64 "]", slash ? slash + 1 : path,
+		 candidate->function->vaddr);
+	return selection_pattern_matches(pattern, name);
+}
+
 /* Does an expression match one of the names: as in the file, readable with and without arguments,
  * or with file and line? */
 static bool candidate_matches(const struct selecting *selecting, const struct candidate *candidate,
@@ -69,7 +85,8 @@ static bool candidate_matches(const struct selecting *selecting, const struct ca
 		    candidate_signature_matches(selecting, candidate, mangled, pattern))
 			return true;
 	}
-	return false;
+	return pattern->given && !candidate->name_count &&
+	       candidate_nameless_matches(selecting, candidate, pattern);
 }
 
 static bool candidate_is_routine(const struct candidate *candidate)
