@@ -53,6 +53,7 @@ static int read_unit(struct rows *rows, Dwarf_Die *die)
 		return error == -ENOMEM ? error : 0;
 	rows->table = &table;
 	error = dwarf_line_run(&table, take_row, rows);
+	rows->table = NULL;
 	dwarf_line_table_deinit(&table);
 	return error;
 }

@@ -37,7 +37,7 @@ static int add_symbol(struct finder *finder, const Elf64_Sym *symbol, const char
 	    (!function && type != STT_NOTYPE))
 		return 0;
 	/* Without its version; longer ones are none that we know. */
-	if (name[length] && length < sizeof(plain)) {
+	if (length < sizeof(plain) && name[length]) {
 		memcpy(plain, name, length);
 		plain[length] = 0;
 		name = plain;

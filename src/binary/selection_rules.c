@@ -38,10 +38,10 @@ int selection_rules_create(const struct selection_request *request, struct selec
 			   struct problem *problem)
 {
 	struct selection_rules *rules = calloc(1, sizeof(*rules));
-	int error = rules ? 0 : problem_set(problem, -ENOMEM, "out of memory");
+	int error = 0;
 
-	if (error)
-		return error;
+	if (!rules)
+		return problem_set(problem, -ENOMEM, "out of memory");
 	rules->request = *request;
 	for (unsigned i = 0; !error && i < SELECTION_EXPRESSIONS; i++) {
 		const char *text = request->expressions[i], *source = request->sources[i];

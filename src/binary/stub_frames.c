@@ -27,6 +27,8 @@
 enum { /* call frame instructions */
        CFA_ADVANCE1 = 0x02,
        CFA_ADVANCE2 = 0x03,
+       CFA_REMEMBER = 0x0a,
+       CFA_RECALL = 0x0b,
        CFA_DEFINE = 0x0c,
        CFA_OFFSET = 0x0e,
        CFA_EXPRESSION = 0x0f,
@@ -62,7 +64,7 @@ enum { /* operations of expressions */
 enum { ENCODED_RELATIVE = 0x1b, ENCODED_COUNT = 0x03, ENCODED_TABLE = 0x3b };
 
 /* Two bytes of distance from behind themselves; constants in two bytes. */
-#define TO(from, to) (uint8_t)((to) - (from)-3), (uint8_t)(((to) - (from)-3) >> 8)
+#define TO(from, to) (uint8_t)((to) - (from)-3), (uint8_t)((unsigned)((to) - (from)-3) >> 8)
 #define ULEB2(value) (uint8_t)(((value)&0x7f) | 0x80), (uint8_t)((value) >> 7)
 
 /* Where the stub's first distance leads to the data page from: the field behind `mov gate(%rip)`.
@@ -235,13 +237,16 @@ static void put_odd_offset(struct frame_writer *writer, uint32_t location, int o
 	PUT(writer, CFA_EXPRESSION, 2, OP_REGISTER + FRAME_RSP, (uint8_t)(offset & 0x7f));
 }
 
-/* The function has returned: from here on the shadow stacks are asked. */
+/* The function has returned: from here on the shadow stacks are asked, as the CIE says. That is
+ * recalled and not restored, because DW_CFA_restore is libgcc's "unsaved", whatever the CIE says
+ * (execute_cfa_program in gcc's unwind-dw2.c). */
 static void put_exit_rows(struct frame_writer *writer)
 {
 	/* Callers are looked up one below their return address. */
+	advance(writer, PLAN_STUB_EXIT - 1);
+	PUT(writer, CFA_RECALL);
 	put_odd_offset(writer, PLAN_STUB_EXIT - 1, 4);
-	PUT(writer, CFA_RESTORE | REGISTER_RIP, CFA_VALUE_EXPRESSION, FRAME_RSP, 2, OP_LITERAL + 4,
-	    OP_MINUS);
+	PUT(writer, CFA_VALUE_EXPRESSION, FRAME_RSP, 2, OP_LITERAL + 4, OP_MINUS);
 	put_odd_offset(writer, 37, 12);
 	put_odd_offset(writer, 42, 20);
 	put_definition(writer, 47, 16);
@@ -428,7 +433,10 @@ static void put_entry(struct frame_writer *writer, const struct plan_function *f
 	put_word(writer, here(writer) - writer->common);
 	put_word(writer, function->stub - here(writer));
 	put_word(writer, end - function->stub);
-	PUT(writer, 0, CFA_SAVED | REGISTER_RIP, 1);
+	PUT(writer, 0);
+	if (!place)
+		PUT(writer, CFA_REMEMBER);
+	PUT(writer, CFA_SAVED | REGISTER_RIP, 1);
 	writer->location = 0;
 	if (!place)
 		put_function_rows(writer);

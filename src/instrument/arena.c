@@ -45,7 +45,7 @@ static long fill_gate(uint8_t *start, uint64_t id_base, const struct plan_header
 	struct plan_gate_constants *constants = (void *)(start + PLAN_GATE_CONSTANTS);
 
 	copy(start + PLAN_DATA_SIZE, instrument_gate_begin,
-	     (size_t)(instrument_gate_end - instrument_gate_begin));
+	     (uintptr_t)instrument_gate_end - (uintptr_t)instrument_gate_begin);
 	gate_frames_write(start + PLAN_DATA_SIZE);
 	if (plan)
 		jit_write(start, plan);

@@ -77,7 +77,7 @@ void gate_frames_write(uint8_t *gate)
 	uint8_t *at = gate + FRAMES_AT;
 	size_t common_size, size;
 
-	if (!entry || instrument_gate_end - instrument_gate_begin > FRAMES_AT)
+	if (!entry || (uintptr_t)instrument_gate_end - (uintptr_t)instrument_gate_begin > FRAMES_AT)
 		return;
 	common = entry + 4 - word(entry + 4);
 	common_size = 4 + word(common);

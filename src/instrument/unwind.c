@@ -43,7 +43,7 @@ enum { /* DWARF 5, 7.7.1 */
 #define EXPRESSION (1 + FOUND)
 
 /* Two bytes of distance from behind themselves. */
-#define TO(from, to) (uint8_t)((to) - (from)-3), (uint8_t)(((to) - (from)-3) >> 8)
+#define TO(from, to) (uint8_t)((to) - (from)-3), (uint8_t)((unsigned)((to) - (from)-3) >> 8)
 
 _Static_assert(offsetof(struct shadow_node, next) == 0 &&
 		       offsetof(struct shadow_node, entries) == PLAN_SHADOW_ENTRIES &&
