@@ -11,7 +11,7 @@
 
 /* Raised whenever the planner decides something else than before: older plans are then no longer
  * taken from the cache. */
-#define PLANNER_REVISION 3u
+#define PLANNER_REVISION 4u
 
 #define JUMP_SIZE 5u
 
