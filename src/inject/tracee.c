@@ -92,11 +92,11 @@ static bool is_group_stop(int status)
 }
 
 /* Until the thread stops because we asked for it; signals that come first are delivered. */
-static int wait_for_interrupt(pid_t tid)
+static int wait_for_interrupt(pid_t tid, uint64_t timeout_ns)
 {
 	int status, got;
 
-	while ((got = wait_for(tid, STOP_TIMEOUT_NS, &status)) > 0) {
+	while ((got = wait_for(tid, timeout_ns, &status)) > 0) {
 		if (is_group_stop(status))
 			return -EBUSY;
 		if (is_event_stop(status))
@@ -189,7 +189,7 @@ int tracee_stop(struct tracee *tracee, pid_t pid, pid_t tid, int memory)
 		return error;
 	error = (int)trace(PTRACE_INTERRUPT, tid, NULL, NULL);
 	if (!error)
-		error = wait_for_interrupt(tid);
+		error = wait_for_interrupt(tid, STOP_TIMEOUT_NS);
 	if (!error)
 		error = (int)trace(PTRACE_GETREGS, tid, NULL, &tracee->registers);
 	if (!error)
@@ -274,7 +274,7 @@ static int take_back(struct tracee *tracee)
 {
 	int error = (int)trace(PTRACE_INTERRUPT, tracee->tid, NULL, NULL);
 
-	return error ? error : wait_for_interrupt(tracee->tid);
+	return error ? error : wait_for_interrupt(tracee->tid, STEP_TIMEOUT_NS);
 }
 
 bool tracee_is_within(const struct tracee *tracee, uint64_t start, uint64_t size)
@@ -283,6 +283,16 @@ bool tracee_is_within(const struct tracee *tracee, uint64_t start, uint64_t size
 
 	return !trace(PTRACE_GETREGS, tracee->tid, NULL, &registers) && registers.rip >= start &&
 	       registers.rip - start < size;
+}
+
+/* Of the code that it runs for us; or does the program have a signal? Only faults get through as
+ * long as that code runs, but a thread that nobody took back in time has gone back by itself. */
+static bool is_fault(const struct tracee *tracee, int status, uint64_t word)
+{
+	uint64_t value = 0;
+
+	return !is_event_stop(status) && SIGNAL_BIT(WSTOPSIG(status)) & FAULTS &&
+	       !(process_read(tracee->memory, word, &value, sizeof(value)) && value);
 }
 
 int tracee_run(struct tracee *tracee, const struct user_regs_struct *registers, uint64_t word,
@@ -300,12 +310,13 @@ int tracee_run(struct tracee *tracee, const struct user_regs_struct *registers, 
 		got = wait_for(tracee->tid, 0, &status);
 		if (got < 0)
 			return -ESRCH;
-		if (got > 0 && !is_event_stop(status)) { /* a fault: nothing else gets through */
+		if (got > 0 && is_fault(tracee, status, word)) {
 			*ret_signal = WSTOPSIG(status);
 			return -EFAULT;
 		}
 		if (got > 0)
-			trace(PTRACE_CONT, tracee->tid, NULL, NULL);
+			trace(PTRACE_CONT, tracee->tid, NULL,
+			      is_event_stop(status) ? NULL : (void *)(long)WSTOPSIG(status));
 		if (process_read(tracee->memory, word, &value, sizeof(value)) && value)
 			return take_back(tracee);
 		if (now_ns() >= end)
