@@ -28,6 +28,12 @@ struct unwind_tables {
  * unwinder begins anew. */
 bool instrument_unwind_tables(uint64_t address, uint64_t caller, struct unwind_tables *ret);
 
+/* Are there arenas? */
+bool instrument_unwind_hides(void);
+/* Where a frame whose pc or return address is `ip` is, as a program without stubs sees it. False:
+ * it would not see it. */
+bool instrument_unwind_shown(uint64_t ip, uint64_t *ret);
+
 /* For core/unwind.h: what frames would be like without stubs. */
 extern const struct unwind_detours instrument_detours;
 

@@ -228,4 +228,28 @@ static enum unwind_detour_kind undo(struct unwind_detour *detour)
 	return UNWIND_DETOUR_HIDDEN;
 }
 
+/* ---- for the program's own walks ---- */
+
+bool instrument_unwind_hides(void)
+{
+	return arena_count() != 0;
+}
+
+/* What a signal interrupted in a stub is shown at the function's entry, or where the displaced
+ * instruction was. Those who ask take it for a return address and look one below. */
+bool instrument_unwind_shown(uint64_t ip, uint64_t *ret)
+{
+	struct unwind_detour detour = {.ip = ip};
+	const struct arena *arena = arena_find(ip);
+
+	*ret = ip;
+	if (!arena)
+		return true;
+	if (ip - (uint64_t)(uintptr_t)arena->data < PLAN_STUBS || is_exit(&detour) ||
+	    undo_stub(&detour, arena) != UNWIND_DETOUR_UNDONE)
+		return false;
+	*ret = detour.ip + 1;
+	return true;
+}
+
 const struct unwind_detours instrument_detours = {.undo = undo};

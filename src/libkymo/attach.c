@@ -6,12 +6,14 @@
  * The program's calls do not find our wrappers by themselves, so those that the program could not
  * do without are put into the global offset tables of what is loaded: calls after which our system
  * calls would be deadly (seccomp) or our threads have rights that the program gave up (set-id),
- * exec, and the program's view of our signal. They stay when kymo leaves, and then do nothing but
- * call on.
+ * exec, the program's view of our signal, and unwinding through instrumented functions. They stay
+ * when kymo leaves, and then do nothing but call on.
  */
 #include "libkymo/attach.h"
 
+#include <dlfcn.h>
 #include <errno.h>
+#include <execinfo.h>
 #include <grp.h>
 #include <pthread.h>
 #include <sched.h>
@@ -22,11 +24,13 @@
 #include <sys/prctl.h>
 #include <sys/signalfd.h>
 #include <unistd.h>
+#include <unwind.h>
 
 #include "common/syscalls.h"
 #include "core/attach.h"
 #include "core/runtime.h"
 #include "instrument/instrument.h"
+#include "libkymo/find_object.h"
 #include "libkymo/hooks.h"
 #include "libkymo/real.h"
 #include "wrappers/got.h"
@@ -44,9 +48,10 @@ static void after_fork_in_child(void)
 }
 
 #define CALLS(call)                                                                                \
-	call(execl) call(execle) call(execlp) call(execv) call(execve) call(execveat) call(execvp) \
-		call(execvpe) call(fexecve) call(initgroups) call(prctl) call(pthread_sigmask)     \
-			call(setegid) call(seteuid) call(setgid) call(setgroups) call(setns)       \
+	call(_Unwind_Backtrace) call(_dl_find_object) call(backtrace) call(execl) call(execle)     \
+		call(execlp) call(execv) call(execve) call(execveat) call(execvp) call(execvpe)    \
+			call(fexecve) call(initgroups) call(prctl) call(pthread_sigmask) call(     \
+				setegid) call(seteuid) call(setgid) call(setgroups) call(setns)    \
 				call(setregid) call(setresgid) call(setresuid) call(setreuid)      \
 					call(setuid) call(sigaction) call(signal) call(signalfd)   \
 						call(sigpending) call(sigprocmask)                 \
@@ -72,6 +77,21 @@ static void join_program(void)
 	pthread_atfork(got_before_fork, got_after_fork, got_after_fork_in_child);
 	if (!got_add(calls, sizeof(calls) / sizeof(calls[0])))
 		got_scan();
+}
+
+/* libc and libraries that are opened later load libgcc when they first unwind. It has to be there
+ * before, because its slots are looked at now. */
+static void prepare_unwinding(void)
+{
+	static bool done;
+
+	if (done || !kymo_runtime.options.instrument.socket[0])
+		return;
+	done = true;
+	if (!dlopen(LIBGCC, RTLD_LAZY))
+		dlerror();
+	find_object_start();
+	got_scan();
 }
 
 /* "NAME=value\0NAME=value\0\0" to a list of strings, in memory of its own. */
@@ -117,6 +137,7 @@ EXPORTED int kymo_attach(const char *block)
 	if (result)
 		return result;
 	join_program();
+	prepare_unwinding();
 	instrument_start(&kymo_runtime);
 	return 0;
 }

@@ -7,22 +7,10 @@
 #include "libkymo/find_object.h"
 
 #include <dlfcn.h>
-#include <features.h>
 #include <stdatomic.h>
 
 #include "instrument/unwind.h"
 #include "libkymo/real.h"
-
-#if !__GLIBC_PREREQ(2, 35)
-struct dl_find_object {
-	unsigned long long dlfo_flags;
-	void *dlfo_map_start, *dlfo_map_end;
-	struct link_map *dlfo_link_map;
-	void *dlfo_eh_frame;
-	unsigned long long dlfo_reserved[7];
-};
-int _dl_find_object(void *address, struct dl_find_object *result);
-#endif
 
 typedef int find_object_function(void *, struct dl_find_object *);
 

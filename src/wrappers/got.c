@@ -107,19 +107,19 @@ static bool begins_with_any(const char *file, const char *const *prefixes, size_
 	return false;
 }
 
-/* The loader and the kernel's object define nothing that callers are bound to. */
-static bool is_scenery(const char *file)
+/* The kernel's object defines nothing that callers are bound to, and calls nothing. */
+static bool is_kernels(const char *file)
 {
-	static const char *const names[] = {"linux-vdso", "linux-gate", "ld-linux", "ld-2."};
+	static const char *const names[] = {"linux-vdso", "linux-gate"};
 
 	return begins_with_any(file, names, sizeof(names) / sizeof(names[0]));
 }
 
-/* Sanitizers' run times work below libc, as kymo does. */
+/* The loader and sanitizers' run times work below libc, as kymo does. */
 static bool is_left_alone(const char *file)
 {
-	static const char *const names[] = {"libkymo", "libc.so", "libc-2.", "libasan",
-					    "libtsan", "liblsan", "libubsan"};
+	static const char *const names[] = {"libkymo", "libc.so", "libc-2.", "ld-linux", "ld-2.",
+					    "libasan", "libtsan", "liblsan", "libubsan"};
 
 	return begins_with_any(file, names, sizeof(names) / sizeof(names[0]));
 }
@@ -153,7 +153,7 @@ static int look_at_definitions(struct dl_phdr_info *info, size_t size, void *dat
 		got.subs = info->dlpi_subs;
 		got.scan++;
 	}
-	if (!got_object_read(&object, info) || is_scenery(got_object_file(&object)))
+	if (!got_object_read(&object, info) || is_kernels(got_object_file(&object)))
 		return 0;
 	record = got_objects_get(&got.objects, object.base, object.dynamic, got_hash(object.name));
 	if (!record)
@@ -181,7 +181,7 @@ static int look_at_slots(struct dl_phdr_info *info, size_t size, void *data)
 
 	(void)size;
 	(void)data;
-	if (!got_object_read(&object, info) || is_scenery(got_object_file(&object)) ||
+	if (!got_object_read(&object, info) || is_kernels(got_object_file(&object)) ||
 	    is_left_alone(got_object_file(&object)))
 		return 0;
 	record = got_objects_find(&got.objects, object.base, object.dynamic, got_hash(object.name));
@@ -249,7 +249,7 @@ static int restore(struct dl_phdr_info *info, size_t size, void *data)
 
 	(void)size;
 	(void)data;
-	if (got_object_read(&object, info) && !is_scenery(got_object_file(&object)) &&
+	if (got_object_read(&object, info) && !is_kernels(got_object_file(&object)) &&
 	    !is_left_alone(got_object_file(&object)))
 		got_slots_restore(&object, &got.names);
 	return 0;
