@@ -20,7 +20,8 @@
 
 /* The line goes out by one raw write, so that it works wherever the program stands: in a forked
  * child, a handler, with stdio closed. */
-static inline _Noreturn void check_failed(const char *what, const char *file, int line)
+__attribute__((noreturn)) static inline void check_failed(const char *what, const char *file,
+							  int line)
 {
 	char text[512];
 	int length =

@@ -1,0 +1,68 @@
+/* SPDX-License-Identifier: MIT
+ * SPDX-FileCopyrightText: the kymo authors
+ *
+ * A library that is opened and closed again and again, with calls and exceptions across; calls are
+ * made into it by its constructor, by a thread and by way of it back into the program.
+ */
+#include "nasty.h"
+#include <dlfcn.h>
+#include <pthread.h>
+
+#define ROUNDS 60
+static char library[4096];
+
+NASTY_KEEP int dl_back(int value)
+{
+	NASTY_OPAQUE();
+	return value + 1;
+}
+
+NASTY_KEEP int dl_round(int depth)
+{
+	void *handle = dlopen(library, RTLD_NOW | RTLD_LOCAL);
+	int (*catches)(int, int (*)(int));
+	int value;
+
+	if (!handle)
+		fprintf(stderr, "%s\n", dlerror());
+	CHECK(handle);
+	catches = (int (*)(int, int (*)(int)))dlsym(handle, "plugin_catch");
+	CHECK(catches);
+	value = catches(depth, dl_back);
+	CHECK(dlclose(handle) == 0);
+	return value;
+}
+
+static void *in_thread(void *result)
+{
+	for (int i = 0; i < 10; i++)
+		*(int *)result += dl_round(3);
+	return NULL;
+}
+
+static void work(void)
+{
+	pthread_t thread;
+	int sum = 0, other = 0;
+
+	for (int i = 0; i < ROUNDS; i++)
+		sum += dl_round(i % 8);
+	CHECK(pthread_create(&thread, NULL, in_thread, &other) == 0);
+	pthread_join(thread, NULL);
+	nasty_say("sum %d %d\n", sum, other);
+	nasty_count("dl_round", ROUNDS + 10);
+	nasty_count("dl_back", 2 * (ROUNDS + 10));
+	nasty_count("plugin_catch", ROUNDS + 10);
+	nasty_count("plugin_begins", ROUNDS + 10);
+	nasty_count("plugin_ends", ROUNDS + 10);
+}
+
+int main(int argc, char **argv)
+{
+	ssize_t length = readlink("/proc/self/exe", library, sizeof(library) - 32);
+
+	CHECK(length > 0);
+	library[length] = '\0';
+	strcpy(strrchr(library, '/') + 1, "libnasty_plugin.so");
+	return nasty_run(argc, argv, work);
+}
