@@ -144,7 +144,8 @@ static bool is_abandoned(uint64_t busy, uint64_t slot)
 {
 	const struct thread *thread = kymo_thread;
 
-	return thread && busy >= thread->bounds.low && slot < thread->bounds.high && busy < slot;
+	return thread && busy >= thread->bounds.low && slot < thread->bounds.high && busy < slot &&
+	       !shadow_is_interrupted(busy, slot);
 }
 
 static bool begin(struct calls_thread *calls, uint64_t slot)

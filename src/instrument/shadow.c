@@ -5,6 +5,7 @@
  */
 #include "instrument/shadow.h"
 
+#include <signal.h>
 #include <sys/mman.h>
 #include <sys/uio.h>
 
@@ -66,6 +67,9 @@ static void empty(struct shadow_node *node, struct shadow_entry *top)
 {
 	while (top > node->entries + 1)
 		(--top)->slot = 0;
+	for (uint32_t i = 0; node->left_count && i < SHADOW_LEFT; i++)
+		node->left[i].slot = 0;
+	node->left_count = 0;
 }
 
 void shadow_release(struct shadow_node *node)
@@ -123,25 +127,60 @@ static bool is_left(const struct shadow_entry *entry, uint64_t slot)
 	       slot < thread->bounds.high;
 }
 
-static void keep_left(struct shadow_node *node, const struct shadow_entry *entry)
+/* A set by slot: the newest of a slot's is all that counts. Stacks of coroutines are alike, so
+ * slots are mixed well (Fibonacci hashing). */
+static struct shadow_entry *left_of(struct shadow_node *node, uint64_t slot)
 {
-	node->left[node->left_count++ % SHADOW_LEFT] = *entry;
+	uint64_t mixed = (slot >> 3) * 0x9e3779b97f4a7c15u >> 32;
+
+	return &node->left[mixed % (SHADOW_LEFT / SHADOW_LEFT_WAYS) * SHADOW_LEFT_WAYS];
 }
 
-static bool find_left(struct shadow_node *node, uint64_t slot, struct shadow_entry *ret)
+static struct shadow_entry *find_left(struct shadow_node *node, uint64_t slot)
 {
-	uint32_t count = node->left_count;
+	struct shadow_entry *set = left_of(node, slot);
 
-	for (uint32_t i = 0; i < count && i < SHADOW_LEFT; i++) {
-		struct shadow_entry *entry = &node->left[(count - 1 - i) % SHADOW_LEFT];
-
-		if (entry->slot != slot)
-			continue;
-		*ret = *entry;
-		entry->slot = 0;
-		return true;
+	for (uint32_t i = 0; i < SHADOW_LEFT_WAYS; i++) {
+		if (set[i].slot == slot)
+			return &set[i];
 	}
-	return false;
+	return NULL;
+}
+
+static void keep_left(struct shadow_node *node, const struct shadow_entry *entry)
+{
+	struct shadow_entry *place = find_left(node, entry->slot);
+
+	for (uint32_t i = 0; !place && i < SHADOW_LEFT_WAYS; i++) {
+		if (left_of(node, entry->slot)[i].slot == 0)
+			place = left_of(node, entry->slot) + i;
+	}
+	if (!place)
+		place = left_of(node, entry->slot) + node->left_count % SHADOW_LEFT_WAYS;
+	*place = *entry;
+	node->left_count++;
+}
+
+static bool take_left(struct shadow_node *node, uint64_t slot, struct shadow_entry *ret)
+{
+	struct shadow_entry *entry = find_left(node, slot);
+
+	if (!entry)
+		return false;
+	*ret = *entry;
+	entry->slot = 0;
+	return true;
+}
+
+bool shadow_is_interrupted(uint64_t inner, uint64_t slot)
+{
+	stack_t stack = {0};
+	uint64_t low;
+
+	if (sys_call2(SYS_sigaltstack, 0, (long)&stack) != 0 || !(stack.ss_flags & SS_ONSTACK))
+		return false;
+	low = (uint64_t)(uintptr_t)stack.ss_sp;
+	return slot - low < stack.ss_size && inner - low >= stack.ss_size;
 }
 
 uint32_t shadow_clean(struct calls_thread *calls, uint64_t slot,
@@ -152,10 +191,13 @@ uint32_t shadow_clean(struct calls_thread *calls, uint64_t slot,
 
 	/* 0: being made by the code that this one interrupted */
 	while (top[-1].slot && top[-1].slot <= slot) {
-		/* The same slot cannot be in use twice. */
+		bool same = top[-1].slot == slot; /* which cannot be in use twice */
+
+		if (!same && shadow_is_interrupted(top[-1].slot, slot))
+			break;
 		if (is_left(&top[-1], slot))
 			keep_left(calls->node, &top[-1]);
-		else if (top[-1].slot != slot && shadow_is_live(&top[-1]))
+		else if (!same && shadow_is_live(&top[-1]))
 			break;
 		each(&top[-1]);
 		(--top)->slot = 0;
@@ -206,6 +248,7 @@ static struct shadow_entry *find_in(struct shadow_node *node, uint64_t slot)
 static bool pop_elsewhere(uint64_t slot, struct shadow_entry *ret)
 {
 	struct shadow_node *node = atomic_load_explicit(&kymo_shadow_nodes, memory_order_acquire);
+	struct shadow_node *first = node;
 
 	for (; node; node = node->next) {
 		struct shadow_entry *entry = find_in(node, slot);
@@ -216,6 +259,10 @@ static bool pop_elsewhere(uint64_t slot, struct shadow_entry *ret)
 		entry->slot = SHADOW_TAKEN_OUT;
 		return true;
 	}
+	for (node = first; node; node = node->next) {
+		if (take_left(node, slot, ret))
+			return true;
+	}
 	return false;
 }
 
@@ -225,7 +272,7 @@ bool shadow_pop(struct calls_thread *calls, uint64_t slot, struct shadow_entry *
 	struct shadow_entry *entry = find_below(calls->top, slot);
 
 	if (!entry)
-		return (calls->node && find_left(calls->node, slot, ret)) ||
+		return (calls->node && take_left(calls->node, slot, ret)) ||
 		       pop_elsewhere(slot, ret);
 	end_inner(calls, entry, each);
 	*ret = *entry;
@@ -240,6 +287,8 @@ uint64_t shadow_return_address(uint64_t slot)
 	struct shadow_node *node = atomic_load_explicit(&kymo_shadow_nodes, memory_order_acquire);
 	struct shadow_entry *entry = find_below(kymo_calls.top, slot);
 
+	if (!entry && kymo_calls.node)
+		entry = find_left(kymo_calls.node, slot);
 	for (; !entry && node; node = node->next)
 		entry = find_in(node, slot);
 	return entry ? entry->return_address : 0;

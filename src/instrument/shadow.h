@@ -26,9 +26,10 @@
 
 #include "core/spool_writer.h"
 
-#define SHADOW_ENTRIES 65536u /* calls that can be open on one thread */
-#define SHADOW_VECTORS 16384u
-#define SHADOW_LEFT    1024u
+#define SHADOW_ENTRIES   65536u /* calls that can be open on one thread */
+#define SHADOW_VECTORS   16384u
+#define SHADOW_LEFT      16384u
+#define SHADOW_LEFT_WAYS 8u
 
 struct shadow_entry {
 	uint64_t return_address;
@@ -56,9 +57,9 @@ struct shadow_node {
 	struct calls_thread *_Atomic calls; /* of the thread that has it; NULL: free */
 	struct shadow_entry *entries;       /* the sentinel, then SHADOW_ENTRIES */
 	struct shadow_entry *end;
-	/* The last entries that were ended because they lie further in on the thread's own stack
-	 * than the call that runs. They are looked through before a thread is given up: it may run
-	 * on a part of its stack that it made a coroutine's. */
+	/* Entries that were ended because they lie further in on the thread's own stack than the
+	 * call that runs, the last of each slot. They are looked up before a thread is given up: it
+	 * may run on a part of its stack that it made a coroutine's. */
 	struct shadow_entry left[SHADOW_LEFT];
 	uint32_t left_count;
 	uint64_t *counts; /* PLAN_ID_MAX + 1, or NULL; summed up over all threads that had it */
@@ -92,6 +93,9 @@ static inline bool shadow_is_open(const struct shadow_entry *entry)
 	return entry->slot > SHADOW_TAKEN_OUT;
 }
 
+/* Is what stands at `inner` only interrupted by a signal handler that runs at `slot` on an
+ * alternate stack, which may be anywhere, also further out on the thread's own stack? */
+bool shadow_is_interrupted(uint64_t inner, uint64_t slot);
 /* Does the slot of this entry still hold the way back into its stub? */
 bool shadow_is_live(const struct shadow_entry *entry);
 /* Ends what was left without returning, as seen from a call at `slot`: entries further in on the
