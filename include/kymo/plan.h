@@ -97,6 +97,8 @@ enum plan_reason {
 	PLAN_OVERLAPS,          /* shares code with another function */
 	PLAN_UNCERTAIN,         /* its extent is not known for sure */
 	PLAN_NO_FRAME, /* unwind tables do not know it: made by hand, or by a compiler of its own */
+	PLAN_COUNTED_ELSEWHERE, /* a block that is executed as often as function `site`, which is
+				   patched */
 	PLAN_REASON_COUNT
 };
 
@@ -121,13 +123,15 @@ enum plan_function_flags {
 	PLAN_FUNCTION_IS_LOOP = 128,
 	PLAN_FUNCTION_IS_BLOCK = 256
 };
+#define PLAN_PLACES (PLAN_FUNCTION_IS_LOOP | PLAN_FUNCTION_IS_BLOCK)
 
 struct plan_function {
 	uint64_t vaddr;        /* link-time address of its first byte */
 	uint32_t size;         /* bytes */
 	uint32_t instructions; /* decoded ones */
 	uint32_t stub;         /* offset in the arena of its stub; 0: not patchable */
-	uint32_t site;         /* its site; undefined when not patchable */
+	uint32_t site;         /* its site; PLAN_COUNTED_ELSEWHERE: a function or place; else
+				  undefined when not patchable */
 	uint8_t reason;        /* enum plan_reason */
 	uint8_t how;           /* enum plan_how */
 	uint16_t flags;        /* enum plan_function_flags */
@@ -135,7 +139,8 @@ struct plan_function {
 	uint16_t blocks;
 };
 
-/* What is written where. Sites are in the order of functions. */
+/* What is written where. Sites are in the order of addresses, those of functions before those of
+ * places. */
 struct plan_site {
 	uint64_t vaddr;
 	uint32_t function;

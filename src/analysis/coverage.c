@@ -75,9 +75,24 @@ static bool is_chosen(const struct gathering *gathering, uint32_t index)
 {
 	const struct plan_function *function = &gathering->plan.list[index];
 
-	if (function->flags & PLAN_FUNCTION_IS_LOOP || function->stub == 0)
+	if (function->flags & PLAN_FUNCTION_IS_LOOP)
+		return false;
+	if (function->stub == 0 && !(function->flags & PLAN_FUNCTION_IS_BLOCK))
 		return false;
 	return !gathering->modes || gathering->modes[index] != PLAN_MODE_OFF;
+}
+
+/* What counts it: itself, or what is executed as often; MODEL_NONE: nothing does. */
+static uint32_t counted_by(const struct gathering *gathering, uint32_t index)
+{
+	const struct plan_function *function = &gathering->plan.list[index];
+
+	if (function->stub == 0)
+		index = function->reason == PLAN_COUNTED_ELSEWHERE ? function->site : MODEL_NONE;
+	return index < gathering->plan.count && index < gathering->from->count &&
+			       gathering->plan.list[index].stub
+		       ? index
+		       : MODEL_NONE;
 }
 
 static uint64_t file_offset(const struct gathering *gathering, uint64_t vaddr)
@@ -94,9 +109,11 @@ static int add_units(struct gathering *gathering, struct coverage_module *module
 {
 	for (uint32_t i = 0; i < gathering->plan.count && i < gathering->from->count; i++) {
 		const struct plan_function *function = &gathering->plan.list[i];
+		uint32_t counted;
 
 		if (!is_chosen(gathering, i))
 			continue;
+		counted = counted_by(gathering, i);
 		if (array_reserve((void **)&module->units, &module->unit_capacity,
 				  module->unit_count, sizeof(*module->units)) < 0)
 			return -ENOMEM;
@@ -105,7 +122,11 @@ static int add_units(struct gathering *gathering, struct coverage_module *module
 			.size = function->size,
 			.file_offset = file_offset(gathering, function->vaddr),
 			.block = (function->flags & PLACES) != 0,
-			.calls = calls_of(gathering, gathering->from->first_id + i)};
+			.unmeasured = counted == MODEL_NONE,
+			.calls =
+				counted == MODEL_NONE
+					? 0
+					: calls_of(gathering, gathering->from->first_id + counted)};
 	}
 	return 0;
 }
@@ -258,6 +279,20 @@ static void join_units(struct coverage_module *module)
 	module->unit_count = kept;
 }
 
+/* Nothing is known of them but their number. */
+static void drop_unmeasured(struct coverage_module *module)
+{
+	size_t kept = 0;
+
+	for (size_t i = 0; i < module->unit_count; i++) {
+		if (module->units[i].unmeasured)
+			module->unmeasured++;
+		else
+			module->units[kept++] = module->units[i];
+	}
+	module->unit_count = kept;
+}
+
 static void add_share(struct coverage_share *share, uint64_t calls)
 {
 	share->total++;
@@ -277,6 +312,7 @@ static void sum_module(struct coverage *coverage, struct coverage_module *module
 			  module->units[i].calls);
 	for (size_t i = 0; i < module->line_count; i++)
 		add_share(&module->code_lines, module->lines[i].count);
+	coverage->unmeasured += module->unmeasured;
 	add_shares(&coverage->functions, &module->functions);
 	add_shares(&coverage->blocks, &module->blocks);
 	add_shares(&coverage->code_lines, &module->code_lines);
@@ -294,6 +330,7 @@ int coverage_make(struct session *const *sessions, size_t count, struct coverage
 		session_out_of_memory(problem);
 	for (size_t i = 0; result == 0 && i < coverage.module_count; i++) {
 		join_units(&coverage.modules[i]);
+		drop_unmeasured(&coverage.modules[i]);
 		result = coverage_find_source(&coverage, &coverage.modules[i],
 					      &session_private(sessions[0])->options, problem);
 		if (result == 0)

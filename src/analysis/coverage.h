@@ -21,6 +21,7 @@ struct coverage_unit {
 	uint64_t calls;
 	uint32_t size;
 	bool block;
+	bool unmeasured; /* a block that could not be counted; none is left in the end */
 	const char *function;            /* "[module+0x<vaddr>]" where it has no name */
 	const char *linkage_name, *file; /* or NULL */
 	uint32_t line;                   /* 0: unknown */
@@ -47,12 +48,14 @@ struct coverage_module {
 	struct coverage_line *lines; /* by file and line */
 	size_t line_count, line_capacity;
 	struct coverage_share functions, blocks, code_lines;
+	uint64_t unmeasured; /* blocks, which are not among those */
 };
 
 struct coverage {
 	struct coverage_module *modules;
 	size_t module_count, module_capacity;
 	struct coverage_share functions, blocks, code_lines;
+	uint64_t unmeasured;
 	struct string_pool *pool;
 };
 

@@ -158,6 +158,8 @@ static int read_instructions(struct blocks *blocks)
 			break;
 		workspace->recent[number % BLOCKS_RECENT].offset = offset;
 		blocks_set_bit(workspace->starts, offset);
+		if (image->splits && functions_is_target(image->splits, vaddr))
+			blocks_set_bit(workspace->leaders, offset);
 		offset += instruction->length;
 		if (image->each)
 			image->each(image->context, vaddr, instruction);

@@ -31,6 +31,8 @@ struct blocks_image {
 	const struct code_range *ranges; /* read-only data and code, where jump tables may lie */
 	size_t range_count;
 	uint64_t code_low, code_high; /* addresses that jumps may lead to */
+	/* Blocks also begin at its targets: landing pads, what other parts jump to. NULL: no. */
+	const struct functions *splits;
 	/* Called for every instruction, in order; NULL: not wanted. */
 	void (*each)(void *context, uint64_t vaddr, const struct instruction *instruction);
 	void *context;

@@ -58,7 +58,9 @@ static bool function_valid(const struct plan_header *header, const struct plan_f
 	    function->vaddr < header->low || function->vaddr >= header->high)
 		return false;
 	if (function->stub == 0)
-		return function->reason != PLAN_PATCHABLE;
+		return function->reason != PLAN_PATCHABLE &&
+		       (function->reason != PLAN_COUNTED_ELSEWHERE ||
+			function->site < header->functions.count);
 	return function->reason == PLAN_PATCHABLE && function->stub >= PLAN_STUBS &&
 	       function->stub % PLAN_STUB_ALIGN == 0 &&
 	       function->stub - PLAN_STUBS < header->stubs.count &&
@@ -93,6 +95,11 @@ static bool moves_valid(const struct plan *plan, const struct plan_site *site)
 	return true;
 }
 
+static bool is_place(const struct plan *plan, const struct plan_site *site)
+{
+	return plan_functions(plan)[site->function].flags & PLAN_PLACES;
+}
+
 static bool sites_valid(const struct plan *plan)
 {
 	const struct plan_header *header = plan->header;
@@ -106,9 +113,12 @@ static bool sites_valid(const struct plan *plan)
 		    site->function >= header->functions.count ||
 		    site->island > header->sites.count || !moves_valid(plan, site))
 			return false;
-		/* In the order of addresses and apart: nobody writes a byte twice. */
-		if (i && (sites[i - 1].function > site->function ||
-			  (!sites[i].island && sites[i - 1].vaddr >= site->vaddr)))
+		/* In the order of addresses and apart: nobody writes a byte twice. Those of places
+		 * begin anew. */
+		if (i && is_place(plan, site) == is_place(plan, &sites[i - 1]) &&
+		    !sites[i].island && sites[i - 1].vaddr >= site->vaddr)
+			return false;
+		if (i && is_place(plan, &sites[i - 1]) > is_place(plan, site))
 			return false;
 	}
 	return true;

@@ -16,6 +16,7 @@ struct building {
 	const struct elf_file *file;
 	const struct functions *functions;
 	struct stubs stubs;
+	struct plan_places places;
 	struct plan_function *list;
 	struct plan_site *sites;
 	size_t count, site_count;
@@ -31,7 +32,8 @@ static void put_jump(const struct building *building, struct plan_site *site, ui
 	memcpy(site->patched + 1, &distance, sizeof(distance));
 }
 
-static int add_site(struct building *building, size_t number, const struct plan_window *window)
+static int add_site(struct building *building, enum stub_kind kind, size_t number,
+		    const struct plan_window *window)
 {
 	struct plan_function *function = &building->list[number];
 	struct plan_site *site = &building->sites[building->site_count];
@@ -45,8 +47,8 @@ static int add_site(struct building *building, size_t number, const struct plan_
 	site->length = JUMP_SIZE;
 	site->window = (uint8_t)window->size;
 	memcpy(site->original, bytes, JUMP_SIZE);
-	stub = stubs_add(&building->stubs, STUB_FUNCTION, (uint32_t)number, bytes, window->at,
-			 window->size, site);
+	stub = stubs_add(&building->stubs, kind, (uint32_t)number, bytes, window->at, window->size,
+			 site);
 	if (stub == -ENOTSUP || stub == -ERANGE) {
 		function->reason = stub == -ENOTSUP ? PLAN_UNRELOCATABLE : PLAN_NO_SPACE;
 		return 0;
@@ -80,9 +82,36 @@ static int add_functions(struct building *building)
 		plan_window_find(functions, function, &window);
 		building->list[i].reason = window.reason;
 		if (!window.reason)
-			error = add_site(building, i, &window);
+			error = add_site(building, STUB_FUNCTION, i, &window);
 	}
 	building->count = functions->count;
+	return error;
+}
+
+/* What was to be counted with something that could not be patched after all is not measured. */
+static void check_elsewhere(struct building *building)
+{
+	for (size_t i = building->functions->count; i < building->count; i++) {
+		struct plan_function *place = &building->list[i];
+
+		if (place->reason == PLAN_COUNTED_ELSEWHERE && !building->list[place->site].stub)
+			place->reason = PLAN_NO_SPACE;
+	}
+}
+
+static int add_places(struct building *building)
+{
+	const struct plan_places *places = &building->places;
+	int error = 0;
+
+	if (places->count)
+		memcpy(building->list + building->count, places->list,
+		       places->count * sizeof(*places->list));
+	building->count += places->count;
+	for (size_t i = 0; !error && i < places->patch_count; i++)
+		error = add_site(building, STUB_PLACE, places->patches[i].function,
+				 &places->patches[i].window);
+	check_elsewhere(building);
 	return error;
 }
 
@@ -161,21 +190,29 @@ static int lay_out(const struct building *building, const struct plan_options *o
 static int build(struct building *building, const struct plan_options *options, struct plan *ret)
 {
 	const struct functions *functions = building->functions;
-	uint64_t room = PLAN_STUBS + 64 * (uint64_t)PLAN_PAGE + functions->count * STUB_ROOM, place;
+	uint64_t room, place;
+	size_t count;
 	int error;
 
 	if (functions->count > PLAN_ID_MAX)
 		return -E2BIG;
+	error = plan_places_find(functions, options, &building->places);
+	if (error)
+		return error;
+	count = functions->count + building->places.count;
+	room = PLAN_STUBS + 64 * (uint64_t)PLAN_PAGE + count * STUB_ROOM;
 	error = plan_place(building->file, functions, options->placement, room, &place);
 	if (error)
 		return error;
-	building->list = calloc(functions->count + 1, sizeof(*building->list));
-	building->sites = calloc(functions->count + 1, sizeof(*building->sites));
+	building->list = calloc(count + 1, sizeof(*building->list));
+	building->sites = calloc(count + 1, sizeof(*building->sites));
 	if (!building->list || !building->sites)
 		return -ENOMEM;
 	error = stubs_init(&building->stubs, place);
 	if (!error)
 		error = add_functions(building);
+	if (!error)
+		error = add_places(building);
 	if (!error)
 		error = stubs_add_frames(&building->stubs, building->file, building->list,
 					 building->count, building->sites, &building->frames);
@@ -193,6 +230,7 @@ int plan_build(const struct elf_file *file, const struct functions *functions,
 	memset(ret, 0, sizeof(*ret));
 	error = build(&building, options, ret);
 	stubs_deinit(&building.stubs);
+	plan_places_deinit(&building.places);
 	free(building.list);
 	free(building.sites);
 	if (error == -ENOSPC)

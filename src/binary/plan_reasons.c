@@ -31,6 +31,8 @@ static const struct {
 	[PLAN_OVERLAPS] = {"overlaps", "it shares code with another function"},
 	[PLAN_UNCERTAIN] = {"uncertain", "where it ends is not known for sure"},
 	[PLAN_NO_FRAME] = {"no-frame", "no unwind table describes it"},
+	[PLAN_COUNTED_ELSEWHERE] = {"elsewhere",
+				    "it is executed as often as another place, which is counted"},
 };
 
 const char *plan_reason_text(enum plan_reason reason)

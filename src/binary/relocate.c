@@ -51,7 +51,7 @@ static int emit_distance(struct relocation *relocation, uint64_t target, uint32_
 
 static bool in_window(const struct relocation *relocation, uint64_t address)
 {
-	return address >= relocation->window_low && address < relocation->window_high;
+	return address > relocation->window_low && address < relocation->window_high;
 }
 
 /* With 66 and without REX.W the processors of AMD and Intel disagree on what it is. */

@@ -17,8 +17,8 @@
 
 /* Writes to `out` (RELOCATE_SIZE_MAX bytes) what does the same at `to` as the instruction at
  * `from`. Length, or a negative errno: -ENOTSUP works only where it stands, -ERANGE out of reach.
- * [window_low, window_high) are the addresses that move with it: branches into them are -ENOTSUP.
- */
+ * [window_low, window_high) are the addresses that move with it: branches into them, other than to
+ * the first, where the patch will be, are -ENOTSUP. */
 int relocate_instruction(const uint8_t *bytes, const struct instruction *instruction, uint64_t from,
 			 uint64_t to, uint64_t window_low, uint64_t window_high, uint8_t *out);
 

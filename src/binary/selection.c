@@ -277,10 +277,12 @@ static void select_places(const struct selecting *selecting, size_t function_cou
 		}
 		ret->verdicts[i] =
 			function_count ? ret->verdicts[low] : (uint8_t)SELECTION_NOT_PATCHABLE;
-		if (!selecting->functions[i].stub)
-			ret->verdicts[i] = SELECTION_NOT_PATCHABLE;
+		/* Also where nothing is patched: then another place counts it, or it is known that
+		 * it was not measured. */
 		if (ret->verdicts[i] == SELECTION_CHOSEN)
 			ret->modes[i] = PLAN_MODE_COUNT;
+		if (!selecting->functions[i].stub)
+			ret->verdicts[i] = SELECTION_NOT_PATCHABLE;
 	}
 }
 

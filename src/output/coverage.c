@@ -73,6 +73,10 @@ static void write_text(FILE *stream, const struct coverage *coverage,
 	write_columns(stream, "ALL", "");
 	write_shares(stream, coverage->functions, coverage->blocks, coverage->code_lines);
 	fputc('\n', stream);
+	if (coverage->unmeasured)
+		fprintf(stream,
+			"%" PRIu64 " blocks are not among these: they are too short to be counted\n",
+			coverage->unmeasured);
 	write_columns(stream, "MODULES", "MODULE");
 	for (size_t i = 0; i < coverage->module_count; i++) {
 		const struct coverage_module *module = &coverage->modules[i];
@@ -143,6 +147,8 @@ static void put_modules(struct json_writer *json, const struct coverage *coverag
 		put_share(json, "functions", module->functions);
 		put_share(json, "blocks", module->blocks);
 		put_share(json, "lines", module->code_lines);
+		if (module->unmeasured)
+			json_put_count(json, "blocks_unmeasured", module->unmeasured);
 		put_units(json, module, false);
 		if (module->blocks.total)
 			put_units(json, module, true);
