@@ -5,6 +5,7 @@
  */
 #include "instrument/shadow.h"
 
+#include <errno.h>
 #include <signal.h>
 #include <sys/mman.h>
 #include <sys/uio.h>
@@ -62,22 +63,69 @@ struct shadow_node *shadow_take(void)
 	return node ? node : make();
 }
 
-/* Entries that are still open belong to calls that will never return: they are forgotten. */
 static void empty(struct shadow_node *node, struct shadow_entry *top)
 {
 	while (top > node->entries + 1)
 		(--top)->slot = 0;
-	for (uint32_t i = 0; node->left_count && i < SHADOW_LEFT; i++)
+	for (uint32_t i = 0; node->any_left && i < SHADOW_LEFT; i++)
 		node->left[i].slot = 0;
-	node->left_count = 0;
+	node->any_left = false;
+}
+
+/* Calls that are open on the thread's own stack will never return. Coroutines may go on on other
+ * threads. */
+static bool leaves_open(const struct shadow_node *node, struct shadow_entry *top)
+{
+	const struct thread *thread = kymo_thread;
+	bool any = false;
+
+	for (struct shadow_entry *entry = top - 1; entry > node->entries; entry--) {
+		if (shadow_is_open(entry) &&
+		    !(thread && entry->slot - thread->bounds.low <
+					thread->bounds.high - thread->bounds.low) &&
+		    shadow_is_live(entry))
+			any = true;
+		else
+			entry->slot = SHADOW_TAKEN_OUT;
+	}
+	return any;
+}
+
+/* Whose nodes are for calls that were open when their thread ended. */
+static struct calls_thread nobody, nobody_any_more;
+static _Atomic uint32_t left_open;
+
+static void release_when_done(struct shadow_node *node)
+{
+	struct calls_thread *owner = &nobody;
+	struct shadow_entry *top = node->entries + 1;
+
+	for (; top < node->end && top->slot; top++) {
+		if (shadow_is_open(top))
+			return;
+	}
+	if (!atomic_compare_exchange_strong(&node->calls, &owner, &nobody_any_more))
+		return;
+	empty(node, top);
+	atomic_fetch_sub_explicit(&left_open, 1, memory_order_relaxed);
+	atomic_store_explicit(&node->calls, NULL, memory_order_release);
 }
 
 void shadow_release(struct shadow_node *node)
 {
-	empty(node, kymo_calls.top);
+	struct shadow_entry *top = kymo_calls.top;
+	bool open = atomic_load_explicit(&left_open, memory_order_relaxed) < SHADOW_LEFT_OPEN &&
+		    leaves_open(node, top);
+
 	kymo_calls.top = nothing + 1;
 	kymo_calls.limit = NULL;
-	atomic_store_explicit(&node->calls, NULL, memory_order_release);
+	if (open) {
+		atomic_fetch_add_explicit(&left_open, 1, memory_order_relaxed);
+		node->internal_id = UINT32_MAX;
+	} else {
+		empty(node, top);
+	}
+	atomic_store_explicit(&node->calls, open ? &nobody : NULL, memory_order_release);
 }
 
 /* The memory that their tops were in may be gone: stacks of threads that do not exist here. */
@@ -85,6 +133,7 @@ void shadow_forked(struct shadow_node *mine)
 {
 	struct shadow_node *node = atomic_load_explicit(&kymo_shadow_nodes, memory_order_acquire);
 
+	atomic_store_explicit(&left_open, 0, memory_order_relaxed);
 	for (; node; node = node->next) {
 		node->chunk = NULL;
 		node->record = node->rest = NULL;
@@ -99,16 +148,19 @@ void shadow_forked(struct shadow_node *mine)
 
 /* ---- entries ---- */
 
-/* A stack that was left may be unmapped by now: only the kernel can read it without harm. */
+/* A stack that was left may be unmapped by now: only the kernel can read it without harm. Where the
+ * kernel is not to be asked, or does not say, the entry is kept: without its return address a
+ * thread cannot go on. */
 bool shadow_is_live(const struct shadow_entry *entry)
 {
 	uint64_t word = 0;
 	struct iovec local = {&word, sizeof(word)}, remote = {(void *)entry->slot, sizeof(word)};
+	long got;
 
-	if (sys_call6(SYS_process_vm_readv, sys_getpid(), (long)&local, 1, (long)&remote, 1, 0) !=
-	    (long)sizeof(word))
-		return false;
-	return word == arena_exit_address(entry->id);
+	if (kymo_runtime.sealed)
+		return true;
+	got = sys_call6(SYS_process_vm_readv, sys_getpid(), (long)&local, 1, (long)&remote, 1, 0);
+	return got == (long)sizeof(word) ? word == arena_exit_address(entry->id) : got != -EFAULT;
 }
 
 static struct shadow_entry *below_taken_out(struct shadow_entry *top)
@@ -127,13 +179,13 @@ static bool is_left(const struct shadow_entry *entry, uint64_t slot)
 	       slot < thread->bounds.high;
 }
 
-/* A set by slot: the newest of a slot's is all that counts. Stacks of coroutines are alike, so
- * slots are mixed well (Fibonacci hashing). */
+/* A set by slot: the newest of a slot's is all that counts. Coroutines whose stacks are carved out
+ * in one size have open calls at the same distances, so that all of the slot counts. */
 static struct shadow_entry *left_of(struct shadow_node *node, uint64_t slot)
 {
-	uint64_t mixed = (slot >> 3) * 0x9e3779b97f4a7c15u >> 32;
+	uint64_t hash = (slot >> 3) * 0x9e3779b97f4a7c15u >> 32;
 
-	return &node->left[mixed % (SHADOW_LEFT / SHADOW_LEFT_WAYS) * SHADOW_LEFT_WAYS];
+	return &node->left[hash % (SHADOW_LEFT / SHADOW_LEFT_WAYS) * SHADOW_LEFT_WAYS];
 }
 
 static struct shadow_entry *find_left(struct shadow_node *node, uint64_t slot)
@@ -147,18 +199,34 @@ static struct shadow_entry *find_left(struct shadow_node *node, uint64_t slot)
 	return NULL;
 }
 
-static void keep_left(struct shadow_node *node, const struct shadow_entry *entry)
+/* What is ended at one time comes newest first. False: there is no room among those that may be
+ * open still. */
+static bool keep_left(struct shadow_node *node, const struct shadow_entry *entry)
 {
-	struct shadow_entry *place = find_left(node, entry->slot);
+	struct shadow_entry *set = left_of(node, entry->slot),
+			    *place = find_left(node, entry->slot);
 
+	if (place && place->flags >> SHADOW_ROUND == node->left_round)
+		return true;
 	for (uint32_t i = 0; !place && i < SHADOW_LEFT_WAYS; i++) {
-		if (left_of(node, entry->slot)[i].slot == 0)
-			place = left_of(node, entry->slot) + i;
+		if (!set[i].slot)
+			place = &set[i];
+	}
+	for (uint32_t i = 0; !place && i < SHADOW_LEFT_WAYS; i++) {
+		if (!shadow_is_live(&set[i]))
+			place = &set[i];
 	}
 	if (!place)
-		place = left_of(node, entry->slot) + node->left_count % SHADOW_LEFT_WAYS;
+		return false;
 	*place = *entry;
-	node->left_count++;
+	place->flags = (entry->flags & SHADOW_REGION) | node->left_round << SHADOW_ROUND;
+	node->any_left = true;
+	return true;
+}
+
+static void begin_round(struct shadow_node *node)
+{
+	node->left_round = (node->left_round + 1) & (UINT32_MAX >> SHADOW_ROUND);
 }
 
 static bool take_left(struct shadow_node *node, uint64_t slot, struct shadow_entry *ret)
@@ -168,6 +236,7 @@ static bool take_left(struct shadow_node *node, uint64_t slot, struct shadow_ent
 	if (!entry)
 		return false;
 	*ret = *entry;
+	ret->flags &= SHADOW_REGION;
 	entry->slot = 0;
 	return true;
 }
@@ -177,7 +246,8 @@ bool shadow_is_interrupted(uint64_t inner, uint64_t slot)
 	stack_t stack = {0};
 	uint64_t low;
 
-	if (sys_call2(SYS_sigaltstack, 0, (long)&stack) != 0 || !(stack.ss_flags & SS_ONSTACK))
+	if (kymo_runtime.sealed || sys_call2(SYS_sigaltstack, 0, (long)&stack) != 0 ||
+	    !(stack.ss_flags & SS_ONSTACK))
 		return false;
 	low = (uint64_t)(uintptr_t)stack.ss_sp;
 	return slot - low < stack.ss_size && inner - low >= stack.ss_size;
@@ -189,15 +259,16 @@ uint32_t shadow_clean(struct calls_thread *calls, uint64_t slot,
 	struct shadow_entry *top = below_taken_out(calls->top);
 	uint32_t count = 0;
 
+	if (calls->node)
+		begin_round(calls->node);
 	/* 0: being made by the code that this one interrupted */
 	while (top[-1].slot && top[-1].slot <= slot) {
 		bool same = top[-1].slot == slot; /* which cannot be in use twice */
 
 		if (!same && shadow_is_interrupted(top[-1].slot, slot))
 			break;
-		if (is_left(&top[-1], slot))
-			keep_left(calls->node, &top[-1]);
-		else if (!same && shadow_is_live(&top[-1]))
+		if (!(is_left(&top[-1], slot) && keep_left(calls->node, &top[-1])) && !same &&
+		    shadow_is_live(&top[-1]))
 			break;
 		each(&top[-1]);
 		(--top)->slot = 0;
@@ -221,13 +292,13 @@ static struct shadow_entry *find_below(struct shadow_entry *top, uint64_t slot)
 static void end_inner(struct calls_thread *calls, struct shadow_entry *entry,
 		      void (*each)(const struct shadow_entry *))
 {
+	if (calls->node)
+		begin_round(calls->node);
 	for (struct shadow_entry *inner = calls->top - 1; inner > entry; inner--) {
-		bool left = is_left(inner, entry->slot);
-
-		if (!shadow_is_open(inner) || (!left && shadow_is_live(inner)))
+		if (!shadow_is_open(inner) ||
+		    (!(is_left(inner, entry->slot) && keep_left(calls->node, inner)) &&
+		     shadow_is_live(inner)))
 			continue;
-		if (left)
-			keep_left(calls->node, inner);
 		each(inner);
 		inner->slot = SHADOW_TAKEN_OUT;
 	}
@@ -257,6 +328,8 @@ static bool pop_elsewhere(uint64_t slot, struct shadow_entry *ret)
 			continue;
 		*ret = *entry;
 		entry->slot = SHADOW_TAKEN_OUT;
+		if (atomic_load_explicit(&node->calls, memory_order_relaxed) == &nobody)
+			release_when_done(node);
 		return true;
 	}
 	for (node = first; node; node = node->next) {

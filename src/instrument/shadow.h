@@ -30,6 +30,7 @@
 #define SHADOW_VECTORS   16384u
 #define SHADOW_LEFT      16384u
 #define SHADOW_LEFT_WAYS 8u
+#define SHADOW_LEFT_OPEN 1024u /* threads that ended and left calls open on other stacks */
 
 struct shadow_entry {
 	uint64_t return_address;
@@ -38,7 +39,10 @@ struct shadow_entry {
 	uint32_t flags;
 };
 
-enum shadow_flags { SHADOW_REGION = 1 /* its end is region_end()'s */ };
+enum shadow_flags {
+	SHADOW_REGION = 1, /* its end is region_end()'s */
+	SHADOW_ROUND = 1   /* bits above: when it was ended */
+};
 
 /* What the gate code works with; thread-local, at thread_offset from %fs:0. Offsets are known to
  * gate.S. */
@@ -61,7 +65,8 @@ struct shadow_node {
 	 * call that runs, the last of each slot. They are looked up before a thread is given up: it
 	 * may run on a part of its stack that it made a coroutine's. */
 	struct shadow_entry left[SHADOW_LEFT];
-	uint32_t left_count;
+	uint32_t left_round; /* counts the times that entries were ended */
+	bool any_left;
 	uint64_t *counts; /* PLAN_ID_MAX + 1, or NULL; summed up over all threads that had it */
 	/* the call stream */
 	struct spool_chunk *chunk;

@@ -1,0 +1,232 @@
+/* SPDX-License-Identifier: MIT
+ * SPDX-FileCopyrightText: the kymo authors
+ *
+ * No return address of a call that is open is ever lost, whatever stacks a thread changes between;
+ * and what was left without returning is ended.
+ *
+ * There are no arenas here, so the way back into every stub is address 0: a call is open as long as
+ * its slot holds 0.
+ */
+#include "instrument/shadow.h"
+
+#include <pthread.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "core/runtime.h"
+#include "kymo/plan.h"
+
+#define WORDS 65536u
+
+static uint64_t own_stack[WORDS], other_stack[WORDS];
+static struct thread thread;
+static unsigned ended;
+
+static void note_end(const struct shadow_entry *entry)
+{
+	(void)entry;
+	ended++;
+}
+
+static uint64_t address(const uint64_t *slot)
+{
+	return (uint64_t)(uintptr_t)slot;
+}
+
+/* As calls.c does it, from what is on the slot on. */
+static void enter(uint64_t *slot)
+{
+	struct calls_thread *calls = &kymo_calls;
+
+	if (!calls->node) {
+		calls->node = shadow_take();
+		assert_non_null(calls->node);
+		calls->top = calls->node->entries + 1;
+	}
+	if (calls->top[-1].slot <= address(slot))
+		shadow_clean(calls, address(slot), note_end);
+	*calls->top++ = (struct shadow_entry){
+		.return_address = address(slot) + 1, .slot = address(slot), .id = PLAN_ID_MAX};
+	*slot = 0;
+}
+
+static void leave(uint64_t *slot)
+{
+	struct shadow_entry entry;
+
+	assert_true(shadow_pop(&kymo_calls, address(slot), &entry, note_end));
+	assert_int_equal(entry.return_address, address(slot) + 1);
+	assert_int_equal(entry.slot, address(slot));
+	assert_int_equal(entry.flags, 0);
+	*slot = 1;
+}
+
+static void end_thread(void)
+{
+	struct shadow_node *node = kymo_calls.node;
+
+	kymo_calls.node = NULL;
+	shadow_release(node);
+}
+
+static int set_up(void **state)
+{
+	(void)state;
+	memset(own_stack, 0xff, sizeof(own_stack));
+	memset(other_stack, 0xff, sizeof(other_stack));
+	thread.bounds = (struct unwind_bounds){address(own_stack), address(own_stack + WORDS)};
+	kymo_thread = &thread;
+	ended = 0;
+	return 0;
+}
+
+static int tear_down(void **state)
+{
+	(void)state;
+	if (kymo_calls.node)
+		end_thread();
+	kymo_thread = NULL;
+	return 0;
+}
+
+static void nested_calls_return(void **state)
+{
+	(void)state;
+	for (unsigned i = 1; i < 1000; i++)
+		enter(&own_stack[WORDS - i]);
+	for (unsigned i = 999; i; i--)
+		leave(&own_stack[WORDS - i]);
+	assert_int_equal(ended, 0);
+	assert_ptr_equal(kymo_calls.top, kymo_calls.node->entries + 1);
+}
+
+/* longjmp to the outermost, again and again */
+static void calls_that_were_left_end(void **state)
+{
+	(void)state;
+	enter(&own_stack[WORDS - 1]);
+	for (unsigned round = 0; round < 1000; round++) {
+		for (unsigned i = 2; i < 52; i++)
+			enter(&own_stack[WORDS - i]);
+	}
+	assert_int_equal(ended, 999 * 50);
+	leave(&own_stack[WORDS - 1]);
+	assert_int_equal(ended, 1000 * 50);
+	assert_ptr_equal(kymo_calls.top, kymo_calls.node->entries + 1);
+}
+
+/* Of one size, on the thread's own stack: open calls lie at the same distances. */
+static void carved_coroutines_go_on(void **state)
+{
+	const unsigned size = 512, count = WORDS / size;
+
+	(void)state;
+	for (unsigned i = 0; i < count; i++)
+		for (unsigned depth = 1; depth < 20; depth++)
+			enter(&own_stack[(i + 1) * size - depth]);
+	for (unsigned i = 0; i < count; i++)
+		for (unsigned depth = 19; depth; depth--)
+			leave(&own_stack[(i + 1) * size - depth]);
+}
+
+/* More of them than there is room for calls that seem to have been left; and what was really left
+ * in the meantime. */
+static void coroutines_outlive_any_number(void **state)
+{
+	(void)state;
+	for (unsigned i = 0; i < WORDS / 2; i++)
+		enter(&own_stack[i]);
+	for (unsigned round = 0; round < 10; round++) {
+		for (unsigned i = 1; i < 5000; i++) {
+			enter(&own_stack[WORDS - i]);
+			own_stack[WORDS - i] = round;
+		}
+	}
+	for (unsigned i = 0; i < WORDS / 2; i++)
+		leave(&own_stack[WORDS / 2 - 1 - i]);
+}
+
+/* The newest of a slot's is the one that is open. */
+static void newest_counts(void **state)
+{
+	struct shadow_entry entry;
+
+	(void)state;
+	enter(&own_stack[100]);
+	enter(&other_stack[10]);
+	kymo_calls.top[-2].return_address = 7; /* left, and its slot is in use again */
+	enter(&own_stack[50]);
+	kymo_calls.top[-1].slot = address(&own_stack[100]);
+	own_stack[100] = 0;
+	other_stack[10] = 1;
+	enter(&own_stack[200]);
+	assert_true(shadow_pop(&kymo_calls, address(&own_stack[100]), &entry, note_end));
+	assert_int_equal(entry.return_address, address(&own_stack[50]) + 1);
+	leave(&own_stack[200]);
+}
+
+static void other_stacks_are_kept(void **state)
+{
+	(void)state;
+	enter(&own_stack[100]);
+	enter(&other_stack[10]);
+	enter(&own_stack[90]);
+	enter(&other_stack[50]);
+	leave(&own_stack[90]);
+	enter(&other_stack[100]);
+	leave(&other_stack[50]);
+	leave(&other_stack[100]);
+	leave(&other_stack[10]);
+	leave(&own_stack[100]);
+	assert_int_equal(ended, 0);
+}
+
+static void *begin_and_end(void *nothing)
+{
+	struct thread other = {.bounds = {1, 2}};
+
+	(void)nothing;
+	kymo_thread = &other;
+	for (unsigned i = 1; i < 10; i++)
+		enter(&other_stack[WORDS - i]);
+	end_thread();
+	return NULL;
+}
+
+/* A coroutine goes on on another thread when the one that began it has ended. */
+static void coroutines_outlive_threads(void **state)
+{
+	pthread_t other;
+
+	(void)state;
+	for (unsigned round = 0; round < 3; round++) {
+		assert_int_equal(pthread_create(&other, NULL, begin_and_end, NULL), 0);
+		pthread_join(other, NULL);
+		enter(&own_stack[10]);
+		assert_int_equal(shadow_return_address(address(&other_stack[WORDS - 5])),
+				 address(&other_stack[WORDS - 5]) + 1);
+		for (unsigned i = 9; i; i--)
+			leave(&other_stack[WORDS - i]);
+		leave(&own_stack[10]);
+		assert_null(shadow_return_address(address(&other_stack[WORDS - 5])));
+	}
+}
+
+int main(void)
+{
+#define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
+	const struct CMUnitTest tests[] = {
+		TEST(nested_calls_return),
+		TEST(calls_that_were_left_end),
+		TEST(carved_coroutines_go_on),
+		TEST(coroutines_outlive_any_number),
+		TEST(newest_counts),
+		TEST(other_stacks_are_kept),
+		TEST(coroutines_outlive_threads),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
