@@ -233,7 +233,7 @@ enum plan_mode {
  * They hold their arena, their plan and their modes as parts of loaded segments. The runtime finds
  * them by a note of this name and type. Addresses are link-time ones. */
 #define PLAN_NOTE_NAME "kymo"
-#define PLAN_NOTE_TYPE 1u
+#define PLAN_NOTE_TYPE 3u /* 1 and 2: kymo/binding.h */
 
 struct plan_note {
 	uint64_t arena_vaddr, arena_size;
