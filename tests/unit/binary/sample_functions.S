@@ -250,27 +250,27 @@ resolver_chooses:
 	ret
 done resolver_chooses
 
-/* No unwind tables at all. */
-	.globl patchable_bare
-	.type patchable_bare, @function
+/* No unwind tables at all, beside others that have some. */
+	.globl no_frame_bare
+	.type no_frame_bare, @function
 	.p2align 4
-patchable_bare:
+no_frame_bare:
 	pushq %rbx
 	movl %edi, %ebx
 	movl %ebx, %eax
 	popq %rbx
 	ret
-	.size patchable_bare, . - patchable_bare
+	.size no_frame_bare, . - no_frame_bare
 
-	.globl reads_return_bare
-	.type reads_return_bare, @function
+	.globl no_frame_reads_return
+	.type no_frame_reads_return, @function
 	.p2align 4
-reads_return_bare:
+no_frame_reads_return:
 	pushq %rbx
 	movq 8(%rsp), %rax
 	popq %rbx
 	ret
-	.size reads_return_bare, . - reads_return_bare
+	.size no_frame_reads_return, . - no_frame_reads_return
 
 	.globl overlaps_second_entry
 	.type overlaps_second_entry, @function
