@@ -1,0 +1,217 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: MIT
+# SPDX-FileCopyrightText: the kymo authors
+"""The nasty programs (tests/programs/nasty_*), every function instrumented: at run time, attached to in
+the middle, rewritten, and sampled at the same time. They say and do what they do alone, calls are
+counted to the last one, regions are balanced, and nothing is lost but what a program brings about.
+
+usage: instrument_nasty.py --list [long]
+       instrument_nasty.py KYMO PROGRAM-DIRECTORY CASE     (TAP)
+
+A case is PROGRAM, or PROGRAM-VARIANT for one that is compiled here with other options.
+"""
+import collections
+import os
+import re
+import shutil
+import signal
+import subprocess
+import sys
+import time
+
+from harness import Failed, Kymo, Result, Scratch, Skipped, Tap, clean_environment, expect, run
+
+PROGRAMS = ("abi", "asmt", "bt", "coro", "dl", "exc", "forkx", "rec", "sig", "sjlj", "tail", "thr")
+SOURCES = {"asmt": ["nasty_asmt.c", "nasty_entries.S"], "coro": ["nasty_coro.c", "nasty_switch.S"],
+           "exc": ["nasty_exc.cc"]}
+OPTIONS = {"bt": ["-rdynamic"], "exc": ["-fnon-call-exceptions"]}
+VARIANTS = {
+    "O0": ["gcc", "-O0"],
+    "O3": ["gcc", "-O3", "-flto"],
+    "Os": ["gcc", "-Os", "-falign-functions=1"],
+    "clang": ["clang", "-O2"],
+    "cet": ["gcc", "-O2", "-fcf-protection=full"],
+    "fixed": ["gcc", "-O2", "-no-pie", "-fno-pie"],
+    "stripped": ["gcc", "-O2", "-s"],
+    "libgcc": ["gcc", "-O2", "-static-libgcc", "-static-libstdc++"],
+}
+# Losses that are the program's doing: calls that are left; deeper than is kept; a handler that strikes
+# in the midst of an entry.
+LEFT = {"call_unwound"}
+MAY_LOSE = {"exc": LEFT, "sjlj": LEFT | {"call_reentry"}, "dl": LEFT, "forkx": LEFT, "thr": LEFT,
+            "coro": LEFT, "rec": {"call_depth"}, "sig": LEFT | {"call_reentry"}, "tail": LEFT}
+# Fewer calls where kymo's own work would take long.
+ARGUMENTS = {"sig": ["0", "400000"]}
+
+
+def cases(long):
+    if not long:
+        return list(PROGRAMS)
+    return [f"{name}-{variant}" for name in PROGRAMS for variant in VARIANTS] + ["sig-long"]
+
+
+class Nasty:
+    def __init__(self, kymo, directory, case, scratch):
+        self.kymo, self.scratch, self.directory = kymo, scratch, directory
+        self.name, _, self.variant = case.partition("-")
+        self.arguments = ARGUMENTS.get(self.name, [])
+        if self.variant == "long":
+            self.arguments = ["0", "12000000"]
+        if self.variant in VARIANTS:
+            self.path = self.compiled(VARIANTS[self.variant])
+        else:
+            self.path = os.path.join(directory, "nasty_" + self.name)
+
+    def compiled(self, options):
+        source = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "programs")
+        names = SOURCES.get(self.name, [f"nasty_{self.name}.c"])
+        compiler = options[0]
+        if not shutil.which(compiler):
+            raise Skipped(f"{compiler} is not installed")
+        if names[0].endswith(".cc"):
+            compiler = {"gcc": "g++", "clang": "clang++"}[compiler]
+        path = self.scratch.path("nasty_" + self.name)
+        common = [compiler, "-D_GNU_SOURCE", "-g", "-w", "-pthread", *options[1:]]
+        ended = run([*common, *OPTIONS.get(self.name, []), "-o", path,
+                     *(os.path.join(source, name) for name in names), "-lm", "-ldl"])
+        expect(ended.status == 0, ended.stderr)
+        if self.name == "dl":
+            common[0] = {"gcc": "g++", "clang": "clang++"}[compiler]
+            ended = run([*common, "-shared", "-fPIC", "-o", self.scratch.path("libnasty_plugin.so"),
+                         os.path.join(source, "nasty_plugin.cc")])
+            expect(ended.status == 0, ended.stderr)
+        return path
+
+    # --- what is checked of each run ---
+
+    def same(self, ended, bare):
+        expect((ended.status, ended.stdout) == (bare.status, bare.stdout),
+               f"status {ended.status}, alone {bare.status}\n{ended.stdout.decode()[-1500:]}\n"
+               f"not\n{bare.stdout.decode()[-1500:]}\n{ended.stderr[-1500:]}")
+
+    def losses(self, result):
+        losses = collections.Counter()
+        for process in result.processes():
+            losses.update({reason: count for reason, count in process["losses"].items() if count})
+        return losses
+
+    def counts_are(self, result, ended):
+        """Exactly what the program says; what it had to lose is missing from somewhere."""
+        seen, losses, wrong, missing = self.counts(result), self.losses(result), [], 0
+        unknown = set(losses) - MAY_LOSE.get(self.name, set()) - {"throttled", "stale_modules"}
+        expect(not unknown, f"losses {dict(losses)}")
+        excused = losses["call_depth"] + losses["call_reentry"]
+        for line in (ended.stdout.decode() + ended.stderr).splitlines():
+            found = re.fullmatch(r"count (\S+) (\d+)", line)
+            if not found:
+                continue
+            name, want = found.group(1), int(found.group(2))
+            less = want - seen[name]
+            missing += max(less, 0)
+            if less < 0 or less > excused:
+                wrong.append(f"{name}: {seen[name]} of {want}")
+        expect(not wrong and missing <= excused, f"{wrong}; losses {dict(losses)}")
+        counted = result.metadata().get("regions", {})
+        expect(counted.get("unbalanced", 0) == 0, f"regions {counted}")
+
+    @staticmethod
+    def counts(result):
+        counts, profile = collections.Counter(), result.json("profile.json")
+        for region in profile.get("region_totals", []):
+            counts[region["name"].split("(")[0]] += region["count"]
+        return counts
+
+    # --- ways to instrument ---
+
+    def instrument(self, *options, program=None, name="run", **how):
+        result = Result(self.scratch.path(name))
+        ended = run([self.kymo.path, "instrument", "-q", "--output", result.directory,
+                     "--time-output=off", *options, "--", program or self.path, *self.arguments],
+                    timeout=200, **how)
+        return result, ended
+
+    def run_time(self):
+        bare = run([self.path, *self.arguments], timeout=60)
+        expect(bare.status == 0, f"alone: {bare}")
+        result, ended = self.instrument()
+        self.same(ended, bare)
+        self.counts_are(result, ended)
+
+    def sampled(self):
+        bare = run([self.path, *self.arguments], timeout=60)
+        result, ended = self.instrument("--sample", "--freq=1000", name="sampled")
+        self.same(ended, bare)
+        self.counts_are(result, ended)
+        if not result.has("samples.folded"):
+            return
+        for frames, _ in result.folded():
+            expect(not any("[kymo" in frame or "memfd:" in frame for frame in frames),
+                   f"a trampoline on the stack: {frames}")
+
+    def attached(self):
+        """Twice in the midst of some seconds."""
+        seconds = ["6", *self.arguments[1:]]
+        if self.name == "sig":
+            seconds[1:] = ["400000"]
+        bare = run([self.path, *self.arguments], timeout=60)
+        process = subprocess.Popen([self.path, *seconds], stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+                                   env=clean_environment(), start_new_session=True)
+        calls = 0
+        try:
+            for number in range(2):
+                time.sleep(0.3)
+                result = Result(self.scratch.path(f"attached-{number}"))
+                ended = run([self.kymo.path, "instrument", "-q", "-p", str(process.pid), "-d", "0.5",
+                             "--output", result.directory, "--time-output=off"], timeout=100)
+                expect(ended.status == 0, f"{ended}")
+                calls += sum(self.counts(result).values())
+            stdout, stderr = process.communicate(timeout=100)
+        except (subprocess.TimeoutExpired, Failed) as error:
+            os.killpg(process.pid, signal.SIGKILL)
+            raise Failed(f"{error}: {process.communicate()}") from None
+        expect((process.returncode, stdout) == (bare.status, bare.stdout),
+               f"status {process.returncode}: {stdout.decode()[-1500:]} {stderr.decode()[-1500:]}")
+        expect(calls > 0, "no calls are recorded")
+
+    def rewritten(self):
+        copy = self.scratch.path("rewritten_" + self.name)
+        made = run([self.kymo.path, "instrument", "-q", "-o", copy, "--", self.path], timeout=100)
+        expect(made.status == 0, f"{made}")
+        if self.name == "dl":
+            library = os.path.join(os.path.dirname(self.path), "libnasty_plugin.so")
+            made = run([self.kymo.path, "instrument", "-q", "-o", self.scratch.path("copy.so"), "--",
+                        library], timeout=100)
+            expect(made.status == 0, f"{made}")
+            os.replace(self.scratch.path("copy.so"), self.scratch.path("libnasty_plugin.so"))
+        bare = run([self.path, *self.arguments], timeout=60)
+        self.same(run([copy, *self.arguments], timeout=60), bare)
+        ended = run([copy, *self.arguments], timeout=100, cwd=self.scratch.directory,
+                    environment={"KYMO_ENABLED": "on"})
+        directory = self.scratch.path(os.path.join(f"kymo-rewritten_{self.name}-output", "latest"))
+        self.same(ended, bare)
+        reported = self.kymo.report(directory, timeout=100)
+        expect(reported.status == 0, f"{reported}")
+        self.counts_are(Result(directory), ended)
+
+
+def main():
+    if sys.argv[1] == "--list":
+        print("\n".join(cases("long" in sys.argv)))
+        return
+    tap, long = Tap(), "-" in sys.argv[3]
+    with Scratch() as scratch:
+        try:
+            nasty = Nasty(Kymo(sys.argv[1]), sys.argv[2], sys.argv[3], scratch)
+        except Skipped as reason:
+            tap.point("compiled", lambda: (_ for _ in ()).throw(reason))
+            tap.finish()
+        tap.point("run time", nasty.run_time)
+        tap.point("rewritten", nasty.rewritten)
+        if long or sys.argv[3] in ("exc", "sjlj", "coro", "bt"):
+            tap.point("sampled", nasty.sampled)
+        if long:
+            tap.point("attached", nasty.attached)
+    tap.finish()
+
+
+main()
