@@ -1,0 +1,200 @@
+/* SPDX-License-Identifier: MIT
+ * SPDX-FileCopyrightText: the kymo authors
+ *
+ * Unwind tables of stubs, read as unwinders read them: every stub is found, and at each instruction
+ * the frame is where the stub's pushes have put it; displaced instructions have the function's own
+ * rows.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "binary/functions_frames.h"
+#include "binary/plan.h"
+
+struct sample {
+	struct elf_file *file;
+	struct plan plan;
+	struct frames own;   /* of the file */
+	struct frames stubs; /* one FDE at a time */
+	struct frame frame;
+	const uint8_t *tables; /* .eh_frame_hdr and .eh_frame, of that many bytes */
+	size_t size;
+};
+
+static uint32_t word(const uint8_t *at)
+{
+	uint32_t value;
+
+	memcpy(&value, at, sizeof(value));
+	return value;
+}
+
+static void open_sample(struct sample *sample, const char *name)
+{
+	static struct frame_common common;
+	const struct plan_options options = {0};
+	struct problem problem;
+	char path[4096];
+
+	memset(sample, 0, sizeof(*sample));
+	snprintf(path, sizeof(path), "%s/%s", getenv("FUNCTION_SAMPLES"), name);
+	assert_int_equal(elf_open(path, &sample->file, &problem), 0);
+	assert_int_equal(plan_load(sample->file, NULL, &options, &sample->plan, &problem), 0);
+	assert_int_equal(frames_read(sample->file, &sample->own), 0);
+	sample->tables = (const uint8_t *)sample->plan.header + sample->plan.header->frames.offset;
+	sample->size = sample->plan.header->frames.count;
+	assert_true(sample->size > 12);
+	/* LSB Core, 10.6.2: version, encodings, count */
+	assert_memory_equal(sample->tables, ((const uint8_t[]){1, 0x1b, 0x03, 0x3b}), 4);
+	/* The CIE is where the header says: "zR", addresses by their distance. */
+	const uint8_t *entry = sample->tables + 4 + word(sample->tables + 4);
+	assert_int_equal(word(entry + 4), 0);
+	assert_memory_equal(entry + 8, ((const uint8_t[]){1, 'z', 'R', 0, 1, 0x78, 16, 1, 0x1b}),
+			    9);
+	common = (struct frame_common){.offset = (uint32_t)(entry - sample->tables),
+				       .program = (uint32_t)(entry + 17 - sample->tables),
+				       .program_size = word(entry) - 13,
+				       .code_align = 1,
+				       .data_align = -8,
+				       .pointer_encoding = 0x1b,
+				       .return_register = 16,
+				       .has_size = true};
+	sample->stubs = (struct frames){.bytes = (uint8_t *)sample->tables,
+					.size = sample->size,
+					.list = &sample->frame,
+					.count = 1,
+					.commons = &common,
+					.common_count = 1};
+}
+
+static void close_sample(struct sample *sample)
+{
+	frames_deinit(&sample->own);
+	plan_close(&sample->plan);
+	elf_close(sample->file);
+}
+
+/* Row `number` of the table, as a frame whose addresses are offsets in the arena. */
+static void take(struct sample *sample, uint32_t number)
+{
+	uint32_t header = PLAN_STUBS + (uint32_t)(sample->plan.header->frames.offset -
+						  sample->plan.header->stubs.offset);
+	const uint8_t *row = sample->tables + 12 + 8 * (size_t)number, *entry;
+	uint32_t start = header + word(row);
+
+	assert_in_range(word(row + 4), 12, sample->size - 17);
+	entry = sample->tables + word(row + 4);
+	assert_in_range(word(entry), 13, sample->size - word(row + 4) - 4);
+	assert_int_equal(word(entry + 4),
+			 entry + 4 - sample->tables - sample->stubs.commons[0].offset);
+	assert_int_equal(header + (uint32_t)(entry + 8 - sample->tables) + word(entry + 8), start);
+	assert_int_equal(entry[16], 0);
+	sample->frame = (struct frame){.vaddr = start,
+				       .size = word(entry + 12),
+				       .program = (uint32_t)(entry + 17 - sample->tables),
+				       .program_size = word(entry) - 13};
+}
+
+static const struct plan_function *function_of(const struct sample *sample, uint64_t stub)
+{
+	const struct plan_function *functions = plan_functions(&sample->plan);
+
+	for (size_t i = 0; i < sample->plan.header->functions.count; i++)
+		if (functions[i].reason == PLAN_PATCHABLE && functions[i].stub == stub)
+			return &functions[i];
+	return NULL;
+}
+
+static void check_stub(const struct sample *sample)
+{
+	/* words above rsp; -1: an expression, see stub_frames.c */
+	static const struct {
+		uint8_t offset;
+		int8_t words;
+	} rows[] = {{0, 1},  {2, 1},   {3, 2},   {16, 2},  {17, 3},  {26, 3}, {27, 0},
+		    {30, 0}, {31, -1}, {32, -1}, {37, -1}, {42, -1}, {47, 2}, {51, 2},
+		    {52, 1}, {53, 1},  {54, 2},  {67, 2},  {68, 3},  {77, 3}, {78, 2}};
+	struct frame_walk walk;
+
+	frame_walk_start(&walk, &sample->stubs, &sample->frame);
+	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+		frame_walk_to(&walk, sample->frame.vaddr + rows[i].offset);
+		assert_int_equal(walk.row.known, rows[i].words >= 0);
+		if (rows[i].words < 0)
+			continue;
+		assert_int_equal(walk.row.base, FRAME_RSP);
+		assert_int_equal(walk.row.offset, 8 * rows[i].words);
+	}
+	assert_false(walk.cursor.failed);
+}
+
+/* The rows of displaced instructions are those of the originals. Returns how many of them are not
+ * those of the first. */
+static unsigned check_moves(const struct sample *sample, const struct plan_function *function)
+{
+	const struct plan_site *site = &plan_sites(&sample->plan)[function->site];
+	const struct plan_move *moves = &plan_moves(&sample->plan)[site->first_move];
+	const struct frame *frame = NULL;
+	struct frame_walk walk, original;
+	unsigned others = 0;
+
+	for (size_t i = 0; i < sample->own.count; i++)
+		if (site->vaddr - sample->own.list[i].vaddr < sample->own.list[i].size)
+			frame = &sample->own.list[i];
+	if (!frame)
+		return 0;
+	frame_walk_start(&walk, &sample->stubs, &sample->frame);
+	frame_walk_start(&original, &sample->own, frame);
+	for (uint32_t i = 0; i < site->move_count; i++) {
+		frame_walk_to(&walk, moves[i].to);
+		frame_walk_to(&original, site->vaddr + moves[i].from);
+		if (!original.row.known)
+			continue;
+		assert_true(walk.row.known);
+		assert_int_equal(walk.row.base, original.row.base);
+		assert_int_equal(walk.row.offset, original.row.offset);
+		others += walk.row.offset != 8 || walk.row.base != FRAME_RSP;
+	}
+	return others;
+}
+
+static void test_all(void **state)
+{
+	struct sample sample;
+	unsigned found = 0, others = 0;
+	uint64_t end = 0;
+
+	(void)state;
+	open_sample(&sample, "functions.so");
+	for (uint32_t i = 0; i < word(sample.tables + 8); i++) {
+		const struct plan_function *function;
+
+		take(&sample, i);
+		/* sorted, and nothing is in two */
+		assert_true(sample.frame.vaddr >= end);
+		end = sample.frame.vaddr + sample.frame.size;
+		function = function_of(&sample, sample.frame.vaddr);
+		assert_non_null(function);
+		assert_true(sample.frame.size > PLAN_STUB_BODY);
+		check_stub(&sample);
+		others += check_moves(&sample, function);
+		found++;
+	}
+	assert_int_equal(found, sample.plan.header->sites.count);
+	assert_true(others > 3);
+	close_sample(&sample);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {cmocka_unit_test(test_all)};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
