@@ -211,8 +211,6 @@ enum spool_record {
 	/* Functions whose tracing was given up because they are short and called often: u function id, u plan_mode
 	 * that it has now; x ticks */
 	SPOOL_RECORD_CALL_DEMOTED = 59,
-	/* What was executed at all (coverage), cumulative: u first id, u size, b bits of functions */
-	SPOOL_RECORD_COVERED = 60,
 
 	/* Kinds from here to 255: a SAMPLE whose flags byte is not in the payload but is the kind itself, less this. */
 	SPOOL_RECORD_SAMPLE_COMPACT = 128

@@ -5,8 +5,8 @@
  * those that were not recorded call by call.
  *
  * Recorded calls are regions (regions.h) of the category of instrumented functions (REGION_HOST)
- * and events like those of all other regions. A function has a region once it was called, counted,
- * demoted or covered.
+ * and events like those of all other regions. A function has a region once it was called, counted
+ * or demoted.
  *
  * Life: as regions.h.
  */

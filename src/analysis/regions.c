@@ -354,5 +354,6 @@ void session_free_regions(struct session *session)
 	free(session->regions->regions);
 	free(session->regions->components);
 	free(session->regions->nodes);
+	free(session->regions->rest);
 	free(session->regions->statistics);
 }

@@ -6,7 +6,8 @@
  *
  * The profile comes from PROFILE records (kept by the process itself, with all components) where
  * there are any, else from the region events of the trace (wall_clock and trip_count). Both give
- * the same counts; the process's own is complete even where events were dropped.
+ * the same counts; the process's own is complete even where events were dropped. Of events, only
+ * the heaviest call paths are told apart (region_prune.h).
  *
  * Life: session_open() fills `session->regions`; names of FUNCTION regions are there after
  * session_symbolize(). Immutable after that. session_each_region_event() streams over the events
@@ -28,6 +29,7 @@ struct model_region {
 	const char *file; /* FUNCTION, after symbolize: source path or NULL */
 	uint32_t line;    /* 0 unknown */
 	uint32_t loop;    /* FUNCTION: not the function but the n-th loop in it; 0: the function */
+	bool more;        /* stands for call paths that model_regions.rest tells of */
 };
 
 struct model_component {
@@ -52,6 +54,16 @@ struct model_region_node {
 			   open */
 };
 
+/* Calls that are in no node of their region, by thread: they were so short that their call paths
+ * are in nodes "(more)". For outputs by region, which leave those nodes out. Of real time. */
+struct model_region_rest {
+	uint32_t process, thread, region;
+	uint64_t count, open;
+	struct model_statistics calls;
+	double inclusive; /* sum, recursion counted once */
+	double self;      /* without calls inside them */
+};
+
 struct model_regions {
 	struct model_region *regions;
 	struct model_component *components;
@@ -59,7 +71,8 @@ struct model_regions {
 	/* node_count * component_count, by node, then component. RATIO components are computed from
 	 * sums, and have no more than a sum. */
 	struct model_statistics *statistics;
-	uint32_t region_count, component_count, node_count;
+	struct model_region_rest *rest;
+	uint32_t region_count, component_count, node_count, rest_count;
 	uint64_t events;     /* region records decoded */
 	bool from_process;   /* the profile was kept by the process itself */
 	uint64_t unbalanced; /* regions ended by an outer one, or never begun */

@@ -43,7 +43,7 @@ struct process_regions {
 };
 
 struct regions_capacity {
-	size_t regions, components, nodes;
+	size_t regions, components, nodes, rest;
 };
 
 #define REGION_COMPONENTS_MAX 256

@@ -307,9 +307,6 @@ static bool scan_function_record(struct scan *scan, struct spool_payload *payloa
 	case SPOOL_RECORD_CALL_DEMOTED:
 		*result = scan_call_demoted(&scan->calls, payload);
 		return true;
-	case SPOOL_RECORD_COVERED:
-		*result = scan_covered(&scan->calls, payload);
-		return true;
 	default:
 		return false;
 	}

@@ -213,23 +213,6 @@ int scan_call_demoted(struct scan_calls *scan, struct spool_payload *payload)
 	return 0;
 }
 
-int scan_covered(struct scan_calls *scan, struct spool_payload *payload)
-{
-	uint64_t first = spool_unsigned(payload), count = spool_unsigned(payload);
-	size_t size;
-	const uint8_t *bits = spool_bytes(payload, &size);
-
-	if (payload->bad || first >= CALL_IDS || count > CALL_IDS - first || size < (count + 7) / 8)
-		return -EBADMSG;
-	if (reserve_used(scan) < 0)
-		return -ENOMEM;
-	for (uint64_t i = 0; i < count; i++) {
-		if (bits[i / 8] >> i % 8 & 1)
-			use(scan, (uint32_t)(first + i));
-	}
-	return 0;
-}
-
 /* ---- the end ---- */
 
 /* Those of one thread stay in the order in which they were handed out. */

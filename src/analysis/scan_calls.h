@@ -26,7 +26,6 @@ int scan_call_words(struct scan_calls *scan, const struct spool_payload *payload
 		    const uint8_t *records);
 int scan_call_counts(struct scan_calls *scan, struct spool_payload *payload);
 int scan_call_demoted(struct scan_calls *scan, struct spool_payload *payload);
-int scan_covered(struct scan_calls *scan, struct spool_payload *payload);
 
 /* After the last chunk, when clocks are known. 0 or -ENOMEM. */
 int scan_calls_finish(struct scan_calls *scan);

@@ -196,6 +196,7 @@ struct session_options {
 	uint32_t thread_tid;     /* 0: all */
 	uint64_t from_ns, to_ns; /* relative to session start; to_ns 0: to the end */
 	bool unresolved_only;    /* do not symbolize */
+	uint32_t profile_nodes; /* most nodes of a tree of regions made of events; 0: the default */
 };
 
 int session_open(const char *directory, const struct session_options *options, struct session **ret,

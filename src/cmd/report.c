@@ -168,6 +168,7 @@ static int report_check_filters(struct report *report, struct problem *problem)
 	report->session_options.thread_tid = (uint32_t)tid;
 	report->output_options.top = (unsigned)top;
 	report->output_options.minimum_percent = minimum;
+	report->output_options.minimum_given = options->minimum;
 	report->output_options.per_thread |= options->per_thread;
 	return error ? error : report_measure(report, problem);
 }

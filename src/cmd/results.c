@@ -5,6 +5,7 @@
  */
 #include "cmd/results.h"
 #include "analysis/allocations.h"
+#include "analysis/calls.h"
 #include "analysis/symbolize.h"
 
 #include <dirent.h>
@@ -33,6 +34,7 @@ struct session_options results_session_options(const struct resolved *settings)
 	return (struct session_options){
 		.inlines = resolved_bool(settings, SETTING_SAMPLING_INCLUDE_INLINES),
 		.debug_path = resolved_text(settings, SETTING_DEBUG_PATH),
+		.profile_nodes = (uint32_t)resolved_integer(settings, SETTING_PROFILE_MAX_NODES),
 		.symbol_cache = !*cache                 ? NULL
 				: strcmp(cache, "none") ? cache
 							: "",
@@ -50,6 +52,34 @@ struct output_options results_output_options(const struct resolved *settings)
 	};
 }
 
+static bool results_has_samples(const struct session *session)
+{
+	for (uint32_t i = 0; i < session->process_count; i++) {
+		if (session->processes[i].samples)
+			return true;
+	}
+	return false;
+}
+
+static bool results_listed(const struct resolved *settings, const char *name)
+{
+	return setting_choice_index(setting_slice(name),
+				    resolved_text(settings, SETTING_OUTPUT_FORMATS)) >= 0;
+}
+
+/* Formats of samples say nothing where only calls were recorded; there, regions.folded is what
+ * flame graphs are made of. */
+static bool results_asked_for(const struct resolved *settings, const struct session *session,
+			      const char *name)
+{
+	if (!session->calls->words || results_has_samples(session))
+		return results_listed(settings, name);
+	if (!strcmp(name, "folded") || !strcmp(name, "pprof") || !strcmp(name, "html"))
+		return false;
+	return results_listed(settings, name) ||
+	       (!strcmp(name, "regions-folded") && results_listed(settings, "folded"));
+}
+
 /* TRACE and PROFILE switch whole groups of formats; there is no file of allocations without any. */
 static bool results_wanted(const struct resolved *settings, const struct session *session,
 			   const struct output_format *format)
@@ -58,8 +88,7 @@ static bool results_wanted(const struct resolved *settings, const struct session
 
 	if (!strcmp(format->name, "memory") && !session_site_count(session))
 		return false;
-	return setting_choice_index(setting_slice(format->name),
-				    resolved_text(settings, SETTING_OUTPUT_FORMATS)) >= 0 &&
+	return results_asked_for(settings, session, format->name) &&
 	       resolved_bool(settings, is_trace ? SETTING_TRACE : SETTING_PROFILE);
 }
 

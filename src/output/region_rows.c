@@ -110,9 +110,9 @@ static int name_regions(struct building *building)
 	return 0;
 }
 
-static int find_row(struct building *building, uint32_t index)
+/* *ret: its row, in a flat table or at the top where the node has no parent. */
+static int find_row(struct building *building, const struct model_region_node *node, uint32_t *ret)
 {
-	const struct model_region_node *node = &building->regions->nodes[index];
 	struct region_row row = {.process = node->process, .thread = MODEL_NONE};
 	uint64_t key;
 	int result = 0;
@@ -127,8 +127,18 @@ static int find_row(struct building *building, uint32_t index)
 	if (building->layout->threads_apart)
 		row.thread = node->thread;
 	key = (uint64_t)row.parent << 32 | row.region;
-	building->row_of[index] = find_or_add(building->rows, &building->children, key, &row);
-	return building->row_of[index] == MODEL_NONE ? -ENOMEM : 0;
+	*ret = find_or_add(building->rows, &building->children, key, &row);
+	return *ret == MODEL_NONE ? -ENOMEM : 0;
+}
+
+static int find_rows(struct building *building)
+{
+	const struct model_regions *regions = building->regions;
+	int result = 0;
+
+	for (uint32_t i = 0; result == 0 && i < regions->node_count; i++)
+		result = find_row(building, &regions->nodes[i], &building->row_of[i]);
+	return result;
 }
 
 /* ---- sums ---- */
@@ -203,6 +213,55 @@ static void add_node(struct building *building, uint32_t index)
 		add_to_groups(rows, node, row->parent, statistics);
 }
 
+/* Of the components, those that events are of know of such calls. */
+static void add_rest_value(const struct model_component *component,
+			   const struct model_region_rest *rest, bool first,
+			   struct region_value *value)
+{
+	if (component->kind == SPOOL_COMPONENT_COUNT) {
+		double calls = (double)rest->count;
+
+		if (rest->count)
+			add_statistics(&value->calls, first,
+				       &(struct model_statistics){calls, 1, 1, calls});
+		value->inclusive += calls;
+		value->self += calls;
+	} else if (strcmp(component->name, "wall_clock") == 0) {
+		if (rest->count)
+			add_statistics(&value->calls, first, &rest->calls);
+		value->inclusive += rest->inclusive;
+		value->self += rest->self;
+	}
+}
+
+/* In a flat table, calls whose paths are not told apart are in the rows of their regions, not in
+ * one of their own. */
+static int add_rests(struct building *building)
+{
+	struct region_rows *rows = building->rows;
+	const struct model_regions *regions = building->regions;
+
+	for (uint32_t i = 0; i < regions->rest_count; i++) {
+		const struct model_region_rest *rest = &regions->rest[i];
+		struct model_region_node node = {.parent = MODEL_NONE,
+						 .region = rest->region,
+						 .process = rest->process,
+						 .thread = rest->thread};
+		struct region_row *row;
+		uint32_t at;
+
+		if (find_row(building, &node, &at) < 0)
+			return -ENOMEM;
+		row = &rows->rows[at];
+		for (uint32_t k = 0; k < rows->component_count; k++)
+			add_rest_value(&regions->components[k], rest, row->count == 0,
+				       &rows->values[(size_t)at * rows->component_count + k]);
+		row->count += rest->count;
+		row->open += rest->open;
+	}
+	return 0;
+}
+
 /* Down into the first child, else on to the next node of this level or of one above it. */
 static uint32_t next_node(struct building *building, uint32_t index)
 {
@@ -255,11 +314,15 @@ static int add_nodes(struct building *building)
 		for (uint32_t at = i; at != MODEL_NONE; at = next_node(building, at))
 			add_node(building, at);
 	}
+	if (building->layout->flat && add_rests(building) < 0)
+		return -ENOMEM;
 	compute_ratios(rows);
 	for (uint32_t i = rows->count; i-- > 0;) {
 		struct region_row *row = &rows->rows[i];
+		bool hidden = building->layout->flat && row->region != MODEL_NONE &&
+			      building->regions->regions[row->region].more;
 
-		row->alive |= row->count + row->open > 0;
+		row->alive |= row->count + row->open > 0 && !hidden;
 		if (row->alive && row->parent != MODEL_NONE)
 			rows->rows[row->parent].alive = true;
 	}
@@ -276,8 +339,8 @@ int region_rows_init(struct region_rows *rows, const struct session *session,
 				     .component_count = session->regions->component_count};
 	building.row_of = calloc((size_t)session->regions->node_count + 1, sizeof(uint32_t));
 	result = building.row_of ? name_regions(&building) : -ENOMEM;
-	for (uint32_t i = 0; result == 0 && i < session->regions->node_count; i++)
-		result = find_row(&building, i);
+	if (result == 0)
+		result = find_rows(&building);
 	if (result == 0)
 		result = add_nodes(&building);
 	id_map_deinit(&building.names);

@@ -12,6 +12,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "analysis/calls.h"
 #include "output/format.h"
 #include "output/stream.h"
 
@@ -196,6 +197,14 @@ static void write_counts(const struct summary *summary)
 	const struct session *session = summary->session;
 	uint32_t threads = view_program_threads(session);
 
+	if (!summary->samples && session->calls->words) {
+		summary_line(summary, "%s calls of functions in %s thread%s of %s process%s",
+			     quantity_count(session->calls->recorded).text,
+			     quantity_count(threads).text, threads == 1 ? "" : "s",
+			     quantity_count(session->process_count).text,
+			     session->process_count == 1 ? "" : "es");
+		return;
+	}
 	summary_line(summary, "%s samples of %s in %s thread%s of %s process%s",
 		     quantity_count(summary->samples).text,
 		     summary->measure == MEASURE_CPU    ? "CPU time"

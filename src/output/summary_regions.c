@@ -57,6 +57,9 @@ static void write_notes(const struct summary *summary, uint64_t open)
 	if (missing && !session->regions->from_process)
 		summary_warning(summary, "counted from the trace, parts of which are lost; with "
 					 "TRACE=off the processes count themselves");
+	if (session->regions->rest_count)
+		summary_line(summary, "trees show the heaviest call paths, the others as (more) "
+				      "(PROFILE_MAX_NODES); the sums here are of all calls");
 	if (open)
 		summary_line(summary, "+: had calls that had not ended when the data did (%s)",
 			     quantity_count(open).text);

@@ -24,7 +24,14 @@ struct region_text {
 	size_t label_width, metric_width;
 	double total;
 	uint64_t open;
+	uint8_t *left_out; /* by row; in a tree with too many */
+	uint64_t left_out_count;
+	double left_out_below; /* percent of the total */
 };
+
+/* A tree of more rows than anybody reads, which editors still open at once, loses its lightest
+ * branches; 0 as least percentage is everything. */
+#define TREE_ROWS 20000u
 
 /* ---- rows ---- */
 
@@ -133,8 +140,63 @@ static bool is_left_out(const struct region_text *text, uint32_t index)
 {
 	const struct region_value *value = region_rows_value(&text->rows, index, text->component);
 
+	if (text->left_out && text->left_out[index])
+		return true;
 	return component_of(text)->kind == SPOOL_COMPONENT_PHASE && text->total > 0 &&
 	       100 * value->inclusive / text->total < text->options->minimum_percent;
+}
+
+/* ---- large trees ---- */
+
+/* How many rows a tree has without what took less, and what began in that. */
+static uint32_t leave_out(struct region_text *text, uint32_t wall, double least)
+{
+	uint32_t shown = 0;
+
+	for (uint32_t i = 0; i < text->rows.count; i++) {
+		const struct region_row *row = &text->rows.rows[i];
+		bool light = row->region != MODEL_NONE &&
+			     region_rows_value(&text->rows, i, wall)->inclusive < least;
+
+		text->left_out[i] =
+			light || (row->parent != MODEL_NONE && row->region != MODEL_NONE &&
+				  text->left_out[row->parent]);
+		shown += !text->left_out[i];
+	}
+	return shown;
+}
+
+static double total_of(const struct region_text *text, uint32_t component)
+{
+	double total = 0;
+
+	for (uint32_t i = 0; i < text->rows.count; i++) {
+		if (text->rows.rows[i].parent == MODEL_NONE)
+			total += region_rows_value(&text->rows, i, component)->inclusive;
+	}
+	return total;
+}
+
+/* The same rows in all components: those that take real time. */
+static int prune_tree(struct region_text *text)
+{
+	uint32_t wall = region_wall_clock(text->session), shown = text->rows.count;
+	double least = 1, total;
+
+	if (text->options->flat || text->options->minimum_given || wall == MODEL_NONE ||
+	    shown <= TREE_ROWS)
+		return 0;
+	total = total_of(text, wall);
+	text->left_out = calloc(text->rows.count, sizeof(*text->left_out));
+	if (!text->left_out)
+		return -ENOMEM;
+	while (shown > TREE_ROWS && least < total) {
+		least *= 1.25;
+		shown = leave_out(text, wall, least);
+	}
+	text->left_out_count = text->rows.count - shown;
+	text->left_out_below = total > 0 ? 100 * least / total : 0;
+	return 0;
 }
 
 static void measure(struct region_text *text)
@@ -154,7 +216,7 @@ static void measure(struct region_text *text)
 		if (row->parent == MODEL_NONE)
 			text->total +=
 				region_rows_value(&text->rows, i, text->component)->inclusive;
-		if (text->label_width == TEXT_REGION_LABEL_MAX)
+		if (text->label_width == TEXT_REGION_LABEL_MAX || is_left_out(text, i))
 			continue;
 		name_row(text, row, &shown);
 		if (format_columns(shown.label) > text->label_width)
@@ -205,6 +267,13 @@ static int write_table(struct region_text *text)
 	}
 	if (top && regions > top)
 		fprintf(text->stream, "(%u more)\n", regions - top);
+	if (text->left_out_count)
+		fprintf(text->stream,
+			"(%" PRIu64 " call paths with less than %.2g %% of the real time each are "
+			"left out here, not in the sums above them; kymo report --minimum-percent "
+			"0 "
+			"shows all)\n",
+			text->left_out_count, text->left_out_below);
 	if (text->open)
 		fprintf(text->stream,
 			"(%" PRIu64 " call%s had not ended when the data did: in no column)\n",
@@ -226,10 +295,13 @@ int text_regions(struct session *session, const struct output_options *options, 
 	if (session->regions->node_count == 0)
 		return 0;
 	result = region_rows_init(&text.rows, session, &layout);
+	if (result == 0)
+		result = prune_tree(&text);
 	while (result == 0 && text.component < session->regions->component_count) {
 		result = write_table(&text);
 		text.component++;
 	}
 	region_rows_deinit(&text.rows);
+	free(text.left_out);
 	return result;
 }

@@ -144,15 +144,3 @@ void calls_fixture_demoted(struct spool_fixture *fixture, uint64_t ticks, uint64
 	put_fixed(&bytes, ticks);
 	fixture_record(fixture, SPOOL_RECORD_CALL_DEMOTED, bytes.at, bytes.size);
 }
-
-void calls_fixture_covered(struct spool_fixture *fixture, uint64_t first, uint64_t count,
-			   const uint8_t *bits)
-{
-	struct bytes bytes;
-
-	bytes.size = 0;
-	put_unsigned(&bytes, first);
-	put_unsigned(&bytes, count);
-	put_bytes(&bytes, bits, (count + 7) / 8);
-	fixture_record(fixture, SPOOL_RECORD_COVERED, bytes.at, bytes.size);
-}

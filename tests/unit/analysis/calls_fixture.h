@@ -39,7 +39,5 @@ void calls_fixture_counts(struct spool_fixture *fixture, uint64_t internal_id,
 			  const uint64_t *pairs, size_t count);
 void calls_fixture_demoted(struct spool_fixture *fixture, uint64_t ticks, uint64_t id,
 			   uint64_t mode);
-void calls_fixture_covered(struct spool_fixture *fixture, uint64_t first, uint64_t count,
-			   const uint8_t *bits);
 
 #endif

@@ -278,6 +278,74 @@ static void compare(const struct session *session)
 	}
 }
 
+/* ---- a tree of few nodes ---- */
+
+struct sums {
+	double sum, inclusive;
+	uint64_t count, open;
+};
+
+static bool is_inside_itself(const struct model_regions *regions, uint32_t node)
+{
+	uint32_t region = regions->nodes[node].region;
+
+	while ((node = regions->nodes[node].parent) != MODEL_NONE) {
+		if (regions->nodes[node].region == region && regions->nodes[node].count)
+			return true;
+	}
+	return false;
+}
+
+static void sum_up(const struct model_regions *regions, uint32_t region, struct sums *ret)
+{
+	*ret = (struct sums){0};
+	for (uint32_t i = 0; i < regions->node_count; i++) {
+		const struct model_statistics *wall =
+			&regions->statistics[(size_t)i * regions->component_count];
+
+		if (regions->nodes[i].region != region)
+			continue;
+		ret->count += regions->nodes[i].count;
+		ret->open += regions->nodes[i].open;
+		ret->sum += wall->sum;
+		ret->inclusive += is_inside_itself(regions, i) ? 0 : wall->sum;
+	}
+	for (uint32_t i = 0; i < regions->rest_count; i++) {
+		const struct model_region_rest *rest = &regions->rest[i];
+
+		if (rest->region != region)
+			continue;
+		ret->count += rest->count;
+		ret->open += rest->open;
+		ret->sum += rest->calls.sum;
+		ret->inclusive += rest->inclusive;
+	}
+}
+
+/* Whatever was forgotten of the tree, each region has all its calls. */
+static void compare_few(const struct session *session, const char *directory)
+{
+	struct session_options options = {
+		.unresolved_only = true, .symbol_cache = "", .profile_nodes = 16};
+	struct session *few = test_session(directory, &options);
+	const struct model_regions *regions = session->regions;
+
+	assert_true(regions->rest_count == 0);
+	assert_true(regions->node_count <= 16 || few->regions->node_count < regions->node_count);
+	for (uint32_t i = 0; i < regions->region_count; i++) {
+		struct sums all, kept;
+
+		sum_up(regions, i, &all);
+		sum_up(few->regions, i, &kept);
+		assert_int_equal(kept.count, all.count);
+		assert_int_equal(kept.open, all.open);
+		assert_true(kept.sum == all.sum);
+		if (all.open == 0) /* else it depends on when which call was forgotten */
+			assert_true(kept.inclusive == all.inclusive);
+	}
+	session_close(few);
+}
+
 static void run(const char *directory, bool with_regions)
 {
 	struct plan_function functions[FUNCTIONS];
@@ -308,6 +376,7 @@ static void run(const char *directory, bool with_regions)
 		fixture_close(&fixture);
 		session = test_session(directory, NULL);
 		compare(session);
+		compare_few(session, directory);
 		session_close(session);
 	}
 }
