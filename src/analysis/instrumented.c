@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "analysis/calls_private.h"
+#include "analysis/instrumented_names.h"
 #include "analysis/plan_table.h"
 #include "analysis/session_private.h"
 #include "common/region_categories.h"
@@ -168,6 +169,11 @@ static int resolve_module(struct resolving *resolving, struct model_instrumented
 				      module->module, module->plan, strerror(-result));
 	if (result == 0)
 		result = add_used(resolving, module->first_id, end);
+	if (result == 0 && module->plan_known && resolving->plan.count &&
+	    !instrumented_is_mapped(resolving->session, module,
+				    resolving->plan.list[0].vaddr + module->bias))
+		result = instrumented_name(resolving->session, module, resolving->calls,
+					   &resolving->plan);
 	plan_functions_deinit(&resolving->plan);
 	resolving->module = NULL;
 	return result;
