@@ -5,6 +5,7 @@
  */
 #include "cmd/instrument_module.h"
 
+#include <elf.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stdlib.h>
@@ -43,12 +44,14 @@ static int module_store_bytes(const char *path, const void *bytes, size_t size,
 		     : 0;
 }
 
-/* "libfoo.so.1-<build-id>" or, without one, "libfoo.so.1-<device>-<inode>". */
-static void module_stem(const struct instrument_module *module, char *ret, size_t size)
+/* "libfoo.so.1-<build-id>" or, without one, "libfoo.so.1-<device>-<inode>"; and "-1" or "-2" when
+ * it is for another place than the first. */
+static void module_stem(const struct instrument_module *module, unsigned placement, char *ret,
+			size_t size)
 {
 	const struct plan_header *header = module->plan.header;
 	const char *name = strrchr(module->path, '/');
-	char id[2 * sizeof(header->build_id) + 1];
+	char id[2 * sizeof(header->build_id) + 1], place[8] = "";
 
 	name = name ? name + 1 : module->path;
 	for (uint32_t i = 0; i < header->build_id_size && i < sizeof(header->build_id); i++)
@@ -56,7 +59,9 @@ static void module_stem(const struct instrument_module *module, char *ret, size_
 	if (!header->build_id_size)
 		snprintf(id, sizeof(id), "%jx-%jx", (uintmax_t)module->device,
 			 (uintmax_t)module->inode);
-	snprintf(ret, size, "%.128s-%s", name, id);
+	if (placement != PLAN_PLACEMENT_FIRST)
+		snprintf(place, sizeof(place), "-%u", placement);
+	snprintf(ret, size, "%.128s-%s%s", name, id, place);
 }
 
 /* The plan is a link to that of the cache where that is possible, else a copy. */
@@ -65,7 +70,7 @@ static int module_store(const struct instrument_setup *setup, struct instrument_
 	char stem[256];
 	int error = 0;
 
-	module_stem(module, stem, sizeof(stem));
+	module_stem(module, setup->plan.placement, stem, sizeof(stem));
 	snprintf(module->plan_file, sizeof(module->plan_file), "%s/%s.plan", setup->directory,
 		 stem);
 	snprintf(module->modes_file, sizeof(module->modes_file), "%s/%s.modes", setup->directory,
@@ -101,6 +106,29 @@ static int module_select(const struct instrument_setup *setup, const struct elf_
 			      &module->problem);
 }
 
+/* Does the loader change the code? Then it is not what the file has, and is written to by others.
+ */
+static bool module_has_text_relocations(const struct elf_file *file)
+{
+	for (size_t i = 0; i < file->segment_count; i++) {
+		const Elf64_Phdr *segment = &file->segments[i];
+		Elf64_Dyn entry;
+
+		if (segment->p_type != PT_DYNAMIC)
+			continue;
+		for (uint64_t at = 0; at + sizeof(entry) <= segment->p_filesz;
+		     at += sizeof(entry)) {
+			if (elf_read(file, segment->p_offset + at, &entry, sizeof(entry)) ||
+			    entry.d_tag == DT_NULL)
+				break;
+			if (entry.d_tag == DT_TEXTREL ||
+			    (entry.d_tag == DT_FLAGS && entry.d_un.d_val & DF_TEXTREL))
+				return true;
+		}
+	}
+	return false;
+}
+
 static int module_plan(const struct instrument_setup *setup, const char *path,
 		       struct instrument_module *module)
 {
@@ -109,7 +137,14 @@ static int module_plan(const struct instrument_setup *setup, const char *path,
 
 	if (error)
 		return error;
-	error = plan_load(file, setup->cache, &setup->plan, &module->plan, &module->problem);
+	if (module_has_text_relocations(file))
+		error = problem_set(&module->problem, -ENOTSUP,
+				    "%s: its code is changed by the loader (text relocations); "
+				    "build it with -fPIC",
+				    module->path);
+	else
+		error = plan_load(file, setup->cache, &setup->plan, &module->plan,
+				  &module->problem);
 	if (!error)
 		error = module_select(setup, file, module);
 	if (!error && setup->directory && module->selection.chosen)

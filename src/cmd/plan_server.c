@@ -25,6 +25,11 @@
 
 enum { SERVER_LISTENER, SERVER_WAKE, SERVER_FIRST_CLIENT };
 
+struct module_list {
+	struct instrument_module **list;
+	size_t count, capacity;
+};
+
 struct plan_server {
 	struct plan_server_options options;
 	char socket[sizeof(((struct sockaddr_un *)0)->sun_path)];
@@ -33,8 +38,9 @@ struct plan_server {
 	bool running;
 	struct pollfd *polled; /* the listener, the wake-up, then clients */
 	size_t polled_count, polled_capacity;
-	struct instrument_module **modules;
-	size_t module_count, module_capacity;
+	/* By where the arena lies. Those behind the first are the same modules once more, for
+	 * processes that have something else there. */
+	struct module_list modules[PLAN_PLACEMENT_BEHIND];
 };
 
 /* ---- finding the file ---- */
@@ -86,11 +92,11 @@ static int server_find_file(const struct plan_request *request, char *ret, size_
 
 /* ---- modules ---- */
 
-static struct instrument_module *server_known(const struct plan_server *server,
+static struct instrument_module *server_known(const struct module_list *modules,
 					      const struct stat *status)
 {
-	for (size_t i = 0; i < server->module_count; i++) {
-		struct instrument_module *module = server->modules[i];
+	for (size_t i = 0; i < modules->count; i++) {
+		struct instrument_module *module = modules->list[i];
 
 		if (module->device == status->st_dev && module->inode == status->st_ino &&
 		    module->changed.tv_sec == status->st_mtim.tv_sec &&
@@ -100,20 +106,20 @@ static struct instrument_module *server_known(const struct plan_server *server,
 	return NULL;
 }
 
-static struct instrument_module *server_add(struct plan_server *server)
+static struct instrument_module *server_add(struct module_list *modules)
 {
-	if (server->module_count == server->module_capacity) {
-		size_t capacity = server->module_capacity ? server->module_capacity * 2 : 64;
-		struct instrument_module **modules =
-			reallocarray(server->modules, capacity, sizeof(*modules));
+	if (modules->count == modules->capacity) {
+		size_t capacity = modules->capacity ? modules->capacity * 2 : 64;
+		struct instrument_module **larger =
+			reallocarray(modules->list, capacity, sizeof(*larger));
 
-		if (!modules)
+		if (!larger)
 			return NULL;
-		server->modules = modules;
-		server->module_capacity = capacity;
+		modules->list = larger;
+		modules->capacity = capacity;
 	}
-	server->modules[server->module_count] = calloc(1, sizeof(**server->modules));
-	return server->modules[server->module_count];
+	modules->list[modules->count] = calloc(1, sizeof(**modules->list));
+	return modules->list[modules->count];
 }
 
 /* Whether the file is the program itself: what /proc/PID/exe leads to. */
@@ -144,17 +150,24 @@ static void server_follow(struct plan_server *server, const struct plan_request 
 static void server_answer_module(struct plan_server *server, const struct plan_request *request,
 				 struct plan_answer *answer)
 {
+	struct instrument_setup setup = server->options.setup;
 	struct instrument_module *module = NULL;
+	struct module_list *modules;
 	struct problem problem;
 	char path[2 * PATH_MAX];
 	struct stat status;
 
+	if (request->placement >= PLAN_PLACEMENT_BEHIND) {
+		answer->status = -EINVAL;
+		return;
+	}
+	modules = &server->modules[request->placement];
 	answer->status = server_find_file(request, path, sizeof(path), &status, &problem);
 	if (answer->status) {
 		snprintf(answer->reason, sizeof(answer->reason), "%.500s", problem.text);
 		return;
 	}
-	module = server_known(server, &status);
+	module = server_known(modules, &status);
 	if (request->kind != PLAN_REQUEST_MODULE) {
 		if (!module)
 			answer->status = -ENOENT;
@@ -162,10 +175,11 @@ static void server_answer_module(struct plan_server *server, const struct plan_r
 			server_follow(server, request, module, answer);
 		return;
 	}
-	if (!module && (module = server_add(server))) {
-		instrument_module_load(&server->options.setup, path, request->path,
+	if (!module && (module = server_add(modules))) {
+		setup.plan.placement = (uint8_t)request->placement;
+		instrument_module_load(&setup, path, request->path,
 				       server_is_program(request, &status), module);
-		server->module_count++;
+		modules->count++;
 	}
 	answer->status = !module          ? -ENOMEM
 			 : module->status ? module->status
@@ -384,11 +398,13 @@ void plan_server_destroy(struct plan_server *server)
 	if (!server)
 		return;
 	plan_server_stop(server);
-	for (size_t i = 0; i < server->module_count; i++) {
-		instrument_module_deinit(server->modules[i]);
-		free(server->modules[i]);
+	for (size_t i = 0; i < PLAN_PLACEMENT_BEHIND; i++) {
+		for (size_t j = 0; j < server->modules[i].count; j++) {
+			instrument_module_deinit(server->modules[i].list[j]);
+			free(server->modules[i].list[j]);
+		}
+		free(server->modules[i].list);
 	}
-	free(server->modules);
 	free(server->polled);
 	free(server);
 }
@@ -396,6 +412,6 @@ void plan_server_destroy(struct plan_server *server)
 const struct instrument_module *const *plan_server_modules(const struct plan_server *server,
 							   size_t *ret_count)
 {
-	*ret_count = server->module_count;
-	return (const struct instrument_module *const *)server->modules;
+	*ret_count = server->modules[PLAN_PLACEMENT_FIRST].count;
+	return (const struct instrument_module *const *)server->modules[PLAN_PLACEMENT_FIRST].list;
 }

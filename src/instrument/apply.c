@@ -97,15 +97,6 @@ static void note_seen(const struct dl_phdr_info *info)
 			(struct seen_module){info->dlpi_addr, info->dlpi_phdr, apply.walks};
 }
 
-static bool is_loaded(uint64_t bias)
-{
-	for (uint32_t i = 0; i < apply.seen_count; i++) {
-		if (apply.seen[i].bias == bias)
-			return true;
-	}
-	return false;
-}
-
 /* After a walk over all objects. What was unloaded may come again, and another file may come to its
  * place. */
 static void forget_unloaded(void)
@@ -118,17 +109,22 @@ static void forget_unloaded(void)
 	}
 	apply.seen_count = kept;
 	for (uint32_t i = 0; i < count; i++) {
-		if (!is_loaded(arena_at(i)->bias))
+		if (arena_at(i)->met != apply.walks)
 			arena_at(i)->gone = true;
 	}
 }
 
 static int find_unseen(struct dl_phdr_info *info, size_t size, void *context)
 {
+	uint32_t count = arena_count();
 	bool *unseen = context;
 
 	(void)size;
 	*unseen = !was_seen(info) || *unseen;
+	for (uint32_t i = 0; i < count; i++) {
+		if (arena_at(i)->bias == info->dlpi_addr)
+			arena_at(i)->met = apply.walks;
+	}
 	return 0;
 }
 
@@ -173,19 +169,32 @@ static void find_build_id(const struct dl_phdr_info *info, struct plan_request *
 }
 
 /* The executable has no name in the loader's list. */
-static bool find_path(const struct dl_phdr_info *info, char *path, size_t size)
+static bool is_library(const struct dl_phdr_info *info)
 {
-	struct text text = text_on(path, size);
+	return info->dlpi_name && info->dlpi_name[0];
+}
+
+/* The executable's name is the kernel's to tell, those of others may be relative. Which file it is,
+ * the build-id says; where there is none, what is mapped. */
+static bool find_file(const struct dl_phdr_info *info, struct plan_request *request)
+{
+	struct text text = text_on(request->path, sizeof(request->path));
+	bool named = is_library(info);
 	long length;
 
-	if (info->dlpi_name && info->dlpi_name[0] == '/') {
+	find_build_id(info, request);
+	request->bias = info->dlpi_addr;
+	request->device = request->inode = 0;
+	if ((named && info->dlpi_name[0] != '/') || !request->build_id_size)
+		return text_pages_file((uint64_t)(uintptr_t)info->dlpi_phdr, request->path,
+				       sizeof(request->path), &request->device, &request->inode);
+	if (named) {
 		text_string(&text, info->dlpi_name);
 		return true;
 	}
-	if (info->dlpi_name && info->dlpi_name[0])
-		return text_pages_path((uint64_t)(uintptr_t)info->dlpi_phdr, path, size);
-	length = sys_call3(SYS_readlink, (long)"/proc/self/exe", (long)path, (long)size - 1);
-	path[length > 0 ? length : 0] = 0;
+	length = sys_call3(SYS_readlink, (long)"/proc/self/exe", (long)request->path,
+			   (long)sizeof(request->path) - 1);
+	request->path[length > 0 ? length : 0] = 0;
 	return length > 0;
 }
 
@@ -381,11 +390,10 @@ static bool take_rewritten(struct apply_walk *walk, const struct dl_phdr_info *i
 
 	if (!rewritten_find(info, &made, &foreign))
 		return false;
-	if (!foreign && make_room() &&
-	    find_path(info, apply.request.path, sizeof(apply.request.path))) {
+	if (!foreign && make_room() && find_file(info, &apply.request)) {
 		arena = arena_find((uint64_t)(uintptr_t)made.data);
 		made.plan_path = made.module_path = keep(apply.request.path);
-		if (!arena && !arena_adopt(&made))
+		if (!arena && (!is_library(info) || rewritten_keep(&made)) && !arena_adopt(&made))
 			arena = arena_add(&made);
 	}
 	if (arena) {
@@ -407,11 +415,8 @@ static int each_object(struct dl_phdr_info *info, size_t size, void *context)
 	if (was_seen(info) || take_rewritten(walk, info) || (walk->fd < 0 && !walk->notes))
 		return 0;
 	note_seen(info);
-	if (!find_path(info, apply.request.path, sizeof(apply.request.path)) ||
-	    is_own(apply.request.path))
+	if (!find_file(info, &apply.request) || is_own(apply.request.path))
 		return 0;
-	find_build_id(info, &apply.request);
-	apply.request.bias = info->dlpi_addr;
 	if (walk->fd >= 0)
 		return ask_and_instrument(walk);
 	if (apply.noted_count < MODULES_MAX)
@@ -483,6 +488,14 @@ int apply_noted(struct runtime *runtime)
 	}
 	region_unlock(&apply.lock);
 	return walk.fd < 0 ? walk.fd : error ? error : walk.applied;
+}
+
+void apply_unloaded(void)
+{
+	if (!region_lock(&apply.lock))
+		return;
+	look_around();
+	region_unlock(&apply.lock);
 }
 
 void apply_forked(void)

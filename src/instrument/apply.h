@@ -24,6 +24,8 @@ int apply_loaded(struct runtime *runtime, enum apply_way way);
  * loader's list is for those only), one of kymo's own asks about them and has them written. */
 void apply_note(struct runtime *runtime);
 int apply_noted(struct runtime *runtime);
+/* Objects were removed: theirs is marked as gone. */
+void apply_unloaded(void);
 /* In a forked child: whoever was at it is not here. */
 void apply_forked(void);
 struct arena;

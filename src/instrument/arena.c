@@ -15,6 +15,8 @@
 #include "instrument/jit.h"
 #include "instrument/shadow.h"
 
+#define TURNS_TO_END 1000 /* of who writes gates, and may have been killed by fork */
+
 extern const uint8_t instrument_gate_begin[], instrument_gate_end[];
 
 static struct {
@@ -22,6 +24,7 @@ static struct {
 	_Atomic uint32_t count;
 	uint32_t next_id;
 	_Atomic uint32_t gate;
+	_Atomic uint32_t held, writing; /* threads that are at gates */
 	bool arguments;
 } arenas = {.next_id = 1};
 
@@ -255,14 +258,38 @@ void arenas_set_arguments(bool wanted)
 	arenas.arguments = wanted;
 }
 
+/* Whoever is last to write has seen the last state. */
+static void write_gates(void)
+{
+	uint32_t count = arena_count(), gate;
+
+	do {
+		gate = atomic_load(&arenas.gate);
+		for (uint32_t i = 0; i < count; i++) {
+			if (!arenas.list[i].gone)
+				*(volatile uint64_t *)&arenas.list[i].data->gate = gate;
+		}
+	} while (gate != atomic_load(&arenas.gate));
+}
+
 void arenas_set_gate(enum plan_gate gate)
 {
-	uint32_t count;
-
 	atomic_store(&arenas.gate, gate);
-	count = arena_count();
-	for (uint32_t i = 0; i < count; i++) {
-		if (!arenas.list[i].gone)
-			*(volatile uint64_t *)&arenas.list[i].data->gate = gate;
-	}
+	atomic_fetch_add(&arenas.writing, 1);
+	if (!atomic_load(&arenas.held))
+		write_gates();
+	atomic_fetch_sub(&arenas.writing, 1);
+}
+
+void arenas_hold_gates(void)
+{
+	atomic_store(&arenas.held, 1);
+	for (int i = 0; i < TURNS_TO_END && atomic_load(&arenas.writing); i++)
+		sys_call0(SYS_sched_yield);
+}
+
+void arenas_release_gates(void)
+{
+	atomic_store(&arenas.held, 0);
+	arenas_set_gate((enum plan_gate)atomic_load(&arenas.gate));
 }

@@ -25,7 +25,8 @@ struct arena {
 	const struct plan_header *plan; /* mapped read-only */
 	const uint8_t *modes;           /* count bytes */
 	const char *plan_path, *module_path;
-	bool gone; /* its module was unloaded */
+	bool gone;    /* its module was unloaded */
+	uint32_t met; /* in which walk over the loaded objects (apply.c) */
 };
 
 /* Maps the arena of a plan for a module at `bias`: the data page, the gate code, the stubs from
@@ -55,5 +56,9 @@ bool arenas_want_arguments(void);
 void arenas_set_arguments(bool wanted);
 /* The state of all gates, and of those of arenas that come. */
 void arenas_set_gate(enum plan_gate gate);
+/* Objects are about to be unmapped, and arenas of rewritten ones with them: until the second call,
+ * by when those are marked as gone, gates stay as they are. */
+void arenas_hold_gates(void);
+void arenas_release_gates(void);
 
 #endif

@@ -8,6 +8,7 @@
 #include <sys/mman.h>
 
 #include "common/syscalls.h"
+#include "core/notices.h"
 #include "core/ticks.h"
 #include "instrument/apply.h"
 #include "instrument/arena.h"
@@ -26,7 +27,8 @@
 #define COUNTS_PERIODS 1   /* seconds between two looks at counted calls */
 
 static struct {
-	bool on;
+	bool on, removing;
+	bool told;                       /* that the loader is not watched */
 	uint64_t next_poke, next_counts; /* ticks */
 	uint64_t *written;               /* counts, as last written, by function id */
 } instrumented;
@@ -36,26 +38,65 @@ static void set_gate(void)
 	arenas_set_gate(region_closed_bits() ? PLAN_GATE_CLOSED : calls_way());
 }
 
-void instrument_start(struct runtime *runtime)
+/* Before anything is unmapped. */
+static void removing(void)
 {
-	bool asks = runtime->options.instrument.socket[0] != 0;
+	instrumented.removing = true;
+	arenas_hold_gates();
+}
 
-	if (!asks && !rewritten_present())
-		return;
+/* Objects that come later run as they are where nobody notices them in time: when dlopen has
+ * returned, other threads may be in their code. */
+static bool watch(struct runtime *runtime)
+{
+	int error = loaded_watch(instrument_loaded, removing);
+
+	if (error && !instrumented.told)
+		notices_post(&runtime->background, SPOOL_NOTICE_FALLBACK, (uint64_t)-error,
+			     "libraries that are opened while the program runs are not "
+			     "instrumented: this dynamic loader is not known",
+			     NULL);
+	instrumented.told |= error != 0;
+	return !error;
+}
+
+static void begin(struct runtime *runtime, bool asks)
+{
 	vectors_init();
 	atomic_store_explicit(&unwind_detours, &instrument_detours, memory_order_release);
 	arenas_set_arguments(runtime->options.instrument.arguments[0] != 0);
 	instrumented.on = true;
 	set_gate();
-	loaded_watch(instrument_loaded);
 	if (runtime->attached && asks)
 		attached_begin(runtime);
 	else
 		apply_loaded(runtime, APPLY_HERE);
 }
 
+void instrument_start(struct runtime *runtime)
+{
+	bool asks = runtime->options.instrument.socket[0] != 0;
+
+	if (!asks && !rewritten_present())
+		return;
+	watch(runtime);
+	begin(runtime, asks);
+}
+
+/* What can be closed again is not taken unless that is noticed. */
+void instrument_opened(void)
+{
+	if (!instrumented.on && runtime_active() && watch(&kymo_runtime))
+		begin(&kymo_runtime, false);
+}
+
 void instrument_loaded(void)
 {
+	if (instrumented.removing) {
+		apply_unloaded();
+		instrumented.removing = false;
+		arenas_release_gates();
+	}
 	if (instrumented.on && runtime_active())
 		apply_loaded(&kymo_runtime, APPLY_HERE);
 }

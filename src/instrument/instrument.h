@@ -23,6 +23,9 @@
 /* Asks for the plans of all loaded objects and applies them; finds rewritten ones. Does nothing
  * when KYMO_INSTRUMENT is not set and nothing loaded is rewritten. */
 void instrument_start(struct runtime *runtime);
+/* A rewritten library was opened, by a thread that has run none of its code yet; where nothing was
+ * instrumented before. */
+void instrument_opened(void);
 /* Objects may have been loaded that no thread has executed yet. */
 void instrument_loaded(void);
 /* All threads go on; nothing new is recorded. */

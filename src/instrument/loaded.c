@@ -30,7 +30,7 @@
 
 static struct {
 	const struct r_debug *debug;
-	void (*mapped)(void);
+	void (*mapped)(void), (*removing)(void);
 	bool watching;
 } loaded;
 
@@ -38,6 +38,8 @@ __attribute__((used)) static void on_change(void)
 {
 	if (loaded.debug->r_state == RT_CONSISTENT)
 		loaded.mapped();
+	else if (loaded.debug->r_state == RT_DELETE)
+		loaded.removing();
 }
 
 /* Where the loader's function leads to. The stack is at a function's entry. */
@@ -133,13 +135,14 @@ static int write_jump(uint8_t *at)
 	return 0;
 }
 
-int loaded_watch(void (*mapped)(void))
+int loaded_watch(void (*mapped)(void), void (*removing)(void))
 {
 	const struct r_debug *debug = NULL;
 	uint8_t *at;
 	int error;
 
 	loaded.mapped = mapped;
+	loaded.removing = removing;
 	if (loaded.watching)
 		return 0;
 	dl_iterate_phdr(find_debug, &debug);

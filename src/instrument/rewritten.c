@@ -10,6 +10,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "regions/state.h"
+
 static bool same(const uint8_t *bytes, const char *other, uint32_t size)
 {
 	for (uint32_t i = 0; i < size; i++) {
@@ -119,6 +121,25 @@ bool rewritten_find(const struct dl_phdr_info *info, struct arena *ret, bool *fo
 		.plan = plan,
 		.modes = (const uint8_t *)(bias + note.modes_vaddr),
 	};
+	return true;
+}
+
+bool rewritten_keep(struct arena *arena)
+{
+	const struct plan_header *plan = arena->plan;
+	const uint8_t *from = (const uint8_t *)plan;
+	uint64_t stubs_end = plan->stubs.offset + plan->stubs.count;
+	uint8_t *kept = region_map(plan->plan_size + arena->count);
+
+	if (!kept)
+		return false;
+	if (stubs_end < plan->stubs.offset || stubs_end > plan->plan_size)
+		stubs_end = plan->plan_size;
+	take(kept, from, plan->stubs.offset < stubs_end ? plan->stubs.offset : stubs_end);
+	take(kept + stubs_end, from + stubs_end, plan->plan_size - stubs_end);
+	take(kept + plan->plan_size, arena->modes, arena->count);
+	arena->plan = (const void *)kept;
+	arena->modes = kept + plan->plan_size;
 	return true;
 }
 

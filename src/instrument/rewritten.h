@@ -16,6 +16,9 @@
  * code nor ids yet. An object whose note this version does not understand is `foreign`: its code is
  * patched, and its gate stays closed. */
 bool rewritten_find(const struct dl_phdr_info *info, struct arena *ret, bool *foreign);
+/* Plan and modes lie in the object itself: puts copies in their place, for they are asked for also
+ * when a library is closed. The stubs' part is left out. False: no memory. */
+bool rewritten_keep(struct arena *arena);
 /* Is any loaded object one? */
 bool rewritten_present(void);
 

@@ -93,7 +93,8 @@ int text_pages_undo(const struct arena *arena)
 	return change(arena, true);
 }
 
-bool text_pages_path(uint64_t address, char *path, size_t path_size)
+bool text_pages_file(uint64_t address, char *path, size_t path_size, uint64_t *device,
+		     uint64_t *inode)
 {
 	struct text to = text_on(path, path_size);
 	struct maps_line line;
@@ -106,8 +107,11 @@ bool text_pages_path(uint64_t address, char *path, size_t path_size)
 	text = buffer;
 	while (!found && maps_next(&text, &line)) {
 		found = address >= line.start && address < line.end && line.path[0] == '/';
-		if (found)
-			text_string(&to, line.path);
+		if (!found)
+			continue;
+		text_string(&to, line.path);
+		*device = line.device;
+		*inode = line.inode;
 	}
 	sys_munmap(buffer, size);
 	return found;

@@ -17,7 +17,8 @@
 int text_pages_patch(const struct arena *arena);
 /* Puts the original bytes back. */
 int text_pages_undo(const struct arena *arena);
-/* The file that is mapped at an address. */
-bool text_pages_path(uint64_t address, char *path, size_t size);
+/* The file that is mapped at an address: its path, and its device and inode as /proc/self/maps has
+ * them. */
+bool text_pages_file(uint64_t address, char *path, size_t size, uint64_t *device, uint64_t *inode);
 
 #endif

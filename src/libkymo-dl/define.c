@@ -55,8 +55,13 @@ EXPORTED void kymo_dl_connect(void)
 
 __attribute__((constructor)) static void define_start(void)
 {
+	const struct kymo_runtime_api *api;
+
 	kymo_dl_connect();
 	/* Nothing in such a program will call us later. */
-	if (dl_runtime_wanted() && rewritten_present())
-		dl_runtime_load();
+	if (!rewritten_present())
+		return;
+	api = dl_runtime_wanted() ? dl_runtime_load() : dl_runtime_find();
+	if (api)
+		api->rewritten_opened();
 }

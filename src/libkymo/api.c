@@ -11,6 +11,7 @@
 #include "core/control.h"
 #include "core/runtime.h"
 #include "core/ticks.h"
+#include "instrument/instrument.h"
 #include "libkymo/real.h"
 
 /* A flush waits for the disk at most this long. */
@@ -99,6 +100,7 @@ EXPORTED const struct kymo_runtime_api *kymo_runtime_api(void)
 		.wrapper_options = api_wrapper_options,
 		.region_whole = region_whole,
 		.ticks = api_ticks,
+		.rewritten_opened = instrument_opened,
 	};
 
 	return &table;

@@ -36,6 +36,8 @@ struct kymo_runtime_api {
 	/* regions.h, and the clock that it wants */
 	void (*region_whole)(region_id region, uint64_t begin_ticks, uint64_t end_ticks);
 	uint64_t (*ticks)(void);
+	/* instrument.h: a rewritten library was opened, whose code has not run yet */
+	void (*rewritten_opened)(void);
 };
 
 #define KYMO_RUNTIME_API_NAME "kymo_runtime_api"
