@@ -107,6 +107,58 @@ static void test_places(void **state)
 	check_place("fixed", PLAN_PLACEMENT_BEHIND, 0, 1 << 20);
 }
 
+/* No byte is written twice, and what counts another place is patched. */
+static void check_places(const struct plan *plan, size_t *ret_loops, size_t *ret_blocks)
+{
+	const struct plan_header *header = plan->header;
+	const struct plan_function *functions = plan_functions(plan);
+	const struct plan_site *sites = plan_sites(plan);
+
+	for (size_t i = 0; i < header->functions.count; i++) {
+		const struct plan_function *place = &functions[i];
+
+		*ret_loops += (place->flags & PLAN_FUNCTION_IS_LOOP) != 0;
+		*ret_blocks += (place->flags & PLAN_FUNCTION_IS_BLOCK) != 0;
+		if (place->reason == PLAN_COUNTED_ELSEWHERE)
+			assert_int_not_equal(functions[place->site].stub, 0);
+		if (i && place->flags & PLAN_PLACES && place[-1].flags & PLAN_PLACES)
+			assert_true(place[-1].vaddr <= place->vaddr);
+		else if (i)
+			assert_false(place[-1].flags & PLAN_PLACES);
+	}
+	for (size_t i = 0; i < header->sites.count; i++) {
+		assert_int_equal(functions[sites[i].function].site, i);
+		for (size_t k = 0; k < i; k++)
+			assert_true(sites[k].vaddr + sites[k].window <= sites[i].vaddr ||
+				    sites[i].vaddr + sites[i].window <= sites[k].vaddr);
+	}
+}
+
+static void test_loops_and_blocks(void **state)
+{
+	const char *const names[] = {"functions.so", "fixed"};
+
+	(void)state;
+	for (unsigned i = 0; i < 2; i++) {
+		for (unsigned wanted = 1; wanted < 4; wanted++) {
+			const struct plan_options options = {.loops = wanted & 1,
+							     .blocks = wanted & 2};
+			struct elf_file *file = open_file(names[i]);
+			struct problem problem;
+			struct plan plan;
+			size_t loops = 0, blocks = 0;
+
+			assert_int_equal(plan_load(file, NULL, &options, &plan, &problem), 0);
+			assert_true(plan_valid(plan.header, plan.size));
+			check_places(&plan, &loops, &blocks);
+			assert_true(options.loops || loops == 0);
+			assert_int_equal(blocks > 0, options.blocks);
+			plan_close(&plan);
+			elf_close(file);
+		}
+	}
+}
+
 static void test_cache(void **state)
 {
 	const struct plan_options options = {0}, other = {.placement = PLAN_PLACEMENT_SECOND};
@@ -223,10 +275,10 @@ static void test_words(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_sites),       cmocka_unit_test(test_places),
-		cmocka_unit_test(test_cache),       cmocka_unit_test(test_no_cache),
-		cmocka_unit_test(test_other_files), cmocka_unit_test(test_damage),
-		cmocka_unit_test(test_words),
+		cmocka_unit_test(test_sites),    cmocka_unit_test(test_loops_and_blocks),
+		cmocka_unit_test(test_places),   cmocka_unit_test(test_cache),
+		cmocka_unit_test(test_no_cache), cmocka_unit_test(test_other_files),
+		cmocka_unit_test(test_damage),   cmocka_unit_test(test_words),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
