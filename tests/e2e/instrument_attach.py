@@ -17,6 +17,35 @@ from attach import Target, trace_of
 from harness import (Kymo, Scratch, Tap, clean_environment, expect, require_tool, run)
 
 LATER_CALLS = 100  # of each time that opens_later opens its library
+OWN_CALLS = 1000
+COUNTED = """
+#include <stdio.h>
+__attribute__((noinline)) int counted(int n) { return n * 3 + (n >> 2) * 5 + n %% 7; }
+int main(void) { int sum = 0; for (int i = 0; i < %d; i++) sum += counted(i); printf("%%d\\n", sum); }
+""" % OWN_CALLS
+# Begins before libkymo does, for it is behind it in LD_PRELOAD.
+TAKES_PLACE = """
+#define _GNU_SOURCE
+#include <stdint.h>
+#include <sys/auxv.h>
+#include <sys/mman.h>
+__attribute__((constructor)) static void take(void)
+{
+	char *program = (char *)(getauxval(AT_PHDR) & ~(uintptr_t)4095);
+	mmap(program - (1ul << 30), 1ul << 26, PROT_NONE,
+	     MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED_NOREPLACE, -1, 0);
+}
+"""
+RELOCATED = """
+__attribute__((noinline)) int other(int n) { __asm__ volatile(""); return n; }
+int relocated(int n)
+{
+	int (*call)(int);
+	__asm__("movabs $local_other, %0" : "=r"(call));
+	return call(n) + 1;
+}
+__asm__(".set local_other, other");
+"""
 
 
 def code_of(pid, name):
@@ -63,6 +92,15 @@ class InstrumentAttach:
         expect(parts, f"no code of {name}")
         for now, original in parts:
             expect(now == original, f"{name}: code is not what it was")
+
+    def _make(self, name, source, *options):
+        require_tool("gcc")
+        path = self._scratch.path(name)
+        with open(path + ".c", "w", encoding="ascii") as file:
+            file.write(source)
+        ended = run(["gcc", "-O1", path + ".c", *options, "-o", path])
+        expect(ended.status == 0, f"{ended}")
+        return path
 
     def server(self):
         """A server with 32 busy threads loses no request and is as it was, each time."""
@@ -172,6 +210,36 @@ class InstrumentAttach:
         expect((target.process.returncode, output) == (0, b"opens_later: OK\n"), f"{output}")
         counts = sorted(calls_in(directory).values())
         expect(5 * LATER_CALLS + 5 in counts, f"{counts}")
+
+
+    def place_taken(self):
+        """The program has something where stubs would be; and no build-id says which file it is."""
+        taker = self._make("taker.so", TAKES_PLACE, "-shared", "-fPIC")
+        program = self._make("counted", COUNTED, "-Wl,--build-id=none")
+        for preload in ("", taker):
+            for wrapper in ([], ["setarch", "-R"]):
+                self._count += 1
+                directory = self._scratch.path(f"place-{self._count}")
+                ended = run([*wrapper, self._kymo.path, "instrument", "-q", "--output", directory,
+                             "--time-output=off", "-I", "counted", "--", program],
+                            environment={"LD_PRELOAD": preload} if preload else {})
+                expect(ended.status == 0, f"{ended}")
+                expect(calls_in(directory).get("counted") == OWN_CALLS,
+                       f"{preload} {wrapper}: {calls_in(directory)}, {ended}")
+
+    def text_relocations(self):
+        """Code that the loader changes is left alone, and that is said."""
+        library = self._make("librelocated.so", RELOCATED, "-shared", "-fPIC", "-Wl,-z,notext")
+        program = self._make("relocates", "int relocated(int); int main(void) { return relocated(6); }",
+                             library, "-Wl,-rpath," + os.path.dirname(library))
+        directory = self._scratch.path("relocated")
+        ended = run([self._kymo.path, "instrument", "--output", directory, "--time-output=off",
+                     "-I", "relocated|main", "--", program])
+        expect(ended.status == 7, f"{ended}")
+        expect("relocated" not in calls_in(directory), f"{calls_in(directory)}")
+        with open(os.path.join(directory, "instrumentation", "excluded.json"),
+                  encoding="utf-8") as file:
+            expect("text relocations" in file.read(), f"{os.listdir(directory)}")
 
 
 def calls_in(directory):

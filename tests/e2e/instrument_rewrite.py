@@ -47,6 +47,24 @@ __attribute__((noinline)) int inner(int n) { if (n == 0) throw std::runtime_erro
 __attribute__((noinline)) int outer(int n) { try { return inner(n); } catch (std::runtime_error &e) { puts(e.what()); return n; } }
 int main(int count, char **) { int sum = 0; for (int i = 0; i < 100; i++) sum += outer(count * 3); printf("%d\\n", sum); }
 """
+PLUGIN = "__attribute__((noinline)) int twice(int n) { __asm__ volatile(\"\"); return 2 * n; } int later(int n) { return twice(n); }"
+OPENS = """
+#include <dlfcn.h>
+#include <stdio.h>
+int main(int count, char **arguments)
+{
+	int sum = 0;
+	for (int i = 0; i < 20; i++) {
+		void *library = dlopen(arguments[1], RTLD_NOW);
+		int (*later)(int) = library ? (int (*)(int))dlsym(library, "later") : 0;
+		for (int j = 0; later && j < 50; j++)
+			sum += later(j);
+		if (count > 2)
+			dlclose(library);
+	}
+	printf("%d\\n", sum);
+}
+"""
 
 
 def in_path(name):
@@ -160,6 +178,28 @@ class Tests:
             self.same_work(new, run([program]), [], b"")
             expect(self.calls("rewritten-" + name) > 500, f"{name}: no calls are recorded")
 
+    def opened_later(self):
+        """A library of a program that is not rewritten; also closed and opened again."""
+        program, plugin = self.scratch.path("opens"), self.scratch.path("libplugin.so")
+        for path, source, options in ((program, OPENS, []), (plugin, PLUGIN, ["-shared", "-fPIC"])):
+            with open(path + ".c", "w", encoding="ascii") as file:
+                file.write(source)
+            ended = run(["gcc", "-O1", *options, path + ".c", "-o", path])
+            expect(ended.status == 0, f"{ended}")
+        new = self.rewrite(plugin, "libnew.so", "-I", "twice|later")
+        for arguments in ([new], [new, "close"]):
+            bare = run([program, plugin, *arguments[1:]])
+            self.same_work(program, bare, arguments, b"")
+            expect(self.calls("opens") >= 1000, "no calls are recorded")
+            directory = self.scratch.path("opens-session")
+            ended = run([self.kymo.path, "instrument", "-q", "--output", directory, "-I", "main",
+                         "--time-output=off", "--", program, *arguments])
+            expect((ended.status, ended.stdout) == (0, bare.stdout), f"{ended}")
+            with open(os.path.join(directory, "profile.txt"), encoding="utf-8") as file:
+                text = file.read()
+            expect("later" in text and "[0x" not in text, text)
+            shutil.rmtree(directory)
+
     def places(self):
         """Wherever the kernel puts it."""
         new = self.rewrite(in_path("xz"), "xz-places")
@@ -193,7 +233,7 @@ def main():
         tests = Tests(scratch)
         for name in WORK:
             tap.point(name, lambda name=name: tests.program(name))
-        for name in ("library", "compiler", "exceptions", "places", "refused"):
+        for name in ("library", "compiler", "exceptions", "opened_later", "places", "refused"):
             tap.point(name, getattr(tests, name))
     tap.finish()
 
