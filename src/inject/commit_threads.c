@@ -24,7 +24,9 @@
 #ifndef PTRACE_GETSIGMASK
 #define PTRACE_GETSIGMASK 0x420a
 #endif
-#define EVENT_STOP 128 /* PTRACE_EVENT_STOP */
+#define EVENT_STOP   128 /* PTRACE_EVENT_STOP */
+#define LATE_STEP_NS 1000000ull
+#define LATE_STEPS   500
 
 uint64_t commit_now_ns(void)
 {
@@ -254,20 +256,39 @@ static void resume_call(struct commit_thread *thread)
 		tracee_resume_call(tracee);
 }
 
-/* One that has not stopped cannot be let go; it stops in a moment, or is cut off with us. */
-static void let_go(struct commit_thread *thread)
+static void let_go(struct commit_threads *threads)
 {
-	if (!thread->stopped)
-		return;
-	resume_call(thread);
-	trace(PTRACE_DETACH, thread->tracee.tid, NULL, (void *)(long)thread->signal);
+	for (size_t i = 0; i < threads->count; i++) {
+		struct commit_thread *thread = threads->list[i];
+
+		if (!thread->stopped || thread->gone)
+			continue;
+		resume_call(thread);
+		trace(PTRACE_DETACH, thread->tracee.tid, NULL, (void *)(long)thread->signal);
+		thread->gone = true;
+	}
+}
+
+/* After a stop that was given up: whom it reaches only now has a system call to resume as well.
+ * Who does not stop for longer is cut off with us. */
+static void let_late_ones_go(struct commit_threads *threads)
+{
+	int error = -EAGAIN;
+
+	set_alarm(LATE_STEP_NS);
+	for (int i = 0; i < LATE_STEPS && error == -EAGAIN; i++) {
+		error = wait_for_all(threads, commit_now_ns() + LATE_STEP_NS);
+		let_go(threads);
+	}
+	set_alarm(0);
 }
 
 void commit_threads_release(struct commit_threads *threads)
 {
-	for (size_t i = 0; i < threads->count; i++)
-		let_go(threads->list[i]);
+	let_go(threads);
 	threads->stop_ended_ns = commit_now_ns();
+	if (threads->waiting)
+		let_late_ones_go(threads);
 }
 
 void commit_threads_free(struct commit_threads *threads)
