@@ -21,8 +21,8 @@ struct coverage_unit {
 	uint64_t calls;
 	uint32_t size;
 	bool block;
-	bool unmeasured; /* a block that could not be counted; none is left in the end */
-	const char *function;            /* "[module+0x<vaddr>]" where it has no name */
+	bool unmeasured;      /* a block that could not be counted; none is left in the end */
+	const char *function; /* "[module+0x<vaddr>]" where it has no name */
 	const char *linkage_name, *file; /* or NULL */
 	uint32_t line;                   /* 0: unknown */
 };
