@@ -111,7 +111,7 @@ static struct instrument_module *server_add(struct module_list *modules)
 	if (modules->count == modules->capacity) {
 		size_t capacity = modules->capacity ? modules->capacity * 2 : 64;
 		struct instrument_module **larger =
-			reallocarray(modules->list, capacity, sizeof(*larger));
+			reallocarray(modules->list, capacity, sizeof(void *));
 
 		if (!larger)
 			return NULL;
