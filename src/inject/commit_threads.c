@@ -56,8 +56,7 @@ static struct commit_thread *add(struct commit_threads *threads, pid_t tid)
 
 	if (threads->count == threads->capacity) {
 		size_t capacity = threads->capacity ? 2 * threads->capacity : 64;
-		struct commit_thread **larger =
-			realloc(threads->list, capacity * sizeof(*threads->list));
+		struct commit_thread **larger = realloc(threads->list, capacity * sizeof(void *));
 
 		if (!larger)
 			return NULL;
