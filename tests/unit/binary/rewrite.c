@@ -58,7 +58,7 @@ static uint8_t *make_modes(const struct plan *plan, uint8_t mode)
 
 static void load(const char *path, enum plan_placement placement, struct plan *ret)
 {
-	struct plan_options options = {.placement = placement};
+	struct plan_options options = {.placement = (uint8_t)placement};
 	struct problem problem = {""};
 	struct elf_file *file;
 
