@@ -56,7 +56,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		return 0;
 	memcpy(copy, data, size);
 	if (plan_valid(copy, size))
-		result += use(&(struct plan){.header = (const void *)copy, .size = size});
+		result = result + use(&(struct plan){.header = (const void *)copy, .size = size});
 	free(copy);
 	return 0;
 }

@@ -27,7 +27,13 @@ enum {
 };
 
 static struct model_region regions[REGION_COUNT + FUNCTIONS] = {
-	[LOOP] = {1, "host", "main_loop(int)", SPOOL_REGION_FUNCTION, 0x401100, "/src/work.c", 5},
+	[LOOP] = {.process = 1,
+		  .category = "host",
+		  .name = "main_loop(int)",
+		  .kind = SPOOL_REGION_FUNCTION,
+		  .address = 0x401100,
+		  .file = "/src/work.c",
+		  .line = 5},
 	[COMPUTE] = {.process = 1, .category = "user", .name = "compute"},
 	[REQUEST] = {.process = 1, .category = "user", .name = "request"},
 	[HOSTILE] = {.process = 1, .category = "my \"own\"", .name = "\xff;<step>"},
