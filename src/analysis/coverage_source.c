@@ -198,7 +198,7 @@ static int find_source(struct coverage *coverage, struct coverage_module *module
 		units[i] = &module->units[i];
 		functions += !module->units[i].block;
 	}
-	qsort(units, module->unit_count, sizeof(*units), by_offset);
+	qsort(units, module->unit_count, sizeof(void *), by_offset);
 	for (size_t i = 0; i < module->unit_count; i++) {
 		uint64_t offset = units[i]->file_offset;
 
@@ -228,7 +228,7 @@ int coverage_find_source(struct coverage *coverage, struct coverage_module *modu
 					    .inlines = true,
 					    .debug_path = options->debug_path,
 					    .symbol_cache = options->symbol_cache};
-	struct coverage_unit **units = calloc(module->unit_count + 1, sizeof(*units));
+	struct coverage_unit **units = calloc(module->unit_count + 1, sizeof(void *));
 	uint64_t *offsets = calloc(module->unit_count + 1, sizeof(*offsets));
 	int result;
 
