@@ -100,7 +100,7 @@ static bool read_operand(const struct place *place, struct operand *ret)
 	if (instruction->displacement_size) {
 		sib = place->bytes[instruction->displacement_at - 1];
 		if (instruction->displacement_size == 1)
-			displacement = (int8_t)place->bytes[instruction->displacement_at];
+			displacement = (int32_t)(int8_t)place->bytes[instruction->displacement_at];
 		else
 			memcpy(&displacement, place->bytes + instruction->displacement_at, 4);
 	} else {
