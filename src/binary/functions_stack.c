@@ -62,7 +62,7 @@ static struct operand operand_of(const uint8_t *bytes, const struct instruction 
 	if (rex & INSTRUCTION_REX_B)
 		operand.base = (uint8_t)(operand.base + 8);
 	if (instruction->displacement_size == 1)
-		operand.displacement = (int8_t)bytes[instruction->displacement_at];
+		operand.displacement = (int64_t)(int8_t)bytes[instruction->displacement_at];
 	else if (instruction->displacement_size == 4) {
 		int32_t value;
 		memcpy(&value, bytes + instruction->displacement_at, sizeof(value));
@@ -190,7 +190,7 @@ static void watch_depth(struct stack_watch *watch, const uint8_t *bytes,
 		 !(instruction->rex & INSTRUCTION_REX_B)) {
 		int32_t value = 0;
 		if (opcode == 0x83)
-			value = (int8_t)bytes[instruction->immediate_at];
+			value = (int32_t)(int8_t)bytes[instruction->immediate_at];
 		else
 			memcpy(&value, bytes + instruction->immediate_at, sizeof(value));
 		if ((instruction->modrm >> 3 & 7) == 5)
