@@ -145,6 +145,7 @@ int region_stack_begin(struct region_walk *walk, const struct region_open *entry
 
 	if (result != 0)
 		return result;
+	walk->open[walk->depth - 1].before = entry->function != 0;
 	if (entry->function)
 		walk->calls.open[entry->function]++;
 	return walk->in_window ? visit(walk, MODEL_REGION_BEGIN, walk->depth - 1, entry->begin_ns)

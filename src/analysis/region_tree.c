@@ -106,7 +106,10 @@ static int visit(struct region_walk *walk, void *context)
 		return open->node == MODEL_NONE ? -ENOMEM : 0;
 	case MODEL_REGION_END:
 		open = &walk->open[walk->position];
-		if (walk->unfinished)
+		if (open->before) /* it counts where its entry is */
+			region_statistics(builder->session, open->node)[builder->wall].sum +=
+				(double)(walk->event.time_ns - open->begin_ns);
+		else if (walk->unfinished)
 			builder->session->regions->nodes[open->node].open++;
 		else
 			count_call(builder, open->node, walk->event.time_ns - open->begin_ns);

@@ -25,6 +25,7 @@ struct region_open {
 	uint32_t region;
 	uint32_t node;     /* the visitor's */
 	uint32_t function; /* id of a call; 0: begun by a region record */
+	bool before;       /* a call whose entry is not in the data: of before a fork, or lost */
 };
 
 /* The words of the thread being walked. */

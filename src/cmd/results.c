@@ -67,8 +67,7 @@ static bool results_listed(const struct resolved *settings, const char *name)
 				    resolved_text(settings, SETTING_OUTPUT_FORMATS)) >= 0;
 }
 
-/* Formats of samples say nothing where only calls were recorded; there, regions.folded is what
- * flame graphs are made of. */
+/* Formats of samples say nothing where only calls were recorded. */
 static bool results_asked_for(const struct resolved *settings, const struct session *session,
 			      const char *name)
 {
@@ -76,8 +75,7 @@ static bool results_asked_for(const struct resolved *settings, const struct sess
 		return results_listed(settings, name);
 	if (!strcmp(name, "folded") || !strcmp(name, "pprof") || !strcmp(name, "html"))
 		return false;
-	return results_listed(settings, name) ||
-	       (!strcmp(name, "regions-folded") && results_listed(settings, "folded"));
+	return results_listed(settings, name);
 }
 
 /* TRACE and PROFILE switch whole groups of formats; there is no file of allocations without any. */

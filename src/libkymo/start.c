@@ -4,12 +4,14 @@
  * The library's constructor and destructor, and what has to be known about forks.
  */
 #include <dlfcn.h>
+#include <execinfo.h>
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdlib.h>
 
 #include "core/runtime.h"
 #include "instrument/instrument.h"
+#include "libkymo/backtraces.h"
 #include "libkymo/find_object.h"
 #include "libkymo/hooks.h"
 #include "libkymo/own_session.h"
@@ -47,6 +49,9 @@ __attribute__((constructor)) static void start(int count, char **arguments, char
 		return;
 	pthread_atfork(NULL, NULL, after_fork_in_child);
 	wrappers_start(&kymo_runtime.options.wrappers);
+	/* From here RTLD_DEFAULT finds this library's own. */
+	if (dlsym(dlopen(NULL, RTLD_LAZY), "backtrace") != (void *)backtrace)
+		backtraces_redirect();
 	instrument_start(&kymo_runtime);
 }
 

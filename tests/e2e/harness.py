@@ -102,7 +102,8 @@ class Result:
         return self.json("metadata.json")
 
     def processes(self):
-        return self.metadata()["processes"]
+        """Results that `kymo report` made later have no metadata.json."""
+        return self.json("metadata.json" if self.has("metadata.json") else "profile.json")["processes"]
 
     def samples(self):
         return sum(process["samples"] for process in self.processes())
