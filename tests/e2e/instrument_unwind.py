@@ -70,20 +70,21 @@ class InstrumentUnwind:
             status, output = target.end()
         expect((status, output) == (0, "unwound: OK\n"), f"{status}: {output}")
 
-    def _sampled(self, name, command, text):
+    def _sampled(self, name, command, text, at_least=COMPLETE):
         directory, line = self._line(name, "--sample", "--cputime", "1000")
         ended = run(line + ["--", *command], stdin=text.encode(), timeout=200)
         expect(ended.status == 0, f"status {ended.status}: {ended.stderr}")
         stacks = Result(directory).processes()[0]["stacks"]
         total = sum(stacks.values())
         expect(total > 20, f"{total} samples")
-        expect(stacks["complete"] >= COMPLETE * total - 1, f"{stacks}")
+        expect(stacks["complete"] >= at_least * total - 1, f"{stacks}")
         for frames, _ in Result(directory).folded():
             hidden = [frame for frame in frames if HIDDEN.search(frame)]
             expect(not hidden, f"{hidden} in {frames}")
 
     def sampled_python(self):
-        self._sampled("python", ["/usr/bin/python3", "-"], PYTHON)
+        # Some 3 % of python3's stacks are cut at a call from a stub (docs/instrument.md).
+        self._sampled("python", ["/usr/bin/python3", "-"], PYTHON, at_least=0.93)
 
     def sampled_sqlite(self):
         require_tool("sqlite3")
