@@ -119,7 +119,7 @@ static void place(struct rewrite *rewrite)
 	rewrite->more_vaddr = at = plan->arena_vaddr + plan->arena_size;
 	for (size_t i = 0; i < rewrite->piece_count; i++)
 		order[i] = &rewrite->pieces[i];
-	qsort(order, rewrite->piece_count, sizeof(*order), compare_pieces);
+	qsort(order, rewrite->piece_count, sizeof(void *), compare_pieces);
 	for (size_t i = 0; i < rewrite->piece_count; i++) {
 		at += (order[i]->old_vaddr - at) & (REWRITE_ALIGN - 1);
 		order[i]->vaddr = at;

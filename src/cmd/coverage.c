@@ -41,7 +41,7 @@ int coverage_open_others(char *const *directories, size_t count,
 {
 	int error = 0;
 
-	*ret = (struct coverage_others){.sessions = calloc(count + 1, sizeof(*ret->sessions))};
+	*ret = (struct coverage_others){.sessions = calloc(count + 1, sizeof(void *))};
 	if (!ret->sessions)
 		return problem_set(problem, -ENOMEM, "out of memory");
 	for (size_t i = 0; !error && i < count; i++) {

@@ -30,7 +30,7 @@ static int modules_add(struct file_modules *modules, const struct instrument_set
 		       const char *path, bool is_program, struct problem *problem)
 {
 	struct instrument_module **list =
-		reallocarray(modules->list, modules->count + 1, sizeof(*list));
+		reallocarray(modules->list, modules->count + 1, sizeof(void *));
 	struct instrument_module *module = calloc(1, sizeof(*module));
 
 	if (list)
