@@ -84,7 +84,7 @@ class InstrumentUnwind:
 
     def sampled_python(self):
         # Some 3 % of python3's stacks are cut at a call from a stub (docs/instrument.md).
-        self._sampled("python", ["/usr/bin/python3", "-"], PYTHON, at_least=0.93)
+        self._sampled("python", ["/usr/bin/python3", "-"], PYTHON, at_least=0.9)
 
     def sampled_sqlite(self):
         require_tool("sqlite3")
