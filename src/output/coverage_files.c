@@ -13,7 +13,7 @@
 int coverage_of(struct session *session, const struct output_options *options, struct coverage *ret,
 		struct problem *problem)
 {
-	struct session **sessions = calloc(options->other_count + 1, sizeof(*sessions));
+	struct session **sessions = calloc(options->other_count + 1, sizeof(void *));
 	int result;
 
 	if (!sessions)
@@ -122,8 +122,8 @@ int coverage_files_make(const struct coverage *coverage, struct coverage_files *
 		units += coverage->modules[i].unit_count;
 		lines += coverage->modules[i].line_count;
 	}
-	files.units = calloc(units + 1, sizeof(*files.units));
-	files.lines = calloc(lines + 1, sizeof(*files.lines));
+	files.units = calloc(units + 1, sizeof(void *));
+	files.lines = calloc(lines + 1, sizeof(void *));
 	units = lines = 0;
 	if (files.units && files.lines) {
 		for (size_t i = 0; i < coverage->module_count; i++) {
@@ -134,8 +134,8 @@ int coverage_files_make(const struct coverage *coverage, struct coverage_files *
 			for (size_t k = 0; k < module->line_count; k++)
 				files.lines[lines++] = &module->lines[k];
 		}
-		qsort(files.units, units, sizeof(*files.units), by_file_line_name);
-		qsort(files.lines, lines, sizeof(*files.lines), by_file_line);
+		qsort(files.units, units, sizeof(void *), by_file_line_name);
+		qsort(files.lines, lines, sizeof(void *), by_file_line);
 		result = cut(&files, units, lines);
 	}
 	if (result < 0)
