@@ -75,7 +75,8 @@ static void write_text(FILE *stream, const struct coverage *coverage,
 	fputc('\n', stream);
 	if (coverage->unmeasured)
 		fprintf(stream,
-			"%" PRIu64 " blocks are not among these: they are too short to be counted\n",
+			"%" PRIu64
+			" blocks are not among these: they are too short to be counted\n",
 			coverage->unmeasured);
 	write_columns(stream, "MODULES", "MODULE");
 	for (size_t i = 0; i < coverage->module_count; i++) {
