@@ -241,10 +241,10 @@ static const char *loss_text(int loss)
 		[SPOOL_LOSS_CALL_EVENTS] =
 			"entries and exits of functions dropped because no buffer was ready",
 		[SPOOL_LOSS_CALL_DEPTH] = "calls of instrumented functions that were too deep",
-		[SPOOL_LOSS_CALL_REENTRY] = "calls of instrumented functions in a signal handler "
-					    "in the midst of another",
-		[SPOOL_LOSS_CALL_UNWOUND] = "calls that did not return (longjmp, an exception): "
-					    "ended when it was noticed",
+		[SPOOL_LOSS_CALL_REENTRY] =
+			"calls of instrumented functions in a signal handler amid another",
+		[SPOOL_LOSS_CALL_UNWOUND] =
+			"calls that did not return (longjmp, an exception): ended when noticed",
 		[SPOOL_LOSS_INSTRUMENT] = "modules that could not be instrumented",
 	};
 	return texts[loss] ? texts[loss] : "losses of a kind that this kymo does not know";
