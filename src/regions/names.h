@@ -52,7 +52,8 @@ static inline region_id names_find_cached(struct region_thread *thread, const ch
 	struct region_cached_name *cached =
 		&thread->cache[(key ^ key >> 6 ^ key >> 12) % REGION_NAMES_CACHED];
 
-	if (__builtin_expect(cached->pointer == name && cached->category == category, 1) &&
+	/* A place that is empty has no pointer. */
+	if (__builtin_expect(name && cached->pointer == name && cached->category == category, 1) &&
 	    names_is_same(cached, name))
 		return cached->region;
 	return names_find_uncached(cached, category, name);
