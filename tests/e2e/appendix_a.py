@@ -47,7 +47,8 @@ class AppendixA:
             for choice in setting.get("choices", []):
                 if setting["type"] != "choice":
                     continue
-                ended = run([self.kymo.path, "sample", "-q", f"{setting['option']}={choice}", "-o",
+                command = "instrument" if setting["category"] == "instrument" else "sample"
+                ended = run([self.kymo.path, command, "-q", f"{setting['option']}={choice}", "--output",
                              self.scratch.path(f"choice-{tried}"), "--format=json", "--", "/bin/true"])
                 expect(ended.status == 0, f"{setting['option']}={choice}: {ended.stderr}")
                 tried += 1
@@ -65,10 +66,16 @@ class AppendixA:
         known = {setting["environment"] for setting in self._settings()} | {"KYMO_SPOOL_DIRECTORY",
                                                                           "KYMO_COMPONENT_EVENTS"}
         values = {"boolean": "on", "integer": "64", "number": "1", "duration": "1", "size": "1G"}
-        options = [f"{setting['option']}={values[setting['type']]}" for setting in self._settings()
-                   if setting["type"] in values and setting["name"] not in
-                   ("TRACE_DELAY", "TRACE_DURATION", "STRICT", "VERBOSE", "FOLLOW_CHILDREN")]
-        _, ended = self._sample(["/usr/bin/env"], "--follow-children=on", *options)
+        options = {True: [], False: []}
+        for setting in self._settings():
+            if setting["type"] in values and setting["name"] not in (
+                    "TRACE_DELAY", "TRACE_DURATION", "STRICT", "VERBOSE", "FOLLOW_CHILDREN"):
+                options[setting["category"] == "instrument"].append(
+                    f"{setting['option']}={values[setting['type']]}")
+        ended = run([self.kymo.path, "instrument", "-q", "--output", self.scratch.path("instrument"),
+                     *options[True], "--", "/bin/true"])
+        expect(ended.status == 0, f"{ended}")
+        _, ended = self._sample(["/usr/bin/env"], "--follow-children=on", *options[False])
         shown = {line.split("=")[0] for line in ended.stdout.decode().splitlines()
                  if line.startswith("KYMO_")}
         expect(len(shown) > 10, f"variables: {sorted(shown)}")
