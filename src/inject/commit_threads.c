@@ -63,9 +63,11 @@ static struct commit_thread *add(struct commit_threads *threads, pid_t tid)
 		threads->list = larger;
 		threads->capacity = capacity;
 	}
-	thread = calloc(1, sizeof(*thread));
+	/* The vector state of a thread lies at multiples of 64. */
+	thread = aligned_alloc(_Alignof(struct commit_thread), sizeof(*thread));
 	if (!thread)
 		return NULL;
+	memset(thread, 0, sizeof(*thread));
 	thread->tracee.pid = threads->pid;
 	thread->tracee.tid = tid;
 	thread->tracee.memory = threads->memory;
