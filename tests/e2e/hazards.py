@@ -162,7 +162,7 @@ HAZARDS = {
     "ptrace": H("ptrace", samples=False),
     "registers-kept": H("registers_kept", options=["--freq=10000"]),
     "seccomp-deny-perf": H("seccomp deny-perf @truth random 2 0.5", same_output=False,
-                           check=share_of("work_a", 0.2)),
+                           check=share_of("work_a", 0.3)),
     "seccomp-strict": H("seccomp strict"),
     "self-view-env": H("self_view env", same_output=False, check=environment_only_documented),
     "self-view-fds": H("self_view fds", same_output=False, check=descriptors_high),
