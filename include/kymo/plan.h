@@ -249,7 +249,6 @@ struct plan_note {
 enum plan_request_kind {
 	PLAN_REQUEST_MODULE = 1, /* what is to be instrumented in this file? */
 	PLAN_REQUEST_COMMIT, /* the arena is mapped: write the patches while all threads stand */
-	PLAN_REQUEST_UNDO,   /* write the original bytes again */
 	PLAN_REQUEST_DONE    /* everything that is loaded now has been asked for */
 };
 

@@ -202,7 +202,6 @@ static void server_answer(struct plan_server *server, const struct plan_request 
 	switch (request->kind) {
 	case PLAN_REQUEST_MODULE:
 	case PLAN_REQUEST_COMMIT:
-	case PLAN_REQUEST_UNDO:
 		server_answer_module(server, request, answer);
 		return;
 	case PLAN_REQUEST_DONE:
