@@ -22,9 +22,10 @@ ALLOWED = {
     "common": set(),
     "core": {"common"},
     "regions": {"core", "common"},
-    "wrappers": {"regions", "core", "common"},
+    "causal": {"core", "common"},
+    "wrappers": {"causal", "regions", "core", "common"},
     "instrument": {"regions", "core", "common"},
-    "libkymo": {"instrument", "wrappers", "regions", "core", "common"},
+    "libkymo": {"causal", "instrument", "wrappers", "regions", "core", "common"},
     "libkymo-dl": {"libkymo", "regions", "common"},  # libkymo/api.h alone of libkymo
     "libkymo-user": set(),
     "inject": {"common"},

@@ -11,6 +11,7 @@
 
 #include "common/syscalls.h"
 #include "core/attach.h"
+#include "core/counters.h"
 #include "core/live_threads.h"
 #include "core/notices.h"
 #include "core/process_metrics.h"
@@ -165,6 +166,14 @@ static bool due(uint64_t *next, uint64_t period, uint64_t now, uint64_t *wait)
 	return is_due;
 }
 
+static void follow_counters(struct runtime *runtime)
+{
+	if (!*runtime->options.counters)
+		return;
+	for (struct thread *thread = runtime->background.live; thread; thread = thread->live_next)
+		counters_follow(thread);
+}
+
 static void throttle(struct runtime *runtime)
 {
 	uint64_t costly = atomic_exchange_explicit(&runtime->background.throttle_period, 0,
@@ -286,8 +295,10 @@ uint64_t background_work_round(struct runtime *runtime)
 		jitter(runtime);
 	/* Often, because a process may end without a word; but not at the cost of many threads. */
 	if (due(&background->next_totals_ns, TOTALS_PERIOD_NS + background->live_count * 10000ull,
-		now, &wait))
+		now, &wait)) {
 		live_threads_totals(runtime);
+		follow_counters(runtime);
+	}
 	if (due(&background->next_scan_ns, SCAN_PERIOD_NS + 20 * background->scan_cost_ns, now,
 		&wait)) {
 		live_threads_scan(runtime);

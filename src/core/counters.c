@@ -97,6 +97,21 @@ void counters_close(struct thread *thread)
 	}
 }
 
+void counters_follow(struct thread *thread)
+{
+	struct counter_reading reading;
+
+	if (thread->samples == thread->counter_samples)
+		return;
+	thread->counter_samples = thread->samples;
+	for (unsigned i = 0; i < THREAD_COUNTERS; i++) {
+		if (thread->counter_fd[i] >= 0 &&
+		    sys_read(thread->counter_fd[i], &reading, sizeof(reading)) == sizeof(reading))
+			atomic_store_explicit(&thread->counter_value[i], counters_scaled(&reading),
+					      memory_order_relaxed);
+	}
+}
+
 static uint64_t read_pmc(uint32_t index)
 {
 	uint32_t low, high;
@@ -141,9 +156,14 @@ void counters_read(const struct thread *thread, uint64_t *values)
 	struct counter_reading reading;
 
 	for (unsigned i = 0; i < THREAD_COUNTERS; i++) {
+		uint64_t followed =
+			atomic_load_explicit(&thread->counter_value[i], memory_order_relaxed);
+
+		values[i] = followed;
 		if (!thread->counter_page[i])
 			continue;
-		counters_read_page(thread->counter_page[i], &reading);
-		values[i] = counters_scaled(&reading);
+		if (counters_read_page(thread->counter_page[i], &reading) ||
+		    counters_scaled(&reading) > followed)
+			values[i] = counters_scaled(&reading);
 	}
 }

@@ -4,9 +4,11 @@
  * perf counters per thread, recorded with the samples (SAMPLING_COUNTERS).
  *
  * The background thread opens the events and maps their user pages; the handler reads a counter
- * from its page: with rdpmc where the hardware and the kernel let user space do so, else the value
- * that the kernel last left there (it does so whenever the thread is switched in). No system call
- * in the handler (perf_event_open(2), "cap_user_rdpmc").
+ * from its page, with rdpmc where the hardware and the kernel let user space do so. Else, and for
+ * the kernel's own events always, the page has the value that the kernel left there when the thread
+ * was last switched in, which a thread that has a processor for itself seldom is: the background
+ * thread reads the descriptor some 50 times a second, and the later value counts. No system call in
+ * the handler (perf_event_open(2), "cap_user_rdpmc").
  */
 #ifndef KYMO_CORE_COUNTERS_H
 #define KYMO_CORE_COUNTERS_H
@@ -43,6 +45,8 @@ bool counters_read_page(const volatile struct perf_event_mmap_page *page,
 /* Background thread. Events that cannot be opened are said once and left out (they stay zero). */
 void counters_open(struct runtime *runtime, struct thread *thread);
 void counters_close(struct thread *thread);
+/* Reads what the handler of a running thread may not see in the page. */
+void counters_follow(struct thread *thread);
 /* While no samples are taken nothing is counted. */
 void counters_switch(const struct thread *thread, bool on);
 /* Handler of that thread: values into values[0 … THREAD_COUNTERS). Scaled for multiplexing by the

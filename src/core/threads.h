@@ -80,7 +80,9 @@ struct thread {
 	uint64_t period, random, jitter_samples;
 	uint64_t end_cpu_ns;
 	int counter_fd[THREAD_COUNTERS];
-	void *counter_page[THREAD_COUNTERS]; /* read by the thread's handler */
+	void *counter_page[THREAD_COUNTERS];             /* read by the thread's handler */
+	_Atomic uint64_t counter_value[THREAD_COUNTERS]; /* as last read; for the handler as well */
+	uint64_t counter_samples;                        /* when that was */
 	uint64_t armed_cpu_ns,
 		collected_ns; /* CPU time at the last arming; while armed, before that */
 	/* CPU time when the thread excluded itself, and all of it that passed so (by the thread) */

@@ -1,0 +1,156 @@
+/* SPDX-License-Identifier: MIT
+ * SPDX-FileCopyrightText: the kymo authors
+ *
+ * Causal profiling: what kymo and the processes of a session share while it runs.
+ *
+ * One file, SESSION/causal/control, mapped shared by kymo (the controller) and by every profiled
+ * process, so that an experiment covers the whole process tree: a delay that one process causes is
+ * paid by the threads of all others. kymo chooses experiments and measures; processes sample,
+ * delay and count visits. Times are ticks (core/ticks.h): TSC, or nanoseconds where it is no good.
+ *
+ * Terms: `delay` is the global delay G: the most that any thread has earned or absorbed. A thread's
+ * own L (process-local) is what it has absorbed: by running the target itself (it earns speedup *
+ * time), by pausing, or by waiting for a thread of the session that did. Its virtual time is real
+ * time minus L. Every thread owes G - L and pays by pausing. Nothing of this is to be trusted by
+ * kymo beyond its bounds: a process may write anything here.
+ *
+ * Beside it: SESSION/causal/socket, where processes ask for maps of their modules (struct
+ * causal_request), and SESSION/causal/windows.ndjson (analysis/causal.h). The directory is the
+ * value of KYMO_CAUSAL in the environment.
+ */
+#ifndef KYMO_CAUSAL_H
+#define KYMO_CAUSAL_H
+
+#include <stdint.h>
+
+#define CAUSAL_MAGIC   0x6c6173756163796bull /* "kycausal" */
+#define CAUSAL_VERSION 1u
+
+#define CAUSAL_POINTS    256u
+#define CAUSAL_TARGETS   (1u << 20) /* ids 1 .. CAUSAL_TARGETS - 1 */
+#define CAUSAL_RING      64u        /* visits a point remembers; power of two */
+#define CAUSAL_MARKS     4096u
+#define CAUSAL_NAME_SIZE 216
+
+/* ---- the experiment: one word, written by the controller alone ---- */
+
+#define CAUSAL_TARGET_MASK   0xfffffull /* bits 0-19: target, 0: none (baseline) */
+#define CAUSAL_SPEEDUP_SHIFT 20         /* bits 20-29: per mille of the target's time, 0-1000 */
+#define CAUSAL_SPEEDUP_MASK  0x3ffull
+#define CAUSAL_ACTIVE        (1ull << 30) /* debts are paid; else they are forgiven */
+#define CAUSAL_EPOCH_SHIFT   32           /* counts activations */
+
+/* ---- progress points ---- */
+
+enum causal_point_kind { CAUSAL_POINT_PROGRESS, CAUSAL_POINT_BEGIN, CAUSAL_POINT_END };
+enum causal_origin {
+	CAUSAL_ORIGIN_USER,     /* kymo/user.h */
+	CAUSAL_ORIGIN_COZ,      /* coz.h: the program counts by itself, in `coz` */
+	CAUSAL_ORIGIN_NAMED,    /* a function or line named on the command line */
+	CAUSAL_ORIGIN_AUTOMATIC /* requests, OpenMP regions, MPI calls */
+};
+enum causal_point_state { CAUSAL_POINT_FREE, CAUSAL_POINT_CLAIMED, CAUSAL_POINT_READY };
+
+/* The count-th visit of a point, and its virtual time: ticks - (L - start_delay) of the visiting
+ * thread in an epoch, plain ticks outside. Valid where count % CAUSAL_RING is its place and
+ * `count` is the same before and after reading `time`. */
+struct causal_visit {
+	_Atomic uint64_t count, time;
+};
+
+struct causal_point {
+	_Atomic uint32_t state; /* causal_point_state; name, kind, origin are constant when READY */
+	uint32_t kind, origin;
+	uint32_t unused;
+	_Atomic uint64_t visits;
+	_Atomic uint64_t time_sum; /* of virtual times of all visits, modulo 2^64 */
+	uint64_t coz[2];           /* coz_counter_t: count, backoff (coz.h) */
+	char name[CAUSAL_NAME_SIZE];
+	struct causal_visit ring[CAUSAL_RING];
+};
+
+/* CPU time seen in a target, by samples, ever: with a frame of it as the innermost one in scope,
+ * and with one anywhere on the stack. The second is what an experiment speeds up. */
+struct causal_target_time {
+	_Atomic uint64_t self_ns, total_ns;
+};
+
+struct causal_control {
+	uint64_t magic;
+	uint32_t version, size_of_header;
+	uint64_t ticks_per_second;    /* by the controller's measure */
+	uint64_t ticks_are_ns;        /* processes that see this differently take no part */
+	_Atomic uint64_t experiment;  /* see above */
+	_Atomic uint64_t start_delay; /* G when the epoch began; written before `experiment` */
+	/* Ticks after which nothing is paid any more: renewed by the controller as long as it
+	 * lives, so that a program never hangs on a controller that died. */
+	_Atomic uint64_t expires;
+	uint64_t unused0[9];
+	_Atomic uint64_t delay; /* G; only grows. A cache line of its own. */
+	uint64_t unused1[15];
+	/* What happened, for reports and for tests. Ticks where nothing else is said. */
+	_Atomic uint64_t samples, samples_in_scope, samples_in_target; /* counts */
+	_Atomic uint64_t earned;                                       /* by running the target */
+	_Atomic uint64_t paid;      /* by pausing: really slept */
+	_Atomic uint64_t overslept; /* of it more than was owed; kept as credit */
+	_Atomic uint64_t credited;  /* absorbed by waiting for a thread of the session */
+	_Atomic uint64_t forgiven;  /* owed when an epoch ended */
+	_Atomic uint64_t pauses, waits, waits_outside; /* counts; outside: ended by nobody of us */
+	_Atomic uint64_t visits_lost;                  /* no room for a point: counts */
+	_Atomic uint32_t processes;                    /* that have this file mapped */
+	_Atomic uint32_t maps_pending; /* modules that are asked for and not answered */
+	_Atomic uint32_t maps;         /* that are in use */
+	_Atomic uint32_t points_lost;
+	uint64_t unused2[50];
+	/* When a thread of the session last did something that wakes whoever waits for a thing (a
+	 * pipe, a socket, an eventfd): ticks, at the hash of the thing. */
+	_Atomic uint64_t marks[CAUSAL_MARKS];
+	struct causal_point points[CAUSAL_POINTS];
+	struct causal_target_time
+		targets[CAUSAL_TARGETS]; /* a sparse file: pages as they are used */
+};
+
+/* ---- maps: which targets an address belongs to ---- */
+
+/* A file: header, `count` starts, `count` lists, then the ids. Range i is starts[i] up to
+ * starts[i + 1] (the last one up to `end`), in link-time addresses minus `base`; its targets are
+ * ids[lists[i]] up to the next 0: innermost inlined function or line first, none twice. ids[0] is
+ * 0: the empty list. Ids are the session's, the same in all maps. */
+struct causal_map_header {
+	uint64_t magic; /* CAUSAL_MAP_MAGIC */
+	uint32_t version, count, id_count;
+	uint32_t unused;
+	uint64_t base, end;
+};
+#define CAUSAL_MAP_MAGIC 0x70616d6c61737561ull
+
+enum causal_request_kind {
+	CAUSAL_REQUEST_MAP = 1, /* of a module: path, build_id, as in struct plan_request */
+	CAUSAL_REQUEST_POINTS   /* addresses in the module at which visits are to be counted */
+};
+
+/* SOCK_SEQPACKET, one message each way at a time. */
+struct causal_request {
+	uint32_t kind, pid;
+	uint64_t device, inode; /* of the mapped file, as /proc/self/maps has them */
+	uint32_t build_id_size;
+	uint32_t is_program; /* the process's executable: %MAIN% */
+	uint8_t build_id[32];
+	char path[4096];
+};
+
+#define CAUSAL_ANSWER_POINTS 16u
+
+struct causal_answer {
+	int32_t status; /* 0; -ENOENT: nothing in scope; other negative errno */
+	uint32_t point_count;
+	char map[4096]; /* path of the map */
+	struct {
+		uint64_t address;     /* link-time */
+		uint32_t kind;        /* causal_point_kind */
+		uint32_t is_function; /* the entry of one */
+		char name[CAUSAL_NAME_SIZE];
+	} points[CAUSAL_ANSWER_POINTS];
+};
+
+#endif

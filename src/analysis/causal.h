@@ -1,0 +1,192 @@
+/* SPDX-License-Identifier: MIT
+ * SPDX-FileCopyrightText: the kymo authors
+ *
+ * Causal experiments: what was measured, and what it predicts.
+ *
+ * Data are read from SESSION/causal/windows.ndjson, written by the controller line by line while
+ * the program runs (a crash costs the window that was open), or collected by causal_data_add_*().
+ * A line is an object with a "kind":
+ *   run     {"kind":"run","run":0,"command":["./a"],"mode":"function","seed":7,"pid":1,
+ *            "ticks_per_second":...,"end_to_end":false,"started_unix_ns":...}
+ *   target  {"kind":"target","id":5,"function":"f","file":"/x/a.c","line":10,"module":"/x/a"}
+ *            before its first use; in line mode file and line are the target, in function mode
+ *            where the function begins (may be missing)
+ *   point   {"kind":"point","id":0,"name":"work","type":"progress"|"begin"|"end",
+ *            "origin":"user"|"coz"|"named"|"automatic"|"process"}
+ *   window  {"kind":"window","run":0,"target":5,"speedup_permille":250,"start_ns":..,
+ *            "real_ns":..,"delay_ns":..,"ended":"visits"|"time"|"exit"|"cut",
+ *            "points":[{"id":0,"visits":12,"virtual_ns":..},            first to last visit
+ *                      {"id":1,"end":2,"arrivals":..,"departures":..,"area_ns":..,
+ *                       "virtual_ns":..}],                               latency
+ *            "times":[[5,self_ns,total_ns],...],                         CPU time of targets
+ *            "cpu_ns":..,"involuntary_switches":..}                      of the whole session
+ *            target 0: a baseline
+ *   end     {"kind":"end","run":0,"status":0,"real_ns":..,"samples":..,"samples_in_scope":..,
+ *            "paid_ns":..,"overslept_ns":..,"credited_ns":..,"pauses":..}
+ * Unknown kinds and members are passed over. Durations in nanoseconds of CLOCK_MONOTONIC.
+ */
+#ifndef KYMO_ANALYSIS_CAUSAL_H
+#define KYMO_ANALYSIS_CAUSAL_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "common/problem.h"
+#include "kymo/causal.h"
+
+struct causal_data_run {
+	uint32_t number;
+	uint64_t seed;
+	bool end_to_end, ended;
+	int status;
+	uint64_t real_ns, samples, samples_in_scope, paid_ns, overslept_ns, credited_ns, pauses;
+	char *command, *mode; /* joined by spaces; "function" or "line" */
+};
+
+struct causal_data_target {
+	uint32_t id;
+	char *function, *file, *module; /* may be NULL */
+	uint32_t line;                  /* 0: not known */
+};
+
+struct causal_data_point {
+	uint32_t id;
+	enum causal_point_kind kind;
+	char *name, *origin;
+};
+
+/* Of one point (or of a begin and end point) in one window. */
+struct causal_data_visits {
+	uint32_t point, end_point; /* end_point: UINT32_MAX for throughput */
+	uint64_t visits;           /* throughput: intervals; latency: departures */
+	uint64_t arrivals;
+	int64_t virtual_ns; /* what those intervals took, virtually */
+	int64_t area_ns;    /* latency: integral of the number that are inside */
+};
+
+struct causal_data_time {
+	uint32_t target;
+	uint64_t self_ns, total_ns;
+};
+
+enum causal_window_end {
+	CAUSAL_ENDED_BY_VISITS,
+	CAUSAL_ENDED_BY_TIME, /* too few visits came */
+	CAUSAL_ENDED_BY_EXIT,
+	CAUSAL_ENDED_CUT /* not to be used */
+};
+
+struct causal_data_window {
+	uint32_t run, target, speedup_permille;
+	enum causal_window_end end;
+	uint64_t start_ns, real_ns, delay_ns, cpu_ns, involuntary_switches;
+	struct causal_data_visits *visits;
+	size_t visit_count;
+	struct causal_data_time *times;
+	size_t time_count;
+};
+
+struct causal_data {
+	struct causal_data_run *runs;
+	size_t run_count;
+	struct causal_data_target *targets;
+	size_t target_count;
+	struct causal_data_point *points;
+	size_t point_count;
+	struct causal_data_window *windows; /* in order of time */
+	size_t window_count;
+	size_t bad_lines; /* passed over: cut by a crash, or not ours */
+};
+
+/* Zeroed is empty. What is added is copied. 0 or -ENOMEM. */
+int causal_data_read(struct causal_data *data, const char *path, struct problem *problem);
+int causal_data_add_run(struct causal_data *data, const struct causal_data_run *run);
+int causal_data_add_target(struct causal_data *data, const struct causal_data_target *target);
+int causal_data_add_point(struct causal_data *data, const struct causal_data_point *point);
+int causal_data_add_window(struct causal_data *data, const struct causal_data_window *window);
+void causal_data_deinit(struct causal_data *data);
+
+/* ---- predictions ---- */
+
+struct causal_fit_options {
+	uint32_t bootstrap; /* samples; 0: the usual number */
+	uint64_t seed;
+	double confidence;      /* 0: 0.95 */
+	unsigned least_windows; /* of a target and speedup, to be reported; 0: the usual */
+};
+
+/* What would be gained at one speedup: percent of the baseline's period (throughput) or latency. */
+struct causal_estimate {
+	double speedup_percent, predicted_percent, low_percent, high_percent;
+	uint32_t windows;
+	uint64_t visits;
+};
+
+enum causal_warning {
+	CAUSAL_WARN_NO_VISITS = 1,  /* bits */
+	CAUSAL_WARN_FEW_VISITS = 2, /* fewer than five a window */
+	CAUSAL_WARN_NO_SAMPLES = 4, /* of the target */
+	CAUSAL_WARN_LOAD = 8,       /* from outside: involuntary switches */
+	CAUSAL_WARN_WIDE = 16,      /* intervals wider than the effect */
+	CAUSAL_WARN_FEW_WINDOWS = 32,
+	CAUSAL_WARN_OVERSUBSCRIBED = 64, /* more runnable threads than processors */
+	CAUSAL_WARN_DRIFT = 128          /* the baseline itself changed along the run */
+};
+
+struct causal_prediction {
+	uint32_t target, point, end_point; /* ids; end_point: UINT32_MAX for throughput */
+	struct causal_estimate *estimates; /* by speedup, without 0 */
+	size_t estimate_count;
+	double slope, slope_low, slope_high; /* gain in percent per percent of speedup, over all */
+	double best_percent, best_low_percent, best_high_percent; /* at full speedup, by the fit */
+	double self_share, total_share; /* of the CPU time of the session, 0 to 1 */
+	double baseline_ns;             /* period or latency without speedup */
+	uint32_t warnings;
+	bool ranked; /* the data support a claim */
+};
+
+struct causal_result {
+	struct causal_prediction *predictions; /* best first, per point */
+	size_t prediction_count;
+	uint32_t warnings; /* of the whole run */
+	uint64_t baseline_windows;
+	double cpu_ns; /* seen by samples */
+};
+
+/* 0 or -ENOMEM. The data must outlive the result. */
+int causal_fit(const struct causal_data *data, const struct causal_fit_options *options,
+	       struct causal_result *ret);
+void causal_result_deinit(struct causal_result *result);
+/* One line of text for a bit. */
+const char *causal_warning_text(enum causal_warning warning);
+
+/* ---- what to try next ---- */
+
+struct causal_plan_options {
+	const uint32_t *speedups; /* per mille, ascending, without 0 */
+	size_t speedup_count;
+	double until_ci;  /* percent: stop when the leading targets' intervals are this narrow;
+			     0: never */
+	unsigned targets; /* tried at most; 0: the usual */
+	uint64_t seed;
+	uint32_t fixed_target;  /* 0: choose */
+	uint32_t fixed_speedup; /* per mille; UINT32_MAX: choose */
+};
+
+struct causal_plan; /* which windows next: rounds of leading targets, baselines between them,
+		       random order, more of what is not known well enough yet */
+int causal_plan_create(const struct causal_plan_options *options, struct causal_plan **ret);
+void causal_plan_destroy(struct causal_plan *plan);
+
+enum causal_plan_state {
+	CAUSAL_PLAN_WAIT, /* no target is known yet */
+	CAUSAL_PLAN_TRY,
+	CAUSAL_PLAN_DONE /* until_ci is reached */
+};
+/* `times`: CPU time of targets so far in the whole session, any order; `data`: all windows. */
+enum causal_plan_state causal_plan_next(struct causal_plan *plan, const struct causal_data *data,
+					const struct causal_data_time *times, size_t time_count,
+					uint32_t *ret_target, uint32_t *ret_speedup_permille);
+
+#endif
