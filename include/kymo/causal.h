@@ -112,21 +112,24 @@ struct causal_control {
 
 /* ---- maps: which targets an address belongs to ---- */
 
-/* A file: header, `count` starts, `count` lists, then the ids. Range i is starts[i] up to
- * starts[i + 1] (the last one up to `end`), in link-time addresses minus `base`; its targets are
+/* A file: header, then arrays of uint32_t: `count` starts, `count` lists, `id_count` ids. Range i
+ * is starts[i] up to starts[i + 1] (the last one up to `end`), in offsets of the module's file
+ * minus `base`, so that a process needs nothing but its mappings to use it; its targets are
  * ids[lists[i]] up to the next 0: innermost inlined function or line first, none twice. ids[0] is
- * 0: the empty list. Ids are the session's, the same in all maps. */
+ * 0: the empty list; so is the last id. Ids are the session's, the same in all maps. */
 struct causal_map_header {
 	uint64_t magic; /* CAUSAL_MAP_MAGIC */
 	uint32_t version, count, id_count;
 	uint32_t unused;
 	uint64_t base, end;
 };
-#define CAUSAL_MAP_MAGIC 0x70616d6c61737561ull
+#define CAUSAL_MAP_MAGIC   0x70616d6c61737561ull
+#define CAUSAL_MAP_VERSION 1u
 
 enum causal_request_kind {
-	CAUSAL_REQUEST_MAP = 1, /* of a module: path, build_id, as in struct plan_request */
-	CAUSAL_REQUEST_POINTS   /* addresses in the module at which visits are to be counted */
+	/* Of a module (path, build_id, as in struct plan_request): its map, and the addresses in it
+	 * at which visits are to be counted. */
+	CAUSAL_REQUEST_MAP = 1
 };
 
 /* SOCK_SEQPACKET, one message each way at a time. */
@@ -146,7 +149,7 @@ struct causal_answer {
 	uint32_t point_count;
 	char map[4096]; /* path of the map */
 	struct {
-		uint64_t address;     /* link-time */
+		uint64_t address;     /* offset in the module's file */
 		uint32_t kind;        /* causal_point_kind */
 		uint32_t is_function; /* the entry of one */
 		char name[CAUSAL_NAME_SIZE];
