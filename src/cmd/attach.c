@@ -37,7 +37,8 @@ struct attach_options {
 static bool attach_accepts(enum setting_id id)
 {
 	return settings_table[id].visibility != SETTING_INTERNAL &&
-	       strcmp(settings_table[id].category, "instrument");
+	       strcmp(settings_table[id].category, "instrument") &&
+	       strcmp(settings_table[id].category, "causal");
 }
 
 static const struct option_extra attach_extras[] = {

@@ -19,7 +19,8 @@
 
 static bool instrument_accepts(enum setting_id id)
 {
-	return settings_table[id].visibility != SETTING_INTERNAL;
+	return settings_table[id].visibility != SETTING_INTERNAL &&
+	       strcmp(settings_table[id].category, "causal");
 }
 
 static const struct option_short instrument_shorts[] = {

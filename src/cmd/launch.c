@@ -92,7 +92,8 @@ int launch_prepare(struct launch *launch, struct problem *problem)
 
 void launch_discard_session(struct launch *launch)
 {
-	static const char *const patterns[] = {"%s/spool/*", "%s/instrumentation/*", "%s/*", "%s"};
+	static const char *const patterns[] = {"%s/spool/*", "%s/instrumentation/*", "%s/causal/*",
+					       "%s/*", "%s"};
 
 	for (unsigned i = 0; launch->in_memory && i < sizeof(patterns) / sizeof(patterns[0]); i++) {
 		char pattern[PATH_MAX];
@@ -176,12 +177,13 @@ static char *launch_preload(const char *library, const char *front, const char *
 }
 
 /* Everything that is not a default goes into the environment, except for what is decided outside of
- * the program (which functions to instrument); so does a default that overrides
+ * the program (which functions to instrument, which experiments); so does a default that overrides
  * another tool's variable, which the library would read otherwise. */
 static bool launch_passes(const struct launch *launch, unsigned id)
 {
-	bool outside = !strcmp(settings_table[id].category, "instrument") &&
-		       id != SETTING_INSTRUMENT_DEMOTE && id != SETTING_INSTRUMENT_ARGUMENTS;
+	bool outside = !strcmp(settings_table[id].category, "causal") ||
+		       (!strcmp(settings_table[id].category, "instrument") &&
+			id != SETTING_INSTRUMENT_DEMOTE && id != SETTING_INSTRUMENT_ARGUMENTS);
 
 	return id != SETTING_CONFIG_FILE && settings_table[id].visibility != SETTING_INTERNAL &&
 	       !outside && !resolved_is_default(launch->settings, (enum setting_id)id);
@@ -255,6 +257,9 @@ static bool launch_add_settings(const struct launch *launch, char **list, size_t
 		return false;
 	if (launch->plan_socket &&
 	    !launch_add_setting(list, count, SETTING_INSTRUMENT, launch->plan_socket))
+		return false;
+	if (launch->causal_directory &&
+	    !launch_add_setting(list, count, SETTING_CAUSAL, launch->causal_directory))
 		return false;
 	return asprintf(&entry, "KYMO_SPOOL_DIRECTORY=%s/spool", launch->session) >= 0 &&
 	       launch_add(list, count, entry);

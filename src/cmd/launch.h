@@ -24,6 +24,7 @@ struct launch {
 	char *session; /* directory with spool/ and launch.json: `result`, or one in memory */
 	bool in_memory;
 	const char *plan_socket; /* where processes ask what to instrument, or NULL */
+	const char *causal_directory; /* of a causal session, or NULL */
 };
 
 /* The absolute path of libkymo.so: beside the build, relative to the installed binary, or where it

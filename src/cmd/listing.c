@@ -162,6 +162,7 @@ const char *listing_category_title(const char *category)
 		{"regions", "Regions"},
 		{"wrappers", "Wrapped functions"},
 		{"instrument", "Instrumented functions"},
+		{"causal", "Causal profiling"},
 		{"process", "Process metrics"},
 		{"memory", "Memory and files"},
 	};

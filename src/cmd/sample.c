@@ -16,7 +16,8 @@
 static bool sample_accepts(enum setting_id id)
 {
 	return settings_table[id].visibility != SETTING_INTERNAL &&
-	       strcmp(settings_table[id].category, "instrument");
+	       strcmp(settings_table[id].category, "instrument") &&
+	       strcmp(settings_table[id].category, "causal");
 }
 
 static const struct option_extra sample_extras[] = {

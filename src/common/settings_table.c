@@ -384,6 +384,67 @@ const struct setting settings_table[SETTING_COUNT] = {
 		"no cache.",
 		PATH(""), .metavar = "DIR", ADVANCED),
 
+	/* ---- Causal profiling ---- */
+	SETTING(CAUSAL_MODE, "causal",
+		"What is sped up virtually: whole functions, or single source lines.",
+		CHOICE("function", "function,func,line"), .option = "mode", ALIAS),
+	SETTING(CAUSAL_PROGRESS, "causal",
+		"Functions, or lines as FILE:LINE, whose executions are the program's progress; "
+		"latency:BEGIN,END for what takes from one to the other; separated by semicolons.",
+		STRING(""), .option = "progress", .metavar = "SPEC"),
+	SETTING(CAUSAL_BINARY_SCOPE, "causal",
+		"Speed up only code of files with these names; %MAIN%: the program, %ALL%: "
+		"everything.",
+		STRING("%MAIN%"), .option = "binary-scope", .metavar = "REGEX", ALIAS),
+	SETTING(CAUSAL_SOURCE_SCOPE, "causal",
+		"Speed up only code from these source files, or lines as FILE:LINE.", STRING(""),
+		.option = "source-scope", .metavar = "REGEX", ALIAS),
+	SETTING(CAUSAL_FUNCTION_SCOPE, "causal", "Speed up only functions with these names.",
+		STRING(""), .option = "function-scope", .metavar = "REGEX", ALIAS),
+	SETTING(CAUSAL_BINARY_EXCLUDE, "causal", "Never speed up code of files with these names.",
+		STRING(""), .option = "binary-exclude", .metavar = "REGEX", ADVANCED, ALIAS),
+	SETTING(CAUSAL_SOURCE_EXCLUDE, "causal", "Never speed up code from these source files.",
+		STRING(""), .option = "source-exclude", .metavar = "REGEX", ADVANCED, ALIAS),
+	SETTING(CAUSAL_FUNCTION_EXCLUDE, "causal", "Never speed up functions with these names.",
+		STRING(""), .option = "function-exclude", .metavar = "REGEX", ADVANCED, ALIAS),
+	SETTING(CAUSAL_FUNCTION_EXCLUDE_DEFAULTS, "causal",
+		"Leave out main, names that begin with an underscore, and internals of the C++ "
+		"library (::_M).",
+		BOOL("on"), .option = "function-exclude-defaults", ADVANCED, ALIAS),
+	SETTING(CAUSAL_FIXED_SPEEDUP, "causal",
+		"Speedups to try, in percent: a list with ranges, such as 0,10,30-50:5; empty: "
+		"25,50,75,100.",
+		STRING(""), .option = "speedups", .metavar = "LIST", ALIAS),
+	SETTING(CAUSAL_DELAY, "causal", "Seconds before the first experiment.", DURATION("0"),
+		.option = "delay", ALIAS),
+	SETTING(CAUSAL_DURATION, "causal",
+		"Seconds of experiments, after which the program goes on undisturbed; 0 means "
+		"until the end.",
+		DURATION("0"), .option = "duration", ALIAS),
+	SETTING(CAUSAL_UNTIL_CI, "causal",
+		"Stop experimenting when the three best predictions are known to within this many "
+		"percent; 0 means never.",
+		NUMBER("0"), RANGE(0, 100), .option = "until-ci", .metavar = "PERCENT"),
+	SETTING(CAUSAL_END_TO_END, "causal",
+		"One experiment a run, measured by how long the run takes; needs several runs.",
+		BOOL("off"), .option = "end-to-end", ALIAS),
+	SETTING(CAUSAL_ITERATIONS, "causal",
+		"Run the program so many times, one after the other; end to end: so many times for "
+		"every speedup.",
+		INTEGER("1"), RANGE(1, 100000), .option = "iterations", .metavar = "N"),
+	SETTING(CAUSAL_BACKEND, "causal",
+		"What interrupts the threads: perf events, POSIX timers, or the best permitted.",
+		CHOICE("auto", "auto,perf,timer"), .option = "backend", ADVANCED, ALIAS),
+	SETTING(CAUSAL_RANDOM_SEED, "causal",
+		"Seed of the order of experiments; 0 means a new one in every run.", INTEGER("0"),
+		RANGE(0, 1e15), .option = "seed", .metavar = "N", ADVANCED, ALIAS),
+	SETTING(CAUSAL_FILE, "causal", "Name of the result file, without .json.",
+		STRING("experiments"), .metavar = "NAME", ADVANCED, ALIAS),
+	SETTING(CAUSAL_FILE_RESET, "causal",
+		"Forget the experiments of earlier runs in the same result directory, instead of "
+		"adding to them.",
+		BOOL("off"), ADVANCED, ALIAS),
+
 	/* ---- Process metrics ---- */
 	SETTING(FOLLOW_CHILDREN, "process",
 		"Profile the processes that the program starts as well.", BOOL("on")),
@@ -426,4 +487,8 @@ const struct setting settings_table[SETTING_COUNT] = {
 	SETTING(INSTRUMENT, "internal",
 		"Socket at which processes of this session ask what to instrument.", PATH(""),
 		INTERNAL),
+	SETTING(CAUSAL, "internal",
+		"Directory of what kymo and the processes of this session share in causal "
+		"profiling.",
+		PATH(""), INTERNAL),
 };
