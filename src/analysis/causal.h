@@ -7,7 +7,8 @@
  * the program runs (a crash costs the window that was open), or collected by causal_data_add_*().
  * A line is an object with a "kind":
  *   run     {"kind":"run","run":0,"command":["./a"],"mode":"function","seed":7,"pid":1,
- *            "ticks_per_second":...,"end_to_end":false,"started_unix_ns":...}
+ *            "ticks_per_second":...,"end_to_end":false,"started_unix_ns":...,
+ *            "processors":2}                                   that the program may run on
  *   target  {"kind":"target","id":5,"function":"f","file":"/x/a.c","line":10,"module":"/x/a"}
  *            before its first use; in line mode file and line are the target, in function mode
  *            where the function begins (may be missing)
@@ -36,7 +37,7 @@
 #include "kymo/causal.h"
 
 struct causal_data_run {
-	uint32_t number;
+	uint32_t number, processors; /* processors: 0: not known */
 	uint64_t seed;
 	bool end_to_end, ended;
 	int status;
