@@ -1,0 +1,24 @@
+/* SPDX-License-Identifier: MIT
+ * SPDX-FileCopyrightText: the kymo authors
+ *
+ * A module's code, cut wherever a line, a function, or an inlined call may begin or end: within a
+ * stretch all addresses are of the same line and the same chain of inlined calls.
+ */
+#ifndef KYMO_BINARY_CAUSAL_STRETCHES_H
+#define KYMO_BINARY_CAUSAL_STRETCHES_H
+
+#include "binary/causal_module.h"
+
+struct causal_stretches {
+	uint64_t
+		*starts; /* link-time; each ends where the next one begins, the last one is empty */
+	size_t count;
+	bool debug;                 /* is there debug information? */
+	struct dwarf_result result; /* places[i] is of starts[i]; empty without */
+};
+
+/* -ENOMEM. */
+int causal_stretches_make(struct causal_module *module, struct causal_stretches *ret);
+void causal_stretches_deinit(struct causal_stretches *stretches);
+
+#endif
