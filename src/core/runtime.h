@@ -23,6 +23,8 @@
 #include "core/unwind.h"
 #include "core/wall_sampler.h"
 
+struct sampler_stack;
+
 enum runtime_state {
 	RUNTIME_INACTIVE, /* never started, or turned off */
 	RUNTIME_STARTING,
@@ -45,6 +47,13 @@ struct sampling {
 	_Atomic uint64_t period;         /* current, after throttling */
 	struct unwind_cache *cache;
 	uint64_t main_stack_floor; /* as far down as the main stack may grow; 0: no limit */
+	/* Of causal profiling; NULL: it is off. In the handler, with a sample's stack and the CPU
+	 * time it stands for; and at the handler's end, when it holds on to nothing any more. */
+	void (*_Atomic sampled)(struct thread *thread, const struct sampler_stack *stack,
+				uint64_t cpu_ns, uint64_t ticks);
+	void (*_Atomic settle)(struct thread *thread);
+	/* A breakpoint of ours (SAMPLER_MARK_POINT) was reached. */
+	void (*_Atomic visited)(uint64_t mark);
 };
 
 /* What the room of regions does at the turns of the runtime's life (regions/regions.h). */

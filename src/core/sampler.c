@@ -122,6 +122,39 @@ static void judge_cost(struct thread *thread, uint64_t now, uint64_t spent)
 	thread->throttle_handler = 0;
 }
 
+static inline void tell_sampled(struct thread *thread, const struct sampler_stack *stack,
+				uint64_t cpu_ns, uint64_t ticks)
+{
+	void (*sampled)(struct thread *, const struct sampler_stack *, uint64_t, uint64_t) =
+		atomic_load_explicit(&kymo_runtime.sampling.sampled, memory_order_acquire);
+
+	if (__builtin_expect(sampled != NULL, 0))
+		sampled(thread, stack, cpu_ns, ticks);
+}
+
+static inline void tell_settled(struct thread *thread)
+{
+	void (*settle)(struct thread *) =
+		atomic_load_explicit(&kymo_runtime.sampling.settle, memory_order_acquire);
+
+	if (__builtin_expect(settle != NULL, 0))
+		settle(thread);
+}
+
+/* False: no breakpoint of ours. */
+static bool tell_visited(int signal, const siginfo_t *information)
+{
+	void (*visited)(uint64_t) =
+		atomic_load_explicit(&kymo_runtime.sampling.visited, memory_order_acquire);
+
+	if (signal != SIGTRAP || information->si_code != TRAP_PERF ||
+	    perf_data(information) - SAMPLER_MARK_POINT >= SAMPLER_MARK_POINTS)
+		return false;
+	if (visited)
+		visited(perf_data(information));
+	return true;
+}
+
 static void take_sample(struct thread *thread, enum spool_sample_source source,
 			const ucontext_t *context)
 {
@@ -133,8 +166,10 @@ static void take_sample(struct thread *thread, enum spool_sample_source source,
 	weight = source == SPOOL_SOURCE_CPU ? cpu - thread->cpu_ns
 					    : kymo_runtime.options.overflow.period;
 	walk(thread, context, &stack);
-	if (source == SPOOL_SOURCE_CPU)
+	if (source == SPOOL_SOURCE_CPU) {
 		thread->cpu_ns = cpu;
+		tell_sampled(thread, &stack, weight, start);
+	}
 	if (sampler_write(thread, &stack, source, start, weight,
 			  modules_stale(&kymo_runtime.modules),
 			  read_metrics(thread, start, metrics))) {
@@ -173,6 +208,8 @@ __attribute__((noinline)) static void handle(int signal, siginfo_t *information,
 	enum spool_sample_source source = source_of(thread, signal, information);
 
 	if (source == SPOOL_SOURCE_COUNT) {
+		if (tell_visited(signal, information))
+			return;
 		/* The program has it blocked: it waits for the program to open it. A trap of the
 		 * thread's own instruction cannot wait. */
 		if (thread && thread->wants_blocked && information->si_code <= 0) {
@@ -198,6 +235,7 @@ __attribute__((noinline)) static void handle(int signal, siginfo_t *information,
 	}
 	/* release: what the walk read of the unwind view may be reclaimed from here on */
 	atomic_store_explicit(&thread->in_handler, 0, memory_order_release);
+	tell_settled(thread);
 	interrupted_call_restart(&kymo_runtime.signals, context);
 }
 

@@ -19,6 +19,8 @@
 /* Values that mark signals as ours: perf's sig_data, timers' sigev_value. */
 #define SAMPLER_MARK_CPU      0x6b796d6f00000001ull
 #define SAMPLER_MARK_OVERFLOW 0x6b796d6f00000002ull
+#define SAMPLER_MARK_POINT    0x6b796d6f00000100ull /* and up: breakpoints of causal profiling */
+#define SAMPLER_MARK_POINTS   256u
 
 struct sampler_stack {
 	const uint64_t *frames; /* innermost first */

@@ -91,6 +91,7 @@ struct thread {
 	struct thread *live_next, *live_previous;
 
 	void *regions; /* of the room of regions */
+	void *causal;  /* of the room of causal profiling */
 	struct unwind_scratch scratch;
 };
 

@@ -5,6 +5,7 @@
  */
 #include "libkymo/hooks.h"
 
+#include "causal/causal.h"
 #include "instrument/instrument.h"
 #include "regions/regions.h"
 
@@ -12,11 +13,14 @@ static int start(struct runtime *runtime)
 {
 	int error = regions_hooks.start(runtime);
 
+	if (!error)
+		error = causal_hooks.start(runtime);
 	return error ? error : instrument_hooks.start(runtime);
 }
 
 static void thread_end(void)
 {
+	causal_hooks.thread_end();
 	instrument_hooks.thread_end();
 	regions_hooks.thread_end();
 }
@@ -24,6 +28,7 @@ static void thread_end(void)
 static void thread_gone(struct thread *thread)
 {
 	instrument_hooks.thread_gone(thread);
+	causal_hooks.thread_gone(thread);
 	regions_hooks.thread_gone(thread);
 }
 
@@ -31,12 +36,14 @@ static bool forked(void)
 {
 	bool regions = regions_hooks.forked(), calls = instrument_hooks.forked();
 
+	causal_hooks.forked();
 	return regions || calls;
 }
 
 static void left(void)
 {
 	instrument_hooks.left();
+	causal_hooks.left();
 	regions_hooks.left();
 }
 
@@ -58,6 +65,7 @@ static void thread_switched(void)
 static void round_of_background(struct runtime *runtime, bool last)
 {
 	instrument_hooks.round(runtime, last);
+	causal_hooks.round(runtime, last);
 }
 
 const struct runtime_hooks libkymo_hooks = {

@@ -2,7 +2,7 @@
  * SPDX-FileCopyrightText: the kymo authors
  *
  * What the rooms above the core do at the turns of the runtime's life, one after the other:
- * regions, then instrumented functions.
+ * regions, causal profiling, instrumented functions.
  */
 #ifndef KYMO_LIBKYMO_HOOKS_H
 #define KYMO_LIBKYMO_HOOKS_H

@@ -9,6 +9,7 @@
 #include <stdatomic.h>
 #include <stdlib.h>
 
+#include "causal/causal.h"
 #include "core/runtime.h"
 #include "instrument/instrument.h"
 #include "libkymo/backtraces.h"
@@ -48,6 +49,7 @@ __attribute__((constructor)) static void start(int count, char **arguments, char
 	if (!runtime_active())
 		return;
 	pthread_atfork(NULL, NULL, after_fork_in_child);
+	causal_start(&kymo_runtime);
 	wrappers_start(&kymo_runtime.options.wrappers);
 	/* From here RTLD_DEFAULT finds this library's own. */
 	if (dlsym(dlopen(NULL, RTLD_LAZY), "backtrace") != (void *)backtrace)
