@@ -1,0 +1,130 @@
+/* SPDX-License-Identifier: MIT
+ * SPDX-FileCopyrightText: the kymo authors
+ *
+ * From windows to predictions, in steps. Each window of a point has a time V (the virtual time of
+ * its visits, or the area of a latency point) that N intervals (or departures) took.
+ *
+ *   series     the windows of one point in order of time, and groups of them: the baselines, and
+ * one for each target and speedup baseline   b(i), the baseline's period where window i was:
+ * baselines near in time count more, by as much as predicts left-out baselines best estimate   r =
+ * sum(V) / sum(N b): the period as a share of the baseline's; gain = 1 - r curve      gain over
+ * speedup, made smooth, for the gain at full speedup bootstrap  the same with windows drawn anew,
+ * for the standard errors of all these
+ *
+ * Windows of a number of visits are a fair sample of the program's visits, whatever its phases, so
+ * ratios of sums need no correction for phases (Curtsinger and Berger need one since their
+ * experiments last a given time).
+ */
+#ifndef KYMO_ANALYSIS_CAUSAL_FIT_H
+#define KYMO_ANALYSIS_CAUSAL_FIT_H
+
+#include "analysis/causal.h"
+
+#define CAUSAL_FIT_LEVELS 64u /* speedups of one target that a curve takes */
+
+/* ---- series ---- */
+
+struct fit_entry {
+	double time, count; /* V, N */
+	uint32_t run, target, speedup;
+	uint32_t group;
+};
+
+/* Entries of a series with the same target and speedup: order[first], ... */
+struct fit_group {
+	uint32_t target, speedup;
+	uint32_t first, count;
+	double visits;
+};
+
+struct fit_series {
+	uint32_t point, end_point;
+	bool process; /* each run is one window: runs are compared with each other */
+	struct fit_entry *entries;
+	uint32_t *order;
+	struct fit_group
+		*groups; /* by target and speedup; the baselines are group 0, maybe empty */
+	uint32_t count, group_count;
+};
+
+struct fit_series_list {
+	struct fit_series *series;
+	size_t count;
+};
+
+int fit_series_make(const struct causal_data *data, struct fit_series_list *ret);
+void fit_series_deinit(struct fit_series_list *list);
+
+/* ---- baseline ---- */
+
+/* How quickly the weight of baselines falls with their distance; 1: not at all. */
+struct fit_smoothing {
+	double keep;     /* from one window to the next */
+	bool within_run; /* baselines of other runs count only where there are none */
+	double change;   /* how much of the baselines' scatter following them in time explains */
+};
+
+struct fit_smoothing fit_smoothing_choose(const struct fit_series *series, double *scratch);
+/* period[i] for all entries, with baseline entry j counted multiplicity[j] times; NULL: once. */
+void fit_baseline(const struct fit_series *series, const struct fit_smoothing *smoothing,
+		  const uint8_t *multiplicity, double *period);
+
+/* ---- estimate ---- */
+
+struct fit_level {
+	double ratio;    /* r */
+	double spread;   /* variance of r by the scatter of the group's own windows, as a bootstrap
+			    sees it: without the correction for few windows */
+	double variance; /* the same, corrected, and moderated by all windows of the point */
+	double freedom;  /* degrees of freedom behind it */
+	double error;    /* standard error of r, with that of the baseline */
+	double half;     /* half width of the interval of r */
+};
+
+/* levels[g] for each group; those of too few windows have ratio NAN. */
+void fit_estimate(const struct fit_series *series, const double *period, unsigned least,
+		  struct fit_level *levels);
+
+/* ---- curve: gain at full speedup and slope, linear in the gains at the levels ---- */
+
+struct fit_curve {
+	uint32_t first, count;                                    /* groups of one target */
+	double best[CAUSAL_FIT_LEVELS], slope[CAUSAL_FIT_LEVELS]; /* weights */
+	double model; /* variance of the gain at full speedup for not knowing the curve's shape */
+};
+
+void fit_curve(const struct fit_series *series, const struct fit_level *levels, uint32_t first,
+	       uint32_t count, struct fit_curve *ret);
+double fit_curve_apply(const double *weights, const struct fit_curve *curve,
+		       const struct fit_level *levels);
+
+/* ---- bootstrap ---- */
+
+struct fit_spread {
+	double sum, squares;
+};
+
+struct fit_bootstrap {
+	uint32_t repeats;
+	struct fit_spread *levels;       /* one a group */
+	struct fit_spread *best, *slope; /* one a curve */
+};
+
+int fit_bootstrap(const struct fit_series *series, const struct fit_smoothing *smoothing,
+		  const struct fit_level *levels, const struct fit_curve *curves,
+		  size_t curve_count, uint32_t repeats, uint64_t seed, struct fit_bootstrap *ret);
+void fit_bootstrap_deinit(struct fit_bootstrap *bootstrap);
+double fit_spread_variance(const struct fit_spread *spread, uint32_t repeats);
+
+/* ---- statistics ---- */
+
+uint64_t fit_random(uint64_t *state);
+/* Of Student's distribution, for both sides together: 0.95 and many degrees give 1.96. */
+double fit_student(double confidence, double freedom);
+
+/* ---- warnings ---- */
+
+uint32_t fit_warnings_of_run(const struct causal_data *data);
+bool fit_drifts(const struct fit_series *series);
+
+#endif

@@ -1,0 +1,114 @@
+/* SPDX-License-Identifier: MIT
+ * SPDX-FileCopyrightText: the kymo authors
+ *
+ * What the baseline's period was when a window was measured. Programs drift (caches warm, a
+ * processor slows down, input changes) and have phases, so baselines near in time tell more; but
+ * few of them tell less than many. The weight of a baseline falls by a constant factor from one
+ * window to the next, which takes two passes for all windows, and the factor is the one that
+ * predicts each baseline best from the others. Distance is counted in windows rather than in
+ * seconds since windows have the same number of visits: so all visits weigh the same in the end.
+ */
+#include <math.h>
+#include <stddef.h>
+
+#include "analysis/causal_fit.h"
+
+/* Share of a plain sum over all baselines, for windows that are far from any. */
+#define FAR 1e-9
+
+/* Weighted sums of V and N of baselines, at every window. */
+static void smooth(const struct fit_series *series, const struct fit_smoothing *smoothing,
+		   const uint8_t *multiplicity, double *times, double *counts)
+{
+	const struct fit_entry *entries = series->entries;
+	double time = 0, count = 0, all_time = 0, all_count = 0;
+
+	for (uint32_t i = 0; i < series->count; i++) {
+		bool other = i && smoothing->within_run && entries[i].run != entries[i - 1].run;
+		double times_drawn = entries[i].target ? 0 : multiplicity ? multiplicity[i] : 1;
+
+		time = (other ? 0 : time * smoothing->keep) + times_drawn * entries[i].time;
+		count = (other ? 0 : count * smoothing->keep) + times_drawn * entries[i].count;
+		all_time += times_drawn * entries[i].time;
+		all_count += times_drawn * entries[i].count;
+		times[i] = time;
+		counts[i] = count;
+	}
+	time = count = 0;
+	for (uint32_t i = series->count; i-- > 0;) {
+		bool other = i + 1 < series->count && smoothing->within_run &&
+			     entries[i].run != entries[i + 1].run;
+		double times_drawn = entries[i].target ? 0 : multiplicity ? multiplicity[i] : 1;
+
+		time = other ? 0 : time * smoothing->keep;
+		count = other ? 0 : count * smoothing->keep;
+		times[i] += time + FAR * all_time;
+		counts[i] += count + FAR * all_count;
+		time += times_drawn * entries[i].time;
+		count += times_drawn * entries[i].count;
+	}
+}
+
+void fit_baseline(const struct fit_series *series, const struct fit_smoothing *smoothing,
+		  const uint8_t *multiplicity, double *period)
+{
+	double *counts = period + series->count;
+
+	smooth(series, smoothing, multiplicity, period, counts);
+	for (uint32_t i = 0; i < series->count; i++)
+		period[i] = counts[i] > 0 ? period[i] / counts[i] : NAN;
+}
+
+/* Mean squared relative error of each baseline's prediction by the others. */
+static double left_out_error(const struct fit_series *series, const struct fit_smoothing *smoothing,
+			     double *scratch)
+{
+	double *counts = scratch + series->count, error = 0;
+	uint32_t known = 0;
+
+	smooth(series, smoothing, NULL, scratch, counts);
+	for (uint32_t i = 0; i < series->groups[0].count; i++) {
+		uint32_t place = series->order[series->groups[0].first + i];
+		const struct fit_entry *entry = &series->entries[place];
+		double others = (scratch[place] - entry->time) / (counts[place] - entry->count);
+		double relative = entry->time / entry->count / others - 1;
+
+		if (!isfinite(relative))
+			continue;
+		error += relative * relative;
+		known++;
+	}
+	return known ? error / known : INFINITY;
+}
+
+struct fit_smoothing fit_smoothing_choose(const struct fit_series *series, double *scratch)
+{
+	static const double numbers[] = {96, 32, 12}; /* of baselines that matter */
+	struct fit_smoothing best = {1, false, 0}, tried = {1, true, 0};
+	uint32_t baselines = series->groups[0].count;
+	double plain = left_out_error(series, &best, scratch), least = plain;
+
+	/* A narrower view must earn it, since it is chosen by the data that it is used on. */
+	for (size_t i = 0; i <= sizeof(numbers) / sizeof(*numbers); i++) {
+		double error;
+
+		if (i > 0) {
+			double spacing = (double)series->count / baselines;
+
+			if (baselines < 1.5 * numbers[i - 1])
+				continue;
+			/* Two sides of weights exp(-d / h): 4 h of them count. */
+			tried.keep = exp(-4 / (numbers[i - 1] * spacing));
+		}
+		tried.within_run = !series->process;
+		if (series->process && tried.keep == 1)
+			continue;
+		error = left_out_error(series, &tried, scratch);
+		if (error < 0.97 * least) {
+			least = error;
+			best = tried;
+		}
+	}
+	best.change = plain > 0 && isfinite(plain) ? 1 - least / plain : 0;
+	return best;
+}
