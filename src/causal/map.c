@@ -15,7 +15,6 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
-#include <sys/sysmacros.h>
 
 #include "causal/causal.h"
 #include "causal/map_file.h"
@@ -23,6 +22,7 @@
 #include "causal/points_named.h"
 #include "common/syscalls.h"
 #include "core/maps.h"
+#include "core/module_file.h"
 #include "core/text.h"
 
 #define FILES_MAX       4096u
@@ -207,23 +207,40 @@ static void find_files(void)
 	}
 }
 
+/* /proc/PID/maps and stat(2) name devices differently on some file systems; kymo has what stat(2)
+ * says, and the build-id. */
+static void describe_file(const struct runtime *runtime, const struct maps_line *line)
+{
+	const struct module_file *file = module_file_get(line, runtime->options.cache_directory);
+	struct text path = text_on(maps.request.path, sizeof(maps.request.path));
+	struct stat status;
+
+	text_string(&path, line->path);
+	maps.request.device = line->device;
+	maps.request.inode = line->inode;
+	if (!sys_call4(SYS_newfstatat, SYS_AT_WORKING_DIRECTORY, (long)line->path, (long)&status,
+		       0) &&
+	    status.st_ino == line->inode)
+		maps.request.device = status.st_dev;
+	maps.request.build_id_size = file ? file->build_id_size : 0;
+	if (file)
+		memcpy(maps.request.build_id, file->build_id, sizeof(maps.request.build_id));
+}
+
 /* The next file that nobody was asked about, and where it is now. */
-static bool next_request(void)
+static bool next_request(const struct runtime *runtime)
 {
 	char *text = read_mappings();
 	struct maps_line line;
 
 	while (text && maps_next(&text, &line)) {
 		struct map_file *file = is_file(&line) ? file_of(&line) : NULL;
-		struct text path = text_on(maps.request.path, sizeof(maps.request.path));
 
 		if (!file || file->state != FILE_NEW)
 			continue;
 		maps.request.kind = CAUSAL_REQUEST_MAP;
 		maps.request.pid = (uint32_t)sys_getpid();
-		maps.request.device = file->device;
-		maps.request.inode = file->inode;
-		text_string(&path, line.path);
+		describe_file(runtime, &line);
 		maps.asked = (uint32_t)(file - maps.files) + 1;
 		return true;
 	}
@@ -293,13 +310,13 @@ static void take_answer(struct causal_control *control)
 	count_pending(control, UINT32_MAX);
 }
 
-static void ask_all(struct causal_control *control)
+static void ask_all(const struct runtime *runtime, struct causal_control *control)
 {
 	int error = 0;
 
 	while (!maps.given_up && !error) {
 		if (!maps.asked) {
-			if (!next_request())
+			if (!next_request(runtime))
 				return;
 			if (!ask()) {
 				maps.asked = 0;
@@ -339,7 +356,7 @@ void causal_map_round(struct runtime *runtime)
 		find_files();
 	}
 	if (anything_new())
-		ask_all(control);
+		ask_all(runtime, control);
 	follow_view(runtime);
 	points_named_follow(runtime);
 }

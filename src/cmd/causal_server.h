@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT
  * SPDX-FileCopyrightText: the kymo authors
  *
- * Answers processes of a causal session that ask for maps of their modules (kymo/causal.h), and knows
- * what the targets are. One thread serves all, one request after the other: a module's map is made
- * once, however many processes have it.
+ * Answers processes of a causal session that ask for maps of their modules (kymo/causal.h), and
+ * knows what the targets are. One thread serves all, one request after the other: a module's map is
+ * made once, however many processes have it.
  */
 #ifndef KYMO_CMD_CAUSAL_SERVER_H
 #define KYMO_CMD_CAUSAL_SERVER_H
@@ -15,9 +15,9 @@
 struct causal_server;
 
 struct causal_server_options {
-	struct causal_scope_request scope; /* needed until causal_server_start() returns */
-	const char *directory;             /* the session's causal/, which exists */
-	const char *debug_path;            /* of separate debug files, or NULL */
+	struct causal_scope_request scope;  /* needed until causal_server_start() returns */
+	const char *directory;              /* the session's causal/, which exists */
+	const char *debug_path;             /* of separate debug files, or NULL */
 	const struct causal_places *places; /* named progress points, or NULL */
 	/* Something that the user should know, on the server's thread; or NULL. */
 	void (*say)(void *context, const char *text);

@@ -1,0 +1,302 @@
+/* SPDX-License-Identifier: MIT
+ * SPDX-FileCopyrightText: the kymo authors
+ *
+ * See causal_modules.h.
+ */
+#include "cmd/causal_modules.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/sysmacros.h>
+#include <unistd.h>
+
+#include "binary/causal_map.h"
+
+struct causal_known_module {
+	dev_t device;
+	ino_t inode;
+	struct timespec changed;
+	char *shown; /* path in the process; targets and places refer to it */
+	int status;  /* 0: there is a map; -ENOENT: nothing is in scope; else what went wrong */
+	char map[PATH_MAX];
+	struct causal_place_address points[CAUSAL_ANSWER_POINTS];
+	size_t point_count;
+};
+
+int causal_modules_init(struct causal_modules *ret, const struct causal_server_options *options,
+			struct problem *problem)
+{
+	int error;
+
+	pthread_mutex_init(&ret->lock, NULL);
+	ret->places = options->places;
+	ret->say = options->say;
+	ret->context = options->context;
+	ret->directory = strdup(options->directory);
+	ret->debug_path = options->debug_path ? strdup(options->debug_path) : NULL;
+	ret->found = calloc(ret->places ? ret->places->count + 1 : 1, sizeof(*ret->found));
+	if (!ret->directory || !ret->found || (options->debug_path && !ret->debug_path) ||
+	    causal_targets_create(&ret->targets))
+		error = problem_set(problem, -ENOMEM, "out of memory");
+	else
+		error = causal_scopes_create(&options->scope, &ret->scopes, problem);
+	return error;
+}
+
+void causal_modules_deinit(struct causal_modules *modules)
+{
+	for (size_t i = 0; i < modules->count; i++) {
+		free(modules->list[i]->shown);
+		free(modules->list[i]);
+	}
+	free(modules->list);
+	free(modules->found);
+	free(modules->directory);
+	free(modules->debug_path);
+	causal_targets_destroy(modules->targets);
+	causal_scopes_destroy(modules->scopes);
+	pthread_mutex_destroy(&modules->lock);
+}
+
+/* ---- making ---- */
+
+static struct causal_known_module *known_find(const struct causal_modules *modules,
+					      const struct stat *status)
+{
+	for (size_t i = 0; i < modules->count; i++) {
+		struct causal_known_module *known = modules->list[i];
+
+		if (known->device == status->st_dev && known->inode == status->st_ino &&
+		    known->changed.tv_sec == status->st_mtim.tv_sec &&
+		    known->changed.tv_nsec == status->st_mtim.tv_nsec)
+			return known;
+	}
+	return NULL;
+}
+
+static struct causal_known_module *known_add(struct causal_modules *modules,
+					     const struct stat *status, const char *shown)
+{
+	struct causal_known_module *known = calloc(1, sizeof(*known)),
+				   **larger = reallocarray(modules->list, modules->count + 1,
+							   sizeof(*larger));
+
+	if (larger)
+		modules->list = larger;
+	if (known)
+		known->shown = strdup(shown);
+	if (!larger || !known || !known->shown) {
+		free(known);
+		return NULL;
+	}
+	known->device = status->st_dev;
+	known->inode = status->st_ino;
+	known->changed = status->st_mtim;
+	modules->list[modules->count++] = known;
+	return known;
+}
+
+static int map_write(const struct causal_modules *modules, struct causal_known_module *known,
+		     const void *image, size_t size, struct problem *problem)
+{
+	int length = snprintf(known->map, sizeof(known->map), "%s/map-%zu", modules->directory,
+			      modules->count),
+	    error = 0;
+	FILE *file = length < (int)sizeof(known->map) ? fopen(known->map, "we") : NULL;
+
+	if (!file)
+		return problem_set(problem, -errno, "cannot write a causal map in '%s': %s",
+				   modules->directory, strerror(errno));
+	if (fwrite(image, 1, size, file) != size)
+		error = -errno;
+	if (fclose(file) && !error)
+		error = -errno;
+	if (error)
+		return problem_set(problem, error, "cannot write '%s': %s", known->map,
+				   strerror(-error));
+	return 0;
+}
+
+static int map_make(struct causal_modules *modules, struct causal_known_module *known,
+		    struct causal_module *module, struct problem *problem)
+{
+	void *image;
+	size_t size;
+	int error =
+		causal_map_make(module, modules->scopes, modules->targets, &image, &size, problem);
+
+	if (error)
+		return error;
+	error = map_write(modules, known, image, size, problem);
+	free(image);
+	return error;
+}
+
+static void points_find(struct causal_modules *modules, struct causal_known_module *known,
+			struct causal_module *module)
+{
+	int count =
+		causal_places_find(modules->places, module, known->points, CAUSAL_ANSWER_POINTS);
+	size_t last = SIZE_MAX;
+
+	known->point_count = count > 0 ? (size_t)count : 0;
+	for (size_t i = 0; i < known->point_count; i++) {
+		if (known->points[i].place != last)
+			modules->found[known->points[i].place]++;
+		last = known->points[i].place;
+	}
+}
+
+/* Fills *known; with the lock held. */
+static void known_make(struct causal_modules *modules, struct causal_known_module *known,
+		       const char *path, bool is_program, struct problem *problem)
+{
+	bool scope = causal_scopes_hold_binary(modules->scopes, known->shown, is_program);
+	bool points = modules->places && modules->places->count;
+	struct causal_module module;
+
+	known->status = -ENOENT;
+	problem_set(problem, 0, "'%s' is not in scope", known->shown);
+	if (!scope && !points)
+		return;
+	known->status =
+		causal_module_open(&module, path, known->shown, modules->debug_path, problem);
+	if (known->status)
+		return;
+	if (points)
+		points_find(modules, known, &module);
+	known->status = scope ? map_make(modules, known, &module, problem) : -ENOENT;
+	causal_module_close(&module);
+}
+
+int causal_modules_prepare(struct causal_modules *modules, const char *program,
+			   struct problem *problem)
+{
+	char shown[PATH_MAX];
+	struct causal_known_module *known;
+	struct stat status;
+	int error = 0;
+
+	problem_set(problem, 0, "%s", "");
+	if (!realpath(program, shown) || stat(shown, &status))
+		return problem_set(problem, -errno, "cannot read '%s': %s", program,
+				   strerror(errno));
+	pthread_mutex_lock(&modules->lock);
+	known = known_find(modules, &status);
+	if (!known) {
+		known = known_add(modules, &status, shown);
+		if (known)
+			known_make(modules, known, shown, true, problem);
+		else
+			error = problem_set(problem, -ENOMEM, "out of memory");
+	}
+	pthread_mutex_unlock(&modules->lock);
+	return error ? error : known->status;
+}
+
+/* ---- answering ---- */
+
+static bool same_build(const char *path, const struct causal_request *request)
+{
+	struct elf_file *file;
+	bool same;
+
+	if (!request->build_id_size || request->build_id_size > sizeof(request->build_id) ||
+	    elf_open(path, &file, NULL))
+		return false;
+	same = file->build_id_size == request->build_id_size &&
+	       !memcmp(file->build_id, request->build_id, request->build_id_size);
+	elf_close(file);
+	return same;
+}
+
+/* Devices are named differently in /proc/PID/maps and by stat(2) on some file systems (btrfs,
+ * overlayfs): there the inode and what /proc/PID/map_files or the build-id say is all there is. */
+static bool is_mapped(const char *path, const struct causal_request *request, struct stat *status)
+{
+	uint64_t device;
+
+	if (stat(path, status) || !S_ISREG(status->st_mode))
+		return false;
+	device = (uint64_t)major(status->st_dev) << 20 | minor(status->st_dev);
+	return (status->st_ino == request->inode &&
+		(device == request->device || status->st_dev == request->device)) ||
+	       same_build(path, request);
+}
+
+/* The path as kymo can open it: its own, or in the process's root directory. */
+static bool find_file(const struct causal_request *request, char *ret, size_t size,
+		      struct stat *status)
+{
+	snprintf(ret, size, "%s", request->path);
+	if (request->path[0] == '/' && is_mapped(ret, request, status))
+		return true;
+	snprintf(ret, size, "/proc/%u/root%s", request->pid, request->path);
+	return request->path[0] == '/' && is_mapped(ret, request, status);
+}
+
+static bool is_program(const struct causal_request *request, const struct stat *status)
+{
+	struct stat program;
+	char path[64];
+
+	snprintf(path, sizeof(path), "/proc/%u/exe", request->pid);
+	return !stat(path, &program) && program.st_dev == status->st_dev &&
+	       program.st_ino == status->st_ino;
+}
+
+static void fill_answer(const struct causal_modules *modules,
+			const struct causal_known_module *known, struct causal_answer *answer)
+{
+	answer->status = known->status;
+	if (!known->status)
+		snprintf(answer->map, sizeof(answer->map), "%s", known->map);
+	answer->point_count = (uint32_t)known->point_count;
+	for (size_t i = 0; i < known->point_count; i++) {
+		const struct causal_place *place = &modules->places->list[known->points[i].place];
+
+		answer->points[i].address = known->points[i].offset;
+		answer->points[i].kind = place->kind;
+		answer->points[i].is_function = known->points[i].is_function;
+		snprintf(answer->points[i].name, sizeof(answer->points[i].name), "%s", place->name);
+	}
+}
+
+void causal_modules_answer(struct causal_modules *modules, const struct causal_request *request,
+			   struct causal_answer *answer)
+{
+	struct causal_known_module *known;
+	struct problem problem = {""};
+	char path[2 * PATH_MAX];
+	struct stat status;
+
+	if (!find_file(request, path, sizeof(path), &status)) {
+		answer->status = -ESTALE;
+		return;
+	}
+	pthread_mutex_lock(&modules->lock);
+	known = known_find(modules, &status);
+	if (!known && (known = known_add(modules, &status, request->path))) {
+		known_make(modules, known, path, is_program(request, &status), &problem);
+		if (known->status && known->status != -ENOENT && modules->say)
+			modules->say(modules->context, problem.text);
+	}
+	answer->status = -ENOMEM;
+	if (known)
+		fill_answer(modules, known, answer);
+	pthread_mutex_unlock(&modules->lock);
+}
+
+unsigned causal_modules_found(struct causal_modules *modules, size_t place)
+{
+	unsigned found;
+
+	pthread_mutex_lock(&modules->lock);
+	found = modules->places && place < modules->places->count ? modules->found[place] : 0;
+	pthread_mutex_unlock(&modules->lock);
+	return found;
+}
