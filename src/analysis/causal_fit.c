@@ -36,12 +36,7 @@ struct fit {
 
 /* Of one series. */
 struct work {
-	const struct fit_series *series;
-	struct fit_smoothing smoothing;
-	struct fit_level *levels;
-	struct fit_curve *curves;
-	size_t curve_count;
-	double *period;
+	struct fit_model model;
 	struct fit_bootstrap bootstrap;
 	uint32_t warnings;
 };
@@ -94,15 +89,15 @@ static double share(double part, double whole)
 
 static void work_deinit(struct work *work)
 {
-	free(work->levels);
-	free(work->curves);
-	free(work->period);
+	free(work->model.levels);
+	free(work->model.curves);
+	free(work->model.period);
 	fit_bootstrap_deinit(&work->bootstrap);
 }
 
 static void fit_curves(struct work *work)
 {
-	const struct fit_series *series = work->series;
+	const struct fit_series *series = work->model.series;
 
 	for (uint32_t first = 1; first < series->group_count;) {
 		uint32_t end = first;
@@ -110,8 +105,8 @@ static void fit_curves(struct work *work)
 		while (end < series->group_count &&
 		       series->groups[end].target == series->groups[first].target)
 			end++;
-		fit_curve(series, work->levels, first, end - first,
-			  &work->curves[work->curve_count++]);
+		fit_curve(series, work->model.levels, first, end - first,
+			  &work->model.curves[work->model.curve_count++]);
 		first = end;
 	}
 }
@@ -121,11 +116,11 @@ static void fit_curves(struct work *work)
 static void widen(const struct work *work, double drawn, const double *weights, uint32_t first,
 		  uint32_t count, double model, double *ret_error, double *ret_freedom)
 {
-	double baselines = work->series->groups[0].count, own = 0, corrected = 0, freedom = 0;
+	double baselines = work->model.series->groups[0].count, own = 0, corrected = 0, freedom = 0;
 	double rest, variance;
 
 	for (uint32_t i = 0; i < count; i++) {
-		const struct fit_level *level = &work->levels[first + i];
+		const struct fit_level *level = &work->model.levels[first + i];
 		double square = weights[i] * weights[i];
 
 		if (square == 0)
@@ -154,8 +149,8 @@ static void set_intervals(const struct fit *fit, struct work *work)
 {
 	static const double one = 1;
 
-	for (uint32_t g = 1; g < work->series->group_count; g++) {
-		struct fit_level *level = &work->levels[g];
+	for (uint32_t g = 1; g < work->model.series->group_count; g++) {
+		struct fit_level *level = &work->model.levels[g];
 		double freedom;
 
 		if (isnan(level->ratio))
@@ -183,19 +178,18 @@ static int work_make(const struct fit *fit, const struct fit_series *series, str
 {
 	unsigned least = fit->options.least_windows ? fit->options.least_windows : LEAST_WINDOWS;
 
-	*work = (struct work){.series = series};
-	work->levels = calloc(series->group_count, sizeof(*work->levels));
-	work->curves = calloc(series->group_count, sizeof(*work->curves));
-	work->period = calloc(series->count, 2 * sizeof(double));
-	if (!work->levels || !work->curves || !work->period)
+	*work = (struct work){.model = {.series = series}};
+	work->model.levels = calloc(series->group_count, sizeof(*work->model.levels));
+	work->model.curves = calloc(series->group_count, sizeof(*work->model.curves));
+	work->model.period = calloc(series->count, 2 * sizeof(double));
+	if (!work->model.levels || !work->model.curves || !work->model.period)
 		return -ENOMEM;
-	work->smoothing = fit_smoothing_choose(series, work->period);
-	fit_baseline(series, &work->smoothing, NULL, work->period);
-	fit_estimate(series, work->period, least, work->levels);
+	work->model.smoothing = fit_smoothing_choose(series, work->model.period);
+	fit_baseline(series, &work->model.smoothing, NULL, work->model.period);
+	fit_estimate(series, work->model.period, least, work->model.levels);
 	fit_curves(work);
 	work->warnings = fit_drifts(series) ? CAUSAL_WARN_DRIFT : 0;
-	return fit_bootstrap(series, &work->smoothing, work->levels, work->curves,
-			     work->curve_count, repeats_of(fit), fit->options.seed + series->point,
+	return fit_bootstrap(&work->model, repeats_of(fit), fit->options.seed + series->point,
 			     &work->bootstrap);
 }
 
@@ -208,8 +202,8 @@ static int add_estimates(const struct work *work, const struct fit_curve *curve,
 	if (!prediction->estimates)
 		return -ENOMEM;
 	for (uint32_t i = 0; i < curve->count; i++) {
-		const struct fit_group *group = &work->series->groups[curve->first + i];
-		const struct fit_level *level = &work->levels[curve->first + i];
+		const struct fit_group *group = &work->model.series->groups[curve->first + i];
+		const struct fit_level *level = &work->model.levels[curve->first + i];
 		double gain = 100 * (1 - level->ratio);
 
 		if (isnan(level->ratio))
@@ -229,10 +223,10 @@ static int add_estimates(const struct work *work, const struct fit_curve *curve,
 static void set_summary(const struct fit *fit, const struct work *work, size_t index,
 			struct causal_prediction *prediction)
 {
-	const struct fit_curve *curve = &work->curves[index];
+	const struct fit_curve *curve = &work->model.curves[index];
 	const struct fit_bootstrap *drawn = &work->bootstrap;
-	double best = fit_curve_apply(curve->best, curve, work->levels);
-	double slope = fit_curve_apply(curve->slope, curve, work->levels), error, freedom;
+	double best = fit_curve_apply(curve->best, curve, work->model.levels);
+	double slope = fit_curve_apply(curve->slope, curve, work->model.levels), error, freedom;
 
 	widen(work, fit_spread_variance(&drawn->best[index], drawn->repeats), curve->best,
 	      curve->first, curve->count, curve->model, &error, &freedom);
@@ -255,14 +249,14 @@ static uint32_t warnings_of(const struct work *work, const struct fit_curve *cur
 	uint32_t windows = 0, warnings = work->warnings;
 
 	for (uint32_t i = 0; i < curve->count; i++) {
-		visits += work->series->groups[curve->first + i].visits;
-		windows += work->series->groups[curve->first + i].count;
+		visits += work->model.series->groups[curve->first + i].visits;
+		windows += work->model.series->groups[curve->first + i].count;
 	}
-	if (visits < 5.0 * windows && !work->series->process)
+	if (visits < 5.0 * windows && !work->model.series->process)
 		warnings |= CAUSAL_WARN_FEW_VISITS;
-	if (prediction->estimate_count == 0 || work->series->groups[0].count < 2)
+	if (prediction->estimate_count == 0 || work->model.series->groups[0].count < 2)
 		return warnings | CAUSAL_WARN_FEW_WINDOWS;
-	if (windows < 4 || work->series->groups[0].count < 3)
+	if (windows < 4 || work->model.series->groups[0].count < 3)
 		warnings |= CAUSAL_WARN_FEW_WINDOWS;
 	if (width > fmax(fabs(prediction->best_percent), NARROW_PERCENT))
 		warnings |= CAUSAL_WARN_WIDE;
@@ -273,7 +267,7 @@ static int predict(struct fit *fit, const struct work *work, uint32_t target)
 {
 	static const uint32_t unsupported = CAUSAL_WARN_NO_VISITS | CAUSAL_WARN_NO_SAMPLES |
 					    CAUSAL_WARN_WIDE | CAUSAL_WARN_FEW_WINDOWS;
-	const struct fit_series *series = work->series;
+	const struct fit_series *series = work->model.series;
 	struct causal_prediction *prediction =
 		&fit->result.predictions[fit->result.prediction_count++];
 	const struct usage *usage = &fit->usage[target];
@@ -290,16 +284,16 @@ static int predict(struct fit *fit, const struct work *work, uint32_t target)
 	for (uint32_t i = 0; i < baseline->count; i++)
 		time += series->entries[series->order[baseline->first + i]].time;
 	prediction->baseline_ns = baseline->visits > 0 ? time / baseline->visits : 0;
-	while (index < work->curve_count &&
-	       series->groups[work->curves[index].first].target != target)
+	while (index < work->model.curve_count &&
+	       series->groups[work->model.curves[index].first].target != target)
 		index++;
-	if (index == work->curve_count) {
+	if (index == work->model.curve_count) {
 		prediction->warnings = CAUSAL_WARN_NO_VISITS;
 	} else {
-		result = add_estimates(work, &work->curves[index], prediction);
+		result = add_estimates(work, &work->model.curves[index], prediction);
 		if (result == 0 && prediction->estimate_count)
 			set_summary(fit, work, index, prediction);
-		prediction->warnings = warnings_of(work, &work->curves[index], prediction);
+		prediction->warnings = warnings_of(work, &work->model.curves[index], prediction);
 	}
 	if (!(usage->total > 0))
 		prediction->warnings |= CAUSAL_WARN_NO_SAMPLES;

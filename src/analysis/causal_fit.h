@@ -65,9 +65,10 @@ struct fit_smoothing {
 };
 
 struct fit_smoothing fit_smoothing_choose(const struct fit_series *series, double *scratch);
-/* period[i] for all entries, with baseline entry j counted multiplicity[j] times; NULL: once. */
+/* period[i] for all entries; `period` has room for twice as many, and in the second half are the
+ * counts N that each rests on. Where `drawn` is not NULL, drawn[i] stands for a baseline's time. */
 void fit_baseline(const struct fit_series *series, const struct fit_smoothing *smoothing,
-		  const uint8_t *multiplicity, double *period);
+		  const double *drawn, double *period);
 
 /* ---- estimate ---- */
 
@@ -110,9 +111,18 @@ struct fit_bootstrap {
 	struct fit_spread *best, *slope; /* one a curve */
 };
 
-int fit_bootstrap(const struct fit_series *series, const struct fit_smoothing *smoothing,
-		  const struct fit_level *levels, const struct fit_curve *curves,
-		  size_t curve_count, uint32_t repeats, uint64_t seed, struct fit_bootstrap *ret);
+/* All that is known of one series. */
+struct fit_model {
+	const struct fit_series *series;
+	struct fit_smoothing smoothing;
+	double *period; /* as fit_baseline() makes it */
+	struct fit_level *levels;
+	struct fit_curve *curves; /* one a target */
+	size_t curve_count;
+};
+
+int fit_bootstrap(const struct fit_model *model, uint32_t repeats, uint64_t seed,
+		  struct fit_bootstrap *ret);
 void fit_bootstrap_deinit(struct fit_bootstrap *bootstrap);
 double fit_spread_variance(const struct fit_spread *spread, uint32_t repeats);
 

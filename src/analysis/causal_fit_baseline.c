@@ -18,19 +18,20 @@
 
 /* Weighted sums of V and N of baselines, at every window. */
 static void smooth(const struct fit_series *series, const struct fit_smoothing *smoothing,
-		   const uint8_t *multiplicity, double *times, double *counts)
+		   const double *drawn, double *times, double *counts)
 {
 	const struct fit_entry *entries = series->entries;
 	double time = 0, count = 0, all_time = 0, all_count = 0;
 
 	for (uint32_t i = 0; i < series->count; i++) {
 		bool other = i && smoothing->within_run && entries[i].run != entries[i - 1].run;
-		double times_drawn = entries[i].target ? 0 : multiplicity ? multiplicity[i] : 1;
+		double own_time = entries[i].target ? 0 : drawn ? drawn[i] : entries[i].time;
+		double own_count = entries[i].target ? 0 : entries[i].count;
 
-		time = (other ? 0 : time * smoothing->keep) + times_drawn * entries[i].time;
-		count = (other ? 0 : count * smoothing->keep) + times_drawn * entries[i].count;
-		all_time += times_drawn * entries[i].time;
-		all_count += times_drawn * entries[i].count;
+		time = (other ? 0 : time * smoothing->keep) + own_time;
+		count = (other ? 0 : count * smoothing->keep) + own_count;
+		all_time += own_time;
+		all_count += own_count;
 		times[i] = time;
 		counts[i] = count;
 	}
@@ -38,23 +39,22 @@ static void smooth(const struct fit_series *series, const struct fit_smoothing *
 	for (uint32_t i = series->count; i-- > 0;) {
 		bool other = i + 1 < series->count && smoothing->within_run &&
 			     entries[i].run != entries[i + 1].run;
-		double times_drawn = entries[i].target ? 0 : multiplicity ? multiplicity[i] : 1;
 
 		time = other ? 0 : time * smoothing->keep;
 		count = other ? 0 : count * smoothing->keep;
 		times[i] += time + FAR * all_time;
 		counts[i] += count + FAR * all_count;
-		time += times_drawn * entries[i].time;
-		count += times_drawn * entries[i].count;
+		time += entries[i].target ? 0 : drawn ? drawn[i] : entries[i].time;
+		count += entries[i].target ? 0 : entries[i].count;
 	}
 }
 
 void fit_baseline(const struct fit_series *series, const struct fit_smoothing *smoothing,
-		  const uint8_t *multiplicity, double *period)
+		  const double *drawn, double *period)
 {
 	double *counts = period + series->count;
 
-	smooth(series, smoothing, multiplicity, period, counts);
+	smooth(series, smoothing, drawn, period, counts);
 	for (uint32_t i = 0; i < series->count; i++)
 		period[i] = counts[i] > 0 ? period[i] / counts[i] : NAN;
 }
@@ -83,7 +83,7 @@ static double left_out_error(const struct fit_series *series, const struct fit_s
 
 struct fit_smoothing fit_smoothing_choose(const struct fit_series *series, double *scratch)
 {
-	static const double numbers[] = {96, 32, 12}; /* of baselines that matter */
+	static const double numbers[] = {96, 32, 12, 5}; /* of baselines that matter */
 	struct fit_smoothing best = {1, false, 0}, tried = {1, true, 0};
 	uint32_t baselines = series->groups[0].count;
 	double plain = left_out_error(series, &best, scratch), least = plain;
@@ -104,7 +104,7 @@ struct fit_smoothing fit_smoothing_choose(const struct fit_series *series, doubl
 		if (series->process && tried.keep == 1)
 			continue;
 		error = left_out_error(series, &tried, scratch);
-		if (error < 0.97 * least) {
+		if (error < 0.95 * least) {
 			least = error;
 			best = tried;
 		}
