@@ -33,7 +33,7 @@ static bool list_next(const char **at, char **ret)
 	char quote = 0, *text;
 	size_t length = 0;
 
-	while (**at && strchr("\t;\n", **at))
+	while (**at && strchr("\t;\n ", **at))
 		(*at)++;
 	*ret = NULL;
 	if (!**at)
