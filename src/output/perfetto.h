@@ -71,6 +71,13 @@ struct perfetto_interned {
 	uint32_t *nodes, *frames, *functions, *sources, *modules;
 };
 
+/* The counters of a thread. */
+struct perfetto_metrics {
+	uint64_t written_ns, written[SPOOL_METRIC_COUNT];
+	uint64_t pending_ns, pending[SPOOL_METRIC_COUNT]; /* read since then; 0: nothing was */
+	uint32_t described;                               /* bitmap of their tracks */
+};
+
 struct perfetto {
 	struct session *session;
 	const struct output_options *options;
@@ -92,10 +99,8 @@ struct perfetto {
 	uint8_t *begun; /* bit per stream, by process */
 
 	/* perfetto_samples.c */
-	uint64_t *last_metric_ns; /* by thread: when its counters were written last */
-	uint64_t (*last_metrics)[SPOOL_METRIC_COUNT]; /* and with which values */
-	uint32_t *metric_tracks;     /* by thread: bitmap of the counter tracks described */
-	uint64_t metric_interval_ns; /* counters of a thread are not written more often */
+	struct perfetto_metrics *metrics; /* by thread */
+	uint64_t metric_interval_ns;      /* counters of a thread are not written more often */
 
 	/* perfetto_regions.c */
 	uint64_t regions_too_deep; /* left out, because readers close the wrong slices */

@@ -17,8 +17,8 @@ enum {
 	/* No sample packet comes near this, so its length always fits one byte. */
 	SAMPLE_PACKET_MAX = 120,
 	PERF_SAMPLE_MODE_USER = 2,
-	/* A thread's counters keep this many points at most, no more than 100 a second, and only
-	 * those at which they changed. */
+	/* A thread's counters keep this many points at most, no more than 100 a second, only those
+	 * at which they changed, and the last. */
 	METRIC_POINTS = 2000,
 };
 #define METRIC_INTERVAL_MIN_NS UINT64_C(10000000)
@@ -126,27 +126,52 @@ static void describe_metric(struct perfetto *trace, uint32_t thread, unsigned me
 	perfetto_describe_counter(trace, track + 1 + metric, track, counter.name, counter.unit);
 }
 
+/* What changed since the last point, which may lie further back than the last reading. */
+static void write_point(struct perfetto *trace, uint32_t thread, uint64_t time_ns,
+			const uint64_t *values)
+{
+	struct perfetto_metrics *metrics = &trace->metrics[thread];
+	uint64_t track = perfetto_thread_track(trace, thread);
+
+	metrics->written_ns = time_ns;
+	metrics->pending_ns = 0;
+	for (unsigned metric = 0; metric < SPOOL_METRIC_COUNT; metric++) {
+		if (metrics->written[metric] == values[metric])
+			continue;
+		metrics->written[metric] = values[metric];
+		if ((metrics->described & 1u << metric) == 0) {
+			metrics->described |= 1u << metric;
+			describe_metric(trace, thread, metric);
+		}
+		perfetto_write_counter(trace, track + 1 + metric, time_ns, values[metric]);
+	}
+}
+
 static void write_metrics(struct perfetto *trace, const struct model_sample *sample)
 {
-	uint64_t *last = &trace->last_metric_ns[sample->thread];
-	uint64_t passed =
-		sample->time_ns > *last ? sample->time_ns - *last : *last - sample->time_ns;
-	uint64_t track = perfetto_thread_track(trace, sample->thread);
+	struct perfetto_metrics *metrics = &trace->metrics[sample->thread];
+	uint64_t last = metrics->written_ns;
+	uint64_t passed = sample->time_ns > last ? sample->time_ns - last : last - sample->time_ns;
 
-	if (passed < trace->metric_interval_ns)
+	if (passed >= trace->metric_interval_ns) {
+		write_point(trace, sample->thread, sample->time_ns, sample->metrics);
 		return;
-	*last = sample->time_ns;
-	for (unsigned metric = 0; metric < SPOOL_METRIC_COUNT; metric++) {
-		if ((sample->metric_bitmap & 1u << metric) == 0)
+	}
+	metrics->pending_ns = sample->time_ns;
+	memcpy(metrics->pending, sample->metrics, sizeof(metrics->pending));
+}
+
+/* A thread's last values are its sums. */
+static void write_last_points(struct perfetto *trace)
+{
+	for (uint32_t thread = 0; thread < trace->session->thread_count; thread++) {
+		const struct perfetto_metrics *metrics = &trace->metrics[thread];
+		uint64_t values[SPOOL_METRIC_COUNT];
+
+		if (metrics->pending_ns == 0)
 			continue;
-		if ((trace->metric_tracks[sample->thread] & 1u << metric) == 0) {
-			trace->metric_tracks[sample->thread] |= 1u << metric;
-			describe_metric(trace, sample->thread, metric);
-		} else if (trace->last_metrics[sample->thread][metric] == sample->metrics[metric])
-			continue;
-		trace->last_metrics[sample->thread][metric] = sample->metrics[metric];
-		perfetto_write_counter(trace, track + 1 + metric, sample->time_ns,
-				       sample->metrics[metric]);
+		memcpy(values, metrics->pending, sizeof(values));
+		write_point(trace, thread, metrics->pending_ns, values);
 	}
 }
 
@@ -175,22 +200,18 @@ int perfetto_write_samples(struct perfetto *trace)
 	trace->metric_interval_ns = length / METRIC_POINTS > METRIC_INTERVAL_MIN_NS
 					    ? length / METRIC_POINTS
 					    : METRIC_INTERVAL_MIN_NS;
-	trace->last_metric_ns = calloc((size_t)session->thread_count + 1, sizeof(uint64_t));
-	trace->last_metrics =
-		calloc((size_t)session->thread_count + 1, sizeof(*trace->last_metrics));
-	trace->metric_tracks = calloc((size_t)session->thread_count + 1, sizeof(uint32_t));
+	trace->metrics = calloc((size_t)session->thread_count + 1, sizeof(*trace->metrics));
 	int error = -ENOMEM;
-	if (trace->last_metric_ns == NULL || trace->last_metrics == NULL ||
-	    trace->metric_tracks == NULL)
+	if (trace->metrics == NULL)
 		problem_set(trace->problem, error, "no memory for the Perfetto trace");
 	else
 		error = session_each_sample(trace->session, each_sample, trace, trace->problem);
+	if (error == 0)
+		write_last_points(trace);
 	if (trace->writer.error != 0)
 		error = problem_set(trace->problem, trace->writer.error,
 				    "cannot write the Perfetto trace: %s",
 				    strerror(-trace->writer.error));
-	free(trace->last_metric_ns);
-	free(trace->last_metrics);
-	free(trace->metric_tracks);
+	free(trace->metrics);
 	return error;
 }

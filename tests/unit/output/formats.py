@@ -69,8 +69,9 @@ def perfetto_counters():
     for counter in trace.counters:
         values.setdefault(trace.track_name(counter["track"]), []).append(counter["value"])
     equal(values, {"Resident memory": [1 << 20, 2 << 20], "CPU load, user": [50.0],
-                   "Host CPU load": [50.0], "CPU time": [20 * MS, 30 * MS],
-                   "Minor page faults": [3, 4]}, "values; the third reading is thinned out")
+                   "Host CPU load": [50.0], "CPU time": [20 * MS, 31 * MS],
+                   "Minor page faults": [3, 4], "Major page faults": [1, 2]},
+          "the second reading is thinned out, not what it told; the last reading counts")
     equal(trace.frequency, [(0, 2_000_000_000)], "frequency")
     equal([(i["name"], (i["time"] - START) // MS) for i in trace.instants],
           [("kymo: sampling source", 0), ("kymo: rate lowered", 50)], "notices")
