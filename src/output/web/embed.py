@@ -1,13 +1,14 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
 # SPDX-FileCopyrightText: the kymo authors
-"""Makes one C file of the flame graph page: embed.py OUT.c PAGE.html STYLE.css SCRIPT.js...
+"""Makes one C file of a page: embed.py NAME.c PAGE.html STYLE.css SCRIPT.js...
 
-The page becomes two strings, before and after the data. Style and script are named by their hash
+The page becomes two strings, NAME_head and NAME_tail, before and after the data. Style and script are named by their hash
 in the page's Content-Security-Policy, so that nothing else can run, whatever a name contains.
 """
 import base64
 import hashlib
+import os
 import sys
 
 
@@ -42,8 +43,9 @@ def main(out, page, style, *scripts):
         html = html.replace(mark, text)
     head, tail = html.split("@DATA@")
     with open(out, "w", encoding="utf-8") as file:
-        file.write('#include "output/html_page.h"\n\n')
-        file.write(c_array("html_page_head", head) + "\n" + c_array("html_page_tail", tail))
+        name = os.path.splitext(os.path.basename(out))[0]
+        file.write(f'#include "output/{name}.h"\n\n')
+        file.write(c_array(name + "_head", head) + "\n" + c_array(name + "_tail", tail))
 
 
 if __name__ == "__main__":

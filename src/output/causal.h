@@ -1,0 +1,37 @@
+/* SPDX-License-Identifier: MIT
+ * SPDX-FileCopyrightText: the kymo authors
+ *
+ * Outputs of causal profiling: one writer a file, from the experiments (data) and what they predict
+ * (result). docs/causal-format.md says what is in them.
+ */
+#ifndef KYMO_OUTPUT_CAUSAL_H
+#define KYMO_OUTPUT_CAUSAL_H
+
+#include <stdio.h>
+
+#include "analysis/causal.h"
+
+/* All of these: 0 or negative errno with problem set. */
+
+/* experiments.json: everything, for programs. */
+int causal_write_json(const struct causal_data *data, const struct causal_result *result,
+		      FILE *stream, struct problem *problem);
+/* profile.coz: for the viewer of Coz. */
+int causal_write_coz(const struct causal_data *data, const struct causal_result *result,
+		     FILE *stream, struct problem *problem);
+/* report.txt: for people. */
+int causal_write_text(const struct causal_data *data, const struct causal_result *result,
+		      FILE *stream, struct problem *problem);
+/* report.html: the same, in one page that needs no network. */
+int causal_write_html(const struct causal_data *data, const struct causal_result *result,
+		      FILE *stream, struct problem *problem);
+
+/* All of them, whole or not at all, into a directory that is there. */
+int causal_write_all(const struct causal_data *data, const struct causal_result *result,
+		     const char *directory, struct problem *problem);
+
+/* The leading targets of each progress point, and what to think of them: some lines. */
+void causal_print_summary(const struct causal_data *data, const struct causal_result *result,
+			  FILE *stream, bool colour);
+
+#endif

@@ -1,0 +1,34 @@
+/* SPDX-License-Identifier: MIT
+ * SPDX-FileCopyrightText: the kymo authors
+ *
+ * What all outputs of causal profiling need: names, warnings by name, and the predictions of one
+ * progress point after the other.
+ */
+#ifndef KYMO_OUTPUT_CAUSAL_VIEW_H
+#define KYMO_OUTPUT_CAUSAL_VIEW_H
+
+#include "analysis/causal.h"
+
+/* Are targets lines rather than functions? */
+bool causal_view_lines(const struct causal_data *data);
+/* "function", "file.c:12" (last part of the path), "target 7" where nothing is known. */
+void causal_view_target(const struct causal_data *data, uint32_t id, char *buffer, size_t size);
+/* "a.c:12" of a function, "function" of a line; empty where it is not known. */
+void causal_view_place(const struct causal_data *data, uint32_t id, char *buffer, size_t size);
+/* "name", or "begin to end" of a latency point. */
+void causal_view_point(const struct causal_data *data, uint32_t point, uint32_t end_point,
+		       char *buffer, size_t size);
+/* Of the predictions from `first` on, how many are of the same progress point? */
+size_t causal_view_same_point(const struct causal_result *result, size_t first);
+
+/* Bits of enum causal_warning, lowest first: "no_visits", ...; NULL after the last one. */
+const char *causal_view_warning(unsigned place, enum causal_warning *ret);
+
+/* CPU time of the target in all windows, as in struct causal_prediction, also where it was never
+ * tried: totals[i] is of data->targets[i]. Allocated; NULL: out of memory. */
+struct causal_view_total {
+	uint64_t self_ns, total_ns;
+};
+struct causal_view_total *causal_view_totals(const struct causal_data *data);
+
+#endif
