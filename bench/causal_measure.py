@@ -11,6 +11,8 @@ import statistics
 import subprocess
 import tempfile
 
+from causal_workloads import LINES
+
 SCALES = (0.75, 0.5, 0.25, 0.0)
 
 
@@ -153,7 +155,7 @@ def run_kymo(bench, workload, seconds, *options):
     with tempfile.TemporaryDirectory(prefix="bench-causal-") as scratch:
         directory = os.path.join(bench.keep, workload.name) if bench.keep else scratch
         command = [bench.kymo, "causal", "-q", "-o", directory, "--time-output=off",
-                   *(["--mode=line"] if workload.lines else []), *options, "--",
+                   *workload.options, *options, "--",
                    *bench.command(workload, "--seconds", str(seconds))]
         stdout, _ = bench.run(command, 4 * seconds + 60)
         with open(os.path.join(directory, "causal/experiments.json"), encoding="utf-8") as stream:
@@ -167,7 +169,7 @@ def kymo_curves(bench, workload, experiments):
         if prediction["progress_point"] != workload.point:
             continue
         for function in workload.functions:
-            if workload.lines:
+            if workload.options == LINES:
                 same = (os.path.basename(prediction.get("file") or "") == workload.program + ".c"
                         and prediction.get("line") == line_of(bench, workload, function))
             else:
@@ -184,7 +186,7 @@ def time_to_intervals(bench, workload, points, seconds):
     """Seconds until the leading targets' intervals are +-points wide; None: not within `seconds`."""
     with tempfile.TemporaryDirectory(prefix="bench-causal-") as directory:
         bench.run([bench.kymo, "causal", "-q", "-o", directory, "--time-output=off",
-                   *(["--mode=line"] if workload.lines else []), f"--until-ci={2 * points}", "--",
+                   *workload.options, f"--until-ci={2 * points}", "--",
                    *bench.command(workload, "--seconds", str(seconds))], 4 * seconds + 60)
         windows = []
         with open(os.path.join(directory, "causal/windows.ndjson"), encoding="utf-8") as stream:

@@ -8,13 +8,15 @@ alone. It is a check of what is measured, or stands in for it on a machine too b
 import collections
 
 # visits: a multiple of which makes a whole cycle; latency: of the point instead of its period;
-# lines: profiled by lines.
+# options: of kymo causal.
 Workload = collections.namedtuple("Workload", "name program arguments functions point model latency "
-                                  "lines visits")
+                                  "options visits")
+
+LINES = ("--mode=line",)
 
 
-def make(name, program, arguments, functions, point, model=None, latency=False, lines=False, visits=1):
-    return Workload(name, program, arguments.split(), functions.split(), point, model, latency, lines,
+def make(name, program, arguments, functions, point, model=None, latency=False, options=(), visits=1):
+    return Workload(name, program, arguments.split(), functions.split(), point, model, latency, options,
                     visits)
 
 
@@ -44,14 +46,16 @@ def workloads():
         make("toy", "toy", "", "large middle small", "done",
              lambda s: 0.6 * s["large"] + 0.3 * s["middle"] + 0.1 * s["small"]),
         make("toy-lines", "toy", "", "large middle small", "done",
-             lambda s: 0.6 * s["large"] + 0.3 * s["middle"] + 0.1 * s["small"], lines=True),
+             lambda s: 0.6 * s["large"] + 0.3 * s["middle"] + 0.1 * s["small"], options=LINES),
         make("single", "single", "", "half third rest", "done",
              lambda s: 0.5 * s["half"] + 0.333 * s["third"] + 0.167 * s["rest"]),
-        make("callers", "callers", "", "parse check lex resolve", "done",
-             lambda s: s["parse"] * (0.4 * s["lex"] + 0.2 * s["resolve"])
-             + s["check"] * (0.3 * s["resolve"] + 0.1 * s["lex"])),
+        make("callers", "callers", "", "lex resolve", "done",
+             lambda s: 0.5 * s["lex"] + 0.5 * s["resolve"]),
+        make("callers-outer", "callers", "", "parse check", "done",
+             lambda s: 0.6 * s["parse"] + 0.4 * s["check"],
+             options=("--function-scope=^(parse|check)$",)),
         make("inlined", "inlined", "", "decode filter encode", "done",
-             lambda s: 0.5 * s["decode"] + 0.3 * s["filter"] + 0.2 * s["encode"], lines=True),
+             lambda s: 0.5 * s["decode"] + 0.3 * s["filter"] + 0.2 * s["encode"], options=LINES),
         make("inlined-functions", "inlined", "", "decode filter encode", "done",
              lambda s: 0.5 * s["decode"] + 0.3 * s["filter"] + 0.2 * s["encode"]),
         make("phases", "phases", "", "first_phase second_phase both_phases", "step",

@@ -1,0 +1,319 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
+# SPDX-FileCopyrightText: the kymo authors
+"""kymo causal on programs whose response to a speedup is known (tests/programs/causal) and on programs
+that know nothing of it: results are there and are right about what matters most, and the program does
+what it does bare, in every way of waiting. How far predictions are off is measured by bench/causal.
+
+  causal.py KYMO DIRECTORY-OF-PROGRAMS [--long | CHECK...]
+"""
+import json
+import os
+import re
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+
+from harness import Failed, Kymo, Result, Scratch, Tap, clean_environment, expect, require_tool, run
+
+# Unannotated: `step` is where progress is made, `costly` is what is worth most.
+PLAIN = r"""
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+volatile uint64_t sink;
+__attribute__((noinline)) void costly(uint64_t n) { for (; n; n--) sink = sink * 3 + n; }
+__attribute__((noinline)) void minor(uint64_t n) { for (; n; n--) sink = sink * 5 + n; }
+__attribute__((noinline)) void step(int i)
+{
+	sink += (uint64_t)i; /* HERE */
+	costly(400000);
+	minor(100000);
+}
+int main(int argc, char **argv)
+{
+	int count = argc > 1 ? atoi(argv[1]) : 0;
+	for (int i = 0; i < count; i++)
+		step(i);
+	printf("%d steps, sum %llu\n", count, (unsigned long long)sink);
+	return 5;
+}
+"""
+# Every way of waiting, in runs that are over in a moment.
+SHORT_RUNS = [["meet", "--kind", kind, "--length", length]
+              for kind in ("barrier", "cond", "sem", "futex", "c11", "pipe", "spin")
+              for length in ("100", "2000")]
+SHORT_RUNS += [[name] for name in ("amdahl", "closed", "hog", "lock", "open", "openmp_loop", "phases",
+                                   "pipeline", "pool", "readers", "server", "spawner")]
+SHORT_RUNS += [["lock", "--threads", "6"], ["processes", "--kind", "pipe"],
+               ["processes", "--kind", "shared"], ["sleeper", "--kind", "device"]]
+
+
+class Causal:
+    def __init__(self, kymo, programs, scratch):
+        self._kymo, self._programs, self._scratch = kymo, programs, scratch
+
+    def _program(self, name, *arguments):
+        return [os.path.join(self._programs, name), *arguments]
+
+    def _causal(self, command, *options, quiet=True, **how):
+        """(how it ended, its result)"""
+        directory = tempfile.mkdtemp(dir=self._scratch.directory)
+        line = [self._kymo.path, "causal", "-o", directory, "--time-output=off", *options]
+        ended = run(line + (["-q"] if quiet else []) + ["--"] + command, **how)
+        return ended, Result(directory)
+
+    def _experiments(self, command, *options, status=0, **how):
+        ended, result = self._causal(command, *options, **how)
+        expect(ended.status == status, f"status {ended.status}: {ended.stderr[-2000:]}")
+        expect(result.has("causal/experiments.json"), f"no experiments.json: {ended.stderr[-2000:]}")
+        return result.json("causal/experiments.json"), result
+
+    def _predictions(self, experiments, point):
+        found = [one for one in experiments["predictions"] if one["progress_point"] == point]
+        expect(found, f"nothing is predicted of {point}: "
+                      f"{[one['progress_point'] for one in experiments['predictions']]}")
+        return found
+
+    def _expect_best(self, experiments, point, function):
+        """The first one is what the user is told to speed up."""
+        best = self._predictions(experiments, point)[0]
+        expect(best.get("function") == function,
+               f"best is {best.get('function')}, {best['points']}, not {function}")
+
+    def _plain(self):
+        """(program, line of its progress): built once, without anything of kymo."""
+        source, program = self._scratch.path("plain.c"), self._scratch.path("plain")
+        if not os.path.exists(program):
+            require_tool("gcc")
+            with open(source, "w", encoding="ascii") as stream:
+                stream.write(PLAIN)
+            built = run(["gcc", "-O1", "-g", "-o", program, source])
+            expect(built.status == 0, built.stderr)
+        return program, PLAIN[:PLAIN.index("HERE")].count("\n") + 1
+
+    # ---- results ----
+
+    def results_are_there_and_well_formed(self):
+        experiments, result = self._experiments(self._program("toy", "--seconds", "4"))
+        for name in ("profile.coz", "report.txt", "report.html", "windows.ndjson"):
+            expect(result.has("causal/" + name), f"no causal/{name}")
+        if shutil.which("jq"):
+            ended = run(["jq", "-e", ".experiments | length > 3", result.path("causal/experiments.json")])
+            expect(ended.status == 0, f"jq: {ended.stdout} {ended.stderr}")
+        with open(result.path("causal/windows.ndjson"), encoding="utf-8") as stream:
+            kinds = {json.loads(line)["kind"] for line in stream}
+        expect({"run", "target", "point", "window", "end"} <= kinds, f"lines of {kinds}")
+        for prediction in self._predictions(experiments, "done"):
+            speedups = [point["speedup_percent"] for point in prediction["points"]]
+            expect(speedups == sorted(set(speedups)) and all(0 < one <= 100 for one in speedups),
+                   f"speedups {speedups}")
+            for point in prediction["points"]:
+                expect(point["ci_low_percent"] <= point["predicted_percent"] <= point["ci_high_percent"]
+                       and point["experiments"] > 0, f"{point}")
+
+    def coz_can_read_the_profile(self):
+        """By the grammar of its own viewer: tabs between fields, an experiment before its points."""
+        _, result = self._experiments(self._program("toy", "--seconds", "3"))
+        with open(result.path("causal/profile.coz"), encoding="utf-8") as stream:
+            lines = stream.read().splitlines()
+        shapes = {
+            "startup": r"startup\ttime=\d+",
+            "experiment": r"experiment\tselected=[^\t]+:\d+\tspeedup=[01]\.\d+\tduration=\d+"
+                          r"\tselected-samples=\d+",
+            "throughput-point": r"throughput-point\tname=done\tdelta=\d+",
+            "samples": r"samples\tlocation=[^\t]+\tcount=\d+",
+            "runtime": r"runtime\ttime=\d+",
+        }
+        kinds = [line.split("\t")[0] for line in lines]
+        for kind, line in zip(kinds, lines):
+            expect(kind in shapes and re.fullmatch(shapes[kind], line), f"line {line!r}")
+        expect({"startup", "experiment", "throughput-point", "runtime"} <= set(kinds), f"only {set(kinds)}")
+        expect(kinds.index("experiment") < kinds.index("throughput-point"), "points come first")
+
+    def largest_share_is_worth_most(self):
+        experiments, _ = self._experiments(self._program("toy", "--seconds", "6"))
+        self._expect_best(experiments, "done", "large")
+
+    def slower_half_is_worth_most(self):
+        experiments, _ = self._experiments(self._program("meet", "--kind", "cond", "--seconds", "5"))
+        self._expect_best(experiments, "met", "slow_half")
+
+    def hottest_function_is_worth_nothing(self):
+        experiments, _ = self._experiments(self._program("hog", "--seconds", "6"))
+        self._expect_best(experiments, "done", "useful")
+
+    def other_process_is_worth_most(self):
+        experiments, _ = self._experiments(self._program("processes", "--seconds", "5"))
+        self._expect_best(experiments, "step", "child_part")
+
+    def latency_is_predicted(self):
+        experiments, _ = self._experiments(self._program("open", "--seconds", "5"))
+        self._expect_best(experiments, "request", "handle")
+
+    def lines_are_told_apart_where_all_is_inlined(self):
+        experiments, _ = self._experiments(self._program("inlined", "--seconds", "6"), "--mode=line")
+        best = self._predictions(experiments, "done")[0]
+        expect(os.path.basename(best["file"]) == "inlined.c" and best["line"] > 0, f"best is {best}")
+
+    def points_of_coz_are_seen(self):
+        experiments, _ = self._experiments(self._program("toy", "--seconds", "5", "--points", "coz"))
+        self._expect_best(experiments, "done", "large")
+
+    def report_prints_it_again(self):
+        ended, result = self._causal(self._program("toy", "--seconds", "3"))
+        expect(ended.status == 0, ended.stderr)
+        again = self._kymo.report(result.directory)
+        expect(again.status == 0, again.stderr)
+        expect("large" in again.stdout.decode() + again.stderr, f"says {again.stdout[:500]}")
+
+    # ---- programs that were not written for it ----
+
+    def progress_by_name_of_a_function(self):
+        program, _ = self._plain()
+        experiments, _ = self._experiments([program, "4000"], "--progress", "step", status=5)
+        best = experiments["predictions"][0]
+        expect(best["progress_point"] == "step" and best["function"] == "costly", f"best is {best}")
+
+    def progress_by_a_line(self):
+        program, line = self._plain()
+        experiments, _ = self._experiments([program, "4000"], "--progress", f"plain.c:{line}", status=5)
+        best = experiments["predictions"][0]
+        expect("plain.c" in best["progress_point"] and best["function"] == "costly", f"best is {best}")
+
+    def end_to_end_over_several_runs(self):
+        program, _ = self._plain()
+        directory = tempfile.mkdtemp(dir=self._scratch.directory)
+        bare = run([program, "300"])
+        ended = run([self._kymo.path, "causal", "-q", "-o", directory, "--time-output=off",
+                     "--end-to-end", "--iterations=3", "--speedups=0,50,100", "--", program, "300"])
+        expect(ended.status == 5, f"status {ended.status}: {ended.stderr[-2000:]}")
+        expect(ended.stdout and ended.stdout == bare.stdout * (len(ended.stdout) // len(bare.stdout)),
+               f"said {ended.stdout[:300]!r}")
+        runs = len(ended.stdout) // len(bare.stdout)
+        expect(runs >= 3, f"{runs} runs")
+        experiments = Result(directory).json("causal/experiments.json")
+        expect(experiments["predictions"], "nothing is predicted")
+        expect(len(experiments["experiments"]) >= 3, f"{len(experiments['experiments'])} experiments")
+
+    # ---- the program does what it does bare ----
+
+    def output_and_status_are_the_programs(self):
+        program, _ = self._plain()
+        bare = run([program, "1500"])
+        ended, _ = self._causal([program, "1500"], "--progress=step")
+        expect((ended.status, ended.stdout) == (bare.status, bare.stdout),
+               f"{ended.status} {ended.stdout}, bare {bare.status} {bare.stdout}: {ended.stderr[-1000:]}")
+
+    def end_by_a_signal_is_the_programs(self):
+        command = self._program("toy", "--visits", "800", "--raise", str(int(signal.SIGTERM)))
+        ended, result = self._causal(command)
+        expect(ended.status == -signal.SIGTERM, f"status {ended.status}: {ended.stderr[-1000:]}")
+        expect(b"visits 800\n" in ended.stdout, f"said {ended.stdout!r}")
+        expect(result.has("causal/experiments.json"), "no experiments.json")
+
+    def compressed_data_are_the_same(self):
+        require_tool("xz")
+        data = b"".join(b"%d,%d\n" % (i, i * i * 7919 % 65537) for i in range(400000))
+        bare = run(["xz", "-c", "-T2", "--block-size=1MiB", "-3"], stdin=data)
+        ended, _ = self._causal(["xz", "-c", "-T2", "--block-size=1MiB", "-3"],
+                                "--binary-scope=.*lzma.*", stdin=data)
+        expect((ended.status, ended.stdout) == (0, bare.stdout), f"{ended.status} {ended.stderr[-1000:]}")
+
+    def short_runs_end(self):
+        self._short_runs(len(SHORT_RUNS))
+
+    def _short_runs(self, count):
+        for i in range(count):
+            name, *arguments = SHORT_RUNS[i % len(SHORT_RUNS)]
+            ended, _ = self._causal(self._program(name, *arguments, "--seconds", "0.4"), timeout=60)
+            expect(ended.status == 0 and b"visits " in ended.stdout,
+                   f"run {i}, {name} {' '.join(arguments)}: {ended.status} {ended.stderr[-1000:]}")
+
+    def program_outlives_a_killed_kymo(self):
+        """Debts are not paid for ever to a controller that is gone."""
+        output = self._scratch.path("outlives")
+        directory = tempfile.mkdtemp(dir=self._scratch.directory)
+        with open(output, "wb") as stream:
+            kymo = subprocess.Popen([self._kymo.path, "causal", "-q", "-o", directory,
+                                     "--time-output=off", "--", *self._program("meet", "--visits", "1500")],
+                                    stdin=subprocess.DEVNULL, stdout=stream, stderr=subprocess.DEVNULL,
+                                    env=clean_environment(), start_new_session=True)
+        try:
+            journal = os.path.join(directory, "causal/windows.ndjson")
+            self._wait_for(lambda: self._some_window_in(directory), "no window", 60)
+            kymo.kill()
+            kymo.wait()
+            self._wait_for(lambda: os.path.getsize(output) > 0, "the program does not end", 90)
+        finally:
+            try:
+                os.killpg(kymo.pid, signal.SIGKILL)
+            except ProcessLookupError:
+                pass
+        with open(output, "rb") as stream:
+            expect(b"visits 1500\n" in stream.read(), f"it did not do all its work; {journal}")
+
+    def _some_window_in(self, directory):
+        for parent, _, names in os.walk(directory):
+            if "windows.ndjson" in names:
+                with open(os.path.join(parent, "windows.ndjson"), encoding="utf-8") as stream:
+                    return '"window"' in stream.read()
+        return False
+
+    @staticmethod
+    def _wait_for(condition, text, seconds):
+        end = time.monotonic() + seconds
+        while not condition():
+            if time.monotonic() > end:
+                raise Failed(f"{text} after {seconds} s")
+            time.sleep(0.02)
+
+    # ---- what is not there is said ----
+
+    def bad_options_are_refused(self):
+        program, _ = self._plain()
+        for options, words in ((["--mode=words"], ["function", "line"]), (["--speedups=250"], ["250"]),
+                               (["--speedups=10-"], ["10-"]), (["--progress=stepp"], ["stepp", "step"]),
+                               (["--function-scope=("], ["("]), (["--iterations=none"], ["none"])):
+            ended, _ = self._causal([program, "10"], *options, quiet=False, timeout=60)
+            expect(ended.status not in (0, 5) and not ended.stdout,
+                   f"{options}: status {ended.status}, {ended.stdout}, {ended.stderr[-500:]}")
+            missing = [word for word in words if word not in ended.stderr]
+            expect(not missing, f"{options}: {missing} not in {ended.stderr[-500:]}")
+
+    def no_progress_is_said(self):
+        """No points and only one short run: nothing is made up."""
+        ended, result = self._causal(["/bin/true"], quiet=False)
+        expect(ended.status == 0, f"status {ended.status}: {ended.stderr}")
+        expect("progress" in ended.stderr, f"says {ended.stderr}")
+        if result.has("causal/experiments.json"):
+            experiments = result.json("causal/experiments.json")
+            expect(not any(point["experiments"] and point["ci_low_percent"] > 0
+                           for one in experiments["predictions"] for point in one["points"]),
+                   f"predicts {experiments['predictions']}")
+
+
+STATISTICAL = ("largest_share_is_worth_most", "slower_half_is_worth_most",
+               "hottest_function_is_worth_nothing", "other_process_is_worth_most",
+               "latency_is_predicted", "points_of_coz_are_seen", "progress_by_name_of_a_function",
+               "progress_by_a_line")
+
+
+def main():
+    kymo, tap = Kymo(sys.argv[1]), Tap()
+    with Scratch() as scratch:
+        causal = Causal(kymo, os.path.abspath(sys.argv[2]), scratch)
+        if "--long" in sys.argv:
+            tap.point("1000 short runs end", lambda: causal._short_runs(1000))  # pylint: disable=protected-access
+            tap.finish()
+        for name in (name for name in vars(Causal) if not name.startswith("_")):
+            if not sys.argv[3:] or name in sys.argv[3:]:
+                tap.point(name.replace("_", " "), getattr(causal, name),
+                          retries=2 if name in STATISTICAL else 0)
+    tap.finish()
+
+
+main()
