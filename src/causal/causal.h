@@ -93,6 +93,8 @@ void causal_thread_created(struct thread *child);
 uint32_t causal_point(const char *name, enum causal_point_kind kind, enum causal_origin origin);
 /* The calling thread visits it. Some 20 ns. */
 void causal_visit(uint32_t point);
+/* The same by name, for programs that pass names each time: found by the name's address first. */
+void causal_visit_named(const char *name, enum causal_point_kind kind, enum causal_origin origin);
 
 /* ---- maps (map.c) ---- */
 

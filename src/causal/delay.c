@@ -1,42 +1,343 @@
 /* SPDX-License-Identifier: MIT
  * SPDX-FileCopyrightText: the kymo authors
  *
- * Delays: earned, owed, paid, credited.
+ * What is owed is paid by sleeping. Sleeps end late: what they took too long is banked and goes off
+ * the next debt, so that what a thread pauses is in the long run what it owed. A thread that has
+ * waited for another one meanwhile would have waited that much longer: it has no bank any more.
  */
-#include "causal/causal.h"
+#include <time.h>
 
-void causal_before_wait(struct causal_wait *wait)
+#include "causal/state.h"
+#include "common/syscalls.h"
+
+#define THRESHOLD_US 20u
+#define RELEASE_US   1000u
+#define SLICE_US     10000u
+#define SPIN_US      10u
+#define BLOCKED_US   3u
+/* A handler does not pause for longer: the program's signals wait for it. What is still owed then
+ * is paid at the next turn. */
+#define HANDLER_US 50000u
+
+struct causal_rates kymo_causal_rates;
+
+void causal_rates_set(uint64_t ticks_per_second)
 {
-	*wait = (struct causal_wait){0};
+	struct causal_rates *rates = &kymo_causal_rates;
+
+	rates->ticks_per_us = ticks_per_second / 1000000u;
+	rates->ticks_per_ns_q =
+		(uint64_t)(((unsigned __int128)ticks_per_second << 32) / 1000000000u);
+	rates->ns_per_tick_q =
+		(uint64_t)(((unsigned __int128)1000000000u << 32) / ticks_per_second);
+	rates->threshold = THRESHOLD_US * rates->ticks_per_us;
+	rates->release = RELEASE_US * rates->ticks_per_us;
+	rates->slice = SLICE_US * rates->ticks_per_us;
+	rates->spin = SPIN_US * rates->ticks_per_us;
+	rates->blocked = BLOCKED_US * rates->ticks_per_us;
 }
 
-void causal_after_wait(const struct causal_wait *wait, enum causal_waker waker)
+static uint64_t owed(const struct causal_control *control, const struct causal_thread *state)
 {
-	(void)wait;
-	(void)waker;
+	uint64_t delay = causal_get(&state->delay), most = causal_get(&control->delay);
+
+	return most > delay ? most - delay : 0;
+}
+
+static void raise_to(struct causal_control *control, uint64_t delay)
+{
+	uint64_t most = causal_get(&control->delay);
+
+	while (most < delay &&
+	       !atomic_compare_exchange_weak_explicit(&control->delay, &most, delay,
+						      memory_order_relaxed, memory_order_relaxed))
+		;
+}
+
+void causal_change_epoch(struct causal_control *control, struct causal_thread *state, uint64_t word)
+{
+	uint64_t old = causal_get(&state->word);
+
+	if (old >> CAUSAL_EPOCH_SHIFT != word >> CAUSAL_EPOCH_SHIFT) {
+		/* acquire of `word`: its start_delay is there, or that of a later one, which is
+		 * taken note of at the next turn */
+		uint64_t start = causal_get(&control->start_delay);
+
+		if (old & CAUSAL_ACTIVE && old != ~0ull && start > causal_get(&state->delay))
+			causal_count(&control->forgiven, start - causal_get(&state->delay));
+		causal_set(&state->start, start);
+		causal_set(&state->delay, start);
+		causal_set(&state->bank, 0);
+		state->clock_absorbed = start;
+	}
+	causal_set(&state->pending, 0);
+	causal_set(&state->word, word);
+}
+
+void causal_release(struct causal_control *control, struct causal_thread *state, uint64_t now,
+		    bool all)
+{
+	uint64_t pending = causal_get(&state->pending), run = now - state->mark, amount = pending;
+
+	if (!all && run < kymo_causal_rates.release)
+		amount = pending * run / kymo_causal_rates.release;
+	state->mark = now;
+	if (!amount)
+		return;
+	/* The handler may add meanwhile. */
+	atomic_fetch_sub_explicit(&state->pending, amount, memory_order_relaxed);
+	causal_set(&state->delay, causal_get(&state->delay) + amount);
+	causal_count(&control->earned, amount);
+	raise_to(control, causal_get(&state->delay));
+}
+
+/* ---- pausing ---- */
+
+static bool goes_on(const struct causal_control *control, uint64_t word, uint64_t now)
+{
+	return atomic_load_explicit(&control->experiment, memory_order_relaxed) == word &&
+	       now < causal_get(&control->expires);
+}
+
+static void sleep_for(uint64_t ticks)
+{
+	uint64_t ns = causal_ns(ticks);
+	struct timespec time = {.tv_sec = (time_t)(ns / 1000000000u),
+				.tv_nsec = (long)(ns % 1000000000u)};
+
+	sys_call4(SYS_clock_nanosleep, CLOCK_MONOTONIC, 0, (long)&time, 0);
+}
+
+/* Returns how long it was; less than asked for where the experiment has ended. */
+static uint64_t pause_for(const struct causal_control *control, uint64_t word, uint64_t ticks)
+{
+	const struct causal_rates *rates = &kymo_causal_rates;
+	uint64_t begin = ticks_now(), now = begin, left;
+
+	while (now - begin < ticks && goes_on(control, word, now)) {
+		left = ticks - (now - begin);
+		if (left > rates->slice)
+			left = rates->slice;
+		if (left > rates->spin)
+			sleep_for(left - rates->spin);
+		else
+			__builtin_ia32_pause();
+		now = ticks_now();
+	}
+	return now - begin;
+}
+
+static bool may_pause(const struct causal_thread *state)
+{
+	const struct thread *thread = state->thread;
+
+	return !atomic_load_explicit(&thread->leaving, memory_order_relaxed) && !thread->sealed &&
+	       !kymo_runtime.sealed;
+}
+
+static void pay(struct causal_control *control, struct causal_thread *state, uint64_t debt)
+{
+	uint64_t bank = causal_get(&state->bank), saved = bank < debt ? bank : debt, slept, over;
+
+	causal_set(&state->bank, bank - saved);
+	if (saved)
+		atomic_fetch_sub_explicit(&control->overslept, saved, memory_order_relaxed);
+	slept = saved < debt ? pause_for(control, causal_get(&state->word), debt - saved) : 0;
+	over = slept > debt - saved ? slept - (debt - saved) : 0;
+	causal_set(&state->delay, causal_get(&state->delay) + saved + slept - over);
+	causal_set(&state->bank, causal_get(&state->bank) + over);
+	if (!slept)
+		return;
+	causal_count(&control->paid, slept);
+	causal_count(&control->overslept, over);
+	causal_count(&control->pauses, 1);
+	state->mark = ticks_now(); /* it did not run */
+}
+
+static void settle(struct causal_control *control, struct causal_thread *state, uint64_t limit)
+{
+	uint64_t begin = 0, word = causal_turn(control, state), debt;
+
+	while (word & CAUSAL_ACTIVE &&
+	       (debt = owed(control, state)) >= kymo_causal_rates.threshold) {
+		uint64_t now = ticks_now();
+
+		if (!goes_on(control, word, now) || !may_pause(state))
+			break;
+		begin = begin ? begin : now;
+		if (limit && now - begin > limit)
+			break;
+		if (limit && debt > limit)
+			debt = limit;
+		pay(control, state, debt);
+		word = causal_turn(control, state);
+	}
+}
+
+void causal_settle(struct causal_control *control, struct causal_thread *state)
+{
+	settle(control, state, 0);
+}
+
+/* ---- at the turns of a thread ---- */
+
+static struct causal_control *control_now(void)
+{
+	return atomic_load_explicit(&kymo_causal, memory_order_relaxed);
 }
 
 void causal_pay(void)
 {
+	struct causal_control *control = control_now();
+	struct causal_thread *state = control ? causal_self() : NULL;
+
+	if (!state || !causal_enter(state))
+		return;
+	settle(control, state, 0);
+	causal_leave(state);
+}
+
+/* The session's counts take part in nothing: they are brought up to date when there is time. */
+static void add_up(struct causal_control *control, struct causal_thread *state)
+{
+	if (state->waits)
+		causal_count(&control->waits, state->waits);
+	if (state->waits_outside)
+		causal_count(&control->waits_outside, state->waits_outside);
+	if (state->credited)
+		causal_count(&control->credited, state->credited);
+	state->waits = state->waits_outside = state->credited = 0;
+}
+
+void causal_settle_thread(struct thread *thread)
+{
+	struct causal_control *control = control_now();
+	struct causal_thread *state = thread->causal;
+
+	if (!control || !state || !causal_enter(state))
+		return;
+	add_up(control, state);
+	settle(control, state, HANDLER_US * kymo_causal_rates.ticks_per_us);
+	causal_leave(state);
+}
+
+void causal_settle_end(void)
+{
+	struct causal_control *control = control_now();
+	struct causal_thread *state = control ? causal_self() : NULL;
+
+	if (!state || !causal_enter(state))
+		return;
+	causal_turn(control, state);
+	causal_release(control, state, ticks_now(), true);
+	settle(control, state, 0);
+	add_up(control, state);
+	kymo_causal_thread = NULL;
+	causal_leave(state);
+}
+
+void causal_before_wait(struct causal_wait *wait)
+{
+	struct causal_control *control = control_now();
+	struct causal_thread *state = control ? causal_self() : NULL;
+
+	wait->epoch = 0;
+	if (!state || !causal_enter(state))
+		return;
+	settle(control, state, 0);
+	wait->delay = causal_get(&control->delay);
+	wait->ticks = ticks_now();
+	wait->epoch = causal_get(&state->word) >> CAUSAL_EPOCH_SHIFT | 1ull << 63;
+	causal_leave(state);
+}
+
+/* Since the wait began, or since the epoch did, where that was later. */
+static uint64_t growth(const struct causal_control *control, const struct causal_thread *state,
+		       const struct causal_wait *wait)
+{
+	bool same = (causal_get(&state->word) >> CAUSAL_EPOCH_SHIFT | 1ull << 63) == wait->epoch;
+	uint64_t from = same ? wait->delay : causal_get(&state->start),
+		 most = causal_get(&control->delay);
+
+	return most > from ? most - from : 0;
+}
+
+void causal_after_wait(const struct causal_wait *wait, enum causal_waker waker)
+{
+	struct causal_control *control = control_now();
+	struct causal_thread *state = control && wait->epoch ? causal_self() : NULL;
+	uint64_t now, grown;
+
+	if (!state || !causal_enter(state))
+		return;
+	now = ticks_now();
+	state->mark += now - wait->ticks; /* it did not run */
+	if (state->mark > now)
+		state->mark = now;
+	if (waker == CAUSAL_WAKER_SESSION) {
+		if (causal_turn(control, state) & CAUSAL_ACTIVE) {
+			grown = growth(control, state, wait);
+			if (grown > owed(control, state))
+				grown = owed(control, state);
+			causal_set(&state->delay, causal_get(&state->delay) + grown);
+			state->credited += grown;
+		}
+		if (now - wait->ticks > kymo_causal_rates.blocked && causal_get(&state->bank))
+			causal_set(&state->bank, 0);
+		state->waits++;
+	} else {
+		state->waits_outside++;
+	}
+	settle(control, state, 0);
+	causal_leave(state);
+}
+
+/* ---- clocks ---- */
+
+static uint64_t absorbed(const struct causal_thread *state)
+{
+	return causal_get(&state->delay) + causal_get(&state->bank);
 }
 
 uint64_t causal_lateness_ns(void)
 {
-	return 0;
+	struct causal_control *control = control_now();
+	struct causal_thread *state = control ? causal_self() : NULL;
+	uint64_t late = 0;
+
+	if (!state || !causal_enter(state))
+		return 0;
+	if (causal_turn(control, state) & CAUSAL_ACTIVE && absorbed(state) > state->clock_absorbed)
+		late = absorbed(state) - state->clock_absorbed;
+	causal_leave(state);
+	return causal_ns(late);
 }
 
 void causal_clock_was_read(void)
 {
+	struct causal_control *control = control_now();
+	struct causal_thread *state = control ? causal_self() : NULL;
+
+	if (!state || !causal_enter(state))
+		return;
+	causal_turn(control, state);
+	state->clock_absorbed = absorbed(state);
+	causal_leave(state);
 }
+
+/* ---- who wakes whom ---- */
 
 void causal_mark(uint64_t hash)
 {
-	(void)hash;
+	struct causal_control *control = control_now();
+
+	if (control && *kymo_runtime.same_process)
+		causal_set(&control->marks[hash % CAUSAL_MARKS], ticks_now());
 }
 
 bool causal_marked_since(uint64_t hash, uint64_t ticks)
 {
-	(void)hash;
-	(void)ticks;
-	return false;
+	struct causal_control *control = control_now();
+
+	return control && causal_get(&control->marks[hash % CAUSAL_MARKS]) >= ticks;
 }

@@ -1,11 +1,118 @@
 /* SPDX-License-Identifier: MIT
  * SPDX-FileCopyrightText: the kymo authors
  *
- * What a thread has absorbed, from its begin to its end.
+ * The states of threads. They lie in slabs as the registry's blocks do, each at the index of its
+ * block, so nothing needs to be freed, and handlers of threads that nobody has seen before can make
+ * one. A block that is new has no state: what an earlier thread left there is overwritten.
  */
-#include "causal/causal.h"
+#include <string.h>
+#include <sys/mman.h>
+
+#include "causal/state.h"
+#include "common/syscalls.h"
+
+#define SLAB_STATES 64u
+#define SLABS       65536u /* of as many blocks as the registry may have */
+
+__thread struct causal_thread *kymo_causal_thread;
+
+static void *map(size_t size)
+{
+	void *memory = sys_mmap(NULL, size, PROT_READ | PROT_WRITE,
+				MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+
+	return sys_failed(memory) ? NULL : memory;
+}
+
+/* *at, or new memory that everybody finds there from now on. */
+static void *found_or_mapped(void *_Atomic *at, size_t size)
+{
+	void *there = atomic_load_explicit(at, memory_order_acquire), *memory;
+
+	if (there)
+		return there;
+	memory = map(size);
+	if (!memory)
+		return NULL;
+	if (atomic_compare_exchange_strong(at, &there, memory))
+		return memory;
+	sys_munmap(memory, size);
+	return there;
+}
+
+static struct causal_thread *state_at(uint32_t index)
+{
+	static void *_Atomic table;
+	void *_Atomic *slabs;
+	struct causal_thread *states;
+
+	if (index >= SLAB_STATES * SLABS)
+		return NULL;
+	slabs = found_or_mapped(&table, SLABS * sizeof(*slabs));
+	if (!slabs)
+		return NULL;
+	states = found_or_mapped(&slabs[index / SLAB_STATES],
+				 SLAB_STATES * sizeof(struct causal_thread));
+	return states ? &states[index % SLAB_STATES] : NULL;
+}
+
+/* It begins owing nothing. */
+struct causal_thread *causal_state_of(struct thread *thread)
+{
+	struct causal_control *control = atomic_load(&kymo_causal);
+	struct causal_thread *state = thread->causal;
+
+	if (state || !control || thread->how == THREAD_INTERNAL)
+		return state;
+	state = state_at(thread->index);
+	if (!state)
+		return NULL;
+	memset(state, 0, sizeof(*state));
+	state->thread = thread;
+	causal_set(&state->word, ~0ull);
+	causal_change_epoch(control, state,
+			    atomic_load_explicit(&control->experiment, memory_order_acquire));
+	causal_set(&state->delay, causal_get(&control->delay));
+	state->clock_absorbed = causal_get(&state->delay);
+	thread->causal = state;
+	return state;
+}
 
 void causal_thread_created(struct thread *child)
 {
-	(void)child;
+	struct causal_thread *mine, *state;
+
+	if (!causal_on())
+		return;
+	causal_pay();
+	state = causal_state_of(child);
+	mine = causal_self();
+	if (!state || !mine)
+		return;
+	causal_set(&state->word, causal_get(&mine->word));
+	causal_set(&state->start, causal_get(&mine->start));
+	causal_set(&state->delay, causal_get(&mine->delay));
+	state->clock_absorbed = causal_get(&state->delay);
+}
+
+/* The parent's block is gone, and the place of its state belongs to another thread of this process:
+ * blocks are numbered anew. */
+void causal_state_forked(void)
+{
+	struct causal_thread *old = kymo_causal_thread, *state, kept;
+
+	kymo_causal_thread = NULL;
+	if (!causal_on() || !kymo_thread)
+		return;
+	if (old)
+		memcpy(&kept, old, sizeof(kept));
+	state = causal_state_of(kymo_thread);
+	if (state && old) {
+		memcpy(state, &kept, sizeof(kept));
+		state->thread = kymo_thread;
+		causal_set(&state->pending, 0); /* is the parent's */
+		causal_set(&state->busy, 0);
+		state->waits = state->waits_outside = state->credited = 0;
+	}
+	kymo_causal_thread = state;
 }

@@ -132,7 +132,7 @@ static int calls_progress(const char *name, enum kymo_progress_kind kind)
 {
 	const struct kymo_runtime_api *api = dl_runtime();
 
-	api->region_progress(api->region_named(REGION_USER, name), (enum spool_progress)kind);
+	api->progress_name(name, (enum spool_progress)kind);
 	return KYMO_SUCCESS;
 }
 

@@ -8,6 +8,9 @@
 
 #include <errno.h>
 
+#include "causal/causal.h"
+#include "causal/coz.h"
+#include "causal/causal.h"
 #include "core/control.h"
 #include "core/runtime.h"
 #include "core/ticks.h"
@@ -75,6 +78,18 @@ static uint64_t api_ticks(void)
 	return ticks_now();
 }
 
+_Static_assert((int)SPOOL_PROGRESS_POINT == (int)CAUSAL_POINT_PROGRESS &&
+		       (int)SPOOL_PROGRESS_BEGIN == (int)CAUSAL_POINT_BEGIN &&
+		       (int)SPOOL_PROGRESS_END == (int)CAUSAL_POINT_END,
+	       "one numbering");
+
+static void api_progress_name(const char *name, enum spool_progress kind)
+{
+	if (causal_on())
+		causal_visit_named(name, (enum causal_point_kind)kind, CAUSAL_ORIGIN_USER);
+	region_progress(region_named(REGION_USER, name), kind);
+}
+
 EXPORTED const struct kymo_runtime_api *kymo_runtime_api(void)
 {
 	static const struct kymo_runtime_api table = {
@@ -101,6 +116,11 @@ EXPORTED const struct kymo_runtime_api *kymo_runtime_api(void)
 		.region_whole = region_whole,
 		.ticks = api_ticks,
 		.rewritten_opened = instrument_opened,
+		.progress_name = api_progress_name,
+		.causal_counter = causal_coz_counter,
+		.causal_before_block = causal_coz_before_block,
+		.causal_after_block = causal_coz_after_block,
+		.causal_pay = causal_pay,
 	};
 
 	return &table;

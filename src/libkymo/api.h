@@ -38,6 +38,13 @@ struct kymo_runtime_api {
 	uint64_t (*ticks)(void);
 	/* instrument.h: a rewritten library was opened, whose code has not run yet */
 	void (*rewritten_opened)(void);
+	/* region_progress() by name, counted for causal profiling whether it is recorded or not */
+	void (*progress_name)(const char *name, enum spool_progress kind);
+	/* causal/coz.h; pay: causal/causal.h */
+	uint64_t *(*causal_counter)(uint32_t kind, const char *name);
+	void (*causal_before_block)(void);
+	void (*causal_after_block)(bool woken);
+	void (*causal_pay)(void);
 };
 
 #define KYMO_RUNTIME_API_NAME "kymo_runtime_api"
