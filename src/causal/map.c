@@ -17,6 +17,7 @@
 #include <sys/stat.h>
 
 #include "causal/causal.h"
+#include "causal/coz.h"
 #include "causal/map_file.h"
 #include "causal/map_request.h"
 #include "causal/points_named.h"
@@ -139,8 +140,10 @@ static void place_points(struct runtime *runtime, const struct maps_line *line,
 
 		if (&maps.files[point->file] == file && point->offset >= line->offset &&
 		    point->offset - line->offset < line->end - line->start)
-			points_named_at(runtime, line->start + (point->offset - line->offset),
-					point->name, point->kind);
+			points_named_at(
+				runtime, POINTS_NAMED_CODE,
+				line->start + (point->offset - line->offset),
+				causal_point(point->name, point->kind, CAUSAL_ORIGIN_NAMED));
 	}
 }
 
@@ -178,6 +181,7 @@ static void make_view(struct runtime *runtime)
 	view->size = size;
 	points_named_begin();
 	view->count = fill_view(runtime, view, maximum);
+	causal_coz_watch(runtime);
 	points_named_end(runtime);
 	maps.retired = atomic_exchange_explicit(&map_view, view, memory_order_seq_cst);
 	maps.changed = false;
@@ -355,6 +359,8 @@ void causal_map_round(struct runtime *runtime)
 		maps.changed = true;
 		find_files();
 	}
+	if (causal_coz_changed())
+		maps.changed = true;
 	if (anything_new())
 		ask_all(runtime, control);
 	follow_view(runtime);
@@ -386,5 +392,6 @@ void causal_map_forked(void)
 	maps.text_size = 0;
 	maps.retired = NULL;
 	maps.generation = GENERATION_NONE;
+	causal_coz_forked();
 	points_named_forked();
 }

@@ -1,9 +1,7 @@
 /* SPDX-License-Identifier: MIT
  * SPDX-FileCopyrightText: the kymo authors
  *
- * See points_named.h. An address has a slot; its breakpoints are told by the slot's number in the
- * signal's data. The number of a slot that is given up comes back late, so that a signal on its way
- * does not count for another point.
+ * See points_named.h. An address has a slot, whose number is in the data of its signals.
  */
 #include "causal/points_named.h"
 
@@ -23,7 +21,12 @@
 /* perf_event_attr of Linux 5.13 with sig_data, which older headers lack (core/sources.c). */
 #define ATTR_SIZE_WITH_SIG_DATA 128
 #define EVENTS_MAX              65536u
-#define LATE_NS                 1000000000ull /* so late a thread of before is not found any more */
+#define REFUSED_MAX             16u
+/* So late a thread that was there before is not found any more. */
+#define LATE_NS 1000000000ull
+/* Visits a second, over a stretch of time, that would cost a tenth of a processor and more. */
+#define RATE_MAX        50000u
+#define RATE_STRETCH_NS 200000000ull
 
 struct event_attr {
 	struct perf_event_attr base;
@@ -37,39 +40,48 @@ struct named_event {
 
 struct named_slot {
 	uint64_t address; /* 0: free */
+	enum points_named_what what;
 	_Atomic uint32_t point;
+	_Atomic uint64_t visits;
 	bool seen, told;
 	uint64_t opened_ticks; /* 0: not yet; threads made before inherit nothing */
-	uint64_t opened_ns;
+	uint64_t opened_ns, looked_ns, looked_visits;
 };
 
 static struct {
 	struct named_slot slots[POINTS_NAMED_MAX];
 	struct named_event *events;
 	uint32_t event_count;
+	uint64_t refused[REFUSED_MAX]; /* addresses that are visited too often */
+	uint32_t refused_count;
+	bool told_full;
 } named;
 
 /* ---- handler ---- */
 
 static void visit(uint64_t mark)
 {
-	uint64_t slot = mark - SAMPLER_MARK_POINT;
+	uint64_t number = mark - SAMPLER_MARK_POINT;
+	struct named_slot *slot;
 
-	if (slot < POINTS_NAMED_MAX)
-		causal_visit(atomic_load_explicit(&named.slots[slot].point, memory_order_relaxed));
+	if (number >= POINTS_NAMED_MAX)
+		return;
+	slot = &named.slots[number];
+	atomic_fetch_add_explicit(&slot->visits, 1, memory_order_relaxed);
+	causal_visit(atomic_load_explicit(&slot->point, memory_order_relaxed));
 }
 
 /* ---- events ---- */
 
-static int open_breakpoint(uint64_t address, uint32_t tid, uint32_t slot)
+static int open_breakpoint(const struct named_slot *slot, uint32_t tid)
 {
 	struct event_attr attr = {0};
 
 	attr.base.type = PERF_TYPE_BREAKPOINT;
 	attr.base.size = ATTR_SIZE_WITH_SIG_DATA;
-	attr.base.bp_type = HW_BREAKPOINT_X;
-	attr.base.bp_addr = address;
-	attr.base.bp_len = sizeof(long);
+	attr.base.bp_type = slot->what == POINTS_NAMED_CODE ? HW_BREAKPOINT_X : HW_BREAKPOINT_W;
+	attr.base.bp_addr = slot->address;
+	attr.base.bp_len = slot->what == POINTS_NAMED_CODE ? sizeof(long) : HW_BREAKPOINT_LEN_8;
 	attr.base.sample_period = 1;
 	attr.base.exclude_kernel = 1;
 	attr.base.exclude_hv = 1;
@@ -77,7 +89,7 @@ static int open_breakpoint(uint64_t address, uint32_t tid, uint32_t slot)
 	attr.base.inherit_thread = 1;
 	attr.base.remove_on_exec = 1;
 	attr.base.sigtrap = 1;
-	attr.base.sig_data = SAMPLER_MARK_POINT + slot;
+	attr.base.sig_data = SAMPLER_MARK_POINT + (uint64_t)(slot - named.slots);
 	return (int)sys_call6(SYS_perf_event_open, (long)&attr, (long)tid, -1, -1,
 			      PERF_FLAG_FD_CLOEXEC, 0);
 }
@@ -95,38 +107,53 @@ static bool reserve_events(void)
 	return named.events && named.event_count < EVENTS_MAX;
 }
 
-static void tell(struct runtime *runtime, const char *why, int error)
+static const char *point_name(uint32_t point)
 {
-	char buffer[256];
+	const struct causal_control *control = atomic_load(&kymo_causal);
+
+	return control && point < CAUSAL_POINTS ? control->points[point].name : "?";
+}
+
+static void tell(struct runtime *runtime, uint32_t point, const char *why, int error)
+{
+	char buffer[512];
 	struct text text = text_on(buffer, sizeof(buffer));
 
-	text_string(&text, "a progress point is not counted: ");
+	text_string(&text, "progress point '");
+	text_string(&text, point_name(point));
 	text_string(&text, why);
 	track_notice(&runtime->track, SPOOL_NOTICE_DISABLED, (uint64_t)-error, buffer);
 }
 
-static void watch(struct runtime *runtime, uint32_t slot, uint32_t tid)
+static void tell_refused(struct runtime *runtime, struct named_slot *slot, int error)
 {
-	int fd = reserve_events() ? open_breakpoint(named.slots[slot].address, tid, slot) : -ENOMEM;
-
-	if (fd >= 0)
-		named.events[named.event_count++] = (struct named_event){fd, slot, tid};
-	if (fd >= 0 || fd == -ESRCH || named.slots[slot].told)
+	if (slot->told || slot->what == POINTS_NAMED_COUNTER) /* which counts without us */
 		return;
-	named.slots[slot].told = true;
-	tell(runtime,
-	     fd == -ENOSPC   ? "the processor's breakpoints are in use"
-	     : fd == -EACCES ? "perf events are not permitted"
-			     : "no hardware breakpoint can be had",
-	     fd);
+	slot->told = true;
+	tell(runtime, slot->point,
+	     error == -ENOSPC   ? "' is not counted: the processor's breakpoints are in use"
+	     : error == -EACCES ? "' is not counted: perf events are not permitted"
+				: "' is not counted: no hardware breakpoint can be had",
+	     error);
 }
 
-static void unwatch(uint32_t slot)
+static void watch(struct runtime *runtime, struct named_slot *slot, uint32_t tid)
+{
+	int fd = reserve_events() ? open_breakpoint(slot, tid) : -ENOMEM;
+
+	if (fd >= 0)
+		named.events[named.event_count++] =
+			(struct named_event){fd, (uint32_t)(slot - named.slots), tid};
+	else if (fd != -ESRCH)
+		tell_refused(runtime, slot, fd);
+}
+
+static void unwatch(const struct named_slot *slot)
 {
 	uint32_t kept = 0;
 
 	for (uint32_t i = 0; i < named.event_count; i++) {
-		if (named.events[i].slot == slot)
+		if (&named.slots[named.events[i].slot] == slot)
 			sys_close(named.events[i].fd);
 		else
 			named.events[kept++] = named.events[i];
@@ -142,11 +169,22 @@ void points_named_begin(void)
 		named.slots[i].seen = false;
 }
 
-void points_named_at(struct runtime *runtime, uint64_t address, const char *name,
-		     enum causal_point_kind kind)
+static bool is_refused(uint64_t address)
+{
+	for (uint32_t i = 0; i < named.refused_count; i++) {
+		if (named.refused[i] == address)
+			return true;
+	}
+	return false;
+}
+
+void points_named_at(struct runtime *runtime, enum points_named_what what, uint64_t address,
+		     uint32_t point)
 {
 	struct named_slot *free = NULL;
 
+	if (is_refused(address))
+		return;
 	for (uint32_t i = 0; i < POINTS_NAMED_MAX; i++) {
 		struct named_slot *slot = &named.slots[i];
 
@@ -157,18 +195,20 @@ void points_named_at(struct runtime *runtime, uint64_t address, const char *name
 		if (!slot->address && !free)
 			free = slot;
 	}
-	if (!free) {
-		tell(runtime, "there are four hardware breakpoints, and more addresses", -ENOSPC);
-		return;
+	if (free) {
+		*free = (struct named_slot){.address = address, .what = what, .seen = true};
+		atomic_store(&free->point, point);
+	} else if (what == POINTS_NAMED_CODE && !named.told_full) {
+		named.told_full = true;
+		tell(runtime, point, "' is not counted: there are four hardware breakpoints",
+		     -ENOSPC);
 	}
-	*free = (struct named_slot){.address = address, .seen = true};
-	atomic_store(&free->point, causal_point(name, kind, CAUSAL_ORIGIN_NAMED));
 }
 
-static void slot_open(struct runtime *runtime, uint32_t slot)
+static void slot_open(struct runtime *runtime, struct named_slot *slot)
 {
-	named.slots[slot].opened_ticks = ticks_now();
-	named.slots[slot].opened_ns = ticks_clock_ns(CLOCK_MONOTONIC);
+	slot->opened_ticks = ticks_now();
+	slot->opened_ns = slot->looked_ns = ticks_clock_ns(CLOCK_MONOTONIC);
 	for (struct thread *thread = runtime->background.live; thread; thread = thread->live_next) {
 		if (thread->how != THREAD_INTERNAL)
 			watch(runtime, slot, thread->tid);
@@ -182,42 +222,73 @@ void points_named_end(struct runtime *runtime)
 		struct named_slot *slot = &named.slots[i];
 
 		if (slot->address && !slot->seen) {
-			unwatch(i);
+			unwatch(slot);
 			slot->address = 0;
 		} else if (slot->address && !slot->opened_ticks) {
-			slot_open(runtime, i);
+			slot_open(runtime, slot);
 		}
 	}
 }
 
-/* ---- threads ---- */
+/* ---- rounds ---- */
 
-static bool is_watched(uint32_t slot, uint32_t tid)
+static bool is_watched(const struct named_slot *slot, uint32_t tid)
 {
 	for (uint32_t i = 0; i < named.event_count; i++) {
-		if (named.events[i].slot == slot && named.events[i].tid == tid)
+		if (&named.slots[named.events[i].slot] == slot && named.events[i].tid == tid)
 			return true;
 	}
 	return false;
 }
 
-/* A thread that was made before the breakpoint, but was not known yet, or whose maker got it late.
- */
+/* Threads that were made before the breakpoint, but were not known yet. */
+static void find_late_threads(struct runtime *runtime, struct named_slot *slot)
+{
+	for (struct thread *thread = runtime->background.live; thread; thread = thread->live_next) {
+		if (thread->how != THREAD_INTERNAL && thread->start_ticks < slot->opened_ticks &&
+		    !is_watched(slot, thread->tid))
+			watch(runtime, slot, thread->tid);
+	}
+}
+
+static bool is_too_much(struct named_slot *slot, uint64_t now)
+{
+	uint64_t visits = atomic_load_explicit(&slot->visits, memory_order_relaxed);
+	uint64_t passed = now - slot->looked_ns, more = visits - slot->looked_visits;
+
+	if (passed < RATE_STRETCH_NS)
+		return false;
+	slot->looked_ns = now;
+	slot->looked_visits = visits;
+	return more > passed * RATE_MAX / 1000000000ull;
+}
+
+static void give_up(struct runtime *runtime, struct named_slot *slot)
+{
+	unwatch(slot);
+	if (named.refused_count < REFUSED_MAX)
+		named.refused[named.refused_count++] = slot->address;
+	tell(runtime, slot->point,
+	     slot->what == POINTS_NAMED_CODE
+		     ? "' is visited too often to be counted by breakpoints: name a rarer place"
+		     : "' is counted too often to be timed visit by visit",
+	     0);
+	slot->address = 0;
+}
+
 void points_named_follow(struct runtime *runtime)
 {
 	uint64_t now = ticks_clock_ns(CLOCK_MONOTONIC);
 
 	for (uint32_t i = 0; i < POINTS_NAMED_MAX; i++) {
-		const struct named_slot *slot = &named.slots[i];
+		struct named_slot *slot = &named.slots[i];
 
-		if (!slot->address || !slot->opened_ticks || now - slot->opened_ns > LATE_NS)
+		if (!slot->address || !slot->opened_ticks)
 			continue;
-		for (struct thread *thread = runtime->background.live; thread;
-		     thread = thread->live_next) {
-			if (thread->how != THREAD_INTERNAL &&
-			    thread->start_ticks < slot->opened_ticks && !is_watched(i, thread->tid))
-				watch(runtime, i, thread->tid);
-		}
+		if (now - slot->opened_ns < LATE_NS)
+			find_late_threads(runtime, slot);
+		if (is_too_much(slot, now))
+			give_up(runtime, slot);
 	}
 }
 
