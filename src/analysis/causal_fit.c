@@ -16,8 +16,8 @@
 #define LEAST_WINDOWS 2u
 /* Passes over one entry that a fit may take: some seconds. */
 #define WORK_LIMIT 4e8
-/* An interval that is no wider than this is worth reporting even around no effect at all. */
-#define NARROW_PERCENT 10.0
+/* An interval of this to both sides is worth reporting even around no effect at all. */
+#define NARROW_PERCENT 5.0
 
 /* CPU time of a target in all windows; by id. */
 struct usage {
@@ -245,7 +245,7 @@ static void set_summary(const struct fit *fit, const struct work *work, size_t i
 static uint32_t warnings_of(const struct work *work, const struct fit_curve *curve,
 			    const struct causal_prediction *prediction)
 {
-	double visits = 0, width = prediction->best_high_percent - prediction->best_low_percent;
+	double visits = 0, half = prediction->best_high_percent - prediction->best_percent;
 	uint32_t windows = 0, warnings = work->warnings;
 
 	for (uint32_t i = 0; i < curve->count; i++) {
@@ -258,7 +258,7 @@ static uint32_t warnings_of(const struct work *work, const struct fit_curve *cur
 		return warnings | CAUSAL_WARN_FEW_WINDOWS;
 	if (windows < 4 || work->model.series->groups[0].count < 3)
 		warnings |= CAUSAL_WARN_FEW_WINDOWS;
-	if (width > fmax(fabs(prediction->best_percent), NARROW_PERCENT))
+	if (half > fmax(fabs(prediction->best_percent), NARROW_PERCENT))
 		warnings |= CAUSAL_WARN_WIDE;
 	return warnings;
 }

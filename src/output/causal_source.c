@@ -275,9 +275,9 @@ void causal_source_deinit(struct causal_source *source)
 static void put_share(FILE *stream, double value)
 {
 	if (value > 0)
-		fprintf(stream, " %5.1f", 100 * value);
+		fprintf(stream, " %6.1f", 100 * value);
 	else
-		fprintf(stream, " %5s", "");
+		fprintf(stream, " %6s", "");
 }
 
 /* Tabs as blanks: format_limited() would replace them. */
@@ -331,7 +331,7 @@ int causal_source_text(const struct causal_data *data, const struct causal_resul
 	for (size_t i = 0; i < source.count; i++) {
 		fputs("\n  ", stream);
 		format_limited(stream, source.files[i].path, 98);
-		fprintf(stream, "\n  %6s%6s%7s\n", "itself", "in all", "gain");
+		fprintf(stream, "\n  %7s%7s%7s\n", "itself", "in all", "gain");
 		for (size_t j = 0; j < source.files[i].count; j++)
 			put_line(stream, &source.files[i].lines[j]);
 	}

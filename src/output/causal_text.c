@@ -151,7 +151,7 @@ static void put_rank(const struct report *report, const struct causal_prediction
 	put_gain(stream, prediction->best_percent, prediction->best_low_percent,
 		 prediction->best_high_percent);
 	if (with_slope)
-		fprintf(stream, "  %+7.2f", 10 * prediction->slope);
+		fprintf(stream, "  %+8.2f", 10 * prediction->slope);
 	fprintf(stream, "  %5.1f %%  %5.1f %%  ", 100 * prediction->self_share,
 		100 * prediction->total_share);
 	put_target(report, prediction->target, with_slope ? 42 : 44);
@@ -239,14 +239,14 @@ static void put_curve(const struct report *report, const struct causal_predictio
 
 	fputs("\n  ", stream);
 	put_target(report, prediction->target, WIDTH - 2);
-	fputs("\n    faster by     gain    95 % interval  windows    visits\n", stream);
+	fputs("\n    faster by       gain     95 % interval    windows    visits\n", stream);
 	for (size_t i = 0; i < prediction->estimate_count; i++) {
 		const struct causal_estimate *estimate = &prediction->estimates[i];
 
 		fprintf(stream, "    %5.1f %%  ", estimate->speedup_percent);
 		put_gain(stream, estimate->predicted_percent, estimate->low_percent,
 			 estimate->high_percent);
-		fprintf(stream, "  %6" PRIu32 "  %8" PRIu64 "  ", estimate->windows,
+		fprintf(stream, "  %7" PRIu32 "  %8" PRIu64 "  ", estimate->windows,
 			estimate->visits);
 		put_bar(stream, axis, estimate);
 		putc('\n', stream);
