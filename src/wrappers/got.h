@@ -30,8 +30,8 @@ struct got_wrapper {
 	 * is not defined in any loaded object yet is installed when one is opened that defines it.
 	 */
 	_Atomic(void *) *original;
-	/* Only where the symbol resolves into an object whose file name begins with this
-	 * ("libmpi"), or NULL for any. */
+	/* Only where the symbol resolves into an object whose file name begins with one of these
+	 * ("libgomp|libomp"), or NULL for any. */
 	const char *library;
 	uint32_t rewritten; /* slots so far */
 };

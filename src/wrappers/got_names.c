@@ -122,7 +122,16 @@ static void *address_of(const struct got_object *object, const Elf64_Sym *symbol
 
 static bool is_wanted_library(const struct got_wrapper *wrapper, const char *file)
 {
-	return !wrapper->library || !strncmp(file, wrapper->library, strlen(wrapper->library));
+	const char *prefix = wrapper->library;
+
+	if (!prefix)
+		return true;
+	for (size_t length; *prefix; prefix += length + (prefix[length] == '|')) {
+		length = strcspn(prefix, "|");
+		if (!strncmp(file, prefix, length))
+			return true;
+	}
+	return false;
 }
 
 /* Links the chain of wrappers: each calls the one before it. */

@@ -15,6 +15,7 @@
 
 #include "core/control.h"
 #include "regions/regions.h"
+#include "wrappers/causal_paced.h"
 #include "wrappers/mpi_record.h"
 
 #define VALUES_MAX 6
@@ -232,6 +233,8 @@ long mpi_enter(uint32_t index, const long *registers, const long *stack)
 	const void *original = mpi_original(index);
 	enum mpi_kind kind;
 	region_id region = 0;
+	struct causal_wait wait;
+	bool paced;
 	int error = errno;
 
 	frame.call = &mpi_calls[index % MPI_CALLS_MAX];
@@ -251,10 +254,15 @@ long mpi_enter(uint32_t index, const long *registers, const long *stack)
 		mpi_before_finalize();
 	if (region_recording(REGION_MPI))
 		region = mpi_region(index % MPI_CALLS_MAX);
+	paced = causal_on();
+	if (paced)
+		causal_before_wait(&wait);
 	errno = error;
 	frame.result = region ? record(&frame, original, region, mpi_values_known())
 			      : pass(&frame, original);
 	error = errno;
+	if (paced)
+		causal_mpi_ends(&wait, &frame);
 	if (kind == MPI_INIT)
 		mpi_after_init(original);
 	depth--;

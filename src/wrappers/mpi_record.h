@@ -6,6 +6,7 @@
 #ifndef KYMO_WRAPPERS_MPI_RECORD_H
 #define KYMO_WRAPPERS_MPI_RECORD_H
 
+#include "causal/causal.h"
 #include "regions/regions.h"
 #include "wrappers/mpi_private.h"
 
@@ -19,5 +20,7 @@ region_id mpi_region(uint32_t call);
 bool mpi_values_known(void);
 void mpi_after_init(const void *init);
 void mpi_before_finalize(void);
+/* The call has waited (causal_mpi.c). */
+void causal_mpi_ends(const struct causal_wait *wait, const struct mpi_frame *frame);
 
 #endif

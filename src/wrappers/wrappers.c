@@ -7,11 +7,22 @@
 
 #include <pthread.h>
 
+#include "causal/causal.h"
 #include "core/runtime.h"
 #include "wrappers/got.h"
 #include "wrappers/got_engine.h"
 
-static bool add_all(const struct options_wrappers *options)
+static bool add(int (*const *groups)(const struct options_wrappers *), size_t count,
+		const struct options_wrappers *options)
+{
+	for (size_t i = 0; i < count; i++) {
+		if (groups[i](options))
+			return false;
+	}
+	return true;
+}
+
+static bool add_recording(const struct options_wrappers *options)
 {
 	static int (*const groups[])(const struct options_wrappers *) = {
 		wrappers_loader_add, wrappers_threads_add, wrappers_processes_add,
@@ -19,19 +30,30 @@ static bool add_all(const struct options_wrappers *options)
 		wrappers_nccl_add,   wrappers_user_add,
 	};
 
-	for (size_t i = 0; i < sizeof(groups) / sizeof(groups[0]); i++) {
-		if (groups[i](options))
-			return false;
-	}
-	return true;
+	return add(groups, sizeof(groups) / sizeof(groups[0]), options);
+}
+
+/* MPI's calls wait as well. */
+static bool add_causal(const struct options_wrappers *options)
+{
+	static int (*const groups[])(const struct options_wrappers *) = {
+		wrappers_loader_add, wrappers_mpi_add,  wrappers_memory_add,
+		wrappers_nccl_add,   wrappers_user_add,
+	};
+	struct options_wrappers with_mpi = *options;
+
+	with_mpi.mpi = true;
+	return !wrappers_causal_add() && add(groups, sizeof(groups) / sizeof(groups[0]), &with_mpi);
 }
 
 void wrappers_start(const struct options_wrappers *options)
 {
-	if (!options->on)
+	bool causal = causal_wanted(kymo_runtime.environment);
+
+	if (!options->on && !causal)
 		return;
 	/* What was added works without the rest. */
-	if (!add_all(options))
+	if (!(causal ? add_causal : add_recording)(options))
 		spool_count_loss(&kymo_runtime.spool, SPOOL_LOSS_WRAPPER);
 	pthread_atfork(got_before_fork, got_after_fork, got_after_fork_in_child);
 	got_scan();

@@ -19,8 +19,9 @@ int wrappers_memory_add(const struct options_wrappers *options);    /* malloc fa
 int wrappers_mpi_add(const struct options_wrappers *options);
 int wrappers_nccl_add(const struct options_wrappers *options);
 int wrappers_user_add(const struct options_wrappers *options); /* WRAP */
+int wrappers_causal_add(void); /* all that waits and wakes, where KYMO_CAUSAL asks for it */
 
-/* Adds all of them and scans once. */
+/* Adds all of them and scans once. In causal profiling locks and waits are not recorded. */
 void wrappers_start(const struct options_wrappers *options);
 /* Undoes everything (detach). */
 void wrappers_stop(void);

@@ -1,0 +1,130 @@
+/* SPDX-License-Identifier: MIT
+ * SPDX-FileCopyrightText: the kymo authors
+ *
+ * Mutexes, read-write locks and spin locks in causal profiling. A lock that is free is taken by
+ * trying: nobody waited, nothing is owed or credited. POSIX gives the try functions the same
+ * results otherwise (pthread_mutex_trylock(3p)); a second lock by its owner is EBUSY when tried,
+ * and then gets the original's own answer.
+ */
+#include <pthread.h>
+#include <threads.h>
+
+#include "wrappers/causal_paced.h"
+#include "wrappers/wrappers.h"
+
+#define PACED_LOCK(symbol, attempt, type, busy)                                                    \
+	PACED_ORIGINAL(symbol);                                                                    \
+	static int paced_##symbol(type *lock)                                                      \
+	{                                                                                          \
+		struct causal_wait wait;                                                           \
+		int error;                                                                         \
+		if (!causal_on())                                                                  \
+			return ORIGINAL(symbol)(lock);                                             \
+		if (ORIGINAL(attempt) && (error = ORIGINAL(attempt)(lock)) != (busy))              \
+			return error;                                                              \
+		causal_before_wait(&wait);                                                         \
+		error = ORIGINAL(symbol)(lock);                                                    \
+		causal_after_wait(&wait, CAUSAL_WAKER_SESSION);                                    \
+		return error;                                                                      \
+	}
+
+#define PACED_LOCK_UNTIL(symbol, attempt, type, busy, timed_out, clock, parameters, arguments)     \
+	PACED_ORIGINAL(symbol);                                                                    \
+	static int paced_##symbol parameters                                                       \
+	{                                                                                          \
+		struct causal_wait wait;                                                           \
+		struct timespec space;                                                             \
+		int error;                                                                         \
+		if (!causal_on())                                                                  \
+			return ORIGINAL(symbol) arguments;                                         \
+		if (ORIGINAL(attempt) && (error = ORIGINAL(attempt)(lock)) != (busy))              \
+			return error;                                                              \
+		causal_before_wait(&wait);                                                         \
+		end = paced_deadline(clock, end, &space);                                          \
+		error = ORIGINAL(symbol) arguments;                                                \
+		causal_after_wait(&wait, paced_waker(error != (timed_out)));                       \
+		return error;                                                                      \
+	}
+
+/* Found, but called by their own names without us: they neither wait nor wake. */
+PACED_ORIGINAL(pthread_mutex_trylock);
+PACED_ORIGINAL(pthread_rwlock_tryrdlock);
+PACED_ORIGINAL(pthread_rwlock_trywrlock);
+PACED_ORIGINAL(pthread_spin_trylock);
+PACED_ORIGINAL(mtx_trylock);
+
+#define FOUND_ROW(symbol_)                                                                         \
+	{                                                                                          \
+		.symbol = #symbol_, .original = &original_##symbol_, .library = CAUSAL_LIBC        \
+	}
+
+/* ---- mutexes ---- */
+
+PACED_LOCK(pthread_mutex_lock, pthread_mutex_trylock, pthread_mutex_t, EBUSY)
+PACED_LOCK_UNTIL(pthread_mutex_timedlock, pthread_mutex_trylock, pthread_mutex_t, EBUSY, ETIMEDOUT,
+		 CLOCK_REALTIME, PARAMETERS(pthread_mutex_t *lock, const struct timespec *end),
+		 ARGUMENTS(lock, end))
+PACED_LOCK_UNTIL(pthread_mutex_clocklock, pthread_mutex_trylock, pthread_mutex_t, EBUSY, ETIMEDOUT,
+		 clock,
+		 PARAMETERS(pthread_mutex_t *lock, clockid_t clock, const struct timespec *end),
+		 ARGUMENTS(lock, clock, end))
+PACED_WAKE(int, pthread_mutex_unlock, PARAMETERS(pthread_mutex_t *lock), ARGUMENTS(lock))
+
+PACED_LOCK(mtx_lock, mtx_trylock, mtx_t, thrd_busy)
+PACED_LOCK_UNTIL(mtx_timedlock, mtx_trylock, mtx_t, thrd_busy, thrd_timedout, CLOCK_REALTIME,
+		 PARAMETERS(mtx_t *lock, const struct timespec *end), ARGUMENTS(lock, end))
+PACED_WAKE(int, mtx_unlock, PARAMETERS(mtx_t *lock), ARGUMENTS(lock))
+
+/* ---- read-write locks ---- */
+
+PACED_LOCK(pthread_rwlock_rdlock, pthread_rwlock_tryrdlock, pthread_rwlock_t, EBUSY)
+PACED_LOCK(pthread_rwlock_wrlock, pthread_rwlock_trywrlock, pthread_rwlock_t, EBUSY)
+PACED_LOCK_UNTIL(pthread_rwlock_timedrdlock, pthread_rwlock_tryrdlock, pthread_rwlock_t, EBUSY,
+		 ETIMEDOUT, CLOCK_REALTIME,
+		 PARAMETERS(pthread_rwlock_t *lock, const struct timespec *end),
+		 ARGUMENTS(lock, end))
+PACED_LOCK_UNTIL(pthread_rwlock_timedwrlock, pthread_rwlock_trywrlock, pthread_rwlock_t, EBUSY,
+		 ETIMEDOUT, CLOCK_REALTIME,
+		 PARAMETERS(pthread_rwlock_t *lock, const struct timespec *end),
+		 ARGUMENTS(lock, end))
+PACED_LOCK_UNTIL(pthread_rwlock_clockrdlock, pthread_rwlock_tryrdlock, pthread_rwlock_t, EBUSY,
+		 ETIMEDOUT, clock,
+		 PARAMETERS(pthread_rwlock_t *lock, clockid_t clock, const struct timespec *end),
+		 ARGUMENTS(lock, clock, end))
+PACED_LOCK_UNTIL(pthread_rwlock_clockwrlock, pthread_rwlock_trywrlock, pthread_rwlock_t, EBUSY,
+		 ETIMEDOUT, clock,
+		 PARAMETERS(pthread_rwlock_t *lock, clockid_t clock, const struct timespec *end),
+		 ARGUMENTS(lock, clock, end))
+PACED_WAKE(int, pthread_rwlock_unlock, PARAMETERS(pthread_rwlock_t *lock), ARGUMENTS(lock))
+
+/* ---- spin locks ---- */
+
+PACED_LOCK(pthread_spin_lock, pthread_spin_trylock, pthread_spinlock_t, EBUSY)
+PACED_WAKE(int, pthread_spin_unlock, PARAMETERS(pthread_spinlock_t *lock), ARGUMENTS(lock))
+
+int causal_locks_add(void)
+{
+	static struct got_wrapper rows[] = {FOUND_ROW(pthread_mutex_trylock),
+					    FOUND_ROW(pthread_rwlock_tryrdlock),
+					    FOUND_ROW(pthread_rwlock_trywrlock),
+					    FOUND_ROW(pthread_spin_trylock),
+					    FOUND_ROW(mtx_trylock),
+					    PACED_ROW(pthread_mutex_lock),
+					    PACED_ROW(pthread_mutex_timedlock),
+					    PACED_ROW(pthread_mutex_clocklock),
+					    PACED_ROW(pthread_mutex_unlock),
+					    PACED_ROW(mtx_lock),
+					    PACED_ROW(mtx_timedlock),
+					    PACED_ROW(mtx_unlock),
+					    PACED_ROW(pthread_rwlock_rdlock),
+					    PACED_ROW(pthread_rwlock_wrlock),
+					    PACED_ROW(pthread_rwlock_timedrdlock),
+					    PACED_ROW(pthread_rwlock_timedwrlock),
+					    PACED_ROW(pthread_rwlock_clockrdlock),
+					    PACED_ROW(pthread_rwlock_clockwrlock),
+					    PACED_ROW(pthread_rwlock_unlock),
+					    PACED_ROW(pthread_spin_lock),
+					    PACED_ROW(pthread_spin_unlock)};
+
+	return got_add(TABLE(rows));
+}
