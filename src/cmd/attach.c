@@ -256,7 +256,7 @@ static int attach_finish(struct attach_session *session, pid_t pid)
 				   &prefix, &problem);
 	if (!error)
 		error = results_write(launch->settings, launch->session, launch->result, prefix,
-				      &problem);
+				      true, &problem);
 	if (error)
 		message_error("%s (recorded data: %s)", problem.text, launch->session);
 	else

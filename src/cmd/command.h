@@ -22,8 +22,8 @@ struct command {
 	int (*run)(char **arguments, size_t count); /* the exit status */
 };
 
-extern const struct command command_sample, command_instrument, command_attach, command_report,
-	command_ctl, command_avail, command_help;
+extern const struct command command_sample, command_instrument, command_causal, command_attach,
+	command_report, command_ctl, command_avail, command_help;
 /* NULL-terminated, in the order of listings. */
 extern const struct command *const commands[];
 const struct command *command_find(const char *name);

@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "cmd/causal_speedups.h"
 #include "cmd/nearest.h"
 #include "common/settings_periods.h"
 
@@ -115,6 +116,22 @@ static int options_unknown(struct parser *parser, const char *argument, size_t l
 /* How lists given by several options are joined; NULL: the last one counts. */
 static const char *options_joint(enum setting_id id)
 {
+	switch (id) {
+	case SETTING_CONFIG_FILE:
+		return ":";
+	case SETTING_CAUSAL_FIXED_SPEEDUP:
+		return ",";
+	case SETTING_CAUSAL_PROGRESS:
+	case SETTING_CAUSAL_BINARY_SCOPE:
+	case SETTING_CAUSAL_SOURCE_SCOPE:
+	case SETTING_CAUSAL_FUNCTION_SCOPE:
+	case SETTING_CAUSAL_BINARY_EXCLUDE:
+	case SETTING_CAUSAL_SOURCE_EXCLUDE:
+	case SETTING_CAUSAL_FUNCTION_EXCLUDE:
+		return ";";
+	default:
+		break;
+	}
 	switch (settings_table[id].type) {
 	case SETTING_LIST:
 	case SETTING_TIDS:
@@ -124,7 +141,7 @@ static const char *options_joint(enum setting_id id)
 	case SETTING_PATTERN:
 		return "|";
 	default:
-		return id == SETTING_CONFIG_FILE ? ":" : NULL;
+		return NULL;
 	}
 }
 
@@ -169,6 +186,15 @@ static bool options_is_window(const char *text)
 	       setting_parse_period(setting_slice(text), &defaults, &period) == SETTING_VALID;
 }
 
+/* Whether the word continues the list that an option has begun: --periods 2:1 5:1, --speedups 0 10.
+ */
+static bool options_continues(enum setting_id id, const char *word)
+{
+	if (settings_table[id].type == SETTING_PERIODS)
+		return options_is_window(word);
+	return id == SETTING_CAUSAL_FIXED_SPEEDUP && causal_speedups_is_item(word);
+}
+
 /* The next argument where it can be a value; NULL at the end and at `--`. */
 static const char *options_peek(const struct parser *parser)
 {
@@ -201,9 +227,7 @@ static int options_apply_setting(struct parser *parser, const struct match *matc
 		parser->next++;
 	}
 	error = options_set(parser, match->id, value, source);
-	if (settings_table[match->id].type != SETTING_PERIODS)
-		return error;
-	while (!error && (next = options_peek(parser)) && options_is_window(next)) {
+	while (!error && (next = options_peek(parser)) && options_continues(match->id, next)) {
 		parser->next++;
 		error = options_set(parser, match->id, next, source);
 	}

@@ -14,6 +14,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "cmd/causal_results.h"
 #include "cmd/command.h"
 #include "cmd/coverage.h"
 #include "cmd/message.h"
@@ -389,6 +390,22 @@ static int report_open_others(struct report *report, const struct options_result
 	return error;
 }
 
+/* Of experiments, the table of predictions is what is asked for where nothing else is. 1: this is
+ * no such result. */
+static int report_causal(struct report *report, const char *named, struct problem *problem)
+{
+	char *directory;
+	int error = result_directory_find(named, &directory, problem);
+
+	if (error)
+		return error;
+	error = causal_results_are_in(directory) && !report->options.output
+			? causal_results_report(directory, stdout, problem)
+			: 1;
+	free(directory);
+	return error;
+}
+
 static int report_make(struct report *report, const struct options_result *result,
 		       struct problem *problem)
 {
@@ -401,6 +418,13 @@ static int report_make(struct report *report, const struct options_result *resul
 		error = report_check_formats(report, problem);
 	if (!error)
 		error = report_check_others(report, result, problem);
+	if (!error && !report->format_count) {
+		error = report_causal(report, result->operand_count ? result->operands[0] : NULL,
+				      problem);
+		if (error <= 0)
+			return error;
+		error = 0;
+	}
 	if (!error)
 		error = report_open(report, result->operand_count ? result->operands[0] : NULL,
 				    problem);

@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "binary/selection_pattern.h"
+#include "cmd/causal_speedups.h"
 #include "cmd/events.h"
 #include "cmd/nearest.h"
 #include "common/settings_check.h"
@@ -135,6 +136,7 @@ static int resolved_check_meaning(enum setting_id id, const char *text, const ch
 				  struct problem *problem)
 {
 	struct setting_slice rest = setting_slice(text), first, second;
+	struct causal_speedups speedups;
 
 	if (settings_table[id].type == SETTING_PATTERN)
 		return resolved_check_pattern(text, source, problem);
@@ -152,6 +154,8 @@ static int resolved_check_meaning(enum setting_id id, const char *text, const ch
 		return resolved_check_demotion(text, source, problem);
 	case SETTING_WRAP:
 		return resolved_check_wrap(text, source, problem);
+	case SETTING_CAUSAL_FIXED_SPEEDUP:
+		return causal_speedups_parse(text, source, &speedups, problem);
 	case SETTING_COMPONENTS:
 		return events_check_components(text, source, problem);
 	default:

@@ -90,6 +90,16 @@ static bool results_wanted(const struct resolved *settings, const struct session
 	       resolved_bool(settings, is_trace ? SETTING_TRACE : SETTING_PROFILE);
 }
 
+/* Whether anything is written that names functions. */
+static bool results_any(const struct resolved *settings, const struct session *session)
+{
+	for (size_t i = 0; i < output_format_count; i++) {
+		if (results_wanted(settings, session, &output_formats[i]))
+			return true;
+	}
+	return strcmp(resolved_text(settings, SETTING_COVERAGE), "none") != 0;
+}
+
 /* Compiled code has no file but this one, and /tmp is cleaned: keep a copy. Never follows a link
  * or reads another user's file (perf's rule for these maps as well), or one that an earlier process
  * with the same pid has left. */
@@ -226,10 +236,11 @@ static void results_nothing_recorded(const char *session_directory)
 }
 
 int results_write(const struct resolved *settings, const char *session_directory,
-		  const char *result_directory, const char *prefix, struct problem *problem)
+		  const char *result_directory, const char *prefix, bool summary,
+		  struct problem *problem)
 {
 	struct session_options options = results_session_options(settings);
-	struct output_options summary = results_output_options(settings);
+	struct output_options summary_options = results_output_options(settings);
 	struct session *session;
 	int error = results_make_prefix(result_directory, prefix, problem);
 
@@ -242,13 +253,16 @@ int results_write(const struct resolved *settings, const char *session_directory
 	for (uint32_t i = 0; i < session->process_count; i++)
 		results_keep_jit_map(session_directory, session->processes[i].pid,
 				     session_process_made_ns(session, i));
-	error = session_symbolize(session, problem);
+	summary = summary && message_verbosity() >= 0;
+	if (summary || results_any(settings, session))
+		error = session_symbolize(session, problem);
 	if (!error) {
 		error = results_write_formats(settings, session, result_directory, prefix);
 		problem_set(problem, 0, "some results are missing");
 	}
-	if (message_verbosity() >= 0)
-		output_summary(session, &summary, stderr, message_color(STDERR_FILENO), problem);
+	if (summary)
+		output_summary(session, &summary_options, stderr, message_color(STDERR_FILENO),
+			       problem);
 	session_close(session);
 	return error;
 }

@@ -15,9 +15,10 @@ struct session_options results_session_options(const struct resolved *settings);
 struct output_options results_output_options(const struct resolved *settings);
 
 /* Reads `session_directory` and writes every selected output into `result_directory`; what cannot
- * be written is reported and skipped. Prints the summary on standard error. 0 when all was
- * written. */
+ * be written is reported and skipped. Prints the summary on standard error, where it is asked for.
+ * 0 when all was written. */
 int results_write(const struct resolved *settings, const char *session_directory,
-		  const char *result_directory, const char *prefix, struct problem *problem);
+		  const char *result_directory, const char *prefix, bool summary,
+		  struct problem *problem);
 
 #endif

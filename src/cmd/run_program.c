@@ -67,8 +67,20 @@ static void run_note_running(const struct launch *launch)
 			     count, (int)pid, launch->session);
 }
 
+static int run_results(const struct launch *launch, const struct run_beside *beside,
+		       const char *prefix, struct problem *problem)
+{
+	int error = results_write(launch->settings, launch->session, launch->result, prefix,
+				  !beside->results, problem);
+
+	if (beside->results)
+		beside->results(beside->context, launch, prefix);
+	return error;
+}
+
 /* After the program's end. Nothing here changes the exit status. */
-static void run_finish(struct launch *launch, const struct supervised *end)
+static void run_finish(struct launch *launch, const struct run_beside *beside,
+		       const struct supervised *end)
 {
 	struct problem problem;
 	struct result_keys keys = {launch->arguments[0], launch->start, getpid()};
@@ -89,7 +101,7 @@ static void run_finish(struct launch *launch, const struct supervised *end)
 	supervise_give_up_on_interrupt(end->wait_status, message);
 	if (result_path_expand(resolved_text(launch->settings, SETTING_OUTPUT_PREFIX), &keys,
 			       &prefix, &problem) ||
-	    results_write(launch->settings, launch->session, launch->result, prefix, &problem))
+	    run_results(launch, beside, prefix, &problem))
 		message_error("%s (recorded data: %s)", problem.text, launch->session);
 	else
 		launch_discard_session(launch);
@@ -126,6 +138,24 @@ static int run_supervise(struct launch *launch, const struct target *target, cha
 	return end->exec_errno == ENOENT ? EXIT_NOT_FOUND : EXIT_NOT_EXECUTABLE;
 }
 
+/* As often as is wanted. *end is that of the last run, but with the status that counts. */
+static int run_repeatedly(struct launch *launch, const struct target *target,
+			  const struct run_beside *beside, char ***environment,
+			  struct supervised *end)
+{
+	int failure = 0, status;
+
+	do {
+		status = run_supervise(launch, target, environment, end);
+		if (!status && !failure)
+			failure = end->wait_status;
+	} while (!status && *environment && beside->again &&
+		 beside->again(beside->context, launch, end));
+	if (failure)
+		end->wait_status = failure;
+	return status;
+}
+
 static int run_target(struct launch *launch, const struct target *target,
 		      const struct run_beside *beside)
 {
@@ -137,11 +167,11 @@ static int run_target(struct launch *launch, const struct target *target,
 		return status;
 	message_detail("running '%s'%s%s", target->path, environment ? ", results in " : "",
 		       environment ? launch->result : "");
-	status = run_supervise(launch, target, &environment, &end);
+	status = run_repeatedly(launch, target, beside, &environment, &end);
 	if (beside->end)
 		beside->end(beside->context, launch);
 	if (!status && environment)
-		run_finish(launch, &end);
+		run_finish(launch, beside, &end);
 	launch_environment_destroy(environment);
 	if (!status)
 		supervise_exit_like(end.wait_status);

@@ -22,8 +22,14 @@ struct run_beside {
 	 * the program runs unprofiled. */
 	int (*start)(void *context, struct launch *launch, const struct target *target,
 		     struct problem *problem);
-	/* The program has ended, results are not written yet. Also after a failed start. */
+	/* The program has ended as `end` says; is it to be run once more? What counts as its status
+	 * is the first one that is not 0. */
+	bool (*again)(void *context, struct launch *launch, const struct supervised *end);
+	/* The program has ended for good, results are not written yet. Also after a failed start.
+	 */
 	void (*end)(void *context, struct launch *launch);
+	/* Writes results of its own, with a summary that stands for the usual one. */
+	void (*results)(void *context, const struct launch *launch, const char *prefix);
 	const char *unprofiled; /* advice behind "cannot be profiled because ..." */
 	void *context;
 };

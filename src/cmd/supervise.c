@@ -49,15 +49,17 @@ static void supervise_forward(int signal, siginfo_t *info, void *context)
 	errno = saved;
 }
 
-/* What the caller gave us and the child must have. */
-struct supervise_state {
+/* What the caller gave us and every child must have. */
+static struct supervise_state {
+	bool taken;
 	sigset_t mask;
 	struct sigaction actions[SUPERVISED_SIGNALS];
 	struct sigaction own_actions[OWN_SIGNALS];
 	struct itimerval timers[3]; /* exec keeps them, fork does not */
-};
+} supervise_state;
 
-/* All signals are blocked until supervise_restore_mask(), so that none is lost between. */
+/* All signals are blocked until there is a child to pass them on to, so that none is lost between.
+ * The second time the handlers are our own already. */
 static void supervise_take_signals(struct supervise_state *state)
 {
 	struct sigaction forward = {.sa_sigaction = supervise_forward,
@@ -66,7 +68,10 @@ static void supervise_take_signals(struct supervise_state *state)
 
 	sigfillset(&all);
 	sigfillset(&forward.sa_mask);
-	sigprocmask(SIG_BLOCK, &all, &state->mask);
+	sigprocmask(SIG_BLOCK, &all, state->taken ? NULL : &state->mask);
+	if (state->taken)
+		return;
+	state->taken = true;
 	for (unsigned i = 0; i < SUPERVISED_SIGNALS; i++)
 		sigaction(supervised_signals[i], &forward, &state->actions[i]);
 	for (unsigned i = 0; i < OWN_SIGNALS; i++) {
@@ -198,22 +203,23 @@ static void supervise_wait(struct supervised *ret)
 int supervise_run(const char *path, char *const arguments[], char *const environment[],
 		  struct supervised *ret)
 {
-	struct supervise_state state;
+	struct supervise_state *state = &supervise_state;
 	int report[2];
 	pid_t pid;
 
 	memset(ret, 0, sizeof(*ret));
 	if (pipe2(report, O_CLOEXEC))
 		return -errno;
-	supervise_take_signals(&state);
+	supervise_take_signals(state);
 	pid = fork();
 	if (!pid)
-		supervise_execute(path, arguments, environment, &state, report[1]);
+		supervise_execute(path, arguments, environment, state, report[1]);
 	if (pid < 0) {
 		int error = errno;
 
-		supervise_give_back_signals(&state);
-		sigprocmask(SIG_SETMASK, &state.mask, NULL);
+		supervise_give_back_signals(state);
+		sigprocmask(SIG_SETMASK, &state->mask, NULL);
+		state->taken = false;
 		close(report[0]);
 		close(report[1]);
 		return -error;
@@ -230,6 +236,7 @@ int supervise_run(const char *path, char *const arguments[], char *const environ
 	close(report[0]);
 	supervise_wait(ret);
 	child_pid = 0;
+	ret->interrupted = interrupts > 0;
 	ret->give_up = interrupts > 1;
 	return 0;
 }

@@ -16,11 +16,12 @@ struct supervised {
 	int exec_errno;  /* the program could not be executed; 0: it ran */
 	int wait_status; /* of the program, when exec_errno is 0; -1: not known */
 	int64_t user_ns, system_ns;
-	bool give_up; /* a second SIGINT came: write no results */
+	bool interrupted; /* a SIGINT came */
+	bool give_up;     /* a second one: write no results */
 };
 
-/* Starts `path` and waits for its end. 0, or -errno when no process could be made. Not reentrant:
- * it owns the signal handlers. */
+/* Starts `path` and waits for its end. 0, or -errno when no process could be made. May be called
+ * again for another run; not reentrant: it owns the signal handlers. */
 int supervise_run(const char *path, char *const arguments[], char *const environment[],
 		  struct supervised *ret);
 /* Ends kymo as the program ended: the same status, or the same signal (without a core file). */

@@ -1,0 +1,86 @@
+/* SPDX-License-Identifier: MIT
+ * SPDX-FileCopyrightText: the kymo authors
+ *
+ * What the files of the controller share; see causal_control.h.
+ */
+#ifndef KYMO_CMD_CAUSAL_CONTROL_PRIVATE_H
+#define KYMO_CMD_CAUSAL_CONTROL_PRIVATE_H
+
+#include <pthread.h>
+#include <stdatomic.h>
+
+#include "cmd/causal_clock.h"
+#include "cmd/causal_control.h"
+#include "cmd/causal_journal.h"
+#include "cmd/causal_load.h"
+
+#define MILLISECOND 1000000ull
+#define SECOND      1000000000ull
+
+/* Counters of the shared file when the run began. */
+struct control_counts {
+	uint64_t samples, samples_in_scope, paid, overslept, credited, pauses;
+};
+
+/* How often a point is visited, as far as it is known. */
+struct control_pace {
+	uint64_t period_ns; /* real; 0: not known */
+	uint64_t wanted;    /* visits of a window: as many in all of them */
+};
+
+struct causal_controller {
+	struct causal_control_options options;
+	struct causal_control *shared;
+	struct causal_clock clock;
+	struct causal_points points;
+	struct control_pace paces[CAUSAL_POINTS];
+	struct causal_journal journal;
+	struct causal_plan *plan;
+	/* Of targets, in the order of ids, at the end and at the begin of a window. */
+	struct causal_data_time *times, *times_before;
+	size_t time_count, before_count, time_capacity;
+
+	pthread_t thread;
+	bool running;
+	int wake; /* eventfd: the run is over */
+	bool over;
+	bool stalled; /* slept much longer than asked: stopped, or a machine without time */
+
+	uint32_t run, runs;
+	bool end_to_end, done, taken_part;
+	uint64_t epoch, windows;
+	uint64_t run_start_ns, experiments_ns;
+	uint64_t start_visits[CAUSAL_POINTS]; /* when the run began */
+	struct control_counts start_counts;
+	/* End to end: the experiment of the run. */
+	uint32_t target, speedup_permille;
+	uint64_t run_start_delay;
+	/* Real time that experiments have cost the run so far. */
+	int64_t lost_ns;
+};
+
+/* ---- causal_control.c ---- */
+
+/* Sleeps; false when the run is over. Keeps the experiment from expiring. */
+bool control_sleep(struct causal_controller *controller, uint64_t ns);
+void control_activate(struct causal_controller *controller, uint32_t target, uint32_t permille);
+void control_deactivate(struct causal_controller *controller);
+/* The virtual time of a thread that owes nothing, ticks. */
+uint64_t control_virtual_now(const struct causal_controller *controller);
+int64_t control_duration(const struct causal_controller *controller, uint64_t ticks);
+/* Reads CPU times of all targets into controller->times. */
+void control_times(struct causal_controller *controller);
+
+/* ---- causal_window.c ---- */
+
+/* The point that windows are cut by; CAUSAL_NO_POINT: none is visited. */
+uint32_t control_choose_point(struct causal_controller *controller, bool own_only);
+/* Finds out how often points are visited. False: the run is over. */
+bool control_pace_points(struct causal_controller *controller);
+/* Adds times of targets, and writes it. */
+void control_write_window(struct causal_controller *controller, struct causal_data_window *window);
+/* One experiment, written down. False: the run is over. */
+bool control_window(struct causal_controller *controller, uint32_t point, uint32_t target,
+		    uint32_t permille);
+
+#endif

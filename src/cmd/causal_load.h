@@ -1,0 +1,19 @@
+/* SPDX-License-Identifier: MIT
+ * SPDX-FileCopyrightText: the kymo authors
+ *
+ * What the processes of a session use of the machine, seen from outside.
+ */
+#ifndef KYMO_CMD_CAUSAL_LOAD_H
+#define KYMO_CMD_CAUSAL_LOAD_H
+
+#include <stdint.h>
+
+struct causal_load {
+	uint64_t cpu_ns;               /* of all processes that live */
+	uint64_t involuntary_switches; /* of their first threads: reading all would take long */
+};
+
+/* Reads the processes that have spool files in `session`. */
+void causal_load_read(const char *session, struct causal_load *ret);
+
+#endif

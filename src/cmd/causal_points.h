@@ -1,0 +1,55 @@
+/* SPDX-License-Identifier: MIT
+ * SPDX-FileCopyrightText: the kymo authors
+ *
+ * Progress points of the profiled processes, as kymo reads them in the shared file.
+ *
+ * The file belongs to the program as much as to kymo: names are copied once and ended, numbers are
+ * believed only within bounds. Points that a program counts by itself (coz.h) carry no times: their
+ * visits are dated by whoever polls, with the virtual time of a thread that owes nothing.
+ */
+#ifndef KYMO_CMD_CAUSAL_POINTS_H
+#define KYMO_CMD_CAUSAL_POINTS_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "kymo/causal.h"
+
+#define CAUSAL_NO_POINT UINT32_MAX
+
+struct causal_known_point {
+	bool known;
+	enum causal_point_kind kind;
+	enum causal_origin origin;
+	uint32_t partner; /* of an end point: its begin point; CAUSAL_NO_POINT: none */
+	char name[CAUSAL_NAME_SIZE];
+};
+
+struct causal_points {
+	struct causal_control *shared;
+	uint32_t count; /* known ones are below */
+	struct causal_known_point list[CAUSAL_POINTS];
+};
+
+/* A point at a moment. */
+struct causal_reading {
+	bool timed;            /* the visits carry times */
+	uint64_t visits;       /* all */
+	uint64_t count, time;  /* a late visit, usually the last one, and its virtual time */
+	uint64_t sum, present; /* of times of all visits, modulo 2^64; the virtual time now */
+};
+
+/* Looks for points that are new; returns how many there are. */
+uint32_t causal_points_refresh(struct causal_points *points);
+/* Visits so far, whoever counts them. */
+uint64_t causal_points_visits(const struct causal_points *points, uint32_t point);
+/* Whether visits carry times; false as well while there are none. */
+bool causal_points_timed(const struct causal_points *points, uint32_t point);
+/* `now` is the virtual time. */
+void causal_points_read(const struct causal_points *points, uint32_t point, uint64_t now,
+			struct causal_reading *ret);
+/* The virtual time of the count-th visit, where it is still known. */
+bool causal_points_time_of(const struct causal_points *points, uint32_t point, uint64_t count,
+			   uint64_t *ret);
+
+#endif

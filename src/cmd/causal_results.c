@@ -1,0 +1,208 @@
+/* SPDX-License-Identifier: MIT
+ * SPDX-FileCopyrightText: the kymo authors
+ *
+ * See causal_results.h.
+ */
+#include "cmd/causal_results.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <glob.h>
+#include <limits.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/sendfile.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "cmd/message.h"
+#include "cmd/result_path.h"
+#include "output/causal.h"
+
+#define RESULTS_JOURNAL "causal/windows.ndjson"
+
+/* ---- files ---- */
+
+/* The shared file, maps: processes that are still running have them mapped. */
+static void results_clean(const char *session)
+{
+	static const char *const patterns[] = {"%s/causal/control", "%s/causal/map-*",
+					       "%s/causal/socket"};
+
+	for (unsigned i = 0; i < sizeof(patterns) / sizeof(patterns[0]); i++) {
+		char pattern[PATH_MAX];
+		glob_t found;
+
+		snprintf(pattern, sizeof(pattern), patterns[i], session);
+		if (glob(pattern, GLOB_NOSORT, NULL, &found))
+			continue;
+		for (size_t file = 0; file < found.gl_pathc; file++)
+			unlink(found.gl_pathv[file]);
+		globfree(&found);
+	}
+}
+
+/* A session in memory goes away; its experiments are kept, for `kymo report`. */
+static int results_keep_journal(const struct launch *launch, struct problem *problem)
+{
+	char from[PATH_MAX], to[PATH_MAX], temporary[PATH_MAX];
+	int in, out, error = 0;
+	ssize_t sent;
+
+	if (!launch->in_memory)
+		return 0;
+	snprintf(from, sizeof(from), "%s/" RESULTS_JOURNAL, launch->session);
+	snprintf(to, sizeof(to), "%s/" RESULTS_JOURNAL, launch->result);
+	if (snprintf(temporary, sizeof(temporary), "%s.tmp", to) >= (int)sizeof(temporary))
+		return problem_set(problem, -ENAMETOOLONG, "'%s' is too long a path", to);
+	in = open(from, O_RDONLY | O_CLOEXEC);
+	out = open(temporary, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
+	error = in < 0 || out < 0 ? -errno : 0;
+	while (!error && (sent = sendfile(out, in, NULL, 1 << 20)) != 0)
+		error = sent < 0 ? -errno : 0;
+	if (in >= 0)
+		close(in);
+	if (out >= 0 && close(out) && !error)
+		error = -errno;
+	if (!error && rename(temporary, to))
+		error = -errno;
+	if (!error)
+		return 0;
+	unlink(temporary);
+	return problem_set(problem, error, "cannot write '%s': %s", to, strerror(-error));
+}
+
+/* CAUSAL_FILE: the JSON file's name. */
+static int results_rename(const struct launch *launch, const char *directory,
+			  struct problem *problem)
+{
+	const char *name = resolved_text(launch->settings, SETTING_CAUSAL_FILE);
+	char from[PATH_MAX], to[PATH_MAX];
+
+	if (!*name || !strcmp(name, "experiments"))
+		return 0;
+	if (snprintf(from, sizeof(from), "%s/experiments.json", directory) >= PATH_MAX ||
+	    snprintf(to, sizeof(to), "%s/%s.json", directory, name) >= PATH_MAX)
+		return problem_set(problem, -ENAMETOOLONG, "'%s' is too long a name", name);
+	return rename(from, to)
+		       ? problem_set(problem, -errno, "cannot write '%s': %s", to, strerror(errno))
+		       : 0;
+}
+
+static int results_write_files(const struct causal_data *data, const struct causal_result *result,
+			       const struct launch *launch, const char *prefix, char *directory,
+			       struct problem *problem)
+{
+	int error;
+
+	if (snprintf(directory, PATH_MAX, "%s/%scausal", launch->result, prefix) >= PATH_MAX)
+		return problem_set(problem, -ENAMETOOLONG, "'%s' is too long a path",
+				   launch->result);
+	error = result_make_directories(directory);
+	if (error)
+		return problem_set(problem, error, "cannot make '%s': %s", directory,
+				   strerror(-error));
+	error = causal_write_all(data, result, directory, problem);
+	if (!error)
+		error = results_rename(launch, directory, problem);
+	return error ? error : results_keep_journal(launch, problem);
+}
+
+/* ---- what to say ---- */
+
+/* Why there are no experiments, or NULL. */
+static const char *results_why_none(const struct causal_data *data,
+				    const struct causal_control_seen *seen)
+{
+	for (size_t i = 0; i < data->window_count; i++) {
+		if (data->windows[i].target)
+			return NULL;
+	}
+	if (!seen->taken_part)
+		return "no process took part: the program did not load kymo's library, or ended "
+		       "at once";
+	if (!seen->samples)
+		return "no samples: the program used less than a few milliseconds of CPU time";
+	if (!seen->samples_in_scope)
+		return "the program spent its time in no function that may be sped up: see "
+		       "--binary-scope (%MAIN% is the program itself, %ALL% includes libraries), "
+		       "--function-scope and --source-scope";
+	if (!seen->points)
+		return "no progress point was visited: name a function with --progress, mark the "
+		       "program with kymo_progress() (kymo/user.h), or use --end-to-end";
+	return "the program ended before there was an experiment: run it longer, or several times "
+	       "with --iterations";
+}
+
+static void results_say(const struct causal_data *data, const struct causal_result *result,
+			const struct causal_control_seen *seen, const char *directory)
+{
+	const char *why = results_why_none(data, seen);
+
+	if (seen->journal_failed)
+		message_warning("some experiments could not be written down");
+	if (why)
+		message_warning("%s", why);
+	if (message_verbosity() < 0)
+		return;
+	if (!why)
+		causal_print_summary(data, result, stderr, message_color(STDERR_FILENO));
+	message_note("results: %s/report.html, report.txt, experiments.json, profile.coz",
+		     directory);
+}
+
+void causal_results_write(const struct causal_data *data, const struct causal_options *options,
+			  const struct causal_control_seen *seen, const struct launch *launch,
+			  const char *prefix)
+{
+	struct causal_fit_options fit = {.seed = options->seed};
+	char directory[PATH_MAX];
+	struct causal_result result;
+	struct problem problem;
+
+	results_clean(launch->session);
+	if (causal_fit(data, &fit, &result)) {
+		message_error("no predictions: out of memory");
+		return;
+	}
+	if (results_write_files(data, &result, launch, prefix, directory, &problem))
+		message_error("%s", problem.text);
+	else
+		results_say(data, &result, seen, directory);
+	causal_result_deinit(&result);
+}
+
+/* ---- later ---- */
+
+bool causal_results_are_in(const char *directory)
+{
+	char path[PATH_MAX];
+
+	snprintf(path, sizeof(path), "%s/" RESULTS_JOURNAL, directory);
+	return !access(path, F_OK);
+}
+
+int causal_results_report(const char *directory, FILE *stream, struct problem *problem)
+{
+	struct causal_fit_options fit = {0};
+	struct causal_result result;
+	struct causal_data data = {0};
+	char path[PATH_MAX];
+	int error;
+
+	snprintf(path, sizeof(path), "%s/" RESULTS_JOURNAL, directory);
+	error = causal_data_read(&data, path, problem);
+	if (!error) {
+		if (data.run_count)
+			fit.seed = data.runs[0].seed;
+		error = causal_fit(&data, &fit, &result);
+		if (error)
+			problem_set(problem, error, "out of memory");
+	}
+	if (!error) {
+		error = causal_write_text(&data, &result, stream, problem);
+		causal_result_deinit(&result);
+	}
+	causal_data_deinit(&data);
+	return error;
+}

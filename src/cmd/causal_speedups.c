@@ -1,0 +1,93 @@
+/* SPDX-License-Identifier: MIT
+ * SPDX-FileCopyrightText: the kymo authors
+ *
+ * See causal_speedups.h.
+ */
+#include "cmd/causal_speedups.h"
+
+#include <errno.h>
+#include <string.h>
+
+#include "common/settings_value.h"
+
+static const double speedups_usual_step = 5;
+
+/* One item: N, A-B or A-B:STEP. NULL, or what is wrong with it. */
+static const char *speedups_item(struct setting_slice item, double *first, double *last,
+				 double *step)
+{
+	const char *dash = memchr(item.text, '-', item.length);
+	const char *colon = memchr(item.text, ':', item.length);
+	const char *end = item.text + item.length;
+	const char *from_end = dash ? dash : colon ? colon : end;
+	enum setting_error error;
+
+	if (colon && (!dash || dash > colon))
+		return "is no range such as 10-50:20";
+	*step = speedups_usual_step;
+	error = setting_parse_number(
+		(struct setting_slice){item.text, (size_t)(from_end - item.text)}, first);
+	*last = *first;
+	if (!error && dash)
+		error = setting_parse_number(
+			(struct setting_slice){dash + 1,
+					       (size_t)((colon ? colon : end) - dash - 1)},
+			last);
+	if (!error && colon)
+		error = setting_parse_number(
+			(struct setting_slice){colon + 1, (size_t)(end - colon - 1)}, step);
+	if (error)
+		return "is not a number of percent";
+	if (!(*first >= 0 && *first <= 100 && *last >= 0 && *last <= 100))
+		return "is not from 0 to 100 percent";
+	if (*last < *first)
+		return "ends before it begins";
+	return *step >= 1 && *step <= 100 ? NULL : "has a step that is not from 1 to 100";
+}
+
+static void speedups_add(struct causal_speedups *list, double percent)
+{
+	uint32_t permille = (uint32_t)(percent * 10 + 0.5);
+	size_t at = 0;
+
+	if (!permille) {
+		list->baseline = true;
+		return;
+	}
+	while (at < list->count && list->permille[at] < permille)
+		at++;
+	if ((at < list->count && list->permille[at] == permille) ||
+	    list->count == CAUSAL_SPEEDUPS_MAX)
+		return;
+	memmove(list->permille + at + 1, list->permille + at,
+		(list->count - at) * sizeof(*list->permille));
+	list->permille[at] = permille;
+	list->count++;
+}
+
+int causal_speedups_parse(const char *text, const char *source, struct causal_speedups *ret,
+			  struct problem *problem)
+{
+	struct setting_slice rest = setting_slice(text), item;
+
+	memset(ret, 0, sizeof(*ret));
+	while (setting_list_next(&rest, &item)) {
+		double first = 0, last = 0, step = 0;
+		const char *wrong = speedups_item(item, &first, &last, &step);
+
+		if (wrong)
+			return problem_set(problem, -EINVAL,
+					   "%s: '%.*s' %s (CAUSAL_FIXED_SPEEDUP takes percents and "
+					   "ranges, such as 0,10,30-50:5)",
+					   source, (int)(item.length < 100 ? item.length : 100),
+					   item.text, wrong);
+		for (unsigned i = 0; first + i * step <= last + 1e-9; i++)
+			speedups_add(ret, first + i * step);
+	}
+	return 0;
+}
+
+bool causal_speedups_is_item(const char *word)
+{
+	return *word && strspn(word, "0123456789.,:-") == strlen(word) && *word != '-';
+}

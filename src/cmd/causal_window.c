@@ -1,0 +1,487 @@
+/* SPDX-License-Identifier: MIT
+ * SPDX-FileCopyrightText: the kymo authors
+ *
+ * One experiment: a window from one visit of a progress point to a later one.
+ *
+ * A window has as many visits as all others of its point, some 200 ms of them. Were it as long in
+ * time instead, the visits cut off at its ends would be noise, and in a program with phases the
+ * slow ones would weigh more the slower they are. Virtual times come with the visits, so nothing
+ * has to be read at a certain moment: the thread sleeps until about the last visit, and finds its
+ * time in the ring of the point. Only points that a program counts by itself are polled.
+ */
+#include <stdlib.h>
+#include <string.h>
+
+#include "cmd/causal_control_private.h"
+
+#define WINDOW_LENGTH (200 * MILLISECOND)
+#define WINDOW_VISITS 8
+#define WINDOW_LIMIT  (20 * WINDOW_LENGTH)
+/* Before a window the program gets into the rhythm of the experiment; a visit counts as its begin
+ * when half of that is over. */
+#define WINDOW_SETTLE (10 * MILLISECOND)
+#define WINDOW_NAP    (MILLISECOND * 3 / 10) /* shortest sleep */
+#define WINDOW_DOZE   (50 * MILLISECOND)     /* longest */
+/* A point that is visited so often can be any window's measure. */
+#define WINDOW_OFTEN (100 * MILLISECOND)
+
+struct window {
+	uint32_t point;
+	uint64_t start_ns, end_ns;
+	uint64_t start_delay, end_delay;
+	struct causal_load start_load, end_load;
+	enum causal_window_end end;
+	uint32_t point_count;
+	struct causal_reading first[CAUSAL_POINTS], last[CAUSAL_POINTS];
+	/* Of untimed latency: how many are inside, at every look. */
+	double inside;
+	unsigned looks;
+};
+
+int64_t control_duration(const struct causal_controller *controller, uint64_t ticks)
+{
+	return causal_clock_to_ns(&controller->clock, (int64_t)ticks);
+}
+
+/* ---- which point ---- */
+
+static bool window_is_own(const struct causal_known_point *point)
+{
+	return point->origin != CAUSAL_ORIGIN_AUTOMATIC;
+}
+
+/* A point that can end windows: progress, or the end of what begins. */
+static bool window_is_candidate(const struct causal_controller *controller, uint32_t index,
+				bool own)
+{
+	const struct causal_known_point *point = &controller->points.list[index];
+
+	return point->known && point->kind != CAUSAL_POINT_BEGIN && window_is_own(point) == own &&
+	       causal_points_visits(&controller->points, index) > controller->start_visits[index];
+}
+
+/* Candidates take turns where all of them are visited often. */
+static uint32_t window_choose(const struct causal_controller *controller, bool own)
+{
+	uint32_t often[CAUSAL_POINTS], best = CAUSAL_NO_POINT;
+	size_t often_count = 0;
+	uint64_t most = 0;
+
+	for (uint32_t i = 0; i < controller->points.count; i++) {
+		const struct control_pace *pace = &controller->paces[i];
+		uint64_t visits;
+
+		if (!window_is_candidate(controller, i, own))
+			continue;
+		visits = causal_points_visits(&controller->points, i) - controller->start_visits[i];
+		if (visits > most) {
+			most = visits;
+			best = i;
+		}
+		if (pace->wanted && pace->period_ns <= WINDOW_OFTEN)
+			often[often_count++] = i;
+	}
+	return often_count ? often[controller->windows % often_count] : best;
+}
+
+uint32_t control_choose_point(struct causal_controller *controller, bool own_only)
+{
+	uint32_t point;
+
+	causal_points_refresh(&controller->points);
+	point = window_choose(controller, true);
+	return point == CAUSAL_NO_POINT && !own_only ? window_choose(controller, false) : point;
+}
+
+/* ---- how often points are visited ---- */
+
+static void pace_set(struct control_pace *pace, uint64_t real_ns, uint64_t visits)
+{
+	if (!visits)
+		return;
+	pace->period_ns = real_ns / visits;
+	pace->period_ns += !pace->period_ns;
+	pace->wanted = WINDOW_LENGTH / pace->period_ns;
+	if (pace->wanted < WINDOW_VISITS)
+		pace->wanted = WINDOW_VISITS;
+}
+
+static bool pace_is_enough(const struct causal_controller *controller, const uint64_t *before)
+{
+	uint64_t most = 0;
+
+	for (uint32_t i = 0; i < controller->points.count; i++) {
+		uint64_t visits = causal_points_visits(&controller->points, i) - before[i];
+
+		most = visits > most ? visits : most;
+	}
+	return most >= WINDOW_VISITS;
+}
+
+bool control_pace_points(struct causal_controller *controller)
+{
+	uint64_t before[CAUSAL_POINTS], begin = causal_clock_ns(), now;
+
+	for (uint32_t i = 0; i < controller->points.count; i++)
+		before[i] = causal_points_visits(&controller->points, i);
+	do {
+		if (!control_sleep(controller, WINDOW_LENGTH))
+			return false;
+		now = causal_clock_ns();
+	} while (!pace_is_enough(controller, before) && now - begin < WINDOW_LIMIT);
+	for (uint32_t i = 0; i < controller->points.count; i++) {
+		if (!controller->paces[i].wanted)
+			pace_set(&controller->paces[i], now - begin,
+				 causal_points_visits(&controller->points, i) - before[i]);
+	}
+	return true;
+}
+
+/* ---- edges ---- */
+
+static uint64_t window_clamp(uint64_t value, uint64_t low, uint64_t high)
+{
+	return value < low ? low : value > high ? high : value;
+}
+
+/* Visits that carry no time are dated when they are seen. */
+static bool window_poll_edge(struct causal_controller *controller, uint32_t point,
+			     uint64_t limit_ns)
+{
+	uint64_t period = controller->paces[point].period_ns;
+	uint64_t visits = causal_points_visits(&controller->points, point);
+	uint64_t nap = window_clamp(period / 64, MILLISECOND / 5, 2 * MILLISECOND);
+
+	if (period < 2 * MILLISECOND)
+		return true; /* one more or less is nothing */
+	while (causal_points_visits(&controller->points, point) == visits &&
+	       causal_clock_ns() < limit_ns) {
+		if (!control_sleep(controller, nap))
+			return false;
+	}
+	return true;
+}
+
+/* Waits for a visit that happened after `not_before` (virtual ticks). */
+static bool window_await_begin(struct causal_controller *controller, struct window *window,
+			       uint64_t not_before)
+{
+	uint64_t limit = causal_clock_ns() + WINDOW_LIMIT;
+	uint64_t nap = window_clamp(controller->paces[window->point].period_ns / 4, WINDOW_NAP,
+				    WINDOW_DOZE);
+	struct causal_reading reading;
+
+	for (;;) {
+		causal_points_read(&controller->points, window->point,
+				   control_virtual_now(controller), &reading);
+		if (!reading.timed)
+			return window_poll_edge(controller, window->point, limit);
+		if ((int64_t)(reading.time - not_before) >= 0 || causal_clock_ns() > limit)
+			return true;
+		if (!control_sleep(controller, nap))
+			return false;
+	}
+}
+
+static void window_read(struct causal_controller *controller, struct causal_reading *readings,
+			uint32_t *count)
+{
+	uint64_t now = control_virtual_now(controller);
+
+	causal_points_refresh(&controller->points);
+	*count = controller->points.count;
+	for (uint32_t i = 0; i < *count; i++) {
+		if (controller->points.list[i].known)
+			causal_points_read(&controller->points, i, now, &readings[i]);
+	}
+}
+
+/* How many have begun and not ended, where only numbers are known. */
+static void window_look_inside(struct causal_controller *controller, struct window *window)
+{
+	uint32_t begin = controller->points.list[window->point].partner;
+
+	if (begin == CAUSAL_NO_POINT)
+		return;
+	window->inside +=
+		(double)(int64_t)(causal_points_visits(&controller->points, begin) -
+				  causal_points_visits(&controller->points, window->point));
+	window->looks++;
+}
+
+/* Until the visit that ends the window. */
+static void window_await_end(struct causal_controller *controller, struct window *window)
+{
+	const struct control_pace *pace = &controller->paces[window->point];
+	const struct causal_reading *first = &window->first[window->point];
+	uint64_t limit = window->start_ns + WINDOW_LIMIT;
+
+	window->end = CAUSAL_ENDED_BY_VISITS;
+	for (;;) {
+		uint64_t now = causal_clock_ns(), period = pace->period_ns;
+		uint64_t done =
+			causal_points_visits(&controller->points, window->point) - first->count;
+
+		window_look_inside(controller, window);
+		if (done >= pace->wanted && done < UINT64_MAX / 2)
+			break;
+		if (now > limit) {
+			window->end = CAUSAL_ENDED_BY_TIME;
+			break;
+		}
+		if (done >= 4 && done < UINT64_MAX / 2)
+			period = (now - window->start_ns) / done;
+		if (!control_sleep(controller,
+				   window_clamp((pace->wanted - done) * period, WINDOW_NAP,
+						first->timed ? WINDOW_DOZE : WINDOW_DOZE / 10))) {
+			window->end = CAUSAL_ENDED_BY_EXIT;
+			return;
+		}
+	}
+	if (!first->timed && !window_poll_edge(controller, window->point, limit))
+		window->end = CAUSAL_ENDED_BY_EXIT;
+}
+
+/* ---- what it says ---- */
+
+/* Nothing in the shared file is trusted: what cannot be is left out. */
+static bool window_is_possible(const struct window *window, int64_t virtual_ns)
+{
+	int64_t real = (int64_t)(window->end_ns - window->start_ns);
+
+	return virtual_ns > -real && virtual_ns < 2 * real + (int64_t)SECOND;
+}
+
+static bool window_throughput(const struct causal_controller *controller,
+			      const struct window *window, uint32_t index,
+			      struct causal_data_visits *ret)
+{
+	const struct causal_reading *first = &window->first[index];
+	struct causal_reading last = window->last[index];
+	uint64_t wanted = first->count + controller->paces[index].wanted, time;
+
+	if (index == window->point && first->timed && last.count > wanted &&
+	    causal_points_time_of(&controller->points, index, wanted, &time)) {
+		last.count = wanted;
+		last.time = time;
+	}
+	*ret = (struct causal_data_visits){
+		.point = index,
+		.end_point = CAUSAL_NO_POINT,
+		.visits = last.count - first->count,
+		.virtual_ns = control_duration(controller, last.time - first->time)};
+	if (!ret->visits && index == window->point)
+		ret->virtual_ns = control_duration(controller, last.present - first->present);
+	return first->timed == last.timed && first->count && ret->visits < UINT64_MAX / 2 &&
+	       (ret->visits || index == window->point) &&
+	       window_is_possible(window, ret->virtual_ns);
+}
+
+/* The integral of how many are inside: of those that were from the first, of those that came until
+ * the end, less of those that left. Sums are modulo 2^64, and so is this. */
+static double window_area(const struct causal_reading *begin_first,
+			  const struct causal_reading *begin_last,
+			  const struct causal_reading *end_first,
+			  const struct causal_reading *end_last)
+{
+	uint64_t end = end_last->present;
+	int64_t inside = (int64_t)(begin_first->visits - end_first->visits);
+	uint64_t arrivals = begin_last->visits - begin_first->visits;
+	uint64_t departures = end_last->visits - end_first->visits;
+	int64_t came = (int64_t)(arrivals * end - (begin_last->sum - begin_first->sum));
+	int64_t left = (int64_t)(departures * end - (end_last->sum - end_first->sum));
+
+	return (double)inside * (double)(int64_t)(end - end_first->present) + (double)came -
+	       (double)left;
+}
+
+static bool window_latency(const struct causal_controller *controller, const struct window *window,
+			   uint32_t end, struct causal_data_visits *ret)
+{
+	uint32_t begin = controller->points.list[end].partner;
+	const struct causal_reading *begin_first = &window->first[begin];
+	const struct causal_reading *begin_last = &window->last[begin];
+	const struct causal_reading *first = &window->first[end], *last = &window->last[end];
+	double area, most;
+
+	*ret = (struct causal_data_visits){
+		.point = begin,
+		.end_point = end,
+		.visits = last->visits - first->visits,
+		.arrivals = begin_last->visits - begin_first->visits,
+		.virtual_ns = control_duration(controller, last->present - first->present)};
+	if (!ret->visits || ret->visits > UINT64_MAX / 2 || ret->arrivals > UINT64_MAX / 2 ||
+	    begin_first->timed != begin_last->timed || first->timed != last->timed ||
+	    !window_is_possible(window, ret->virtual_ns))
+		return false;
+	if (first->timed && begin_first->timed)
+		area = window_area(begin_first, begin_last, first, last) *
+		       controller->clock.ns_per_tick;
+	else if (window->looks && end == window->point)
+		area = window->inside / window->looks * (double)ret->virtual_ns;
+	else
+		return false;
+	most = ((double)(int64_t)(begin_first->visits - first->visits) + (double)ret->arrivals +
+		1) *
+	       (double)ret->virtual_ns * 2;
+	ret->area_ns = (int64_t)area;
+	return area > -(double)ret->virtual_ns && area < most;
+}
+
+/* Times that targets ran in the window; those that hardly did are left out. */
+static size_t window_times(struct causal_controller *controller, uint32_t target,
+			   struct causal_data_time *ret)
+{
+	uint64_t all = 0;
+	size_t count = 0;
+
+	for (size_t i = 0; i < controller->time_count; i++) {
+		ret[i] = controller->times[i];
+		if (i < controller->before_count) {
+			ret[i].self_ns -= controller->times_before[i].self_ns;
+			ret[i].total_ns -= controller->times_before[i].total_ns;
+		}
+		all += ret[i].self_ns;
+	}
+	for (size_t i = 0; i < controller->time_count; i++) {
+		bool counts = ret[i].self_ns && ret[i].self_ns >= all / 500;
+
+		if (ret[i].self_ns <= INT64_MAX && ret[i].total_ns <= INT64_MAX &&
+		    (counts || ret[i].target == target))
+			ret[count++] = ret[i];
+	}
+	return count;
+}
+
+void control_write_window(struct causal_controller *controller, struct causal_data_window *window)
+{
+	struct causal_data_time *times = calloc(controller->time_count + 1, sizeof(*times));
+
+	if (times) {
+		window->times = times;
+		window->time_count = window_times(controller, window->target, times);
+		for (size_t i = 0; i < window->time_count; i++)
+			causal_journal_target(&controller->journal, controller->options.targets,
+					      times[i].target);
+	}
+	causal_journal_window(&controller->journal, window);
+	controller->windows++;
+	free(times);
+}
+
+static void window_write(struct causal_controller *controller, const struct window *window,
+			 uint32_t target, uint32_t permille)
+{
+	struct causal_data_visits visits[CAUSAL_POINTS];
+	struct causal_data_window data = {
+		.run = controller->run,
+		.target = target,
+		.speedup_permille = permille,
+		.end = controller->stalled ? CAUSAL_ENDED_CUT : window->end,
+		.start_ns = window->start_ns,
+		.real_ns = window->end_ns - window->start_ns,
+		.visits = visits,
+		.cpu_ns = window->end_load.cpu_ns - window->start_load.cpu_ns,
+		.involuntary_switches = window->end_load.involuntary_switches -
+					window->start_load.involuntary_switches};
+
+	data.delay_ns =
+		(uint64_t)control_duration(controller, window->end_delay - window->start_delay);
+	if (window->end_load.cpu_ns < window->start_load.cpu_ns ||
+	    data.involuntary_switches > UINT64_MAX / 2)
+		data.cpu_ns = data.involuntary_switches = 0; /* a process has gone */
+	for (uint32_t i = 0; i < window->point_count; i++) {
+		const struct causal_known_point *point = &controller->points.list[i];
+		struct causal_data_visits *next = &visits[data.visit_count];
+		bool good = false;
+
+		if (point->known && point->kind == CAUSAL_POINT_PROGRESS)
+			good = window_throughput(controller, window, i, next);
+		else if (point->known && point->partner != CAUSAL_NO_POINT)
+			good = window_latency(controller, window, i, next);
+		if (!good)
+			continue;
+		causal_journal_point(&controller->journal, i, point);
+		if (point->kind == CAUSAL_POINT_END)
+			causal_journal_point(&controller->journal, point->partner,
+					     &controller->points.list[point->partner]);
+		data.visit_count++;
+	}
+	control_write_window(controller, &data);
+}
+
+/* What the program lost by it, and how fast it is without. */
+static void window_learn(struct causal_controller *controller, const struct window *window,
+			 uint32_t target)
+{
+	struct control_pace *pace = &controller->paces[window->point];
+	uint64_t visits = window->last[window->point].visits - window->first[window->point].visits;
+	uint64_t real = window->end_ns - window->start_ns;
+
+	for (uint32_t i = 0; i < window->point_count; i++) {
+		if (!controller->paces[i].wanted && window->last[i].visits)
+			pace_set(&controller->paces[i], real,
+				 window->last[i].visits - window->first[i].visits);
+	}
+	if (!visits || visits > UINT64_MAX / 2 || window->end != CAUSAL_ENDED_BY_VISITS)
+		return;
+	if (!target)
+		pace->period_ns = (pace->period_ns * 3 + real / visits) / 4;
+	else
+		controller->lost_ns += (int64_t)real - (int64_t)(visits * pace->period_ns);
+	if (controller->lost_ns < 0)
+		controller->lost_ns = 0;
+}
+
+/* ---- an experiment ---- */
+
+static void window_begin(struct causal_controller *controller, struct window *window)
+{
+	control_times(controller);
+	controller->before_count = controller->time_count;
+	if (controller->time_count)
+		memcpy(controller->times_before, controller->times,
+		       controller->time_count * sizeof(*controller->times));
+	causal_load_read(controller->options.session, &window->start_load);
+	window->start_delay = atomic_load(&controller->shared->delay);
+	window->start_ns = causal_clock_ns();
+	window_read(controller, window->first, &window->point_count);
+}
+
+static void window_finish(struct causal_controller *controller, struct window *window)
+{
+	window_read(controller, window->last, &window->point_count);
+	window->end_ns = causal_clock_ns();
+	window->end_delay = atomic_load(&controller->shared->delay);
+	control_times(controller);
+	causal_load_read(controller->options.session, &window->end_load);
+}
+
+bool control_window(struct causal_controller *controller, uint32_t point, uint32_t target,
+		    uint32_t permille)
+{
+	struct window *window = calloc(1, sizeof(*window));
+	uint64_t half = causal_clock_from_ns(&controller->clock, WINDOW_SETTLE / 2);
+	uint64_t begin = causal_clock_ticks(&controller->clock);
+	bool going = window != NULL;
+
+	if (!window)
+		return control_sleep(controller, SECOND);
+	window->point = point;
+	controller->stalled = false;
+	control_activate(controller, target, permille);
+	going = control_sleep(controller, WINDOW_SETTLE) &&
+		window_await_begin(controller, window, begin + half);
+	if (going) {
+		window_begin(controller, window);
+		window_await_end(controller, window);
+		going = window->end != CAUSAL_ENDED_BY_EXIT;
+		window_finish(controller, window);
+		control_deactivate(controller);
+		window_write(controller, window, target, permille);
+		window_learn(controller, window, target);
+	}
+	control_deactivate(controller);
+	free(window);
+	return going;
+}
