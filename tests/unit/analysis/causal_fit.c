@@ -1,0 +1,469 @@
+/* SPDX-License-Identifier: MIT
+ * SPDX-FileCopyrightText: the kymo authors
+ *
+ * Predictions from windows whose answer is plain, and the reasons for saying nothing. How often
+ * intervals are right is causal_simulation.c's.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "analysis/causal_fit.h"
+
+#define MS 1000000
+
+static uint64_t now;
+
+/* Of point 0: `visits` that take `period_ns` each. */
+static struct causal_data_window window_of(uint32_t target, uint32_t speedup,
+					   struct causal_data_visits *visits)
+{
+	return (struct causal_data_window){.target = target,
+					   .speedup_permille = speedup,
+					   .start_ns = now += 1000 * MS,
+					   .real_ns = 100 * MS,
+					   .cpu_ns = 100 * MS,
+					   .visits = visits,
+					   .visit_count = 1};
+}
+
+static void add(struct causal_data *data, uint32_t target, uint32_t speedup, uint64_t visits,
+		double period_ns)
+{
+	struct causal_data_visits seen = {
+		0, UINT32_MAX, visits, 0, (int64_t)((double)visits * period_ns), 0};
+	struct causal_data_time time = {1, 30 * MS, 40 * MS};
+	struct causal_data_window window = window_of(target, speedup, &seen);
+
+	window.times = &time;
+	window.time_count = 1;
+	assert_int_equal(causal_data_add_window(data, &window), 0);
+}
+
+static void fit(const struct causal_data *data, struct causal_result *result)
+{
+	static const struct causal_fit_options options = {.bootstrap = 200, .seed = 3};
+
+	assert_int_equal(causal_fit(data, &options, result), 0);
+}
+
+static void near(double found, double expected, double error)
+{
+	if (!(fabs(found - expected) <= error))
+		fail_msg("%g instead of %g", found, expected);
+}
+
+/* Target 1 is 40 % of each period. */
+static void exact(void **state)
+{
+	struct causal_data data = {0};
+	struct causal_result result;
+	const struct causal_prediction *prediction;
+
+	(void)state;
+	for (unsigned i = 0; i < 6; i++) {
+		add(&data, 0, 0, 20, 5 * MS);
+		add(&data, 1, 500, 20, 5 * MS * 0.8);
+		add(&data, 1, 250, 20, 5 * MS * 0.9);
+		add(&data, 1, 1000, 20, 5 * MS * 0.6);
+	}
+	fit(&data, &result);
+	assert_int_equal(result.prediction_count, 1);
+	assert_int_equal(result.baseline_windows, 6);
+	assert_int_equal(result.warnings, 0);
+	prediction = &result.predictions[0];
+	assert_true(prediction->ranked);
+	assert_int_equal(prediction->warnings, 0);
+	assert_int_equal(prediction->estimate_count, 3);
+	near(prediction->baseline_ns, 5 * MS, 1);
+	near(prediction->estimates[0].speedup_percent, 25, 0);
+	near(prediction->estimates[0].predicted_percent, 10, 1e-6);
+	near(prediction->estimates[2].predicted_percent, 40, 1e-6);
+	near(prediction->estimates[2].high_percent, 40, 1e-6);
+	assert_int_equal(prediction->estimates[1].windows, 6);
+	assert_int_equal(prediction->estimates[1].visits, 120);
+	near(prediction->best_percent, 40, 0.1);
+	near(prediction->slope, 0.4, 1e-6);
+	near(prediction->self_share, 0.3, 1e-9);
+	near(prediction->total_share, 0.4, 1e-9);
+	causal_result_deinit(&result);
+	causal_data_deinit(&data);
+}
+
+static void harm_keeps_its_sign(void **state)
+{
+	struct causal_data data = {0};
+	struct causal_result result;
+
+	(void)state;
+	for (unsigned i = 0; i < 6; i++) {
+		add(&data, 0, 0, 20, 5 * MS);
+		add(&data, 1, 500, 20, 5.5 * MS);
+	}
+	fit(&data, &result);
+	near(result.predictions[0].estimates[0].predicted_percent, -10, 1e-6);
+	assert_true(result.predictions[0].best_high_percent < 0);
+	causal_result_deinit(&result);
+	causal_data_deinit(&data);
+}
+
+/* Windows of few visits count less than those of many. */
+static void ratio_of_sums(void **state)
+{
+	struct causal_data data = {0};
+	struct causal_result result;
+
+	(void)state;
+	for (unsigned i = 0; i < 8; i++) {
+		add(&data, 0, 0, 10, 10 * MS);
+		add(&data, 1, 500, i % 2 ? 90 : 10, i % 2 ? 8 * MS : 2 * MS);
+	}
+	fit(&data, &result);
+	near(result.predictions[0].estimates[0].predicted_percent, 100 * (1 - 7.4 / 10), 1e-6);
+	causal_result_deinit(&result);
+	causal_data_deinit(&data);
+}
+
+static void latency(void **state)
+{
+	struct causal_data data = {0};
+	struct causal_result result;
+
+	(void)state;
+	for (unsigned i = 0; i < 12; i++) {
+		struct causal_data_visits seen = {
+			4, 5, 50, 50, 100 * MS, (int64_t)50 * (i % 2 ? 3 * MS : 4 * MS)};
+		struct causal_data_window window = window_of(i % 2, i % 2 ? 1000 : 0, &seen);
+
+		assert_int_equal(causal_data_add_window(&data, &window), 0);
+	}
+	fit(&data, &result);
+	assert_int_equal(result.prediction_count, 1);
+	assert_int_equal(result.predictions[0].point, 4);
+	assert_int_equal(result.predictions[0].end_point, 5);
+	near(result.predictions[0].baseline_ns, 4 * MS, 1e-3);
+	near(result.predictions[0].estimates[0].predicted_percent, 25, 1e-6);
+	assert_int_equal(result.predictions[0].warnings, CAUSAL_WARN_NO_SAMPLES);
+	causal_result_deinit(&result);
+	causal_data_deinit(&data);
+}
+
+/* A program that gets slower all the time, tried in an order that would deceive a plain mean. */
+static void drift_is_followed(void **state)
+{
+	struct causal_data data = {0};
+	struct causal_result result;
+
+	(void)state;
+	for (unsigned i = 0; i < 80; i++) {
+		double period = 5 * MS * (1 + i / 80.0);
+
+		add(&data, 0, 0, 20, period);
+		add(&data, 1, i < 40 ? 250 : 500, 20, period * (i < 40 ? 0.9 : 0.8));
+	}
+	fit(&data, &result);
+	assert_int_equal(result.predictions[0].warnings, CAUSAL_WARN_DRIFT);
+	assert_int_equal(result.warnings, CAUSAL_WARN_DRIFT);
+	assert_true(result.predictions[0].ranked);
+	near(result.predictions[0].estimates[0].predicted_percent, 10, 1);
+	near(result.predictions[0].estimates[1].predicted_percent, 20, 1);
+	causal_result_deinit(&result);
+	causal_data_deinit(&data);
+}
+
+/* Runs whose baselines differ (placement in memory): each is compared with its own. */
+static void runs_are_compared_with_themselves(void **state)
+{
+	struct causal_data data = {0};
+	struct causal_result result;
+
+	(void)state;
+	for (unsigned i = 0; i < 60; i++) {
+		uint32_t run = i / 20;
+		double period = 5 * MS * (1 + 0.5 * run);
+
+		add(&data, 0, 0, 20, period);
+		add(&data, 1, 500, 20, period * 0.8);
+		data.windows[data.window_count - 1].run = run;
+		data.windows[data.window_count - 2].run = run;
+	}
+	fit(&data, &result);
+	near(result.predictions[0].estimates[0].predicted_percent, 20, 0.01);
+	near(result.predictions[0].estimates[0].high_percent, 20, 0.1);
+	causal_result_deinit(&result);
+	causal_data_deinit(&data);
+}
+
+/* Each run one window, of one "visit": the duration of the process. */
+static void end_to_end(void **state)
+{
+	struct causal_data data = {0};
+	struct causal_result result;
+
+	(void)state;
+	for (unsigned i = 0; i < 10; i++) {
+		struct causal_data_run run = {.number = i, .end_to_end = true};
+
+		assert_int_equal(causal_data_add_run(&data, &run), 0);
+		add(&data, i % 2, i % 2 ? 500 : 0, 1, (i % 2 ? 900 : 1000) * MS + i % 3 * MS);
+		data.windows[i].run = i;
+		data.windows[i].end = CAUSAL_ENDED_BY_EXIT;
+	}
+	fit(&data, &result);
+	assert_int_equal(result.predictions[0].warnings, 0);
+	near(result.predictions[0].estimates[0].predicted_percent, 10, 0.2);
+	assert_true(result.predictions[0].ranked);
+	causal_result_deinit(&result);
+	causal_data_deinit(&data);
+}
+
+/* ---- what cannot be said ---- */
+
+static uint32_t warnings_after(struct causal_data *data, bool expect_ranked)
+{
+	struct causal_result result;
+	uint32_t warnings;
+
+	fit(data, &result);
+	assert_int_equal(result.prediction_count, 1);
+	warnings = result.predictions[0].warnings;
+	assert_int_equal(result.predictions[0].ranked, expect_ranked);
+	causal_result_deinit(&result);
+	causal_data_deinit(data);
+	return warnings;
+}
+
+static void few_windows(void **state)
+{
+	struct causal_data data = {0};
+
+	(void)state;
+	add(&data, 0, 0, 20, 5 * MS);
+	add(&data, 0, 0, 20, 5 * MS);
+	add(&data, 0, 0, 20, 5 * MS);
+	add(&data, 1, 500, 20, 4 * MS);
+	assert_int_equal(warnings_after(&data, false), CAUSAL_WARN_FEW_WINDOWS);
+}
+
+static void no_baseline(void **state)
+{
+	struct causal_data data = {0};
+
+	(void)state;
+	for (unsigned i = 0; i < 8; i++)
+		add(&data, 1, 500, 20, 5 * MS);
+	assert_int_equal(warnings_after(&data, false), CAUSAL_WARN_FEW_WINDOWS);
+}
+
+static void few_visits(void **state)
+{
+	struct causal_data data = {0};
+
+	(void)state;
+	for (unsigned i = 0; i < 8; i++) {
+		add(&data, 0, 0, 20, 5 * MS);
+		add(&data, 1, 500, 4, 4 * MS);
+	}
+	assert_int_equal(warnings_after(&data, true), CAUSAL_WARN_FEW_VISITS);
+}
+
+static void wide(void **state)
+{
+	struct causal_data data = {0};
+
+	(void)state;
+	for (unsigned i = 0; i < 8; i++) {
+		add(&data, 0, 0, 20, i % 2 ? 2 * MS : 8 * MS);
+		add(&data, 1, 500, 20, i % 3 ? 2 * MS : 9 * MS);
+	}
+	assert_int_equal(warnings_after(&data, false), CAUSAL_WARN_WIDE);
+}
+
+static void no_samples(void **state)
+{
+	struct causal_data data = {0};
+
+	(void)state;
+	for (unsigned i = 0; i < 8; i++) {
+		add(&data, 0, 0, 20, 5 * MS);
+		add(&data, 2, 1000, 20, 5 * MS);
+	}
+	assert_int_equal(warnings_after(&data, false), CAUSAL_WARN_NO_SAMPLES);
+}
+
+/* Another target's windows saw visits, this one's did not. */
+static void no_visits(void **state)
+{
+	struct causal_data data = {0};
+	struct causal_result result;
+
+	(void)state;
+	for (unsigned i = 0; i < 8; i++) {
+		add(&data, 0, 0, 20, 5 * MS);
+		add(&data, 1, 500, 20, 4 * MS);
+		add(&data, 2, 500, 0, 5 * MS);
+	}
+	fit(&data, &result);
+	assert_int_equal(result.prediction_count, 2);
+	assert_int_equal(result.predictions[1].target, 2);
+	assert_int_equal(result.predictions[1].warnings,
+			 CAUSAL_WARN_NO_VISITS | CAUSAL_WARN_NO_SAMPLES);
+	assert_false(result.predictions[1].ranked);
+	causal_result_deinit(&result);
+	causal_data_deinit(&data);
+}
+
+static void nothing(void **state)
+{
+	struct causal_data data = {0};
+	struct causal_result result;
+
+	(void)state;
+	fit(&data, &result);
+	assert_int_equal(result.prediction_count, 0);
+	assert_int_equal(result.warnings, CAUSAL_WARN_NO_VISITS | CAUSAL_WARN_FEW_WINDOWS);
+	causal_result_deinit(&result);
+	add(&data, 1, 500, 0, 5 * MS);
+	fit(&data, &result);
+	assert_int_equal(result.prediction_count, 0);
+	causal_result_deinit(&result);
+	causal_data_deinit(&data);
+}
+
+static void load_and_oversubscription(void **state)
+{
+	struct causal_data data = {0};
+	struct causal_data_run run = {.processors = 1};
+	struct causal_result result;
+
+	(void)state;
+	for (unsigned i = 0; i < 8; i++) {
+		add(&data, 0, 0, 20, 5 * MS);
+		data.windows[i].involuntary_switches = 20; /* in 0.1 s of CPU time */
+	}
+	assert_int_equal(causal_data_add_run(&data, &run), 0);
+	fit(&data, &result);
+	assert_int_equal(result.warnings, CAUSAL_WARN_OVERSUBSCRIBED);
+	data.runs[0].processors = 2;
+	causal_result_deinit(&result);
+	fit(&data, &result);
+	assert_int_equal(result.warnings, CAUSAL_WARN_LOAD);
+	causal_result_deinit(&result);
+	causal_data_deinit(&data);
+}
+
+/* ---- the rest ---- */
+
+/* Windows of wild values give numbers or nothing, and always the same ones. */
+static void any_values(void **state)
+{
+	uint64_t random = 5;
+
+	(void)state;
+	for (unsigned round = 0; round < 200; round++) {
+		struct causal_data data = {0};
+		struct causal_result first, second;
+
+		for (unsigned i = 0; i < fit_random(&random) % 60; i++)
+			add(&data, (uint32_t)(fit_random(&random) % 4),
+			    (uint32_t)(fit_random(&random) % 5 * 250),
+			    fit_random(&random) % 3 ? fit_random(&random) % 100
+						    : fit_random(&random) >> 40,
+			    (double)(fit_random(&random) >> (20 + fit_random(&random) % 40)));
+		fit(&data, &first);
+		fit(&data, &second);
+		assert_int_equal(first.prediction_count, second.prediction_count);
+		for (size_t i = 0; i < first.prediction_count; i++) {
+			const struct causal_prediction *prediction = &first.predictions[i];
+
+			assert_true(isfinite(prediction->best_percent));
+			assert_true(isfinite(prediction->best_high_percent));
+			assert_true(isfinite(prediction->slope_high));
+			assert_true(prediction->best_low_percent ==
+				    second.predictions[i].best_low_percent);
+			for (size_t j = 0; j < prediction->estimate_count; j++)
+				assert_true(isfinite(prediction->estimates[j].high_percent));
+		}
+		causal_result_deinit(&first);
+		causal_result_deinit(&second);
+		causal_data_deinit(&data);
+	}
+}
+
+/* Tables of Student's distribution. */
+static void student(void **state)
+{
+	(void)state;
+	near(fit_student(0.95, 1), 12.706, 1e-3);
+	near(fit_student(0.95, 2), 4.303, 2e-3);
+	near(fit_student(0.95, 3), 3.182, 2e-3);
+	near(fit_student(0.95, 5), 2.571, 1e-3);
+	near(fit_student(0.99, 10), 3.169, 1e-3);
+	near(fit_student(0.9, 30), 1.697, 1e-3);
+	near(fit_student(0.5, 8), 0.706, 1e-3);
+	near(fit_student(0.95, 1e6), 1.960, 1e-3);
+}
+
+/* As many windows as a quarter of an hour gives; the time is printed, not judged. */
+static void size(void **state)
+{
+	struct causal_fit_options options = {.seed = 1};
+	struct causal_data data = {0};
+	struct causal_result result;
+	uint64_t random = 1;
+	clock_t begin;
+
+	(void)state;
+	for (unsigned i = 0; i < 5000; i++)
+		add(&data, i % 4 == 0 ? 0 : (uint32_t)(fit_random(&random) % 20 + 1),
+		    (uint32_t)(i % 4 == 0 ? 0 : 250 * (1 + fit_random(&random) % 4)), 20,
+		    5e6 * (1 + 1e-3 * (double)(fit_random(&random) % 100)));
+	begin = clock();
+	assert_int_equal(causal_fit(&data, &options, &result), 0);
+	print_message("5000 windows: %.2f s\n", (double)(clock() - begin) / CLOCKS_PER_SEC);
+	assert_int_equal(result.prediction_count, 20);
+	causal_result_deinit(&result);
+	causal_data_deinit(&data);
+}
+
+static void texts(void **state)
+{
+	(void)state;
+	for (unsigned bit = 1; bit <= CAUSAL_WARN_DRIFT; bit *= 2)
+		assert_string_not_equal(causal_warning_text((enum causal_warning)bit), "unknown");
+	assert_string_equal(causal_warning_text((enum causal_warning)(2 * CAUSAL_WARN_DRIFT)),
+			    "unknown");
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(exact),
+		cmocka_unit_test(harm_keeps_its_sign),
+		cmocka_unit_test(ratio_of_sums),
+		cmocka_unit_test(latency),
+		cmocka_unit_test(drift_is_followed),
+		cmocka_unit_test(runs_are_compared_with_themselves),
+		cmocka_unit_test(end_to_end),
+		cmocka_unit_test(few_windows),
+		cmocka_unit_test(no_baseline),
+		cmocka_unit_test(few_visits),
+		cmocka_unit_test(wide),
+		cmocka_unit_test(no_samples),
+		cmocka_unit_test(no_visits),
+		cmocka_unit_test(nothing),
+		cmocka_unit_test(load_and_oversubscription),
+		cmocka_unit_test(any_values),
+		cmocka_unit_test(student),
+		cmocka_unit_test(size),
+		cmocka_unit_test(texts),
+	};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
