@@ -6,8 +6,8 @@
  * Experiments come in rounds. A round has one window for each target that may still be the best, at
  * a speedup that the target has had least of, in random order, and a baseline after every second of
  * them: the program drifts, and windows are compared with the baselines next to them. Targets whose
- * interval lies below the best one's take part in every fourth round only; so windows go where they
- * can still change the answer.
+ * interval lies below those of the three best ones take part in every fourth round only; so windows
+ * go where they can still change the answer.
  */
 #include <errno.h>
 #include <math.h>
@@ -29,6 +29,9 @@ enum {
 #define PLAN_LEAST_TIME_NS 100000000u
 /* A target with less of the time in scope is not tried. */
 #define PLAN_LEAST_SHARE 0.01
+
+/* A gain of which nobody speaks, where another one is twice as much. */
+#define PLAN_NOTHING 0.05
 
 struct plan_step {
 	uint32_t target, permille;
@@ -252,24 +255,46 @@ static void plan_estimate(const struct causal_data *data, const struct plan_poin
 	candidate->error = sqrt((variance > 0 ? variance : 0) / squares);
 }
 
-/* Given up are those that can hardly be the best: two standard errors of each apart. */
+/* The lower ends of the leaders' intervals: of the best one, and of the last one of them. */
+static void plan_find_lows(const struct causal_plan *plan, double *best, double *last)
+{
+	double lows[PLAN_LEADERS] = {-1, -1, -1};
+
+	for (size_t i = 0; i < plan->candidate_count; i++) {
+		const struct plan_candidate *candidate = &plan->candidates[i];
+		double low = candidate->gain - 2 * candidate->error;
+
+		for (size_t j = 0; j < PLAN_LEADERS && candidate->windows >= PLAN_LEAST_WINDOWS;
+		     j++) {
+			if (low > lows[j]) {
+				double other = lows[j];
+
+				lows[j] = low;
+				low = other;
+			}
+		}
+	}
+	*best = lows[0];
+	*last = lows[PLAN_LEADERS - 1];
+}
+
+/* Given up are those that can hardly be leaders, two standard errors of each apart; and those of
+ * which it is clear that they gain next to nothing while others gain much. */
 static void plan_eliminate(struct causal_plan *plan, const struct causal_data *data)
 {
 	struct plan_point point = plan_find_point(data);
-	double best_low = 0;
+	double best_low, last_low;
 
+	for (size_t i = 0; i < plan->candidate_count; i++)
+		plan_estimate(data, &point, &plan->candidates[i]);
+	plan_find_lows(plan, &best_low, &last_low);
 	for (size_t i = 0; i < plan->candidate_count; i++) {
 		struct plan_candidate *candidate = &plan->candidates[i];
+		double high = candidate->gain + 2 * candidate->error;
 
-		plan_estimate(data, &point, candidate);
-		if (candidate->windows >= PLAN_LEAST_WINDOWS)
-			best_low = fmax(best_low, candidate->gain - 2 * candidate->error);
-	}
-	for (size_t i = 0; i < plan->candidate_count; i++) {
-		struct plan_candidate *candidate = &plan->candidates[i];
-
-		candidate->given_up = candidate->windows >= PLAN_LEAST_WINDOWS &&
-				      candidate->gain + 2 * candidate->error < best_low;
+		candidate->given_up =
+			candidate->windows >= PLAN_LEAST_WINDOWS &&
+			(high < last_low || (high < PLAN_NOTHING && best_low > 2 * PLAN_NOTHING));
 	}
 }
 

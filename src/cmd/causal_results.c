@@ -51,6 +51,8 @@ static int results_keep_journal(const struct launch *launch, struct problem *pro
 
 	if (!launch->in_memory)
 		return 0;
+	snprintf(to, sizeof(to), "%s/causal", launch->result);
+	result_make_directories(to);
 	snprintf(from, sizeof(from), "%s/" RESULTS_JOURNAL, launch->session);
 	snprintf(to, sizeof(to), "%s/" RESULTS_JOURNAL, launch->result);
 	if (snprintf(temporary, sizeof(temporary), "%s.tmp", to) >= (int)sizeof(temporary))
@@ -122,7 +124,8 @@ static const char *results_why_none(const struct causal_data *data,
 		return "no process took part: the program did not load kymo's library, or ended "
 		       "at once";
 	if (!seen->samples)
-		return "no samples: the program used less than a few milliseconds of CPU time";
+		return "no progress could be measured: the program used less than a few "
+		       "milliseconds of CPU time";
 	if (!seen->samples_in_scope)
 		return "the program spent its time in no function that may be sped up: see "
 		       "--binary-scope (%MAIN% is the program itself, %ALL% includes libraries), "

@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 #include "cmd/causal_control.h"
+#include "cmd/causal_names.h"
 #include "cmd/causal_results.h"
 #include "cmd/causal_server.h"
 #include "cmd/message.h"
@@ -88,8 +89,22 @@ static int session_places(struct session_state *state, struct problem *problem)
 	return error;
 }
 
-static int session_request(struct session_state *state, struct resolved *settings,
-			   struct problem *problem)
+/* Where there is no such program, run_program() says so. */
+static int session_check_places(const struct session_state *state, const struct launch *launch,
+				struct problem *problem)
+{
+	struct problem ignored;
+	struct target target;
+
+	if (target_resolve(launch->arguments[0], &target, &ignored) ||
+	    target_inspect(&target, &ignored) || target.obstacle[0])
+		return 0;
+	return causal_names_check(&state->places, target.path,
+				  resolved_text(state->settings, SETTING_DEBUG_PATH), problem);
+}
+
+static int session_request(struct session_state *state, const struct launch *launch,
+			   struct resolved *settings, struct problem *problem)
 {
 	int error = causal_options_init(&state->options, settings, problem);
 
@@ -100,6 +115,8 @@ static int session_request(struct session_state *state, struct resolved *setting
 	error = session_check_scope(state, problem);
 	if (!error)
 		error = session_places(state, problem);
+	if (!error)
+		error = session_check_places(state, launch, problem);
 	state->runs = state->options.iterations;
 	if (state->options.end_to_end)
 		state->runs *= (uint32_t)state->options.speedups.count + 1;
@@ -254,7 +271,7 @@ int causal_session(struct launch *launch, struct resolved *settings)
 	struct problem problem;
 	int status;
 
-	if (session_request(&state, settings, &problem)) {
+	if (session_request(&state, launch, settings, &problem)) {
 		message_error("%s", problem.text);
 		status = EXIT_OWN_FAILURE;
 	} else {
