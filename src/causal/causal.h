@@ -65,6 +65,9 @@ struct causal_wait {
 /* The thread is about to wait: pays what it owes, so that it is not late for those who wait for it
  * afterwards. */
 void causal_before_wait(struct causal_wait *wait);
+/* The wait that has just begun may run code of the program on this thread (tasks), which pays at
+ * its own turns. In other waits nothing is paid until their end, whatever is called inside. */
+void causal_wait_runs(void);
 /* It has waited; pays what is owed now. */
 void causal_after_wait(const struct causal_wait *wait, enum causal_waker waker);
 /* The thread is about to do something that may wake others, or to begin or end: pays first. */

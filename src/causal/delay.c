@@ -191,7 +191,7 @@ void causal_pay(void)
 	struct causal_control *control = control_now();
 	struct causal_thread *state = control ? causal_self() : NULL;
 
-	if (!state || !causal_enter(state))
+	if (!state || causal_is_waiting(state) || !causal_enter(state))
 		return;
 	settle(control, state, 0);
 	causal_leave(state);
@@ -217,7 +217,10 @@ void causal_settle_thread(struct thread *thread)
 	if (!control || !state || !causal_enter(state))
 		return;
 	add_up(control, state);
-	settle(control, state, HANDLER_US * kymo_causal_rates.ticks_per_us);
+	if (causal_is_waiting(state))
+		causal_turn(control, state);
+	else
+		settle(control, state, HANDLER_US * kymo_causal_rates.ticks_per_us);
 	causal_leave(state);
 }
 
@@ -236,19 +239,30 @@ void causal_settle_end(void)
 	causal_leave(state);
 }
 
+/* `wait` may lie elsewhere than on the stack. */
 void causal_before_wait(struct causal_wait *wait)
 {
+	uint64_t here = (uint64_t)__builtin_frame_address(0);
 	struct causal_control *control = control_now();
 	struct causal_thread *state = control ? causal_self() : NULL;
 
-	wait->epoch = 0;
-	if (!state || !causal_enter(state))
+	wait->epoch = wait->ticks = 0;
+	if (!state || causal_is_waiting(state) || !causal_enter(state))
 		return;
 	settle(control, state, 0);
+	causal_set(&state->waiting, (uint64_t)wait > here ? (uint64_t)wait : here);
 	wait->delay = causal_get(&control->delay);
 	wait->ticks = ticks_now();
 	wait->epoch = causal_get(&state->word) >> CAUSAL_EPOCH_SHIFT | 1ull << 63;
 	causal_leave(state);
+}
+
+void causal_wait_runs(void)
+{
+	struct causal_thread *state = control_now() ? causal_self() : NULL;
+
+	if (state)
+		causal_set(&state->waiting, 0);
 }
 
 /* Since the wait began, or since the epoch did, where that was later. */
@@ -270,6 +284,7 @@ void causal_after_wait(const struct causal_wait *wait, enum causal_waker waker)
 
 	if (!state || !causal_enter(state))
 		return;
+	causal_set(&state->waiting, 0);
 	now = ticks_now();
 	state->mark += now - wait->ticks; /* it did not run */
 	if (state->mark > now)

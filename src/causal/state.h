@@ -31,6 +31,9 @@ struct causal_thread {
 	uint64_t clock_absorbed;  /* L + bank when it last read a clock */
 	/* Where on the stack the engine was entered; 0: it is not at work. */
 	_Atomic uint64_t busy;
+	/* Where on the stack the wait is that the thread is in; 0: none. What happens inside, its
+	 * end settles. */
+	_Atomic uint64_t waiting;
 	/* For the session's counts; added up a sample at a time. */
 	uint64_t waits, waits_outside, credited;
 };
@@ -111,6 +114,19 @@ static inline void causal_leave(struct causal_thread *state)
 {
 	atomic_signal_fence(memory_order_seq_cst);
 	causal_set(&state->busy, 0);
+}
+
+/* Is the thread in a wait, of whose end it will hear? One that was left by longjmp, to a part of
+ * the stack further out, is none any more. */
+static inline bool causal_is_waiting(struct causal_thread *state)
+{
+	uint64_t here = (uint64_t)__builtin_frame_address(0), waiting = causal_get(&state->waiting);
+
+	if (waiting && here > waiting) {
+		causal_set(&state->waiting, 0);
+		return false;
+	}
+	return waiting;
 }
 
 void causal_change_epoch(struct causal_control *control, struct causal_thread *state,

@@ -112,6 +112,7 @@ void causal_state_forked(void)
 		state->thread = kymo_thread;
 		causal_set(&state->pending, 0); /* is the parent's */
 		causal_set(&state->busy, 0);
+		causal_set(&state->waiting, 0);
 		state->waits = state->waits_outside = state->credited = 0;
 	}
 	kymo_causal_thread = state;
