@@ -186,7 +186,7 @@ def time_to_intervals(bench, workload, points, seconds):
     """Seconds until the leading targets' intervals are +-points wide; None: not within `seconds`."""
     with tempfile.TemporaryDirectory(prefix="bench-causal-") as directory:
         bench.run([bench.kymo, "causal", "-q", "-o", directory, "--time-output=off",
-                   *workload.options, f"--until-ci={2 * points}", "--",
+                   *workload.options, f"--until-ci={points}", "--",
                    *bench.command(workload, "--seconds", str(seconds))], 4 * seconds + 60)
         windows = []
         with open(os.path.join(directory, "causal/windows.ndjson"), encoding="utf-8") as stream:
