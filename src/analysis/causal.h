@@ -169,7 +169,8 @@ struct causal_plan_options {
 	size_t speedup_count;
 	double until_ci;  /* percent: stop when the leading targets' intervals are this narrow;
 			     0: never */
-	unsigned targets; /* tried at most; 0: the usual */
+	unsigned targets;      /* tried at most; 0: the usual */
+	unsigned per_baseline; /* experiments between baselines; 0: the usual */
 	uint64_t seed;
 	uint32_t fixed_target;  /* 0: choose */
 	uint32_t fixed_speedup; /* per mille; UINT32_MAX: choose */

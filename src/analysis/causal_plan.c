@@ -21,12 +21,13 @@ enum {
 	PLAN_TARGETS_MAX = 64,
 	PLAN_ROUND_MAX = 2 * PLAN_TARGETS_MAX,
 	PLAN_LEADERS = 3,
+	PLAN_PER_BASELINE = 2,
 	PLAN_LEAST_WINDOWS = 4, /* of a target, before it can be given up */
 	PLAN_SELDOM = 4         /* given up: one round in so many */
 };
 
-/* Before that, shares of targets are noise: 100 samples. */
-#define PLAN_LEAST_TIME_NS 100000000u
+/* Before that, shares of targets are noise: 20 samples. */
+#define PLAN_LEAST_TIME_NS 20000000u
 /* A target with less of the time in scope is not tried. */
 #define PLAN_LEAST_SHARE 0.01
 
@@ -52,7 +53,8 @@ struct causal_plan {
 	struct plan_step round[PLAN_ROUND_MAX];
 	size_t round_count, round_next;
 	size_t rounds;
-	size_t checked_windows; /* when intervals were computed last */
+	unsigned since_baseline; /* experiments */
+	size_t checked_windows;  /* when intervals were computed last */
 	struct plan_candidate candidates[PLAN_TARGETS_MAX];
 	size_t candidate_count;
 };
@@ -79,6 +81,8 @@ int causal_plan_create(const struct causal_plan_options *options, struct causal_
 		plan->options.targets = PLAN_TARGETS;
 	if (plan->options.targets > PLAN_TARGETS_MAX)
 		plan->options.targets = PLAN_TARGETS_MAX;
+	if (!plan->options.per_baseline)
+		plan->options.per_baseline = PLAN_PER_BASELINE;
 	return 0;
 }
 
@@ -356,8 +360,10 @@ static void plan_make_round(struct causal_plan *plan, const struct causal_data *
 	plan->round_next = plan->round_count = 0;
 	for (size_t i = 0; i < count; i++) {
 		plan->round[plan->round_count++] = steps[i];
-		if (i % 2 || i + 1 == count)
-			plan->round[plan->round_count++] = (struct plan_step){0, 0};
+		if (++plan->since_baseline < plan->options.per_baseline)
+			continue;
+		plan->round[plan->round_count++] = (struct plan_step){0, 0};
+		plan->since_baseline = 0;
 	}
 }
 

@@ -111,18 +111,29 @@ static void control_fill(struct causal_controller *controller)
 
 /* ---- life ---- */
 
-static int control_make_plan(struct causal_controller *controller)
+/* Windows are many and find the best ones among all. Runs are few: asked for, they are made for the
+ * hottest target of each scope at every speedup, with one more baseline; not asked for, the two
+ * hottest ones are compared. */
+static int control_make_plan(struct causal_controller *controller, bool few)
 {
 	const struct causal_options *request = controller->options.request;
+	static const uint32_t few_speedups[] = {500, 1000};
 	struct causal_plan_options options = {
 		.speedups = request->speedups.permille,
 		.speedup_count = request->speedups.count,
 		.until_ci = request->until_ci,
 		.seed = request->seed,
-		.targets = controller->end_to_end ? 1 : 0,
 		.fixed_speedup = UINT32_MAX,
 	};
 
+	if (few) {
+		options.targets = 2;
+		options.speedups = request->speedups_given ? options.speedups : few_speedups;
+		options.speedup_count = request->speedups_given ? options.speedup_count : 2;
+	} else if (controller->end_to_end) {
+		options.targets = controller->options.scopes;
+		options.per_baseline = options.targets * (unsigned)options.speedup_count;
+	}
 	causal_plan_destroy(controller->plan);
 	controller->plan = NULL;
 	return causal_plan_create(&options, &controller->plan);
@@ -145,7 +156,7 @@ int causal_control_create(const struct causal_control_options *options,
 	snprintf(path, sizeof(path), "%s/causal/windows.ndjson", options->session);
 	if (!error)
 		error = causal_journal_open(&controller->journal, path, problem);
-	if (!error && control_make_plan(controller))
+	if (!error && control_make_plan(controller, false))
 		error = problem_set(problem, -ENOMEM, "out of memory");
 	if (error) {
 		causal_control_destroy(controller);
@@ -161,7 +172,7 @@ void causal_control_destroy(struct causal_controller *controller)
 {
 	if (!controller)
 		return;
-	causal_control_end(controller, 0);
+	causal_control_end(controller, 0, 0);
 	causal_journal_deinit(&controller->journal);
 	causal_plan_destroy(controller->plan);
 	if (controller->shared)
@@ -410,7 +421,8 @@ int causal_control_begin(struct causal_controller *controller)
 }
 
 /* The run is a window of one visit, that of its end. */
-static void control_end_whole(struct causal_controller *controller, uint64_t real_ns)
+static void control_end_whole(struct causal_controller *controller, uint64_t real_ns,
+			      uint64_t cpu_ns)
 {
 	uint64_t delay = atomic_load(&controller->shared->delay) - controller->run_start_delay;
 	int64_t delay_ns = causal_clock_to_ns(&controller->clock, (int64_t)delay);
@@ -425,6 +437,7 @@ static void control_end_whole(struct causal_controller *controller, uint64_t rea
 								       : CAUSAL_ENDED_BY_VISITS,
 					    .start_ns = controller->run_start_ns,
 					    .real_ns = real_ns,
+		.cpu_ns = cpu_ns,
 					    .delay_ns = delay_ns > 0 ? (uint64_t)delay_ns : 0,
 					    .visits = &visits,
 					    .visit_count = 1};
@@ -434,7 +447,7 @@ static void control_end_whole(struct causal_controller *controller, uint64_t rea
 	control_write_window(controller, &window);
 }
 
-void causal_control_end(struct causal_controller *controller, int status)
+void causal_control_end(struct causal_controller *controller, int status, uint64_t cpu_ns)
 {
 	static const uint64_t one = 1;
 	uint64_t real_ns = causal_clock_ns() - controller->run_start_ns;
@@ -449,7 +462,7 @@ void causal_control_end(struct causal_controller *controller, int status)
 	controller->running = false;
 	causal_clock_measure(&controller->clock);
 	if (controller->end_to_end)
-		control_end_whole(controller, real_ns);
+		control_end_whole(controller, real_ns, cpu_ns);
 	control_deactivate(controller);
 	now = control_counts(controller->shared);
 	end = (struct causal_data_run){
@@ -475,7 +488,7 @@ void causal_control_end(struct causal_controller *controller, int status)
 void causal_control_end_to_end(struct causal_controller *controller)
 {
 	controller->end_to_end = true;
-	controller->done = control_make_plan(controller) != 0;
+	controller->done = control_make_plan(controller, true) != 0;
 }
 
 uint32_t causal_control_runs(const struct causal_controller *controller)

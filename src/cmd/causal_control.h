@@ -20,6 +20,7 @@ struct causal_controller;
 struct causal_control_options {
 	const struct causal_options *request;
 	const char *session; /* directory; the files are in causal/ there, which exists */
+	unsigned scopes;     /* of functions, that end-to-end runs are made for */
 	char *const *command;
 	struct causal_targets *targets; /* outlives the controller */
 };
@@ -31,10 +32,11 @@ void causal_control_destroy(struct causal_controller *controller);
 
 /* A run of the program is about to begin: starts the thread. 0 or a negative errno. */
 int causal_control_begin(struct causal_controller *controller);
-/* It has ended, with this wait status; ends the thread. Nothing happens outside of a run. */
-void causal_control_end(struct causal_controller *controller, int status);
+/* It has ended, with this wait status and so much CPU time; ends the thread. Nothing happens
+ * outside of a run. */
+void causal_control_end(struct causal_controller *controller, int status, uint64_t cpu_ns);
 
-/* Runs are measured as wholes from now on: one experiment each. */
+/* Runs are measured as wholes from now on, one experiment each; there will be few. */
 void causal_control_end_to_end(struct causal_controller *controller);
 /* Between runs. */
 uint32_t causal_control_runs(const struct causal_controller *controller);

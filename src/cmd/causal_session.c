@@ -89,6 +89,17 @@ static int session_places(struct session_state *state, struct problem *problem)
 	return error;
 }
 
+/* How many -F there are. */
+static uint32_t session_scopes(const struct session_state *state)
+{
+	const char *list = resolved_text(state->settings, SETTING_CAUSAL_FUNCTION_SCOPE);
+	uint32_t count = 1;
+
+	for (; *list; list++)
+		count += *list == ';';
+	return count;
+}
+
 /* Where there is no such program, run_program() says so. */
 static int session_check_places(const struct session_state *state, const struct launch *launch,
 				struct problem *problem)
@@ -119,7 +130,7 @@ static int session_request(struct session_state *state, const struct launch *lau
 		error = session_check_places(state, launch, problem);
 	state->runs = state->options.iterations;
 	if (state->options.end_to_end)
-		state->runs *= (uint32_t)state->options.speedups.count + 1;
+		state->runs *= (uint32_t)state->options.speedups.count * session_scopes(state) + 1;
 	return error;
 }
 
@@ -154,6 +165,7 @@ static int session_start(void *context, struct launch *launch, const struct targ
 	struct session_state *state = context;
 	struct causal_control_options options = {.request = &state->options,
 						 .session = launch->session,
+						 .scopes = session_scopes(state),
 						 .command = launch->arguments};
 	int error;
 
@@ -225,7 +237,8 @@ static bool session_again(void *context, struct launch *launch, const struct sup
 {
 	struct session_state *state = context;
 
-	causal_control_end(state->controller, end->wait_status);
+	causal_control_end(state->controller, end->wait_status,
+			   (uint64_t)(end->user_ns + end->system_ns));
 	if (end->interrupted || WIFSIGNALED(end->wait_status))
 		return false;
 	if (causal_control_runs(state->controller) == 1)
@@ -245,7 +258,7 @@ static void session_end(void *context, struct launch *launch)
 
 	(void)launch;
 	if (state->controller)
-		causal_control_end(state->controller, 0);
+		causal_control_end(state->controller, 0, 0);
 	if (state->server)
 		causal_server_stop(state->server);
 }

@@ -29,6 +29,7 @@ struct window {
 	uint32_t point;
 	uint64_t start_ns, end_ns;
 	uint64_t start_delay, end_delay;
+	uint64_t start_paid, end_paid;
 	struct causal_load start_load, end_load;
 	enum causal_window_end end;
 	uint32_t point_count;
@@ -410,6 +411,18 @@ static void window_write(struct causal_controller *controller, const struct wind
 	control_write_window(controller, &data);
 }
 
+/* How much longer it took than a baseline would, as far as that can be the experiment's doing: by
+ * the delays, and by the pauses that threads made. The rest is the machine's. */
+static int64_t window_lost(const struct causal_controller *controller, const struct window *window,
+			   int64_t longer)
+{
+	int64_t delay = control_duration(controller, window->end_delay - window->start_delay);
+	int64_t paid = control_duration(controller, window->end_paid - window->start_paid);
+	int64_t most = paid < delay ? paid : delay;
+
+	return longer > most ? most : longer < -most ? -most : longer;
+}
+
 /* What the program lost by it, and how fast it is without. */
 static void window_learn(struct causal_controller *controller, const struct window *window,
 			 uint32_t target)
@@ -428,9 +441,8 @@ static void window_learn(struct causal_controller *controller, const struct wind
 	if (!target)
 		pace->period_ns = (pace->period_ns * 3 + real / visits) / 4;
 	else
-		controller->lost_ns += (int64_t)real - (int64_t)(visits * pace->period_ns);
-	if (controller->lost_ns < 0)
-		controller->lost_ns = 0;
+		controller->lost_ns += window_lost(
+			controller, window, (int64_t)real - (int64_t)(visits * pace->period_ns));
 }
 
 /* ---- an experiment ---- */
@@ -444,6 +456,7 @@ static void window_begin(struct causal_controller *controller, struct window *wi
 		       controller->time_count * sizeof(*controller->times));
 	causal_load_read(controller->options.session, &window->start_load);
 	window->start_delay = atomic_load(&controller->shared->delay);
+	window->start_paid = atomic_load(&controller->shared->paid);
 	window->start_ns = causal_clock_ns();
 	window_read(controller, window->first, &window->point_count);
 }
@@ -453,6 +466,7 @@ static void window_finish(struct causal_controller *controller, struct window *w
 	window_read(controller, window->last, &window->point_count);
 	window->end_ns = causal_clock_ns();
 	window->end_delay = atomic_load(&controller->shared->delay);
+	window->end_paid = atomic_load(&controller->shared->paid);
 	control_times(controller);
 	causal_load_read(controller->options.session, &window->end_load);
 }

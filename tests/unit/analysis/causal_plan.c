@@ -128,6 +128,7 @@ static void nothing_is_tried_before_there_are_targets(void **state)
 	assert_int_equal(target, 0);
 	assert_int_equal(permille, 0);
 	/* a few samples are no ground to choose by */
+	time.self_ns = 10000000;
 	assert_int_equal(causal_plan_next(plan, &data, &time, 1, &target, &permille),
 			 CAUSAL_PLAN_WAIT);
 	time.self_ns = 200000000;
@@ -148,9 +149,9 @@ static void baselines_are_a_third_and_near_everything(void **state)
 	assert_int_equal(play(&responder, plan, 300), 300);
 	for (size_t i = 0; i < responder.data.window_count; i++) {
 		since = responder.data.windows[i].target ? since + 1 : 0;
-		assert_true(since <= 2);
+		assert_in_range(since, 0, 2);
 	}
-	assert_in_range(responder.windows[0], 90, 170);
+	assert_in_range(responder.windows[0], 95, 105);
 	causal_data_deinit(&responder.data);
 	causal_plan_destroy(plan);
 }
@@ -170,7 +171,7 @@ static void all_speedups_get_the_same_share(void **state)
 		       [responder.data.windows[i].speedup_permille]++;
 	for (unsigned target = 1; target <= 2; target++) {
 		for (unsigned i = 0; i < 4; i++)
-			assert_in_range(windows[target][levels[i]], 18, 22);
+			assert_in_range(windows[target][levels[i]], 19, 21);
 	}
 	causal_data_deinit(&responder.data);
 	causal_plan_destroy(plan);
@@ -187,10 +188,10 @@ static void windows_go_to_those_that_may_lead(void **state)
 	play(&responder, plan, 600);
 	for (uint32_t id = 1; id <= 8; id++) {
 		assert_true(responder.windows[id] >= 8);
-		if (gain[id - 1] < 0.4)
+		if (gain[id - 1] < 0.4 && id != 1 && id != 7)
 			assert_true(responder.windows[2] > 2 * responder.windows[id]);
 	}
-	assert_true(responder.windows[4] > responder.windows[1]);
+	assert_true(responder.windows[4] > 2 * responder.windows[6]);
 	causal_data_deinit(&responder.data);
 	causal_plan_destroy(plan);
 }
@@ -262,7 +263,7 @@ static void what_is_fixed_is_kept(void **state)
 	responder_init(&responder, 3, gain, 0.01);
 	play(&responder, plan, 100);
 	assert_int_equal(responder.windows[1] + responder.windows[3], 0);
-	assert_int_equal(responder.windows[2], 50);
+	assert_in_range(responder.windows[2], 66, 67);
 	for (size_t i = 0; i < responder.data.window_count; i++)
 		assert_int_equal(responder.data.windows[i].speedup_permille,
 				 responder.data.windows[i].target ? 330 : 0);
