@@ -33,7 +33,7 @@ function duration(ns) {
 
 // ---- one curve ----
 
-const VIEW = { width: 360, height: 210, left: 46, right: 12, top: 10, bottom: 34 };
+const VIEW = { width: 360, height: 210, left: 46, right: 22, top: 10, bottom: 34 };
 
 function axisStep(span) {
   const rough = span / 5, size = 10 ** Math.floor(Math.log10(rough));
