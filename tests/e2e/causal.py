@@ -151,7 +151,7 @@ class Causal:
         self._expect_best(experiments, "step", "child_part")
 
     def latency_is_predicted(self):
-        experiments, _ = self._experiments(self._program("open", "--seconds", "5"))
+        experiments, _ = self._experiments(self._program("open", "--spacing", "3", "--seconds", "5"))
         self._expect_best(experiments, "request", "handle")
 
     def lines_are_told_apart_where_all_is_inlined(self):
@@ -239,11 +239,10 @@ class Causal:
         directory = tempfile.mkdtemp(dir=self._scratch.directory)
         with open(output, "wb") as stream:
             kymo = subprocess.Popen([self._kymo.path, "causal", "-q", "-o", directory,
-                                     "--time-output=off", "--", *self._program("meet", "--visits", "1500")],
+                                     "--time-output=off", "--", *self._program("meet", "--seconds", "6")],
                                     stdin=subprocess.DEVNULL, stdout=stream, stderr=subprocess.DEVNULL,
                                     env=clean_environment(), start_new_session=True)
         try:
-            journal = os.path.join(directory, "causal/windows.ndjson")
             self._wait_for(lambda: self._some_window_in(directory), "no window", 60)
             kymo.kill()
             kymo.wait()
@@ -254,7 +253,7 @@ class Causal:
             except ProcessLookupError:
                 pass
         with open(output, "rb") as stream:
-            expect(b"visits 1500\n" in stream.read(), f"it did not do all its work; {journal}")
+            expect(b"\nseconds " in stream.read(), "it did not come to its end")
 
     def _some_window_in(self, directory):
         for parent, _, names in os.walk(directory):

@@ -3,7 +3,7 @@
  *
  * Open loop: requests come by a timetable of their own, every millisecond or at random about it,
  * and wait in a queue for a thread that handles them. A faster program gets no more of them, it
- * only answers sooner.
+ * only answers sooner. --spacing 2: half as many.
  */
 #include <errno.h>
 #include <pthread.h>
@@ -12,7 +12,7 @@
 
 #include "workload.h"
 
-#define QUEUE_SIZE 1024 /* power of two */
+#define QUEUE_SIZE 65536 /* power of two */
 
 WORK(handle)
 WORK(render)
@@ -23,7 +23,7 @@ static pthread_cond_t not_empty = PTHREAD_COND_INITIALIZER;
 static uint64_t arrivals[QUEUE_SIZE];
 static unsigned head, tail;
 static bool over;
-static double length;
+static double length, spacing;
 
 static void *run_handler(void *argument)
 {
@@ -55,9 +55,9 @@ static uint64_t next_interval(bool random)
 {
 	static uint64_t state = 1;
 	if (!random)
-		return (uint64_t)(length * 1000);
+		return (uint64_t)(spacing * 1000);
 	state = state * 6364136223846793005u + 1442695040888963407u;
-	return (uint64_t)(length * 1000 * (0.2 + 1.6 * (double)(state >> 40) / (double)(1 << 24)));
+	return (uint64_t)(spacing * 1000 * (0.2 + 1.6 * (double)(state >> 40) / (double)(1 << 24)));
 }
 
 static void arrive(void)
@@ -76,6 +76,7 @@ int main(int argc, char **argv)
 	pthread_t handler;
 	workload_start(argc, argv);
 	length = workload_number("length", 1000);
+	spacing = workload_number("spacing", 1) * length;
 	bool random = workload_choice("kind", kinds) == 0;
 	CHECK(pthread_create(&handler, NULL, run_handler, NULL) == 0);
 	uint64_t next = workload_now();
