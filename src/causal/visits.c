@@ -102,7 +102,7 @@ static void remember(struct causal_point *point, uint64_t count, uint64_t time)
 	if (causal_get(&visit->count) > count)
 		return; /* this thread was away for a whole turn of the ring */
 	causal_set(&visit->count, 0);
-	atomic_thread_fence(memory_order_release);
+	/* release: whoever sees the time sees that the count is not the one before */
 	atomic_store_explicit(&visit->time, time, memory_order_release);
 	atomic_store_explicit(&visit->count, count, memory_order_release);
 }

@@ -1,0 +1,149 @@
+/* SPDX-License-Identifier: MIT
+ * SPDX-FileCopyrightText: the kymo authors
+ *
+ * See fake.h.
+ */
+#include "fake.h"
+
+#include <string.h>
+#include <sys/mman.h>
+#include <time.h>
+
+#include "causal/map.h"
+#include "core/sampler.h"
+
+#define BLOCKS 256
+
+struct causal_control *fake_control;
+
+static struct thread blocks[BLOCKS];
+static _Atomic uint32_t block_count;
+static const uint32_t same_process = 1;
+static uint64_t hz;
+
+/* ---- the map ---- */
+
+static uint32_t lists[FAKE_TARGETS][2]; /* a target, and the end of the list */
+
+const uint32_t *causal_map_find(uint64_t address)
+{
+	uint64_t target = (address - FAKE_CODE) / 16;
+
+	return lists[address >= FAKE_CODE && target < FAKE_TARGETS ? target : 0];
+}
+
+void causal_map_start(struct runtime *runtime, const char *directory)
+{
+	(void)runtime;
+	(void)directory;
+}
+
+void causal_map_round(struct runtime *runtime)
+{
+	(void)runtime;
+}
+
+void causal_map_forked(void)
+{
+}
+
+/* ---- the session ---- */
+
+int fake_begin(void **state)
+{
+	(void)state;
+	hz = ticks_init();
+	if (!fake_control)
+		fake_control = mmap(NULL, sizeof(*fake_control), PROT_READ | PROT_WRITE,
+				    MAP_SHARED | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+	assert_ptr_not_equal(fake_control, MAP_FAILED);
+	madvise(fake_control, sizeof(*fake_control), MADV_REMOVE);
+	memset(fake_control, 0, offsetof(struct causal_control, targets));
+	fake_control->ticks_per_second = hz;
+	fake_control->expires = UINT64_MAX;
+	kymo_runtime.same_process = &same_process;
+	causal_rates_set(hz);
+	atomic_store(&kymo_causal, fake_control);
+	for (uint32_t i = 0; i < FAKE_TARGETS; i++)
+		lists[i][0] = i;
+	memset(blocks, 0, sizeof(blocks));
+	block_count = 0;
+	fake_thread();
+	return 0;
+}
+
+int fake_end(void **state)
+{
+	(void)state;
+	atomic_store(&kymo_causal, NULL);
+	return 0;
+}
+
+struct thread *fake_thread(void)
+{
+	uint32_t index = atomic_fetch_add(&block_count, 1);
+
+	assert_true(index < BLOCKS);
+	blocks[index].index = index;
+	kymo_causal_thread = NULL;
+	kymo_thread = &blocks[index];
+	return kymo_thread;
+}
+
+void fake_experiment(uint32_t target, uint32_t permille)
+{
+	static uint64_t epoch;
+
+	fake_control->start_delay = fake_control->delay;
+	atomic_store(&fake_control->experiment, ++epoch << CAUSAL_EPOCH_SHIFT | CAUSAL_ACTIVE |
+							(uint64_t)permille << CAUSAL_SPEEDUP_SHIFT |
+							target);
+}
+
+void fake_sample(uint32_t target, uint64_t cpu_ns)
+{
+	const uint64_t frames[] = {0x100, FAKE_CODE + 16 * target + 1};
+	const struct sampler_stack stack = {.frames = frames, .count = 2};
+
+	causal_sampled(kymo_thread, &stack, cpu_ns, ticks_now());
+}
+
+void fake_release(void)
+{
+	struct causal_thread *state = causal_self();
+
+	assert_true(causal_enter(state));
+	causal_turn(fake_control, state);
+	causal_release(fake_control, state, ticks_now(), true);
+	causal_leave(state);
+}
+
+void fake_owe(uint64_t ns)
+{
+	atomic_fetch_add(&fake_control->delay, causal_ticks(ns));
+}
+
+uint64_t fake_delay_ns(void)
+{
+	return causal_ns(causal_self()->delay - causal_self()->start);
+}
+
+uint64_t fake_most_ns(void)
+{
+	return causal_ns(fake_control->delay - fake_control->start_delay);
+}
+
+uint64_t fake_count_ns(const _Atomic uint64_t *ticks)
+{
+	return causal_ns(atomic_load(ticks));
+}
+
+uint64_t fake_now_ns(void)
+{
+	return ticks_clock_ns(CLOCK_MONOTONIC);
+}
+
+void fake_assert_near(uint64_t a_ns, uint64_t b_ns)
+{
+	assert_in_range(a_ns + 25000, b_ns, b_ns + 50000);
+}
