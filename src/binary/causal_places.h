@@ -8,8 +8,8 @@
  *
  * A place is a function (its name in the file or readable, with or without arguments): visited when
  * it is called; or FILE:LINE: visited whenever the line is come to, once for each function that has
- * code of it. FILE may be the last parts of a path. The name of a point is the text of its place;
- * of the two of a latency the text behind "latency:".
+ * code of it (of the next line with code, where it has none). FILE may be the last parts of a path.
+ * The name of a point is the text of its place; of the two of a latency the text behind "latency:".
  */
 #ifndef KYMO_BINARY_CAUSAL_PLACES_H
 #define KYMO_BINARY_CAUSAL_PLACES_H
@@ -42,7 +42,7 @@ struct causal_place_address {
 	bool is_function;
 };
 
-/* Finds the places in the module: up to `maximum` addresses, by place. Returns how many there are,
+/* Finds the places in the module: up to `maximum` addresses. Returns how many there are,
  * or a negative errno. */
 int causal_places_find(const struct causal_places *places, struct causal_module *module,
 		       struct causal_place_address *ret, size_t maximum);

@@ -12,6 +12,9 @@
 #include "binary/dwarf_rows.h"
 #include "binary/selection_names.h"
 
+/* So far behind a line that has no code another one is taken for it. */
+#define LINES_ON 10u
+
 struct found {
 	struct causal_module *module;
 	struct causal_place_address *list;
@@ -114,6 +117,7 @@ struct line_row {
 
 struct line_rows {
 	const struct causal_places *places;
+	uint32_t *lines; /* by place: the line that counts, as far as rows passed by */
 	struct line_row *list;
 	size_t count, capacity;
 };
@@ -127,6 +131,22 @@ static bool is_file(const char *path, const char *name)
 	       (part == whole || path[whole - part - 1] == '/' || *name == '/');
 }
 
+/* The line itself, or the first one behind it that has code. */
+static int meet_row(void *context, const struct dwarf_code_line *line)
+{
+	struct line_rows *rows = context;
+
+	for (size_t i = 0; i < rows->places->count; i++) {
+		const struct causal_place *place = &rows->places->list[i];
+
+		if (place->file && line->line >= place->line &&
+		    line->line <= place->line + LINES_ON && line->line < rows->lines[i] &&
+		    is_file(line->file, place->file))
+			rows->lines[i] = line->line;
+	}
+	return 0;
+}
+
 static int take_row(void *context, const struct dwarf_code_line *line)
 {
 	struct line_rows *rows = context;
@@ -134,7 +154,8 @@ static int take_row(void *context, const struct dwarf_code_line *line)
 	for (size_t i = 0; i < rows->places->count; i++) {
 		const struct causal_place *place = &rows->places->list[i];
 
-		if (!place->file || place->line != line->line || !is_file(line->file, place->file))
+		if (!place->file || rows->lines[i] != line->line ||
+		    !is_file(line->file, place->file))
 			continue;
 		if (rows->count == rows->capacity) {
 			size_t capacity = rows->capacity ? rows->capacity * 2 : 64;
@@ -189,8 +210,15 @@ static int find_lines(const struct causal_places *places, struct found *found)
 	struct dwarf_result result = {0};
 	uint64_t *addresses = NULL;
 	size_t count = 0;
-	int error = dwarf_each_line(module->speaking, module->pool, take_row, &rows);
+	int error;
 
+	rows.lines = malloc((places->count + 1) * sizeof(*rows.lines));
+	if (!rows.lines)
+		return -ENOMEM;
+	memset(rows.lines, 0xff, places->count * sizeof(*rows.lines));
+	error = dwarf_each_line(module->speaking, module->pool, meet_row, &rows);
+	if (!error)
+		error = dwarf_each_line(module->speaking, module->pool, take_row, &rows);
 	if (!error && rows.count) {
 		qsort(rows.list, rows.count, sizeof(*rows.list), compare_rows);
 		addresses = malloc(rows.count * sizeof(*addresses));
@@ -207,6 +235,7 @@ static int find_lines(const struct causal_places *places, struct found *found)
 		dwarf_result_deinit(&result);
 	}
 	free(addresses);
+	free(rows.lines);
 	free(rows.list);
 	return error == -ENODATA ? 0 : error;
 }

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT
  * SPDX-FileCopyrightText: the kymo authors
  *
- * A module's code, cut wherever a line, a function, or an inlined call may begin or end: within a
- * stretch all addresses are of the same line and the same chain of inlined calls.
+ * A module's code, cut wherever a line or a function begins or ends: within a stretch all addresses
+ * are of the same line and the same chain of inlined calls. (Of the ends of inlined calls about one
+ * in a hundred is in the midst of a line table row; what is behind it counts as inlined as well.)
  */
 #ifndef KYMO_BINARY_CAUSAL_STRETCHES_H
 #define KYMO_BINARY_CAUSAL_STRETCHES_H

@@ -141,13 +141,14 @@ static void points_find(struct causal_modules *modules, struct causal_known_modu
 {
 	int count =
 		causal_places_find(modules->places, module, known->points, CAUSAL_ANSWER_POINTS);
-	size_t last = SIZE_MAX;
 
 	known->point_count = count > 0 ? (size_t)count : 0;
-	for (size_t i = 0; i < known->point_count; i++) {
-		if (known->points[i].place != last)
-			modules->found[known->points[i].place]++;
-		last = known->points[i].place;
+	for (size_t place = 0; place < modules->places->count; place++) {
+		bool found = false;
+
+		for (size_t i = 0; i < known->point_count; i++)
+			found |= known->points[i].place == place;
+		modules->found[place] += found;
 	}
 }
 
