@@ -201,7 +201,7 @@ bool control_sleep(struct causal_controller *controller, uint64_t ns)
 		control_renew(controller);
 		left = now;
 		now = causal_clock_ns();
-		controller->stalled |= now - left > slice + CONTROL_LEASE / 2;
+		controller->stalled |= now - left > CONTROL_LEASE * 9 / 10;
 	}
 	return !controller->over;
 }
@@ -404,6 +404,7 @@ int causal_control_begin(struct causal_controller *controller)
 	controller->run = controller->runs++;
 	controller->run_start_ns = causal_clock_ns();
 	controller->lost_ns = 0;
+	controller->run_start_delay = atomic_load(&controller->shared->delay);
 	controller->start_counts = control_counts(controller->shared);
 	for (uint32_t i = 0; i < CAUSAL_POINTS; i++)
 		controller->start_visits[i] = causal_points_visits(&controller->points, i);
@@ -421,23 +422,22 @@ int causal_control_begin(struct causal_controller *controller)
 }
 
 /* The run is a window of one visit, that of its end. */
-static void control_end_whole(struct causal_controller *controller, uint64_t real_ns,
-			      uint64_t cpu_ns)
+static void control_end_whole(struct causal_controller *controller)
 {
 	uint64_t delay = atomic_load(&controller->shared->delay) - controller->run_start_delay;
 	int64_t delay_ns = causal_clock_to_ns(&controller->clock, (int64_t)delay);
 	struct causal_data_visits visits = {.point = CAUSAL_JOURNAL_PROCESS,
 					    .end_point = CAUSAL_NO_POINT,
 					    .visits = 1,
-					    .virtual_ns = (int64_t)real_ns - delay_ns};
+					    .virtual_ns = (int64_t)controller->run_ns - delay_ns};
 	struct causal_data_window window = {.run = controller->run,
 					    .target = controller->target,
 					    .speedup_permille = controller->speedup_permille,
 					    .end = controller->stalled ? CAUSAL_ENDED_CUT
 								       : CAUSAL_ENDED_BY_VISITS,
 					    .start_ns = controller->run_start_ns,
-					    .real_ns = real_ns,
-		.cpu_ns = cpu_ns,
+					    .real_ns = controller->run_ns,
+					    .cpu_ns = controller->run_cpu_ns,
 					    .delay_ns = delay_ns > 0 ? (uint64_t)delay_ns : 0,
 					    .visits = &visits,
 					    .visit_count = 1};
@@ -460,9 +460,11 @@ void causal_control_end(struct causal_controller *controller, int status, uint64
 		;
 	pthread_join(controller->thread, NULL);
 	controller->running = false;
+	controller->run_ns = real_ns;
+	controller->run_cpu_ns = cpu_ns;
 	causal_clock_measure(&controller->clock);
 	if (controller->end_to_end)
-		control_end_whole(controller, real_ns, cpu_ns);
+		control_end_whole(controller);
 	control_deactivate(controller);
 	now = control_counts(controller->shared);
 	end = (struct causal_data_run){
@@ -487,6 +489,10 @@ void causal_control_end(struct causal_controller *controller, int status, uint64
 
 void causal_control_end_to_end(struct causal_controller *controller)
 {
+	/* the run so far was undisturbed: a baseline */
+	controller->target = controller->speedup_permille = 0;
+	controller->before_count = 0;
+	control_end_whole(controller);
 	controller->end_to_end = true;
 	controller->done = control_make_plan(controller, true) != 0;
 }

@@ -120,14 +120,13 @@ static const char *results_why_none(const struct causal_data *data,
 		if (data->windows[i].target)
 			return NULL;
 	}
-	if (!seen->taken_part)
-		return "no process took part: the program did not load kymo's library, or ended "
-		       "at once";
 	if (!seen->samples)
-		return "no progress could be measured: the program used less than a few "
-		       "milliseconds of CPU time";
+		return seen->taken_part
+			       ? "no progress was seen: the program used too little of a processor"
+			       : "no progress was seen: the program ended at once, or did not load "
+				 "kymo's library";
 	if (!seen->samples_in_scope)
-		return "the program spent its time in no function that may be sped up: see "
+		return "no time was spent in a function that may be sped up: see "
 		       "--binary-scope (%MAIN% is the program itself, %ALL% includes libraries), "
 		       "--function-scope and --source-scope";
 	if (!seen->points)

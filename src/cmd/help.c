@@ -35,9 +35,20 @@ static const enum setting_id help_instrument[] = {
 	SETTING_INSTRUMENT_COUNT,
 };
 
+static const enum setting_id help_causal[] = {
+	SETTING_OUTPUT_PATH,         SETTING_CAUSAL_MODE,           SETTING_CAUSAL_PROGRESS,
+	SETTING_CAUSAL_BINARY_SCOPE, SETTING_CAUSAL_FUNCTION_SCOPE, SETTING_CAUSAL_FIXED_SPEEDUP,
+	SETTING_CAUSAL_DURATION,     SETTING_CAUSAL_UNTIL_CI,       SETTING_CAUSAL_END_TO_END,
+	SETTING_CAUSAL_ITERATIONS,
+};
+
 /* The settings on a command's page; NULL: all. */
 static const enum setting_id *help_page(const struct command *command, size_t *ret_count)
 {
+	if (command == &command_causal) {
+		*ret_count = sizeof(help_causal) / sizeof(help_causal[0]);
+		return help_causal;
+	}
 	if (command == &command_instrument) {
 		*ret_count = sizeof(help_instrument) / sizeof(help_instrument[0]);
 		return help_instrument;
@@ -131,8 +142,8 @@ static void help_command(const struct command *command, bool all)
 		printf("\nMore: --help=all; --help=TOPIC with TOPIC one of settings, sampling, "
 		       "windows, process, output,\nmemory, config, keys, exit; kymo help sample is "
 		       "the manual page.\n");
-	else if (command == &command_instrument && !all)
-		printf("\nMore: --help=all; kymo help instrument is the manual page.\n");
+	else if ((command == &command_instrument || command == &command_causal) && !all)
+		printf("\nMore: --help=all; kymo help %s is the manual page.\n", command->name);
 	else if (all)
 		help_examples(command->examples);
 }

@@ -389,12 +389,12 @@ const struct setting settings_table[SETTING_COUNT] = {
 		"What is sped up virtually: whole functions, or single source lines.",
 		CHOICE("function", "function,func,line"), .option = "mode", ALIAS),
 	SETTING(CAUSAL_PROGRESS, "causal",
-		"Functions, or lines as FILE:LINE, whose executions are the program's progress; "
-		"latency:BEGIN,END for what takes from one to the other; separated by semicolons.",
+		"Functions, or FILE:LINE, that are progress whenever they are executed; "
+		"latency:BEGIN,END is what it takes from one to the other; several are separated "
+		"by semicolons.",
 		STRING(""), .option = "progress", .metavar = "SPEC"),
 	SETTING(CAUSAL_BINARY_SCOPE, "causal",
-		"Speed up only code of files with these names; %MAIN%: the program, %ALL%: "
-		"everything.",
+		"Speed up only code of these files; %MAIN% is the program, %ALL% everything.",
 		STRING("%MAIN%"), .option = "binary-scope", .metavar = "REGEX", ALIAS),
 	SETTING(CAUSAL_SOURCE_SCOPE, "causal",
 		"Speed up only code from these source files, or lines as FILE:LINE.", STRING(""),
@@ -412,25 +412,22 @@ const struct setting settings_table[SETTING_COUNT] = {
 		"library (::_M).",
 		BOOL("on"), .option = "function-exclude-defaults", ADVANCED, ALIAS),
 	SETTING(CAUSAL_FIXED_SPEEDUP, "causal",
-		"Speedups to try, in percent: a list with ranges, such as 0,10,30-50:5; empty: "
-		"25,50,75,100.",
+		"Speedups to try, in percent, such as 0,10,30-50:5; empty: 25,50,75,100.",
 		STRING(""), .option = "speedups", .metavar = "LIST", ALIAS),
 	SETTING(CAUSAL_DELAY, "causal", "Seconds before the first experiment.", DURATION("0"),
 		.option = "delay", ALIAS),
 	SETTING(CAUSAL_DURATION, "causal",
-		"Seconds of experiments, after which the program goes on undisturbed; 0 means "
-		"until the end.",
+		"Seconds of experiments; then the program goes on undisturbed; 0 means until the "
+		"end.",
 		DURATION("0"), .option = "duration", ALIAS),
 	SETTING(CAUSAL_UNTIL_CI, "causal",
-		"Stop experimenting when the three best predictions are known to within this many "
-		"percent; 0 means never.",
+		"Stop when the best three predictions are known to so many percent; 0 means never.",
 		NUMBER("0"), RANGE(0, 100), .option = "until-ci", .metavar = "PERCENT"),
 	SETTING(CAUSAL_END_TO_END, "causal",
-		"One experiment a run, measured by how long the run takes; needs several runs.",
-		BOOL("off"), .option = "end-to-end", ALIAS),
+		"One experiment a run, by how long the run takes; needs several runs.", BOOL("off"),
+		.option = "end-to-end", ALIAS),
 	SETTING(CAUSAL_ITERATIONS, "causal",
-		"Run the program so many times, one after the other; end to end: so many times for "
-		"every speedup.",
+		"Run the program so many times; end to end: so many times for every speedup.",
 		INTEGER("1"), RANGE(1, 100000), .option = "iterations", .metavar = "N"),
 	SETTING(CAUSAL_BACKEND, "causal",
 		"What interrupts the threads: perf events, POSIX timers, or the best permitted.",

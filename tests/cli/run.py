@@ -32,7 +32,7 @@ def run_case(script, kymo):
         tools = pathlib.Path(scratch, "bin")
         work.mkdir()
         tools.mkdir()
-        for name in ("kymo", "kymo-sample", "kymo-instrument", "kymo-report", "kymo-ctl", "kymo-avail"):
+        for name in ("kymo", "kymo-sample", "kymo-instrument", "kymo-causal", "kymo-report", "kymo-ctl", "kymo-avail"):
             (tools / name).symlink_to(kymo)
         environment = {
             "PATH": f"{tools}:/usr/local/bin:/usr/bin:/bin", "HOME": scratch, "XDG_CONFIG_HOME": f"{scratch}/config",

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: MIT
 # SPDX-FileCopyrightText: the kymo authors
 # Manual pages and completion are well-formed.
-for page in kymo.1 kymo-sample.1 kymo-report.1 kymo-ctl.1 kymo-avail.1 kymo-settings.7; do
+for page in kymo.1 kymo-sample.1 kymo-causal.1 kymo-report.1 kymo-ctl.1 kymo-avail.1 kymo-settings.7; do
 	kymo help --generate $page >$page || echo "$page: no"
 	if command -v man >/dev/null; then
 		MANWIDTH=100 man --warnings=all -l $page 2>&1 >/dev/null | grep -v 'cannot adjust line'
