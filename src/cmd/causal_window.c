@@ -20,8 +20,12 @@
 /* Before a window the program gets into the rhythm of the experiment; a visit counts as its begin
  * when half of that is over. */
 #define WINDOW_SETTLE (10 * MILLISECOND)
-#define WINDOW_NAP    (MILLISECOND * 3 / 10) /* shortest sleep */
-#define WINDOW_DOZE   (50 * MILLISECOND)     /* longest */
+/* What is inside when it begins is older than the experiment; so many times its latency, but no
+ * longer than this. */
+#define WINDOW_SETTLE_LATENCIES 3
+#define WINDOW_SETTLE_LONGEST   (200 * MILLISECOND)
+#define WINDOW_NAP              (MILLISECOND * 3 / 10) /* shortest sleep */
+#define WINDOW_DOZE             (50 * MILLISECOND)     /* longest */
 /* A point that is visited so often can be any window's measure. */
 #define WINDOW_OFTEN (100 * MILLISECOND)
 
@@ -471,11 +475,27 @@ static void window_finish(struct causal_controller *controller, struct window *w
 	causal_load_read(controller->options.session, &window->end_load);
 }
 
+static uint64_t window_settle_ns(const struct causal_controller *controller, uint32_t point)
+{
+	uint32_t begin = controller->points.list[point].partner;
+	uint64_t inside;
+
+	if (begin == CAUSAL_NO_POINT)
+		return WINDOW_SETTLE;
+	inside = causal_points_visits(&controller->points, begin) -
+		 causal_points_visits(&controller->points, point);
+	if (inside > UINT32_MAX)
+		return WINDOW_SETTLE;
+	return window_clamp(inside * controller->paces[point].period_ns * WINDOW_SETTLE_LATENCIES,
+			    WINDOW_SETTLE, WINDOW_SETTLE_LONGEST);
+}
+
 bool control_window(struct causal_controller *controller, uint32_t point, uint32_t target,
 		    uint32_t permille)
 {
 	struct window *window = calloc(1, sizeof(*window));
-	uint64_t half = causal_clock_from_ns(&controller->clock, WINDOW_SETTLE / 2);
+	uint64_t settle = window_settle_ns(controller, point);
+	uint64_t half = causal_clock_from_ns(&controller->clock, settle / 2);
 	uint64_t begin = causal_clock_ticks(&controller->clock);
 	bool going = window != NULL;
 
@@ -484,7 +504,7 @@ bool control_window(struct causal_controller *controller, uint32_t point, uint32
 	window->point = point;
 	controller->stalled = false;
 	control_activate(controller, target, permille);
-	going = control_sleep(controller, WINDOW_SETTLE) &&
+	going = control_sleep(controller, settle) &&
 		window_await_begin(controller, window, begin + half);
 	if (going) {
 		window_begin(controller, window);
