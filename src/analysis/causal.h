@@ -152,6 +152,7 @@ struct causal_result {
 	size_t prediction_count;
 	uint32_t warnings; /* of the whole run */
 	uint64_t baseline_windows;
+	uint64_t disturbed_windows; /* left out, since load from outside made them much longer */
 	double cpu_ns; /* seen by samples */
 };
 

@@ -301,11 +301,18 @@ static int predict(struct fit *fit, const struct work *work, uint32_t target)
 	return result;
 }
 
-static int fit_one(struct fit *fit, const struct fit_series *series)
+static int fit_one(struct fit *fit, struct fit_series *series)
 {
-	struct work work;
-	int result = work_make(fit, series, &work);
+	struct work work = {.model = {.series = series}};
+	uint32_t left_out = 0;
+	int result = 0;
 
+	if (fit->result.warnings & CAUSAL_WARN_LOAD)
+		result = fit_leave_out_disturbed(series, &left_out);
+	if (left_out > fit->result.disturbed_windows)
+		fit->result.disturbed_windows = left_out;
+	if (result == 0)
+		result = work_make(fit, series, &work);
 	if (result == 0)
 		set_intervals(fit, &work);
 	for (uint32_t target = 1; result == 0 && target < fit->usage_count; target++) {

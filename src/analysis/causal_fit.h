@@ -54,6 +54,10 @@ struct fit_series_list {
 
 int fit_series_make(const struct causal_data *data, struct fit_series_list *ret);
 void fit_series_deinit(struct fit_series_list *list);
+/* Makes order and groups of entries. 0 or -ENOMEM. */
+int fit_series_group(struct fit_series *series);
+/* Takes out entries that took far longer than others of their kind; how many. 0 or -ENOMEM. */
+int fit_leave_out_disturbed(struct fit_series *series, uint32_t *ret);
 
 /* ---- baseline ---- */
 

@@ -113,10 +113,12 @@ static void cut_groups(struct fit_series *series, const struct grouped *grouped)
 	}
 }
 
-static int make_groups(struct fit_series *series)
+int fit_series_group(struct fit_series *series)
 {
 	struct grouped *grouped = calloc(series->count, sizeof(*grouped));
 
+	free(series->order);
+	free(series->groups);
 	series->order = calloc(series->count, sizeof(*series->order));
 	series->groups = calloc((size_t)series->count + 1, sizeof(*series->groups));
 	if (!grouped || !series->order || !series->groups) {
@@ -146,7 +148,7 @@ static int make_one(const struct causal_data *data, const struct place *places, 
 		return -ENOMEM;
 	for (uint32_t i = 0; i < count; i++)
 		series->entries[i] = entry_of(&places[i]);
-	return make_groups(series);
+	return fit_series_group(series);
 }
 
 int fit_series_make(const struct causal_data *data, struct fit_series_list *ret)

@@ -204,6 +204,7 @@ int causal_write_json(const struct causal_data *data, const struct causal_result
 	json_put_text(&json, "mode", causal_view_lines(data) ? "line" : "function");
 	put_warnings(&json, result->warnings);
 	json_put_count(&json, "baseline_experiments", result->baseline_windows);
+	json_put_count(&json, "disturbed_experiments", result->disturbed_windows);
 	json_put_count(&json, "bad_lines", data->bad_lines);
 	json_put_real(&json, "cpu_ns", result->cpu_ns);
 	put_runs(&json, data);

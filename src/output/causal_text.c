@@ -113,6 +113,11 @@ static void put_head(const struct report *report)
 		fputs("\nMind that\n", report->stream);
 		put_warnings(report, report->result->warnings, 2);
 	}
+	if (report->result->disturbed_windows)
+		fprintf(report->stream,
+			"%" PRIu64 " experiments that took far longer than others like them were "
+			"left out.\n",
+			report->result->disturbed_windows);
 	if (data->bad_lines)
 		fprintf(report->stream, "\n%zu line%s of the experiments could not be read.\n",
 			data->bad_lines, data->bad_lines == 1 ? "" : "s");

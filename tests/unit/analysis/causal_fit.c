@@ -359,6 +359,36 @@ static void load_and_oversubscription(void **state)
 	causal_data_deinit(&data);
 }
 
+/* One of eight windows took five times as long: left out under load from outside, and only then. */
+static void disturbed(void **state)
+{
+	(void)state;
+	for (unsigned load = 0; load < 2; load++) {
+		struct causal_data_run run = {.processors = 4};
+		struct causal_data data = {0};
+		struct causal_result result;
+
+		assert_int_equal(causal_data_add_run(&data, &run), 0);
+		for (unsigned i = 0; i < 8; i++) {
+			double usual = (5 + 0.01 * (i * 5 % 8)) * MS * (i % 8 == 3 ? 5 : 1);
+
+			add(&data, 0, 0, 20, usual);
+			add(&data, 1, 500, 20, 0.9 * usual);
+			add(&data, 1, 1000, 20, 0.8 * usual);
+		}
+		for (unsigned i = 0; i < 24; i++)
+			data.windows[i].involuntary_switches = load * 20;
+		fit(&data, &result);
+		assert_int_equal(result.warnings, load ? CAUSAL_WARN_LOAD : 0);
+		assert_int_equal(result.disturbed_windows, load ? 3 : 0);
+		near(result.predictions[0].best_percent, 20, load ? 0.5 : 60);
+		assert_int_equal(result.predictions[0].ranked, load);
+		assert_int_equal(result.predictions[0].estimates[0].windows, load ? 7 : 8);
+		causal_result_deinit(&result);
+		causal_data_deinit(&data);
+	}
+}
+
 /* ---- the rest ---- */
 
 /* Windows of wild values give numbers or nothing, and always the same ones. */
@@ -460,6 +490,7 @@ int main(void)
 		cmocka_unit_test(no_visits),
 		cmocka_unit_test(nothing),
 		cmocka_unit_test(load_and_oversubscription),
+		cmocka_unit_test(disturbed),
 		cmocka_unit_test(any_values),
 		cmocka_unit_test(student),
 		cmocka_unit_test(size),

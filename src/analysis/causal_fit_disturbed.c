@@ -1,0 +1,197 @@
+/* SPDX-License-Identifier: MIT
+ * SPDX-FileCopyrightText: the kymo authors
+ *
+ * Windows that other programs disturbed. Where a processor is taken away for some milliseconds in a
+ * window of fifty, the window takes several times as long, and a handful of such windows hides
+ * what any speedup does. So where there is evidence of load from outside, and only there (a program
+ * may have rare slow phases of its own, which count), windows are left out that took far longer
+ * than others of the same target and speedup at that time.
+ *
+ * "Far longer": by four standard deviations of the logarithm. Disturbances only lengthen, so what
+ * is usual is taken from medians, and the deviation from the windows below them.
+ */
+#include <errno.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "analysis/causal_fit.h"
+
+#define DEVIATIONS 4.0
+#define LEAST      0.05 /* shorter delays than 5 % are never worth it */
+#define LEFT_OUT   UINT32_MAX
+/* If more would be left out than this, that is how the program is. */
+#define MOST   0.4
+#define ROUNDS 5
+/* Groups from which the usual deviation is taken. */
+#define GROUP 5u
+
+struct search {
+	const struct fit_series *series;
+	struct fit_series marked; /* the same with entries that are no target's where left out */
+	double *period, *excess, *sorted;
+	uint32_t left_out;
+};
+
+static int ascending(const void *left, const void *right)
+{
+	double a = *(const double *)left, b = *(const double *)right;
+
+	return a < b ? -1 : a > b;
+}
+
+/* The lower one of two in the middle. */
+static double median(double *values, uint32_t count)
+{
+	qsort(values, count, sizeof(*values), ascending);
+	return values[(count - 1) / 2];
+}
+
+/* The baseline's period there, by other windows: what is judged must not be its own standard. */
+static double period_without(const struct search *search, uint32_t index)
+{
+	const struct fit_entry *entry = &search->marked.entries[index];
+	double period = search->period[index];
+	double count = search->period[search->series->count + index];
+
+	if (entry->target != 0 || !(count > entry->count))
+		return period;
+	return (period * count - entry->time) / (count - entry->count);
+}
+
+/* Logarithm of each window's time as a multiple of its group's usual one. */
+static void find_excess(struct search *search)
+{
+	const struct fit_series *series = search->series;
+
+	for (uint32_t g = 0; g < series->group_count; g++) {
+		const struct fit_group *group = &series->groups[g];
+		const uint32_t *order = series->order + group->first;
+		double usual;
+
+		for (uint32_t i = 0; i < group->count; i++) {
+			const struct fit_entry *entry = &series->entries[order[i]];
+
+			search->excess[order[i]] =
+				log(entry->time / entry->count / period_without(search, order[i]));
+			search->sorted[i] = search->excess[order[i]];
+		}
+		if (group->count == 0)
+			continue;
+		usual = median(search->sorted, group->count);
+		for (uint32_t i = 0; i < group->count; i++)
+			search->excess[order[i]] -= usual;
+	}
+}
+
+static double usual_deviation(struct search *search)
+{
+	const struct fit_series *series = search->series;
+	uint32_t count = 0;
+
+	for (uint32_t i = 0; i < series->count; i++) {
+		if (series->groups[series->entries[i].group].count >= GROUP &&
+		    search->excess[i] < 0)
+			search->sorted[count++] = -search->excess[i];
+	}
+	/* Half of a normal distribution's deviations are below 0.6745 of the standard one. */
+	return count ? median(search->sorted, count) / 0.6745 : INFINITY;
+}
+
+/* Does anything change? */
+static bool mark(struct search *search)
+{
+	double limit = fmax(DEVIATIONS * usual_deviation(search), LEAST);
+	bool changed = false;
+
+	search->left_out = 0;
+	for (uint32_t i = 0; i < search->series->count; i++) {
+		bool out = search->excess[i] > limit;
+		uint32_t target = out ? LEFT_OUT : search->series->entries[i].target;
+
+		changed |= target != search->marked.entries[i].target;
+		search->marked.entries[i].target = target;
+		search->left_out += out;
+	}
+	return changed;
+}
+
+/* Baselines that are not left out, as the smoothing wants to find them. */
+static void list_baselines(struct search *search)
+{
+	uint32_t count = 0;
+
+	for (uint32_t i = 0; i < search->marked.count; i++) {
+		if (search->marked.entries[i].target == 0)
+			search->marked.order[count++] = i;
+	}
+	search->marked.groups[0] = (struct fit_group){.count = count};
+}
+
+static void find(struct search *search)
+{
+	for (unsigned round = 0; round < ROUNDS; round++) {
+		struct fit_smoothing smoothing;
+
+		list_baselines(search);
+		smoothing = fit_smoothing_choose(&search->marked, search->period);
+		fit_baseline(&search->marked, &smoothing, NULL, search->period);
+		find_excess(search);
+		if (!mark(search))
+			break;
+	}
+}
+
+static int search_init(const struct fit_series *series, struct search *ret)
+{
+	struct search search = {.series = series, .marked = *series};
+	struct fit_entry *entries = calloc(series->count, sizeof(*entries));
+
+	search.marked.entries = entries;
+	search.marked.order = calloc(series->count, sizeof(*search.marked.order));
+	search.marked.groups = calloc(1, sizeof(*search.marked.groups));
+	search.period = calloc(series->count, 2 * sizeof(double));
+	search.excess = calloc(series->count, sizeof(double));
+	search.sorted = calloc(series->count, sizeof(double));
+	*ret = search;
+	if (!entries || !search.marked.order || !search.marked.groups || !search.period ||
+	    !search.excess || !search.sorted)
+		return -ENOMEM;
+	memcpy(entries, series->entries, series->count * sizeof(*entries));
+	return 0;
+}
+
+static void search_deinit(struct search *search)
+{
+	free(search->marked.entries);
+	free(search->marked.order);
+	free(search->marked.groups);
+	free(search->period);
+	free(search->excess);
+	free(search->sorted);
+}
+
+int fit_leave_out_disturbed(struct fit_series *series, uint32_t *ret)
+{
+	struct search search;
+	uint32_t kept = 0;
+	int result;
+
+	*ret = 0;
+	if (series->process || series->groups[0].count < GROUP)
+		return 0;
+	result = search_init(series, &search);
+	if (result == 0)
+		find(&search);
+	if (result == 0 && search.left_out && search.left_out <= MOST * series->count) {
+		for (uint32_t i = 0; i < series->count; i++) {
+			if (search.marked.entries[i].target != LEFT_OUT)
+				series->entries[kept++] = series->entries[i];
+		}
+		series->count = kept;
+		*ret = search.left_out;
+		result = fit_series_group(series);
+	}
+	search_deinit(&search);
+	return result;
+}
