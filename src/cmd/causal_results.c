@@ -15,11 +15,62 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "cmd/causal_merge.h"
 #include "cmd/message.h"
 #include "cmd/result_path.h"
 #include "output/causal.h"
 
 #define RESULTS_JOURNAL "causal/windows.ndjson"
+#define RESULTS_EARLIER "causal/earlier.ndjson"
+
+/* ---- earlier sessions ---- */
+
+static void results_paths(const struct launch *launch, char *earlier, char *journal)
+{
+	snprintf(earlier, PATH_MAX, "%s/" RESULTS_EARLIER, launch->result);
+	snprintf(journal, PATH_MAX, "%s/" RESULTS_JOURNAL, launch->result);
+}
+
+int causal_results_prepare(const struct launch *launch, struct problem *problem)
+{
+	char earlier[PATH_MAX], journal[PATH_MAX];
+	int error = 0;
+
+	results_paths(launch, earlier, journal);
+	if (resolved_bool(launch->settings, SETTING_CAUSAL_FILE_RESET)) {
+		unlink(earlier);
+		unlink(journal);
+		return 0;
+	}
+	if (access(journal, F_OK))
+		return 0;
+	/* a session that was killed has left both */
+	if (!access(earlier, F_OK))
+		error = causal_merge(earlier, journal, problem);
+	if (!error && rename(journal, earlier))
+		error = problem_set(problem, -errno, "cannot rename '%s': %s", journal,
+				    strerror(errno));
+	return error;
+}
+
+/* *ret has all experiments, and so has the journal. 1: there are no earlier ones. */
+static int results_add_earlier(const struct launch *launch, struct causal_data *ret,
+			       struct problem *problem)
+{
+	char earlier[PATH_MAX], journal[PATH_MAX];
+	int error;
+
+	results_paths(launch, earlier, journal);
+	if (access(earlier, F_OK))
+		return 1;
+	snprintf(journal, PATH_MAX, "%s/" RESULTS_JOURNAL, launch->session);
+	error = causal_merge(earlier, journal, problem);
+	if (!error)
+		error = causal_data_read(ret, journal, problem);
+	if (!error)
+		unlink(earlier);
+	return error;
+}
 
 /* ---- files ---- */
 
@@ -158,13 +209,20 @@ void causal_results_write(const struct causal_data *data, const struct causal_op
 			  const char *prefix)
 {
 	struct causal_fit_options fit = {.seed = options->seed};
+	struct causal_data all = {0};
 	char directory[PATH_MAX];
 	struct causal_result result;
 	struct problem problem;
+	int error = results_add_earlier(launch, &all, &problem);
 
+	if (error < 0)
+		message_error("%s", problem.text);
+	if (!error)
+		data = &all;
 	results_clean(launch->session);
 	if (causal_fit(data, &fit, &result)) {
 		message_error("no predictions: out of memory");
+		causal_data_deinit(&all);
 		return;
 	}
 	if (results_write_files(data, &result, launch, prefix, directory, &problem))
@@ -172,6 +230,7 @@ void causal_results_write(const struct causal_data *data, const struct causal_op
 	else
 		results_say(data, &result, seen, directory);
 	causal_result_deinit(&result);
+	causal_data_deinit(&all);
 }
 
 /* ---- later ---- */

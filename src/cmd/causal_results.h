@@ -11,6 +11,10 @@
 #include "cmd/causal_options.h"
 #include "cmd/launch.h"
 
+/* Before a session: experiments that are in its directory already are put aside, for
+ * causal_results_write() to add the new ones to them; or forgotten, where that is asked for. */
+int causal_results_prepare(const struct launch *launch, struct problem *problem);
+
 /* Writes RESULT/causal/, removes what only the processes needed, and says what was found. What
  * goes wrong is said as well. */
 void causal_results_write(const struct causal_data *data, const struct causal_options *options,

@@ -173,7 +173,9 @@ static int session_start(void *context, struct launch *launch, const struct targ
 	if (mkdir(state->directory, 0777) && errno != EEXIST)
 		return problem_set(problem, -errno, "cannot make '%s': %s", state->directory,
 				   strerror(errno));
-	error = session_serve(state, target, problem);
+	error = causal_results_prepare(launch, problem);
+	if (!error)
+		error = session_serve(state, target, problem);
 	if (error)
 		return error;
 	options.targets = causal_server_targets(state->server);
