@@ -212,7 +212,7 @@ static int add_estimates(const struct work *work, const struct fit_curve *curve,
 			.speedup_percent = group->speedup / 10.0,
 			.predicted_percent = gain,
 			.low_percent = gain - 100 * level->half,
-			.high_percent = gain + 100 * level->half,
+			.high_percent = fmin(gain + 100 * level->half, 100),
 			.windows = group->count,
 			.visits = (uint64_t)group->visits,
 		};
@@ -231,9 +231,11 @@ static void set_summary(const struct fit *fit, const struct work *work, size_t i
 	widen(work, fit_spread_variance(&drawn->best[index], drawn->repeats), curve->best,
 	      curve->first, curve->count, curve->model, &error, &freedom);
 	error *= fit_student(confidence_of(fit), freedom);
+	/* No more than all of the time can be saved. */
+	best = fmin(best, 1);
 	prediction->best_percent = 100 * best;
 	prediction->best_low_percent = 100 * (best - error);
-	prediction->best_high_percent = 100 * (best + error);
+	prediction->best_high_percent = 100 * fmin(best + error, 1);
 	widen(work, fit_spread_variance(&drawn->slope[index], drawn->repeats), curve->slope,
 	      curve->first, curve->count, 0, &error, &freedom);
 	error *= fit_student(confidence_of(fit), freedom);
@@ -245,7 +247,7 @@ static void set_summary(const struct fit *fit, const struct work *work, size_t i
 static uint32_t warnings_of(const struct work *work, const struct fit_curve *curve,
 			    const struct causal_prediction *prediction)
 {
-	double visits = 0, half = prediction->best_high_percent - prediction->best_percent;
+	double visits = 0, half = prediction->best_percent - prediction->best_low_percent;
 	uint32_t windows = 0, warnings = work->warnings;
 
 	for (uint32_t i = 0; i < curve->count; i++) {

@@ -42,6 +42,7 @@ static void put_interval(struct json_writer *json, const char *key, double value
 }
 
 static void put_prediction(struct json_writer *json, const struct causal_data *data,
+			   const struct causal_result *result,
 			   const struct causal_prediction *prediction)
 {
 	char name[NAME_SIZE];
@@ -52,7 +53,7 @@ static void put_prediction(struct json_writer *json, const struct causal_data *d
 	causal_view_place(data, prediction->target, name, sizeof(name));
 	json_put_text(json, "place", name);
 	json_put_boolean(json, "ranked", prediction->ranked);
-	put_warnings(json, prediction->warnings);
+	put_warnings(json, causal_view_own_warnings(result, prediction));
 	json_put_number(json, "self", 100 * prediction->self_share);
 	json_put_number(json, "total", 100 * prediction->total_share);
 	put_interval(json, "best", prediction->best_percent, prediction->best_low_percent,
@@ -94,7 +95,7 @@ static void put_points(struct json_writer *json, const struct causal_data *data,
 		json_put_number(json, "baseline_ns", head->baseline_ns);
 		json_array_begin(json, "targets");
 		for (size_t i = 0; i < count; i++)
-			put_prediction(json, data, head + i);
+			put_prediction(json, data, result, head + i);
 		json_array_end(json);
 		json_object_end(json);
 	}
@@ -151,6 +152,7 @@ static int write_data(const struct causal_data *data, const struct causal_result
 	json_put_count(&json, "runs", data->run_count);
 	json_put_count(&json, "experiments", data->window_count);
 	json_put_count(&json, "baselines", result->baseline_windows);
+	json_put_count(&json, "disturbed", result->disturbed_windows);
 	json_put_number(&json, "measured_ns", measured);
 	put_warnings(&json, result->warnings);
 	put_points(&json, data, result);

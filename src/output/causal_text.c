@@ -256,7 +256,7 @@ static void put_curve(const struct report *report, const struct causal_predictio
 		put_bar(stream, axis, estimate);
 		putc('\n', stream);
 	}
-	put_warnings(report, prediction->warnings, 4);
+	put_warnings(report, causal_view_own_warnings(report->result, prediction), 4);
 }
 
 static void put_unranked(const struct report *report, const struct causal_prediction *prediction)
@@ -269,7 +269,7 @@ static void put_unranked(const struct report *report, const struct causal_predic
 			 prediction->best_high_percent);
 	}
 	putc('\n', report->stream);
-	put_warnings(report, prediction->warnings, 4);
+	put_warnings(report, causal_view_own_warnings(report->result, prediction), 4);
 }
 
 static void put_details(const struct report *report, size_t first, size_t count)

@@ -88,6 +88,15 @@ size_t causal_view_same_point(const struct causal_result *result, size_t first)
 	return end - first;
 }
 
+uint32_t causal_view_own_warnings(const struct causal_result *result,
+				  const struct causal_prediction *prediction)
+{
+	static const uint32_t shared =
+		CAUSAL_WARN_LOAD | CAUSAL_WARN_OVERSUBSCRIBED | CAUSAL_WARN_DRIFT;
+
+	return prediction->warnings & ~(result->warnings & shared);
+}
+
 const char *causal_view_warning(unsigned place, enum causal_warning *ret)
 {
 	static const char *const names[] = {"no_visits", "few_visits",  "no_samples",     "load",

@@ -21,6 +21,10 @@ void causal_view_point(const struct causal_data *data, uint32_t point, uint32_t 
 /* Of the predictions from `first` on, how many are of the same progress point? */
 size_t causal_view_same_point(const struct causal_result *result, size_t first);
 
+/* What is to be said of a prediction and was not said of the whole run. */
+uint32_t causal_view_own_warnings(const struct causal_result *result,
+				  const struct causal_prediction *prediction);
+
 /* Bits of enum causal_warning, lowest first: "no_visits", ...; NULL after the last one. */
 const char *causal_view_warning(unsigned place, enum causal_warning *ret);
 

@@ -96,7 +96,8 @@ class Report {
     this.descending = false;
     byId("title").textContent = data.command ? `Causal profile of ${data.command}` : "Causal profile";
     byId("subtitle").textContent = `${data.experiments} experiments in ${duration(data.measured_ns)}, ` +
-      `${data.baselines} of them without a speedup` + (data.runs > 1 ? `, in ${data.runs} runs` : "");
+      `${data.baselines} of them without a speedup` + (data.runs > 1 ? `, in ${data.runs} runs` : "") +
+      (data.disturbed ? `; ${data.disturbed} that took far longer than others like them were left out` : "");
     byId("warnings").append(...data.warnings.map(text => element("li", { textContent: text })));
     data.points.forEach((point, index) => {
       point.targets.forEach((target, rank) => { target.rank = target.ranked ? rank + 1 : Infinity; });
