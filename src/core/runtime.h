@@ -52,8 +52,9 @@ struct sampling {
 	void (*_Atomic sampled)(struct thread *thread, const struct sampler_stack *stack,
 				uint64_t cpu_ns, uint64_t ticks);
 	void (*_Atomic settle)(struct thread *thread);
-	/* A breakpoint of ours (SAMPLER_MARK_POINT) was reached. */
-	void (*_Atomic visited)(uint64_t mark);
+	/* A SIGTRAP of ours came: of a breakpoint (SAMPLER_MARK_POINT), or another one, which the
+	 * signal of a breakpoint at the same moment has become part of. */
+	void (*_Atomic visited)(uint64_t mark, const void *context);
 };
 
 /* What the room of regions does at the turns of the runtime's life (regions/regions.h). */

@@ -142,17 +142,16 @@ static inline void tell_settled(struct thread *thread)
 }
 
 /* False: no breakpoint of ours. */
-static bool tell_visited(int signal, const siginfo_t *information)
+static bool tell_visited(int signal, const siginfo_t *information, const void *context)
 {
-	void (*visited)(uint64_t) =
+	void (*visited)(uint64_t, const void *) =
 		atomic_load_explicit(&kymo_runtime.sampling.visited, memory_order_acquire);
 
-	if (signal != SIGTRAP || information->si_code != TRAP_PERF ||
-	    perf_data(information) - SAMPLER_MARK_POINT >= SAMPLER_MARK_POINTS)
+	if (signal != SIGTRAP || information->si_code != TRAP_PERF)
 		return false;
-	if (visited)
-		visited(perf_data(information));
-	return true;
+	if (__builtin_expect(visited != NULL, 0))
+		visited(perf_data(information), context);
+	return perf_data(information) - SAMPLER_MARK_POINT < SAMPLER_MARK_POINTS;
 }
 
 static void take_sample(struct thread *thread, enum spool_sample_source source,
@@ -208,7 +207,7 @@ __attribute__((noinline)) static void handle(int signal, siginfo_t *information,
 	enum spool_sample_source source = source_of(thread, signal, information);
 
 	if (source == SPOOL_SOURCE_COUNT) {
-		if (tell_visited(signal, information))
+		if (tell_visited(signal, information, context))
 			return;
 		/* The program has it blocked: it waits for the program to open it. A trap of the
 		 * thread's own instruction cannot wait. */
@@ -222,6 +221,7 @@ __attribute__((noinline)) static void handle(int signal, siginfo_t *information,
 	if (!thread || !runtime_active() ||
 	    atomic_load_explicit(&thread->state, memory_order_relaxed) == THREAD_ENDED)
 		return;
+	tell_visited(signal, information, context);
 	thread->signals++;
 	if (atomic_exchange_explicit(&thread->in_handler, 1, memory_order_acquire)) {
 		spool_count_loss(&kymo_runtime.spool, SPOOL_LOSS_REENTRY);
