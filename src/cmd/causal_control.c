@@ -25,8 +25,8 @@
 #define CONTROL_PATIENCE (1 * SECOND)
 /* What experiments may cost a program that was not asked how long it may take: a share of its time,
  * and what makes a beginning. */
-#define CONTROL_COST_PERCENT 8
-#define CONTROL_COST_START   (100 * MILLISECOND)
+#define CONTROL_COST_PERCENT 5
+#define CONTROL_COST_START   (50 * MILLISECOND)
 /* After so many windows another one tells little: they become rarer. */
 #define CONTROL_WINDOWS_MANY 2000
 

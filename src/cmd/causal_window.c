@@ -31,7 +31,7 @@
 
 struct window {
 	uint32_t point;
-	uint64_t start_ns, end_ns;
+	uint64_t begin_ns, start_ns, end_ns; /* of the experiment, and of what is measured of it */
 	uint64_t start_delay, end_delay;
 	uint64_t start_paid, end_paid;
 	struct causal_load start_load, end_load;
@@ -420,11 +420,13 @@ static void window_write(struct causal_controller *controller, const struct wind
 static int64_t window_lost(const struct causal_controller *controller, const struct window *window,
 			   int64_t longer)
 {
+	double part = (double)(window->end_ns - window->start_ns + 1) /
+		      (double)(window->end_ns - window->begin_ns + 1);
 	int64_t delay = control_duration(controller, window->end_delay - window->start_delay);
 	int64_t paid = control_duration(controller, window->end_paid - window->start_paid);
 	int64_t most = paid < delay ? paid : delay;
 
-	return longer > most ? most : longer < -most ? -most : longer;
+	return (int64_t)((double)(longer > most ? most : longer < -most ? -most : longer) / part);
 }
 
 /* What the program lost by it, and how fast it is without. */
@@ -502,6 +504,7 @@ bool control_window(struct causal_controller *controller, uint32_t point, uint32
 	if (!window)
 		return control_sleep(controller, SECOND);
 	window->point = point;
+	window->begin_ns = causal_clock_ns();
 	controller->stalled = false;
 	control_activate(controller, target, permille);
 	going = control_sleep(controller, settle) &&
