@@ -91,7 +91,8 @@ static void put_points(struct json_writer *json, const struct causal_data *data,
 		causal_view_point(data, head->point, head->end_point, name, sizeof(name));
 		json_object_begin(json, NULL);
 		json_put_text(json, "name", name);
-		json_put_boolean(json, "latency", head->end_point != UINT32_MAX);
+		causal_view_baseline(data, head->point, head->end_point, name, sizeof(name));
+		json_put_text(json, "baseline", name);
 		json_put_number(json, "baseline_ns", head->baseline_ns);
 		json_array_begin(json, "targets");
 		for (size_t i = 0; i < count; i++)

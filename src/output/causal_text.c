@@ -125,14 +125,13 @@ static void put_head(const struct report *report)
 
 static void put_point(const struct report *report, const struct causal_prediction *prediction)
 {
-	char name[NAME_SIZE];
-	bool latency = prediction->end_point != UINT32_MAX;
+	char text[NAME_SIZE];
 
-	causal_view_point(report->data, prediction->point, prediction->end_point, name,
-			  sizeof(name));
-	fprintf(report->stream, "\n%s%s ", bold(report), latency ? "Latency" : "Progress");
-	format_limited(report->stream, name, 50);
-	fprintf(report->stream, "%s: %s ", plain(report), latency ? "takes" : "once every");
+	causal_view_baseline(report->data, prediction->point, prediction->end_point, text,
+			     sizeof(text));
+	fprintf(report->stream, "\n%s", bold(report));
+	format_limited(report->stream, text, 70);
+	fprintf(report->stream, "%s ", plain(report));
 	fputs(prediction->baseline_ns > 0
 		      ? quantity_time((uint64_t)llround(fmin(prediction->baseline_ns, 9e18))).text
 		      : "(not known)",

@@ -77,6 +77,21 @@ void causal_view_point(const struct causal_data *data, uint32_t point, uint32_t 
 		snprintf(buffer, size, "%s to %s", begin, point_name(data, end_point));
 }
 
+void causal_view_baseline(const struct causal_data *data, uint32_t id, uint32_t end_point,
+			  char *buffer, size_t size)
+{
+	const struct causal_data_point *point = causal_data_find_point(data, id);
+	char name[2 * CAUSAL_NAME_SIZE + 8];
+
+	causal_view_point(data, id, end_point, name, sizeof(name));
+	if (end_point != UINT32_MAX)
+		snprintf(buffer, size, "Latency %s: takes", name);
+	else if (point && point->origin && strcmp(point->origin, "process") == 0)
+		snprintf(buffer, size, "Process %s: takes", name);
+	else
+		snprintf(buffer, size, "Progress %s: once every", name);
+}
+
 size_t causal_view_same_point(const struct causal_result *result, size_t first)
 {
 	size_t end = first;

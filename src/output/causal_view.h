@@ -18,6 +18,9 @@ void causal_view_place(const struct causal_data *data, uint32_t id, char *buffer
 /* "name", or "begin to end" of a latency point. */
 void causal_view_point(const struct causal_data *data, uint32_t point, uint32_t end_point,
 		       char *buffer, size_t size);
+/* What the baseline of a point is, to be followed by a time: "Progress work: once every". */
+void causal_view_baseline(const struct causal_data *data, uint32_t point, uint32_t end_point,
+			  char *buffer, size_t size);
 /* Of the predictions from `first` on, how many are of the same progress point? */
 size_t causal_view_same_point(const struct causal_result *result, size_t first);
 

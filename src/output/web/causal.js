@@ -120,7 +120,7 @@ class Report {
     this.point = this.data.points[index] ?? { name: "", targets: [], baseline_ns: 0 };
     this.chosen = new Set(this.point.targets.filter(target => target.ranked).slice(0, SHOWN));
     byId("baseline").textContent = this.point.baseline_ns
-      ? `${this.point.latency ? "Latency" : "Once every"} ${duration(this.point.baseline_ns)} without a speedup.`
+      ? `${this.point.baseline} ${duration(this.point.baseline_ns)} without a speedup.`
       : "There is nothing to predict from.";
     this.drawRanking();
     this.drawCurves();
