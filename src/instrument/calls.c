@@ -205,7 +205,7 @@ void calls_exit_slow(uint64_t *slot, uint64_t id, const struct calls_registers *
 	atomic_store_explicit(&calls->busy, (uint64_t)(uintptr_t)slot, memory_order_relaxed);
 	atomic_signal_fence(memory_order_seq_cst);
 	/* Without its return address the thread cannot go on. */
-	if (!shadow_pop(calls, (uint64_t)(uintptr_t)slot, &entry, end_left))
+	if (!shadow_pop(calls, (uint64_t)(uintptr_t)slot, (uint32_t)id, &entry, end_left))
 		__builtin_trap();
 	*slot = entry.return_address;
 	if (own && *kymo_runtime.same_process && !(region_closed_bits() & CONTROL_CLOSED_START)) {

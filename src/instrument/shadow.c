@@ -14,6 +14,8 @@
 #include "core/runtime.h"
 #include "instrument/arena.h"
 
+#define ANY_ID UINT32_MAX /* more than PLAN_ID_MAX */
+
 /* Until a thread has a node: entries go the slow way (limit 0), exits find nothing. */
 static struct shadow_entry nothing[1] = {{.slot = UINT64_MAX}};
 
@@ -70,6 +72,7 @@ static void empty(struct shadow_node *node, struct shadow_entry *top)
 	for (uint32_t i = 0; node->any_left && i < SHADOW_LEFT; i++)
 		node->left[i].slot = 0;
 	node->any_left = false;
+	node->mixed = NULL;
 }
 
 /* Calls that are open on the thread's own stack will never return. Coroutines may go on on other
@@ -199,6 +202,11 @@ static struct shadow_entry *find_left(struct shadow_node *node, uint64_t slot)
 	return NULL;
 }
 
+static bool is_of_this_round(const struct shadow_node *node, const struct shadow_entry *kept)
+{
+	return kept->flags >> SHADOW_ROUND == node->left_round;
+}
+
 /* What is ended at one time comes newest first. False: there is no room among those that may be
  * open still. */
 static bool keep_left(struct shadow_node *node, const struct shadow_entry *entry)
@@ -206,7 +214,7 @@ static bool keep_left(struct shadow_node *node, const struct shadow_entry *entry
 	struct shadow_entry *set = left_of(node, entry->slot),
 			    *place = find_left(node, entry->slot);
 
-	if (place && place->flags >> SHADOW_ROUND == node->left_round)
+	if (place && is_of_this_round(node, place))
 		return true;
 	for (uint32_t i = 0; !place && i < SHADOW_LEFT_WAYS; i++) {
 		if (!set[i].slot)
@@ -229,11 +237,17 @@ static void begin_round(struct shadow_node *node)
 	node->left_round = (node->left_round + 1) & (UINT32_MAX >> SHADOW_ROUND);
 }
 
-static bool take_left(struct shadow_node *node, uint64_t slot, struct shadow_entry *ret)
+static bool is_of(const struct shadow_entry *entry, uint32_t id)
+{
+	return id == ANY_ID || entry->id == id;
+}
+
+static bool take_left(struct shadow_node *node, uint64_t slot, uint32_t id,
+		      struct shadow_entry *ret)
 {
 	struct shadow_entry *entry = find_left(node, slot);
 
-	if (!entry)
+	if (!entry || !is_of(entry, id))
 		return false;
 	*ret = *entry;
 	ret->flags &= SHADOW_REGION;
@@ -253,10 +267,47 @@ bool shadow_is_interrupted(uint64_t inner, uint64_t slot)
 	return slot - low < stack.ss_size && inner - low >= stack.ss_size;
 }
 
+/* Where entries of other stacks lie between, there may be older ones below of slots that were kept
+ * in this round: calls that were left, and the slot was used again. */
+static uint32_t end_older(struct calls_thread *calls, struct shadow_entry *top, uint64_t slot,
+			  void (*each)(const struct shadow_entry *))
+{
+	struct shadow_node *node = calls->node;
+	uint32_t count = 0;
+
+	for (struct shadow_entry *entry = top - 1; entry > node->entries; entry--) {
+		const struct shadow_entry *kept = shadow_is_open(entry) && is_left(entry, slot)
+							  ? find_left(node, entry->slot)
+							  : NULL;
+
+		if (!kept || !is_of_this_round(node, kept))
+			continue;
+		each(entry);
+		entry->slot = SHADOW_TAKEN_OUT;
+		count++;
+	}
+	return count;
+}
+
+static bool is_mixed(const struct calls_thread *calls)
+{
+	return calls->node && calls->node->mixed && calls->node->mixed < calls->top;
+}
+
+/* An entry for `slot` is about to be the top. */
+static void note_mixed(struct shadow_node *node, struct shadow_entry *top, uint64_t slot)
+{
+	if (node->mixed >= top)
+		node->mixed = NULL;
+	if (!node->mixed && top[-1].slot <= slot)
+		node->mixed = top;
+}
+
 uint32_t shadow_clean(struct calls_thread *calls, uint64_t slot,
 		      void (*each)(const struct shadow_entry *))
 {
 	struct shadow_entry *top = below_taken_out(calls->top);
+	bool mixed = is_mixed(calls), any_kept = false;
 	uint32_t count = 0;
 
 	if (calls->node)
@@ -264,26 +315,33 @@ uint32_t shadow_clean(struct calls_thread *calls, uint64_t slot,
 	/* 0: being made by the code that this one interrupted */
 	while (top[-1].slot && top[-1].slot <= slot) {
 		bool same = top[-1].slot == slot; /* which cannot be in use twice */
+		bool kept;
 
 		if (!same && shadow_is_interrupted(top[-1].slot, slot))
 			break;
-		if (!(is_left(&top[-1], slot) && keep_left(calls->node, &top[-1])) && !same &&
-		    shadow_is_live(&top[-1]))
+		kept = is_left(&top[-1], slot) && keep_left(calls->node, &top[-1]);
+		any_kept |= kept;
+		if (!kept && !same && shadow_is_live(&top[-1]))
 			break;
 		each(&top[-1]);
 		(--top)->slot = 0;
 		count++;
 		top = below_taken_out(top);
 	}
+	if (any_kept && mixed)
+		count += end_older(calls, top, slot, each);
+	top = below_taken_out(top);
 	calls->top = top;
+	if (calls->node)
+		note_mixed(calls->node, top, slot);
 	return count;
 }
 
-static struct shadow_entry *find_below(struct shadow_entry *top, uint64_t slot)
+static struct shadow_entry *find_below(struct shadow_entry *top, uint64_t slot, uint32_t id)
 {
 	struct shadow_entry *entry = top - 1;
 
-	while (entry->slot != slot && entry->slot != UINT64_MAX)
+	while (!(entry->slot == slot && is_of(entry, id)) && entry->slot != UINT64_MAX)
 		entry--;
 	return entry->slot == slot ? entry : NULL;
 }
@@ -292,37 +350,43 @@ static struct shadow_entry *find_below(struct shadow_entry *top, uint64_t slot)
 static void end_inner(struct calls_thread *calls, struct shadow_entry *entry,
 		      void (*each)(const struct shadow_entry *))
 {
+	bool mixed = is_mixed(calls), any_kept = false;
+
 	if (calls->node)
 		begin_round(calls->node);
 	for (struct shadow_entry *inner = calls->top - 1; inner > entry; inner--) {
-		if (!shadow_is_open(inner) ||
-		    (!(is_left(inner, entry->slot) && keep_left(calls->node, inner)) &&
-		     shadow_is_live(inner)))
+		bool kept = shadow_is_open(inner) && is_left(inner, entry->slot) &&
+			    keep_left(calls->node, inner);
+
+		any_kept |= kept;
+		if (!shadow_is_open(inner) || (!kept && shadow_is_live(inner)))
 			continue;
 		each(inner);
 		inner->slot = SHADOW_TAKEN_OUT;
 	}
+	if (any_kept && mixed)
+		end_older(calls, entry, entry->slot, each);
 }
 
 /* Without the thread's own state, whose memory goes with it: entries above the top have no slot. */
-static struct shadow_entry *find_in(struct shadow_node *node, uint64_t slot)
+static struct shadow_entry *find_in(struct shadow_node *node, uint64_t slot, uint32_t id)
 {
 	struct shadow_entry *entry = node->entries + 1, *found = NULL;
 
 	for (; entry < node->end && entry->slot; entry++) {
-		if (entry->slot == slot)
+		if (entry->slot == slot && is_of(entry, id))
 			found = entry;
 	}
 	return found;
 }
 
-static bool pop_elsewhere(uint64_t slot, struct shadow_entry *ret)
+static bool pop_elsewhere(uint64_t slot, uint32_t id, struct shadow_entry *ret)
 {
 	struct shadow_node *node = atomic_load_explicit(&kymo_shadow_nodes, memory_order_acquire);
 	struct shadow_node *first = node;
 
 	for (; node; node = node->next) {
-		struct shadow_entry *entry = find_in(node, slot);
+		struct shadow_entry *entry = find_in(node, slot, id);
 
 		if (!entry)
 			continue;
@@ -333,20 +397,20 @@ static bool pop_elsewhere(uint64_t slot, struct shadow_entry *ret)
 		return true;
 	}
 	for (node = first; node; node = node->next) {
-		if (take_left(node, slot, ret))
+		if (take_left(node, slot, id, ret))
 			return true;
 	}
 	return false;
 }
 
-bool shadow_pop(struct calls_thread *calls, uint64_t slot, struct shadow_entry *ret,
+static bool pop(struct calls_thread *calls, uint64_t slot, uint32_t id, struct shadow_entry *ret,
 		void (*each)(const struct shadow_entry *))
 {
-	struct shadow_entry *entry = find_below(calls->top, slot);
+	struct shadow_entry *entry = find_below(calls->top, slot, id);
 
 	if (!entry)
-		return (calls->node && take_left(calls->node, slot, ret)) ||
-		       pop_elsewhere(slot, ret);
+		return (calls->node && take_left(calls->node, slot, id, ret)) ||
+		       pop_elsewhere(slot, id, ret);
 	end_inner(calls, entry, each);
 	*ret = *entry;
 	entry->slot = SHADOW_TAKEN_OUT;
@@ -354,15 +418,21 @@ bool shadow_pop(struct calls_thread *calls, uint64_t slot, struct shadow_entry *
 	return true;
 }
 
+bool shadow_pop(struct calls_thread *calls, uint64_t slot, uint32_t id, struct shadow_entry *ret,
+		void (*each)(const struct shadow_entry *))
+{
+	return pop(calls, slot, id, ret, each) || pop(calls, slot, ANY_ID, ret, each);
+}
+
 /* Unwinders come here, mostly for their own thread. */
 uint64_t shadow_return_address(uint64_t slot)
 {
 	struct shadow_node *node = atomic_load_explicit(&kymo_shadow_nodes, memory_order_acquire);
-	struct shadow_entry *entry = find_below(kymo_calls.top, slot);
+	struct shadow_entry *entry = find_below(kymo_calls.top, slot, ANY_ID);
 
 	if (!entry && kymo_calls.node)
 		entry = find_left(kymo_calls.node, slot);
 	for (; !entry && node; node = node->next)
-		entry = find_in(node, slot);
+		entry = find_in(node, slot, ANY_ID);
 	return entry ? entry->return_address : 0;
 }

@@ -67,6 +67,9 @@ struct shadow_node {
 	struct shadow_entry left[SHADOW_LEFT];
 	uint32_t left_round; /* counts the times that entries were ended */
 	bool any_left;
+	/* The lowest entry with one below it that lies further in, or on a stack elsewhere: only
+	 * above it a slot can occur that occurs below it as well. NULL: there is none. */
+	struct shadow_entry *mixed;
 	uint64_t *counts; /* PLAN_ID_MAX + 1, or NULL; summed up over all threads that had it */
 	/* the call stream */
 	struct spool_chunk *chunk;
@@ -109,9 +112,10 @@ bool shadow_is_live(const struct shadow_entry *entry);
 uint32_t shadow_clean(struct calls_thread *calls, uint64_t slot,
 		      void (*each)(const struct shadow_entry *));
 /* Takes the entry of `slot` out, wherever it is: on this thread, or on another, which the
- * coroutine came from. What lies further in on the same stack ends with it. False: it is nowhere.
- */
-bool shadow_pop(struct calls_thread *calls, uint64_t slot, struct shadow_entry *ret,
+ * coroutine came from. What lies further in on the same stack ends with it. `id` is that of the
+ * stub that the slot led to: entries of a slot that were left have mostly another. False: it is
+ * nowhere. */
+bool shadow_pop(struct calls_thread *calls, uint64_t slot, uint32_t id, struct shadow_entry *ret,
 		void (*each)(const struct shadow_entry *));
 /* The return address that belongs to a slot, on whichever thread; 0: not known. */
 uint64_t shadow_return_address(uint64_t slot);

@@ -21,9 +21,7 @@
 
 #define WORDS 65536u
 
-/* The other stack lies further in, as a coroutine's does from where the first thread's is. */
-static uint64_t stacks[2 * WORDS];
-static uint64_t *const other_stack = stacks, *const own_stack = stacks + WORDS;
+static uint64_t stacks[2 * WORDS], *other_stack, *own_stack;
 static struct thread thread;
 static unsigned ended;
 
@@ -59,7 +57,7 @@ static void leave(uint64_t *slot)
 {
 	struct shadow_entry entry;
 
-	assert_true(shadow_pop(&kymo_calls, address(slot), &entry, note_end));
+	assert_true(shadow_pop(&kymo_calls, address(slot), PLAN_ID_MAX, &entry, note_end));
 	assert_int_equal(entry.return_address, address(slot) + 1);
 	assert_int_equal(entry.slot, address(slot));
 	assert_int_equal(entry.flags, 0);
@@ -150,23 +148,85 @@ static void coroutines_outlive_any_number(void **state)
 		leave(&own_stack[WORDS / 2 - 1 - i]);
 }
 
-/* The newest of a slot's is the one that is open. */
-static void newest_counts(void **state)
+/* The newest of a slot's is the one that is open, whether the coroutine that ran when the older one
+ * was left is at an end or not. */
+static void check_newest(bool coroutine_ends)
 {
 	struct shadow_entry entry;
 
-	(void)state;
 	enter(&own_stack[100]);
 	enter(&other_stack[10]);
 	kymo_calls.top[-2].return_address = 7; /* left, and its slot is in use again */
 	enter(&own_stack[50]);
 	kymo_calls.top[-1].slot = address(&own_stack[100]);
 	own_stack[100] = 0;
-	other_stack[10] = 1;
+	if (coroutine_ends)
+		other_stack[10] = 1;
 	enter(&own_stack[200]);
-	assert_true(shadow_pop(&kymo_calls, address(&own_stack[100]), &entry, note_end));
+	assert_true(
+		shadow_pop(&kymo_calls, address(&own_stack[100]), PLAN_ID_MAX, &entry, note_end));
 	assert_int_equal(entry.return_address, address(&own_stack[50]) + 1);
 	leave(&own_stack[200]);
+	if (!coroutine_ends)
+		leave(&other_stack[10]);
+}
+
+static void newest_counts(void **state)
+{
+	(void)state;
+	check_newest(true);
+	check_newest(false);
+}
+
+/* As above, but the call that returns is one in the middle. */
+static void newest_counts_in_the_middle(void **state)
+{
+	struct shadow_entry entry;
+
+	(void)state;
+	enter(&own_stack[300]);
+	enter(&own_stack[100]);
+	kymo_calls.top[-1].return_address = 7;
+	enter(&other_stack[10]);
+	enter(&own_stack[50]);
+	kymo_calls.top[-1].slot = address(&own_stack[100]);
+	own_stack[100] = 0;
+	leave(&own_stack[300]);
+	assert_true(
+		shadow_pop(&kymo_calls, address(&own_stack[100]), PLAN_ID_MAX, &entry, note_end));
+	assert_int_equal(entry.return_address, address(&own_stack[50]) + 1);
+	leave(&other_stack[10]);
+}
+
+/* A coroutine came from another thread, to where this one has left calls of another function. */
+static void *enter_and_stay(void *barrier)
+{
+	struct thread other = {.bounds = {1, 2}};
+
+	kymo_thread = &other;
+	enter(&other_stack[100]);
+	pthread_barrier_wait(barrier);
+	pthread_barrier_wait(barrier);
+	end_thread();
+	return NULL;
+}
+
+static void the_function_counts(void **state)
+{
+	pthread_barrier_t barrier;
+	pthread_t other;
+
+	(void)state;
+	enter(&other_stack[100]);
+	kymo_calls.top[-1].return_address = 7;
+	kymo_calls.top[-1].id = 1;
+	pthread_barrier_init(&barrier, NULL, 2);
+	assert_int_equal(pthread_create(&other, NULL, enter_and_stay, &barrier), 0);
+	pthread_barrier_wait(&barrier);
+	leave(&other_stack[100]);
+	pthread_barrier_wait(&barrier);
+	pthread_join(other, NULL);
+	pthread_barrier_destroy(&barrier);
 }
 
 static void other_stacks_are_kept(void **state)
@@ -216,6 +276,24 @@ static void coroutines_outlive_threads(void **state)
 	}
 }
 
+/* As a coroutine's does from where the first thread's is. */
+static int other_lies_further_in(void **state)
+{
+	(void)state;
+	other_stack = stacks;
+	own_stack = stacks + WORDS;
+	return 0;
+}
+
+/* As it may from where another thread's is. */
+static int other_lies_further_out(void **state)
+{
+	(void)state;
+	own_stack = stacks;
+	other_stack = stacks + WORDS;
+	return 0;
+}
+
 int main(void)
 {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
@@ -225,9 +303,12 @@ int main(void)
 		TEST(carved_coroutines_go_on),
 		TEST(coroutines_outlive_any_number),
 		TEST(newest_counts),
+		TEST(newest_counts_in_the_middle),
+		TEST(the_function_counts),
 		TEST(other_stacks_are_kept),
 		TEST(coroutines_outlive_threads),
 	};
 
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return cmocka_run_group_tests(tests, other_lies_further_in, NULL) +
+	       cmocka_run_group_tests(tests, other_lies_further_out, NULL);
 }
