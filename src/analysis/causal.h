@@ -153,6 +153,7 @@ struct causal_result {
 	uint32_t warnings; /* of the whole run */
 	uint64_t baseline_windows;
 	uint64_t disturbed_windows; /* left out, since load from outside made them much longer */
+	bool *disturbed;            /* is data->windows[i] one of them? */
 	double cpu_ns; /* seen by samples */
 };
 

@@ -306,13 +306,10 @@ static int predict(struct fit *fit, const struct work *work, uint32_t target)
 static int fit_one(struct fit *fit, struct fit_series *series)
 {
 	struct work work = {.model = {.series = series}};
-	uint32_t left_out = 0;
 	int result = 0;
 
 	if (fit->result.warnings & CAUSAL_WARN_LOAD)
-		result = fit_leave_out_disturbed(series, &left_out);
-	if (left_out > fit->result.disturbed_windows)
-		fit->result.disturbed_windows = left_out;
+		result = fit_leave_out_disturbed(series, fit->result.disturbed);
 	if (result == 0)
 		result = work_make(fit, series, &work);
 	if (result == 0)
@@ -350,10 +347,13 @@ static int fit_all(struct fit *fit)
 		tried += fit->tried[target];
 	fit->result.predictions =
 		calloc(tried * fit->list.count + 1, sizeof(*fit->result.predictions));
-	if (!fit->result.predictions)
+	fit->result.disturbed = calloc(fit->data->window_count + 1, sizeof(bool));
+	if (!fit->result.predictions || !fit->result.disturbed)
 		return -ENOMEM;
 	for (size_t i = 0; result == 0 && i < fit->list.count; i++)
 		result = fit_one(fit, &fit->list.series[i]);
+	for (size_t i = 0; i < fit->data->window_count; i++)
+		fit->result.disturbed_windows += fit->result.disturbed[i];
 	qsort(fit->result.predictions, fit->result.prediction_count,
 	      sizeof(*fit->result.predictions), best_first);
 	return result;
@@ -388,5 +388,6 @@ void causal_result_deinit(struct causal_result *result)
 	for (size_t i = 0; i < result->prediction_count; i++)
 		free(result->predictions[i].estimates);
 	free(result->predictions);
+	free(result->disturbed);
 	*result = (struct causal_result){0};
 }

@@ -28,6 +28,7 @@ struct fit_entry {
 	double time, count; /* V, N */
 	uint32_t run, target, speedup;
 	uint32_t group;
+	uint32_t window; /* its place in the data */
 };
 
 /* Entries of a series with the same target and speedup: order[first], ... */
@@ -56,8 +57,9 @@ int fit_series_make(const struct causal_data *data, struct fit_series_list *ret)
 void fit_series_deinit(struct fit_series_list *list);
 /* Makes order and groups of entries. 0 or -ENOMEM. */
 int fit_series_group(struct fit_series *series);
-/* Takes out entries that took far longer than others of their kind; how many. 0 or -ENOMEM. */
-int fit_leave_out_disturbed(struct fit_series *series, uint32_t *ret);
+/* Takes out entries that took far longer than others of their kind; sets disturbed[] of their
+ * windows. 0 or -ENOMEM. */
+int fit_leave_out_disturbed(struct fit_series *series, bool *disturbed);
 
 /* ---- baseline ---- */
 

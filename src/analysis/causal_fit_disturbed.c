@@ -171,13 +171,12 @@ static void search_deinit(struct search *search)
 	free(search->sorted);
 }
 
-int fit_leave_out_disturbed(struct fit_series *series, uint32_t *ret)
+int fit_leave_out_disturbed(struct fit_series *series, bool *disturbed)
 {
 	struct search search;
 	uint32_t kept = 0;
 	int result;
 
-	*ret = 0;
 	if (series->process || series->groups[0].count < GROUP)
 		return 0;
 	result = search_init(series, &search);
@@ -185,11 +184,12 @@ int fit_leave_out_disturbed(struct fit_series *series, uint32_t *ret)
 		find(&search);
 	if (result == 0 && search.left_out && search.left_out <= MOST * series->count) {
 		for (uint32_t i = 0; i < series->count; i++) {
-			if (search.marked.entries[i].target != LEFT_OUT)
+			if (search.marked.entries[i].target == LEFT_OUT)
+				disturbed[series->entries[i].window] = true;
+			else
 				series->entries[kept++] = series->entries[i];
 		}
 		series->count = kept;
-		*ret = search.left_out;
 		result = fit_series_group(series);
 	}
 	search_deinit(&search);

@@ -64,7 +64,7 @@ static int find_places(const struct causal_data *data, struct place **ret, size_
 	return 0;
 }
 
-static struct fit_entry entry_of(const struct place *place)
+static struct fit_entry entry_of(const struct causal_data *data, const struct place *place)
 {
 	const struct causal_data_window *window = place->window;
 	bool latency = place->end_point != UINT32_MAX;
@@ -75,7 +75,8 @@ static struct fit_entry entry_of(const struct place *place)
 		.count = (double)place->visits->visits,
 		.run = window->run,
 		.target = baseline ? 0 : window->target,
-		.speedup = baseline ? 0 : window->speedup_permille};
+		.speedup = baseline ? 0 : window->speedup_permille,
+		.window = (uint32_t)(window - data->windows)};
 }
 
 /* qsort has no context. */
@@ -147,7 +148,7 @@ static int make_one(const struct causal_data *data, const struct place *places, 
 	if (!series->entries)
 		return -ENOMEM;
 	for (uint32_t i = 0; i < count; i++)
-		series->entries[i] = entry_of(&places[i]);
+		series->entries[i] = entry_of(data, &places[i]);
 	return fit_series_group(series);
 }
 

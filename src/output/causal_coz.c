@@ -11,7 +11,8 @@
  *
  * Durations are those of the point's own visits, so each point has an experiment of its own. The
  * mean number of requests inside is no whole number: all counts of latency points are a thousand
- * times as large, which changes nothing in the ratio.
+ * times as large, which changes nothing in the ratio. The viewer passes over points with fewer than
+ * five visits, so processes, of which each run has one, have ten times their duration and visits.
  */
 #include <errno.h>
 #include <inttypes.h>
@@ -25,6 +26,7 @@
 #include "output/stream.h"
 
 #define LATENCY_SCALE 1000.0
+#define PROCESS_SCALE 10.0
 #define NS_PER_SAMPLE 1e6
 
 /* Text of a member: tabs and ends of lines would end it. */
@@ -82,7 +84,8 @@ static uint64_t samples_of(const struct causal_data_window *window)
 	return 0;
 }
 
-static int collect(const struct causal_data *data, struct item **ret, size_t *ret_count)
+static int collect(const struct causal_data *data, const struct causal_result *result,
+		   struct item **ret, size_t *ret_count)
 {
 	size_t count = 0;
 	struct item *items;
@@ -97,8 +100,9 @@ static int collect(const struct causal_data *data, struct item **ret, size_t *re
 		const struct causal_data_window *window = &data->windows[i];
 		bool baseline = window->target == 0 || window->speedup_permille == 0;
 
-		for (size_t j = 0; window->end != CAUSAL_ENDED_CUT && j < window->visit_count;
-		     j++) {
+		if (window->end == CAUSAL_ENDED_CUT || result->disturbed[i])
+			continue;
+		for (size_t j = 0; j < window->visit_count; j++) {
 			const struct causal_data_visits *visits = &window->visits[j];
 
 			if (visits->visits == 0 || visits->virtual_ns <= 0)
@@ -128,6 +132,13 @@ static void put_latency(FILE *stream, const char *name, double departures, doubl
 		area / duration * LATENCY_SCALE);
 }
 
+static bool is_process(const struct causal_data *data, uint32_t id)
+{
+	const struct causal_data_point *point = causal_data_find_point(data, id);
+
+	return point && point->origin && strcmp(point->origin, "process") == 0;
+}
+
 /* Items of one target, speedup and point as an experiment of `target`. */
 static void put_experiment(FILE *stream, const struct causal_data *data, const struct item *items,
 			   size_t count, uint32_t target)
@@ -141,6 +152,10 @@ static void put_experiment(FILE *stream, const struct causal_data *data, const s
 		visits += (double)items[i].visits->visits;
 		area += (double)items[i].visits->area_ns;
 		samples += items[i].samples;
+	}
+	if (is_process(data, items->point)) {
+		duration *= PROCESS_SCALE;
+		visits *= PROCESS_SCALE;
 	}
 	causal_view_point(data, items->point, items->end_point, name, sizeof(name));
 	fputs("experiment\tselected=", stream);
@@ -191,8 +206,7 @@ int causal_write_coz(const struct causal_data *data, const struct causal_result 
 	uint64_t runtime = 0;
 	size_t count;
 
-	(void)result;
-	if (!totals || collect(data, &items, &count) < 0) {
+	if (!totals || collect(data, result, &items, &count) < 0) {
 		free(totals);
 		return problem_set(problem, -ENOMEM, "out of memory writing profile.coz");
 	}

@@ -120,13 +120,15 @@ static void put_visits(struct json_writer *json, const struct causal_data *data,
 }
 
 static void put_window(struct json_writer *json, const struct causal_data *data,
-		       const struct causal_data_window *window)
+		       const struct causal_data_window *window, bool disturbed)
 {
 	json_object_begin(json, NULL);
 	json_put_count(json, "run", window->run);
 	put_target(json, data, window->target);
 	json_put_number(json, "speedup_percent", window->speedup_permille / 10.0);
 	json_put_text(json, "ended", ends[window->end]);
+	if (disturbed)
+		json_put_boolean(json, "disturbed", true);
 	json_put_count(json, "start_ns", window->start_ns);
 	json_put_count(json, "real_ns", window->real_ns);
 	json_put_count(json, "delay_ns", window->delay_ns);
@@ -215,7 +217,7 @@ int causal_write_json(const struct causal_data *data, const struct causal_result
 	json_array_end(&json);
 	json_array_begin(&json, "experiments");
 	for (size_t i = 0; i < data->window_count; i++)
-		put_window(&json, data, &data->windows[i]);
+		put_window(&json, data, &data->windows[i], result->disturbed[i]);
 	json_array_end(&json);
 	json_object_end(&json);
 	return json_writer_finish(&json, problem);
