@@ -37,6 +37,7 @@ static void test_earnings_become_delay_as_the_thread_runs(void **state)
 	fake_experiment(3, 1000);
 	fake_sample(3, 8 * MS);
 	self = causal_self();
+	kymo_causal_rates.release = causal_ticks(MS);
 	assert_true(causal_enter(self));
 	self->mark = 0;
 	causal_release(fake_control, self, kymo_causal_rates.release / 4, false);
