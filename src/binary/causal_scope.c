@@ -201,7 +201,8 @@ static bool is_hardly_own(const struct causal_scopes *scopes, const char *symbol
 	char *readable = demangle(symbol),
 	     *plain = readable ? selection_plain_name(readable) : NULL;
 	const char *name = plain ? plain : symbol;
-	bool hardly = name[0] == '_' || strstr(name, "::_M") ||
+	/* kymo_: inline functions of kymo/user.h */
+	bool hardly = name[0] == '_' || strstr(name, "::_M") || !strncmp(name, "kymo_", 5) ||
 		      (scopes->granularity == CAUSAL_FUNCTIONS && !strcmp(name, "main"));
 
 	free(plain);

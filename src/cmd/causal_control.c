@@ -299,7 +299,8 @@ static bool control_choose(struct causal_controller *controller, uint32_t *targe
 		return false;
 	if (!controller->end_to_end && control_over_budget(controller))
 		return true;
-	control_times(controller);
+	if (!controller->windows) /* else they are those of the last window's end */
+		control_times(controller);
 	if (causal_plan_next(controller->plan, &controller->journal.data, controller->times,
 			     controller->time_count, target, permille) == CAUSAL_PLAN_DONE)
 		return false;
@@ -442,6 +443,7 @@ static void control_end_whole(struct causal_controller *controller)
 					    .visits = &visits,
 					    .visit_count = 1};
 
+	controller->experiments_ns += controller->run_ns;
 	causal_journal_process_point(&controller->journal, controller->options.command[0]);
 	control_times(controller);
 	control_write_window(controller, &window);
