@@ -200,6 +200,12 @@ static void window_deinit(struct causal_data_window *window)
 	free(window->times);
 }
 
+/* Runs follow each other; only within one do clocks tell, since machines are started anew. */
+static bool is_later(const struct causal_data_window *a, const struct causal_data_window *b)
+{
+	return a->run != b->run ? a->run > b->run : a->start_ns > b->start_ns;
+}
+
 int causal_data_add_window(struct causal_data *data, const struct causal_data_window *window)
 {
 	struct causal_data_window copy = *window;
@@ -214,7 +220,7 @@ int causal_data_add_window(struct causal_data *data, const struct causal_data_wi
 		window_deinit(&copy);
 		return -ENOMEM;
 	}
-	while (place && data->windows[place - 1].start_ns > window->start_ns)
+	while (place && is_later(&data->windows[place - 1], window))
 		place--;
 	memmove(data->windows + place + 1, data->windows + place,
 		(data->window_count++ - place) * sizeof(*data->windows));

@@ -159,6 +159,11 @@ static void many(void **state)
 		assert_int_equal(causal_data_add_target(&data, &target), 0);
 		assert_int_equal(causal_data_add_window(&data, &window), 0);
 	}
+	/* A later run, after the machine was started anew. */
+	assert_int_equal(causal_data_add_window(
+				 &data, &(struct causal_data_window){.run = 1, .start_ns = 5}),
+			 0);
+	assert_int_equal(data.windows[1000].run, 1);
 	assert_int_equal(data.target_count, 1000);
 	for (size_t i = 1; i < 1000; i++) {
 		assert_true(data.targets[i - 1].id < data.targets[i].id);
