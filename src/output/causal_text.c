@@ -17,10 +17,11 @@
 #include "output/format.h"
 #include "output/stream.h"
 
-#define WIDTH       100u
-#define BAR_WIDTH   40
-#define TOP_SUMMARY 5u
-#define NAME_SIZE   1024
+#define WIDTH           100u
+#define BAR_WIDTH       40
+#define TOP_SUMMARY     5u
+#define UNKNOWN_SUMMARY 2u
+#define NAME_SIZE       1024
 
 struct report {
 	const struct causal_data *data;
@@ -184,9 +185,31 @@ static void put_ranking(const struct report *report, size_t first, size_t count,
 			left++;
 	}
 	if (rank == 0)
-		fputs("  Nothing can be said about any target yet.\n", stream);
+		fputs("  Nothing can be said of any target yet.\n", stream);
 	if (left)
 		fprintf(stream, "  and %zu more\n", left);
+}
+
+/* Those that are not ranked, by name: the report says why. */
+static void put_unknown(const struct report *report, size_t first, size_t count)
+{
+	size_t found = 0;
+
+	for (size_t i = first; i < first + count; i++) {
+		const struct causal_prediction *prediction = &report->result->predictions[i];
+
+		if (prediction->ranked)
+			continue;
+		found++;
+		if (found > UNKNOWN_SUMMARY)
+			continue;
+		fputs(found == 1 ? "  Not known well enough: " : ", ", report->stream);
+		put_target(report, prediction->target, 36);
+	}
+	if (found > UNKNOWN_SUMMARY)
+		fprintf(report->stream, " and %zu more", found - UNKNOWN_SUMMARY);
+	if (found)
+		putc('\n', report->stream);
 }
 
 /* ---- curves ---- */
@@ -222,6 +245,7 @@ static int place_on(const struct axis *axis, double percent)
 static void put_bar(FILE *stream, const struct axis *axis, const struct causal_estimate *estimate)
 {
 	char bar[BAR_WIDTH + 1];
+	int end = BAR_WIDTH;
 	int zero = place_on(axis, 0), value = place_on(axis, estimate->predicted_percent);
 
 	memset(bar, ' ', BAR_WIDTH);
@@ -231,8 +255,9 @@ static void put_bar(FILE *stream, const struct axis *axis, const struct causal_e
 	bar[place_on(axis, estimate->low_percent)] = '[';
 	bar[place_on(axis, estimate->high_percent)] = ']';
 	bar[value] = '*';
-	for (int end = BAR_WIDTH; end > 0 && (bar[end] = 0, bar[end - 1] == ' ');)
+	while (bar[end - 1] == ' ')
 		end--;
+	bar[end] = 0;
 	fputs(bar, stream);
 }
 
@@ -327,5 +352,6 @@ void causal_print_summary(const struct causal_data *data, const struct causal_re
 		count = causal_view_same_point(result, first);
 		put_point(&report, &result->predictions[first]);
 		put_ranking(&report, first, count, TOP_SUMMARY, false);
+		put_unknown(&report, first, count);
 	}
 }

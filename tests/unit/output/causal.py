@@ -170,6 +170,7 @@ def cut():
     written = Written(lines=12)
     equal([p["ranked"] for p in written.json["predictions"]], [False] * 6)
     assert "Nothing can be said" in written.summary
+    assert "Not known well enough: fast(int), " in written.summary and " and 1 more" in written.summary
     assert "few_windows" in written.json["predictions"][0]["warnings"]
 
 
