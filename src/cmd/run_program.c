@@ -112,10 +112,13 @@ static void run_finish(struct launch *launch, const struct run_beside *beside,
 /* Runs the program with the environment made for it, or, when that is too long for the kernel
  * (execve(2): E2BIG), with its own. *environment is NULL when it ran unprofiled. */
 static int run_supervise(struct launch *launch, const struct target *target, char ***environment,
-			 struct supervised *end)
+			 bool again, struct supervised *end)
 {
-	int status, error = supervise_run(target->path, launch->arguments,
-					  *environment ? *environment : environ, end);
+	char **variables = *environment ? *environment : environ;
+	int status, error;
+
+	error = again ? supervise_run_again(target->path, launch->arguments, variables, end)
+		      : supervise_run(target->path, launch->arguments, variables, end);
 
 	if (!error && end->exec_errno && *environment)
 		launch_discard_result(launch);
@@ -126,7 +129,7 @@ static int run_supervise(struct launch *launch, const struct target *target, cha
 					     "program's arguments and environment");
 		if (status)
 			return status;
-		error = supervise_run(target->path, launch->arguments, environ, end);
+		error = supervise_run_again(target->path, launch->arguments, environ, end);
 	}
 	if (error) {
 		message_error("cannot start a process: %s", strerror(-error));
@@ -144,9 +147,11 @@ static int run_repeatedly(struct launch *launch, const struct target *target,
 			  struct supervised *end)
 {
 	int failure = 0, status;
+	bool again = false;
 
 	do {
-		status = run_supervise(launch, target, environment, end);
+		status = run_supervise(launch, target, environment, again, end);
+		again = true;
 		if (!status && !failure)
 			failure = end->wait_status;
 	} while (!status && *environment && beside->again &&

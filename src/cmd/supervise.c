@@ -203,6 +203,13 @@ static void supervise_wait(struct supervised *ret)
 int supervise_run(const char *path, char *const arguments[], char *const environment[],
 		  struct supervised *ret)
 {
+	supervise_state.taken = false;
+	return supervise_run_again(path, arguments, environment, ret);
+}
+
+int supervise_run_again(const char *path, char *const arguments[], char *const environment[],
+			struct supervised *ret)
+{
 	struct supervise_state *state = &supervise_state;
 	int report[2];
 	pid_t pid;

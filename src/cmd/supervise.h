@@ -20,10 +20,13 @@ struct supervised {
 	bool give_up;     /* a second one: write no results */
 };
 
-/* Starts `path` and waits for its end. 0, or -errno when no process could be made. May be called
- * again for another run; not reentrant: it owns the signal handlers. */
+/* Starts `path` and waits for its end. 0, or -errno when no process could be made. Not reentrant:
+ * it owns the signal handlers. */
 int supervise_run(const char *path, char *const arguments[], char *const environment[],
 		  struct supervised *ret);
+/* Once more: signals and timers of the new process are as they were before the first one. */
+int supervise_run_again(const char *path, char *const arguments[], char *const environment[],
+			struct supervised *ret);
 /* Ends kymo as the program ended: the same status, or the same signal (without a core file). */
 _Noreturn void supervise_exit_like(int wait_status);
 /* While results are written: SIGINT ends kymo at once, as the program ended. */

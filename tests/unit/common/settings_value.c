@@ -216,6 +216,23 @@ static void window_lists(void **state)
 	assert_int_equal(count, 5);
 }
 
+/* kymo causal has options of its own for what other commands call the same (--duration); it takes
+ * no settings of these kinds, and no other command takes its. */
+static bool never_meet(const struct setting *one, const struct setting *other)
+{
+	static const char *const others[] = {"windows", "sampling", "regions", "wrappers",
+					     "instrument"};
+	const struct setting *not_causal = strcmp(one->category, "causal") ? one : other;
+
+	if (!strcmp(one->category, "causal") == !strcmp(other->category, "causal"))
+		return false;
+	for (size_t i = 0; i < sizeof(others) / sizeof(others[0]); i++) {
+		if (!strcmp(not_causal->category, others[i]))
+			return true;
+	}
+	return false;
+}
+
 /* Names are unique, defaults are valid, options and letters do not collide. */
 static void the_table(void **state)
 {
@@ -234,7 +251,8 @@ static void the_table(void **state)
 			if (setting->short_option)
 				assert_int_not_equal(setting->short_option,
 						     settings_table[j].short_option);
-			if (setting->option && settings_table[j].option)
+			if (setting->option && settings_table[j].option &&
+			    !never_meet(setting, &settings_table[j]))
 				assert_string_not_equal(setting->option, settings_table[j].option);
 		}
 	}
