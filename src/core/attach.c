@@ -203,8 +203,8 @@ void attach_round(struct runtime *runtime, uint64_t now, uint64_t *wait)
 		return;
 	if (now >= background->next_watch_ns) {
 		background->next_watch_ns = now + WATCH_PERIOD_NS;
-		if (is_alone(runtime))
-			background->detach = true;
+		background->alone = is_alone(runtime);
+		background->detach = background->detach || background->alone;
 	}
 	if (background->next_watch_ns - now < *wait)
 		*wait = background->next_watch_ns - now;
@@ -236,12 +236,14 @@ static bool is_quiet(const struct runtime *runtime)
 	return true;
 }
 
-static void wait_for_handlers(const struct runtime *runtime)
+/* On a busy machine they may take longer than anybody waits. */
+static bool wait_for_handlers(const struct runtime *runtime)
 {
 	uint64_t end = ticks_clock_ns(CLOCK_MONOTONIC) + QUIET_NS;
 
 	while (!is_quiet(runtime) && ticks_clock_ns(CLOCK_MONOTONIC) < end)
 		pause_a_moment();
+	return is_quiet(runtime);
 }
 
 static void wait_for_own_thread(const struct own_thread *thread)
@@ -326,9 +328,11 @@ static void close_streams(struct runtime *runtime)
 
 void attach_leave(struct runtime *runtime)
 {
+	bool quiet;
+
 	end_own_threads(runtime);
 	disarm(runtime);
-	wait_for_handlers(runtime);
+	quiet = wait_for_handlers(runtime);
 	background_work_end(runtime);
 	runtime->spool.header->state = SPOOL_STATE_LEFT;
 	atomic_store(&runtime->state, RUNTIME_INACTIVE);
@@ -336,6 +340,8 @@ void attach_leave(struct runtime *runtime)
 	program_signals_give_back(&runtime->signals, is_pending(runtime));
 	runtime->attached = false;
 	runtime->spool.header->control_answer = runtime->spool.header->control_request;
-	spool_let_go(&runtime->spool);
+	/* Who attached would have made sure that no thread is in the midst of an instrumented call.
+	 */
+	spool_let_go(&runtime->spool, runtime->background.alone || !quiet);
 	modules_let_go(&runtime->modules);
 }

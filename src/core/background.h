@@ -29,6 +29,7 @@ struct background {
 	_Atomic uint64_t throttle_period; /* period that a handler found too costly */
 	_Atomic uint32_t stop;            /* 1: disarm everything and end for good */
 	bool detach;                      /* leave the process (attach.h) */
+	bool alone;                       /* because nobody holds it any more */
 	uint64_t next_watch_ns;
 	const char *stop_reason;
 	struct own_thread thread;

@@ -202,6 +202,10 @@ int spool_open(struct spool_writer *spool, const struct options *options)
 
 void spool_abandon(struct spool_writer *spool)
 {
+	if (spool->kept) {
+		memset(spool, 0, sizeof(*spool));
+		return;
+	}
 	for (uint32_t i = 0; i < spool->segment_count; i++) {
 		if (spool->segments[i].address)
 			sys_munmap(spool->segments[i].address, spool->segments[i].size);
@@ -223,8 +227,9 @@ static void replace(void *address, size_t size)
 		 MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED | MAP_NORESERVE, -1, 0);
 }
 
-void spool_let_go(struct spool_writer *spool)
+void spool_let_go(struct spool_writer *spool, bool kept)
 {
+	spool->kept = kept;
 	/* An allocator may wait for the disk still; afterwards none begins. */
 	while (atomic_exchange_explicit(&spool->refill_lock, 1, memory_order_acquire))
 		sys_call0(SYS_sched_yield);
@@ -360,8 +365,16 @@ struct spool_chunk *spool_chunk_take_partial(struct spool_writer *spool)
 	return stack_pop(spool, &spool->partial);
 }
 
+/* Else it is of a file that was let go while its thread was in the midst of writing. */
+static bool is_own_chunk(const struct spool_writer *spool, const struct spool_chunk *chunk)
+{
+	return (uintptr_t)chunk - (uintptr_t)spool->chunks < CHUNKS_MAX * sizeof(*chunk);
+}
+
 void spool_chunk_retire(struct spool_writer *spool, struct spool_chunk *chunk)
 {
+	if (!is_own_chunk(spool, chunk))
+		return;
 	if (chunk->header->state != CHUNK_KEPT)
 		chunk->header->state = CHUNK_FULL;
 	stack_push(spool, &spool->retired, chunk_index(spool, chunk));
@@ -374,6 +387,8 @@ void spool_chunk_keep(struct spool_chunk *chunk)
 
 void spool_chunk_give_back(struct spool_writer *spool, struct spool_chunk *chunk)
 {
+	if (!is_own_chunk(spool, chunk))
+		return;
 	if (spool_chunk_capacity(chunk) - chunk->header->committed >= SPOOL_PARTIAL_WORTH)
 		stack_push(spool, &spool->partial, chunk_index(spool, chunk));
 	else

@@ -66,6 +66,7 @@ struct spool_writer {
 	_Atomic uint32_t refill_lock; /* one allocator at a time; never waited for */
 	int fd;                       /* in the background thread's descriptor table */
 	char path[OPTIONS_PATH_SIZE + 64];
+	bool kept; /* spool_let_go() */
 };
 
 /* Creates `directory`/<pid>-<n>.spool and maps its header. 0 or negative errno. */
@@ -79,8 +80,9 @@ int spool_reopen(const struct spool_writer *spool);
 void spool_abandon(struct spool_writer *spool);
 
 /* The process goes on without the file: its mappings become anonymous memory at the same addresses,
- * which takes late writes and keeps nothing. Until spool_abandon(). */
-void spool_let_go(struct spool_writer *spool);
+ * which takes late writes and keeps nothing. Until spool_abandon(), or for good: where a thread may
+ * be in the midst of writing, nobody can tell when it will be given a processor again. */
+void spool_let_go(struct spool_writer *spool, bool kept);
 
 /* Takes a chunk of the class (any other class rather than none); NULL when none is ready. */
 struct spool_chunk *spool_chunk_take(struct spool_writer *spool,
