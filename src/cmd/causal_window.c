@@ -16,6 +16,7 @@
 
 #define WINDOW_LENGTH (200 * MILLISECOND)
 #define WINDOW_VISITS 8
+#define WINDOW_FEWEST 2 /* of a point that is visited so rarely that more would take too long */
 #define WINDOW_LIMIT  (20 * WINDOW_LENGTH)
 /* Before a window the program gets into the rhythm of the experiment; a visit counts as its begin
  * when half of that is over. */
@@ -65,12 +66,14 @@ static bool window_is_candidate(const struct causal_controller *controller, uint
 	       causal_points_visits(&controller->points, index) > controller->start_visits[index];
 }
 
-/* Candidates take turns where all of them are visited often. */
+/* Candidates that are visited often take turns; else it is the one that is visited most, of those
+ * that are known to be visited still. */
 static uint32_t window_choose(const struct causal_controller *controller, bool own)
 {
 	uint32_t often[CAUSAL_POINTS], best = CAUSAL_NO_POINT;
 	size_t often_count = 0;
 	uint64_t most = 0;
+	bool paced = false;
 
 	for (uint32_t i = 0; i < controller->points.count; i++) {
 		const struct control_pace *pace = &controller->paces[i];
@@ -79,7 +82,8 @@ static uint32_t window_choose(const struct causal_controller *controller, bool o
 		if (!window_is_candidate(controller, i, own))
 			continue;
 		visits = causal_points_visits(&controller->points, i) - controller->start_visits[i];
-		if (visits > most) {
+		if ((pace->wanted && !paced) || (!pace->wanted == !paced && visits > most)) {
+			paced = pace->wanted > 0;
 			most = visits;
 			best = i;
 		}
@@ -100,6 +104,11 @@ uint32_t control_choose_point(struct causal_controller *controller, bool own_onl
 
 /* ---- how often points are visited ---- */
 
+static uint64_t window_clamp(uint64_t value, uint64_t low, uint64_t high)
+{
+	return value < low ? low : value > high ? high : value;
+}
+
 static void pace_set(struct control_pace *pace, uint64_t real_ns, uint64_t visits)
 {
 	if (!visits)
@@ -108,10 +117,12 @@ static void pace_set(struct control_pace *pace, uint64_t real_ns, uint64_t visit
 	pace->period_ns += !pace->period_ns;
 	pace->wanted = WINDOW_LENGTH / pace->period_ns;
 	if (pace->wanted < WINDOW_VISITS)
-		pace->wanted = WINDOW_VISITS;
+		pace->wanted =
+			window_clamp(WINDOW_LIMIT / pace->period_ns, WINDOW_FEWEST, WINDOW_VISITS);
 }
 
-static bool pace_is_enough(const struct causal_controller *controller, const uint64_t *before)
+/* Visits of the point that has most. */
+static uint64_t pace_most(const struct causal_controller *controller, const uint64_t *before)
 {
 	uint64_t most = 0;
 
@@ -120,12 +131,12 @@ static bool pace_is_enough(const struct causal_controller *controller, const uin
 
 		most = visits > most ? visits : most;
 	}
-	return most >= WINDOW_VISITS;
+	return most;
 }
 
 bool control_pace_points(struct causal_controller *controller)
 {
-	uint64_t before[CAUSAL_POINTS], begin = causal_clock_ns(), now;
+	uint64_t before[CAUSAL_POINTS], begin = causal_clock_ns(), now, most;
 
 	for (uint32_t i = 0; i < controller->points.count; i++)
 		before[i] = causal_points_visits(&controller->points, i);
@@ -133,7 +144,8 @@ bool control_pace_points(struct causal_controller *controller)
 		if (!control_sleep(controller, WINDOW_LENGTH))
 			return false;
 		now = causal_clock_ns();
-	} while (!pace_is_enough(controller, before) && now - begin < WINDOW_LIMIT);
+		most = pace_most(controller, before);
+	} while (most < 2 || (most < WINDOW_VISITS && now - begin < WINDOW_LIMIT));
 	for (uint32_t i = 0; i < controller->points.count; i++) {
 		if (!controller->paces[i].wanted)
 			pace_set(&controller->paces[i], now - begin,
@@ -143,11 +155,6 @@ bool control_pace_points(struct causal_controller *controller)
 }
 
 /* ---- edges ---- */
-
-static uint64_t window_clamp(uint64_t value, uint64_t low, uint64_t high)
-{
-	return value < low ? low : value > high ? high : value;
-}
 
 /* Visits that carry no time are dated when they are seen. */
 static bool window_poll_edge(struct causal_controller *controller, uint32_t point,
@@ -167,11 +174,20 @@ static bool window_poll_edge(struct causal_controller *controller, uint32_t poin
 	return true;
 }
 
-/* Waits for a visit that happened after `not_before` (virtual ticks). */
+/* A window of so many visits as all have may last longer where these are delayed; but not for ever.
+ */
+static uint64_t window_limit_ns(const struct causal_controller *controller, uint32_t point)
+{
+	uint64_t some = controller->paces[point].period_ns * WINDOW_VISITS / 2;
+
+	return some > WINDOW_LIMIT ? some : WINDOW_LIMIT;
+}
+
+/* Waits for a visit that happened after `not_before` (virtual ticks). False: there was none. */
 static bool window_await_begin(struct causal_controller *controller, struct window *window,
 			       uint64_t not_before)
 {
-	uint64_t limit = causal_clock_ns() + WINDOW_LIMIT;
+	uint64_t limit = causal_clock_ns() + window_limit_ns(controller, window->point);
 	uint64_t nap = window_clamp(controller->paces[window->point].period_ns / 4, WINDOW_NAP,
 				    WINDOW_DOZE);
 	struct causal_reading reading;
@@ -181,9 +197,9 @@ static bool window_await_begin(struct causal_controller *controller, struct wind
 				   control_virtual_now(controller), &reading);
 		if (!reading.timed)
 			return window_poll_edge(controller, window->point, limit);
-		if ((int64_t)(reading.time - not_before) >= 0 || causal_clock_ns() > limit)
+		if ((int64_t)(reading.time - not_before) >= 0)
 			return true;
-		if (!control_sleep(controller, nap))
+		if (causal_clock_ns() > limit || !control_sleep(controller, nap))
 			return false;
 	}
 }
@@ -219,7 +235,7 @@ static void window_await_end(struct causal_controller *controller, struct window
 {
 	const struct control_pace *pace = &controller->paces[window->point];
 	const struct causal_reading *first = &window->first[window->point];
-	uint64_t limit = window->start_ns + WINDOW_LIMIT;
+	uint64_t limit = window->start_ns + window_limit_ns(controller, window->point);
 
 	window->end = CAUSAL_ENDED_BY_VISITS;
 	for (;;) {
@@ -499,7 +515,6 @@ bool control_window(struct causal_controller *controller, uint32_t point, uint32
 	uint64_t settle = window_settle_ns(controller, point);
 	uint64_t half = causal_clock_from_ns(&controller->clock, settle / 2);
 	uint64_t begin = causal_clock_ticks(&controller->clock);
-	bool going = window != NULL;
 
 	if (!window)
 		return control_sleep(controller, SECOND);
@@ -507,18 +522,18 @@ bool control_window(struct causal_controller *controller, uint32_t point, uint32
 	window->begin_ns = causal_clock_ns();
 	controller->stalled = false;
 	control_activate(controller, target, permille);
-	going = control_sleep(controller, settle) &&
-		window_await_begin(controller, window, begin + half);
-	if (going) {
+	if (control_sleep(controller, settle) &&
+	    window_await_begin(controller, window, begin + half)) {
 		window_begin(controller, window);
 		window_await_end(controller, window);
-		going = window->end != CAUSAL_ENDED_BY_EXIT;
 		window_finish(controller, window);
 		control_deactivate(controller);
 		window_write(controller, window, target, permille);
 		window_learn(controller, window, target);
 	}
 	control_deactivate(controller);
+	if (!window->start_ns)
+		controller->paces[point].wanted = 0; /* it is visited no more, or more rarely */
 	free(window);
-	return going;
+	return !controller->over;
 }
