@@ -7,6 +7,7 @@
 #include <pthread.h>
 #include <threads.h>
 
+#include "causal/causal.h"
 #include "core/background.h"
 #include "core/runtime.h"
 #include "libkymo/real.h"
@@ -80,6 +81,7 @@ static struct thread *prepare(const pthread_attr_t *attributes, void *(*routine)
 	thread->start_argument = argument;
 	thread->wants_blocked = parent && parent->wants_blocked;
 	thread->bounds.high = stack_size(attributes); /* until the thread knows its address */
+	causal_thread_created(thread);
 	return thread;
 }
 

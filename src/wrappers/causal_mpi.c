@@ -3,8 +3,8 @@
  *
  * MPI's calls in causal profiling: all ranks are of the session, so whatever a call waits for, one
  * of them ends it; files alone are outside. Calls that do not wait lose nothing by being taken for
- * ones that do. Where all ranks meet (barriers and reductions to all, on the world), rank 0 counts an
- * iteration.
+ * ones that do. Where all ranks meet (barriers and reductions to all, on the world), rank 0 counts
+ * an iteration.
  */
 #include <string.h>
 
