@@ -18,9 +18,13 @@
 #include "analysis/causal_fit.h"
 
 #define DEVIATIONS 4.0
-#define LEAST      0.05 /* shorter delays than 5 % are never worth it */
-#define LEFT_OUT   UINT32_MAX
-/* If more would be left out than this, that is how the program is. */
+/* Of a normal distribution: the quartile, and medians of what is below the median and below it. */
+#define QUARTILE       0.6745
+#define BELOW_MEDIAN   0.6745
+#define BELOW_QUARTILE 0.4759
+#define LEAST          0.15 /* what takes little longer does little harm */
+#define LEFT_OUT       UINT32_MAX
+/* If more would be left out than this, only the longest are. */
 #define MOST   0.4
 #define ROUNDS 5
 /* Groups from which the usual deviation is taken. */
@@ -30,7 +34,6 @@ struct search {
 	const struct fit_series *series;
 	struct fit_series marked; /* the same with entries that are no target's where left out */
 	double *period, *excess, *sorted;
-	uint32_t left_out;
 };
 
 static int ascending(const void *left, const void *right)
@@ -40,11 +43,11 @@ static int ascending(const void *left, const void *right)
 	return a < b ? -1 : a > b;
 }
 
-/* The lower one of two in the middle. */
-static double median(double *values, uint32_t count)
+/* The value that `one in` so many are below; the least of few. */
+static double quantile(double *values, uint32_t count, uint32_t one_in)
 {
 	qsort(values, count, sizeof(*values), ascending);
-	return values[(count - 1) / 2];
+	return values[(count - 1) / one_in];
 }
 
 /* The baseline's period there, by other windows: what is judged must not be its own standard. */
@@ -59,8 +62,8 @@ static double period_without(const struct search *search, uint32_t index)
 	return (period * count - entry->time) / (count - entry->count);
 }
 
-/* Logarithm of each window's time as a multiple of its group's usual one. */
-static void find_excess(struct search *search)
+/* Logarithm of each window's time as a multiple of its group's median or quartile. */
+static void find_excess(struct search *search, uint32_t one_in)
 {
 	const struct fit_series *series = search->series;
 
@@ -78,13 +81,13 @@ static void find_excess(struct search *search)
 		}
 		if (group->count == 0)
 			continue;
-		usual = median(search->sorted, group->count);
+		usual = quantile(search->sorted, group->count, one_in);
 		for (uint32_t i = 0; i < group->count; i++)
 			search->excess[order[i]] -= usual;
 	}
 }
 
-static double usual_deviation(struct search *search)
+static double usual_deviation(struct search *search, double share_below)
 {
 	const struct fit_series *series = search->series;
 	uint32_t count = 0;
@@ -94,24 +97,32 @@ static double usual_deviation(struct search *search)
 		    search->excess[i] < 0)
 			search->sorted[count++] = -search->excess[i];
 	}
-	/* Half of a normal distribution's deviations are below 0.6745 of the standard one. */
-	return count ? median(search->sorted, count) / 0.6745 : INFINITY;
+	return count ? quantile(search->sorted, count, 2) / share_below : INFINITY;
+}
+
+static uint32_t count_above(const struct search *search, double limit)
+{
+	uint32_t count = 0;
+
+	for (uint32_t i = 0; i < search->series->count; i++)
+		count += search->excess[i] > limit;
+	return count;
 }
 
 /* Does anything change? */
-static bool mark(struct search *search)
+static bool mark(struct search *search, double deviation)
 {
-	double limit = fmax(DEVIATIONS * usual_deviation(search), LEAST);
+	double limit = fmax((DEVIATIONS + QUARTILE) * deviation, LEAST);
 	bool changed = false;
 
-	search->left_out = 0;
+	while (count_above(search, limit) > MOST * search->series->count)
+		limit *= 1.2;
 	for (uint32_t i = 0; i < search->series->count; i++) {
 		bool out = search->excess[i] > limit;
 		uint32_t target = out ? LEFT_OUT : search->series->entries[i].target;
 
 		changed |= target != search->marked.entries[i].target;
 		search->marked.entries[i].target = target;
-		search->left_out += out;
 	}
 	return changed;
 }
@@ -132,12 +143,17 @@ static void find(struct search *search)
 {
 	for (unsigned round = 0; round < ROUNDS; round++) {
 		struct fit_smoothing smoothing;
+		double deviation;
 
 		list_baselines(search);
 		smoothing = fit_smoothing_choose(&search->marked, search->period);
 		fit_baseline(&search->marked, &smoothing, NULL, search->period);
-		find_excess(search);
-		if (!mark(search))
+		/* Disturbances and chance make either larger. */
+		find_excess(search, 2);
+		deviation = usual_deviation(search, BELOW_MEDIAN);
+		find_excess(search, 4);
+		deviation = fmin(deviation, usual_deviation(search, BELOW_QUARTILE));
+		if (!mark(search, deviation))
 			break;
 	}
 }
@@ -182,7 +198,7 @@ int fit_leave_out_disturbed(struct fit_series *series, bool *disturbed)
 	result = search_init(series, &search);
 	if (result == 0)
 		find(&search);
-	if (result == 0 && search.left_out && search.left_out <= MOST * series->count) {
+	if (result == 0) {
 		for (uint32_t i = 0; i < series->count; i++) {
 			if (search.marked.entries[i].target == LEFT_OUT)
 				disturbed[series->entries[i].window] = true;

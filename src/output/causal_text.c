@@ -116,9 +116,10 @@ static void put_head(const struct report *report)
 	}
 	if (report->result->disturbed_windows)
 		fprintf(report->stream,
-			"%" PRIu64 " experiments that took far longer than others like them were "
-			"left out.\n",
-			report->result->disturbed_windows);
+			"%" PRIu64
+			" of them took far longer than others like them and %s left out.\n",
+			report->result->disturbed_windows,
+			report->result->disturbed_windows == 1 ? "was" : "were");
 	if (data->bad_lines)
 		fprintf(report->stream, "\n%zu line%s of the experiments could not be read.\n",
 			data->bad_lines, data->bad_lines == 1 ? "" : "s");
