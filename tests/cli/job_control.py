@@ -37,6 +37,7 @@ class Job:
             os.setpgid(0, 0)
             os.tcsetpgrp(0, os.getpid())
             signal.signal(signal.SIGTTOU, signal.SIG_DFL)
+            signal.signal(signal.SIGINT, signal.SIG_DFL)  # this may run in the background of a shell
             os.execv(command[0], command)
         while True:
             _, status = os.waitpid(job, os.WUNTRACED)

@@ -81,12 +81,16 @@ class Control:
         self._outer("cd", "--wait=1.15", shell="sleep 0.5")
 
     def windows_do_not_drift(self):
-        """Twenty cycles of 60 ms: what one change is late is not added to the next."""
+        """Twenty cycles of 60 ms: what one change is late is not added to the next. A busy machine makes any of
+        them late, so the promptest of the first and of the last five are compared."""
         result = self._run("outer", "--periods=monotonic:0.03:0.03:20")
-        times = [notice["time_ns"] / 1e6 for notice in result.processes()[0]["notices"] if notice["kind"] == "window"]
+        # When in the cycle; closing comes half a cycle later.
+        times = [(notice["time_ns"] / 1e6 - (30 if "closed" in notice["text"] else 0)) % 60
+                 for notice in result.processes()[0]["notices"] if notice["kind"] == "window"]
         expect(len(times) >= 20, f"{len(times)} changes")
-        late = (times[-1] - times[0]) % 30
-        expect(min(late, 30 - late) < 12, f"the last change is {late:.1f} ms off the grid of 30 ms")
+        grid = min(times[:5], key=lambda origin: sum((time_ms - origin) % 60 for time_ms in times[:5]))
+        late = min(((time_ms - grid) % 60 for time_ms in times[-5:]), key=lambda late: min(late, 60 - late))
+        expect(min(late, 60 - late) < 12, f"the last changes are {late:.1f} ms off the grid of 60 ms")
 
     def _seconds(self, result):
         """CPU seconds by function."""
@@ -154,22 +158,30 @@ class Control:
         """kymo ctl on a process and on its tree."""
         directory = self._directory()
         command = [self._kymo.path, "sample", "-q", "-o", directory, "--time-output=off", "--", "sh", "-c",
-                   f"sleep 60 & {self._program} switches; kill $!"]
-        with subprocess.Popen(command, env=clean_environment(), stdin=subprocess.DEVNULL) as sample:
-            time.sleep(0.1)
+                   "sleep 600 & one=$!; sleep 600 & read line; kill $one $!"]
+        with subprocess.Popen(command, env=clean_environment(), stdin=subprocess.PIPE) as sample:
             pids = []
-            deadline = time.monotonic() + 5
+            deadline = time.monotonic() + 60
             while len(pids) < 3 and time.monotonic() < deadline:
-                pids = sorted(int(name.split("-")[0]) for name in os.listdir(os.path.join(directory, "spool")))
                 time.sleep(0.005)
+                pids = spool_pids(directory)
             done = subprocess.run([self._kymo.path, "ctl", "--tree", str(pids[0]), "stop"], check=False,
                                   capture_output=True, env=clean_environment(), timeout=20)
             expect(done.returncode == 0, f"{done.stderr}")
             state = subprocess.run([self._kymo.path, "ctl", "--tree", str(pids[0])], check=False,
                                    capture_output=True, env=clean_environment(), timeout=20).stdout.decode()
             expect(state.count(" not collecting") == state.count("collecting") >= 2, state)
-            sample.wait()
+            sample.communicate(b"\n", timeout=60)
         expect(sample.returncode in (0, 143), f"status {sample.returncode}")
+
+
+def spool_pids(directory):
+    """Of the processes that record, the oldest first."""
+    try:
+        names = os.listdir(os.path.join(directory, "spool"))
+    except FileNotFoundError:
+        return []
+    return sorted({int(name.split("-")[0]) for name in names})
 
 
 def main():

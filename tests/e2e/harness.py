@@ -21,6 +21,11 @@ import pprof
 # programs find.
 os.environ.pop("LD_LIBRARY_PATH", None)
 
+# A shell that starts the tests in its background has them ignore these, and so would the programs.
+for _number in (signal.SIGINT, signal.SIGQUIT, signal.SIGHUP):
+    if signal.getsignal(_number) == signal.SIG_IGN:
+        signal.signal(_number, signal.SIG_DFL)
+
 SOURCES = ("auto", "perf", "timer")
 
 Ended = collections.namedtuple("Ended", "status stdout stderr seconds")
@@ -57,6 +62,29 @@ def run(command, stdin=b"", timeout=120, environment=None, preexec=None, cwd=Non
                      f"{stderr.decode(errors='replace')[-2000:]}") from None
     return Ended(process.returncode, stdout, stderr.decode(errors="replace"),
                  time.monotonic() - begin)
+
+
+def wait_until(condition, otherwise, seconds=60):
+    """What the condition says once it holds. How long that takes is up to the machine."""
+    deadline = time.monotonic() + seconds
+    while not (value := condition()):
+        expect(time.monotonic() < deadline, otherwise)
+        time.sleep(0.01)
+    return value
+
+
+def is_alive(pid):
+    try:
+        with open(f"/proc/{pid}/stat", encoding="utf-8", errors="replace") as stream:
+            return stream.read().rpartition(")")[2].split()[0] not in "ZX"
+    except OSError:
+        return False
+
+
+def cpu_seconds(pid):
+    """What the process has used, threads that ended and kymo's included."""
+    # its scheduler clock, as clock_getcpuclockid(3) makes the number
+    return time.clock_gettime(~pid << 3 | 2)
 
 
 def clean_environment():

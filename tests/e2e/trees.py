@@ -11,9 +11,9 @@ import os
 import re
 import subprocess
 import sys
-import time
 
-from harness import Kymo, Result, Scratch, Skipped, Tap, expect, require_tool, require_tracer, run
+from harness import (Kymo, Result, Scratch, Skipped, Tap, expect, is_alive, require_tool, require_tracer, run,
+                     wait_until)
 
 MAKEFILE = """
 objects = one.o two.o three.o four.o five.o six.o seven.o eight.o
@@ -228,8 +228,12 @@ class Trees:
 
     def daemon(self):
         """The program ends, its daemon goes on: results at once, and the rest later."""
-        command = ["sh", "-c", "(setsid sh -c 'i=0; while [ $i -lt 300000 ]; do i=$((i+1)); done; "
-                   f"sleep 0.5; echo > {self.scratch.path('done')}' >/dev/null 2>&1 &); sleep 0.2"]
+        begun, go = self.scratch.path("begun"), self.scratch.path("go")
+        for pipe in (begun, go):
+            os.mkfifo(pipe)
+        command = ["sh", "-c", f"(setsid sh -c 'echo > {begun}; read line < {go}; i=0; "
+                   "while [ $i -lt 300000 ]; do i=$((i+1)); done; sleep 0.5; "
+                   f"echo > {self.scratch.path('done')}' >/dev/null 2>&1 &); read line < {begun}; sleep 0.2"]
         self.runs += 1
         result = Result(self.scratch.path(f"result-{self.runs}"))
         ended = self.kymo.sample(command, result.directory, "--format=json,pprof", quiet=False)
@@ -238,10 +242,12 @@ class Trees:
         expect("still running" in ended.stderr and f"kymo report {result.directory}" in ended.stderr,
                f"nothing said about the daemon: {ended.stderr!r}")
         before = result.profile().total("cpu")
-        deadline = time.monotonic() + 60
-        while not os.path.exists(self.scratch.path("done")) and time.monotonic() < deadline:
-            time.sleep(0.05)
-        time.sleep(0.3)
+        going_on = {process["pid"] for process in result.processes() if is_alive(process["pid"])}
+        expect(len(going_on) == 1, f"processes that go on: {going_on}")
+        daemon = going_on.pop()
+        with open(go, "w", encoding="ascii") as stream:
+            stream.write("\n")
+        wait_until(lambda: not is_alive(daemon), "the daemon does not end")
         later = self.scratch.path("later")
         report = self.kymo.report(result.directory, "--format=json,pprof", "-o", later)
         expect(report.status == 0, f"report: status {report.status}\n{report.stderr}")

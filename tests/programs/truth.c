@@ -5,7 +5,9 @@
  * split with the thread's CPU clock and prints it as JSON, so that a test compares samples with
  * what happened and not with what was planned.
  *
- * usage: truth MODE THREADS SECONDS
+ * usage: truth MODE THREADS SECONDS [CPU-SECONDS]
+ *   runs for SECONDS, and on until it has used CPU-SECONDS, which a busy machine gives it late;
+ *   SECONDS may be "asked": until SIGTERM
  *   random  units of 40 us in random order; the plain case
  *   cycle   a fixed cycle of 1 ms; aliases with a fixed sampling period
  *   jiffy1  wakes 0.1 ms after each scheduler tick, works 1 ms, sleeps; tick-driven samplers
@@ -13,6 +15,8 @@
  *   jiffy3  the same, 3.1 ms after the tick
  */
 #include <pthread.h>
+#include <signal.h>
+#include <stdbool.h>
 #include <stdlib.h>
 #include <sys/param.h>
 
@@ -28,6 +32,7 @@ struct worker {
 	pthread_t thread;
 	uint64_t cpu_ns[3];
 	uint64_t until_ns; /* of CLOCK_MONOTONIC */
+	uint64_t least_ns; /* of CLOCK_PROCESS_CPUTIME_ID */
 	unsigned seed;
 	enum mode mode;
 };
@@ -99,11 +104,25 @@ static void sleep_to_tick(uint64_t offset)
 		;
 }
 
+static volatile sig_atomic_t asked;
+
+static void on_asked(int signal)
+{
+	(void)signal;
+	asked = 1;
+}
+
+static bool goes_on(const struct worker *worker)
+{
+	return !asked && (check_clock_ns(CLOCK_MONOTONIC) < worker->until_ns ||
+			  check_clock_ns(CLOCK_PROCESS_CPUTIME_ID) < worker->least_ns);
+}
+
 static void *worker_main(void *argument)
 {
 	struct worker *worker = argument;
 
-	while (check_clock_ns(CLOCK_MONOTONIC) < worker->until_ns) {
+	while (goes_on(worker)) {
 		if (worker->mode == MODE_RANDOM) {
 			work_random(worker);
 			continue;
@@ -122,7 +141,8 @@ static enum mode mode_from_name(const char *name)
 	for (unsigned mode = 0; mode < 4; mode++)
 		if (strcmp(name, names[mode]) == 0)
 			return (enum mode)mode;
-	fprintf(stderr, "usage: truth random|cycle|jiffy1|jiffy3 THREADS SECONDS\n");
+	fprintf(stderr,
+		"usage: truth random|cycle|jiffy1|jiffy3 THREADS SECONDS|asked [CPU-SECONDS]\n");
 	exit(2);
 }
 
@@ -131,14 +151,22 @@ int main(int argc, char **argv)
 	enum mode mode = mode_from_name(argc > 1 ? argv[1] : "random");
 	int threads = argc > 2 ? atoi(argv[2]) : 1;
 	double seconds = argc > 3 ? atof(argv[3]) : 1.0;
+	double cpu_seconds = argc > 4 ? atof(argv[4]) : 0.0;
 	struct worker *workers = calloc((size_t)threads, sizeof(*workers));
 	uint64_t sums[3] = {0}, total, until;
 
 	CHECK(threads > 0 && workers);
 	until = check_clock_ns(CLOCK_MONOTONIC) + (uint64_t)(seconds * 1e9);
+	if (argc > 3 && strcmp(argv[3], "asked") == 0) {
+		struct sigaction action = {.sa_handler = on_asked, .sa_flags = SA_RESTART};
+
+		CHECK(sigaction(SIGTERM, &action, NULL) == 0);
+		until = UINT64_MAX;
+	}
 	for (int i = 0; i < threads; i++) {
 		workers[i].mode = mode;
 		workers[i].until_ns = until;
+		workers[i].least_ns = (uint64_t)(cpu_seconds * 1e9);
 		workers[i].seed = (unsigned)i * 7919u + 1;
 		if (i > 0)
 			CHECK(pthread_create(&workers[i].thread, NULL, worker_main, &workers[i]) ==
