@@ -253,19 +253,24 @@ static bool control_await_program(struct causal_controller *controller)
 			return false;
 	}
 	controller->taken_part = true;
+	controller->own_point_ns = causal_clock_ns();
 	passed = causal_clock_ns() - controller->run_start_ns;
 	return passed >= delay || control_sleep(controller, delay - passed);
 }
 
-/* Points of the user's come first; others count when these are not visited. */
+/* Points of the user's come first; others count when these are not visited for a while. */
 static bool control_await_point(struct causal_controller *controller, uint32_t *ret)
 {
-	uint64_t begin = causal_clock_ns(), pause = 10 * MILLISECOND;
+	uint64_t pause = 10 * MILLISECOND;
 
 	for (;;) {
-		bool patient = causal_clock_ns() - begin < CONTROL_PATIENCE;
+		uint64_t now = causal_clock_ns();
+		bool patient = now - controller->own_point_ns < CONTROL_PATIENCE;
 
 		*ret = control_choose_point(controller, patient);
+		if (*ret != CAUSAL_NO_POINT &&
+		    controller->points.list[*ret].origin != CAUSAL_ORIGIN_AUTOMATIC)
+			controller->own_point_ns = now;
 		if (*ret != CAUSAL_NO_POINT)
 			return true;
 		if (!control_sleep(controller, pause))

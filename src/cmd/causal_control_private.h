@@ -50,7 +50,9 @@ struct causal_controller {
 	bool end_to_end, done, taken_part;
 	uint64_t epoch, windows;
 	uint64_t run_start_ns, experiments_ns;
-	uint64_t start_visits[CAUSAL_POINTS]; /* when the run began */
+	/* When the run began, or when a point was given up: it counts when it is visited again. */
+	uint64_t start_visits[CAUSAL_POINTS];
+	uint64_t own_point_ns; /* when a point of the user's was there last */
 	struct control_counts start_counts;
 	/* End to end: the experiment of the run. */
 	uint32_t target, speedup_permille;

@@ -183,11 +183,17 @@ static uint64_t window_limit_ns(const struct causal_controller *controller, uint
 	return some > WINDOW_LIMIT ? some : WINDOW_LIMIT;
 }
 
+/* A point without visits for so long is visited no more: another part of the program runs. */
+static uint64_t window_patience_ns(const struct causal_controller *controller, uint32_t point)
+{
+	return SECOND + controller->paces[point].period_ns * WINDOW_VISITS;
+}
+
 /* Waits for a visit that happened after `not_before` (virtual ticks). False: there was none. */
 static bool window_await_begin(struct causal_controller *controller, struct window *window,
 			       uint64_t not_before)
 {
-	uint64_t limit = causal_clock_ns() + window_limit_ns(controller, window->point);
+	uint64_t limit = causal_clock_ns() + window_patience_ns(controller, window->point);
 	uint64_t nap = window_clamp(controller->paces[window->point].period_ns / 4, WINDOW_NAP,
 				    WINDOW_DOZE);
 	struct causal_reading reading;
@@ -236,6 +242,8 @@ static void window_await_end(struct causal_controller *controller, struct window
 	const struct control_pace *pace = &controller->paces[window->point];
 	const struct causal_reading *first = &window->first[window->point];
 	uint64_t limit = window->start_ns + window_limit_ns(controller, window->point);
+	uint64_t patience = window_patience_ns(controller, window->point);
+	uint64_t seen = 0, seen_ns = window->start_ns;
 
 	window->end = CAUSAL_ENDED_BY_VISITS;
 	for (;;) {
@@ -246,7 +254,9 @@ static void window_await_end(struct causal_controller *controller, struct window
 		window_look_inside(controller, window);
 		if (done >= pace->wanted && done < UINT64_MAX / 2)
 			break;
-		if (now > limit) {
+		seen_ns = done == seen ? seen_ns : now;
+		seen = done;
+		if (now > limit || now - seen_ns > patience) {
 			window->end = CAUSAL_ENDED_BY_TIME;
 			break;
 		}
@@ -532,8 +542,11 @@ bool control_window(struct causal_controller *controller, uint32_t point, uint32
 		window_learn(controller, window, target);
 	}
 	control_deactivate(controller);
-	if (!window->start_ns)
-		controller->paces[point].wanted = 0; /* it is visited no more, or more rarely */
+	if (!window->start_ns || window->last[point].visits == window->first[point].visits) {
+		/* it is visited no more, or more rarely */
+		controller->paces[point].wanted = 0;
+		controller->start_visits[point] = causal_points_visits(&controller->points, point);
+	}
 	free(window);
 	return !controller->over;
 }
