@@ -8,7 +8,8 @@
  * than others of the same target and speedup at that time.
  *
  * "Far longer": by four standard deviations of the logarithm. Disturbances only lengthen, so what
- * is usual is taken from medians, and the deviation from the windows below them.
+ * is usual is taken from the lower quartile (of a few windows, the shortest), and the deviation
+ * from the windows below it or below the median, whichever says less.
  */
 #include <errno.h>
 #include <math.h>
