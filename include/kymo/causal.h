@@ -30,6 +30,7 @@
 #define CAUSAL_TARGETS   (1u << 20) /* ids 1 .. CAUSAL_TARGETS - 1 */
 #define CAUSAL_RING      64u        /* visits a point remembers; power of two */
 #define CAUSAL_MARKS     4096u
+#define CAUSAL_RUNNERS   64u /* threads that earn at the same time */
 #define CAUSAL_NAME_SIZE 216
 
 /* ---- the experiment: one word, written by the controller alone ---- */
@@ -75,6 +76,17 @@ struct causal_target_time {
 	_Atomic uint64_t self_ns, total_ns;
 };
 
+/* A thread that earns as it runs: its L was `delay` at `ticks`, and grows from there. G is as far
+ * as the furthest of them, or `delay` of the control file where that is more. */
+struct causal_runner {
+	_Atomic uint64_t sequence; /* odd: being written */
+	_Atomic uint64_t owner;    /* 0: free */
+	_Atomic uint64_t delay, ticks;
+	_Atomic uint64_t rate;  /* a 2^32th of ticks a tick; 0: it waits */
+	_Atomic uint64_t until; /* ticks: grows no further, whatever became of the thread */
+	uint64_t unused[2];
+};
+
 struct causal_control {
 	uint64_t magic;
 	uint32_t version, size_of_header;
@@ -87,7 +99,10 @@ struct causal_control {
 	_Atomic uint64_t expires;
 	uint64_t unused0[9];
 	_Atomic uint64_t delay; /* G; only grows. A cache line of its own. */
-	uint64_t unused1[15];
+	uint64_t unused1[7];
+	_Atomic uint64_t runners_used; /* bits */
+	uint64_t unused3[7];
+	struct causal_runner runners[CAUSAL_RUNNERS];
 	/* What happened, for reports and for tests. Ticks where nothing else is said. */
 	_Atomic uint64_t samples, samples_in_scope, samples_in_target; /* counts */
 	_Atomic uint64_t earned;                                       /* by running the target */
@@ -149,9 +164,9 @@ struct causal_answer {
 	uint32_t point_count;
 	char map[4096]; /* path of the map */
 	struct {
-		uint64_t address;     /* offset in the module's file */
-		uint32_t kind;        /* causal_point_kind */
-		uint32_t is_function; /* the entry of one */
+		uint64_t address;      /* offset in the module's file */
+		uint32_t kind;         /* causal_point_kind */
+		uint32_t instrumented; /* a function whose calls the instrumenter tells of */
 		char name[CAUSAL_NAME_SIZE];
 	} points[CAUSAL_ANSWER_POINTS];
 };

@@ -99,6 +99,9 @@ void causal_visit(uint32_t point);
 /* The same by name, for programs that pass names each time: found by the name's address first. */
 void causal_visit_named(const char *name, enum causal_point_kind kind, enum causal_origin origin);
 
+/* The calling thread enters an instrumented function: a visit, if it is a point. */
+void causal_entered(uint64_t address);
+
 /* ---- maps (map.c) ---- */
 
 /* Targets of a code address, innermost first, ended by 0; never NULL. Signal-safe. */

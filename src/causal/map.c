@@ -44,6 +44,7 @@ struct map_file {
 struct map_point {
 	uint32_t file;
 	enum causal_point_kind kind;
+	bool instrumented;
 	uint64_t offset;
 	char name[CAUSAL_NAME_SIZE];
 };
@@ -141,7 +142,8 @@ static void place_points(struct runtime *runtime, const struct maps_line *line,
 		if (&maps.files[point->file] == file && point->offset >= line->offset &&
 		    point->offset - line->offset < line->end - line->start)
 			points_named_at(
-				runtime, POINTS_NAMED_CODE,
+				runtime,
+				point->instrumented ? POINTS_NAMED_CALLS : POINTS_NAMED_CODE,
 				line->start + (point->offset - line->offset),
 				causal_point(point->name, point->kind, CAUSAL_ORIGIN_NAMED));
 	}
@@ -286,6 +288,7 @@ static void take_points(uint32_t file)
 
 		point->file = file;
 		point->kind = (enum causal_point_kind)maps.answer.points[i].kind;
+		point->instrumented = maps.answer.points[i].instrumented;
 		point->offset = maps.answer.points[i].address;
 		memcpy(point->name, maps.answer.points[i].name, sizeof(point->name));
 		maps.files[file].has_points = maps.changed = true;

@@ -8,12 +8,14 @@
 #include <errno.h>
 #include <linux/hw_breakpoint.h>
 #include <linux/perf_event.h>
+#include <signal.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <time.h>
 #include <ucontext.h>
 
 #include "causal/causal.h"
+#include "causal/state.h"
 #include "common/syscalls.h"
 #include "core/sampler.h"
 #include "core/text.h"
@@ -23,13 +25,17 @@
 #define ATTR_SIZE_WITH_SIG_DATA 128
 #define EVENTS_MAX              65536u
 #define REFUSED_MAX             16u
+#define ENTERED_MAX             64u
 /* So late a thread that was there before is not found any more. */
 #define LATE_NS 1000000000ull
 /* Visits a second, over a stretch of time: one costs 10 us on a virtual machine, whose host sees
  * every breakpoint. */
 #define RATE_MAX        10000u
 #define RATE_STRETCH_NS 200000000ull
-#define FLAG_RESUME     0x10000 /* RF of EFLAGS */
+/* A sample that is as near as this behind a visit of the same address is of the same moment: no two
+ * visits are, with the cost of a trap between them. */
+#define NEAR_NS     20000u
+#define FLAG_RESUME 0x10000 /* RF of EFLAGS */
 
 struct event_attr {
 	struct perf_event_attr base;
@@ -60,7 +66,26 @@ static struct {
 	bool told_full;
 } named;
 
-/* ---- handler ---- */
+/* Functions whose calls are told of; by the background thread for all. */
+static struct {
+	_Atomic uint32_t count;
+	struct {
+		uint64_t address;
+		uint32_t point;
+	} list[ENTERED_MAX];
+} entered;
+
+/* ---- on the program's threads ---- */
+
+void causal_entered(uint64_t address)
+{
+	uint32_t count = atomic_load_explicit(&entered.count, memory_order_acquire);
+
+	for (uint32_t i = 0; i < count; i++) {
+		if (entered.list[i].address == address)
+			causal_visit(entered.list[i].point);
+	}
+}
 
 static void visit(struct named_slot *slot)
 {
@@ -68,32 +93,56 @@ static void visit(struct named_slot *slot)
 	causal_visit(atomic_load_explicit(&slot->point, memory_order_relaxed));
 }
 
+/* The thread's last visit of code. */
+static __thread struct {
+	uint64_t ip, ticks;
+	bool doubled; /* it was seen at a sample, and its own signal comes as well */
+} last;
+
+static bool another_waits(void)
+{
+	uint64_t pending = 0;
+
+	sys_call2(SYS_rt_sigpending, (long)&pending, sizeof(pending));
+	return pending >> (SIGTRAP - 1) & 1;
+}
+
 /* SIGTRAP is not queued: of a breakpoint and a sample at the same moment one signal comes, and
  * traps take long enough for the sampler's clock to run out in one in a hundred. That the
  * breakpoint was taken shows in the resume flag, which faults set (Intel SDM 3B, 18.3.1.1): the
- * instruction has not run yet, and is not to be stopped at again. */
-static void visit_at(const ucontext_t *context)
+ * instruction has not run yet, and is not to be stopped at again. It shows as well where the sample
+ * comes right behind the breakpoint's own signal. */
+static void visit_at_sample(uint64_t ip, uint64_t flags)
 {
-	uint64_t ip = (uint64_t)context->uc_mcontext.gregs[REG_RIP];
-
-	if (!(context->uc_mcontext.gregs[REG_EFL] & FLAG_RESUME))
+	if (!(flags & FLAG_RESUME) ||
+	    (last.ip == ip && ticks_now() - last.ticks < causal_ticks(NEAR_NS)))
 		return;
 	for (uint32_t i = 0; i < POINTS_NAMED_MAX; i++) {
 		struct named_slot *slot = &named.slots[i];
 
-		if (slot->address == ip && slot->what == POINTS_NAMED_CODE)
-			visit(slot);
+		if (slot->address != ip || slot->what != POINTS_NAMED_CODE)
+			continue;
+		visit(slot);
+		last.ip = ip;
+		last.ticks = ticks_now();
+		last.doubled = another_waits();
 	}
 }
 
 static void visited(uint64_t mark, const void *context)
 {
-	uint64_t number = mark - SAMPLER_MARK_POINT;
+	const long long *registers = ((const ucontext_t *)context)->uc_mcontext.gregs;
+	uint64_t number = mark - SAMPLER_MARK_POINT, ip = (uint64_t)registers[REG_RIP];
 
-	if (number < POINTS_NAMED_MAX)
-		visit(&named.slots[number]);
-	else if (number >= SAMPLER_MARK_POINTS)
-		visit_at(context);
+	if (number < POINTS_NAMED_MAX) {
+		if (!last.doubled || last.ip != ip)
+			visit(&named.slots[number]);
+		last.ip = ip;
+		last.ticks = ticks_now();
+		last.doubled = false;
+	} else if (number >= SAMPLER_MARK_POINTS) {
+		visit_at_sample(ip, (uint64_t)registers[REG_EFL]);
+	}
 }
 
 /* ---- events ---- */
@@ -195,6 +244,31 @@ void points_named_begin(void)
 		named.slots[i].seen = false;
 }
 
+/* Entries are never taken back: where no function is instrumented any more, none is entered. */
+static void add_entered(uint64_t address, uint32_t point)
+{
+	uint32_t count = atomic_load(&entered.count);
+
+	for (uint32_t i = 0; i < count; i++) {
+		if (entered.list[i].address == address)
+			return;
+	}
+	if (count == ENTERED_MAX)
+		return;
+	entered.list[count].address = address;
+	entered.list[count].point = point;
+	atomic_store_explicit(&entered.count, count + 1, memory_order_release);
+}
+
+static void tell_without_signal(struct runtime *runtime, enum points_named_what what,
+				uint32_t point)
+{
+	if (what == POINTS_NAMED_CODE && !named.told_full)
+		tell(runtime, point,
+		     "' is not counted: breakpoints need perf events that come by SIGTRAP", 0);
+	named.told_full = true;
+}
+
 static bool is_refused(uint64_t address)
 {
 	for (uint32_t i = 0; i < named.refused_count; i++) {
@@ -211,6 +285,15 @@ void points_named_at(struct runtime *runtime, enum points_named_what what, uint6
 
 	if (is_refused(address))
 		return;
+	if (what == POINTS_NAMED_CALLS) {
+		add_entered(address, point);
+		return;
+	}
+	/* without it SIGTRAP is the program's, which it would kill */
+	if (runtime->sampling.source != SPOOL_CPU_SOURCE_PERF_SIGTRAP) {
+		tell_without_signal(runtime, what, point);
+		return;
+	}
 	for (uint32_t i = 0; i < POINTS_NAMED_MAX; i++) {
 		struct named_slot *slot = &named.slots[i];
 

@@ -19,7 +19,11 @@
 
 #define POINTS_NAMED_MAX 4u
 
-enum points_named_what { POINTS_NAMED_CODE, POINTS_NAMED_COUNTER };
+enum points_named_what {
+	POINTS_NAMED_CODE,
+	POINTS_NAMED_COUNTER,
+	POINTS_NAMED_CALLS /* no breakpoint: causal_entered() tells */
+};
 
 /* All addresses of this moment are told between begin and end; those told before and not now are
  * given up. `point` as causal_point() gave it. */

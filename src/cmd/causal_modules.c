@@ -34,6 +34,7 @@ int causal_modules_init(struct causal_modules *ret, const struct causal_server_o
 
 	pthread_mutex_init(&ret->lock, NULL);
 	ret->places = options->places;
+	ret->instrumented = options->instrumented;
 	ret->say = options->say;
 	ret->context = options->context;
 	ret->directory = strdup(options->directory);
@@ -262,7 +263,8 @@ static void fill_answer(const struct causal_modules *modules,
 
 		answer->points[i].address = known->points[i].offset;
 		answer->points[i].kind = place->kind;
-		answer->points[i].is_function = known->points[i].is_function;
+		answer->points[i].instrumented =
+			modules->instrumented && known->points[i].is_function;
 		snprintf(answer->points[i].name, sizeof(answer->points[i].name), "%s", place->name);
 	}
 }

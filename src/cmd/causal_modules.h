@@ -19,7 +19,8 @@ struct causal_modules {
 	struct causal_scopes *scopes;
 	struct causal_targets *targets;
 	const struct causal_places *places; /* or NULL */
-	unsigned *found;                    /* by place: in how many modules */
+	bool instrumented;
+	unsigned *found; /* by place: in how many modules */
 	char *directory, *debug_path;
 	void (*say)(void *context, const char *text);
 	void *context;

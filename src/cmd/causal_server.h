@@ -19,6 +19,7 @@ struct causal_server_options {
 	const char *directory;              /* the session's causal/, which exists */
 	const char *debug_path;             /* of separate debug files, or NULL */
 	const struct causal_places *places; /* named progress points, or NULL */
+	bool instrumented; /* those of them that are functions (causal_instrument.h) */
 	/* Something that the user should know, on the server's thread; or NULL. */
 	void (*say)(void *context, const char *text);
 	void *context;

@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 #include "cmd/causal_control.h"
+#include "cmd/causal_instrument.h"
 #include "cmd/causal_names.h"
 #include "cmd/causal_results.h"
 #include "cmd/causal_server.h"
@@ -29,6 +30,7 @@ struct session_state {
 	struct causal_scope_request scope;
 	struct causal_places places;
 	struct causal_server *server;
+	struct causal_instrument *instrument; /* NULL: named points need none */
 	struct causal_controller *controller;
 	char directory[4096];
 	uint32_t runs;    /* wanted; 0: until the experiments are done */
@@ -150,6 +152,7 @@ static int session_serve(struct session_state *state, const struct target *targe
 		.directory = state->directory,
 		.debug_path = resolved_text(state->settings, SETTING_DEBUG_PATH),
 		.places = state->places.count ? &state->places : NULL,
+		.instrumented = state->instrument != NULL,
 		.say = session_say};
 	int error = causal_server_start(&options, &state->server, problem);
 
@@ -157,6 +160,20 @@ static int session_serve(struct session_state *state, const struct target *targe
 		return error;
 	error = causal_server_prepare(state->server, target->path, problem);
 	return error == -ENOENT ? 0 : error;
+}
+
+static int session_instrument(struct session_state *state, struct launch *launch,
+			      struct problem *problem)
+{
+	int error;
+
+	if (!causal_instrument_wanted(&state->places, state->settings))
+		return 0;
+	error = causal_instrument_start(&state->places, state->settings, launch->session,
+					&state->instrument, problem);
+	if (!error)
+		launch->plan_socket = causal_instrument_socket(state->instrument);
+	return error;
 }
 
 static int session_start(void *context, struct launch *launch, const struct target *target,
@@ -174,6 +191,8 @@ static int session_start(void *context, struct launch *launch, const struct targ
 		return problem_set(problem, -errno, "cannot make '%s': %s", state->directory,
 				   strerror(errno));
 	error = causal_results_prepare(launch, problem);
+	if (!error)
+		error = session_instrument(state, launch, problem);
 	if (!error)
 		error = session_serve(state, target, problem);
 	if (error)
@@ -294,6 +313,7 @@ int causal_session(struct launch *launch, struct resolved *settings)
 	}
 	causal_control_destroy(state.controller);
 	causal_server_destroy(state.server);
+	causal_instrument_stop(state.instrument);
 	causal_places_deinit(&state.places);
 	return status;
 }

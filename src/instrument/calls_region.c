@@ -7,6 +7,7 @@
 #include "common/syscalls.h"
 #include "instrument/arena.h"
 #include "instrument/calls_stream.h"
+#include "instrument/instrument.h"
 #include "instrument/vectors.h"
 #include "regions/state.h"
 
@@ -73,11 +74,23 @@ static uint64_t end(void *argument)
 	return 0;
 }
 
+/* NULL: calls are recorded. */
+static void (*told)(uint64_t address);
+
+void instrument_tell(void (*entered)(uint64_t address))
+{
+	told = entered;
+}
+
 void calls_region_begin(struct shadow_node *node, uint32_t id,
 			const struct calls_registers *registers)
 {
 	struct call_event event = {id, registers};
 
+	if (told) {
+		told(arena_function_address(id));
+		return;
+	}
 	vectors_keep(node->vectors, begin, &event);
 }
 
@@ -86,5 +99,7 @@ void calls_region_end(struct shadow_node *node, uint32_t id,
 {
 	struct call_event event = {id, registers};
 
+	if (told)
+		return;
 	vectors_keep(node->vectors, end, &event);
 }

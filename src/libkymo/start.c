@@ -54,6 +54,8 @@ __attribute__((constructor)) static void start(int count, char **arguments, char
 	/* From here RTLD_DEFAULT finds this library's own. */
 	if (dlsym(dlopen(NULL, RTLD_LAZY), "backtrace") != (void *)backtrace)
 		backtraces_redirect();
+	if (causal_on())
+		instrument_tell(causal_entered);
 	instrument_start(&kymo_runtime);
 }
 

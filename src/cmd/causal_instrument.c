@@ -1,0 +1,156 @@
+/* SPDX-License-Identifier: MIT
+ * SPDX-FileCopyrightText: the kymo authors
+ *
+ * See causal_instrument.h.
+ */
+#include "cmd/causal_instrument.h"
+
+#include <errno.h>
+#include <linux/hw_breakpoint.h>
+#include <linux/perf_event.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "cmd/plan_server.h"
+
+#define BREAKPOINTS 4u /* of the processor */
+/* The field for a signal's data, which older headers lack (perf_event_open(2), sig_data). */
+#define ATTR_SIZE 128
+
+struct causal_instrument {
+	struct selection_rules *rules;
+	struct plan_server *server;
+	char directory[4096];
+};
+
+/* Can a process have a breakpoint that tells it by SIGTRAP? */
+static bool breakpoints_work(void)
+{
+	struct {
+		struct perf_event_attr base;
+		char more[ATTR_SIZE];
+	} attr = {.base = {.type = PERF_TYPE_BREAKPOINT,
+			   .size = ATTR_SIZE,
+			   .bp_type = HW_BREAKPOINT_X,
+			   .bp_addr = (uint64_t)(uintptr_t)breakpoints_work,
+			   .bp_len = sizeof(long),
+			   .sample_period = 1,
+			   .disabled = 1,
+			   .exclude_kernel = 1,
+			   .exclude_hv = 1,
+			   .inherit = 1,
+			   .inherit_thread = 1,
+			   .remove_on_exec = 1,
+			   .sigtrap = 1}};
+	int event = (int)syscall(SYS_perf_event_open, &attr, 0, -1, -1, PERF_FLAG_FD_CLOEXEC);
+
+	if (event >= 0)
+		close(event);
+	return event >= 0;
+}
+
+bool causal_instrument_wanted(const struct causal_places *places, const struct resolved *settings)
+{
+	bool functions = false;
+
+	for (size_t i = 0; i < places->count; i++)
+		functions |= places->list[i].function != NULL;
+	return functions && (places->count > BREAKPOINTS ||
+			     !strcmp(resolved_text(settings, SETTING_SAMPLING_SOURCE), "timer") ||
+			     !breakpoints_work());
+}
+
+/* "^(f|g\(int\))(\.isra\..*)?$": names literally, and what compilers add to those of clones. */
+static char *functions_pattern(const struct causal_places *places)
+{
+	static const char tail[] = ")(\\.(isra|constprop|lto_priv|llvm)\\..*)?$";
+	size_t size = sizeof(tail) + 8, at = 0;
+	char *pattern;
+
+	for (size_t i = 0; i < places->count; i++)
+		size += places->list[i].function ? 2 * strlen(places->list[i].function) + 1 : 0;
+	pattern = malloc(size);
+	if (!pattern)
+		return NULL;
+	at += (size_t)snprintf(pattern, size, "^(");
+	for (size_t i = 0; i < places->count; i++) {
+		const char *name = places->list[i].function;
+
+		if (name && at > 2)
+			pattern[at++] = '|';
+		for (; name && *name; name++) {
+			if (strchr("\\^$.[]|()*+?{}", *name))
+				pattern[at++] = '\\';
+			pattern[at++] = *name;
+		}
+	}
+	memcpy(pattern + at, tail, sizeof(tail));
+	return pattern;
+}
+
+static int make_rules(struct causal_instrument *instrument, const struct causal_places *places,
+		      struct problem *problem)
+{
+	char *pattern = functions_pattern(places);
+	struct selection_request request = {0};
+	int error;
+
+	if (!pattern)
+		return problem_set(problem, -ENOMEM, "out of memory");
+	for (unsigned i = 0; i < SELECTION_EXPRESSIONS; i++) {
+		request.expressions[i] = "";
+		request.sources[i] = "--progress";
+	}
+	request.expressions[SELECTION_INCLUDE] = request.expressions[SELECTION_RESTRICT] = pattern;
+	error = selection_rules_create(&request, &instrument->rules, problem);
+	free(pattern);
+	return error;
+}
+
+int causal_instrument_start(const struct causal_places *places, const struct resolved *settings,
+			    const char *session, struct causal_instrument **ret,
+			    struct problem *problem)
+{
+	struct causal_instrument *instrument = calloc(1, sizeof(*instrument));
+	struct plan_server_options options = {.session = session};
+	int error;
+
+	if (!instrument)
+		return problem_set(problem, -ENOMEM, "out of memory");
+	snprintf(instrument->directory, sizeof(instrument->directory), "%s/instrumentation",
+		 session);
+	if (mkdir(instrument->directory, 0777) && errno != EEXIST)
+		error = problem_set(problem, -errno, "cannot make '%s': %s", instrument->directory,
+				    strerror(errno));
+	else
+		error = make_rules(instrument, places, problem);
+	options.setup =
+		(struct instrument_setup){.rules = instrument->rules,
+					  .debug_path = resolved_text(settings, SETTING_DEBUG_PATH),
+					  .directory = instrument->directory};
+	if (!error)
+		error = plan_server_start(&options, &instrument->server, problem);
+	if (error) {
+		causal_instrument_stop(instrument);
+		return error;
+	}
+	*ret = instrument;
+	return 0;
+}
+
+const char *causal_instrument_socket(const struct causal_instrument *instrument)
+{
+	return plan_server_socket(instrument->server);
+}
+
+void causal_instrument_stop(struct causal_instrument *instrument)
+{
+	if (!instrument)
+		return;
+	plan_server_destroy(instrument->server);
+	selection_rules_destroy(instrument->rules);
+	free(instrument);
+}
