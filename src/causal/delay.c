@@ -2,19 +2,19 @@
  * SPDX-FileCopyrightText: the kymo authors
  *
  * What is owed is paid by sleeping. Sleeps end late: what they took too long is banked and goes off
- * the next debt, so that what a thread pauses is in the long run what it owed. A thread that has
- * waited for another one meanwhile would have waited that much longer: it has no bank any more.
+ * the next debt, so that what a thread pauses is in the long run what it owed.
  */
 #include <time.h>
 
 #include "causal/state.h"
 #include "common/syscalls.h"
 
-#define THRESHOLD_US 20u
-#define RELEASE_US   0u /* at once: nobody sees what was earned before it is released */
+#define THRESHOLD_US 5u
+#define LEARNING_US  8000u
+#define REPAY_US     20000u
+#define ALONE_US     4000u
 #define SLICE_US     10000u
-#define SPIN_US      10u
-#define BLOCKED_US   3u
+#define SPIN_US      80u
 /* A handler does not pause for longer: the program's signals wait for it. What is still owed then
  * is paid at the next turn. */
 #define HANDLER_US 50000u
@@ -31,27 +31,19 @@ void causal_rates_set(uint64_t ticks_per_second)
 	rates->ns_per_tick_q =
 		(uint64_t)(((unsigned __int128)1000000000u << 32) / ticks_per_second);
 	rates->threshold = THRESHOLD_US * rates->ticks_per_us;
-	rates->release = RELEASE_US * rates->ticks_per_us;
+	rates->learning = LEARNING_US * rates->ticks_per_us;
+	rates->repay = REPAY_US * rates->ticks_per_us;
+	rates->alone = ALONE_US * rates->ticks_per_us;
 	rates->slice = SLICE_US * rates->ticks_per_us;
 	rates->spin = SPIN_US * rates->ticks_per_us;
-	rates->blocked = BLOCKED_US * rates->ticks_per_us;
 }
 
-static uint64_t owed(const struct causal_control *control, const struct causal_thread *state)
+static uint64_t owed(const struct causal_control *control, const struct causal_thread *state,
+		     uint64_t now)
 {
-	uint64_t delay = causal_get(&state->delay), most = causal_get(&control->delay);
+	uint64_t delay = causal_get(&state->delay), most = causal_most(control, now);
 
 	return most > delay ? most - delay : 0;
-}
-
-static void raise_to(struct causal_control *control, uint64_t delay)
-{
-	uint64_t most = causal_get(&control->delay);
-
-	while (most < delay &&
-	       !atomic_compare_exchange_weak_explicit(&control->delay, &most, delay,
-						      memory_order_relaxed, memory_order_relaxed))
-		;
 }
 
 void causal_change_epoch(struct causal_control *control, struct causal_thread *state, uint64_t word)
@@ -70,25 +62,8 @@ void causal_change_epoch(struct causal_control *control, struct causal_thread *s
 		causal_set(&state->bank, 0);
 		state->clock_absorbed = start;
 	}
-	causal_set(&state->pending, 0);
+	causal_forget_earnings(control, state);
 	causal_set(&state->word, word);
-}
-
-void causal_release(struct causal_control *control, struct causal_thread *state, uint64_t now,
-		    bool all)
-{
-	uint64_t pending = causal_get(&state->pending), run = now - state->mark, amount = pending;
-
-	if (!all && run < kymo_causal_rates.release)
-		amount = pending * run / kymo_causal_rates.release;
-	state->mark = now;
-	if (!amount)
-		return;
-	/* The handler may add meanwhile. */
-	atomic_fetch_sub_explicit(&state->pending, amount, memory_order_relaxed);
-	causal_set(&state->delay, causal_get(&state->delay) + amount);
-	causal_count(&control->earned, amount);
-	raise_to(control, causal_get(&state->delay));
 }
 
 /* ---- pausing ---- */
@@ -108,12 +83,27 @@ static void sleep_for(uint64_t ticks)
 	sys_call4(SYS_clock_nanosleep, CLOCK_MONOTONIC, 0, (long)&time, 0);
 }
 
+/* The end of it awake: what a sleep is late by is more than threads that meet every 100 us can do
+ * without. */
+static uint64_t spin_for(const struct causal_control *control, uint64_t word, uint64_t until)
+{
+	uint64_t begin = ticks_now(), now = begin;
+
+	while (now < until && goes_on(control, word, now)) {
+		__builtin_ia32_pause();
+		now = ticks_now();
+	}
+	return now - begin;
+}
+
 /* Returns how long it was; less than asked for where the experiment has ended. */
-static uint64_t pause_for(const struct causal_control *control, uint64_t word, uint64_t ticks)
+static uint64_t pause_for(const struct causal_control *control, struct causal_thread *state,
+			  uint64_t ticks)
 {
 	const struct causal_rates *rates = &kymo_causal_rates;
-	uint64_t begin = ticks_now(), now = begin, left;
+	uint64_t begin = ticks_now(), now = begin, left, word = causal_get(&state->word), spun = 0;
 
+	atomic_store_explicit(&state->earning.spinning, 1, memory_order_relaxed);
 	while (now - begin < ticks && goes_on(control, word, now)) {
 		left = ticks - (now - begin);
 		if (left > rates->slice)
@@ -121,9 +111,11 @@ static uint64_t pause_for(const struct causal_control *control, uint64_t word, u
 		if (left > rates->spin)
 			sleep_for(left - rates->spin);
 		else
-			__builtin_ia32_pause();
+			spun += spin_for(control, word, begin + ticks);
 		now = ticks_now();
 	}
+	causal_count(&state->earning.spun_ns, causal_ns(spun));
+	atomic_store_explicit(&state->earning.spinning, 0, memory_order_relaxed);
 	return now - begin;
 }
 
@@ -142,7 +134,7 @@ static void pay(struct causal_control *control, struct causal_thread *state, uin
 	causal_set(&state->bank, bank - saved);
 	if (saved)
 		atomic_fetch_sub_explicit(&control->overslept, saved, memory_order_relaxed);
-	slept = saved < debt ? pause_for(control, causal_get(&state->word), debt - saved) : 0;
+	slept = saved < debt ? pause_for(control, state, debt - saved) : 0;
 	over = slept > debt - saved ? slept - (debt - saved) : 0;
 	causal_set(&state->delay, causal_get(&state->delay) + saved + slept - over);
 	causal_set(&state->bank, causal_get(&state->bank) + over);
@@ -151,32 +143,26 @@ static void pay(struct causal_control *control, struct causal_thread *state, uin
 	causal_count(&control->paid, slept);
 	causal_count(&control->overslept, over);
 	causal_count(&control->pauses, 1);
-	state->mark = ticks_now(); /* it did not run */
 }
 
-static void settle(struct causal_control *control, struct causal_thread *state, uint64_t limit)
+/* Of a thread that does not run. */
+static void settle(struct causal_control *control, struct causal_thread *state, uint64_t now,
+		   uint64_t limit)
 {
-	uint64_t begin = 0, word = causal_turn(control, state), debt;
+	uint64_t begin = now, word = causal_turn(control, state), debt;
 
 	while (word & CAUSAL_ACTIVE &&
-	       (debt = owed(control, state)) >= kymo_causal_rates.threshold) {
-		uint64_t now = ticks_now();
-
+	       (debt = owed(control, state, now)) >= kymo_causal_rates.threshold) {
 		if (!goes_on(control, word, now) || !may_pause(state))
 			break;
-		begin = begin ? begin : now;
 		if (limit && now - begin > limit)
 			break;
 		if (limit && debt > limit)
 			debt = limit;
 		pay(control, state, debt);
 		word = causal_turn(control, state);
+		now = ticks_now();
 	}
-}
-
-void causal_settle(struct causal_control *control, struct causal_thread *state)
-{
-	settle(control, state, 0);
 }
 
 /* ---- at the turns of a thread ---- */
@@ -186,6 +172,23 @@ static struct causal_control *control_now(void)
 	return atomic_load_explicit(&kymo_causal, memory_order_relaxed);
 }
 
+/* The kind of a stretch is where it began: which function of the wrappers called. */
+#define KIND ((uint64_t)(uintptr_t)__builtin_return_address(0))
+
+static void turn_and_settle(struct causal_control *control, struct causal_thread *state,
+			    uint64_t kind, uint64_t limit)
+{
+	uint64_t now = ticks_now();
+
+	causal_turn(control, state);
+	if (owed(control, state, now) >= kymo_causal_rates.threshold) {
+		causal_stop_running(control, state, now);
+		settle(control, state, now, limit);
+		now = ticks_now();
+	}
+	causal_run_on(control, state, kind, now);
+}
+
 void causal_pay(void)
 {
 	struct causal_control *control = control_now();
@@ -193,7 +196,7 @@ void causal_pay(void)
 
 	if (!state || causal_is_waiting(state) || !causal_enter(state))
 		return;
-	settle(control, state, 0);
+	turn_and_settle(control, state, KIND, 0);
 	causal_leave(state);
 }
 
@@ -220,7 +223,8 @@ void causal_settle_thread(struct thread *thread)
 	if (causal_is_waiting(state))
 		causal_turn(control, state);
 	else
-		settle(control, state, HANDLER_US * kymo_causal_rates.ticks_per_us);
+		turn_and_settle(control, state, state->earning.kind,
+				HANDLER_US * kymo_causal_rates.ticks_per_us);
 	causal_leave(state);
 }
 
@@ -232,8 +236,9 @@ void causal_settle_end(void)
 	if (!state || !causal_enter(state))
 		return;
 	causal_turn(control, state);
-	causal_release(control, state, ticks_now(), true);
-	settle(control, state, 0);
+	causal_stop_running(control, state, ticks_now());
+	causal_earn_all(control, state);
+	settle(control, state, ticks_now(), 0);
 	add_up(control, state);
 	kymo_causal_thread = NULL;
 	causal_leave(state);
@@ -249,29 +254,36 @@ void causal_before_wait(struct causal_wait *wait)
 	wait->epoch = wait->ticks = 0;
 	if (!state || causal_is_waiting(state) || !causal_enter(state))
 		return;
-	settle(control, state, 0);
-	causal_set(&state->waiting, (uint64_t)wait > here ? (uint64_t)wait : here);
-	wait->delay = causal_get(&control->delay);
 	wait->ticks = ticks_now();
+	causal_turn(control, state);
+	causal_stop_running(control, state, wait->ticks);
+	settle(control, state, wait->ticks, 0);
+	causal_set(&state->waiting, (uint64_t)wait > here ? (uint64_t)wait : here);
+	wait->ticks = ticks_now();
+	wait->delay = causal_most(control, wait->ticks);
 	wait->epoch = causal_get(&state->word) >> CAUSAL_EPOCH_SHIFT | 1ull << 63;
 	causal_leave(state);
 }
 
 void causal_wait_runs(void)
 {
-	struct causal_thread *state = control_now() ? causal_self() : NULL;
+	struct causal_control *control = control_now();
+	struct causal_thread *state = control ? causal_self() : NULL;
 
-	if (state)
-		causal_set(&state->waiting, 0);
+	if (!state || !causal_enter(state))
+		return;
+	causal_set(&state->waiting, 0);
+	causal_run_on(control, state, KIND, ticks_now());
+	causal_leave(state);
 }
 
 /* Since the wait began, or since the epoch did, where that was later. */
 static uint64_t growth(const struct causal_control *control, const struct causal_thread *state,
-		       const struct causal_wait *wait)
+		       const struct causal_wait *wait, uint64_t now)
 {
 	bool same = (causal_get(&state->word) >> CAUSAL_EPOCH_SHIFT | 1ull << 63) == wait->epoch;
 	uint64_t from = same ? wait->delay : causal_get(&state->start),
-		 most = causal_get(&control->delay);
+		 most = causal_most(control, now);
 
 	return most > from ? most - from : 0;
 }
@@ -286,24 +298,21 @@ void causal_after_wait(const struct causal_wait *wait, enum causal_waker waker)
 		return;
 	causal_set(&state->waiting, 0);
 	now = ticks_now();
-	state->mark += now - wait->ticks; /* it did not run */
-	if (state->mark > now)
-		state->mark = now;
 	if (waker == CAUSAL_WAKER_SESSION) {
 		if (causal_turn(control, state) & CAUSAL_ACTIVE) {
-			grown = growth(control, state, wait);
-			if (grown > owed(control, state))
-				grown = owed(control, state);
+			uint64_t debt = owed(control, state, now);
+
+			grown = growth(control, state, wait, now);
+			grown = grown < debt ? grown : debt;
 			causal_set(&state->delay, causal_get(&state->delay) + grown);
 			state->credited += grown;
 		}
-		if (now - wait->ticks > kymo_causal_rates.blocked && causal_get(&state->bank))
-			causal_set(&state->bank, 0);
 		state->waits++;
 	} else {
 		state->waits_outside++;
 	}
-	settle(control, state, 0);
+	settle(control, state, now, 0);
+	causal_run_on(control, state, KIND, ticks_now());
 	causal_leave(state);
 }
 
@@ -311,7 +320,8 @@ void causal_after_wait(const struct causal_wait *wait, enum causal_waker waker)
 
 static uint64_t absorbed(const struct causal_thread *state)
 {
-	return causal_get(&state->delay) + causal_get(&state->bank);
+	return causal_get(&state->delay) + causal_grown(state, ticks_now()) +
+	       causal_get(&state->bank);
 }
 
 uint64_t causal_lateness_ns(void)

@@ -56,19 +56,21 @@ static bool attribute(struct causal_control *control, const struct sampler_stack
 	return hit;
 }
 
-/* What was earned before becomes delay for the time that the thread ran since. */
-static void earn(struct causal_control *control, struct causal_thread *state, uint64_t ticks,
-		 uint64_t amount)
+/* CPU time of the program itself: without what the thread spun in pauses. Samples that came while
+ * it did say nothing; the time they stand for is the next one's. */
+static uint64_t own_time(struct causal_thread *state, uint64_t cpu_ns)
 {
-	bool entered = causal_enter(state);
+	struct causal_earning *earning = &state->earning;
+	uint64_t spun;
 
-	if (entered) {
-		causal_turn(control, state);
-		state->mark = ticks;
+	if (atomic_load_explicit(&earning->spinning, memory_order_relaxed)) {
+		earning->carried_ns += cpu_ns;
+		return 0;
 	}
-	atomic_fetch_add_explicit(&state->pending, amount, memory_order_relaxed);
-	if (entered)
-		causal_leave(state);
+	cpu_ns += earning->carried_ns;
+	earning->carried_ns = 0;
+	spun = atomic_exchange_explicit(&earning->spun_ns, 0, memory_order_relaxed);
+	return cpu_ns > spun ? cpu_ns - spun : 0;
 }
 
 void causal_sampled(struct thread *thread, const struct sampler_stack *stack, uint64_t cpu_ns,
@@ -76,18 +78,28 @@ void causal_sampled(struct thread *thread, const struct sampler_stack *stack, ui
 {
 	struct causal_control *control = atomic_load_explicit(&kymo_causal, memory_order_relaxed);
 	struct causal_thread *state = control ? causal_state_of(thread) : NULL;
-	uint64_t word, speedup;
+	uint64_t word;
+	bool hit;
 
-	if (!state)
+	if (!state || !(cpu_ns = own_time(state, cpu_ns)))
 		return;
 	word = atomic_load_explicit(&control->experiment, memory_order_acquire);
-	if (!attribute(control, stack, cpu_ns, word & CAUSAL_TARGET_MASK))
-		return;
+	hit = attribute(control, stack, cpu_ns, word & CAUSAL_TARGET_MASK);
 	if (!(word & CAUSAL_ACTIVE))
 		return;
-	causal_count(&control->samples_in_target, 1);
-	speedup = word >> CAUSAL_SPEEDUP_SHIFT & CAUSAL_SPEEDUP_MASK;
-	/* A state that is in the midst of another experiment has another target. */
-	if (speedup && (!causal_get(&state->busy) || causal_get(&state->word) == word))
-		earn(control, state, ticks, causal_ticks(cpu_ns) * speedup / 1000);
+	if (hit)
+		causal_count(&control->samples_in_target, 1);
+	/* What a wait takes is credited at its end. In the midst of a turn the state may be that of
+	 * another experiment. */
+	if (causal_is_waiting(state))
+		return;
+	if (causal_enter(state)) {
+		causal_turn(control, state);
+		causal_learn(state, cpu_ns, hit, word >> CAUSAL_SPEEDUP_SHIFT & CAUSAL_SPEEDUP_MASK,
+			     ticks);
+		causal_leave(state);
+	} else if (causal_get(&state->word) == word) {
+		causal_learn(state, cpu_ns, hit, word >> CAUSAL_SPEEDUP_SHIFT & CAUSAL_SPEEDUP_MASK,
+			     ticks);
+	}
 }

@@ -4,11 +4,10 @@
  * What a thread has absorbed, earned and banked. A state is written by its own thread and by the
  * handler that interrupts it, by nobody else; the creator fills it in before the thread runs.
  *
- * Earnings become known a sample at a time, but the time they stand for was spent bit by bit. So a
- * sample's earnings are `pending` first and become delay as the thread runs on, before whatever it
- * does next with other threads. Threads that meet more often than samples are taken would otherwise
- * see one large delay in one of their rounds, most of it hidden by the others' waiting, and none in
- * the rest.
+ * Earnings become known a sample at a time, but the time they stand for was spent bit by bit.
+ * Threads that meet more often than samples are taken would see one large delay in one of their
+ * rounds, most of it hidden by the others' waiting, and none in the rest. So a thread's L grows as
+ * it runs, at a rate that samples have taught (runner.c), and everybody sees it grow.
  */
 #ifndef KYMO_CAUSAL_STATE_H
 #define KYMO_CAUSAL_STATE_H
@@ -20,15 +19,38 @@
 #include "causal/causal.h"
 #include "core/ticks.h"
 
+/* What the thread does between two turns of one kind, and how much of that is the target. */
+struct causal_stretch {
+	uint64_t kind;
+	uint64_t ns, target_ns; /* of late */
+};
+
+#define CAUSAL_STRETCHES 16u
+
+struct causal_earning {
+	struct causal_stretch stretches[CAUSAL_STRETCHES];
+	uint64_t kind;          /* of the stretch at hand */
+	_Atomic uint64_t ticks; /* since when `rate` holds */
+	_Atomic uint64_t rate;  /* as in struct causal_runner; 0: nothing is earned */
+	uint64_t until;
+	_Atomic int64_t due;      /* earned by samples and not in L; negative: L was ahead */
+	uint64_t repay;           /* ticks of running in which what is due becomes L */
+	uint64_t sampled;         /* ticks: the last sample */
+	uint64_t learning_until;  /* ticks: before, samples teach and are not due */
+	uint32_t slot;            /* of control->runners, and 1; 0: none */
+	_Atomic uint64_t spun_ns; /* CPU time in pauses since the last sample */
+	_Atomic uint32_t spinning;
+	uint64_t carried_ns; /* of samples that came while it spun */
+};
+
 struct causal_thread {
 	struct thread *thread;
-	_Atomic uint64_t word;    /* the experiment as of the last turn */
-	_Atomic uint64_t start;   /* G when its epoch began */
-	_Atomic uint64_t delay;   /* L */
-	_Atomic uint64_t bank;    /* paused more than was owed; goes off the next debt */
-	_Atomic uint64_t pending; /* earned and not in L yet */
-	uint64_t mark;            /* up to when the thread's running has released of it */
-	uint64_t clock_absorbed;  /* L + bank when it last read a clock */
+	_Atomic uint64_t word;  /* the experiment as of the last turn */
+	_Atomic uint64_t start; /* G when its epoch began */
+	_Atomic uint64_t delay; /* L; while it earns, as of `ticks` */
+	_Atomic uint64_t bank;  /* paused more than was owed; goes off the next debt */
+	struct causal_earning earning;
+	uint64_t clock_absorbed; /* L + bank when it last read a clock */
 	/* Where on the stack the engine was entered; 0: it is not at work. */
 	_Atomic uint64_t busy;
 	/* Where on the stack the wait is that the thread is in; 0: none. What happens inside, its
@@ -43,10 +65,11 @@ struct causal_rates {
 	uint64_t ticks_per_us;
 	uint64_t ticks_per_ns_q, ns_per_tick_q; /* fixed point, 32 bits of fraction */
 	uint64_t threshold;                     /* less is not paused for */
-	uint64_t release;                       /* running time in which earnings become delay */
+	uint64_t learning;                      /* time of a new epoch that is not paid back */
+	uint64_t repay;                         /* time in which what is due becomes L */
+	uint64_t alone;                         /* so long a thread is believed to run unseen */
 	uint64_t slice;                         /* no sleep is longer */
 	uint64_t spin;                          /* the end of a pause is waited for awake */
-	uint64_t blocked;                       /* a wait of this length was one */
 };
 
 extern struct causal_rates kymo_causal_rates;
@@ -131,23 +154,45 @@ static inline bool causal_is_waiting(struct causal_thread *state)
 
 void causal_change_epoch(struct causal_control *control, struct causal_thread *state,
 			 uint64_t word);
-void causal_release(struct causal_control *control, struct causal_thread *state, uint64_t now,
-		    bool all);
 
-/* Takes note of the experiment, and of what was earned; on a state that was entered. */
+/* Takes note of the experiment; on a state that was entered. */
 static inline uint64_t causal_turn(struct causal_control *control, struct causal_thread *state)
 {
 	uint64_t word = atomic_load_explicit(&control->experiment, memory_order_acquire);
 
 	if (__builtin_expect(word != causal_get(&state->word), 0))
 		causal_change_epoch(control, state, word);
-	if (causal_get(&state->pending))
-		causal_release(control, state, ticks_now(), false);
 	return word;
 }
 
-/* Pauses for what is owed. */
-void causal_settle(struct causal_control *control, struct causal_thread *state);
+/* ---- earning (runner.c); on a state that was entered ---- */
+
+/* How much L has grown since it was last brought up to date. */
+static inline uint64_t causal_grown(const struct causal_thread *state, uint64_t now)
+{
+	const struct causal_earning *earning = &state->earning;
+	uint64_t rate = causal_get(&earning->rate), ticks = causal_get(&earning->ticks);
+
+	if (!rate)
+		return 0;
+	now = now < earning->until ? now : earning->until;
+	return now > ticks ? (uint64_t)((unsigned __int128)(now - ticks) * rate >> 32) : 0;
+}
+
+/* G at this moment. */
+uint64_t causal_most(const struct causal_control *control, uint64_t now);
+/* The thread stops running: L is what it is. */
+void causal_stop_running(struct causal_control *control, struct causal_thread *state, uint64_t now);
+/* It runs on, in a stretch of this kind. */
+void causal_run_on(struct causal_control *control, struct causal_thread *state, uint64_t kind,
+		   uint64_t now);
+/* A sample taught how much of this time was the target; 0 for speedup: none of it counts. */
+void causal_learn(struct causal_thread *state, uint64_t cpu_ns, bool hit, uint64_t speedup,
+		  uint64_t now);
+/* All that is due becomes L at once: the thread ends. */
+void causal_earn_all(struct causal_control *control, struct causal_thread *state);
+/* Nothing was earned in the experiment that begins. */
+void causal_forget_earnings(struct causal_control *control, struct causal_thread *state);
 
 /* ---- samples (earn.c) ---- */
 

@@ -91,8 +91,9 @@ void causal_thread_created(struct thread *child)
 		return;
 	causal_set(&state->word, causal_get(&mine->word));
 	causal_set(&state->start, causal_get(&mine->start));
-	causal_set(&state->delay, causal_get(&mine->delay));
+	causal_set(&state->delay, causal_get(&mine->delay) + causal_grown(mine, ticks_now()));
 	state->clock_absorbed = causal_get(&state->delay);
+	state->earning.learning_until = mine->earning.learning_until;
 }
 
 /* The parent's block is gone, and the place of its state belongs to another thread of this process:
@@ -110,7 +111,7 @@ void causal_state_forked(void)
 	if (state && old) {
 		memcpy(state, &kept, sizeof(kept));
 		state->thread = kymo_thread;
-		causal_set(&state->pending, 0); /* is the parent's */
+		state->earning = (struct causal_earning){0}; /* is the parent's */
 		causal_set(&state->busy, 0);
 		causal_set(&state->waiting, 0);
 		state->waits = state->waits_outside = state->credited = 0;

@@ -69,11 +69,11 @@ uint32_t causal_point(const char *name, enum causal_point_kind kind, enum causal
  * comes between. A thread that kymo does not know absorbs what everybody does. */
 static uint64_t virtual_time(struct causal_control *control, struct causal_thread *state)
 {
-	uint64_t now, absorbed;
+	uint64_t now, absorbed, delay;
 
 	if (!state) {
-		absorbed = causal_get(&control->delay) - causal_get(&control->start_delay);
 		now = ticks_now();
+		absorbed = causal_most(control, now) - causal_get(&control->start_delay);
 		return atomic_load_explicit(&control->experiment, memory_order_relaxed) &
 				       CAUSAL_ACTIVE
 			       ? now - absorbed
@@ -84,11 +84,12 @@ static uint64_t virtual_time(struct causal_control *control, struct causal_threa
 		causal_leave(state);
 	}
 	do {
-		absorbed = causal_get(&state->delay) + causal_get(&state->bank);
+		delay = causal_get(&state->delay) + causal_get(&state->bank);
 		atomic_signal_fence(memory_order_seq_cst);
 		now = ticks_now();
+		absorbed = delay + causal_grown(state, now);
 		atomic_signal_fence(memory_order_seq_cst);
-	} while (absorbed != causal_get(&state->delay) + causal_get(&state->bank));
+	} while (delay != causal_get(&state->delay) + causal_get(&state->bank));
 	return causal_get(&state->word) & CAUSAL_ACTIVE
 		       ? now - (absorbed - causal_get(&state->start))
 		       : now;

@@ -28,26 +28,58 @@ static void test_what_a_sample_earns(void **state)
 	assert_int_equal(fake_control->targets[4].total_ns, 2 * MS);
 }
 
-/* All that was earned before, by the running time since the last look. */
-static void test_earnings_become_delay_as_the_thread_runs(void **state)
+/* A thread that is in the target half of the time, by its samples, earns from then on as it runs.
+ */
+static void test_earning_while_running(void **state)
+{
+	struct causal_thread *self;
+	uint64_t begin, grown, ns;
+
+	(void)state;
+	fake_experiment(3, 1000);
+	kymo_causal_rates.repay = causal_ticks(1000000 * MS); /* nothing of what is due */
+	for (int i = 0; i < 400; i++)
+		fake_sample(i % 2 ? 3 : 4, MS);
+	self = causal_self();
+	assert_true(causal_enter(self));
+	begin = ticks_now();
+	causal_run_on(fake_control, self, self->earning.kind, begin);
+	/* So far as it is believed to run without being seen, and no further. */
+	grown = causal_ns(causal_grown(self, begin + causal_ticks(MS)));
+	assert_in_range(grown, 400000, 600000);
+	assert_int_equal(causal_most(fake_control, begin + causal_ticks(MS)),
+			 self->delay + causal_grown(self, begin + causal_ticks(MS)));
+	ns = causal_ns(kymo_causal_rates.alone);
+	grown = causal_ns(causal_grown(self, begin + causal_ticks(100 * MS)));
+	assert_in_range(grown, ns * 4 / 10, ns * 6 / 10);
+	/* Another kind of stretch is another matter. */
+	causal_stop_running(fake_control, self, begin + causal_ticks(MS));
+	assert_int_equal(causal_most(fake_control, ticks_now() + causal_ticks(9 * MS)),
+			 self->delay);
+	causal_run_on(fake_control, self, 12345, begin);
+	assert_true(causal_ns(causal_grown(self, begin + causal_ticks(MS))) < 1000);
+	causal_leave(self);
+}
+
+/* In the end it has earned what its samples say. */
+static void test_what_was_not_foreseen_is_due(void **state)
 {
 	struct causal_thread *self;
 
 	(void)state;
-	fake_experiment(3, 1000);
-	fake_sample(3, 8 * MS);
+	fake_experiment(3, 500);
+	for (int i = 0; i < 10; i++)
+		fake_sample(3, MS);
 	self = causal_self();
-	kymo_causal_rates.release = causal_ticks(MS);
 	assert_true(causal_enter(self));
-	self->mark = 0;
-	causal_release(fake_control, self, kymo_causal_rates.release / 4, false);
-	fake_assert_near(fake_delay_ns(), 2 * MS);
-	causal_release(fake_control, self, kymo_causal_rates.release / 2, false);
-	fake_assert_near(fake_delay_ns(), 3500000);
-	causal_release(fake_control, self, kymo_causal_rates.release * 3, false);
-	fake_assert_near(fake_delay_ns(), 8 * MS);
-	assert_int_equal(self->pending, 0);
+	causal_run_on(fake_control, self, self->earning.kind, ticks_now() - causal_ticks(2 * MS));
+	causal_stop_running(fake_control, self, ticks_now());
 	causal_leave(self);
+	fake_assert_near(causal_ns((uint64_t)self->earning.due),
+			 5 * MS - fake_count_ns(&fake_control->earned));
+	fake_release();
+	fake_assert_near(fake_delay_ns(), 5 * MS);
+	assert_int_equal(fake_control->runners_used, 0);
 }
 
 static void test_a_debt_is_paid_once(void **state)
@@ -77,10 +109,10 @@ static void test_a_small_debt_is_kept(void **state)
 	fake_experiment(3, 500);
 	causal_pay();
 	for (int i = 0; i < 100; i++) {
-		fake_owe(10000);
+		fake_owe(2500);
 		causal_pay();
 	}
-	fake_assert_near(fake_delay_ns(), MS);
+	fake_assert_near(fake_delay_ns(), 250000);
 	assert_true(fake_control->pauses <= 50);
 }
 
@@ -352,7 +384,8 @@ int main(void)
 #define TEST(name) cmocka_unit_test_setup_teardown(name, fake_begin, fake_end)
 	const struct CMUnitTest tests[] = {
 		TEST(test_what_a_sample_earns),
-		TEST(test_earnings_become_delay_as_the_thread_runs),
+		TEST(test_earning_while_running),
+		TEST(test_what_was_not_foreseen_is_due),
 		TEST(test_a_debt_is_paid_once),
 		TEST(test_a_small_debt_is_kept),
 		TEST(test_oversleeping_goes_off_the_next_debt),

@@ -63,6 +63,7 @@ int fake_begin(void **state)
 	fake_control->expires = UINT64_MAX;
 	kymo_runtime.same_process = &same_process;
 	causal_rates_set(hz);
+	kymo_causal_rates.learning = 0;
 	atomic_store(&kymo_causal, fake_control);
 	for (uint32_t i = 0; i < FAKE_TARGETS; i++)
 		lists[i][0] = i;
@@ -104,7 +105,12 @@ void fake_sample(uint32_t target, uint64_t cpu_ns)
 {
 	const uint64_t frames[] = {0x100, FAKE_CODE + 16 * target + 1};
 	const struct sampler_stack stack = {.frames = frames, .count = 2};
+	struct causal_thread *state = causal_self();
 
+	if (state && causal_enter(state)) { /* the epoch began before the sample */
+		causal_turn(fake_control, state);
+		causal_leave(state);
+	}
 	causal_sampled(kymo_thread, &stack, cpu_ns, ticks_now());
 }
 
@@ -114,7 +120,8 @@ void fake_release(void)
 
 	assert_true(causal_enter(state));
 	causal_turn(fake_control, state);
-	causal_release(fake_control, state, ticks_now(), true);
+	causal_stop_running(fake_control, state, ticks_now());
+	causal_earn_all(fake_control, state);
 	causal_leave(state);
 }
 
@@ -125,12 +132,13 @@ void fake_owe(uint64_t ns)
 
 uint64_t fake_delay_ns(void)
 {
-	return causal_ns(causal_self()->delay - causal_self()->start);
+	return causal_ns(causal_self()->delay + causal_grown(causal_self(), ticks_now()) -
+			 causal_self()->start);
 }
 
 uint64_t fake_most_ns(void)
 {
-	return causal_ns(fake_control->delay - fake_control->start_delay);
+	return causal_ns(causal_most(fake_control, ticks_now()) - fake_control->start_delay);
 }
 
 uint64_t fake_count_ns(const _Atomic uint64_t *ticks)

@@ -1,0 +1,249 @@
+/* SPDX-License-Identifier: MIT
+ * SPDX-FileCopyrightText: the kymo authors
+ *
+ * Earning without waiting for samples. Between two turns (taking a lock, leaving it, waking
+ * another, meeting at a barrier) a thread does much the same each time, so how much of such a
+ * stretch is the target is learnt from the samples that fell into stretches of that kind, and L
+ * grows at that rate from its first moment on. What samples say beyond it is due, and is worked off
+ * slowly: in the long run L has grown by exactly what the samples earned.
+ *
+ * Others must see it grow while the thread runs: how far it is when they are done with their own
+ * decides how long they pause. So the rate is published.
+ */
+#include "causal/state.h"
+
+#define MEMORY            32u      /* samples; older ones fade */
+#define DOUBT_NS          1000000u /* a kind that is new is thought to have run so long elsewhere */
+#define RATE_ONE          (1ull << 32)
+#define FORGOTTEN         1000u /* milliseconds after its end a slot may be taken from its owner */
+#define SLOT_OWNER(state) ((uint64_t)(uintptr_t)(state) ^ (uint64_t)kymo_runtime.pid << 48 ^ 1)
+
+/* ---- what everybody sees ---- */
+
+static uint64_t reach(const struct causal_runner *runner, uint64_t now)
+{
+	uint64_t sequence = atomic_load_explicit(&runner->sequence, memory_order_acquire);
+	uint64_t rate = atomic_load_explicit(&runner->rate, memory_order_acquire);
+	uint64_t delay = atomic_load_explicit(&runner->delay, memory_order_acquire);
+	uint64_t ticks = atomic_load_explicit(&runner->ticks, memory_order_acquire);
+	uint64_t until = atomic_load_explicit(&runner->until, memory_order_acquire);
+
+	if (!rate || sequence & 1 || rate > RATE_ONE || causal_get(&runner->sequence) != sequence)
+		return 0;
+	now = now < until ? now : until;
+	return now > ticks ? delay + (uint64_t)((unsigned __int128)(now - ticks) * rate >> 32) : 0;
+}
+
+uint64_t causal_most(const struct causal_control *control, uint64_t now)
+{
+	uint64_t most = causal_get(&control->delay), used = causal_get(&control->runners_used);
+
+	for (; used; used &= used - 1) {
+		uint64_t far = reach(&control->runners[__builtin_ctzll(used)], now);
+
+		most = far > most ? far : most;
+	}
+	return most;
+}
+
+static void publish(struct causal_runner *runner, uint64_t delay, uint64_t ticks, uint64_t rate,
+		    uint64_t until)
+{
+	uint64_t sequence = causal_get(&runner->sequence) | 1;
+
+	causal_set(&runner->sequence, sequence);
+	/* release: who sees a new value sees that it is being written */
+	atomic_store_explicit(&runner->rate, rate, memory_order_release);
+	atomic_store_explicit(&runner->delay, delay, memory_order_release);
+	atomic_store_explicit(&runner->ticks, ticks, memory_order_release);
+	atomic_store_explicit(&runner->until, until, memory_order_release);
+	atomic_store_explicit(&runner->sequence, sequence + 1, memory_order_release);
+}
+
+/* ---- slots ---- */
+
+static struct causal_runner *slot_of(struct causal_control *control, struct causal_thread *state)
+{
+	struct causal_runner *runner;
+
+	if (!state->earning.slot)
+		return NULL;
+	runner = &control->runners[state->earning.slot - 1];
+	if (causal_get(&runner->owner) == SLOT_OWNER(state))
+		return runner;
+	state->earning.slot = 0; /* it was long unused */
+	return NULL;
+}
+
+/* Processes that are killed leave theirs behind. */
+static struct causal_runner *take_slot(struct causal_control *control, struct causal_thread *state,
+				       uint64_t now)
+{
+	uint64_t old = FORGOTTEN * 1000u * kymo_causal_rates.ticks_per_us;
+
+	for (uint32_t i = 0; i < CAUSAL_RUNNERS; i++) {
+		struct causal_runner *runner = &control->runners[i];
+		uint64_t owner = causal_get(&runner->owner);
+
+		if (owner && causal_get(&runner->until) + old > now)
+			continue;
+		if (!atomic_compare_exchange_strong(&runner->owner, &owner, SLOT_OWNER(state)))
+			continue;
+		state->earning.slot = i + 1;
+		publish(runner, 0, 0, 0, now);
+		atomic_fetch_or(&control->runners_used, 1ull << i);
+		return runner;
+	}
+	return NULL;
+}
+
+static void leave_slot(struct causal_control *control, struct causal_thread *state)
+{
+	struct causal_runner *runner = slot_of(control, state);
+
+	if (!runner)
+		return;
+	publish(runner, 0, 0, 0, ticks_now());
+	atomic_fetch_and(&control->runners_used, ~(1ull << (state->earning.slot - 1)));
+	causal_set(&runner->owner, 0);
+	state->earning.slot = 0;
+}
+
+/* ---- rates ---- */
+
+static struct causal_stretch *stretch_of(struct causal_earning *earning, uint64_t kind)
+{
+	struct causal_stretch *stretch =
+		&earning->stretches[(kind * 0x9e3779b97f4a7c15ull) >> 60 & (CAUSAL_STRETCHES - 1)];
+
+	if (stretch->kind != kind)
+		*stretch = (struct causal_stretch){.kind = kind};
+	return stretch;
+}
+
+static uint64_t rate_of(struct causal_thread *state)
+{
+	struct causal_earning *earning = &state->earning;
+	const struct causal_stretch *stretch = stretch_of(earning, earning->kind);
+	uint64_t word = causal_get(&state->word);
+	uint64_t speedup = word >> CAUSAL_SPEEDUP_SHIFT & CAUSAL_SPEEDUP_MASK;
+	int64_t due = atomic_load_explicit(&earning->due, memory_order_relaxed), rate;
+
+	if (!(word & CAUSAL_ACTIVE) || !speedup)
+		return 0;
+	rate = (int64_t)((stretch->target_ns << 32) / (stretch->ns + DOUBT_NS) * speedup / 1000);
+	rate += (int64_t)(((__int128)due << 32) /
+			  (int64_t)(earning->repay ? earning->repay : kymo_causal_rates.repay));
+	return rate < 0 ? 0 : rate > (int64_t)RATE_ONE ? RATE_ONE : (uint64_t)rate;
+}
+
+static void raise_most(struct causal_control *control, uint64_t delay)
+{
+	uint64_t most = causal_get(&control->delay);
+
+	while (most < delay &&
+	       !atomic_compare_exchange_weak_explicit(&control->delay, &most, delay,
+						      memory_order_relaxed, memory_order_relaxed))
+		;
+}
+
+static void grow(struct causal_control *control, struct causal_thread *state, uint64_t amount)
+{
+	if (!amount)
+		return;
+	causal_set(&state->delay, causal_get(&state->delay) + amount);
+	raise_most(control, causal_get(&state->delay));
+	causal_count(&control->earned, amount);
+	atomic_fetch_sub_explicit(&state->earning.due, (int64_t)amount, memory_order_relaxed);
+}
+
+void causal_stop_running(struct causal_control *control, struct causal_thread *state, uint64_t now)
+{
+	struct causal_runner *runner;
+	uint64_t amount;
+
+	if (!causal_get(&state->earning.rate))
+		return;
+	amount = causal_grown(state, now);
+	causal_set(&state->earning.rate, 0);
+	grow(control, state, amount);
+	runner = slot_of(control, state);
+	if (runner)
+		publish(runner, 0, 0, 0, now);
+}
+
+void causal_run_on(struct causal_control *control, struct causal_thread *state, uint64_t kind,
+		   uint64_t now)
+{
+	struct causal_earning *earning = &state->earning;
+	struct causal_runner *runner;
+	uint64_t rate;
+
+	earning->kind = kind;
+	rate = rate_of(state);
+	if (causal_get(&earning->rate))
+		grow(control, state, causal_grown(state, now));
+	else if (!rate)
+		return;
+	earning->until = now + kymo_causal_rates.alone;
+	causal_set(&earning->ticks, now);
+	causal_set(&earning->rate, rate);
+	runner = slot_of(control, state);
+	if (!runner && rate)
+		runner = take_slot(control, state, now);
+	if (runner)
+		publish(runner, causal_get(&state->delay), now, rate, earning->until);
+}
+
+/* ---- samples ---- */
+
+/* What is due is worked off in the same real time by threads that seldom run. */
+static void set_repay(struct causal_earning *earning, uint64_t cpu_ns, uint64_t now)
+{
+	uint64_t passed = now - earning->sampled, cpu = causal_ticks(cpu_ns),
+		 most = kymo_causal_rates.repay, repay = most;
+
+	if (earning->sampled && cpu < passed)
+		repay = (uint64_t)((unsigned __int128)most * cpu / passed);
+	repay = (3 * (earning->repay ? earning->repay : repay) + repay) / 4;
+	earning->repay = repay < most / 20 ? most / 20 : repay;
+	earning->sampled = now;
+}
+
+void causal_learn(struct causal_thread *state, uint64_t cpu_ns, bool hit, uint64_t speedup,
+		  uint64_t now)
+{
+	struct causal_earning *earning = &state->earning;
+	struct causal_stretch *stretch = stretch_of(earning, earning->kind);
+
+	set_repay(earning, cpu_ns, now);
+	stretch->ns += cpu_ns - stretch->ns / MEMORY;
+	stretch->target_ns += (hit ? cpu_ns : 0) - stretch->target_ns / MEMORY;
+	if (now < earning->learning_until)
+		atomic_store_explicit(&earning->due, 0, memory_order_relaxed);
+	else if (hit)
+		atomic_fetch_add_explicit(&earning->due,
+					  (int64_t)(causal_ticks(cpu_ns) * speedup / 1000),
+					  memory_order_relaxed);
+}
+
+void causal_earn_all(struct causal_control *control, struct causal_thread *state)
+{
+	int64_t due = atomic_load_explicit(&state->earning.due, memory_order_relaxed);
+
+	if (due > 0)
+		grow(control, state, (uint64_t)due);
+	leave_slot(control, state);
+}
+
+void causal_forget_earnings(struct causal_control *control, struct causal_thread *state)
+{
+	struct causal_earning *earning = &state->earning;
+
+	leave_slot(control, state);
+	for (uint32_t i = 0; i < CAUSAL_STRETCHES; i++)
+		earning->stretches[i] = (struct causal_stretch){0};
+	causal_set(&earning->rate, 0);
+	atomic_store_explicit(&earning->due, 0, memory_order_relaxed);
+	earning->learning_until = ticks_now() + kymo_causal_rates.learning;
+}
