@@ -104,7 +104,34 @@ static int wait_for_interrupt(pid_t tid, uint64_t timeout_ns)
 		if (trace(PTRACE_CONT, tid, NULL, (void *)(long)WSTOPSIG(status)))
 			return -ESRCH;
 	}
-	return got ? got : -EBUSY;
+	return got ? got : -ETIMEDOUT;
+}
+
+/* In a system call that no signal ends, nobody knows for how long. */
+static bool is_uninterruptible(const struct tracee *tracee)
+{
+	char path[64], status[4096], state[64];
+
+	snprintf(path, sizeof(path), "/proc/%d/task/%d/status", (int)tracee->pid, (int)tracee->tid);
+	if (process_read_file(path, status, sizeof(status)) < 0)
+		return true;
+	process_status(status, "State", state, sizeof(state));
+	return state[0] == 'D';
+}
+
+/* A thread that is not stopped cannot be let go either, and would stop when nobody looks: whoever
+ * merely waits for a processor, which takes its time on a busy machine, is waited for. */
+static int interrupt(const struct tracee *tracee)
+{
+	uint64_t end = now_ns() + STEP_TIMEOUT_NS;
+	int error = (int)trace(PTRACE_INTERRUPT, tracee->tid, NULL, NULL);
+
+	if (error)
+		return error;
+	do {
+		error = wait_for_interrupt(tracee->tid, STOP_TIMEOUT_NS);
+	} while (error == -ETIMEDOUT && !is_uninterruptible(tracee) && now_ns() < end);
+	return error;
 }
 
 /* Signals that wait for the thread and are not blocked. */
@@ -187,9 +214,7 @@ int tracee_stop(struct tracee *tracee, pid_t pid, pid_t tid, int memory)
 	error = (int)trace(PTRACE_SEIZE, tid, NULL, NULL);
 	if (error)
 		return error;
-	error = (int)trace(PTRACE_INTERRUPT, tid, NULL, NULL);
-	if (!error)
-		error = wait_for_interrupt(tid, STOP_TIMEOUT_NS);
+	error = interrupt(tracee);
 	if (!error)
 		error = (int)trace(PTRACE_GETREGS, tid, NULL, &tracee->registers);
 	if (!error)
