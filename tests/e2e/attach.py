@@ -8,6 +8,8 @@ usage: attach.py KYMO PROGRAM-DIRECTORY GROUP     (TAP)
 """
 import ctypes
 import os
+import re
+import select
 import shutil
 import signal
 import socket
@@ -15,8 +17,8 @@ import subprocess
 import sys
 import time
 
-from harness import (Failed, Kymo, Result, Scratch, Skipped, Tap, clean_environment, expect,
-                     require_tool, run)
+from harness import (Failed, Kymo, Result, Scratch, Skipped, Tap, clean_environment, cpu_seconds, expect, is_alive,
+                     require_tool, run, wait_until)
 
 
 class Target:
@@ -30,8 +32,15 @@ class Target:
         self.pid = self.process.pid
 
     def __enter__(self):
+        """Once it waits for something or has worked for a while: it has begun, then."""
         time.sleep(0.2)
+        wait_until(self._has_begun, "it does not begin")
         return self
+
+    def _has_begun(self):
+        if not is_alive(self.pid):
+            return True
+        return status_of(self.pid)["State"][0] in "STt" or cpu_seconds(self.pid) > 0.1
 
     def __exit__(self, kind, error, _):
         ended = self.process.poll()
@@ -77,6 +86,11 @@ def trace_of(pid):
             "spool": ".spool" in maps}
 
 
+def is_recording(pid):
+    with open(f"/proc/{pid}/maps", encoding="utf-8", errors="replace") as stream:
+        return ".spool" in stream.read()
+
+
 def resident_kb(pid):
     status = status_of(pid)
     expect("VmRSS" in status, f"process {pid} is no more: {status['State']}")
@@ -84,13 +98,16 @@ def resident_kb(pid):
 
 
 def child_of(pid):
-    for _ in range(500):
+    def children():
         with open(f"/proc/{pid}/task/{pid}/children", encoding="ascii") as stream:
-            children = stream.read().split()
-        if children:
-            return int(children[0])
-        time.sleep(0.01)
-    raise Failed(f"process {pid} has no child")
+            return stream.read().split()
+    return int(wait_until(children, f"process {pid} has no child")[0])
+
+
+def wait_for_cpu(pid, seconds):
+    """Until the process has used that much more."""
+    enough = cpu_seconds(pid) + seconds
+    wait_until(lambda: cpu_seconds(pid) > enough, f"process {pid} does not work")
 
 
 class Attach:
@@ -98,7 +115,7 @@ class Attach:
 
     def __init__(self, kymo, programs, scratch):
         self.kymo, self.programs, self.scratch = kymo, programs, scratch
-        self.count = 0
+        self.count, self.longest = 0, 0.0
 
     def program(self, *words):
         return [os.path.join(self.programs, words[0]), *words[1:]]
@@ -112,13 +129,36 @@ class Attach:
     def attach(self, pid, seconds=0.2, *options, status=0, **how):
         directory, line = self.line(pid, "-d", str(seconds), *options)
         ended = run(line, **how)
+        self.longest = max(self.longest, ended.seconds)
         expect(ended.status == status, f"status {ended.status}: {ended.stderr}")
         return Result(directory) if not status else ended.stderr
 
-    def cycles(self, pid, count, *options, settle=True):
-        """Attaches and leaves; nothing is left behind, and memory does not grow with each time."""
+    def attached(self, pid, *options):
+        """kymo, once it has attached; and where its results will be."""
+        directory, line = self.line(pid, *options)
+        kymo = subprocess.Popen(line)
+        # and has let go of the thread that it borrowed
+        wait_until(lambda: kymo.poll() is not None or is_recording(pid) and status_of(pid)["TracerPid"] == "0",
+                   "it is not recording")
+        expect(kymo.poll() is None, f"kymo ended with {kymo.returncode}")
+        return kymo, Result(directory)
+
+    def leave(self, kymo):
+        kymo.send_signal(signal.SIGINT)
+        expect(kymo.wait(60) == 0, f"status {kymo.returncode}")
+
+    def attach_for(self, pid, cpu, *options):
+        """For as long as it takes the process to use that many seconds of CPU time."""
+        kymo, result = self.attached(pid, *options)
+        wait_for_cpu(pid, cpu)
+        self.leave(kymo)
+        return result
+
+    def cycles(self, pid, count, *options, settle=True, wanted=0):
+        """Attaches and leaves; nothing is left behind, and memory does not grow with each time. More often
+        than that until there are the `wanted` samples, since a busy machine gives few."""
         before, samples, resident = trace_of(pid), 0, []
-        for _ in range(count):
+        while len(resident) < count or samples < wanted and len(resident) < 20 * count:
             samples += self.attach(pid, 0.1, *options).samples()
             resident.append(resident_kb(pid))
         after = trace_of(pid)
@@ -134,21 +174,30 @@ class Attach:
         return samples
 
 
+    def has_waited(self, ended, kind):
+        """Every wait came to its end, and no later than a moment after it; where kymo itself takes longer than
+        that for all of an attach, the machine is busy, and the wait may be held as long."""
+        status, output = ended
+        told = re.fullmatch(rf"longest wait: (\d+) ms\n{kind}: OK\n", output)
+        expect(status == 0 and told, f"{status}: {output}")
+        expect(int(told[1]) < 150 + 1000 * max(1.5, self.longest), f"{output}attached for {self.longest:.1f} s at most")
+
+
 class Programs(Attach):
     """Programs of all kinds, 20 times each."""
 
     def sleeper(self):
         with Target(self.program("attach_waits", "nanosleep")) as target:
             self.cycles(target.pid, 20)
-            status, output = target.end()
-        expect((status, output) == (0, "nanosleep: OK\n"), f"{status}: {output}")
+            ended = target.end()
+        self.has_waited(ended, "nanosleep")
 
     def busy_threads(self):
-        with Target(self.program("truth", "random", "4", "25")) as target:
-            samples = self.cycles(target.pid, 20)
+        with Target(self.program("truth", "random", "4", "asked")) as target:
+            samples = self.cycles(target.pid, 20, wanted=101)
             expect(samples > 100, f"{samples} samples")
-            output, _ = target.process.communicate(timeout=60)
-        expect(target.process.returncode == 0 and b"work_a" in output, f"{output}")
+            status, output = target.end()
+        expect(status == 0 and "work_a" in output, f"{status}: {output}")
 
     def python(self):
         code = ("import time, threading, sys\n"
@@ -162,7 +211,7 @@ class Programs(Attach):
                 "[t.join() for t in threads]\n"
                 "print('done')\n")
         with Target(["/usr/bin/python3", "-c", code], stdin=subprocess.PIPE) as target:
-            samples = self.cycles(target.pid, 20)
+            samples = self.cycles(target.pid, 20, wanted=201)
             expect(samples > 200, f"{samples} samples")
             output, _ = target.process.communicate(b"\n", timeout=40)
         expect((target.process.returncode, output) == (0, b"done\n"), f"{output}")
@@ -177,7 +226,7 @@ class Programs(Attach):
                          "set,get"], stdout=subprocess.DEVNULL) as load:
                 time.sleep(0.3)
                 before = trace_of(server.pid)
-                samples = self.cycles(server.pid, 20, settle=False)
+                samples = self.cycles(server.pid, 20, settle=False, wanted=101)
                 expect(load.process.poll() is None, "the load ended")
             time.sleep(0.3)
             after = trace_of(server.pid)
@@ -233,8 +282,8 @@ class Waits(Attach):
     def _kind(self, kind, times=8):
         with Target(self.program("attach_waits", kind)) as target:
             self.cycles(target.pid, times)
-            status, output = target.end()
-        expect((status, output) == (0, f"{kind}: OK\n"), f"{status}: {output}")
+            ended = target.end()
+        self.has_waited(ended, kind)
 
     def nanosleep(self):
         self._kind("nanosleep")
@@ -280,15 +329,16 @@ class Life(Attach):
         """The same program under kymo sample and attached to: the same shares."""
         names = ("work_a", "work_b", "work_c")
         sampled = self.scratch.path("sampled")
-        self.kymo.sample(self.program("truth", "random", "1", "4"), sampled)
-        with Target(self.program("truth", "random", "1", "20")) as target:
-            attached = self.attach(target.pid, 4)
+        self.kymo.sample(self.program("truth", "random", "1", "4", "4"), sampled)
+        with Target(self.program("truth", "random", "1", "asked")) as target:
+            attached = self.attach_for(target.pid, 4)
         one, other = Result(sampled).inclusive_shares(), attached.inclusive_shares()
         for name in names:
             expect(abs(one[name] - other[name]) < 0.05, f"{name}: {one[name]}, {other[name]}")
 
     def names_and_threads(self):
-        with Target(self.program("truth", "random", "3", "10")) as target:
+        with Target(self.program("truth", "random", "3", "asked")) as target:
+            wait_until(lambda: len(threads_of(target.pid)) == 3, "not three threads")
             threads = self.attach(target.pid, 1).json("profile.json")["threads"]
             tids = {int(tid) for tid in os.listdir(f"/proc/{target.pid}/task")}
         seen = {thread["tid"]: thread for thread in threads if thread["found"] != "kymo"}
@@ -303,11 +353,11 @@ class Life(Attach):
             wall = self.attach(target.pid, 0.5, "--realtime", "200")
             deep = self.attach(target.pid, 0.3, "--sampling-max-depth", "2000", "-f", "5000")
             cpu_again = self.attach(target.pid, 0.3, "--cputime")
-            status, output = target.end()
+            ended = target.end()
         expect(wall.samples() > 0, "no samples of real time")
         for result in (cpu, deep, cpu_again):
             expect(len(result.processes()) == 1, "not one process")
-        expect((status, output) == (0, "poll: OK\n"), f"{status}: {output}")
+        self.has_waited(ended, "poll")
 
     def regions_asked_for(self):
         """There will be none, which is said; switching them off is nothing to talk about."""
@@ -320,48 +370,41 @@ class Life(Attach):
         expect(len(warned) == 1 and "--trace-io" in warned[0], f"{ended.stderr}")
 
     def process_ends(self):
-        with Target(self.program("truth", "random", "1", "1")) as target:
-            result = self.attach(target.pid, 30)
-            expect(target.process.wait(10) == 0, f"status {target.process.returncode}")
+        with Target(self.program("truth", "random", "1", "2", "2")) as target:
+            result = self.attach(target.pid, 100)
+            expect(target.process.wait(60) == 0, f"status {target.process.returncode}")
         expect(result.samples() > 100, f"{result.samples()} samples")
 
     def killed_while_attached(self):
-        with Target(self.program("truth", "random", "1", "20")) as target:
-            directory, line = self.line(target.pid, "-d", "30")
-            kymo = subprocess.Popen(line)
-            time.sleep(1.5)
+        with Target(self.program("truth", "random", "1", "asked")) as target:
+            kymo, result = self.attached(target.pid, "-d", "100")
+            wait_for_cpu(target.pid, 1)
             os.kill(target.pid, signal.SIGKILL)
-            expect(kymo.wait(30) == 0, f"status {kymo.returncode}")
-        expect(Result(directory).samples() > 100, "no samples")
+            expect(kymo.wait(60) == 0, f"status {kymo.returncode}")
+        expect(result.samples() > 100, "no samples")
 
     def interrupted(self):
-        with Target(self.program("truth", "random", "1", "20")) as target:
-            directory, line = self.line(target.pid)
-            kymo = subprocess.Popen(line)
-            time.sleep(1.5)
-            kymo.send_signal(signal.SIGINT)
-            expect(kymo.wait(30) == 0, f"status {kymo.returncode}")
+        with Target(self.program("truth", "random", "1", "asked")) as target:
+            result = self.attach_for(target.pid, 1)
             expect(not trace_of(target.pid)["spool"], "it is still recording")
             expect(target.process.poll() is None, "it ended")
-        expect(Result(directory).samples() > 100, "no samples")
+        expect(result.samples() > 100, "no samples")
 
     def kymo_killed(self):
         """The process notices and leaves by itself; then kymo can come again."""
-        with Target(self.program("truth", "random", "2", "30")) as target:
+        with Target(self.program("truth", "random", "2", "asked")) as target:
             before = trace_of(target.pid)
-            directory, line = self.line(target.pid)
-            kymo = subprocess.Popen(line)
-            time.sleep(1)
-            expect(trace_of(target.pid)["spool"], "it is not recording")
+            kymo, result = self.attached(target.pid)
+            wait_for_cpu(target.pid, 1)
             kymo.kill()
             kymo.wait()
-            deadline = time.monotonic() + 5
+            deadline = time.monotonic() + 60
             while trace_of(target.pid) != before and time.monotonic() < deadline:
                 time.sleep(0.05)
             expect(trace_of(target.pid) == before, f"{before}\n{trace_of(target.pid)}")
-            report = self.kymo.report(directory, "--format=text")
+            report = self.kymo.report(result.directory, "--format=text")
             expect(report.status == 0 and b"work_a" in report.stdout, report.stderr)
-            expect(self.attach(target.pid, 0.5).samples() > 10, "no samples")
+            expect(self.attach_for(target.pid, 0.5).samples() > 10, "no samples")
 
     def kymo_killed_anywhere(self):
         """SIGKILL at any moment of attaching and detaching: the process goes on."""
@@ -374,21 +417,26 @@ class Life(Attach):
                 kymo.wait()
                 time.sleep(0.02)
             time.sleep(2.5)
+            wait_until(lambda: not trace_of(target.pid)["spool"] and len(threads_of(target.pid)) == 1,
+                       "it is still recording")
             self.attach(target.pid)
-            status, output = target.end()
-        expect((status, output) == (0, "poll: OK\n"), f"{status}: {output}")
+            ended = target.end()
+        self.has_waited(ended, "poll")
 
     def children(self):
         """Forked while kymo is there: in the results. Left with their parent."""
-        code = ("import os, time\n"
-                "time.sleep(1)\n"
-                "pid = os.fork()\n"
-                "end = time.monotonic() + (3 if pid else 20)\n"
-                "while time.monotonic() < end: pass\n"
-                "if pid: os.kill(pid, 9)\n")
-        with Target(["/usr/bin/python3", "-c", code]) as target:
-            result = self.attach(target.pid, 2.5)
+        code = ("import os, sys\n"
+                "sys.stdin.readline()\n"
+                "os.fork()\n"
+                "while True: pass\n")
+        with Target(["/usr/bin/python3", "-c", code], stdin=subprocess.PIPE) as target:
+            kymo, result = self.attached(target.pid)
+            target.process.stdin.write(b"\n")
+            target.process.stdin.close()
             child = child_of(target.pid)
+            wait_until(lambda: is_recording(child), "the child is not recording")
+            wait_for_cpu(child, 0.3)
+            self.leave(kymo)
             expect(not trace_of(child)["spool"], "the child is still recording")
             self.attach(child, 0.3)
         pids = {process["pid"] for process in result.processes()}
@@ -396,15 +444,16 @@ class Life(Attach):
 
     def execs(self):
         """A process that becomes another program while it is sampled at a high rate."""
-        code = ("import os, sys, time\n"
-                "end = time.monotonic() + 1.0\n"
-                "while time.monotonic() < end: pass\n"
+        code = ("import os, time\n"
+                "while '.spool' not in open('/proc/self/maps').read(): pass\n"
+                "end = time.process_time() + 0.3\n"
+                "while time.process_time() < end: pass\n"
                 "os.execv('/bin/sh', ['sh', '-c', 'sleep 0.5; echo other; exit 3'])\n")
         for _ in range(5):
             with Target(["/usr/bin/python3", "-c", code]) as target:
-                _, line = self.line(target.pid, "-d", "5", "-f", "10000")
+                _, line = self.line(target.pid, "-d", "60", "-f", "10000")
                 kymo = subprocess.Popen(line, stderr=subprocess.PIPE)
-                output, _ = target.process.communicate(timeout=20)
+                output, _ = target.process.communicate(timeout=60)
                 _, text = kymo.communicate(timeout=30)
                 expect((target.process.returncode, output) == (3, b"other\n"),
                        f"{target.process.returncode}: {output}")
@@ -412,25 +461,26 @@ class Life(Attach):
 
     def sandbox(self):
         """A thread that goes into a seccomp sandbox while it is sampled."""
-        with Target(self.program("attach_sandbox")) as target:
-            _, line = self.line(target.pid, "-d", "20", "-f", "5000")
-            kymo = subprocess.Popen(line, stderr=subprocess.PIPE)
-            output, _ = target.process.communicate(timeout=40)
-            _, text = kymo.communicate(timeout=30)
+        with Target(self.program("attach_sandbox"), stdin=subprocess.PIPE) as target:
+            kymo, _ = self.attached(target.pid, "-d", "100", "-f", "5000")
+            wait_for_cpu(target.pid, 0.5)
+            output, _ = target.process.communicate(b"\n", timeout=60)
+            expect(kymo.wait(60) == 0, f"{kymo.returncode}")
             expect((target.process.returncode, output) == (0, b"ok\n"),
                    f"{target.process.returncode}: {output}")
-            expect(kymo.returncode == 0, f"{kymo.returncode}: {text}")
 
     def stopped(self):
         """A stopped process: kymo waits until it goes on."""
-        with Target(self.program("truth", "random", "1", "20")) as target:
+        with Target(self.program("truth", "random", "1", "asked")) as target:
             os.kill(target.pid, signal.SIGSTOP)
-            directory, line = self.line(target.pid, "-d", "1")
+            directory, line = self.line(target.pid)
             kymo = subprocess.Popen(line)
             time.sleep(1)
             expect(kymo.poll() is None, "kymo did not wait")
             os.kill(target.pid, signal.SIGCONT)
-            expect(kymo.wait(30) == 0, f"status {kymo.returncode}")
+            wait_until(lambda: is_recording(target.pid), "it is not recording")
+            wait_for_cpu(target.pid, 1)
+            self.leave(kymo)
         expect(Result(directory).samples() > 50, "no samples")
 
     def registers(self):
@@ -452,23 +502,26 @@ class Life(Attach):
                 "    count += 1\n"
                 "signal.signal(signal.SIGURG, handler)\n"
                 "print('ready', flush=True)\n"
-                "while count < 3: time.sleep(0.001); sum(range(1000))\n"
-                "print('three', flush=True)\n"
+                "for number in range(1, 4):\n"
+                "    while count < number: time.sleep(0.001); sum(range(1000))\n"
+                "    print(number, flush=True)\n"
                 "time.sleep(60)\n")
         with Target(["/usr/bin/python3", "-c", code]) as target:
+            output = target.process.stdout.readline()
             before = trace_of(target.pid)
             self.attach(target.pid, 0.5, "-f", "2000")
             expect(trace_of(target.pid) == before, f"{before}\n{trace_of(target.pid)}")
-            _, line = self.line(target.pid, "-d", "2")
-            kymo = subprocess.Popen(line)
-            time.sleep(0.8)
-            for _ in range(3):
+            kymo, _ = self.attached(target.pid)
+            wait_for_cpu(target.pid, 0.05)
+            for _ in range(3):  # sent at once, they might be one
                 os.kill(target.pid, signal.SIGURG)
-                time.sleep(0.1)
-            expect(kymo.wait(20) == 0, f"status {kymo.returncode}")
+                ready, _, _ = select.select([target.process.stdout], [], [], 60)
+                expect(ready, f"{output}")
+                output += target.process.stdout.readline()
+            self.leave(kymo)
             os.set_blocking(target.process.stdout.fileno(), False)
-            output = target.process.stdout.read()
-        expect(output == b"ready\nthree\n", f"{output}")
+            output += target.process.stdout.read() or b""
+        expect(output == b"ready\n1\n2\n3\n", f"{output}")
 
 
 class Storm(Attach):
@@ -514,13 +567,14 @@ class Refusals(Attach):
         child = os.fork()
         if not child:
             os._exit(0)
-        time.sleep(0.1)
+        os.waitid(os.P_PID, child, os.WEXITED | os.WNOWAIT)
         self._refused(child, f"process {child} has ended already")
         os.waitpid(child, 0)
         self._refused(child, f"there is no process {child}")
 
     def thread(self):
-        with Target(self.program("truth", "random", "2", "10")) as target:
+        with Target(self.program("truth", "random", "2", "asked")) as target:
+            wait_until(lambda: len(threads_of(target.pid)) == 2, "not two threads")
             tid = max(int(name) for name in os.listdir(f"/proc/{target.pid}/task"))
             self._refused(tid, f"a thread of process {target.pid}")
 
@@ -570,18 +624,16 @@ class Refusals(Attach):
     def sampled(self):
         directory = self.scratch.path("busy")
         with Target([self.kymo.path, "sample", "-q", "-o", directory, "--time-output=off", "--",
-                     *self.program("truth", "random", "1", "20")]) as target:
+                     *self.program("truth", "random", "1", "asked")]) as target:
             child = child_of(target.pid)
-            time.sleep(0.5)
+            wait_until(lambda: is_recording(child), "it is not recording")
             self._refused(child, "being profiled already", directory)
 
-    def attached(self):
-        with Target(self.program("truth", "random", "1", "20")) as target:
-            directory, line = self.line(target.pid, "-d", "3")
-            kymo = subprocess.Popen(line)
-            time.sleep(1)
-            self._refused(target.pid, "being profiled already", directory)
-            expect(kymo.wait(20) == 0, f"status {kymo.returncode}")
+    def attached_to(self):
+        with Target(self.program("truth", "random", "1", "asked")) as target:
+            kymo, result = self.attached(target.pid)
+            self._refused(target.pid, "being profiled already", result.directory)
+            self.leave(kymo)
 
     def sandboxed(self):
         code = ("import ctypes, time\n"
@@ -594,6 +646,8 @@ class Refusals(Attach):
                 "assert libc.prctl(22, 2, ctypes.byref(rule), 0, 0) == 0\n"
                 "time.sleep(30)\n")
         with Target(["/usr/bin/python3", "-c", code]) as target:
+            wait_until(lambda: target.process.poll() is not None or status_of(target.pid).get("Seccomp") == "2",
+                       "it does not begin")
             expect(target.process.poll() is None, "the sandbox could not be made")
             self._refused(target.pid, "seccomp sandbox")
 
@@ -606,7 +660,7 @@ class Refusals(Attach):
             os.setgid(65534)
             os.setuid(65534)
 
-        with Target(self.program("truth", "random", "1", "20")) as target:
+        with Target(self.program("truth", "random", "1", "asked")) as target:
             copy = self.scratch.path("kymo")
             shutil.copy(self.kymo.path, copy)
             line = [copy, "attach", "-p", str(target.pid), "-d", "0.1", "-o",
@@ -619,7 +673,7 @@ class Refusals(Attach):
             raise Skipped("needs root, to mount")
         with Target(["unshare", "-m", "sh", "-c",
                      "mount -t tmpfs none /tmp && exec sleep 30"]) as target:
-            time.sleep(0.3)
+            wait_until(lambda: status_of(target.pid)["Name"] == "sleep", "it does not begin")
             self._refused(target.pid, "does not see")
 
 

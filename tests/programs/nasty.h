@@ -2,14 +2,16 @@
  * SPDX-FileCopyrightText: the kymo authors
  *
  * What the nasty programs share: programs that break engines which patch functions. Each does its
- * work in rounds (`PROGRAM [seconds]`: one round, or as many as fit) and says what it saw in lines;
- * the first round's lines are printed, later rounds must say the same. A line "count F N" says
- * that a round calls F exactly N times. What differs from run to run goes to standard error.
+ * work in rounds (`PROGRAM [seconds|asked]`: one round, or as many as fit, or until its standard
+ * input says something) and says what it saw in lines; the first round's lines are printed, later
+ * rounds must say the same. A line "count F N" says that a round calls F exactly N times. What
+ * differs from run to run goes to standard error.
  */
 #ifndef KYMO_TESTS_NASTY_H
 #define KYMO_TESTS_NASTY_H
 
 #include "check.h"
+#include <poll.h>
 #include <stdarg.h>
 #include <stdlib.h>
 
@@ -45,17 +47,26 @@ static inline void nasty_count(const char *function, long calls)
 	nasty_say("count %s %ld\n", function, calls);
 }
 
+/* An interrupted poll() is no answer. */
+static inline int nasty_asked(void)
+{
+	struct pollfd input = {0, POLLIN, 0};
+
+	return poll(&input, 1, 0) == 1;
+}
+
 static inline int nasty_run(int argc, char **argv, void (*work)(void))
 {
 	uint64_t begin = check_clock_ns(CLOCK_MONOTONIC);
 	uint64_t enough = (uint64_t)((argc > 1 ? atof(argv[1]) : 0) * 1e9);
+	int until_asked = argc > 1 && strcmp(argv[1], "asked") == 0;
 
 	do {
 		nasty_length = 0;
 		work();
 		CHECK(nasty_round == 0 || strcmp(nasty_text[0], nasty_text[1]) == 0);
 		nasty_round++;
-	} while (check_clock_ns(CLOCK_MONOTONIC) - begin < enough);
+	} while (until_asked ? !nasty_asked() : check_clock_ns(CLOCK_MONOTONIC) - begin < enough);
 	fputs(nasty_text[0], stdout);
 	return fflush(stdout) == 0 ? 0 : 98;
 }
