@@ -10,12 +10,20 @@
 static __thread struct openmp_wait *waiting; /* the innermost wait, unless a task interrupts it */
 static __thread struct openmp_wait between;
 static __thread bool is_between;
+static atomic_bool has_tasks;
 static __thread unsigned depth; /* bodies and regions of the thread, one inside the other */
+
+void causal_openmp_has_tasks(void)
+{
+	atomic_store_explicit(&has_tasks, true, memory_order_relaxed);
+}
 
 void causal_openmp_wait_begins(struct openmp_wait *wait)
 {
 	wait->outer = waiting;
 	causal_before_wait(&wait->wait);
+	if (atomic_load_explicit(&has_tasks, memory_order_relaxed))
+		causal_wait_runs();
 	waiting = wait;
 }
 

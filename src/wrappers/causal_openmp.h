@@ -22,6 +22,8 @@ struct openmp_wait {
 	struct openmp_wait *outer;
 };
 
+/* The program has tasks that are not led through wrappers: from now on waits may run them. */
+void causal_openmp_has_tasks(void);
 /* Around a wait, on the thread's stack. */
 void causal_openmp_wait_begins(struct openmp_wait *wait);
 void causal_openmp_wait_ends(struct openmp_wait *wait);

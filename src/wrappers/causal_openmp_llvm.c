@@ -83,6 +83,15 @@ OPENMP_WAKE(__kmpc_end_reduce_nowait, LOCATED(void *lock), (location, thread, lo
 OPENMP_WAIT_VOID(__kmpc_copyprivate,
 		 LOCATED(size_t size, void *data, void (*copy)(void *, void *), int did),
 		 (location, thread, size, data, copy, did))
+/* Where tasks are made, whatever starts them then. */
+void *__kmpc_omp_task_alloc LOCATED(int flags, size_t size, size_t shared, void *entry);
+PACED_ORIGINAL(__kmpc_omp_task_alloc);
+static void *paced___kmpc_omp_task_alloc LOCATED(int flags, size_t size, size_t shared, void *entry)
+{
+	causal_openmp_has_tasks();
+	return ORIGINAL(__kmpc_omp_task_alloc)(location, thread, flags, size, shared, entry);
+}
+
 OPENMP_WAIT(int, __kmpc_omp_taskwait, LOCATED(), (location, thread))
 OPENMP_WAIT(int, __kmpc_omp_taskyield, LOCATED(int end), (location, thread, end))
 OPENMP_WAIT_VOID(__kmpc_end_taskgroup, LOCATED(), (location, thread))
@@ -107,6 +116,7 @@ int causal_openmp_llvm_add(void)
 					    OPENMP_ROW(__kmpc_reduce_nowait),
 					    OPENMP_ROW(__kmpc_end_reduce_nowait),
 					    OPENMP_ROW(__kmpc_copyprivate),
+					    OPENMP_ROW(__kmpc_omp_task_alloc),
 					    OPENMP_ROW(__kmpc_omp_taskwait),
 					    OPENMP_ROW(__kmpc_omp_taskyield),
 					    OPENMP_ROW(__kmpc_end_taskgroup),

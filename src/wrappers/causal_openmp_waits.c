@@ -88,6 +88,7 @@ static void paced_GOMP_task(void (*function)(void *), void *data, void (*copy)(v
 	if (causal_on())
 		causal_pay();
 	if (!causal_on() || flags & (TASK_REDUCTION | TASK_DETACH)) {
+		causal_openmp_has_tasks();
 		ORIGINAL(GOMP_task)
 		(function, data, copy, size, alignment, deferred, flags, depends, priority, detach);
 		return;
@@ -97,15 +98,29 @@ static void paced_GOMP_task(void (*function)(void *), void *data, void (*copy)(v
 	 depends, priority, detach);
 }
 
-OPENMP_WAIT_VOID(GOMP_taskloop,
-		 (void *function, void *data, void *copy, long size, long alignment, unsigned flags,
-		  unsigned long tasks, int priority, long first, long last, long step),
-		 (function, data, copy, size, alignment, flags, tasks, priority, first, last, step))
-OPENMP_WAIT_VOID(GOMP_taskloop_ull,
-		 (void *function, void *data, void *copy, long size, long alignment, unsigned flags,
-		  unsigned long tasks, int priority, unsigned long first, unsigned long last,
-		  unsigned long step),
-		 (function, data, copy, size, alignment, flags, tasks, priority, first, last, step))
+/* Its tasks begin with their own bounds. It may be waited for, or not. */
+#define PACED_TASKLOOP(symbol, number)                                                             \
+	void symbol(void *, void *, void *, long, long, unsigned, unsigned long, int, number,      \
+		    number, number);                                                               \
+	PACED_ORIGINAL(symbol);                                                                    \
+	static void paced_##symbol(void *function, void *data, void *copy, long size,              \
+				   long alignment, unsigned flags, unsigned long tasks,            \
+				   int priority, number first, number last, number step)           \
+	{                                                                                          \
+		struct openmp_wait wait;                                                           \
+		bool on = causal_on();                                                             \
+		causal_openmp_has_tasks();                                                         \
+		if (on)                                                                            \
+			causal_openmp_wait_begins(&wait);                                          \
+		ORIGINAL(symbol)                                                                   \
+		(function, data, copy, size, alignment, flags, tasks, priority, first, last,       \
+		 step);                                                                            \
+		if (on)                                                                            \
+			causal_openmp_wait_ends(&wait);                                            \
+	}
+
+PACED_TASKLOOP(GOMP_taskloop, long)
+PACED_TASKLOOP(GOMP_taskloop_ull, unsigned long long)
 OPENMP_WAIT_VOID(GOMP_taskwait, (void), ())
 OPENMP_WAIT_VOID(GOMP_taskwait_depend, (void **depends), (depends))
 OPENMP_WAIT_VOID(GOMP_taskyield, (void), ())
