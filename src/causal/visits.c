@@ -32,9 +32,10 @@ static uint32_t state_of(const struct causal_point *point)
 static void fill(struct causal_point *point, const char *name, enum causal_point_kind kind,
 		 enum causal_origin origin)
 {
-	size_t length = strnlen(name, CAUSAL_NAME_SIZE - 1);
+	size_t length = 0;
 
-	memcpy(point->name, name, length);
+	for (; length < CAUSAL_NAME_SIZE - 1 && name[length]; length++)
+		point->name[length] = name[length];
 	point->name[length] = 0;
 	point->kind = kind;
 	point->origin = origin;
