@@ -16,10 +16,6 @@ import threading
 
 from harness import Scratch, Skipped, Tap, expect, require_tool, run
 
-# struct causal_control: offsets and sizes.
-EXPERIMENT, START_DELAY, EXPIRES, DELAY, COUNTERS, POINTS = 32, 40, 48, 128, 256, 33536
-POINT_SIZE, POINT_COUNT = 1288, 256
-SIZE = POINTS + POINT_SIZE * POINT_COUNT + (16 << 20)
 COUNTER_NAMES = ("samples", "samples_in_scope", "samples_in_target", "earned", "paid", "overslept", "credited",
                  "forgiven", "pauses", "waits", "waits_outside", "visits_lost")
 ACTIVE, EPOCH = 1 << 30, 1 << 32
@@ -35,35 +31,36 @@ SHORT_RUNS = 200
 class Session:
     """A control file with an experiment that speeds nothing up."""
 
-    def __init__(self, directory, ticks_are_ns):
+    def __init__(self, directory, layout, ticks_are_ns):
         os.makedirs(os.path.join(directory, "spool"))
         os.makedirs(os.path.join(directory, "causal"))
-        self.directory = directory
+        self.directory, self.layout = directory, layout
         with open(os.path.join(directory, "causal", "control"), "w+b") as stream:
-            stream.truncate(SIZE)
-            self.memory = mmap.mmap(stream.fileno(), SIZE)
+            stream.truncate(layout["size"])
+            self.memory = mmap.mmap(stream.fileno(), layout["size"])
         self.rate = 10 ** 9 if ticks_are_ns else tsc_rate()
-        self.memory[0:32] = struct.pack("<8sIIQQ", b"kycausal", 1, SIZE, self.rate, ticks_are_ns)
-        self.set(EXPIRES, 1 << 63)
-        self.set(EXPERIMENT, EPOCH | ACTIVE)
+        self.memory[0:32] = struct.pack("<8sIIQQ", b"kycausal", 1, layout["size"], self.rate, ticks_are_ns)
+        self.set("expires", 1 << 63)
+        self.set("experiment", EPOCH | ACTIVE)
 
-    def get(self, offset):
-        return struct.unpack_from("<Q", self.memory, offset)[0]
+    def get(self, name):
+        return struct.unpack_from("<Q", self.memory, self.layout[name])[0]
 
-    def set(self, offset, value):
-        struct.pack_into("<Q", self.memory, offset, value)
+    def set(self, name, value):
+        struct.pack_into("<Q", self.memory, self.layout[name], value)
 
     def counters(self):
-        return dict(zip(COUNTER_NAMES, struct.unpack_from(f"<{len(COUNTER_NAMES)}Q", self.memory, COUNTERS)))
+        return dict(zip(COUNTER_NAMES, struct.unpack_from(f"<{len(COUNTER_NAMES)}Q", self.memory,
+                                                       self.layout["counters"])))
 
     def points(self):
         """{name: visits} of the points that are ready."""
         found = {}
-        for index in range(POINT_COUNT):
-            at = POINTS + index * POINT_SIZE
+        for index in range(self.layout["point_count"]):
+            at = self.layout["points"] + index * self.layout["point_size"]
             if struct.unpack_from("<I", self.memory, at)[0] == 2:
                 name = self.memory[at + 48:at + 264].split(b"\0")[0].decode()
-                found[name] = self.get(at + 16)
+                found[name] = struct.unpack_from("<Q", self.memory, at + 16)[0]
         return found
 
     def environment(self, libkymo):
@@ -78,11 +75,11 @@ class Session:
         def grow():
             steps = 0
             while not stop.wait(0.01):
-                self.set(DELAY, self.get(DELAY) + self.rate // 400)
+                self.set("delay", self.get("delay") + self.rate // 400)
                 steps += 1
                 if steps % 50 == 0:
-                    self.set(START_DELAY, self.get(DELAY))
-                    self.set(EXPERIMENT, self.get(EXPERIMENT) + EPOCH)
+                    self.set("start_delay", self.get("delay"))
+                    self.set("experiment", self.get("experiment") + EPOCH)
 
         thread = threading.Thread(target=grow)
         thread.start()
@@ -104,13 +101,15 @@ class Waits:
     def __init__(self, libkymo, programs, sources, scratch):
         self.libkymo, self.programs, self.sources = libkymo, programs, sources
         self.scratch, self.sessions = scratch, 0
+        lines = run([self.program("causal_credits"), "--layout"]).stdout.decode().splitlines()
+        self.layout = {name: int(value) for name, value in (line.split() for line in lines)}
         self.ticks_are_ns = 0
         if not self.takes_part():
             self.ticks_are_ns = 1
 
     def session(self):
         self.sessions += 1
-        return Session(self.scratch.path(f"session{self.sessions}"), self.ticks_are_ns)
+        return Session(self.scratch.path(f"session{self.sessions}"), self.layout, self.ticks_are_ns)
 
     def program(self, name):
         return os.path.join(self.programs, name)

@@ -10,6 +10,7 @@
  * Without one it does the same waits and counts nothing.
  *
  * usage: causal_credits [NAME...]
+ *        causal_credits --layout      where things lie in the control file
  */
 #include <fcntl.h>
 #include <linux/futex.h>
@@ -21,6 +22,7 @@
 #include <signal.h>
 #include <stdatomic.h>
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdlib.h>
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
@@ -715,8 +717,22 @@ static void measure(const struct row *row)
 		       end);
 }
 
+static int print_layout(void)
+{
+	printf("size %zu\nexperiment %zu\nstart_delay %zu\nexpires %zu\ndelay %zu\ncounters %zu\n"
+	       "points %zu\npoint_size %zu\npoint_count %u\n",
+	       sizeof(struct causal_control), offsetof(struct causal_control, experiment),
+	       offsetof(struct causal_control, start_delay),
+	       offsetof(struct causal_control, expires), offsetof(struct causal_control, delay),
+	       offsetof(struct causal_control, samples), offsetof(struct causal_control, points),
+	       sizeof(struct causal_point), CAUSAL_POINTS);
+	return 0;
+}
+
 int main(int count, char **names)
 {
+	if (count == 2 && !strcmp(names[1], "--layout"))
+		return print_layout();
 	waiters = mmap(NULL, 2 * sizeof(*waiters), PROT_READ | PROT_WRITE,
 		       MAP_SHARED | MAP_ANONYMOUS, -1, 0);
 	CHECK(waiters != MAP_FAILED);
