@@ -137,7 +137,8 @@ static void test_a_ring_under_many(void **state)
 			if (!count)
 				continue;
 			assert_int_equal(count % CAUSAL_RING, i);
-			assert_in_range(time, first, ticks_now());
+			/* A processor may read its counter before it has read the ring. */
+			assert_in_range(time, first, ticks_now() + causal_ticks(MS));
 			if (count == last)
 				assert_int_equal(time, last_time);
 			last = count;
