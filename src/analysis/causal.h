@@ -154,7 +154,7 @@ struct causal_result {
 	uint64_t baseline_windows;
 	uint64_t disturbed_windows; /* left out, since load from outside made them much longer */
 	bool *disturbed;            /* is data->windows[i] one of them? */
-	double cpu_ns; /* seen by samples */
+	double cpu_ns;              /* seen by samples */
 };
 
 /* 0 or -ENOMEM. The data must outlive the result. */
@@ -169,8 +169,8 @@ const char *causal_warning_text(enum causal_warning warning);
 struct causal_plan_options {
 	const uint32_t *speedups; /* per mille, ascending, without 0 */
 	size_t speedup_count;
-	double until_ci;  /* percent: stop when the leading targets' intervals are this narrow;
-			     0: never */
+	double until_ci;       /* percent: stop when the leading targets' intervals are this narrow;
+				  0: never */
 	unsigned targets;      /* tried at most; 0: the usual */
 	unsigned per_baseline; /* experiments between baselines; 0: the usual */
 	uint64_t seed;

@@ -23,7 +23,7 @@ struct launch {
 	char *result;  /* directory for outputs; absolute */
 	char *session; /* directory with spool/ and launch.json: `result`, or one in memory */
 	bool in_memory;
-	const char *plan_socket; /* where processes ask what to instrument, or NULL */
+	const char *plan_socket;      /* where processes ask what to instrument, or NULL */
 	const char *causal_directory; /* of a causal session, or NULL */
 };
 

@@ -10,7 +10,6 @@
 
 #include "causal/causal.h"
 #include "causal/coz.h"
-#include "causal/causal.h"
 #include "core/control.h"
 #include "core/runtime.h"
 #include "core/ticks.h"

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
  * SPDX-FileCopyrightText: the kymo authors
  *
- * Every construct of OpenMP that causal profiling leads through a wrapper, with its result. Built by
- * tests/e2e/causal_waits.py with each compiler.
+ * Every construct of OpenMP that causal profiling leads through a wrapper, with its result. Built
+ * by tests/e2e/causal_waits.py with each compiler.
  */
 #include <omp.h>
 #include <stdio.h>
