@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: MIT
  * SPDX-FileCopyrightText: the kymo authors
  *
- * Mutexes, read-write locks and spin locks in causal profiling. A lock that is free is taken by
- * trying: nobody waited, nothing is owed or credited. POSIX gives the try functions the same
+ * Mutexes, read-write locks and spin locks in causal profiling. What is owed is paid before the
+ * lock is had: whoever paid inside, before it wakes others or gives the lock free, would make those
+ * wait who have nothing to pay. A lock that is free is taken by trying: nobody waited, nothing is
+ * credited. POSIX gives the try functions the same
  * results otherwise (pthread_mutex_trylock(3p)); a second lock by its owner is EBUSY when tried,
  * and then gets the original's own answer.
  */
@@ -20,6 +22,7 @@
 		int error;                                                                         \
 		if (!causal_on())                                                                  \
 			return ORIGINAL(symbol)(lock);                                             \
+		causal_pay();                                                                      \
 		if (ORIGINAL(attempt) && (error = ORIGINAL(attempt)(lock)) != (busy))              \
 			return error;                                                              \
 		causal_before_wait(&wait);                                                         \
@@ -37,6 +40,7 @@
 		int error;                                                                         \
 		if (!causal_on())                                                                  \
 			return ORIGINAL(symbol) arguments;                                         \
+		causal_pay();                                                                      \
 		if (ORIGINAL(attempt) && (error = ORIGINAL(attempt)(lock)) != (busy))              \
 			return error;                                                              \
 		causal_before_wait(&wait);                                                         \
