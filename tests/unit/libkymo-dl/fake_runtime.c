@@ -150,9 +150,9 @@ static void counter(region_id region, uint64_t bits)
 	tell("counter %s %.3f\n", names[region - 1], real);
 }
 
-static void progress(region_id region, enum spool_progress kind)
+static void progress_name(const char *name, enum spool_progress kind)
 {
-	tell("progress %s %d\n", names[region - 1], (int)kind);
+	tell("progress user/%s %d\n", name, (int)kind);
 }
 
 static void whole(region_id region, uint64_t begin_ticks, uint64_t end_ticks)
@@ -209,7 +209,6 @@ EXPORTED const struct kymo_runtime_api *kymo_runtime_api(void)
 		.region_values = values,
 		.region_mark = mark,
 		.region_counter = counter,
-		.region_progress = progress,
 		.region_recording = recording,
 		.trace_start = trace_start,
 		.trace_stop = trace_stop,
@@ -220,6 +219,7 @@ EXPORTED const struct kymo_runtime_api *kymo_runtime_api(void)
 		.wrapper_options = options,
 		.region_whole = whole,
 		.ticks = ticks,
+		.progress_name = progress_name,
 	};
 
 	return &table;
