@@ -173,7 +173,7 @@ class Causal:
 
     def latency_is_predicted(self):
         self._expect_best(lambda seconds: self._program("open", "--spacing", "3", "--seconds", seconds),
-                          "request", "handle")
+                          "request", "handle", "--function-scope=^(handle|render)$")
 
     def lines_are_told_apart_where_all_is_inlined(self):
         experiments, _ = self._experiments(self._program("inlined", "--seconds", "4"), "--mode=line")
