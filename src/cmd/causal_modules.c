@@ -84,7 +84,7 @@ static struct causal_known_module *known_add(struct causal_modules *modules,
 {
 	struct causal_known_module *known = calloc(1, sizeof(*known)),
 				   **larger = reallocarray(modules->list, modules->count + 1,
-							   sizeof(*larger));
+							   sizeof(void *));
 
 	if (larger)
 		modules->list = larger;
