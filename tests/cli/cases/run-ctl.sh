@@ -16,6 +16,8 @@ answer $pid flush
 answer $pid start
 answer --tree $pid
 kill -STOP $pid
+# All of its threads, kymo's own among them.
+until ! grep -h '^State' /proc/$pid/task/*/status | grep -qv stopped; do sleep 0.02; done
 answer $pid stop
 kill -CONT $pid
 answer $pid status
