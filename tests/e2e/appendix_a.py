@@ -40,6 +40,11 @@ class AppendixA:
             stream.write(shown.stdout)
         return Result(self.scratch.directory).json(os.path.basename(path))["settings"]
 
+    @staticmethod
+    def _command(setting):
+        """Most settings are those of sampling; some categories belong to a command of their own."""
+        return setting["category"] if setting["category"] in ("instrument", "causal") else "sample"
+
     def a1_choices_offered_are_choices_taken(self):
         """The command line offered a value that the library did not know."""
         tried = 0
@@ -47,9 +52,11 @@ class AppendixA:
             for choice in setting.get("choices", []):
                 if setting["type"] != "choice":
                     continue
-                command = "instrument" if setting["category"] == "instrument" else "sample"
-                ended = run([self.kymo.path, command, "-q", f"{setting['option']}={choice}", "--output",
-                             self.scratch.path(f"choice-{tried}"), "--format=json", "--", "/bin/true"])
+                # One with debug information: that is what a choice of lines wants.
+                program = self._program("causal/toy") if setting["category"] == "causal" else None
+                ended = run([self.kymo.path, self._command(setting), "-q", f"{setting['option']}={choice}",
+                             "--output", self.scratch.path(f"choice-{tried}"), "--format=json", "--",
+                             *([program, "--visits", "1"] if program else ["/bin/true"])])
                 expect(ended.status == 0, f"{setting['option']}={choice}: {ended.stderr}")
                 tried += 1
         expect(tried >= 15, f"{tried} choices tried")
@@ -66,16 +73,18 @@ class AppendixA:
         known = {setting["environment"] for setting in self._settings()} | {"KYMO_SPOOL_DIRECTORY",
                                                                           "KYMO_COMPONENT_EVENTS"}
         values = {"boolean": "on", "integer": "64", "number": "1", "duration": "1", "size": "1G"}
-        options = {True: [], False: []}
+        options = {"instrument": [], "causal": [], "sample": []}
         for setting in self._settings():
             if setting["type"] in values and setting["name"] not in (
                     "TRACE_DELAY", "TRACE_DURATION", "STRICT", "VERBOSE", "FOLLOW_CHILDREN"):
-                options[setting["category"] == "instrument"].append(
-                    f"{setting['option']}={values[setting['type']]}")
-        ended = run([self.kymo.path, "instrument", "-q", "--output", self.scratch.path("instrument"),
-                     *options[True], "--", "/bin/true"])
-        expect(ended.status == 0, f"{ended}")
-        _, ended = self._sample(["/usr/bin/env"], "--follow-children=on", *options[False])
+                value = "2" if setting["name"] == "CAUSAL_ITERATIONS" else values[setting["type"]]
+                options[self._command(setting)].append(f"{setting['option']}={value}")
+        for command in ("instrument", "causal"):
+            expect(options[command], f"no option of kymo {command}")
+            ended = run([self.kymo.path, command, "-q", "--output", self.scratch.path(command),
+                         *options[command], "--", "/bin/true"])
+            expect(ended.status == 0, f"{ended}")
+        _, ended = self._sample(["/usr/bin/env"], "--follow-children=on", *options["sample"])
         shown = {line.split("=")[0] for line in ended.stdout.decode().splitlines()
                  if line.startswith("KYMO_")}
         expect(len(shown) > 10, f"variables: {sorted(shown)}")
