@@ -40,7 +40,7 @@ static void add(struct causal_data *data, uint32_t target, uint32_t speedup, uin
 		double period_ns)
 {
 	struct causal_data_visits seen = {
-		0, UINT32_MAX, visits, 0, (int64_t)((double)visits * period_ns), 0};
+		0, UINT32_MAX, visits, 0, (int64_t)fmin((double)visits * period_ns, 9e18), 0};
 	struct causal_data_time time = {1, 30 * MS, 40 * MS};
 	struct causal_data_window window = window_of(target, speedup, &seen);
 
