@@ -11,10 +11,10 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <sys/sysmacros.h>
 #include <unistd.h>
 
 #include "binary/causal_map.h"
+#include "cmd/mapped_file.h"
 
 struct causal_known_module {
 	dev_t device;
@@ -202,53 +202,21 @@ int causal_modules_prepare(struct causal_modules *modules, const char *program,
 
 /* ---- answering ---- */
 
-static bool same_build(const char *path, const struct causal_request *request)
-{
-	struct elf_file *file;
-	bool same;
-
-	if (!request->build_id_size || request->build_id_size > sizeof(request->build_id) ||
-	    elf_open(path, &file, NULL))
-		return false;
-	same = file->build_id_size == request->build_id_size &&
-	       !memcmp(file->build_id, request->build_id, request->build_id_size);
-	elf_close(file);
-	return same;
-}
-
-/* Devices are named differently in /proc/PID/maps and by stat(2) on some file systems (btrfs,
- * overlayfs): there the inode and what /proc/PID/map_files or the build-id say is all there is. */
-static bool is_mapped(const char *path, const struct causal_request *request, struct stat *status)
-{
-	uint64_t device;
-
-	if (stat(path, status) || !S_ISREG(status->st_mode))
-		return false;
-	device = (uint64_t)major(status->st_dev) << 20 | minor(status->st_dev);
-	return (status->st_ino == request->inode &&
-		(device == request->device || status->st_dev == request->device)) ||
-	       same_build(path, request);
-}
-
-/* The path as kymo can open it: its own, or in the process's root directory. */
 static bool find_file(const struct causal_request *request, char *ret, size_t size,
 		      struct stat *status)
 {
-	snprintf(ret, size, "%s", request->path);
-	if (request->path[0] == '/' && is_mapped(ret, request, status))
-		return true;
-	snprintf(ret, size, "/proc/%u/root%s", request->pid, request->path);
-	return request->path[0] == '/' && is_mapped(ret, request, status);
-}
+	const struct mapped_file file = {
+		.pid = request->pid,
+		.device = request->device,
+		.inode = request->inode,
+		.path = request->path,
+		.build_id = request->build_id,
+		.build_id_size = request->build_id_size <= sizeof(request->build_id)
+					 ? request->build_id_size
+					 : 0,
+	};
 
-static bool is_program(const struct causal_request *request, const struct stat *status)
-{
-	struct stat program;
-	char path[64];
-
-	snprintf(path, sizeof(path), "/proc/%u/exe", request->pid);
-	return !stat(path, &program) && program.st_dev == status->st_dev &&
-	       program.st_ino == status->st_ino;
+	return mapped_file_find(&file, ret, size, status);
 }
 
 static void fill_answer(const struct causal_modules *modules,
@@ -284,7 +252,8 @@ void causal_modules_answer(struct causal_modules *modules, const struct causal_r
 	pthread_mutex_lock(&modules->lock);
 	known = known_find(modules, &status);
 	if (!known && (known = known_add(modules, &status, request->path))) {
-		known_make(modules, known, path, is_program(request, &status), &problem);
+		known_make(modules, known, path, mapped_file_is_program(request->pid, &status),
+			   &problem);
 		if (known->status && known->status != -ENOENT && modules->say)
 			modules->say(modules->context, problem.text);
 	}

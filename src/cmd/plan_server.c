@@ -9,21 +9,16 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
-#include <poll.h>
-#include <pthread.h>
-#include <signal.h>
+#include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/eventfd.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
-#include <sys/sysmacros.h>
 #include <sys/un.h>
 #include <unistd.h>
 
-#include "binary/elf.h"
-
-enum { SERVER_LISTENER, SERVER_WAKE, SERVER_FIRST_CLIENT };
+#include "cmd/mapped_file.h"
+#include "cmd/request_server.h"
 
 struct module_list {
 	struct instrument_module **list;
@@ -34,56 +29,27 @@ struct plan_server {
 	struct plan_server_options options;
 	char socket[sizeof(((struct sockaddr_un *)0)->sun_path)];
 	char directory[32]; /* of the socket where the session's path is too long; or "" */
-	pthread_t thread;
-	bool running;
-	struct pollfd *polled; /* the listener, the wake-up, then clients */
-	size_t polled_count, polled_capacity;
+	struct request_server requests;
 	/* By where the arena lies. Those behind the first are the same modules once more, for
 	 * processes that have something else there. */
 	struct module_list modules[PLAN_PLACEMENT_BEHIND];
 };
 
-/* ---- finding the file ---- */
-
-static bool server_same_build(const char *path, const struct plan_request *request)
-{
-	struct elf_file *file;
-	bool same;
-
-	if (!request->build_id_size || request->build_id_size > sizeof(request->build_id) ||
-	    elf_open(path, &file, NULL))
-		return false;
-	same = file->build_id_size == request->build_id_size &&
-	       !memcmp(file->build_id, request->build_id, request->build_id_size);
-	elf_close(file);
-	return same;
-}
-
-/* /proc/PID/maps and stat(2) name devices differently on some file systems (btrfs, overlayfs), so a
- * build-id is good enough. */
-static bool server_is_mapped(const char *path, const struct plan_request *request,
-			     struct stat *status)
-{
-	uint64_t device;
-
-	if (stat(path, status) || !S_ISREG(status->st_mode))
-		return false;
-	device = (uint64_t)major(status->st_dev) << 20 | minor(status->st_dev);
-	if (status->st_ino == request->inode &&
-	    (device == request->device || status->st_dev == request->device))
-		return true;
-	return server_same_build(path, request);
-}
-
-/* The path as kymo can open it: its own, or in the process's root directory. */
 static int server_find_file(const struct plan_request *request, char *ret, size_t size,
 			    struct stat *status, struct problem *problem)
 {
-	snprintf(ret, size, "%s", request->path);
-	if (request->path[0] == '/' && server_is_mapped(ret, request, status))
-		return 0;
-	snprintf(ret, size, "/proc/%u/root%s", request->pid, request->path);
-	if (request->path[0] == '/' && server_is_mapped(ret, request, status))
+	const struct mapped_file file = {
+		.pid = request->pid,
+		.device = request->device,
+		.inode = request->inode,
+		.path = request->path,
+		.build_id = request->build_id,
+		.build_id_size = request->build_id_size <= sizeof(request->build_id)
+					 ? request->build_id_size
+					 : 0,
+	};
+
+	if (mapped_file_find(&file, ret, size, status))
 		return 0;
 	return problem_set(problem, -ENOENT,
 			   "'%s' is no longer the file that process %u has loaded", request->path,
@@ -120,17 +86,6 @@ static struct instrument_module *server_add(struct module_list *modules)
 	}
 	modules->list[modules->count] = calloc(1, sizeof(**modules->list));
 	return modules->list[modules->count];
-}
-
-/* Whether the file is the program itself: what /proc/PID/exe leads to. */
-static bool server_is_program(const struct plan_request *request, const struct stat *status)
-{
-	struct stat program;
-	char path[64];
-
-	snprintf(path, sizeof(path), "/proc/%u/exe", request->pid);
-	return !stat(path, &program) && program.st_dev == status->st_dev &&
-	       program.st_ino == status->st_ino;
 }
 
 /* To whoever attached. */
@@ -178,7 +133,7 @@ static void server_answer_module(struct plan_server *server, const struct plan_r
 	if (!module && (module = server_add(modules))) {
 		setup.plan.placement = (uint8_t)request->placement;
 		instrument_module_load(&setup, path, request->path,
-				       server_is_program(request, &status), module);
+				       mapped_file_is_program(request->pid, &status), module);
 		modules->count++;
 	}
 	answer->status = !module          ? -ENOMEM
@@ -195,10 +150,12 @@ static void server_answer_module(struct plan_server *server, const struct plan_r
 	snprintf(answer->modes, sizeof(answer->modes), "%s", module->modes_file);
 }
 
-static void server_answer(struct plan_server *server, const struct plan_request *request,
-			  struct plan_answer *answer)
+static void server_answer(void *context, const void *request_, void *answer_)
 {
-	memset(answer, 0, sizeof(*answer));
+	const struct plan_request *request = request_;
+	struct plan_server *server = context;
+	struct plan_answer *answer = answer_;
+
 	switch (request->kind) {
 	case PLAN_REQUEST_MODULE:
 	case PLAN_REQUEST_COMMIT:
@@ -213,76 +170,11 @@ static void server_answer(struct plan_server *server, const struct plan_request 
 	}
 }
 
-/* ---- the thread ---- */
-
-/* False: the client has gone, or says what no client of ours does. */
-static bool server_serve(struct plan_server *server, int client)
-{
-	static struct plan_request request; /* one thread; 4 KiB and 9 KiB are much for a stack */
-	static struct plan_answer answer;
-	ssize_t length;
-
-	do
-		length = recv(client, &request, sizeof(request), MSG_DONTWAIT);
-	while (length < 0 && errno == EINTR);
-	if (length < 0 && (errno == EAGAIN || errno == EWOULDBLOCK))
-		return true;
-	if (length < (ssize_t)offsetof(struct plan_request, path))
-		return false;
-	memset((char *)&request + length, 0, sizeof(request) - (size_t)length);
-	request.path[sizeof(request.path) - 1] = '\0';
-	server_answer(server, &request, &answer);
-	return send(client, &answer, sizeof(answer), MSG_NOSIGNAL | MSG_DONTWAIT) == sizeof(answer);
-}
-
-static void server_accept(struct plan_server *server)
-{
-	int client = accept4(server->polled[SERVER_LISTENER].fd, NULL, NULL, SOCK_CLOEXEC);
-
-	if (client < 0)
-		return;
-	if (server->polled_count == server->polled_capacity) {
-		size_t capacity = server->polled_capacity * 2;
-		struct pollfd *polled = reallocarray(server->polled, capacity, sizeof(*polled));
-
-		if (!polled) {
-			close(client);
-			return;
-		}
-		server->polled = polled;
-		server->polled_capacity = capacity;
-	}
-	server->polled[server->polled_count++] = (struct pollfd){client, POLLIN, 0};
-}
-
-static void *server_run(void *argument)
-{
-	struct plan_server *server = argument;
-
-	for (;;) {
-		size_t count = server->polled_count;
-
-		if (poll(server->polled, count, -1) < 0 && errno != EINTR)
-			return NULL;
-		if (server->polled[SERVER_WAKE].revents)
-			return NULL;
-		for (size_t i = count; i-- > SERVER_FIRST_CLIENT;) {
-			if (!server->polled[i].revents ||
-			    server_serve(server, server->polled[i].fd))
-				continue;
-			close(server->polled[i].fd);
-			server->polled[i] = server->polled[--server->polled_count];
-		}
-		if (server->polled[SERVER_LISTENER].revents)
-			server_accept(server);
-	}
-}
-
 /* ---- life ---- */
 
 /* Paths of sockets are short (unix(7)): a session whose own is too long, or whose file system has
  * no sockets, gets one in the directory for temporary files. */
-static int server_bind(struct plan_server *server, int listener)
+static int server_bind_somewhere(struct plan_server *server, int listener)
 {
 	struct sockaddr_un address = {.sun_family = AF_UNIX};
 	int length = snprintf(server->socket, sizeof(server->socket), "%s/plans",
@@ -304,43 +196,13 @@ static int server_bind(struct plan_server *server, int listener)
 	return bind(listener, (struct sockaddr *)&address, sizeof(address)) ? -errno : 0;
 }
 
-static int server_listen(struct plan_server *server)
+/* Nobody but this user may ask: plans are made from whatever file a request names. */
+static int server_bind(void *context, int listener)
 {
-	int listener = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0), error;
+	struct plan_server *server = context;
+	int error = server_bind_somewhere(server, listener);
 
-	server->polled = calloc(16, sizeof(*server->polled));
-	if (listener < 0 || !server->polled) {
-		error = listener < 0 ? -errno : -ENOMEM;
-		if (listener >= 0)
-			close(listener);
-		return error;
-	}
-	server->polled_capacity = 16;
-	server->polled[SERVER_LISTENER] = (struct pollfd){listener, POLLIN, 0};
-	server->polled[SERVER_WAKE] = (struct pollfd){eventfd(0, EFD_CLOEXEC), POLLIN, 0};
-	server->polled_count = SERVER_FIRST_CLIENT;
-	if (server->polled[SERVER_WAKE].fd < 0)
-		return -errno;
-	error = server_bind(server, listener);
-	if (error)
-		return error;
-	/* nobody but this user may ask: plans are made from whatever file a request names */
-	if (chmod(server->socket, 0600) || listen(listener, SOMAXCONN))
-		return -errno;
-	return 0;
-}
-
-static int server_start_thread(struct plan_server *server)
-{
-	sigset_t all, before;
-	int error;
-
-	sigfillset(&all);
-	pthread_sigmask(SIG_SETMASK, &all, &before);
-	error = pthread_create(&server->thread, NULL, server_run, server);
-	pthread_sigmask(SIG_SETMASK, &before, NULL);
-	server->running = !error;
-	return -error;
+	return error ? error : chmod(server->socket, 0600) ? -errno : 0;
 }
 
 int plan_server_start(const struct plan_server_options *options, struct plan_server **ret,
@@ -352,9 +214,15 @@ int plan_server_start(const struct plan_server_options *options, struct plan_ser
 	if (!server)
 		return problem_set(problem, -ENOMEM, "out of memory");
 	server->options = *options;
-	error = server_listen(server);
-	if (!error)
-		error = server_start_thread(server);
+	error = request_server_start(&server->requests,
+				     &(struct request_server_options){
+					     .bind = server_bind,
+					     .answer = server_answer,
+					     .context = server,
+					     .request_size = sizeof(struct plan_request),
+					     .request_least = offsetof(struct plan_request, path),
+					     .answer_size = sizeof(struct plan_answer),
+				     });
 	if (error) {
 		plan_server_destroy(server);
 		return problem_set(problem, error, "cannot serve plans of instrumentation: %s",
@@ -371,20 +239,7 @@ const char *plan_server_socket(const struct plan_server *server)
 
 void plan_server_stop(struct plan_server *server)
 {
-	static const uint64_t one = 1;
-
-	if (server->running) {
-		while (write(server->polled[SERVER_WAKE].fd, &one, sizeof(one)) < 0 &&
-		       errno == EINTR)
-			;
-		pthread_join(server->thread, NULL);
-		server->running = false;
-	}
-	for (size_t i = 0; i < server->polled_count; i++) {
-		if (server->polled[i].fd >= 0)
-			close(server->polled[i].fd);
-	}
-	server->polled_count = 0;
+	request_server_stop(&server->requests);
 	if (server->socket[0])
 		unlink(server->socket);
 	if (server->directory[0])
@@ -404,7 +259,6 @@ void plan_server_destroy(struct plan_server *server)
 		}
 		free(server->modules[i].list);
 	}
-	free(server->polled);
 	free(server);
 }
 
