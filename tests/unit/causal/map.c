@@ -77,7 +77,7 @@ static void every_search_is_right(void **state)
 	enum { MOST = 70 };
 	static union {
 		struct causal_map_header header;
-		uint32_t words[16 + 3 * MOST + 2];
+		uint32_t words[sizeof(struct causal_map_header) / 4 + 4 * MOST + 1];
 	} image;
 
 	(void)state;
