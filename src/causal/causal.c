@@ -108,15 +108,14 @@ static void thread_gone(struct thread *thread)
 }
 
 /* Or the runtime goes on after a pause. */
-static bool forked(void)
+static void forked(void)
 {
 	if (!mapped)
-		return false;
+		return;
 	atomic_store(&kymo_causal, mapped);
 	atomic_fetch_add(&mapped->processes, 1);
 	causal_state_forked();
 	causal_map_forked();
-	return false;
 }
 
 /* The file stays mapped: threads may be on their way through it. */

@@ -391,7 +391,7 @@ void runtime_forget_run(struct runtime *runtime)
 static void restart(struct runtime *runtime)
 {
 	struct unwind_bounds bounds = {0, 0};
-	bool wants_blocked = false, recording;
+	bool wants_blocked = false;
 
 	runtime->state = RUNTIME_STARTING;
 	if (kymo_thread) {
@@ -408,15 +408,15 @@ static void restart(struct runtime *runtime)
 		runtime->state = RUNTIME_FAILED;
 		return;
 	}
-	recording = runtime->hooks && runtime->hooks->forked();
+	if (runtime->hooks)
+		runtime->hooks->forked();
 	if (background_start(runtime)) {
 		runtime->state = RUNTIME_FAILED;
 		return;
 	}
-	/* Only until it has let go of the program's descriptors, or regions can be written; the
-	 * rest it does beside the program. */
-	background_wait(&runtime->background, recording ? BACKGROUND_RECORDING : BACKGROUND_RUNNING,
-			START_TIMEOUT_NS);
+	/* Until there is a file, so that a child that leaves at once is known all the same, and
+	 * regions can be written; the rest it does beside the program. */
+	background_wait(&runtime->background, BACKGROUND_RECORDING, START_TIMEOUT_NS);
 	if (runtime->options.wall.on)
 		wall_sampler_start(runtime);
 }

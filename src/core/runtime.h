@@ -62,8 +62,8 @@ struct runtime_hooks {
 	int (*start)(struct runtime *runtime); /* background thread, when records can be written */
 	void (*thread_end)(void);              /* the thread itself */
 	void (*thread_gone)(struct thread *thread); /* background thread: it ended without a word */
-	/* In the child, on its thread; true: it is in the midst of regions that want recording. */
-	bool (*forked)(void);
+	/* In the child, on its thread; before there is a file. */
+	void (*forked)(void);
 	/* Background thread: the process goes on without us. Nothing is collected any more; then
 	 * what threads still hold of the spool is taken from them, and then from the process. */
 	void (*thread_left)(struct thread *thread);

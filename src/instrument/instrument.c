@@ -161,13 +161,11 @@ static void thread_gone(struct thread *thread)
 	calls_thread_gone(thread->internal_id);
 }
 
-static bool forked(void)
+static void forked(void)
 {
-	bool open = kymo_calls.node != NULL;
-
 	apply_forked();
 	if (!arena_count())
-		return false;
+		return;
 	calls_forked();
 	/* Counts are sums of all the process's life; the child's begin anew. */
 	for (struct shadow_node *node = kymo_shadow_nodes; node; node = node->next) {
@@ -179,7 +177,6 @@ static bool forked(void)
 		sys_call3(SYS_madvise, (long)instrumented.written,
 			  (PLAN_ID_MAX + 1) * sizeof(uint64_t), MADV_DONTNEED);
 	set_gate();
-	return open;
 }
 
 static void left(void)

@@ -32,12 +32,11 @@ static void thread_gone(struct thread *thread)
 	regions_hooks.thread_gone(thread);
 }
 
-static bool forked(void)
+static void forked(void)
 {
-	bool regions = regions_hooks.forked(), calls = instrument_hooks.forked();
-
+	regions_hooks.forked();
+	instrument_hooks.forked();
 	causal_hooks.forked();
-	return regions || calls;
 }
 
 static void left(void)

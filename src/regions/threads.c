@@ -200,7 +200,7 @@ static void thread_gone(struct thread *thread)
 		release(state);
 }
 
-static bool forked(void)
+static void forked(void)
 {
 	struct region_thread *state = kymo_region_thread;
 
@@ -209,7 +209,7 @@ static bool forked(void)
 	probe_forget();
 	kymo_regions.free_lock = 0;
 	if (!state)
-		return false;
+		return;
 	stream_forget(state);
 	state->tree = NULL;
 	state->node = 0;
@@ -222,7 +222,6 @@ static bool forked(void)
 		state->thread->regions = state;
 	else
 		kymo_region_thread = NULL;
-	return true;
 }
 
 /* An event under way is waited for, but not for ever: its thread may be stopped. */
