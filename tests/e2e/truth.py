@@ -10,7 +10,8 @@ with other things. Tick-driven samples stand for amounts of time that scatter ab
 mean, which makes them worth half as many. Sources driven by the tick cannot see programs in step
 with it; there is nothing to test then.
 
-All weights together, "[unsampled]" included, are the CPU time used; how much may be unsampled depends
+All weights together, "[unsampled]" included, are the CPU time used by the program's threads, with their
+start, their system calls and the handler; how much may be unsampled depends
 on the source: a thread's last stretch after its last tick is.
 
 usage: truth.py KYMO PROGRAM-DIRECTORY SOURCE MODE THREADS SECONDS [FREQUENCY]     (TAP)
@@ -40,7 +41,7 @@ def measure(kymo, programs, scratch, source, mode, threads, seconds, frequency):
     inside = sum(shares.get(name, 0) for name in FUNCTIONS)
     seen = {name: shares.get(name, 0) / inside if inside else 0 for name in FUNCTIONS}
     sampled = profile.total("cpu") * inside / truth["cpu_ns"]
-    accounted = profile.total("cpu") / truth["cpu_ns"]
+    accounted = profile.total("cpu") / truth["threads_ns"]
     effective = profile.total("samples") / (2 if source == "timer" else 1)
     return truth, seen, effective, result.metadata(), (sampled, accounted)
 

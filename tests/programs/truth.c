@@ -3,7 +3,7 @@
  *
  * Accuracy: three functions that share a thread's CPU time as known. The program measures the true
  * split with the thread's CPU clock and prints it as JSON, so that a test compares samples with
- * what happened and not with what was planned.
+ * what happened and not with what was planned; and what its threads used in all.
  *
  * usage: truth MODE THREADS SECONDS [CPU-SECONDS]
  *   runs for SECONDS, and on until it has used CPU-SECONDS, which a busy machine gives it late;
@@ -31,8 +31,9 @@ enum mode { MODE_RANDOM, MODE_CYCLE, MODE_JIFFY1, MODE_JIFFY3 };
 struct worker {
 	pthread_t thread;
 	uint64_t cpu_ns[3];
-	uint64_t until_ns; /* of CLOCK_MONOTONIC */
-	uint64_t least_ns; /* of CLOCK_PROCESS_CPUTIME_ID */
+	uint64_t thread_ns; /* all that the thread used */
+	uint64_t until_ns;  /* of CLOCK_MONOTONIC */
+	uint64_t least_ns;  /* of CLOCK_PROCESS_CPUTIME_ID */
 	unsigned seed;
 	enum mode mode;
 };
@@ -131,6 +132,7 @@ static void *worker_main(void *argument)
 			sleep_to_tick(worker->mode == MODE_JIFFY1 ? 100000 : 3100000);
 		work_cycle(worker);
 	}
+	worker->thread_ns = check_clock_ns(CLOCK_THREAD_CPUTIME_ID);
 	return NULL;
 }
 
@@ -153,7 +155,7 @@ int main(int argc, char **argv)
 	double seconds = argc > 3 ? atof(argv[3]) : 1.0;
 	double cpu_seconds = argc > 4 ? atof(argv[4]) : 0.0;
 	struct worker *workers = calloc((size_t)threads, sizeof(*workers));
-	uint64_t sums[3] = {0}, total, until;
+	uint64_t sums[3] = {0}, threads_ns = 0, total, until;
 
 	CHECK(threads > 0 && workers);
 	until = check_clock_ns(CLOCK_MONOTONIC) + (uint64_t)(seconds * 1e9);
@@ -176,14 +178,17 @@ int main(int argc, char **argv)
 	for (int i = 0; i < threads; i++) {
 		if (i > 0)
 			CHECK(pthread_join(workers[i].thread, NULL) == 0);
+		threads_ns += workers[i].thread_ns;
 		for (int which = 0; which < 3; which++)
 			sums[which] += workers[i].cpu_ns[which];
 	}
 	total = sums[0] + sums[1] + sums[2];
 	CHECK(total > 0);
-	printf("{\"work_a\":%.5f,\"work_b\":%.5f,\"work_c\":%.5f,\"cpu_ns\":%llu}\n",
+	printf("{\"work_a\":%.5f,\"work_b\":%.5f,\"work_c\":%.5f,\"cpu_ns\":%llu,"
+	       "\"threads_ns\":%llu}\n",
 	       (double)sums[0] / (double)total, (double)sums[1] / (double)total,
-	       (double)sums[2] / (double)total, (unsigned long long)total);
+	       (double)sums[2] / (double)total, (unsigned long long)total,
+	       (unsigned long long)threads_ns);
 	free(workers);
 	return 0;
 }
