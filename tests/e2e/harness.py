@@ -182,7 +182,7 @@ class Tap:
     def __init__(self):
         self.count = self.failures = 0
 
-    def point(self, name, check, retries=0):
+    def point(self, name, check, retries=0, retried=Exception):
         """Runs check(); Failed and unexpected errors fail the point, Skipped skips it. Statistical
         checks may be tried again: their bounds hold with high probability, not always."""
         self.count += 1
@@ -196,6 +196,8 @@ class Tap:
                 return True
             except Exception as error:  # pylint: disable=broad-except
                 text = str(error) if isinstance(error, Failed) else repr(error)
+                if not isinstance(error, retried):
+                    break
             if attempt < retries:
                 self.note(f"{name}: tried again after: {text}")
         self.failures += 1

@@ -30,12 +30,22 @@ class Hazard:
         self.preexec, self.timeout = preexec, timeout
 
 
+class Unlikely(Failed):
+    """A share of time out of its bounds, which hold with high probability, not always: some hundred
+    samples tell it, and a busy machine makes it what it is."""
+
+
+def expect_share(holds, text):
+    if not holds:
+        raise Unlikely(text)
+
+
 # --- checks of results: each takes (result, ended, bare) --------------------------------------
 
 def share_of(function, at_least):
     def check(result, _ended, _bare):
         share = result.inclusive_shares().get(function, 0.0)
-        expect(share >= at_least, f"{function} has {share:.1%} of the samples, not {at_least:.0%}")
+        expect_share(share >= at_least, f"{function} has {share:.1%} of the samples, not {at_least:.0%}")
     return check
 
 
@@ -85,7 +95,7 @@ def blocked_time(result, ended, _bare):
     shares = profile.shares(lambda sample: {frame.function for frame in sample.stack}, "wall")
     for function in ("wait_in_poll", "wait_in_sleep", "wait_in_lock"):
         seen, truth = shares.get(function, 0.0), times[function] / sum(times.values())
-        expect(abs(seen - truth) < 0.06, f"{function}: {seen:.1%} of real time, really {truth:.0%}")
+        expect_share(abs(seen - truth) < 0.06, f"{function}: {seen:.1%} of real time, really {truth:.0%}")
 
 
 def environment_only_documented(_result, ended, bare):
@@ -220,7 +230,7 @@ class Trial:
         self.command = [os.path.join(programs, word.lstrip("@"))
                         if index == 0 and not word.startswith("/") or word.startswith("@") else word
                         for index, word in enumerate(hazard.command)]
-        self.bare = None
+        self.bare, self.runs = None, 0
         if hazard.root:
             self.command = self.setuid_copy(programs)
 
@@ -249,7 +259,8 @@ class Trial:
                f"bare run: status {self.bare.status}, not {self.hazard.status}\n{self.bare.stderr}")
 
     def run_source(self, source):
-        hazard, directory = self.hazard, self.scratch.path(source)
+        self.runs += 1
+        hazard, directory = self.hazard, self.scratch.path(f"{source}-{self.runs}")
         ended = self.execute(lambda **how: self.kymo.sample(
             self.command, directory, f"--sampling-source={source}", *hazard.options, **how))
         expect(ended.status == hazard.status,
@@ -292,7 +303,8 @@ def main():
             tap.finish()
         if tap.point(f"{name} bare", trial.run_bare):
             for source in hazard.sources:
-                tap.point(f"{name} {source}", lambda chosen=source: trial.run_source(chosen))
+                tap.point(f"{name} {source}", lambda chosen=source: trial.run_source(chosen),
+                          retries=2, retried=Unlikely)
     tap.finish()
 
 
