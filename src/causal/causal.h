@@ -73,6 +73,13 @@ void causal_after_wait(const struct causal_wait *wait, enum causal_waker waker);
 /* The thread is about to do something that may wake others, or to begin or end: pays first. */
 void causal_pay(void);
 
+/* What a thread does next shows by where the program called: the same, for wrappers that know.
+ * CAUSAL_SITE is that in a function that stands for one of the C library, and in what is inlined
+ * there. */
+#define CAUSAL_SITE ((uint64_t)(uintptr_t)__builtin_return_address(0))
+void causal_after_wait_at(const struct causal_wait *wait, enum causal_waker waker, uint64_t site);
+void causal_pay_at(uint64_t site);
+
 /* A deadline of an absolute wait or sleep, put off by the pauses that the thread has made since it
  * last read the clock: the program's timetable is one of virtual time. In nanoseconds; 0 outside
  * of epochs. */

@@ -172,8 +172,10 @@ static struct causal_control *control_now(void)
 	return atomic_load_explicit(&kymo_causal, memory_order_relaxed);
 }
 
-/* The kind of a stretch is where it began: which function of the wrappers called. */
-#define KIND ((uint64_t)(uintptr_t)__builtin_return_address(0))
+/* The kind of a stretch is where it began: which function of the wrappers called, and from where
+ * that was. */
+#define KIND_AT(site) (CAUSAL_SITE ^ ((site) << 32 | (site) >> 32))
+#define KIND          KIND_AT(0ull)
 
 static void turn_and_settle(struct causal_control *control, struct causal_thread *state,
 			    uint64_t kind, uint64_t limit)
@@ -189,15 +191,25 @@ static void turn_and_settle(struct causal_control *control, struct causal_thread
 	causal_run_on(control, state, kind, now);
 }
 
-void causal_pay(void)
+static void pay_all(uint64_t kind)
 {
 	struct causal_control *control = control_now();
 	struct causal_thread *state = control ? causal_self() : NULL;
 
 	if (!state || causal_is_waiting(state) || !causal_enter(state))
 		return;
-	turn_and_settle(control, state, KIND, 0);
+	turn_and_settle(control, state, kind, 0);
 	causal_leave(state);
+}
+
+void causal_pay(void)
+{
+	pay_all(KIND);
+}
+
+void causal_pay_at(uint64_t site)
+{
+	pay_all(KIND_AT(site));
 }
 
 /* The session's counts take part in nothing: they are brought up to date when there is time. */
@@ -288,7 +300,7 @@ static uint64_t growth(const struct causal_control *control, const struct causal
 	return most > from ? most - from : 0;
 }
 
-void causal_after_wait(const struct causal_wait *wait, enum causal_waker waker)
+static void end_wait(const struct causal_wait *wait, enum causal_waker waker, uint64_t kind)
 {
 	struct causal_control *control = control_now();
 	struct causal_thread *state = control && wait->epoch ? causal_self() : NULL;
@@ -312,8 +324,18 @@ void causal_after_wait(const struct causal_wait *wait, enum causal_waker waker)
 		state->waits_outside++;
 	}
 	settle(control, state, now, 0);
-	causal_run_on(control, state, KIND, ticks_now());
+	causal_run_on(control, state, kind, ticks_now());
 	causal_leave(state);
+}
+
+void causal_after_wait(const struct causal_wait *wait, enum causal_waker waker)
+{
+	end_wait(wait, waker, KIND);
+}
+
+void causal_after_wait_at(const struct causal_wait *wait, enum causal_waker waker, uint64_t site)
+{
+	end_wait(wait, waker, KIND_AT(site));
 }
 
 /* ---- clocks ---- */

@@ -22,7 +22,7 @@ static void before_close(int fd)
 		return;
 	descriptor = causal_descriptor(fd);
 	if (descriptor.leaves > CAUSAL_OUTSIDE) {
-		causal_pay();
+		causal_pay_at(CAUSAL_SITE);
 		causal_mark(descriptor.leaves);
 	}
 	causal_descriptor_forget(fd);
@@ -65,7 +65,7 @@ static int paced_shutdown(int fd, int how)
 
 	if (causal_on()) {
 		descriptor = causal_descriptor(fd);
-		causal_pay();
+		causal_pay_at(CAUSAL_SITE);
 		if (descriptor.leaves > CAUSAL_OUTSIDE)
 			causal_mark(descriptor.leaves);
 	}
@@ -113,7 +113,7 @@ static bool sets_lock(int command)
 		argument = va_arg(list, long);                                                     \
 		va_end(list);                                                                      \
 		if (causal_on() && sets_lock(command))                                             \
-			causal_pay();                                                              \
+			causal_pay_at(CAUSAL_SITE);                                                              \
 		if (!causal_on() || !waits_for_lock(command))                                      \
 			return ORIGINAL(symbol)(fd, command, argument);                            \
 		causal_before_wait(&wait);                                                         \

@@ -90,7 +90,7 @@ static long paced_syscall(long number, ...)
 	if (role == WAITS || role == WAITS_UNTIL)
 		return wait_for(ORIGINAL(syscall), number, argument, role);
 	if (role == WAKES)
-		causal_pay();
+		causal_pay_at(CAUSAL_SITE);
 	return ORIGINAL(syscall)(number, argument[0], argument[1], argument[2], argument[3],
 				 argument[4], argument[5]);
 }

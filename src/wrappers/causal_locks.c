@@ -22,7 +22,7 @@
 		int error;                                                                         \
 		if (!causal_on())                                                                  \
 			return ORIGINAL(symbol)(lock);                                             \
-		causal_pay();                                                                      \
+		causal_pay_at(CAUSAL_SITE);                                                                      \
 		if (ORIGINAL(attempt) && (error = ORIGINAL(attempt)(lock)) != (busy))              \
 			return error;                                                              \
 		causal_before_wait(&wait);                                                         \
@@ -40,7 +40,7 @@
 		int error;                                                                         \
 		if (!causal_on())                                                                  \
 			return ORIGINAL(symbol) arguments;                                         \
-		causal_pay();                                                                      \
+		causal_pay_at(CAUSAL_SITE);                                                                      \
 		if (ORIGINAL(attempt) && (error = ORIGINAL(attempt)(lock)) != (busy))              \
 			return error;                                                              \
 		causal_before_wait(&wait);                                                         \

@@ -71,7 +71,7 @@ void causal_openmp_body_ends(void);
 	static void paced_##symbol parameters                                                      \
 	{                                                                                          \
 		if (causal_on())                                                                   \
-			causal_pay();                                                              \
+			causal_pay_at(CAUSAL_SITE);                                                              \
 		ORIGINAL(symbol) arguments;                                                        \
 	}
 

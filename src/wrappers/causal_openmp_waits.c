@@ -86,7 +86,7 @@ static void paced_GOMP_task(void (*function)(void *), void *data, void (*copy)(v
 			    (sizeof(task) + align - 1) & ~(align - 1)};
 
 	if (causal_on())
-		causal_pay();
+		causal_pay_at(CAUSAL_SITE);
 	if (!causal_on() || flags & (TASK_REDUCTION | TASK_DETACH)) {
 		causal_openmp_has_tasks();
 		ORIGINAL(GOMP_task)

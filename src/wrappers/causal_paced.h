@@ -47,7 +47,7 @@
 	static type paced_##symbol parameters                                                      \
 	{                                                                                          \
 		if (causal_on())                                                                   \
-			causal_pay();                                                              \
+			causal_pay_at(CAUSAL_SITE);                                                              \
 		return ORIGINAL(symbol) arguments;                                                 \
 	}
 

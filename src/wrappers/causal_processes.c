@@ -26,7 +26,7 @@ static void before_signal(pid_t pid)
 {
 	if (!causal_on())
 		return;
-	causal_pay();
+	causal_pay_at(CAUSAL_SITE);
 	causal_mark(causal_signal_hash(pid > 0 ? (uint32_t)pid : GROUPS));
 }
 
