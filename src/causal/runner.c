@@ -14,6 +14,7 @@
 
 #define MEMORY            32u      /* samples; older ones fade */
 #define DOUBT_NS          1000000u /* a kind that is new is thought to have run so long elsewhere */
+#define PLACES            8u       /* at which a kind may be found; the last one's is taken */
 #define RATE_ONE          (1ull << 32)
 #define FORGOTTEN         1000u /* milliseconds after its end a slot may be taken from its owner */
 #define SLOT_OWNER(state) ((uint64_t)(uintptr_t)(state) ^ (uint64_t)kymo_runtime.pid << 48 ^ 1)
@@ -113,11 +114,17 @@ static void leave_slot(struct causal_control *control, struct causal_thread *sta
 
 static struct causal_stretch *stretch_of(struct causal_earning *earning, uint64_t kind)
 {
-	struct causal_stretch *stretch =
-		&earning->stretches[(kind * 0x9e3779b97f4a7c15ull) >> 60 & (CAUSAL_STRETCHES - 1)];
+	uint64_t hash = kind * 0x9e3779b97f4a7c15ull >> 32;
+	struct causal_stretch *stretch;
 
-	if (stretch->kind != kind)
-		*stretch = (struct causal_stretch){.kind = kind};
+	for (uint32_t i = 0; i < PLACES; i++) {
+		stretch = &earning->stretches[(hash + i) % CAUSAL_STRETCHES];
+		if (stretch->kind == kind)
+			return stretch;
+		if (!stretch->kind)
+			break;
+	}
+	*stretch = (struct causal_stretch){.kind = kind};
 	return stretch;
 }
 

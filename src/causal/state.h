@@ -25,7 +25,7 @@ struct causal_stretch {
 	uint64_t ns, target_ns; /* of late */
 };
 
-#define CAUSAL_STRETCHES 16u
+#define CAUSAL_STRETCHES 64u /* power of two */
 
 struct causal_earning {
 	struct causal_stretch stretches[CAUSAL_STRETCHES];

@@ -47,7 +47,7 @@ static bool begin(struct transfer *transfer)
 	return true;
 }
 
-static void end(const struct transfer *transfer, ssize_t result)
+static void end(const struct transfer *transfer, ssize_t result, uint64_t site)
 {
 	bool by_us = false;
 
@@ -57,7 +57,7 @@ static void end(const struct transfer *transfer, ssize_t result)
 		by_us = causal_ended_by(transfer->from.arrives, &transfer->wait);
 	if (result >= 0 && transfer->to.leaves > CAUSAL_OUTSIDE)
 		by_us |= causal_ended_by(causal_room(transfer->to.leaves), &transfer->wait);
-	causal_after_wait(&transfer->wait, paced_waker(by_us));
+	causal_after_wait_at(&transfer->wait, paced_waker(by_us), site);
 }
 
 static bool begin_read(struct transfer *transfer, int fd)
@@ -67,11 +67,11 @@ static bool begin_read(struct transfer *transfer, int fd)
 	return begin(transfer);
 }
 
-static void end_read(const struct transfer *transfer, int fd, ssize_t result)
+static void end_read(const struct transfer *transfer, int fd, ssize_t result, uint64_t site)
 {
 	if (result > 0 && transfer->from.is_socket)
 		causal_request_came(fd);
-	end(transfer, result);
+	end(transfer, result, site);
 }
 
 static bool begin_write(struct transfer *transfer, int fd, uint64_t address)
@@ -98,7 +98,7 @@ static bool begin_both(struct transfer *transfer, int from, int to)
 		if (!causal_on() || !begin_read(&transfer, fd))                                    \
 			return ORIGINAL(symbol) arguments;                                         \
 		result = ORIGINAL(symbol) arguments;                                               \
-		end_read(&transfer, fd, result);                                                   \
+		end_read(&transfer, fd, result, CAUSAL_SITE);                                      \
 		return result;                                                                     \
 	}
 
@@ -111,7 +111,7 @@ static bool begin_both(struct transfer *transfer, int from, int to)
 		if (!causal_on() || !begin_write(&transfer, fd, address))                          \
 			return ORIGINAL(symbol) arguments;                                         \
 		result = ORIGINAL(symbol) arguments;                                               \
-		end(&transfer, result);                                                            \
+		end(&transfer, result, CAUSAL_SITE);                                               \
 		return result;                                                                     \
 	}
 
@@ -124,7 +124,7 @@ static bool begin_both(struct transfer *transfer, int from, int to)
 		if (!causal_on() || !begin_both(&transfer, from, to))                              \
 			return ORIGINAL(symbol) arguments;                                         \
 		result = ORIGINAL(symbol) arguments;                                               \
-		end(&transfer, result);                                                            \
+		end(&transfer, result, CAUSAL_SITE);                                               \
 		return result;                                                                     \
 	}
 

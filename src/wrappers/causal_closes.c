@@ -14,7 +14,8 @@
 #include "wrappers/causal_descriptors.h"
 #include "wrappers/causal_paced.h"
 
-static void before_close(int fd)
+/* In each wrapper for itself: CAUSAL_SITE is its caller. */
+__attribute__((always_inline)) static inline void before_close(int fd)
 {
 	struct causal_descriptor descriptor;
 
@@ -113,12 +114,12 @@ static bool sets_lock(int command)
 		argument = va_arg(list, long);                                                     \
 		va_end(list);                                                                      \
 		if (causal_on() && sets_lock(command))                                             \
-			causal_pay_at(CAUSAL_SITE);                                                              \
+			causal_pay_at(CAUSAL_SITE);                                                \
 		if (!causal_on() || !waits_for_lock(command))                                      \
 			return ORIGINAL(symbol)(fd, command, argument);                            \
 		causal_before_wait(&wait);                                                         \
 		result = ORIGINAL(symbol)(fd, command, argument);                                  \
-		causal_after_wait(&wait, paced_waker(!result));                                    \
+		causal_after_wait_at(&wait, paced_waker(!result), CAUSAL_SITE);                    \
 		return result;                                                                     \
 	}
 

@@ -39,7 +39,7 @@ static enum role role_of_futex(int operation)
 
 /* futex(2): which clock a deadline is on makes no difference to putting it off. */
 static long wait_for(__typeof__(&syscall) original, long number, const long *argument,
-		     enum role role)
+		     enum role role, uint64_t site)
 {
 	const struct timespec *end = (const struct timespec *)argument[3];
 	struct causal_wait wait;
@@ -51,7 +51,7 @@ static long wait_for(__typeof__(&syscall) original, long number, const long *arg
 		end = paced_deadline(CLOCK_MONOTONIC, end, &space);
 	result = original(number, argument[0], argument[1], argument[2], end, argument[4],
 			  argument[5]);
-	causal_after_wait(&wait, paced_waker(result >= 0 || errno == EAGAIN));
+	causal_after_wait_at(&wait, paced_waker(result >= 0 || errno == EAGAIN), site);
 	return result;
 }
 
@@ -88,7 +88,7 @@ static long paced_syscall(long number, ...)
 	if (causal_on())
 		role = role_of(number, argument);
 	if (role == WAITS || role == WAITS_UNTIL)
-		return wait_for(ORIGINAL(syscall), number, argument, role);
+		return wait_for(ORIGINAL(syscall), number, argument, role, CAUSAL_SITE);
 	if (role == WAKES)
 		causal_pay_at(CAUSAL_SITE);
 	return ORIGINAL(syscall)(number, argument[0], argument[1], argument[2], argument[3],

@@ -22,12 +22,12 @@
 		int error;                                                                         \
 		if (!causal_on())                                                                  \
 			return ORIGINAL(symbol)(lock);                                             \
-		causal_pay_at(CAUSAL_SITE);                                                                      \
+		causal_pay_at(CAUSAL_SITE);                                                        \
 		if (ORIGINAL(attempt) && (error = ORIGINAL(attempt)(lock)) != (busy))              \
 			return error;                                                              \
 		causal_before_wait(&wait);                                                         \
 		error = ORIGINAL(symbol)(lock);                                                    \
-		causal_after_wait(&wait, CAUSAL_WAKER_SESSION);                                    \
+		causal_after_wait_at(&wait, CAUSAL_WAKER_SESSION, CAUSAL_SITE);                    \
 		return error;                                                                      \
 	}
 
@@ -40,13 +40,13 @@
 		int error;                                                                         \
 		if (!causal_on())                                                                  \
 			return ORIGINAL(symbol) arguments;                                         \
-		causal_pay_at(CAUSAL_SITE);                                                                      \
+		causal_pay_at(CAUSAL_SITE);                                                        \
 		if (ORIGINAL(attempt) && (error = ORIGINAL(attempt)(lock)) != (busy))              \
 			return error;                                                              \
 		causal_before_wait(&wait);                                                         \
 		end = paced_deadline(clock, end, &space);                                          \
 		error = ORIGINAL(symbol) arguments;                                                \
-		causal_after_wait(&wait, paced_waker(error != (timed_out)));                       \
+		causal_after_wait_at(&wait, paced_waker(error != (timed_out)), CAUSAL_SITE);       \
 		return error;                                                                      \
 	}
 

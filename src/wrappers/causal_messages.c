@@ -41,8 +41,9 @@ static uint64_t hash_of_queue(mqd_t queue)
 		causal_before_wait(&wait);                                                         \
 		causal_mark(wakes);                                                                \
 		result = ORIGINAL(symbol) arguments;                                               \
-		causal_after_wait(&wait,                                                           \
-				  paced_waker(result >= 0 && causal_ended_by(awaits, &wait)));     \
+		causal_after_wait_at(&wait,                                                        \
+				     paced_waker(result >= 0 && causal_ended_by(awaits, &wait)),   \
+				     CAUSAL_SITE);                                                 \
 		return result;                                                                     \
 	}
 

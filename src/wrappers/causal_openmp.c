@@ -27,18 +27,18 @@ void causal_openmp_wait_begins(struct openmp_wait *wait)
 	waiting = wait;
 }
 
-void causal_openmp_wait_ends(struct openmp_wait *wait)
+void causal_openmp_wait_ends(struct openmp_wait *wait, uint64_t site)
 {
-	causal_after_wait(&wait->wait, CAUSAL_WAKER_SESSION);
+	causal_after_wait_at(&wait->wait, CAUSAL_WAKER_SESSION, site);
 	waiting = wait->outer;
 }
 
-struct openmp_wait *causal_openmp_task_begins(void)
+struct openmp_wait *causal_openmp_task_begins(uint64_t task)
 {
 	struct openmp_wait *interrupted = waiting;
 
 	if (interrupted)
-		causal_after_wait(&interrupted->wait, CAUSAL_WAKER_SESSION);
+		causal_after_wait_at(&interrupted->wait, CAUSAL_WAKER_SESSION, task);
 	waiting = NULL;
 	return interrupted;
 }
@@ -52,16 +52,16 @@ void causal_openmp_task_ends(struct openmp_wait *interrupted)
 	waiting = interrupted;
 }
 
-static void end_between(void)
+static void end_between(uint64_t site)
 {
 	if (is_between)
-		causal_openmp_wait_ends(&between);
+		causal_openmp_wait_ends(&between, site);
 	is_between = false;
 }
 
-void causal_openmp_body_begins(void)
+void causal_openmp_body_begins(uint64_t body)
 {
-	end_between();
+	end_between(body);
 	depth++;
 }
 
@@ -72,18 +72,18 @@ void causal_openmp_body_ends(void)
 	is_between = true;
 }
 
-void causal_openmp_fork(void)
+void causal_openmp_fork(uint64_t site)
 {
-	causal_pay();
+	causal_pay_at(site);
 	depth++;
 }
 
-void causal_openmp_join(void)
+void causal_openmp_join(uint64_t site)
 {
 	static _Atomic uint32_t known; /* index of the point + 1 */
 	uint32_t point = atomic_load_explicit(&known, memory_order_relaxed);
 
-	end_between();
+	end_between(site);
 	if (--depth)
 		return;
 	if (!point) {
@@ -106,7 +106,7 @@ static void run_body(void *argument)
 {
 	struct body body = *(const struct body *)argument;
 
-	causal_openmp_body_begins();
+	causal_openmp_body_begins((uint64_t)(uintptr_t)body.function);
 	body.function(body.data);
 	causal_openmp_body_ends();
 }
@@ -121,9 +121,9 @@ static void run_body(void *argument)
 			ORIGINAL(symbol) arguments;                                                \
 			return;                                                                    \
 		}                                                                                  \
-		causal_openmp_fork();                                                              \
+		causal_openmp_fork(CAUSAL_SITE);                                                   \
 		ORIGINAL(symbol) arguments_of_body;                                                \
-		causal_openmp_join();                                                              \
+		causal_openmp_join(CAUSAL_SITE);                                                   \
 	}
 
 #define PACED_LOOP(symbol)                                                                         \
@@ -167,9 +167,9 @@ static unsigned paced_GOMP_parallel_reductions(void (*function)(void *), void *d
 	if (!causal_on())
 		return ORIGINAL(GOMP_parallel_reductions)(function, data, threads, flags);
 	body.reductions = *(void **)data;
-	causal_openmp_fork();
+	causal_openmp_fork(CAUSAL_SITE);
 	result = ORIGINAL(GOMP_parallel_reductions)(run_body, &body, threads, flags);
-	causal_openmp_join();
+	causal_openmp_join(CAUSAL_SITE);
 	return result;
 }
 

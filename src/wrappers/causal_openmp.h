@@ -24,17 +24,18 @@ struct openmp_wait {
 
 /* The program has tasks that are not led through wrappers: from now on waits may run them. */
 void causal_openmp_has_tasks(void);
-/* Around a wait, on the thread's stack. */
+/* Around a wait, on the thread's stack. `site` (CAUSAL_SITE), or the code itself, tells what the
+ * thread does next. */
 void causal_openmp_wait_begins(struct openmp_wait *wait);
-void causal_openmp_wait_ends(struct openmp_wait *wait);
+void causal_openmp_wait_ends(struct openmp_wait *wait, uint64_t site);
 /* Around a task: returns the wait that it interrupts, or NULL. */
-struct openmp_wait *causal_openmp_task_begins(void);
+struct openmp_wait *causal_openmp_task_begins(uint64_t task);
 void causal_openmp_task_ends(struct openmp_wait *interrupted);
 /* Around a region, on the thread that meets it. */
-void causal_openmp_fork(void);
-void causal_openmp_join(void);
+void causal_openmp_fork(uint64_t site);
+void causal_openmp_join(uint64_t site);
 /* Around its body, on each thread of the team. */
-void causal_openmp_body_begins(void);
+void causal_openmp_body_begins(uint64_t body);
 void causal_openmp_body_ends(void);
 
 /* Functions of the run times; there is no header that declares them. */
@@ -49,7 +50,7 @@ void causal_openmp_body_ends(void);
 			return ORIGINAL(symbol) arguments;                                         \
 		causal_openmp_wait_begins(&wait);                                                  \
 		result = ORIGINAL(symbol) arguments;                                               \
-		causal_openmp_wait_ends(&wait);                                                    \
+		causal_openmp_wait_ends(&wait, CAUSAL_SITE);                                       \
 		return result;                                                                     \
 	}
 #define OPENMP_WAIT_VOID(symbol, parameters, arguments)                                            \
@@ -63,7 +64,7 @@ void causal_openmp_body_ends(void);
 			causal_openmp_wait_begins(&wait);                                          \
 		ORIGINAL(symbol) arguments;                                                        \
 		if (on)                                                                            \
-			causal_openmp_wait_ends(&wait);                                            \
+			causal_openmp_wait_ends(&wait, CAUSAL_SITE);                               \
 	}
 #define OPENMP_WAKE(symbol, parameters, arguments)                                                 \
 	void symbol parameters;                                                                    \
@@ -71,7 +72,7 @@ void causal_openmp_body_ends(void);
 	static void paced_##symbol parameters                                                      \
 	{                                                                                          \
 		if (causal_on())                                                                   \
-			causal_pay_at(CAUSAL_SITE);                                                              \
+			causal_pay_at(CAUSAL_SITE);                                                \
 		ORIGINAL(symbol) arguments;                                                        \
 	}
 

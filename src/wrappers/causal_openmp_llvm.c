@@ -35,7 +35,7 @@ static void run_body(const int *global, const int *bound, void *function, long c
 	va_start(list, count);
 	take(argument, count, list);
 	va_end(list);
-	causal_openmp_body_begins();
+	causal_openmp_body_begins((uint64_t)(uintptr_t)function);
 	body(global, bound, LIST(argument));
 	causal_openmp_body_ends();
 }
@@ -54,10 +54,10 @@ static void paced___kmpc_fork_call(struct kmp_location *location, int count, voi
 		ORIGINAL(__kmpc_fork_call)(location, count, body, LIST(argument));
 		return;
 	}
-	causal_openmp_fork();
+	causal_openmp_fork(CAUSAL_SITE);
 	ORIGINAL(__kmpc_fork_call)
 	(location, count + 2, (void *)run_body, body, (void *)(long)count, LIST(argument));
-	causal_openmp_join();
+	causal_openmp_join(CAUSAL_SITE);
 }
 
 #define LOCATED(...) (struct kmp_location * location, int thread, ##__VA_ARGS__)

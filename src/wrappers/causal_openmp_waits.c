@@ -65,7 +65,8 @@ static void copy_task(void *to, void *from)
 static void run_task(void *argument)
 {
 	const struct task *task = argument;
-	struct openmp_wait *interrupted = causal_openmp_task_begins();
+	struct openmp_wait *interrupted =
+		causal_openmp_task_begins((uint64_t)(uintptr_t)task->function);
 
 	task->function((char *)argument + task->offset);
 	causal_openmp_task_ends(interrupted);
@@ -116,7 +117,7 @@ static void paced_GOMP_task(void (*function)(void *), void *data, void (*copy)(v
 		(function, data, copy, size, alignment, flags, tasks, priority, first, last,       \
 		 step);                                                                            \
 		if (on)                                                                            \
-			causal_openmp_wait_ends(&wait);                                            \
+			causal_openmp_wait_ends(&wait, CAUSAL_SITE);                               \
 	}
 
 PACED_TASKLOOP(GOMP_taskloop, long)

@@ -47,7 +47,7 @@
 	static type paced_##symbol parameters                                                      \
 	{                                                                                          \
 		if (causal_on())                                                                   \
-			causal_pay_at(CAUSAL_SITE);                                                              \
+			causal_pay_at(CAUSAL_SITE);                                                \
 		return ORIGINAL(symbol) arguments;                                                 \
 	}
 
@@ -62,7 +62,7 @@
 			return ORIGINAL(symbol) arguments;                                         \
 		causal_before_wait(&waited);                                                       \
 		result = ORIGINAL(symbol) arguments;                                               \
-		causal_after_wait(&waited, paced_waker(by_us));                                    \
+		causal_after_wait_at(&waited, paced_waker(by_us), CAUSAL_SITE);                    \
 		return result;                                                                     \
 	}
 
@@ -79,7 +79,7 @@
 		causal_before_wait(&waited);                                                       \
 		end = paced_deadline(clock, end, &space);                                          \
 		result = ORIGINAL(symbol) arguments;                                               \
-		causal_after_wait(&waited, paced_waker(by_us));                                    \
+		causal_after_wait_at(&waited, paced_waker(by_us), CAUSAL_SITE);                    \
 		return result;                                                                     \
 	}
 

@@ -22,7 +22,8 @@
 
 /* ---- signals ---- */
 
-static void before_signal(pid_t pid)
+/* In each wrapper for itself: CAUSAL_SITE is its caller. */
+__attribute__((always_inline)) static inline void before_signal(pid_t pid)
 {
 	if (!causal_on())
 		return;

@@ -136,8 +136,9 @@ PACED_WAIT(int, epoll_pwait2, HAPPENED,
 		result = ORIGINAL(symbol) arguments;                                               \
 		if (result >= 0)                                                                   \
 			causal_connection_accepted(result);                                        \
-		causal_after_wait(&waited,                                                         \
-				  paced_waker(result >= 0 && causal_ended_by(hash, &waited)));     \
+		causal_after_wait_at(&waited,                                                      \
+				     paced_waker(result >= 0 && causal_ended_by(hash, &waited)),   \
+				     CAUSAL_SITE);                                                 \
 		return result;                                                                     \
 	}
 
@@ -168,7 +169,7 @@ static int paced_connect(int fd, const struct sockaddr *to, socklen_t size)
 	mark_listener(to, size);
 	result = ORIGINAL(connect)(fd, to, size);
 	causal_descriptor_forget(fd);
-	causal_after_wait(&waited, CAUSAL_WAKER_OUTSIDE);
+	causal_after_wait_at(&waited, CAUSAL_WAKER_OUTSIDE, CAUSAL_SITE);
 	return result;
 }
 

@@ -61,7 +61,7 @@ static int paced_clock_nanosleep(clockid_t clock, int flags, const struct timesp
 	if (flags & TIMER_ABSTIME)
 		time = paced_deadline(clock, time, &space);
 	error = ORIGINAL(clock_nanosleep)(clock, flags, time, left);
-	causal_after_wait(&wait, CAUSAL_WAKER_OUTSIDE);
+	causal_after_wait_at(&wait, CAUSAL_WAKER_OUTSIDE, CAUSAL_SITE);
 	return error;
 }
 
