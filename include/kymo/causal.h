@@ -62,7 +62,7 @@ struct causal_visit {
 struct causal_point {
 	_Atomic uint32_t state; /* causal_point_state; name, kind, origin are constant when READY */
 	uint32_t kind, origin;
-	uint32_t unused;
+	_Atomic uint32_t given_up; /* it is visited too often for what counts or times visits */
 	_Atomic uint64_t visits;
 	_Atomic uint64_t time_sum; /* of virtual times of all visits, modulo 2^64 */
 	uint64_t coz[2];           /* coz_counter_t: count, backoff (coz.h) */

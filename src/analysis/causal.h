@@ -13,14 +13,16 @@
  *            before its first use; in line mode file and line are the target, in function mode
  *            where the function begins (may be missing)
  *   point   {"kind":"point","id":0,"name":"work","type":"progress"|"begin"|"end",
- *            "origin":"user"|"coz"|"named"|"automatic"|"process"}
+ *            "origin":"user"|"coz"|"named"|"automatic"|"process",
+ *            "given_up":false}                   true: visited too often to be counted; once more
  *   window  {"kind":"window","run":0,"target":5,"speedup_permille":250,"start_ns":..,
  *            "real_ns":..,"delay_ns":..,"ended":"visits"|"time"|"exit"|"cut",
  *            "points":[{"id":0,"visits":12,"virtual_ns":..},            first to last visit
  *                      {"id":1,"end":2,"arrivals":..,"departures":..,"area_ns":..,
  *                       "virtual_ns":..}],                               latency
  *            "times":[[5,self_ns,total_ns],...],                         CPU time of targets
- *            "cpu_ns":..,"involuntary_switches":..}                      of the whole session
+ *            "cpu_ns":..,"involuntary_switches":..,                      of the whole session
+ *            "stolen_ns":..}                        of all processors, by the hypervisor
  *            target 0: a baseline
  *   end     {"kind":"end","run":0,"status":0,"real_ns":..,"samples":..,"samples_in_scope":..,
  *            "paid_ns":..,"overslept_ns":..,"credited_ns":..,"pauses":..}
@@ -55,6 +57,7 @@ struct causal_data_point {
 	uint32_t id;
 	enum causal_point_kind kind;
 	char *name, *origin;
+	bool given_up; /* visited too often to be counted */
 };
 
 /* Of one point (or of a begin and end point) in one window. */
@@ -81,7 +84,7 @@ enum causal_window_end {
 struct causal_data_window {
 	uint32_t run, target, speedup_permille;
 	enum causal_window_end end;
-	uint64_t start_ns, real_ns, delay_ns, cpu_ns, involuntary_switches;
+	uint64_t start_ns, real_ns, delay_ns, cpu_ns, involuntary_switches, stolen_ns;
 	struct causal_data_visits *visits;
 	size_t visit_count;
 	struct causal_data_time *times;
@@ -128,7 +131,7 @@ enum causal_warning {
 	CAUSAL_WARN_NO_VISITS = 1,  /* bits */
 	CAUSAL_WARN_FEW_VISITS = 2, /* fewer than five a window */
 	CAUSAL_WARN_NO_SAMPLES = 4, /* of the target */
-	CAUSAL_WARN_LOAD = 8,       /* from outside: involuntary switches */
+	CAUSAL_WARN_LOAD = 8,       /* from outside: involuntary switches, stolen time */
 	CAUSAL_WARN_WIDE = 16,      /* intervals wider than the effect */
 	CAUSAL_WARN_FEW_WINDOWS = 32,
 	CAUSAL_WARN_OVERSUBSCRIBED = 64, /* more runnable threads than processors */

@@ -181,6 +181,7 @@ static int read_point(struct causal_data *data, struct reader *reader)
 
 	point.kind = (enum causal_point_kind)take_choice(reader, "type", kinds);
 	point.name = (char *)(uintptr_t)take_text(reader, "name");
+	point.given_up = take_boolean(reader, "given_up");
 	point.origin = (char *)(uintptr_t)take_text(reader, "origin");
 	reader->bad |= !point.name;
 	return reader->bad ? -EINVAL : causal_data_add_point(data, &point);
@@ -254,6 +255,7 @@ static int read_window(struct causal_data *data, struct reader *reader)
 	window.delay_ns = take_count(reader, "delay_ns");
 	window.cpu_ns = take_count(reader, "cpu_ns");
 	window.involuntary_switches = take_count(reader, "involuntary_switches");
+	window.stolen_ns = take_count(reader, "stolen_ns");
 	result = read_visits(reader, &window);
 	if (result == 0)
 		result = read_times(reader, &window);

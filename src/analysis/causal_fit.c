@@ -309,7 +309,7 @@ static int fit_one(struct fit *fit, struct fit_series *series)
 	int result = 0;
 
 	if (fit->result.warnings & CAUSAL_WARN_LOAD)
-		result = fit_leave_out_disturbed(series, fit->result.disturbed);
+		result = fit_leave_out_disturbed(fit->data, series, fit->result.disturbed);
 	if (result == 0)
 		result = work_make(fit, series, &work);
 	if (result == 0)
@@ -350,6 +350,8 @@ static int fit_all(struct fit *fit)
 	fit->result.disturbed = calloc(fit->data->window_count + 1, sizeof(bool));
 	if (!fit->result.predictions || !fit->result.disturbed)
 		return -ENOMEM;
+	if (fit->result.warnings & CAUSAL_WARN_LOAD)
+		result = fit_find_stolen(fit->data, fit->result.disturbed);
 	for (size_t i = 0; result == 0 && i < fit->list.count; i++)
 		result = fit_one(fit, &fit->list.series[i]);
 	for (size_t i = 0; i < fit->data->window_count; i++)

@@ -57,9 +57,13 @@ int fit_series_make(const struct causal_data *data, struct fit_series_list *ret)
 void fit_series_deinit(struct fit_series_list *list);
 /* Makes order and groups of entries. 0 or -ENOMEM. */
 int fit_series_group(struct fit_series *series);
-/* Takes out entries that took far longer than others of their kind; sets disturbed[] of their
- * windows. 0 or -ENOMEM. */
-int fit_leave_out_disturbed(struct fit_series *series, bool *disturbed);
+/* Sets disturbed[] of the windows in which much time was stolen. 0 or -ENOMEM. */
+int fit_find_stolen(const struct causal_data *data, bool *disturbed);
+/* Takes out entries of disturbed windows, and those that took far longer than others of their kind;
+ * sets disturbed[] of their windows. From the others' times is taken off what stolen time did. 0 or
+ * -ENOMEM. */
+int fit_leave_out_disturbed(const struct causal_data *data, struct fit_series *series,
+			    bool *disturbed);
 
 /* ---- baseline ---- */
 

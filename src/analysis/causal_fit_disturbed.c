@@ -10,6 +10,10 @@
  * "Far longer": by four standard deviations of the logarithm. Disturbances only lengthen, so what
  * is usual is taken from the lower quartile (of a few windows, the shortest), and the deviation
  * from the windows below it or below the median, whichever says less.
+ *
+ * Before, windows are left out in which a hypervisor gave processors to others for long, as long as
+ * others stay to go by. From the rest is taken off what stolen time did: by how much it makes
+ * windows of the same target and speedup longer is seen by comparing them.
  */
 #include <errno.h>
 #include <math.h>
@@ -30,6 +34,9 @@
 #define ROUNDS 5
 /* Groups from which the usual deviation is taken. */
 #define GROUP 5u
+/* Share of its time that may be stolen of a window; where it is of most, so many stay. */
+#define STOLEN      0.15
+#define STOLEN_STAY 0.6
 
 struct search {
 	const struct fit_series *series;
@@ -188,27 +195,121 @@ static void search_deinit(struct search *search)
 	free(search->sorted);
 }
 
-int fit_leave_out_disturbed(struct fit_series *series, bool *disturbed)
+/* ---- stolen time ---- */
+
+static double stolen_share(const struct causal_data_window *window)
+{
+	return window->real_ns ? (double)window->stolen_ns / (double)window->real_ns : 0;
+}
+
+static bool is_of_use(const struct causal_data_window *window)
+{
+	return window->end != CAUSAL_ENDED_CUT && window->visit_count;
+}
+
+int fit_find_stolen(const struct causal_data *data, bool *disturbed)
+{
+	double *shares = calloc(data->window_count + 1, sizeof(*shares)), limit = STOLEN;
+	size_t count = 0;
+
+	if (!shares)
+		return -ENOMEM;
+	for (size_t i = 0; i < data->window_count; i++) {
+		if (is_of_use(&data->windows[i]))
+			shares[count++] = stolen_share(&data->windows[i]);
+	}
+	qsort(shares, count, sizeof(*shares), ascending);
+	if (count)
+		limit = fmax(limit, shares[(size_t)(STOLEN_STAY * (double)(count - 1))]);
+	for (size_t i = 0; i < data->window_count; i++)
+		disturbed[i] =
+			is_of_use(&data->windows[i]) && stolen_share(&data->windows[i]) > limit;
+	free(shares);
+	return 0;
+}
+
+struct stolen_sums {
+	double time, count, stolen;
+};
+
+/* How much longer windows were for each nanosecond stolen, 0 to 1: by least squares within groups.
+ */
+static double stolen_effect(const struct causal_data *data, const struct fit_series *series)
+{
+	double products = 0, squares = 0;
+
+	for (uint32_t g = 0; g < series->group_count; g++) {
+		const struct fit_group *group = &series->groups[g];
+		struct stolen_sums all = {0};
+
+		for (uint32_t i = 0; i < group->count; i++) {
+			const struct fit_entry *entry =
+				&series->entries[series->order[group->first + i]];
+
+			all.time += entry->time;
+			all.count += entry->count;
+			all.stolen += (double)data->windows[entry->window].stolen_ns;
+		}
+		for (uint32_t i = 0; i < group->count; i++) {
+			const struct fit_entry *entry =
+				&series->entries[series->order[group->first + i]];
+			double stolen = (double)data->windows[entry->window].stolen_ns -
+					entry->count * all.stolen / all.count;
+
+			products += stolen * (entry->time - entry->count * all.time / all.count);
+			squares += stolen * stolen;
+		}
+	}
+	return squares > 0 ? fmin(fmax(products / squares, 0), 1) : 0;
+}
+
+/* Latency is an area; how it grows is not known. */
+static void take_off_stolen(const struct causal_data *data, struct fit_series *series)
+{
+	double effect;
+
+	if (series->end_point != UINT32_MAX || series->process)
+		return;
+	effect = stolen_effect(data, series);
+	for (uint32_t i = 0; i < series->count; i++) {
+		struct fit_entry *entry = &series->entries[i];
+		double off = effect * (double)data->windows[entry->window].stolen_ns;
+
+		entry->time -= fmin(off, entry->time / 2);
+	}
+}
+
+/* ---- both ---- */
+
+static int leave_out_marked(struct fit_series *series, const bool *disturbed)
+{
+	uint32_t kept = 0;
+
+	for (uint32_t i = 0; i < series->count; i++) {
+		if (!disturbed[series->entries[i].window])
+			series->entries[kept++] = series->entries[i];
+	}
+	if (kept == series->count)
+		return 0;
+	series->count = kept;
+	return fit_series_group(series);
+}
+
+int fit_leave_out_disturbed(const struct causal_data *data, struct fit_series *series,
+			    bool *disturbed)
 {
 	struct search search;
-	uint32_t kept = 0;
-	int result;
+	int result = leave_out_marked(series, disturbed);
 
-	if (series->process || series->groups[0].count < GROUP)
-		return 0;
+	if (result == 0)
+		take_off_stolen(data, series);
+	if (result < 0 || series->process || series->groups[0].count < GROUP)
+		return result;
 	result = search_init(series, &search);
 	if (result == 0)
 		find(&search);
-	if (result == 0) {
-		for (uint32_t i = 0; i < series->count; i++) {
-			if (search.marked.entries[i].target == LEFT_OUT)
-				disturbed[series->entries[i].window] = true;
-			else
-				series->entries[kept++] = series->entries[i];
-		}
-		series->count = kept;
-		result = fit_series_group(series);
-	}
+	for (uint32_t i = 0; i < series->count && result == 0; i++)
+		disturbed[series->entries[i].window] |= search.marked.entries[i].target == LEFT_OUT;
 	search_deinit(&search);
-	return result;
+	return result == 0 ? leave_out_marked(series, disturbed) : result;
 }

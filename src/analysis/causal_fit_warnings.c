@@ -12,6 +12,8 @@
 /* Two threads that share a processor are switched some 100 to 300 times a second of CPU time;
  * kernel threads and kymo's own take it from a program some 10 times. */
 #define SWITCHES_PER_SECOND 50.0
+/* Share of the processors' time that a hypervisor may give to others. */
+#define STOLEN 0.005
 /* Share of the processors that a program has to itself when it may be oversubscribing them. */
 #define BUSY 0.9
 /* A baseline that ends this much off its beginning, and clearly so, has drifted. */
@@ -30,7 +32,7 @@ static unsigned processors_of(const struct causal_data *data)
 
 uint32_t fit_warnings_of_run(const struct causal_data *data)
 {
-	double cpu = 0, real = 0, switches = 0;
+	double cpu = 0, real = 0, switches = 0, stolen = 0;
 	bool visited = false;
 	uint32_t baselines = 0, warnings = 0;
 
@@ -42,6 +44,7 @@ uint32_t fit_warnings_of_run(const struct causal_data *data)
 		cpu += (double)window->cpu_ns;
 		real += (double)window->real_ns;
 		switches += (double)window->involuntary_switches;
+		stolen += (double)window->stolen_ns;
 		baselines += window->target == 0 || window->speedup_permille == 0;
 		for (size_t j = 0; j < window->visit_count; j++)
 			visited |= window->visits[j].visits > 0;
@@ -53,6 +56,8 @@ uint32_t fit_warnings_of_run(const struct causal_data *data)
 	if (switches > SWITCHES_PER_SECOND * cpu / 1e9)
 		warnings |= cpu > BUSY * processors_of(data) * real ? CAUSAL_WARN_OVERSUBSCRIBED
 								    : CAUSAL_WARN_LOAD;
+	if (stolen > STOLEN * processors_of(data) * real)
+		warnings |= CAUSAL_WARN_LOAD;
 	return warnings;
 }
 

@@ -304,7 +304,13 @@ static void plan_eliminate(struct causal_plan *plan, const struct causal_data *d
 
 /* ---- rounds ---- */
 
-/* The speedup that the target has had least of; any of several. */
+/* Windows that are cut say that this cannot be tried: more often than once, and mostly. */
+static bool plan_cannot_be_tried(size_t windows, size_t cut)
+{
+	return cut >= 2 && cut > windows / 2;
+}
+
+/* The speedup that the target has had least of; any of several. 0: there is none. */
 static uint32_t plan_choose_speedup(struct causal_plan *plan, const struct causal_data *data,
 				    uint32_t target)
 {
@@ -314,12 +320,16 @@ static uint32_t plan_choose_speedup(struct causal_plan *plan, const struct causa
 	if (plan->options.fixed_speedup != UINT32_MAX)
 		return plan->options.fixed_speedup;
 	for (size_t i = 0; i < plan->options.speedup_count; i++) {
-		size_t windows = 0;
+		size_t windows = 0, cut = 0;
 
-		for (size_t j = 0; j < data->window_count; j++)
-			windows += data->windows[j].target == target &&
-				   data->windows[j].speedup_permille == plan->speedups[i];
-		if (windows > least)
+		for (size_t j = 0; j < data->window_count; j++) {
+			bool same = data->windows[j].target == target &&
+				    data->windows[j].speedup_permille == plan->speedups[i];
+
+			windows += same;
+			cut += same && data->windows[j].end == CAUSAL_ENDED_CUT;
+		}
+		if (windows > least || plan_cannot_be_tried(windows, cut))
 			continue;
 		ties = windows < least ? 1 : ties + 1;
 		if (windows < least || !plan_random(plan, ties))

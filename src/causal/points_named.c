@@ -382,7 +382,11 @@ static bool is_too_much(struct named_slot *slot, uint64_t now)
 
 static void give_up(struct runtime *runtime, struct named_slot *slot)
 {
+	struct causal_control *control = atomic_load(&kymo_causal);
+
 	unwatch(slot);
+	if (control && slot->point < CAUSAL_POINTS)
+		atomic_store(&control->points[slot->point].given_up, 1);
 	if (named.refused_count < REFUSED_MAX)
 		named.refused[named.refused_count++] = slot->address;
 	tell(runtime, slot->point,

@@ -15,37 +15,10 @@
 #define MEMORY            32u      /* samples; older ones fade */
 #define DOUBT_NS          1000000u /* a kind that is new is thought to have run so long elsewhere */
 #define PLACES            8u       /* at which a kind may be found; the last one's is taken */
-#define RATE_ONE          (1ull << 32)
 #define FORGOTTEN         1000u /* milliseconds after its end a slot may be taken from its owner */
 #define SLOT_OWNER(state) ((uint64_t)(uintptr_t)(state) ^ (uint64_t)kymo_runtime.pid << 48 ^ 1)
 
 /* ---- what everybody sees ---- */
-
-static uint64_t reach(const struct causal_runner *runner, uint64_t now)
-{
-	uint64_t sequence = atomic_load_explicit(&runner->sequence, memory_order_acquire);
-	uint64_t rate = atomic_load_explicit(&runner->rate, memory_order_acquire);
-	uint64_t delay = atomic_load_explicit(&runner->delay, memory_order_acquire);
-	uint64_t ticks = atomic_load_explicit(&runner->ticks, memory_order_acquire);
-	uint64_t until = atomic_load_explicit(&runner->until, memory_order_acquire);
-
-	if (!rate || sequence & 1 || rate > RATE_ONE || causal_get(&runner->sequence) != sequence)
-		return 0;
-	now = now < until ? now : until;
-	return now > ticks ? delay + (uint64_t)((unsigned __int128)(now - ticks) * rate >> 32) : 0;
-}
-
-uint64_t causal_most(const struct causal_control *control, uint64_t now)
-{
-	uint64_t most = causal_get(&control->delay), used = causal_get(&control->runners_used);
-
-	for (; used; used &= used - 1) {
-		uint64_t far = reach(&control->runners[__builtin_ctzll(used)], now);
-
-		most = far > most ? far : most;
-	}
-	return most;
-}
 
 static void publish(struct causal_runner *runner, uint64_t delay, uint64_t ticks, uint64_t rate,
 		    uint64_t until)
@@ -141,7 +114,7 @@ static uint64_t rate_of(struct causal_thread *state)
 	rate = (int64_t)((stretch->target_ns << 32) / (stretch->ns + DOUBT_NS) * speedup / 1000);
 	rate += (int64_t)(((__int128)due << 32) /
 			  (int64_t)(earning->repay ? earning->repay : kymo_causal_rates.repay));
-	return rate < 0 ? 0 : rate > (int64_t)RATE_ONE ? RATE_ONE : (uint64_t)rate;
+	return rate < 0 ? 0 : rate > (int64_t)CAUSAL_RATE_ONE ? CAUSAL_RATE_ONE : (uint64_t)rate;
 }
 
 static void raise_most(struct causal_control *control, uint64_t delay)

@@ -17,6 +17,7 @@
 #include <stdint.h>
 
 #include "causal/causal.h"
+#include "common/causal_most.h"
 #include "core/ticks.h"
 
 /* What the thread does between two turns of one kind, and how much of that is the target. */
@@ -179,8 +180,6 @@ static inline uint64_t causal_grown(const struct causal_thread *state, uint64_t 
 	return now > ticks ? (uint64_t)((unsigned __int128)(now - ticks) * rate >> 32) : 0;
 }
 
-/* G at this moment. */
-uint64_t causal_most(const struct causal_control *control, uint64_t now);
 /* The thread stops running: L is what it is. */
 void causal_stop_running(struct causal_control *control, struct causal_thread *state, uint64_t now);
 /* It runs on, in a stretch of this kind. */

@@ -18,6 +18,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "common/causal_most.h"
+
 /* While the controller lives it renews `expires` several times in this time. */
 #define CONTROL_LEASE (1 * SECOND)
 #define CONTROL_SLICE (200 * MILLISECOND)
@@ -44,7 +46,7 @@ uint64_t control_virtual_now(const struct causal_controller *controller)
 {
 	uint64_t now = causal_clock_ticks(&controller->clock);
 
-	return now - (atomic_load(&controller->shared->delay) -
+	return now - (causal_most(controller->shared, now) -
 		      atomic_load(&controller->shared->start_delay));
 }
 
@@ -258,6 +260,21 @@ static bool control_await_program(struct causal_controller *controller)
 	return passed >= delay || control_sleep(controller, delay - passed);
 }
 
+/* Written down, for the reports, and to be said at the end. */
+static void control_note_given_up(struct causal_controller *controller)
+{
+	for (uint32_t i = 0; i < controller->points.count; i++) {
+		struct causal_known_point *point = &controller->points.list[i];
+
+		if (!point->known || point->given_up || point->origin != CAUSAL_ORIGIN_NAMED ||
+		    !causal_points_given_up(&controller->points, i))
+			continue;
+		point->given_up = true;
+		controller->journal.points[i] = false;
+		causal_journal_point(&controller->journal, i, point);
+	}
+}
+
 /* Points of the user's come first; others count when these are not visited for a while. */
 static bool control_await_point(struct causal_controller *controller, uint32_t *ret)
 {
@@ -268,6 +285,7 @@ static bool control_await_point(struct causal_controller *controller, uint32_t *
 		bool patient = now - controller->own_point_ns < CONTROL_PATIENCE;
 
 		*ret = control_choose_point(controller, patient);
+		control_note_given_up(controller);
 		if (*ret != CAUSAL_NO_POINT &&
 		    controller->points.list[*ret].origin != CAUSAL_ORIGIN_AUTOMATIC)
 			controller->own_point_ns = now;

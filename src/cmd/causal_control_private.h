@@ -73,12 +73,30 @@ int64_t control_duration(const struct causal_controller *controller, uint64_t ti
 /* Reads CPU times of all targets into controller->times. */
 void control_times(struct causal_controller *controller);
 
-/* ---- causal_window.c ---- */
+/* ---- causal_pace.c ---- */
+
+/* Of windows. */
+#define WINDOW_LENGTH (200 * MILLISECOND)
+#define WINDOW_VISITS 8
+#define WINDOW_LIMIT  (20 * WINDOW_LENGTH)
+
+static inline uint64_t control_clamp(uint64_t value, uint64_t low, uint64_t high)
+{
+	return value < low ? low : value > high ? high : value;
+}
 
 /* The point that windows are cut by; CAUSAL_NO_POINT: none is visited. */
 uint32_t control_choose_point(struct causal_controller *controller, bool own_only);
+/* Nobody counts its visits any more. */
+bool control_point_is_lost(const struct causal_controller *controller, uint32_t point);
 /* Finds out how often points are visited. False: the run is over. */
 bool control_pace_points(struct causal_controller *controller);
+void control_pace_set(struct control_pace *pace, uint64_t real_ns, uint64_t visits);
+/* A baseline had this period. */
+void control_pace_follow(struct control_pace *pace, uint64_t period_ns);
+
+/* ---- causal_window.c ---- */
+
 /* Adds times of targets, and writes it. */
 void control_write_window(struct causal_controller *controller, struct causal_data_window *window);
 /* One experiment, written down. False: the run is over. */

@@ -122,9 +122,10 @@ void causal_journal_point(struct causal_journal *journal, uint32_t id,
 	if (journal->points[id])
 		return;
 	journal->points[id] = true;
-	journal_line(journal, json_pack("{s:s,s:i,s:o,s:s,s:s}", "kind", "point", "id", (int)id,
-					"name", journal_text(point->name), "type",
-					kinds[point->kind], "origin", origins[point->origin]));
+	journal_line(journal,
+		     json_pack("{s:s,s:i,s:o,s:s,s:s,s:b}", "kind", "point", "id", (int)id, "name",
+			       journal_text(point->name), "type", kinds[point->kind], "origin",
+			       origins[point->origin], "given_up", point->given_up));
 }
 
 void causal_journal_process_point(struct causal_journal *journal, const char *program)
@@ -163,7 +164,7 @@ void causal_journal_window(struct causal_journal *journal, const struct causal_d
 						       journal_count(window->times[i].self_ns),
 						       journal_count(window->times[i].total_ns)));
 	journal_line(journal,
-		     json_pack("{s:s,s:i,s:i,s:i,s:o,s:o,s:o,s:s,s:o,s:o,s:o,s:o}", "kind",
+		     json_pack("{s:s,s:i,s:i,s:i,s:o,s:o,s:o,s:s,s:o,s:o,s:o,s:o,s:o}", "kind",
 			       "window", "run", (int)window->run, "target", (int)window->target,
 			       "speedup_permille", (int)window->speedup_permille, "start_ns",
 			       journal_count(window->start_ns), "real_ns",
@@ -171,7 +172,8 @@ void causal_journal_window(struct causal_journal *journal, const struct causal_d
 			       journal_count(window->delay_ns), "ended", ends[window->end],
 			       "points", points, "times", times, "cpu_ns",
 			       journal_count(window->cpu_ns), "involuntary_switches",
-			       journal_count(window->involuntary_switches)));
+			       journal_count(window->involuntary_switches), "stolen_ns",
+			       journal_count(window->stolen_ns)));
 }
 
 void causal_journal_end(struct causal_journal *journal, const struct causal_data_run *run)

@@ -67,9 +67,15 @@ static uint64_t points_counted_by_program(const struct causal_point *point)
 	return __atomic_load_n(&point->coz[0], __ATOMIC_RELAXED);
 }
 
+bool causal_points_given_up(const struct causal_points *points, uint32_t point)
+{
+	return atomic_load_explicit(&points->shared->points[point].given_up, memory_order_relaxed);
+}
+
 bool causal_points_timed(const struct causal_points *points, uint32_t point)
 {
-	return atomic_load_explicit(&points->shared->points[point].visits, memory_order_acquire);
+	return !causal_points_given_up(points, point) &&
+	       atomic_load_explicit(&points->shared->points[point].visits, memory_order_acquire);
 }
 
 uint64_t causal_points_visits(const struct causal_points *points, uint32_t point)
@@ -77,7 +83,8 @@ uint64_t causal_points_visits(const struct causal_points *points, uint32_t point
 	const struct causal_point *shared = &points->shared->points[point];
 	uint64_t visits = atomic_load_explicit(&shared->visits, memory_order_acquire);
 
-	return visits ? visits : points_counted_by_program(shared);
+	return visits && !causal_points_given_up(points, point) ? visits
+								: points_counted_by_program(shared);
 }
 
 bool causal_points_time_of(const struct causal_points *points, uint32_t point, uint64_t count,

@@ -18,7 +18,7 @@
 #define CAUSAL_NO_POINT UINT32_MAX
 
 struct causal_known_point {
-	bool known;
+	bool known, given_up;
 	enum causal_point_kind kind;
 	enum causal_origin origin;
 	uint32_t partner; /* of an end point: its begin point; CAUSAL_NO_POINT: none */
@@ -43,6 +43,9 @@ struct causal_reading {
 uint32_t causal_points_refresh(struct causal_points *points);
 /* Visits so far, whoever counts them. */
 uint64_t causal_points_visits(const struct causal_points *points, uint32_t point);
+/* It is visited too often: breakpoints count no more visits of it, and those that the program
+ * counts carry no times. */
+bool causal_points_given_up(const struct causal_points *points, uint32_t point);
 /* Whether visits carry times; false as well while there are none. */
 bool causal_points_timed(const struct causal_points *points, uint32_t point);
 /* `now` is the virtual time. */

@@ -194,6 +194,12 @@ static void results_say(const struct causal_data *data, const struct causal_resu
 
 	if (seen->journal_failed)
 		message_warning("some experiments could not be written down");
+	for (size_t i = 0; i < data->point_count; i++) {
+		char text[512];
+
+		if (causal_given_up_text(&data->points[i], text, sizeof(text)))
+			message_warning("%s", text);
+	}
 	if (why)
 		message_warning("%s", why);
 	if (message_verbosity() < 0)

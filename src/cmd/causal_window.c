@@ -14,21 +14,20 @@
 
 #include "cmd/causal_control_private.h"
 
-#define WINDOW_LENGTH (200 * MILLISECOND)
-#define WINDOW_VISITS 8
-#define WINDOW_FEWEST 2 /* of a point that is visited so rarely that more would take too long */
-#define WINDOW_LIMIT  (20 * WINDOW_LENGTH)
-/* Before a window the program gets into the rhythm of the experiment; a visit counts as its begin
- * when half of that is over. */
-#define WINDOW_SETTLE (10 * MILLISECOND)
+/* A window whose delays are more than so many percent of its time, all paid for by others, is cut
+ * when it has lasted so long. */
+#define WINDOW_STARVED 80
+#define WINDOW_STARVES WINDOW_LENGTH
+/* Before a window the program gets into the rhythm of the experiment, and its threads learn how
+ * much of their time is the target's, for which they need some samples each; a visit counts as the
+ * window's begin when half of that is over. */
+#define WINDOW_SETTLE (40 * MILLISECOND)
 /* What is inside when it begins is older than the experiment; so many times its latency, but no
  * longer than this. */
 #define WINDOW_SETTLE_LATENCIES 3
 #define WINDOW_SETTLE_LONGEST   (200 * MILLISECOND)
 #define WINDOW_NAP              (MILLISECOND * 3 / 10) /* shortest sleep */
 #define WINDOW_DOZE             (50 * MILLISECOND)     /* longest */
-/* A point that is visited so often can be any window's measure. */
-#define WINDOW_OFTEN (100 * MILLISECOND)
 
 struct window {
 	uint32_t point;
@@ -49,111 +48,6 @@ int64_t control_duration(const struct causal_controller *controller, uint64_t ti
 	return causal_clock_to_ns(&controller->clock, (int64_t)ticks);
 }
 
-/* ---- which point ---- */
-
-static bool window_is_own(const struct causal_known_point *point)
-{
-	return point->origin != CAUSAL_ORIGIN_AUTOMATIC;
-}
-
-/* A point that can end windows: progress, or the end of what begins. */
-static bool window_is_candidate(const struct causal_controller *controller, uint32_t index,
-				bool own)
-{
-	const struct causal_known_point *point = &controller->points.list[index];
-
-	return point->known && point->kind != CAUSAL_POINT_BEGIN && window_is_own(point) == own &&
-	       causal_points_visits(&controller->points, index) > controller->start_visits[index];
-}
-
-/* Candidates that are visited often take turns; else it is the one that is visited most, of those
- * that are known to be visited still. */
-static uint32_t window_choose(const struct causal_controller *controller, bool own)
-{
-	uint32_t often[CAUSAL_POINTS], best = CAUSAL_NO_POINT;
-	size_t often_count = 0;
-	uint64_t most = 0;
-	bool paced = false;
-
-	for (uint32_t i = 0; i < controller->points.count; i++) {
-		const struct control_pace *pace = &controller->paces[i];
-		uint64_t visits;
-
-		if (!window_is_candidate(controller, i, own))
-			continue;
-		visits = causal_points_visits(&controller->points, i) - controller->start_visits[i];
-		if ((pace->wanted && !paced) || (!pace->wanted == !paced && visits > most)) {
-			paced = pace->wanted > 0;
-			most = visits;
-			best = i;
-		}
-		if (pace->wanted && pace->period_ns <= WINDOW_OFTEN)
-			often[often_count++] = i;
-	}
-	return often_count ? often[controller->windows % often_count] : best;
-}
-
-uint32_t control_choose_point(struct causal_controller *controller, bool own_only)
-{
-	uint32_t point;
-
-	causal_points_refresh(&controller->points);
-	point = window_choose(controller, true);
-	return point == CAUSAL_NO_POINT && !own_only ? window_choose(controller, false) : point;
-}
-
-/* ---- how often points are visited ---- */
-
-static uint64_t window_clamp(uint64_t value, uint64_t low, uint64_t high)
-{
-	return value < low ? low : value > high ? high : value;
-}
-
-static void pace_set(struct control_pace *pace, uint64_t real_ns, uint64_t visits)
-{
-	if (!visits)
-		return;
-	pace->period_ns = real_ns / visits;
-	pace->period_ns += !pace->period_ns;
-	pace->wanted = WINDOW_LENGTH / pace->period_ns;
-	if (pace->wanted < WINDOW_VISITS)
-		pace->wanted =
-			window_clamp(WINDOW_LIMIT / pace->period_ns, WINDOW_FEWEST, WINDOW_VISITS);
-}
-
-/* Visits of the point that has most. */
-static uint64_t pace_most(const struct causal_controller *controller, const uint64_t *before)
-{
-	uint64_t most = 0;
-
-	for (uint32_t i = 0; i < controller->points.count; i++) {
-		uint64_t visits = causal_points_visits(&controller->points, i) - before[i];
-
-		most = visits > most ? visits : most;
-	}
-	return most;
-}
-
-bool control_pace_points(struct causal_controller *controller)
-{
-	uint64_t before[CAUSAL_POINTS], begin = causal_clock_ns(), now, most;
-
-	for (uint32_t i = 0; i < controller->points.count; i++)
-		before[i] = causal_points_visits(&controller->points, i);
-	do {
-		if (!control_sleep(controller, WINDOW_LENGTH))
-			return false;
-		now = causal_clock_ns();
-		most = pace_most(controller, before);
-	} while (most < 2 || (most < WINDOW_VISITS && now - begin < WINDOW_LIMIT));
-	for (uint32_t i = 0; i < controller->points.count; i++) {
-		if (!controller->paces[i].wanted)
-			pace_set(&controller->paces[i], now - begin,
-				 causal_points_visits(&controller->points, i) - before[i]);
-	}
-	return true;
-}
-
 /* ---- edges ---- */
 
 /* Visits that carry no time are dated when they are seen. */
@@ -162,7 +56,7 @@ static bool window_poll_edge(struct causal_controller *controller, uint32_t poin
 {
 	uint64_t period = controller->paces[point].period_ns;
 	uint64_t visits = causal_points_visits(&controller->points, point);
-	uint64_t nap = window_clamp(period / 64, MILLISECOND / 5, 2 * MILLISECOND);
+	uint64_t nap = control_clamp(period / 64, MILLISECOND / 5, 2 * MILLISECOND);
 
 	if (period < 2 * MILLISECOND)
 		return true; /* one more or less is nothing */
@@ -194,8 +88,8 @@ static bool window_await_begin(struct causal_controller *controller, struct wind
 			       uint64_t not_before)
 {
 	uint64_t limit = causal_clock_ns() + window_patience_ns(controller, window->point);
-	uint64_t nap = window_clamp(controller->paces[window->point].period_ns / 4, WINDOW_NAP,
-				    WINDOW_DOZE);
+	uint64_t nap = control_clamp(controller->paces[window->point].period_ns / 4, WINDOW_NAP,
+				     WINDOW_DOZE);
 	struct causal_reading reading;
 
 	for (;;) {
@@ -205,7 +99,8 @@ static bool window_await_begin(struct causal_controller *controller, struct wind
 			return window_poll_edge(controller, window->point, limit);
 		if ((int64_t)(reading.time - not_before) >= 0)
 			return true;
-		if (causal_clock_ns() > limit || !control_sleep(controller, nap))
+		if (causal_clock_ns() > limit || control_point_is_lost(controller, window->point) ||
+		    !control_sleep(controller, nap))
 			return false;
 	}
 }
@@ -236,6 +131,21 @@ static void window_look_inside(struct causal_controller *controller, struct wind
 	window->looks++;
 }
 
+/* The target runs nearly all the time and others hardly do, because they pay for that: nothing is
+ * to be learnt by it, for what remains of their time is paying. */
+static bool window_is_starved(const struct causal_controller *controller,
+			      const struct window *window, uint64_t now)
+{
+	int64_t real = (int64_t)(now - window->start_ns);
+	int64_t delay = control_duration(controller, atomic_load(&controller->shared->delay) -
+							     window->start_delay);
+	int64_t paid = control_duration(controller, atomic_load(&controller->shared->paid) -
+							    window->start_paid);
+
+	return now - window->start_ns > WINDOW_STARVES && delay > real / 100 * WINDOW_STARVED &&
+	       paid > delay / 2;
+}
+
 /* Until the visit that ends the window. */
 static void window_await_end(struct causal_controller *controller, struct window *window)
 {
@@ -256,15 +166,20 @@ static void window_await_end(struct causal_controller *controller, struct window
 			break;
 		seen_ns = done == seen ? seen_ns : now;
 		seen = done;
-		if (now > limit || now - seen_ns > patience) {
+		if (now > limit || now - seen_ns > patience ||
+		    control_point_is_lost(controller, window->point)) {
 			window->end = CAUSAL_ENDED_BY_TIME;
 			break;
+		}
+		if (window_is_starved(controller, window, now)) {
+			window->end = CAUSAL_ENDED_CUT;
+			return;
 		}
 		if (done >= 4 && done < UINT64_MAX / 2)
 			period = (now - window->start_ns) / done;
 		if (!control_sleep(controller,
-				   window_clamp((pace->wanted - done) * period, WINDOW_NAP,
-						first->timed ? WINDOW_DOZE : WINDOW_DOZE / 10))) {
+				   control_clamp((pace->wanted - done) * period, WINDOW_NAP,
+						 first->timed ? WINDOW_DOZE : WINDOW_DOZE / 10))) {
 			window->end = CAUSAL_ENDED_BY_EXIT;
 			return;
 		}
@@ -421,6 +336,8 @@ static void window_write(struct causal_controller *controller, const struct wind
 	if (window->end_load.cpu_ns < window->start_load.cpu_ns ||
 	    data.involuntary_switches > UINT64_MAX / 2)
 		data.cpu_ns = data.involuntary_switches = 0; /* a process has gone */
+	if (window->end_load.stolen_ns > window->start_load.stolen_ns)
+		data.stolen_ns = window->end_load.stolen_ns - window->start_load.stolen_ns;
 	for (uint32_t i = 0; i < window->point_count; i++) {
 		const struct causal_known_point *point = &controller->points.list[i];
 		struct causal_data_visits *next = &visits[data.visit_count];
@@ -455,6 +372,20 @@ static int64_t window_lost(const struct causal_controller *controller, const str
 	return (int64_t)((double)(longer > most ? most : longer < -most ? -most : longer) / part);
 }
 
+/* Of a baseline. Its end was noticed later than it came, unless visits carry times. */
+static uint64_t window_period_ns(const struct causal_controller *controller,
+				 const struct window *window, uint64_t usual)
+{
+	const struct causal_reading *first = &window->first[window->point];
+	const struct causal_reading *last = &window->last[window->point];
+	uint64_t visits = last->count - first->count;
+	int64_t time = control_duration(controller, last->time - first->time);
+
+	return first->timed && last->timed && time > 0 && visits && visits < UINT64_MAX / 2
+		       ? (uint64_t)time / visits
+		       : usual;
+}
+
 /* What the program lost by it, and how fast it is without. */
 static void window_learn(struct causal_controller *controller, const struct window *window,
 			 uint32_t target)
@@ -465,13 +396,15 @@ static void window_learn(struct causal_controller *controller, const struct wind
 
 	for (uint32_t i = 0; i < window->point_count; i++) {
 		if (!controller->paces[i].wanted && window->last[i].visits)
-			pace_set(&controller->paces[i], real,
-				 window->last[i].visits - window->first[i].visits);
+			control_pace_set(&controller->paces[i], real,
+					 window->last[i].visits - window->first[i].visits);
 	}
+	if (window->end == CAUSAL_ENDED_CUT)
+		controller->lost_ns += window_lost(controller, window, (int64_t)real);
 	if (!visits || visits > UINT64_MAX / 2 || window->end != CAUSAL_ENDED_BY_VISITS)
 		return;
 	if (!target)
-		pace->period_ns = (pace->period_ns * 3 + real / visits) / 4;
+		control_pace_follow(pace, window_period_ns(controller, window, real / visits));
 	else
 		controller->lost_ns += window_lost(
 			controller, window, (int64_t)real - (int64_t)(visits * pace->period_ns));
@@ -514,17 +447,25 @@ static uint64_t window_settle_ns(const struct causal_controller *controller, uin
 		 causal_points_visits(&controller->points, point);
 	if (inside > UINT32_MAX)
 		return WINDOW_SETTLE;
-	return window_clamp(inside * controller->paces[point].period_ns * WINDOW_SETTLE_LATENCIES,
-			    WINDOW_SETTLE, WINDOW_SETTLE_LONGEST);
+	return control_clamp(inside * controller->paces[point].period_ns * WINDOW_SETTLE_LATENCIES,
+			     WINDOW_SETTLE, WINDOW_SETTLE_LONGEST);
+}
+
+/* Returns the virtual time when half of it was over. In real time it lasts the same in all
+ * experiments: virtual time may hardly pass in them. */
+static bool window_settle(struct causal_controller *controller, uint64_t ns, uint64_t *ret)
+{
+	bool going = control_sleep(controller, ns / 2);
+
+	*ret = control_virtual_now(controller);
+	return going && control_sleep(controller, ns - ns / 2);
 }
 
 bool control_window(struct causal_controller *controller, uint32_t point, uint32_t target,
 		    uint32_t permille)
 {
 	struct window *window = calloc(1, sizeof(*window));
-	uint64_t settle = window_settle_ns(controller, point);
-	uint64_t half = causal_clock_from_ns(&controller->clock, settle / 2);
-	uint64_t begin = causal_clock_ticks(&controller->clock);
+	uint64_t settle = window_settle_ns(controller, point), settled;
 
 	if (!window)
 		return control_sleep(controller, SECOND);
@@ -532,8 +473,8 @@ bool control_window(struct causal_controller *controller, uint32_t point, uint32
 	window->begin_ns = causal_clock_ns();
 	controller->stalled = false;
 	control_activate(controller, target, permille);
-	if (control_sleep(controller, settle) &&
-	    window_await_begin(controller, window, begin + half)) {
+	if (window_settle(controller, settle, &settled) &&
+	    window_await_begin(controller, window, settled)) {
 		window_begin(controller, window);
 		window_await_end(controller, window);
 		window_finish(controller, window);
@@ -542,7 +483,8 @@ bool control_window(struct causal_controller *controller, uint32_t point, uint32
 		window_learn(controller, window, target);
 	}
 	control_deactivate(controller);
-	if (!window->start_ns || window->last[point].visits == window->first[point].visits) {
+	if (window->end != CAUSAL_ENDED_CUT &&
+	    (!window->start_ns || window->last[point].visits == window->first[point].visits)) {
 		/* it is visited no more, or more rarely */
 		controller->paces[point].wanted = 0;
 		controller->start_visits[point] = causal_points_visits(&controller->points, point);

@@ -7,6 +7,7 @@
 #ifndef KYMO_OUTPUT_CAUSAL_H
 #define KYMO_OUTPUT_CAUSAL_H
 
+#include <stdbool.h>
 #include <stdio.h>
 
 #include "analysis/causal.h"
@@ -33,5 +34,8 @@ int causal_write_all(const struct causal_data *data, const struct causal_result 
 /* The leading targets of each progress point, and what to think of them: some lines. */
 void causal_print_summary(const struct causal_data *data, const struct causal_result *result,
 			  FILE *stream, bool colour);
+
+/* What is to be said of a point that is not counted any more; false: nothing. */
+bool causal_given_up_text(const struct causal_data_point *point, char *buffer, size_t size);
 
 #endif

@@ -96,6 +96,8 @@ static void put_points(struct json_writer *json, const struct causal_data *data)
 		json_put_text(json, "name", point->name);
 		json_put_text(json, "kind", kinds[point->kind]);
 		json_put_text(json, "origin", point->origin);
+		if (point->given_up)
+			json_put_boolean(json, "given_up", true);
 		json_object_end(json);
 	}
 	json_array_end(json);
@@ -134,6 +136,7 @@ static void put_window(struct json_writer *json, const struct causal_data *data,
 	json_put_count(json, "delay_ns", window->delay_ns);
 	json_put_count(json, "cpu_ns", window->cpu_ns);
 	json_put_count(json, "involuntary_switches", window->involuntary_switches);
+	json_put_count(json, "stolen_ns", window->stolen_ns);
 	for (size_t i = 0; i < window->time_count; i++) {
 		if (window->times[i].target != window->target)
 			continue;

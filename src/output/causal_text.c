@@ -110,6 +110,14 @@ static void put_head(const struct report *report)
 	if (data->run_count > 1)
 		fprintf(report->stream, ", in %zu runs", data->run_count);
 	fputs("\n", report->stream);
+	for (size_t i = 0; i < data->point_count; i++) {
+		char text[NAME_SIZE + 128];
+
+		if (causal_given_up_text(&data->points[i], text, sizeof(text))) {
+			putc('\n', report->stream);
+			put_wrapped(report->stream, text, 0);
+		}
+	}
 	if (report->result->warnings) {
 		fputs("\nMind that\n", report->stream);
 		put_warnings(report, report->result->warnings, 2);

@@ -11,6 +11,7 @@
 #include <string.h>
 
 #include "analysis/causal_data.h"
+#include "output/causal.h"
 
 bool causal_view_lines(const struct causal_data *data)
 {
@@ -121,6 +122,18 @@ const char *causal_view_warning(unsigned place, enum causal_warning *ret)
 		return NULL;
 	*ret = (enum causal_warning)(1u << place);
 	return names[place];
+}
+
+bool causal_given_up_text(const struct causal_data_point *point, char *buffer, size_t size)
+{
+	if (!point->given_up)
+		return false;
+	snprintf(buffer, size,
+		 "progress point '%s' is visited too often to be counted by breakpoints (10,000 "
+		 "times "
+		 "a second): name a rarer place",
+		 point->name ? point->name : "?");
+	return true;
 }
 
 struct causal_view_total *causal_view_totals(const struct causal_data *data)

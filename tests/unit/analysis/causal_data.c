@@ -40,10 +40,12 @@ static void whole_file(void **state)
 		"\"virtual_ns\":26},{\"id\":2,\"end\":3,\"arrivals\":5,\"departures\":4,\"area_"
 		"ns\":-8,"
 		"\"virtual_ns\":26}],\"times\":[[5,100,200],[9,1,2]],\"cpu_ns\":50,"
-		"\"involuntary_switches\":6,\"more\":[]}\n"
+		"\"involuntary_switches\":6,\"stolen_ns\":7,\"more\":[]}\n"
 		"{\"kind\":\"window\",\"run\":3,\"target\":0,\"speedup_permille\":0,\"start_ns\":"
 		"10,"
 		"\"ended\":\"cut\"}\n"
+		"{\"kind\":\"point\",\"id\":1,\"name\":\"work\",\"type\":\"progress\",\"origin\":"
+		"\"user\",\"given_up\":true}\n"
 		"{\"kind\":\"end\",\"run\":3,\"status\":-11,\"real_ns\":99,\"samples\":8,"
 		"\"samples_in_scope\":7,\"paid_ns\":6,\"overslept_ns\":5,\"credited_ns\":4,"
 		"\"pauses\":3}\n"
@@ -82,6 +84,8 @@ static void whole_file(void **state)
 	assert_int_equal(window->visits[1].area_ns, -8);
 	assert_int_equal(window->times[1].total_ns, 2);
 	assert_int_equal(window->involuntary_switches, 6);
+	assert_int_equal(window->stolen_ns, 7);
+	assert_true(causal_data_find_point(&data, 1)->given_up); /* said later */
 	causal_data_deinit(&data);
 }
 

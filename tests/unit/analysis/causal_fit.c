@@ -392,6 +392,38 @@ static void disturbed(void **state)
 	}
 }
 
+/* A hypervisor took up to a tenth of each window, which is taken off again, and half of two
+ * windows, which are left out. Without a count of it, nothing is known of that. */
+static void stolen(void **state)
+{
+	(void)state;
+	for (unsigned known = 0; known < 2; known++) {
+		struct causal_data data = {0};
+		struct causal_result result;
+		double width;
+
+		for (unsigned i = 0; i < 40; i++) {
+			double off = i == 7 || i == 30 ? 50 * MS : i * 7 % 11 * MS;
+			double period = i % 4 == 1 ? 4 * MS : i % 4 == 3 ? 3 * MS : 5 * MS;
+
+			add(&data, i % 2, i % 2 * (i % 4 == 1 ? 500 : 1000), 20, period + off / 20);
+			data.windows[i].stolen_ns = known ? (uint64_t)off : 0;
+		}
+		fit(&data, &result);
+		assert_int_equal(result.warnings, known ? CAUSAL_WARN_LOAD : 0);
+		assert_int_equal(result.disturbed_windows, known ? 2 : 0);
+		if (known) {
+			near(result.predictions[0].best_percent, 40, 0.2);
+			near(result.predictions[0].estimates[0].predicted_percent, 20, 0.2);
+		}
+		width = result.predictions[0].best_high_percent -
+			result.predictions[0].best_low_percent;
+		assert_true(known ? width < 2 : width > 2);
+		causal_result_deinit(&result);
+		causal_data_deinit(&data);
+	}
+}
+
 /* ---- the rest ---- */
 
 /* Windows of wild values give numbers or nothing, and always the same ones. */
@@ -494,6 +526,7 @@ int main(void)
 		cmocka_unit_test(nothing),
 		cmocka_unit_test(load_and_oversubscription),
 		cmocka_unit_test(disturbed),
+		cmocka_unit_test(stolen),
 		cmocka_unit_test(any_values),
 		cmocka_unit_test(student),
 		cmocka_unit_test(size),

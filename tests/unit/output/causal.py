@@ -90,6 +90,9 @@ def json_experiments():
     equal(second["points"][0]["visits"], 20)
     equal(second["points"][1]["departures"], 20)
     equal(written.json["runs"][0]["samples"], 1000)
+    equal(second["stolen_ns"], 8)
+    equal([point["name"] for point in written.json["progress_points"] if point.get("given_up")],
+          ["too often"])
     equal(written.json["bad_lines"], 0)
 
 
@@ -145,6 +148,7 @@ def text():
     assert re.match(r" +3 +-20\.0 %", ranks[2]), ranks[2]
     assert "50.0   50.0  +50.0      5          int <five> = 5;" in written.text, written.text
     assert "..." in written.text
+    assert "'too often' is visited too often" in written.text, written.text
     assert all(ord(c) >= 32 for line in lines for c in line)
     assert "fast(int)" in written.summary and "Source" not in written.summary
 

@@ -19,6 +19,8 @@ def write(path, source=None, mode="function", lines=None, noise=None):
         out.append(target)
     for number, (name, kind) in enumerate([("work", "progress"), ("request", "begin"), ("answer", "end")]):
         out.append({"kind": "point", "id": number, "name": name, "type": kind, "origin": "user"})
+    out.append({"kind": "point", "id": 9, "name": "too often", "type": "progress", "origin": "named",
+                "given_up": True})
     gains = {0: 0, 1: 0.5, 2: -0.2, 3: 0}
     for number in range(120):
         target = (0, 1, 2, 3)[number % 4]
@@ -27,7 +29,7 @@ def write(path, source=None, mode="function", lines=None, noise=None):
         taken = round(20 * period)
         out.append({"kind": "window", "run": 0, "target": target, "speedup_permille": speedup,
                     "start_ns": 10**9 * (number + 1), "real_ns": taken + 1000, "delay_ns": 1000,
-                    "ended": "visits", "cpu_ns": 2 * taken, "involuntary_switches": 0,
+                    "ended": "visits", "cpu_ns": 2 * taken, "involuntary_switches": 0, "stolen_ns": 8,
                     "points": [{"id": 0, "visits": 20, "virtual_ns": taken},
                                {"id": 1, "end": 2, "arrivals": 19, "departures": 20,
                                 "area_ns": round(2.345 * taken), "virtual_ns": taken}],
