@@ -80,10 +80,12 @@ void causal_pay(void);
 void causal_after_wait_at(const struct causal_wait *wait, enum causal_waker waker, uint64_t site);
 void causal_pay_at(uint64_t site);
 
-/* A deadline of an absolute wait or sleep, put off by the pauses that the thread has made since it
- * last read the clock: the program's timetable is one of virtual time. In nanoseconds; 0 outside
- * of epochs. */
+/* A deadline of an absolute wait is put off by what the thread has absorbed since it last read the
+ * clock: the program's timetable is one of virtual time. In nanoseconds. */
 uint64_t causal_lateness_ns(void);
+/* The same for a sleep until a time (both in nanoseconds of this clock), which may come from a
+ * timetable that knows of no clock. */
+uint64_t causal_put_off_ns(int clock, int64_t time, int64_t now);
 /* The calling thread has read a clock. */
 void causal_clock_was_read(void);
 

@@ -50,6 +50,8 @@ void causal_change_epoch(struct causal_control *control, struct causal_thread *s
 {
 	uint64_t old = causal_get(&state->word);
 
+	if (old & CAUSAL_ACTIVE && old != ~0ull)
+		state->absorbed += causal_absorbed_now(state);
 	if (old >> CAUSAL_EPOCH_SHIFT != word >> CAUSAL_EPOCH_SHIFT) {
 		/* acquire of `word`: its start_delay is there, or that of a later one, which is
 		 * taken note of at the next turn */
@@ -60,7 +62,6 @@ void causal_change_epoch(struct causal_control *control, struct causal_thread *s
 		causal_set(&state->start, start);
 		causal_set(&state->delay, start);
 		causal_set(&state->bank, 0);
-		state->clock_absorbed = start;
 	}
 	causal_forget_earnings(control, state);
 	causal_set(&state->word, word);
@@ -336,40 +337,6 @@ void causal_after_wait(const struct causal_wait *wait, enum causal_waker waker)
 void causal_after_wait_at(const struct causal_wait *wait, enum causal_waker waker, uint64_t site)
 {
 	end_wait(wait, waker, KIND_AT(site));
-}
-
-/* ---- clocks ---- */
-
-static uint64_t absorbed(const struct causal_thread *state)
-{
-	return causal_get(&state->delay) + causal_grown(state, ticks_now()) +
-	       causal_get(&state->bank);
-}
-
-uint64_t causal_lateness_ns(void)
-{
-	struct causal_control *control = control_now();
-	struct causal_thread *state = control ? causal_self() : NULL;
-	uint64_t late = 0;
-
-	if (!state || !causal_enter(state))
-		return 0;
-	if (causal_turn(control, state) & CAUSAL_ACTIVE && absorbed(state) > state->clock_absorbed)
-		late = absorbed(state) - state->clock_absorbed;
-	causal_leave(state);
-	return causal_ns(late);
-}
-
-void causal_clock_was_read(void)
-{
-	struct causal_control *control = control_now();
-	struct causal_thread *state = control ? causal_self() : NULL;
-
-	if (!state || !causal_enter(state))
-		return;
-	causal_turn(control, state);
-	state->clock_absorbed = absorbed(state);
-	causal_leave(state);
 }
 
 /* ---- who wakes whom ---- */

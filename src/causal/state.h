@@ -44,6 +44,16 @@ struct causal_earning {
 	uint64_t carried_ns; /* of samples that came while it spun */
 };
 
+/* Of a thread that sleeps until times (clocks.c). Nanoseconds. */
+struct causal_timetable {
+	int64_t first, first_now, last; /* times, and what the clock said */
+	int64_t ahead;                  /* sum of what times were ahead of the clock */
+	uint64_t from;                  /* ticks: what was absorbed in all at the first */
+	uint32_t count;
+	int clock;
+	enum { CAUSAL_TIMES_UNKNOWN, CAUSAL_TIMES_OWN, CAUSAL_TIMES_CLOCKS } kind;
+};
+
 struct causal_thread {
 	struct thread *thread;
 	_Atomic uint64_t word;  /* the experiment as of the last turn */
@@ -51,7 +61,9 @@ struct causal_thread {
 	_Atomic uint64_t delay; /* L; while it earns, as of `ticks` */
 	_Atomic uint64_t bank;  /* paused more than was owed; goes off the next debt */
 	struct causal_earning earning;
-	uint64_t clock_absorbed; /* L + bank when it last read a clock */
+	uint64_t absorbed;       /* in all epochs before this one */
+	uint64_t clock_absorbed; /* in all when it last read a clock */
+	struct causal_timetable timetable;
 	/* Where on the stack the engine was entered; 0: it is not at work. */
 	_Atomic uint64_t busy;
 	/* Where on the stack the wait is that the thread is in; 0: none. What happens inside, its
@@ -155,6 +167,9 @@ static inline bool causal_is_waiting(struct causal_thread *state)
 
 void causal_change_epoch(struct causal_control *control, struct causal_thread *state,
 			 uint64_t word);
+
+/* What the thread has absorbed since the epoch began, ticks (clocks.c). */
+uint64_t causal_absorbed_now(const struct causal_thread *state);
 
 /* Takes note of the experiment; on a state that was entered. */
 static inline uint64_t causal_turn(struct causal_control *control, struct causal_thread *state)

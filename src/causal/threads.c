@@ -73,7 +73,6 @@ struct causal_thread *causal_state_of(struct thread *thread)
 	causal_change_epoch(control, state,
 			    atomic_load_explicit(&control->experiment, memory_order_acquire));
 	causal_set(&state->delay, causal_get(&control->delay));
-	state->clock_absorbed = causal_get(&state->delay);
 	thread->causal = state;
 	return state;
 }
@@ -92,7 +91,6 @@ void causal_thread_created(struct thread *child)
 	causal_set(&state->word, causal_get(&mine->word));
 	causal_set(&state->start, causal_get(&mine->start));
 	causal_set(&state->delay, causal_get(&mine->delay) + causal_grown(mine, ticks_now()));
-	state->clock_absorbed = causal_get(&state->delay);
 	state->earning.learning_until = mine->earning.learning_until;
 }
 

@@ -10,6 +10,7 @@
 #include <threads.h>
 #include <unistd.h>
 
+#include "core/ticks.h"
 #include "wrappers/causal_paced.h"
 #include "wrappers/wrappers.h"
 
@@ -22,20 +23,41 @@ static bool is_clock_of_time(clockid_t clock)
 	       clock == CLOCK_BOOTTIME_ALARM || clock == CLOCK_MONOTONIC_RAW;
 }
 
+/* A copy of what the original would not refuse. */
+static bool read_time(const struct timespec *from, struct timespec *ret)
+{
+	return paced_read_memory(ret, from, sizeof(*ret)) && ret->tv_sec >= 0 &&
+	       ret->tv_nsec >= 0 && ret->tv_nsec < NS_PER_S &&
+	       ret->tv_sec <= INT64_MAX / NS_PER_S / 2;
+}
+
+static const struct timespec *put_off(struct timespec *space, uint64_t late)
+{
+	uint64_t ns = (uint64_t)space->tv_nsec + late;
+
+	space->tv_sec += (time_t)(ns / NS_PER_S);
+	space->tv_nsec = (long)(ns % NS_PER_S);
+	return space;
+}
+
 const struct timespec *paced_deadline(clockid_t clock, const struct timespec *end,
 				      struct timespec *space)
 {
 	uint64_t late = end && is_clock_of_time(clock) ? causal_lateness_ns() : 0;
-	uint64_t ns;
 
-	if (!late || !paced_read_memory(space, end, sizeof(*space)) || space->tv_sec < 0 ||
-	    space->tv_nsec < 0 || space->tv_nsec >= NS_PER_S ||
-	    space->tv_sec > INT64_MAX / NS_PER_S)
+	return late && read_time(end, space) ? put_off(space, late) : end;
+}
+
+static const struct timespec *sleep_deadline(clockid_t clock, const struct timespec *end,
+					     struct timespec *space)
+{
+	int64_t now;
+
+	if (!end || !is_clock_of_time(clock) || !read_time(end, space))
 		return end;
-	ns = (uint64_t)space->tv_nsec + late;
-	space->tv_sec += (time_t)(ns / NS_PER_S);
-	space->tv_nsec = (long)(ns % NS_PER_S);
-	return space;
+	now = (int64_t)ticks_clock_ns(clock);
+	return put_off(space,
+		       causal_put_off_ns(clock, space->tv_sec * NS_PER_S + space->tv_nsec, now));
 }
 
 /* ---- sleeps ---- */
@@ -59,7 +81,7 @@ static int paced_clock_nanosleep(clockid_t clock, int flags, const struct timesp
 		return ORIGINAL(clock_nanosleep)(clock, flags, time, left);
 	causal_before_wait(&wait);
 	if (flags & TIMER_ABSTIME)
-		time = paced_deadline(clock, time, &space);
+		time = sleep_deadline(clock, time, &space);
 	error = ORIGINAL(clock_nanosleep)(clock, flags, time, left);
 	causal_after_wait_at(&wait, CAUSAL_WAKER_OUTSIDE, CAUSAL_SITE);
 	return error;

@@ -283,6 +283,8 @@ static void test_a_handler_does_not_pause_for_long(void **state)
 
 static void test_clocks(void **state)
 {
+	uint64_t before;
+
 	(void)state;
 	fake_experiment(3, 500);
 	causal_clock_was_read();
@@ -292,10 +294,66 @@ static void test_clocks(void **state)
 	fake_assert_near(causal_lateness_ns(), 10 * MS + causal_ns(causal_self()->bank));
 	causal_clock_was_read();
 	assert_int_equal(causal_lateness_ns(), 0);
+	before = fake_count_ns(&fake_control->paid);
 	fake_owe(10 * MS);
 	causal_pay();
+	/* it stays late when the experiment is over, and after the next one */
 	fake_control->experiment &= ~CAUSAL_ACTIVE;
+	fake_assert_near(causal_lateness_ns(), fake_count_ns(&fake_control->paid) - before);
+	fake_experiment(3, 500);
+	fake_owe(5 * MS);
+	causal_pay();
+	fake_assert_near(causal_lateness_ns(), fake_count_ns(&fake_control->paid) - before);
+	causal_clock_was_read();
 	assert_int_equal(causal_lateness_ns(), 0);
+}
+
+/* A timetable of one millisecond: by all that was ever absorbed, though clocks are read. */
+static void test_timetables(void **state)
+{
+	int64_t time = 1000 * MS;
+	uint64_t paid = 0, late;
+
+	(void)state;
+	fake_experiment(3, 500);
+	for (int i = 0; i < 30; i++, time += MS) {
+		causal_clock_was_read();
+		causal_put_off_ns(CLOCK_MONOTONIC, time, time - (int64_t)MS + (int64_t)paid);
+		fake_owe(MS / 2);
+		causal_pay();
+		paid = fake_count_ns(&fake_control->paid);
+	}
+	assert_int_equal(causal_self()->timetable.kind, CAUSAL_TIMES_OWN);
+	fake_experiment(0, 0);
+	causal_clock_was_read();
+	late = causal_put_off_ns(CLOCK_MONOTONIC, time, time);
+	assert_true(paid >= 14 * MS);
+	assert_in_range(late, paid - MS / 5, paid + MS / 5);
+}
+
+/* The clock and so much more: by what was absorbed since it was read. */
+static void test_times_from_a_clock(void **state)
+{
+	int64_t now = 1000 * MS;
+	uint64_t before;
+
+	(void)state;
+	fake_experiment(3, 500);
+	for (int i = 0; i < 30; i++) {
+		causal_clock_was_read();
+		now += MS + (int64_t)causal_put_off_ns(CLOCK_MONOTONIC, now + MS, now);
+		fake_owe(MS / 2);
+		causal_pay();
+		now += MS / 2;
+	}
+	assert_int_equal(causal_self()->timetable.kind, CAUSAL_TIMES_CLOCKS);
+	causal_clock_was_read();
+	assert_int_equal(causal_put_off_ns(CLOCK_MONOTONIC, now + MS, now), 0);
+	before = fake_count_ns(&fake_control->paid);
+	fake_owe(30 * MS);
+	causal_pay();
+	fake_assert_near(causal_put_off_ns(CLOCK_MONOTONIC, now + 31 * MS, now + 30 * MS),
+			 fake_count_ns(&fake_control->paid) - before);
 }
 
 static void test_marks(void **state)
@@ -399,6 +457,8 @@ int main(void)
 		TEST(test_threads_that_leave_pay_nothing),
 		TEST(test_a_handler_does_not_pause_for_long),
 		TEST(test_clocks),
+		TEST(test_timetables),
+		TEST(test_times_from_a_clock),
 		TEST(test_marks),
 		TEST(test_interrupted_pauses),
 		TEST(test_a_pause_that_is_left_by_longjmp),
