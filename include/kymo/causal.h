@@ -24,7 +24,7 @@
 #include <stdint.h>
 
 #define CAUSAL_MAGIC   0x6c6173756163796bull /* "kycausal" */
-#define CAUSAL_VERSION 1u
+#define CAUSAL_VERSION 2u
 
 #define CAUSAL_POINTS    256u
 #define CAUSAL_TARGETS   (1u << 20) /* ids 1 .. CAUSAL_TARGETS - 1 */
@@ -76,15 +76,20 @@ struct causal_target_time {
 	_Atomic uint64_t self_ns, total_ns;
 };
 
-/* A thread that earns as it runs: its L was `delay` at `ticks`, and grows from there. G is as far
- * as the furthest of them, or `delay` of the control file where that is more. */
+/* A thread that earns as it runs: its L was `delay` at `ticks`, and grows from there, at rates that
+ * change with the time since it began what it does: the first one for `step` ticks, the second one
+ * for as many again, each further one for twice as long as the one before, the last one for the
+ * rest. G is as far as the furthest of them, or `delay` of the control file where that is more. */
+#define CAUSAL_STEPS 6u
 struct causal_runner {
 	_Atomic uint64_t sequence; /* odd: being written */
 	_Atomic uint64_t owner;    /* 0: free */
 	_Atomic uint64_t delay, ticks;
-	_Atomic uint64_t rate;  /* a 2^32th of ticks a tick; 0: it waits */
-	_Atomic uint64_t until; /* ticks: grows no further, whatever became of the thread */
-	uint64_t unused[2];
+	_Atomic uint64_t begin; /* 0: it waits */
+	_Atomic uint64_t step;
+	_Atomic uint64_t until;               /* ticks: grows no further, whatever became of it */
+	_Atomic uint64_t rates[CAUSAL_STEPS]; /* in 2^32ths of ticks a tick */
+	uint64_t unused[3];
 };
 
 struct causal_control {

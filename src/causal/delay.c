@@ -15,6 +15,7 @@
 #define ALONE_US     4000u
 #define SLICE_US     10000u
 #define SPIN_US      80u
+#define STEP_US      128u
 /* A handler does not pause for longer: the program's signals wait for it. What is still owed then
  * is paid at the next turn. */
 #define HANDLER_US 50000u
@@ -36,6 +37,7 @@ void causal_rates_set(uint64_t ticks_per_second)
 	rates->alone = ALONE_US * rates->ticks_per_us;
 	rates->slice = SLICE_US * rates->ticks_per_us;
 	rates->spin = SPIN_US * rates->ticks_per_us;
+	rates->step = STEP_US * rates->ticks_per_us;
 }
 
 static uint64_t owed(const struct causal_control *control, const struct causal_thread *state,
@@ -175,31 +177,33 @@ static struct causal_control *control_now(void)
 
 /* The kind of a stretch is where it began: which function of the wrappers called, and from where
  * that was. */
-#define KIND_AT(site) (CAUSAL_SITE ^ ((site) << 32 | (site) >> 32))
+#define KIND_AT(site) ((CAUSAL_SITE ^ ((site) << 32 | (site) >> 32)) & ~CAUSAL_KIND_START)
 #define KIND          KIND_AT(0ull)
 
+/* *ret_now becomes the time after a pause. */
 static void turn_and_settle(struct causal_control *control, struct causal_thread *state,
-			    uint64_t kind, uint64_t limit)
+			    uint64_t limit, uint64_t *ret_now)
 {
-	uint64_t now = ticks_now();
+	uint64_t now = *ret_now;
 
 	causal_turn(control, state);
 	if (owed(control, state, now) >= kymo_causal_rates.threshold) {
 		causal_stop_running(control, state, now);
 		settle(control, state, now, limit);
-		now = ticks_now();
+		*ret_now = ticks_now();
 	}
-	causal_run_on(control, state, kind, now);
 }
 
 static void pay_all(uint64_t kind)
 {
 	struct causal_control *control = control_now();
 	struct causal_thread *state = control ? causal_self() : NULL;
+	uint64_t now = ticks_now();
 
 	if (!state || causal_is_waiting(state) || !causal_enter(state))
 		return;
-	turn_and_settle(control, state, kind, 0);
+	turn_and_settle(control, state, 0, &now);
+	causal_run(control, state, kind, now);
 	causal_leave(state);
 }
 
@@ -229,15 +233,18 @@ void causal_settle_thread(struct thread *thread)
 {
 	struct causal_control *control = control_now();
 	struct causal_thread *state = thread->causal;
+	uint64_t begin = ticks_now(), now = begin, lasted;
 
 	if (!control || !state || !causal_enter(state))
 		return;
 	add_up(control, state);
-	if (causal_is_waiting(state))
+	lasted = state->earning.begin ? begin - state->earning.begin : 0;
+	if (causal_is_waiting(state)) {
 		causal_turn(control, state);
-	else
-		turn_and_settle(control, state, state->earning.kind,
-				HANDLER_US * kymo_causal_rates.ticks_per_us);
+	} else {
+		turn_and_settle(control, state, HANDLER_US * kymo_causal_rates.ticks_per_us, &now);
+		causal_run_on(control, state, state->earning.kind, lasted, now);
+	}
 	causal_leave(state);
 }
 
@@ -286,7 +293,7 @@ void causal_wait_runs(void)
 	if (!state || !causal_enter(state))
 		return;
 	causal_set(&state->waiting, 0);
-	causal_run_on(control, state, KIND, ticks_now());
+	causal_run(control, state, KIND, ticks_now());
 	causal_leave(state);
 }
 
@@ -325,7 +332,7 @@ static void end_wait(const struct causal_wait *wait, enum causal_waker waker, ui
 		state->waits_outside++;
 	}
 	settle(control, state, now, 0);
-	causal_run_on(control, state, kind, ticks_now());
+	causal_run(control, state, kind, ticks_now());
 	causal_leave(state);
 }
 

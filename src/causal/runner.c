@@ -13,24 +13,34 @@
 #include "causal/state.h"
 
 #define MEMORY            32u      /* samples; older ones fade */
-#define DOUBT_NS          1000000u /* a kind that is new is thought to have run so long elsewhere */
+#define DOUBT_NS          250000u /* a kind that is new is thought to have run so long elsewhere */
 #define PLACES            8u       /* at which a kind may be found; the last one's is taken */
 #define FORGOTTEN         1000u /* milliseconds after its end a slot may be taken from its owner */
 #define SLOT_OWNER(state) ((uint64_t)(uintptr_t)(state) ^ (uint64_t)kymo_runtime.pid << 48 ^ 1)
 
 /* ---- what everybody sees ---- */
 
-static void publish(struct causal_runner *runner, uint64_t delay, uint64_t ticks, uint64_t rate,
-		    uint64_t until)
+/* NULL: it waits. */
+static void publish(struct causal_runner *runner, const struct causal_thread *state, uint64_t now)
 {
 	uint64_t sequence = causal_get(&runner->sequence) | 1;
 
 	causal_set(&runner->sequence, sequence);
 	/* release: who sees a new value sees that it is being written */
-	atomic_store_explicit(&runner->rate, rate, memory_order_release);
-	atomic_store_explicit(&runner->delay, delay, memory_order_release);
-	atomic_store_explicit(&runner->ticks, ticks, memory_order_release);
-	atomic_store_explicit(&runner->until, until, memory_order_release);
+	atomic_store_explicit(&runner->begin, state ? state->earning.begin : 0,
+			      memory_order_release);
+	atomic_store_explicit(&runner->until, state ? state->earning.until : now,
+			      memory_order_release);
+	if (state) {
+		atomic_store_explicit(&runner->delay, causal_get(&state->delay),
+				      memory_order_release);
+		atomic_store_explicit(&runner->ticks, now, memory_order_release);
+		atomic_store_explicit(&runner->step, kymo_causal_rates.step, memory_order_release);
+		for (uint32_t i = 0; i < CAUSAL_STEPS; i++)
+			atomic_store_explicit(&runner->rates[i],
+					      causal_get(&state->earning.rates[i]),
+					      memory_order_release);
+	}
 	atomic_store_explicit(&runner->sequence, sequence + 1, memory_order_release);
 }
 
@@ -64,7 +74,7 @@ static struct causal_runner *take_slot(struct causal_control *control, struct ca
 		if (!atomic_compare_exchange_strong(&runner->owner, &owner, SLOT_OWNER(state)))
 			continue;
 		state->earning.slot = i + 1;
-		publish(runner, 0, 0, 0, now);
+		publish(runner, NULL, now);
 		atomic_fetch_or(&control->runners_used, 1ull << i);
 		return runner;
 	}
@@ -77,7 +87,7 @@ static void leave_slot(struct causal_control *control, struct causal_thread *sta
 
 	if (!runner)
 		return;
-	publish(runner, 0, 0, 0, ticks_now());
+	publish(runner, NULL, ticks_now());
 	atomic_fetch_and(&control->runners_used, ~(1ull << (state->earning.slot - 1)));
 	causal_set(&runner->owner, 0);
 	state->earning.slot = 0;
@@ -85,36 +95,88 @@ static void leave_slot(struct causal_control *control, struct causal_thread *sta
 
 /* ---- rates ---- */
 
-static struct causal_stretch *stretch_of(struct causal_earning *earning, uint64_t kind)
+/* First stretches of threads, of this process. */
+static struct causal_stretch starts[CAUSAL_STRETCHES];
+
+static void empty(struct causal_stretch *stretch, uint64_t kind, uint64_t epoch)
 {
-	uint64_t hash = kind * 0x9e3779b97f4a7c15ull >> 32;
+	for (uint32_t i = 0; i < CAUSAL_STEPS; i++) {
+		causal_set(&stretch->ns[i], 0);
+		causal_set(&stretch->target_ns[i], 0);
+	}
+	causal_set(&stretch->kind, kind);
+	causal_set(&stretch->epoch, epoch);
+}
+
+/* What was learnt in another experiment is forgotten. */
+static struct causal_stretch *stretch_of(struct causal_thread *state)
+{
+	struct causal_earning *earning = &state->earning;
+	struct causal_stretch *stretches =
+		earning->kind & CAUSAL_KIND_START ? starts : earning->stretches;
+	uint64_t hash = earning->kind * 0x9e3779b97f4a7c15ull >> 32;
+	uint64_t epoch = causal_get(&state->word) >> CAUSAL_EPOCH_SHIFT;
 	struct causal_stretch *stretch;
 
 	for (uint32_t i = 0; i < PLACES; i++) {
-		stretch = &earning->stretches[(hash + i) % CAUSAL_STRETCHES];
-		if (stretch->kind == kind)
-			return stretch;
-		if (!stretch->kind)
+		stretch = &stretches[(hash + i) % CAUSAL_STRETCHES];
+		if (causal_get(&stretch->epoch) != epoch)
 			break;
+		if (causal_get(&stretch->kind) == earning->kind)
+			return stretch;
 	}
-	*stretch = (struct causal_stretch){.kind = kind};
+	empty(stretch, earning->kind, epoch);
 	return stretch;
 }
 
-static uint64_t rate_of(struct causal_thread *state)
+/* The step at `ticks` since the begin. */
+static uint32_t step_at(uint64_t ticks)
+{
+	uint32_t step = 0;
+
+	while (step + 1 < CAUSAL_STEPS && ticks >= kymo_causal_rates.step << step)
+		step++;
+	return step;
+}
+
+static int64_t rate_of_due(const struct causal_earning *earning)
+{
+	int64_t due = atomic_load_explicit(&earning->due, memory_order_relaxed);
+
+	return (int64_t)(((__int128)due << 32) /
+			 (int64_t)(earning->repay ? earning->repay : kymo_causal_rates.repay));
+}
+
+/* Steps of which little is known are taken for what the whole stretch is. False: all rates are 0.
+ */
+static bool find_rates(struct causal_thread *state)
 {
 	struct causal_earning *earning = &state->earning;
-	const struct causal_stretch *stretch = stretch_of(earning, earning->kind);
-	uint64_t word = causal_get(&state->word);
+	const struct causal_stretch *stretch = stretch_of(state);
+	uint64_t word = causal_get(&state->word), ns = 0, target_ns = 0, usual;
 	uint64_t speedup = word >> CAUSAL_SPEEDUP_SHIFT & CAUSAL_SPEEDUP_MASK;
-	int64_t due = atomic_load_explicit(&earning->due, memory_order_relaxed), rate;
+	int64_t due = rate_of_due(earning), rate;
+	bool any = false;
 
 	if (!(word & CAUSAL_ACTIVE) || !speedup)
-		return 0;
-	rate = (int64_t)((stretch->target_ns << 32) / (stretch->ns + DOUBT_NS) * speedup / 1000);
-	rate += (int64_t)(((__int128)due << 32) /
-			  (int64_t)(earning->repay ? earning->repay : kymo_causal_rates.repay));
-	return rate < 0 ? 0 : rate > (int64_t)CAUSAL_RATE_ONE ? CAUSAL_RATE_ONE : (uint64_t)rate;
+		return false;
+	for (uint32_t i = 0; i < CAUSAL_STEPS; i++) {
+		ns += causal_get(&stretch->ns[i]);
+		target_ns += causal_get(&stretch->target_ns[i]);
+	}
+	usual = (uint64_t)(((unsigned __int128)target_ns * DOUBT_NS) / (ns + DOUBT_NS));
+	for (uint32_t i = 0; i < CAUSAL_STEPS; i++) {
+		rate = (int64_t)((causal_get(&stretch->target_ns[i]) + usual) *
+				 (CAUSAL_RATE_ONE >> 10) /
+				 (causal_get(&stretch->ns[i]) + DOUBT_NS) * speedup / 1000 * 1024);
+		rate += due;
+		rate = rate < 0                          ? 0
+		       : rate > (int64_t)CAUSAL_RATE_ONE ? (int64_t)CAUSAL_RATE_ONE
+							 : rate;
+		causal_set(&earning->rates[i], (uint64_t)rate);
+		any |= rate > 0;
+	}
+	return any;
 }
 
 static void raise_most(struct causal_control *control, uint64_t delay)
@@ -142,37 +204,44 @@ void causal_stop_running(struct causal_control *control, struct causal_thread *s
 	struct causal_runner *runner;
 	uint64_t amount;
 
-	if (!causal_get(&state->earning.rate))
+	if (!state->earning.running)
 		return;
 	amount = causal_grown(state, now);
-	causal_set(&state->earning.rate, 0);
+	state->earning.running = false;
 	grow(control, state, amount);
 	runner = slot_of(control, state);
 	if (runner)
-		publish(runner, 0, 0, 0, now);
+		publish(runner, NULL, now);
 }
 
 void causal_run_on(struct causal_control *control, struct causal_thread *state, uint64_t kind,
-		   uint64_t now)
+		   uint64_t lasted, uint64_t now)
 {
 	struct causal_earning *earning = &state->earning;
 	struct causal_runner *runner;
-	uint64_t rate;
+	bool earns;
 
-	earning->kind = kind;
-	rate = rate_of(state);
-	if (causal_get(&earning->rate))
+	if (earning->running)
 		grow(control, state, causal_grown(state, now));
-	else if (!rate)
-		return;
+	earning->running = false;
+	earning->kind = kind;
+	earning->begin = now - lasted;
 	earning->until = now + kymo_causal_rates.alone;
-	causal_set(&earning->ticks, now);
-	causal_set(&earning->rate, rate);
+	earns = find_rates(state);
 	runner = slot_of(control, state);
-	if (!runner && rate)
-		runner = take_slot(control, state, now);
+	if (earns) {
+		causal_set(&earning->ticks, now);
+		earning->running = true;
+		runner = runner ? runner : take_slot(control, state, now);
+	}
 	if (runner)
-		publish(runner, causal_get(&state->delay), now, rate, earning->until);
+		publish(runner, earns ? state : NULL, now);
+}
+
+void causal_run(struct causal_control *control, struct causal_thread *state, uint64_t kind,
+		uint64_t now)
+{
+	causal_run_on(control, state, kind, 0, now);
 }
 
 /* ---- samples ---- */
@@ -194,11 +263,14 @@ void causal_learn(struct causal_thread *state, uint64_t cpu_ns, bool hit, uint64
 		  uint64_t now)
 {
 	struct causal_earning *earning = &state->earning;
-	struct causal_stretch *stretch = stretch_of(earning, earning->kind);
+	struct causal_stretch *stretch = stretch_of(state);
+	uint32_t step = step_at(now > earning->begin ? now - earning->begin : 0);
+	uint64_t ns = causal_get(&stretch->ns[step]);
+	uint64_t target_ns = causal_get(&stretch->target_ns[step]);
 
 	set_repay(earning, cpu_ns, now);
-	stretch->ns += cpu_ns - stretch->ns / MEMORY;
-	stretch->target_ns += (hit ? cpu_ns : 0) - stretch->target_ns / MEMORY;
+	causal_set(&stretch->ns[step], ns + cpu_ns - ns / MEMORY);
+	causal_set(&stretch->target_ns[step], target_ns + (hit ? cpu_ns : 0) - target_ns / MEMORY);
 	if (now < earning->learning_until)
 		atomic_store_explicit(&earning->due, 0, memory_order_relaxed);
 	else if (hit)
@@ -221,9 +293,7 @@ void causal_forget_earnings(struct causal_control *control, struct causal_thread
 	struct causal_earning *earning = &state->earning;
 
 	leave_slot(control, state);
-	for (uint32_t i = 0; i < CAUSAL_STRETCHES; i++)
-		earning->stretches[i] = (struct causal_stretch){0};
-	causal_set(&earning->rate, 0);
+	earning->running = false;
 	atomic_store_explicit(&earning->due, 0, memory_order_relaxed);
 	earning->learning_until = ticks_now() + kymo_causal_rates.learning;
 }

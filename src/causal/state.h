@@ -20,19 +20,23 @@
 #include "common/causal_most.h"
 #include "core/ticks.h"
 
-/* What the thread does between two turns of one kind, and how much of that is the target. */
+/* What the thread does between two turns of one kind, and how much of that is the target: of late,
+ * and by how long it has been at it (struct causal_runner). A turn that is followed by a short task
+ * or by a long one is so told apart. */
 struct causal_stretch {
-	uint64_t kind;
-	uint64_t ns, target_ns; /* of late */
+	_Atomic uint64_t kind, epoch;
+	_Atomic uint64_t ns[CAUSAL_STEPS], target_ns[CAUSAL_STEPS];
 };
 
 #define CAUSAL_STRETCHES 64u /* power of two */
 
 struct causal_earning {
 	struct causal_stretch stretches[CAUSAL_STRETCHES];
-	uint64_t kind;          /* of the stretch at hand */
-	_Atomic uint64_t ticks; /* since when `rate` holds */
-	_Atomic uint64_t rate;  /* as in struct causal_runner; 0: nothing is earned */
+	uint64_t kind; /* of the stretch at hand */
+	bool running;
+	uint64_t begin;         /* of the stretch */
+	_Atomic uint64_t ticks; /* since when `rates` hold */
+	_Atomic uint64_t rates[CAUSAL_STEPS];
 	uint64_t until;
 	_Atomic int64_t due;      /* earned by samples and not in L; negative: L was ahead */
 	uint64_t repay;           /* ticks of running in which what is due becomes L */
@@ -83,6 +87,7 @@ struct causal_rates {
 	uint64_t alone;                         /* so long a thread is believed to run unseen */
 	uint64_t slice;                         /* no sleep is longer */
 	uint64_t spin;                          /* the end of a pause is waited for awake */
+	uint64_t step;                          /* of struct causal_runner */
 };
 
 extern struct causal_rates kymo_causal_rates;
@@ -187,19 +192,25 @@ static inline uint64_t causal_turn(struct causal_control *control, struct causal
 static inline uint64_t causal_grown(const struct causal_thread *state, uint64_t now)
 {
 	const struct causal_earning *earning = &state->earning;
-	uint64_t rate = causal_get(&earning->rate), ticks = causal_get(&earning->ticks);
 
-	if (!rate)
+	if (!earning->running)
 		return 0;
 	now = now < earning->until ? now : earning->until;
-	return now > ticks ? (uint64_t)((unsigned __int128)(now - ticks) * rate >> 32) : 0;
+	return causal_growth(earning->rates, earning->begin, kymo_causal_rates.step,
+			     causal_get(&earning->ticks), now);
 }
 
 /* The thread stops running: L is what it is. */
 void causal_stop_running(struct causal_control *control, struct causal_thread *state, uint64_t now);
-/* It runs on, in a stretch of this kind. */
+/* It runs, in a stretch of this kind that begins. */
+void causal_run(struct causal_control *control, struct causal_thread *state, uint64_t kind,
+		uint64_t now);
+/* It runs on, in a stretch that has lasted so long. */
 void causal_run_on(struct causal_control *control, struct causal_thread *state, uint64_t kind,
-		   uint64_t now);
+		   uint64_t lasted, uint64_t now);
+/* The kind of a thread's first stretch, by where it starts: what one of them learns counts for all,
+ * for a thread may live too short to learn anything. */
+#define CAUSAL_KIND_START 1ull
 /* A sample taught how much of this time was the target; 0 for speedup: none of it counts. */
 void causal_learn(struct causal_thread *state, uint64_t cpu_ns, bool hit, uint64_t speedup,
 		  uint64_t now);

@@ -92,6 +92,9 @@ void causal_thread_created(struct thread *child)
 	causal_set(&state->start, causal_get(&mine->start));
 	causal_set(&state->delay, causal_get(&mine->delay) + causal_grown(mine, ticks_now()));
 	state->earning.learning_until = mine->earning.learning_until;
+	/* from now on it runs */
+	causal_run(atomic_load(&kymo_causal), state, (uint64_t)child->entry | CAUSAL_KIND_START,
+		   ticks_now());
 }
 
 /* The parent's block is gone, and the place of its state belongs to another thread of this process:

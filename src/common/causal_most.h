@@ -14,20 +14,45 @@
 
 #define CAUSAL_RATE_ONE (1ull << 32)
 
+/* What L grows by from one moment to a later one, when it is written above what `begin`, `step` and
+ * `rates` are. */
+static inline uint64_t causal_growth(const _Atomic uint64_t *rates, uint64_t begin, uint64_t step,
+				     uint64_t from, uint64_t to)
+{
+	uint64_t grown = 0;
+
+	for (uint32_t i = 0; i < CAUSAL_STEPS && from < to; i++) {
+		uint64_t rate = atomic_load_explicit(&rates[i], memory_order_acquire);
+		uint64_t edge = i + 1 < CAUSAL_STEPS ? begin + (step << i) : to;
+
+		if (edge <= from)
+			continue;
+		edge = edge < to ? edge : to;
+		rate = rate < CAUSAL_RATE_ONE ? rate : CAUSAL_RATE_ONE;
+		grown += (uint64_t)((unsigned __int128)(edge - from) * rate >> 32);
+		from = edge;
+	}
+	return grown;
+}
+
 /* 0: the thread waits, or its state is just being written. */
 static inline uint64_t causal_runner_delay(const struct causal_runner *runner, uint64_t now)
 {
 	uint64_t sequence = atomic_load_explicit(&runner->sequence, memory_order_acquire);
-	uint64_t rate = atomic_load_explicit(&runner->rate, memory_order_acquire);
+	uint64_t begin = atomic_load_explicit(&runner->begin, memory_order_acquire);
+	uint64_t step = atomic_load_explicit(&runner->step, memory_order_acquire);
 	uint64_t delay = atomic_load_explicit(&runner->delay, memory_order_acquire);
 	uint64_t ticks = atomic_load_explicit(&runner->ticks, memory_order_acquire);
 	uint64_t until = atomic_load_explicit(&runner->until, memory_order_acquire);
+	uint64_t grown;
 
-	if (!rate || sequence & 1 || rate > CAUSAL_RATE_ONE ||
-	    atomic_load_explicit(&runner->sequence, memory_order_relaxed) != sequence)
+	if (!begin || sequence & 1)
 		return 0;
 	now = now < until ? now : until;
-	return now > ticks ? delay + (uint64_t)((unsigned __int128)(now - ticks) * rate >> 32) : 0;
+	grown = causal_growth(runner->rates, begin, step, ticks, now);
+	if (atomic_load_explicit(&runner->sequence, memory_order_relaxed) != sequence)
+		return 0;
+	return delay + grown;
 }
 
 static inline uint64_t causal_most(const struct causal_control *control, uint64_t now)

@@ -43,7 +43,7 @@ static void test_earning_while_running(void **state)
 	self = causal_self();
 	assert_true(causal_enter(self));
 	begin = ticks_now();
-	causal_run_on(fake_control, self, self->earning.kind, begin);
+	causal_run(fake_control, self, self->earning.kind, begin);
 	/* So far as it is believed to run without being seen, and no further. */
 	grown = causal_ns(causal_grown(self, begin + causal_ticks(MS)));
 	assert_in_range(grown, 400000, 600000);
@@ -56,7 +56,7 @@ static void test_earning_while_running(void **state)
 	causal_stop_running(fake_control, self, begin + causal_ticks(MS));
 	assert_int_equal(causal_most(fake_control, ticks_now() + causal_ticks(9 * MS)),
 			 self->delay);
-	causal_run_on(fake_control, self, 12345, begin);
+	causal_run(fake_control, self, 12346, begin);
 	assert_true(causal_ns(causal_grown(self, begin + causal_ticks(MS))) < 1000);
 	causal_leave(self);
 }
@@ -72,7 +72,7 @@ static void test_what_was_not_foreseen_is_due(void **state)
 		fake_sample(3, MS);
 	self = causal_self();
 	assert_true(causal_enter(self));
-	causal_run_on(fake_control, self, self->earning.kind, ticks_now() - causal_ticks(2 * MS));
+	causal_run(fake_control, self, self->earning.kind, ticks_now() - causal_ticks(2 * MS));
 	causal_stop_running(fake_control, self, ticks_now());
 	causal_leave(self);
 	fake_assert_near(causal_ns((uint64_t)self->earning.due),
