@@ -145,6 +145,21 @@ static double confidence_of(const struct fit *fit)
 	return confidence > 0 && confidence < 1 ? confidence : 0.95;
 }
 
+/* Variance of a sum of levels, which all err alike. */
+static double error_of_phases(const struct fit_series *series, const double *weights,
+			      uint32_t first, uint32_t count)
+{
+	double error = 0;
+
+	for (uint32_t i = 0; i < count; i++) {
+		const struct fit_group *group = &series->groups[first + i];
+
+		if (group->count && weights[i] != 0)
+			error += weights[i] * series->entries[series->order[group->first]].error;
+	}
+	return error * error;
+}
+
 static void set_intervals(const struct fit *fit, struct work *work)
 {
 	static const double one = 1;
@@ -157,7 +172,8 @@ static void set_intervals(const struct fit *fit, struct work *work)
 			continue;
 		widen(work,
 		      fit_spread_variance(&work->bootstrap.levels[g], work->bootstrap.repeats),
-		      &one, g, 1, 0, &level->error, &freedom);
+		      &one, g, 1, error_of_phases(work->model.series, &one, g, 1), &level->error,
+		      &freedom);
 		level->half = level->error * fit_student(confidence_of(fit), freedom);
 	}
 }
@@ -229,7 +245,10 @@ static void set_summary(const struct fit *fit, const struct work *work, size_t i
 	double slope = fit_curve_apply(curve->slope, curve, work->model.levels), error, freedom;
 
 	widen(work, fit_spread_variance(&drawn->best[index], drawn->repeats), curve->best,
-	      curve->first, curve->count, curve->model, &error, &freedom);
+	      curve->first, curve->count,
+	      curve->model +
+		      error_of_phases(work->model.series, curve->best, curve->first, curve->count),
+	      &error, &freedom);
 	error *= fit_student(confidence_of(fit), freedom);
 	/* No more than all of the time can be saved. */
 	best = fmin(best, 1);
@@ -237,7 +256,9 @@ static void set_summary(const struct fit *fit, const struct work *work, size_t i
 	prediction->best_low_percent = 100 * (best - error);
 	prediction->best_high_percent = 100 * fmin(best + error, 1);
 	widen(work, fit_spread_variance(&drawn->slope[index], drawn->repeats), curve->slope,
-	      curve->first, curve->count, 0, &error, &freedom);
+	      curve->first, curve->count,
+	      error_of_phases(work->model.series, curve->slope, curve->first, curve->count), &error,
+	      &freedom);
 	error *= fit_student(confidence_of(fit), freedom);
 	prediction->slope = slope;
 	prediction->slope_low = slope - error;
@@ -308,7 +329,8 @@ static int fit_one(struct fit *fit, struct fit_series *series)
 	struct work work = {.model = {.series = series}};
 	int result = 0;
 
-	if (fit->result.warnings & CAUSAL_WARN_LOAD)
+	result = fit_level_work(fit->data, series);
+	if (result == 0 && fit->result.warnings & CAUSAL_WARN_LOAD)
 		result = fit_leave_out_disturbed(fit->data, series, fit->result.disturbed);
 	if (result == 0)
 		result = work_make(fit, series, &work);

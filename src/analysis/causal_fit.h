@@ -26,6 +26,7 @@
 
 struct fit_entry {
 	double time, count; /* V, N */
+	double error;       /* of the gain of its group, for what phases its windows met */
 	uint32_t run, target, speedup;
 	uint32_t group;
 	uint32_t window; /* its place in the data */
@@ -64,6 +65,10 @@ int fit_find_stolen(const struct causal_data *data, bool *disturbed);
  * -ENOMEM. */
 int fit_leave_out_disturbed(const struct causal_data *data, struct fit_series *series,
 			    bool *disturbed);
+
+/* Brings all windows to the work of the average baseline, where periods follow work. 0 or -ENOMEM.
+ */
+int fit_level_work(const struct causal_data *data, struct fit_series *series);
 
 /* ---- baseline ---- */
 
