@@ -384,12 +384,13 @@ static double plan_half_width(const struct causal_prediction *prediction)
 	return (prediction->best_high_percent - prediction->best_low_percent) / 2;
 }
 
-/* The intervals that would be reported: those of the leaders at full speedup. Computed when the
- * data have grown by a fifth. */
+/* The intervals that would be reported: those of the leaders at full speedup, by the point that
+ * targets are compared by. Computed when the data have grown by a fifth. */
 static bool plan_is_known(struct causal_plan *plan, const struct causal_data *data)
 {
 	struct causal_fit_options options = {.bootstrap = 400, .seed = plan->options.seed};
 	struct causal_result result = {0};
+	struct plan_point point;
 	size_t leaders = 0;
 	bool known = true;
 
@@ -399,10 +400,12 @@ static bool plan_is_known(struct causal_plan *plan, const struct causal_data *da
 	plan->checked_windows = data->window_count;
 	if (causal_fit(data, &options, &result))
 		return false;
+	point = plan_find_point(data);
 	for (size_t i = 0; i < result.prediction_count && leaders < PLAN_LEADERS; i++) {
 		const struct causal_prediction *prediction = &result.predictions[i];
 
-		if (!prediction->estimate_count)
+		if (!prediction->estimate_count || prediction->point != point.point ||
+		    prediction->end_point != point.end_point)
 			continue;
 		leaders++;
 		known &= plan_half_width(prediction) <= plan->options.until_ci;

@@ -203,6 +203,22 @@ class Causal:
         place = f"plain.c:{self._plain()[1]}"
         self._expect_best(self._steps, place, "costly", f"--progress={place}", status=5)
 
+    def place_that_is_come_to_too_often_is_told_of(self):
+        """50,000 times a second: experiments go by the point of the program's own."""
+        with open(os.path.join(os.path.dirname(os.path.abspath(__file__)),
+                               "../programs/causal/toy.c"), encoding="utf-8") as stream:
+            line = stream.read().split("WORK(small)")[0].count("\n") + 1
+        ended, result = self._causal(self._program("toy", "--length", "20", "--seconds", "4"),
+                                     f"--progress=toy.c:{line}", quiet=False)
+        expect(ended.status == 0, f"status {ended.status}: {ended.stderr[-2000:]}")
+        with open(result.path("causal/report.txt"), encoding="utf-8") as stream:
+            report = stream.read()
+        for text in (ended.stderr, report):
+            expect(re.search(rf"'toy\.c:{line}' is visited too often", text.replace("\n", " ")), text[-2000:])
+        experiments = result.json("causal/experiments.json")
+        expect(any(point["progress_point"] == "done" for one in experiments["experiments"]
+                   for point in one["points"]), "no experiment by 'done'")
+
     def end_to_end_over_several_runs(self):
         program, _ = self._plain()
         directory = tempfile.mkdtemp(dir=self._scratch.directory)
