@@ -371,9 +371,9 @@ struct nccl_chunk_header {
 	uint32_t magic;
 	uint32_t kind;         /* nccl_chunk_kind */
 	uint32_t record_size;  /* bytes */
-	uint32_t generation;   /* of the ids in it */
-	uint64_t sequence;     /* order of taking in this process, from 1 */
 	uint32_t communicator; /* creation; 0: of several */
+	uint64_t sequence;     /* order of taking in this process, from 1 */
+	uint32_t generation;   /* of the ids in it */
 	uint32_t taken;        /* records begun; may exceed what the chunk holds */
 	uint64_t reserved[4];
 };
