@@ -70,6 +70,7 @@ struct nccl_waiting {
 /* Sums of one function in one member. */
 struct nccl_sum {
 	uint32_t member, function;
+	uint64_t first_sequence, last_sequence; /* collectives */
 	struct nccl_tally tally;
 };
 

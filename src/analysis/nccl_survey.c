@@ -64,6 +64,10 @@ static int add_to_sum(struct nccl_data *data, const struct nccl_view *view)
 
 	if (!sum)
 		return -ENOMEM;
+	if (!sum->tally.operations || view->record->sequence < sum->first_sequence)
+		sum->first_sequence = view->record->sequence;
+	if (view->record->sequence > sum->last_sequence)
+		sum->last_sequence = view->record->sequence;
 	nccl_tally_add(&sum->tally, &timed);
 	sum->tally.batched += (view->record->flags & NCCL_OPERATION_BATCHED) != 0;
 	sum->tally.aliased += (view->record->flags & NCCL_OPERATION_ALIASED) != 0;

@@ -266,7 +266,7 @@ static int report_open(struct report *report, const char *named, struct problem 
 	if (!error)
 		error = session_open(directory, &report->session_options, &report->session,
 				     problem);
-	if (!error && (!report->session->process_count ||
+	if (!error && ((!report->session->process_count && !report->session->nccl) ||
 		       (report->options.tid && !report->session->thread_count)))
 		error = report_nothing(report, directory, problem);
 	free(directory);

@@ -288,6 +288,8 @@ int output_summary(struct session *session, const struct output_options *options
 	if (result == 0)
 		result = summary_memory(&summary);
 	if (result == 0)
+		result = summary_nccl(&summary);
+	if (result == 0)
 		result = summary_processes(&summary);
 	if (result == 0)
 		result = summary_threads(&summary);
