@@ -9,6 +9,7 @@
 
 #include "output/nccl.h"
 #include "output/nccl_rows.h"
+#include "output/nccl_text_join.h"
 #include "output/stream.h"
 #include "output/writers.h"
 
@@ -282,6 +283,20 @@ static int write_tables(const struct nccl_data *data, unsigned top, FILE *stream
 	return 0;
 }
 
+static int write_between_ranks(struct nccl_data *data, unsigned top, FILE *stream,
+			       struct problem *problem)
+{
+	struct nccl_joined joined;
+	int result = nccl_join(data, &joined, problem);
+
+	if (result < 0)
+		return result;
+	if (nccl_write_joined(data, &joined, top, stream) < 0)
+		result = problem_set(problem, -ENOMEM, "out of memory");
+	nccl_join_deinit(&joined);
+	return result;
+}
+
 int output_nccl_text(struct session *session, const struct output_options *options, FILE *stream,
 		     struct problem *problem)
 {
@@ -302,6 +317,9 @@ int output_nccl_text(struct session *session, const struct output_options *optio
 	result = write_tables(data, options->top, stream);
 	if (result < 0)
 		return problem_set(problem, result, "out of memory");
+	result = write_between_ranks(data, options->top, stream, problem);
+	if (result < 0)
+		return result;
 	fputs("\nClocks\n", stream);
 	write_hosts(data, stream);
 	write_gpu_clocks(data, stream);

@@ -215,12 +215,12 @@ static void write_stuck(struct nccl_data *data, const struct nccl_hang *hang,
 
 	if (record->bytes)
 		snprintf(size, sizeof(size), ", %s", quantity_bytes(record->bytes).text);
-	nccl_line(stream, 4, "%s (%s%s%s%s%s): %u rank%s wait%s, for up to %s",
+	nccl_line(stream, 4, "%s (%s%s%s%s %s): %u rank%s wait%s, for up to %s",
 		  nccl_operation_label(data, stuck->function, record).text,
 		  nccl_text_of(data, process, record->data_type), size,
 		  record->algorithm ? ", " : "", nccl_text_of(data, process, record->algorithm),
-		  record->protocol ? "" : "", waiting, plural(waiting), waiting == 1 ? "s" : "",
-		  quantity_time(stuck->longest_ns).text);
+		  nccl_text_of(data, process, record->protocol), waiting, plural(waiting),
+		  waiting == 1 ? "s" : "", quantity_time(stuck->longest_ns).text);
 	if (stuck->mismatch)
 		nccl_line(stream, 6,
 			  "MISMATCH: ranks of this communicator wait in different functions");

@@ -34,6 +34,8 @@ const struct output_format output_formats[] = {
 	 false, false, output_nccl_text},
 	{"nccl-operations", "nccl/operations.jsonl", "an NCCL operation a line", false, false,
 	 output_nccl_operations},
+	{"nccl-collectives", "nccl/collectives.jsonl", "a collective of all ranks a line", false,
+	 false, output_nccl_collectives},
 	{"coverage", "coverage.txt", "functions and lines that were executed, for people", false,
 	 true, output_coverage},
 	{"coverage-json", "coverage.json", "the same for programs", false, true,

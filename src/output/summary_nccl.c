@@ -72,8 +72,10 @@ int summary_nccl(const struct summary *summary)
 	if (result < 0)
 		return result;
 	summary_heading(summary, "NCCL");
-	summary_line(summary, "%u communicators in %u processes on %u host%s", data->team_count,
-		     data->process_count, data->host_count, data->host_count == 1 ? "" : "s");
+	summary_line(summary, "%u communicator%s in %u process%s on %u host%s", data->team_count,
+		     data->team_count == 1 ? "" : "s", data->process_count,
+		     data->process_count == 1 ? "" : "es", data->host_count,
+		     data->host_count == 1 ? "" : "s");
 	for (size_t i = 0; i < rows.count && i < ROWS; i++)
 		write_row(summary, data, &rows.rows[i]);
 	if (rows.count > ROWS)

@@ -32,6 +32,8 @@ int output_nccl_text(struct session *session, const struct output_options *optio
 		     struct problem *problem);
 int output_nccl_operations(struct session *session, const struct output_options *options,
 			   FILE *stream, struct problem *problem);
+int output_nccl_collectives(struct session *session, const struct output_options *options,
+			    FILE *stream, struct problem *problem);
 int output_html(struct session *session, const struct output_options *options, FILE *stream,
 		struct problem *problem);
 
