@@ -14,7 +14,6 @@
  * OPERATION: allreduce (default), allgather, reducescatter, broadcast, sendrecv, group (three
  * all-reduces of different sizes in one group), mixed (all of them in turn).
  */
-#define _GNU_SOURCE
 #include <dlfcn.h>
 #include <errno.h>
 #include <pthread.h>
