@@ -15,7 +15,7 @@
 
 const char *nccl_wait_text(enum nccl_wait wait)
 {
-	static const char *const texts[] = {"nothing told", "the GPU", "the peer", "the network",
+	static const char *const texts[] = {"its next step", "the GPU", "the peer", "the network",
 					    "a flush to the GPU"};
 
 	return texts[wait];

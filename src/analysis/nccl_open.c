@@ -260,6 +260,27 @@ static int add_process(struct nccl_data *data, struct nccl_file *file)
 
 /* ---- all files ---- */
 
+/* Results that were copied, and are read with the original. 1: it is known; or negative errno. */
+static int is_known(struct nccl_data *data, const struct nccl_file *file)
+{
+	struct nccl_private *private = nccl_private(data);
+	const struct nccl_file_header *header = &file->header;
+	uint64_t key = id_map_mix((uint64_t)header->pid << 32 | header->file_number) ^
+		       id_map_mix(header->process_start + header->nonce) ^
+		       id_map_mix(header->clocks[0].ticks);
+	uint32_t known;
+
+	for (const char *at = header->boot_id; *at; at++)
+		key = id_map_mix(key + (unsigned char)*at);
+	known = id_map_get(&private->files, key);
+	if (known != ID_MAP_NONE)
+		return nccl_note(data, "%s is the same as %s: left out", file->path,
+				 data->processes[known].file.path) < 0
+			       ? -ENOMEM
+			       : 1;
+	return id_map_set(&private->files, key, data->process_count);
+}
+
 static int try_file(struct nccl_data *data, const char *path)
 {
 	struct problem problem;
@@ -272,7 +293,9 @@ static int try_file(struct nccl_data *data, const char *path)
 		data->unreadable_files++;
 		return nccl_note(data, "%s", problem.text);
 	}
-	result = add_process(data, &file);
+	result = is_known(data, &file);
+	if (result == 0)
+		result = add_process(data, &file);
 	nccl_file_close(&file); /* of nothing, once the process has it */
 	return result == -ENOMEM ? result : 0;
 }
@@ -376,6 +399,7 @@ void nccl_close(struct nccl_data *data)
 	for (uint32_t i = 0; i < data->team_count; i++)
 		free(data->teams[i].members);
 	nccl_align_deinit(&data->align);
+	id_map_deinit(&private->files);
 	id_map_deinit(&private->teams);
 	id_map_deinit(&private->sums);
 	arena_deinit(&private->arena);

@@ -13,6 +13,7 @@ struct nccl_private {
 	struct arena arena;
 	size_t process_capacity, member_capacity, team_capacity, host_capacity, function_capacity,
 		sum_capacity, problem_capacity;
+	struct id_map files; /* identity of the process -> index */
 	struct id_map teams; /* hash and occurrence -> team */
 	struct id_map sums;  /* member and function -> sum */
 	uint64_t now_boottime_ns;

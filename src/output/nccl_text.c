@@ -13,6 +13,8 @@
 #include "output/stream.h"
 #include "output/writers.h"
 
+#define ROWS 20 /* in a table, unless said otherwise */
+
 static const char *plural(uint64_t count)
 {
 	return count == 1 ? "" : "s";
@@ -301,6 +303,7 @@ int output_nccl_text(struct session *session, const struct output_options *optio
 		     struct problem *problem)
 {
 	struct nccl_data *data = session->nccl;
+	unsigned top = options->top_given ? options->top : ROWS;
 	struct nccl_hang hang;
 	int result = nccl_check(session, problem);
 
@@ -311,13 +314,13 @@ int output_nccl_text(struct session *session, const struct output_options *optio
 	write_title(data, stream);
 	if (hang.stuck_count) {
 		fputs("\nIn flight when the records end\n", stream);
-		nccl_write_hang(data, &hang, stream, options->top);
+		nccl_write_hang(data, &hang, stream, top);
 	}
 	nccl_hang_deinit(&hang);
-	result = write_tables(data, options->top, stream);
+	result = write_tables(data, top, stream);
 	if (result < 0)
 		return problem_set(problem, result, "out of memory");
-	result = write_between_ranks(data, options->top, stream, problem);
+	result = write_between_ranks(data, top, stream, problem);
 	if (result < 0)
 		return result;
 	fputs("\nClocks\n", stream);
