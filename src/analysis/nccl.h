@@ -177,6 +177,8 @@ const char *nccl_loss_explained(enum nccl_loss loss); /* for people; NULL: not u
 bool nccl_loss_is_data(enum nccl_loss loss);          /* something is missing because of it */
 const char *nccl_kind_name(uint8_t kind);
 const char *nccl_ended_name(enum nccl_ended ended);
+/* Index in data.functions of a function in a process's names; NCCL_NONE: out of memory. */
+uint32_t nccl_function_of(struct nccl_data *data, uint32_t process, uint8_t name);
 const char *nccl_text_of(const struct nccl_data *data, uint32_t process, uint8_t name);
 
 #endif

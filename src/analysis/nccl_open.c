@@ -37,7 +37,7 @@ int nccl_note(struct nccl_data *data, const char *format, ...)
 	return 0;
 }
 
-uint32_t nccl_function_index(struct nccl_data *data, uint32_t process, uint8_t name)
+uint32_t nccl_function_of(struct nccl_data *data, uint32_t process, uint8_t name)
 {
 	struct nccl_private *private = nccl_private(data);
 	struct nccl_process *from = &data->processes[process];

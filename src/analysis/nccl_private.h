@@ -29,9 +29,6 @@ int nccl_out_of_memory(struct problem *problem);
 int nccl_note(struct nccl_data *data, const char *format, ...)
 	__attribute__((format(printf, 2, 3)));
 
-/* nccl_open.c: index of a name of a process in data.functions; NCCL_NONE: out of memory. */
-uint32_t nccl_function_index(struct nccl_data *data, uint32_t process, uint8_t name);
-
 /* nccl_teams.c: members to teams. 0 or -ENOMEM. */
 int nccl_make_teams(struct nccl_data *data);
 

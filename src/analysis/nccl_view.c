@@ -141,7 +141,7 @@ bool nccl_view_make(struct nccl_data *data, uint32_t process,
 		return false;
 	member = &data->members[index];
 	*ret = (struct nccl_view){.record = operation, .process = process, .member = index};
-	ret->function = nccl_function_index(data, process, operation->function);
+	ret->function = nccl_function_of(data, process, operation->function);
 	if (ret->function == NCCL_NONE)
 		return false;
 	function = data->functions[ret->function].function;
