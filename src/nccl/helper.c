@@ -148,6 +148,13 @@ int helper_start(void)
 	return result;
 }
 
+void helper_make_room(void)
+{
+	pthread_mutex_lock(&rounds);
+	store_refill();
+	pthread_mutex_unlock(&rounds);
+}
+
 void helper_finish(void)
 {
 	struct timespec limit;

@@ -11,6 +11,9 @@
 int helper_start(void);
 /* From a callback: room is getting short, or a communicator is finalized. */
 void helper_wake(void);
+/* From init, which may take its time: keeps the own thread from falling behind where communicators
+ * are made by the hundred. */
+void helper_make_room(void);
 /* One round now, by the calling thread; at the end of the process. Does not wait for long. */
 void helper_finish(void);
 /* Room for records is at an end, negative errno; by the store, once. */

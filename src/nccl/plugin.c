@@ -253,6 +253,7 @@ static void add_communicator(const struct plugin_init *init)
 	};
 
 	names_forget_addresses();
+	helper_make_room();
 	*init->context = communicators_add(&identity);
 	if (init->mask)
 		__atomic_store_n(init->mask, (int)identity.mask, __ATOMIC_RELAXED);

@@ -44,15 +44,17 @@ static bool has_all_channels(const struct nccl_operation *operation)
 		       operation->channels_expected;
 }
 
-/* Nothing of it was seen to run. Will anything be? */
+/* Nothing of it was seen to run, and nothing will be. */
 static bool shows_nothing(const struct communicator *communicator,
 			  const struct nccl_operation *operation, bool finalized)
 {
 	if (!GET(operation->stop))
 		return false;
 	if (!(communicator->record->mask & NCCL_KIND_MASK(NCCL_KIND_KERNEL_CHANNEL)) ||
-	    operation->kind == NCCL_KIND_CE_COLLECTIVE || operation->flags & NCCL_OPERATION_GRAPH ||
-	    finalized)
+	    operation->kind == NCCL_KIND_CE_COLLECTIVE || operation->flags & NCCL_OPERATION_GRAPH)
+		return true;
+	/* Symmetric kernels have no channels, and tell of none. */
+	if (finalized && !operation->channels_expected)
 		return true;
 	/* A later one ran: operations of a communicator run in order. */
 	return GET(communicator->ran) > operation->ordinal + 1;

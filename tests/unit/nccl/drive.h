@@ -89,8 +89,8 @@ struct recording {
 	uint64_t size;
 	unsigned files;
 	size_t operations, events, communicators, totals;
-	const struct nccl_operation *operation[4096];
-	const struct nccl_event *event[16384];
+	const struct nccl_operation *operation[65536];
+	const struct nccl_event *event[131072];
 	const struct nccl_communicator *communicator[4096];
 	const struct nccl_total *total[1024];
 };

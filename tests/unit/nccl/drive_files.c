@@ -113,12 +113,12 @@ static void take(struct recording *recording, unsigned kind, const uint8_t *reco
 				(const struct nccl_communicator *)(const void *)record;
 		break;
 	case NCCL_CHUNK_OPERATIONS:
-		if (recording->operations < 4096)
+		if (recording->operations < 65536)
 			recording->operation[recording->operations++] =
 				(const struct nccl_operation *)(const void *)record;
 		break;
 	case NCCL_CHUNK_EVENTS:
-		if (recording->events < 16384)
+		if (recording->events < 131072)
 			recording->event[recording->events++] =
 				(const struct nccl_event *)(const void *)record;
 		break;
