@@ -379,14 +379,18 @@ struct nccl_chunk_header {
 };
 
 /* All of it that started has stopped; more may follow until it is SEALED. The rule that the plugin
- * and readers share. */
+ * and readers share; others may be writing. */
 static inline int nccl_operation_is_quiet(const struct nccl_operation *operation)
 {
-	if (!operation->stop || operation->networks_started != operation->networks_stopped)
+	uint64_t started = __atomic_load_n(&operation->channels_started, __ATOMIC_RELAXED);
+	uint16_t networks = __atomic_load_n(&operation->networks_started, __ATOMIC_RELAXED);
+
+	if (!__atomic_load_n(&operation->stop, __ATOMIC_RELAXED) ||
+	    networks != __atomic_load_n(&operation->networks_stopped, __ATOMIC_RELAXED))
 		return 0;
-	if (operation->channels_started)
-		return operation->channels_started == operation->channels_stopped;
-	return operation->networks_started > 0;
+	if (started)
+		return started == __atomic_load_n(&operation->channels_stopped, __ATOMIC_RELAXED);
+	return networks > 0;
 }
 
 #ifdef __cplusplus
