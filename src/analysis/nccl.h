@@ -86,6 +86,7 @@ struct nccl_member {
 	uint64_t last_ticks; /* start of the last operation */
 	uint64_t worst_gpu_error_ns;
 	struct nccl_waiting *waiting; /* NCCL_WAITING_KEPT of them, by ordinal */
+	uint64_t ran;                 /* highest ordinal of one whose kernel was seen, + 1 */
 	uint64_t waiting_count;       /* there may be more than are kept */
 	struct nccl_operation last;   /* the one with the highest ordinal */
 	uint32_t last_function;
@@ -151,6 +152,7 @@ struct nccl_view {
 	uint64_t duration_ns; /* GPU, NETWORK, and SHARED: of all together; 0 else */
 	uint64_t size_bytes;  /* as nccl-tests counts */
 	bool size_known, is_waiting;
+	uint8_t state; /* nccl_operation_state, also where the process ended before it was told */
 	double bus_factor; /* 0: not known */
 	/* When it began and ended to run, by the best there is; on host 0's clock. 0: not known. */
 	uint64_t begin_ns, end_ns, begin_error_ns;

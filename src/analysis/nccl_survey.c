@@ -225,6 +225,8 @@ static int survey_operation(const void *record, void *context)
 	if (operation->start > member->last_ticks)
 		member->last_ticks = operation->start;
 	keep_last(member, &view);
+	if (operation->channels_started && operation->ordinal >= member->ran)
+		member->ran = operation->ordinal + 1;
 	result = add_to_sum(data, &view);
 	if (result == 0 && view.is_waiting)
 		result = keep_waiting(member, &view);
@@ -367,6 +369,27 @@ static void find_worst_error(struct nccl_member *member)
 	}
 }
 
+/* Operations of a communicator run in order: what was only enqueued, and a later one ran, has run
+ * unseen. The plugin marks these, unless the process ended first. */
+static void drop_unseen(struct nccl_member *member)
+{
+	uint64_t count = member->waiting_count, kept = 0;
+
+	if (count > NCCL_WAITING_KEPT)
+		count = NCCL_WAITING_KEPT;
+	for (uint64_t i = 0; i < count; i++) {
+		const struct nccl_operation *record = &member->waiting[i].record;
+
+		if (record->stop && !record->channels_started && !record->networks_started &&
+		    member->ran > record->ordinal + 1)
+			member->waiting_count--;
+		else
+			member->waiting[kept++] = member->waiting[i];
+	}
+	if (!kept)
+		member->waiting_count = 0;
+}
+
 static void finish(struct nccl_data *data)
 {
 	struct nccl_private *private = nccl_private(data);
@@ -389,6 +412,7 @@ static void finish(struct nccl_data *data)
 	for (uint32_t i = 0; i < data->member_count; i++) {
 		nccl_gpu_clock_solve(&data->members[i].gpu);
 		find_worst_error(&data->members[i]);
+		drop_unseen(&data->members[i]);
 	}
 }
 

@@ -100,9 +100,11 @@ static void settle_ranks(struct nccl_data *data, struct nccl_team *team)
 			team->name = member->name;
 	}
 	if (team->ranks < seen && (team->ranks_inferred || !team->ranks)) {
-		team->ranks = seen > 1 ? seen : 0;
+		team->ranks = seen;
 		team->ranks_inferred = true;
 	}
+	if (team->ranks_inferred && team->ranks < 2)
+		team->ranks = 0; /* nothing was seen of others yet */
 	for (uint32_t i = 0; i < team->member_count; i++) {
 		struct nccl_member *member = &data->members[team->members[i]];
 

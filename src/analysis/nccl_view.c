@@ -44,16 +44,20 @@ bool nccl_gpu_time(const struct nccl_data *data, const struct nccl_member *membe
 	return true;
 }
 
-/* An operation that stays enqueued because nothing tells when it runs is no finding. */
+/* Where nothing of an operation was seen to run, that says something only if its kernel would have
+ * been seen. */
+static bool shows_nothing(const struct nccl_operation *operation, uint32_t mask)
+{
+	if (!operation->stop || operation->channels_started || operation->networks_started)
+		return false;
+	return !(mask & NCCL_KIND_MASK(NCCL_KIND_KERNEL_CHANNEL)) ||
+	       operation->kind == NCCL_KIND_CE_COLLECTIVE ||
+	       (operation->flags & (NCCL_OPERATION_GRAPH | NCCL_OPERATION_ENQUEUE_ONLY));
+}
+
 static bool is_waiting(const struct nccl_operation *operation, uint32_t mask)
 {
-	uint32_t tells =
-		NCCL_KIND_MASK(NCCL_KIND_KERNEL_CHANNEL) | NCCL_KIND_MASK(NCCL_KIND_PROXY_OP);
-
-	if (operation->state == NCCL_OPERATION_DONE ||
-	    (operation->flags & NCCL_OPERATION_ENQUEUE_ONLY))
-		return false;
-	if (operation->stop && !(mask & tells))
+	if (operation->state == NCCL_OPERATION_DONE || shows_nothing(operation, mask))
 		return false;
 	/* The process may have ended before its own thread looked at the operation again. */
 	return !nccl_operation_is_quiet(operation);
@@ -151,6 +155,7 @@ bool nccl_view_make(struct nccl_data *data, uint32_t process,
 		ret->size_known = function != NCCL_FUNCTION_OTHER;
 	ret->bus_factor = nccl_function_bus_factor(function, member->ranks);
 	ret->is_waiting = is_waiting(operation, member->record.mask);
+	ret->state = nccl_operation_is_quiet(operation) ? NCCL_OPERATION_DONE : operation->state;
 	view_duration(data, member, from, ret);
 	if (times)
 		view_times(data, member, ret);

@@ -85,6 +85,8 @@ static void put_marks(struct json_writer *json, const struct nccl_view *view,
 		if (record->flags & flag_names[i].flag)
 			json_put_text(json, NULL, flag_names[i].name);
 	}
+	if (view->timing == NCCL_TIMING_NONE && !(record->flags & NCCL_OPERATION_ENQUEUE_ONLY))
+		json_put_text(json, NULL, "enqueue_only"); /* the process ended before it said so */
 	if (record->state == NCCL_OPERATION_INCOMPLETE)
 		json_put_text(json, NULL, "incomplete");
 	if (view->is_waiting)
@@ -198,7 +200,7 @@ static int write_operation(const struct nccl_view *view, void *context)
 	begin_line(&json, lines->stream);
 	put_who(&json, lines->data, view);
 	put_what(&json, lines->data, view);
-	json_put_text(&json, "state", nccl_state_name(view->record->state));
+	json_put_text(&json, "state", nccl_state_name(view->state));
 	put_when(&json, view);
 	put_bandwidth(&json, view);
 	put_marks(&json, view, &lines->data->members[view->member]);
