@@ -32,6 +32,7 @@ const struct output_format output_formats[] = {
 	 false, false, output_memory},
 	{"nccl", "nccl/summary.txt", "NCCL: what is in flight, functions, bandwidths, losses",
 	 false, false, output_nccl_text},
+	{"nccl-json", "nccl/summary.json", "the same for programs", false, false, output_nccl_json},
 	{"nccl-operations", "nccl/operations.jsonl", "an NCCL operation a line", false, false,
 	 output_nccl_operations},
 	{"nccl-collectives", "nccl/collectives.jsonl", "a collective of all ranks a line", false,

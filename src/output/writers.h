@@ -30,6 +30,8 @@ int output_lcov(struct session *session, const struct output_options *options, F
 		struct problem *problem);
 int output_nccl_text(struct session *session, const struct output_options *options, FILE *stream,
 		     struct problem *problem);
+int output_nccl_json(struct session *session, const struct output_options *options, FILE *stream,
+		     struct problem *problem);
 int output_nccl_operations(struct session *session, const struct output_options *options,
 			   FILE *stream, struct problem *problem);
 int output_nccl_collectives(struct session *session, const struct output_options *options,
