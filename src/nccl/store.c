@@ -393,7 +393,7 @@ void store_refill(void)
 {
 	if (atomic_exchange_explicit(&store.starved, 0, memory_order_relaxed) &&
 	    store.ready_target < TARGET_MAX && store.ready_target < store.chunk_limit / 4)
-		store.ready_target *= 2;
+		SET(store.ready_target, store.ready_target * 2);
 	take_back();
 	while (atomic_load_explicit(&store.ready.count, memory_order_relaxed) <
 	       store.ready_target) {

@@ -191,7 +191,7 @@ static void test_stall(void **state)
 				     "take it since"));
 	assert_non_null(strstr(text, "started 1 operations of the communicator after it"));
 	assert_non_null(strstr(text, "goes on after"));
-	assert_int_equal(drive_read()->communicator[0]->stalls, 1);
+	assert_true(drive_read()->communicator[0]->stalls >= 1);
 }
 
 /* ---- Prometheus ---- */
