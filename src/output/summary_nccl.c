@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: MIT
  * SPDX-FileCopyrightText: the kymo authors
  *
- * The summary's part about NCCL: what is in flight, and the heaviest functions.
+ * The summary's part about NCCL: what is in flight, the heaviest functions, and who is late.
  */
 #include <errno.h>
 #include <inttypes.h>
 
+#include "analysis/nccl_join.h"
 #include "output/nccl.h"
 #include "output/nccl_rows.h"
 #include "output/summary.h"
@@ -45,6 +46,76 @@ static void write_row(const struct summary *summary, const struct nccl_data *dat
 		     quantity_time(nccl_tally_quantile(tally, 0.99)).text, bandwidth);
 }
 
+/* The process that others waited for the longest, over all of its communicators. */
+static uint64_t find_worst(const struct nccl_data *data, const struct nccl_joined *joined,
+			   uint32_t *ret_process, uint64_t *ret_last)
+{
+	uint64_t worst = 0;
+
+	for (uint32_t i = 0; i < data->process_count; i++) {
+		const struct nccl_process *process = &data->processes[i];
+		uint64_t caused = 0, last = 0;
+
+		for (uint32_t k = 0; k < process->member_count; k++) {
+			caused += joined->ranks[process->first_member + k].caused_ns;
+			last += joined->ranks[process->first_member + k].last;
+		}
+		if (caused <= worst)
+			continue;
+		worst = caused;
+		*ret_process = i;
+		*ret_last = last;
+	}
+	return worst;
+}
+
+static void write_ranks(const struct summary *summary, const struct nccl_data *data,
+			const struct nccl_joined *joined)
+{
+	uint64_t all = joined->waiting_ns + joined->transfer_ns, last = 0, worst;
+	uint32_t process = 0;
+
+	if (all)
+		summary_line(summary,
+			     "%s of the time in collectives is waiting for ranks that are late",
+			     quantity_share(joined->waiting_ns, all).text);
+	worst = find_worst(data, joined, &process, &last);
+	if (worst)
+		summary_line(summary,
+			     "rank %d on %s was the last into %s collective%s: others waited %s",
+			     data->processes[process].rank,
+			     data->processes[process].file.header.host, quantity_count(last).text,
+			     last == 1 ? "" : "s", quantity_time(worst).text);
+	if (joined->skipped)
+		summary_warning(summary, "%s collective%s skipped by some rank",
+				quantity_count(joined->skipped).text,
+				joined->skipped == 1 ? " was" : "s were");
+	if (joined->mismatched)
+		summary_warning(summary,
+				"%s collective%s called with different sizes, types or roots",
+				quantity_count(joined->mismatched).text,
+				joined->mismatched == 1 ? " was" : "s were");
+}
+
+static int write_between_ranks(const struct summary *summary, struct nccl_data *data)
+{
+	struct nccl_joined joined;
+	struct problem problem;
+	bool several = false;
+	int result;
+
+	for (uint32_t i = 0; i < data->team_count; i++)
+		several |= data->teams[i].member_count > 1;
+	if (!several)
+		return 0;
+	result = nccl_join(data, &joined, &problem);
+	if (result < 0)
+		return result;
+	write_ranks(summary, data, &joined);
+	nccl_join_deinit(&joined);
+	return 0;
+}
+
 static void write_missing(const struct summary *summary, const struct nccl_data *data)
 {
 	for (unsigned i = 0; i < NCCL_LOSS_COUNT; i++) {
@@ -81,6 +152,7 @@ int summary_nccl(const struct summary *summary)
 	if (rows.count > ROWS)
 		summary_line(summary, "and %zu more, see nccl/summary.txt", rows.count - ROWS);
 	nccl_rows_deinit(&rows);
+	result = write_between_ranks(summary, data);
 	write_missing(summary, data);
-	return 0;
+	return result;
 }
