@@ -45,7 +45,8 @@ struct nccl_process {
 	uint64_t start_ticks, last_ticks; /* first and last sign of life */
 	uint64_t until_ns;                /* known up to here; now, where it still runs */
 	uint64_t operations, events;      /* records read */
-	uint64_t lost_operations;         /* could not be recorded, were overwritten or are torn */
+	uint64_t lost_operations;         /* could not be recorded, or are torn */
+	uint64_t overwritten;             /* by newer ones: the oldest operations */
 	uint32_t functions[NCCL_NAMES];   /* index in nccl_data.functions by name, or NCCL_NONE */
 	struct id_map members;            /* creation -> index in nccl_data.members */
 };
@@ -70,7 +71,8 @@ struct nccl_waiting {
 /* Sums of one function in one member. */
 struct nccl_sum {
 	uint32_t member, function;
-	uint64_t first_sequence, last_sequence; /* collectives */
+	uint64_t first_sequence, last_sequence; /* collectives, of the operations `seen` */
+	bool seen;
 	struct nccl_tally tally;
 };
 

@@ -332,6 +332,17 @@ static int sum_operation(const struct nccl_view *view, void *context)
 	return 0;
 }
 
+/* The oldest operations are gone: what is older than the oldest that is left may have been there.
+ */
+static bool is_overwritten(const struct nccl_data *data, uint32_t member, uint32_t sum,
+			   uint64_t sequence)
+{
+	if (!data->processes[data->members[member].process].overwritten)
+		return false;
+	return sum == ID_MAP_NONE || !data->sums[sum].seen ||
+	       sequence < data->sums[sum].first_sequence;
+}
+
 /* Whoever went on to a later call of the function has left this one out. */
 static void judge_absent(const struct nccl_data *data, struct nccl_joined *joined,
 			 struct nccl_join_problem *problem)
@@ -346,7 +357,8 @@ static void judge_absent(const struct nccl_data *data, struct nccl_joined *joine
 
 		if (problem->present[i / 64] >> (i % 64) & 1)
 			continue;
-		if (data->processes[data->members[member].process].lost_operations) {
+		if (data->processes[data->members[member].process].lost_operations ||
+		    is_overwritten(data, member, sum, collective->sequence)) {
 			problem->unknown++;
 		} else if (sum != ID_MAP_NONE &&
 			   data->sums[sum].last_sequence > collective->sequence) {

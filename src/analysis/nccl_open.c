@@ -156,9 +156,9 @@ static uint64_t count_lost(const struct nccl_file *file)
 {
 	const uint64_t *losses = file->header.losses;
 
-	return losses[NCCL_LOSS_OPERATIONS] + losses[NCCL_LOSS_RING_OPERATIONS] +
-	       losses[NCCL_LOSS_COMMUNICATORS] + file->torn_records + file->torn_chunks +
-	       (file->missing_bytes != 0) + (file->header.state == NCCL_FILE_FULL);
+	return losses[NCCL_LOSS_OPERATIONS] + losses[NCCL_LOSS_COMMUNICATORS] + file->torn_records +
+	       file->torn_chunks + (file->missing_bytes != 0) +
+	       (file->header.state == NCCL_FILE_FULL);
 }
 
 static int note_damage(struct nccl_data *data, const struct nccl_file *file)
@@ -236,7 +236,9 @@ static int add_process(struct nccl_data *data, struct nccl_file *file)
 	*process = (struct nccl_process){.file = *file,
 					 .first_member = data->member_count,
 					 .ended = how_it_ended(&file->header),
-					 .lost_operations = count_lost(file)};
+					 .lost_operations = count_lost(file),
+					 .overwritten =
+						 file->header.losses[NCCL_LOSS_RING_OPERATIONS]};
 	*file = (struct nccl_file){.descriptor = -1};
 	for (unsigned i = 0; i < NCCL_NAMES; i++)
 		process->functions[i] = NCCL_NONE;

@@ -35,6 +35,10 @@ int nccl_make_teams(struct nccl_data *data);
 /* nccl_survey.c: the pass over all records. 0 or negative errno. */
 int nccl_survey(struct nccl_data *data, struct problem *problem);
 
+/* nccl_totals.c */
+void nccl_total_add(struct nccl_tally *tally, const struct nccl_total *total,
+		    enum nccl_function function, uint32_t ranks);
+
 /* nccl_view.c: false: its communicator is not known. `times`: the clocks are known already. */
 bool nccl_view_make(struct nccl_data *data, uint32_t process,
 		    const struct nccl_operation *operation, bool times, struct nccl_view *ret);

@@ -64,10 +64,15 @@ static int add_to_sum(struct nccl_data *data, const struct nccl_view *view)
 
 	if (!sum)
 		return -ENOMEM;
-	if (!sum->tally.operations || view->record->sequence < sum->first_sequence)
+	if (!sum->seen || view->record->sequence < sum->first_sequence)
 		sum->first_sequence = view->record->sequence;
+	sum->seen = true;
 	if (view->record->sequence > sum->last_sequence)
 		sum->last_sequence = view->record->sequence;
+	/* Where the oldest are gone, the plugin's sums stand for all that it was done with. */
+	if (data->processes[view->process].overwritten &&
+	    (view->record->flags & NCCL_OPERATION_SEALED))
+		return 0;
 	nccl_tally_add(&sum->tally, &timed);
 	sum->tally.batched += (view->record->flags & NCCL_OPERATION_BATCHED) != 0;
 	sum->tally.aliased += (view->record->flags & NCCL_OPERATION_ALIASED) != 0;
@@ -256,6 +261,25 @@ static int survey_event(const void *record, void *context)
 		       : bound_gpu_by_event(data, process, &data->members[member], event);
 }
 
+static int survey_total(const void *record, void *context)
+{
+	struct survey *survey = context;
+	struct nccl_data *data = survey->data;
+	struct nccl_process *process = &data->processes[survey->process];
+	const struct nccl_total *total = record;
+	uint32_t member = id_map_get(&process->members, total->communicator);
+	uint32_t function = nccl_function_of(data, survey->process, total->function);
+	struct nccl_sum *sum;
+
+	if (member == ID_MAP_NONE || !process->overwritten)
+		return 0;
+	if (function == NCCL_NONE || !(sum = sum_of(data, member, function)))
+		return -ENOMEM;
+	nccl_total_add(&sum->tally, total, data->functions[function].function,
+		       data->members[member].ranks);
+	return 0;
+}
+
 static int survey_process(struct survey *survey, struct problem *problem)
 {
 	struct nccl_process *process = &survey->data->processes[survey->process];
@@ -268,6 +292,8 @@ static int survey_process(struct survey *survey, struct problem *problem)
 			result = nccl_chunk_each(&process->file, chunk, survey_operation, survey);
 		else if (chunk->kind == NCCL_CHUNK_EVENTS)
 			result = nccl_chunk_each(&process->file, chunk, survey_event, survey);
+		else if (chunk->kind == NCCL_CHUNK_TOTALS)
+			result = nccl_chunk_each(&process->file, chunk, survey_total, survey);
 		if (result < 0)
 			problem_set(problem, result, "cannot read %s: %s", process->file.path,
 				    strerror(-result));

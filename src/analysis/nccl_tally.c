@@ -70,7 +70,7 @@ double nccl_function_bus_factor(enum nccl_function function, uint32_t ranks)
 	}
 }
 
-static unsigned size_class(uint64_t bytes)
+unsigned nccl_size_class_of(uint64_t bytes)
 {
 	return bytes ? 64 - (unsigned)__builtin_clzll(bytes) : 0;
 }
@@ -98,7 +98,7 @@ static uint64_t duration_of(unsigned class)
 
 void nccl_tally_add(struct nccl_tally *tally, const struct nccl_timed *operation)
 {
-	struct nccl_size_class *sizes = &tally->sizes[size_class(operation->size_bytes)];
+	struct nccl_size_class *sizes = &tally->sizes[nccl_size_class_of(operation->size_bytes)];
 
 	tally->operations++;
 	if (operation->size_known) {
@@ -126,6 +126,11 @@ void nccl_tally_add(struct nccl_tally *tally, const struct nccl_timed *operation
 	sizes->ns += operation->ns;
 	sizes->timed_bytes += operation->size_bytes;
 	sizes->bus_bytes += (double)operation->size_bytes * operation->bus_factor;
+}
+
+void nccl_tally_add_durations(struct nccl_tally *tally, uint64_t ns, uint64_t count)
+{
+	tally->durations[duration_class(ns)] += count;
 }
 
 static void merge_sizes(struct nccl_size_class *to, const struct nccl_size_class *from)

@@ -40,6 +40,8 @@ bool nccl_function_size(enum nccl_function function, uint64_t bytes, uint32_t ra
 /* Bus bandwidth by algorithm bandwidth; 0: not known. */
 double nccl_function_bus_factor(enum nccl_function function, uint32_t ranks);
 
+unsigned nccl_size_class_of(uint64_t bytes);
+
 struct nccl_size_class {
 	uint64_t operations, timed, timed_bytes, ns;
 	double bus_bytes; /* of the timed ones */
@@ -53,7 +55,7 @@ struct nccl_tally {
 	uint64_t by_network; /* of the timed ones: from transfers, not from the GPU */
 	uint64_t batched, aliased, enqueue_only, incomplete, in_flight, unsized;
 	struct nccl_size_class sizes[NCCL_SIZE_CLASSES];
-	uint32_t durations[NCCL_DURATION_CLASSES];
+	uint64_t durations[NCCL_DURATION_CLASSES];
 };
 
 /* One operation that took `ns`; 0: not known. */
@@ -63,6 +65,8 @@ struct nccl_timed {
 	bool size_known, by_network;
 };
 void nccl_tally_add(struct nccl_tally *tally, const struct nccl_timed *operation);
+/* What is known of durations by their class alone; nothing else is changed. */
+void nccl_tally_add_durations(struct nccl_tally *tally, uint64_t ns, uint64_t count);
 void nccl_tally_merge(struct nccl_tally *tally, const struct nccl_tally *other);
 /* A duration that `share` of the timed ones do not exceed, to 12 %. */
 uint64_t nccl_tally_quantile(const struct nccl_tally *tally, double share);

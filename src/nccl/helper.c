@@ -87,6 +87,7 @@ static bool round_now(bool last)
 
 	store_refill();
 	sealing_round(ticks);
+	store_refill(); /* of what is finished now */
 	stall_round(ticks);
 	follow_clock(now_ns);
 	if (last)

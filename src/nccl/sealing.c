@@ -10,7 +10,7 @@
 #include "nccl/totals.h"
 
 #define SILENCE_NS  50000000u  /* after this, nothing more is expected */
-#define SETTLE_NS   5000000u   /* what shares its times with others is known by then */
+#define SETTLE_NS   2000000u   /* what shares its times with others is known by then */
 #define FINALIZE_NS 200000000u /* children that come after finalize have come by then */
 
 uint64_t sealing_ticks(uint64_t ns)

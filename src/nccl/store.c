@@ -120,10 +120,11 @@ static uint64_t next_chunk(_Atomic uint64_t *current, uint64_t old, unsigned kin
 	return seen;
 }
 
-/* The lines of the record that comes next were never in this processor's cache. */
+/* Records to come were never in this processor's cache: the lines of the one that is taken in a
+ * moment are asked for now. */
 static void prefetch_next(const uint8_t *record, uint32_t size)
 {
-	const uint8_t *next = record + (size < 128 ? 2 * size : size);
+	const uint8_t *next = record + (size < 256 ? 4 * size : 2 * size);
 
 	for (uint32_t at = 0; at < size; at += 64)
 		__builtin_prefetch(next + at, 1);
@@ -374,7 +375,7 @@ static bool reuse_oldest(void)
 static bool more_room(void)
 {
 	bool at_limit = atomic_load(&store.chunk_count) == store.chunk_limit;
-	int result = at_limit ? -EDQUOT : grow(GROWTH);
+	int result = at_limit ? -EDQUOT : grow(store.ready_target);
 
 	if (!result) {
 		store.cannot_grow = false;

@@ -302,7 +302,7 @@ def main():
                                env=clean_environment(), text=True)
         _, stderr = job.communicate("comm abc 2 0 world\nloop 2000 1024 0\nfinalize\nexit 3\n", timeout=120)
         expect(job.returncode == 3, f"{job.returncode}: {stderr}")
-        for name in ("summary.txt", "operations.jsonl", "collectives.jsonl"):
+        for name in ("summary.txt", "summary.json", "operations.jsonl", "collectives.jsonl"):
             expect(os.path.exists(os.path.join(directory, "nccl", name)), f"no nccl/{name}: {stderr}")
         with open(os.path.join(directory, "nccl", "operations.jsonl"), encoding="utf-8") as stream:
             expect(len(stream.readlines()) == 2001, "not all operations")
@@ -325,6 +325,26 @@ def main():
                    if "operations not recorded" in line or "operations overwritten" in line)
         expect(len(rows) + lost == 100000, f"{len(rows)} recorded, {lost} told as lost")
         expect(len({row["sequence"] for row in rows}) == len(rows), "operations come twice")
+
+    def oldest_overwritten():
+        """In a small ring the newest are left; sums are those of all."""
+        directory = scratch.path("ring")
+        rank = Rank(directory, environment={"KYMO_NCCL_SIZE": "4M"})
+        rank.tell("comm abc 2 0 world")
+        for _ in range(20):
+            rank.tell("loop 2000 1024 0", "pause 0.1")
+        rank.tell("finalize", "pause 0.3")
+        expect(rank.say("exit 0") == 0, rank.stderr)
+        rows = operations(directory)
+        summary = json.loads(kymo("report", "--format", "nccl-json", directory).stdout)
+        losses = summary["processes"][0]["losses"]
+        expect(losses["ring_operations"] > 0, losses)
+        expect(len(rows) + losses["ring_operations"] + losses["operations"] == 40000, (len(rows), losses))
+        row, = summary["functions"]
+        expect(row["operations"] + losses["operations"] == 40000, row)
+        expect(row["timed"] + losses["operations"] == 40000 and row["busbw_gbs"] > 0, row)
+        expect(row["shortest_ns"] <= row["median_ns"] <= row["p99_ns"] <= row["longest_ns"], row)
+        expect("overwritten by newer ones" in report(directory), "nothing is said")
 
     def old_versions():
         """v2 tells nothing of the number of ranks: what follows from a guess is marked."""
@@ -419,7 +439,7 @@ def main():
             raise Skipped("no plugin")
         for check in (a_rank_alone, gpu_times_on_the_host_clock, killed_in_the_middle, killed_inside, while_it_runs,
                       sends_wait, who_is_late, skipped_and_different, hosts_with_other_clocks, timeline,
-                      beside_samples, a_hundred_thousand, old_versions, names_of_anybody, many_ranks,
+                      beside_samples, a_hundred_thousand, oldest_overwritten, old_versions, names_of_anybody, many_ranks,
                       bad_directories, damaged_files, stall_is_told):
             if not sys.argv[6:] or check.__name__ in sys.argv[6:]:
                 tap.point(check.__name__.replace("_", " "), check)
