@@ -14,6 +14,7 @@
 #define CACHE 256u
 
 static _Atomic uint64_t cache[CACHE];
+static _Atomic uint32_t forgotten; /* times */
 static _Atomic uint32_t count;
 static pthread_mutex_t adding = PTHREAD_MUTEX_INITIALIZER;
 
@@ -99,8 +100,29 @@ uint8_t names_intern(const char *name)
 	return (uint8_t)number;
 }
 
+void names_intern_all(const char *const names[NAMES_OF_OPERATION], uint8_t ret[NAMES_OF_OPERATION])
+{
+	static __thread struct {
+		uint32_t forgotten;
+		uint8_t numbers[NAMES_OF_OPERATION];
+		const char *names[NAMES_OF_OPERATION];
+	} last;
+	uint32_t now = atomic_load_explicit(&forgotten, memory_order_acquire);
+
+	if (last.forgotten != now || last.names[0] != names[0] || last.names[1] != names[1] ||
+	    last.names[2] != names[2] || last.names[3] != names[3]) {
+		for (unsigned i = 0; i < NAMES_OF_OPERATION; i++) {
+			last.names[i] = names[i];
+			last.numbers[i] = names_intern(names[i]);
+		}
+		last.forgotten = now;
+	}
+	memcpy(ret, last.numbers, sizeof(last.numbers));
+}
+
 void names_forget_addresses(void)
 {
+	atomic_fetch_add_explicit(&forgotten, 1, memory_order_release);
 	for (unsigned i = 0; i < CACHE; i++)
 		atomic_store_explicit(&cache[i], 0, memory_order_relaxed);
 }

@@ -13,6 +13,9 @@
 void names_begin(void);
 /* Any thread, no lock once a name is known; NULL is 0, and so is what the table has no room for. */
 uint8_t names_intern(const char *name);
+/* The names of an operation at once: mostly those of the thread's last one. */
+#define NAMES_OF_OPERATION 4
+void names_intern_all(const char *const names[NAMES_OF_OPERATION], uint8_t ret[NAMES_OF_OPERATION]);
 /* NCCL may have been loaded anew: addresses stand for other names now. */
 void names_forget_addresses(void);
 /* Never NULL. */

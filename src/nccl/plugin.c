@@ -11,7 +11,6 @@
 #include <errno.h>
 #include <limits.h>
 #include <pthread.h>
-#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -194,23 +193,6 @@ static int begin_recording(const struct plugin_init *init, char *directory, size
 	return result;
 }
 
-/* A limit on the size of files is told by a signal, which kills. */
-static int begin_quietly(const struct plugin_init *init, char *directory, size_t size)
-{
-	struct timespec none = {0, 0};
-	sigset_t file_size, before;
-	int result;
-
-	sigemptyset(&file_size);
-	sigaddset(&file_size, SIGXFSZ);
-	pthread_sigmask(SIG_BLOCK, &file_size, &before);
-	result = begin_recording(init, directory, size);
-	if (result == -EFBIG && !sigismember(&before, SIGXFSZ))
-		sigtimedwait(&file_size, NULL, &none);
-	pthread_sigmask(SIG_SETMASK, &before, NULL);
-	return result;
-}
-
 static void begin(const struct plugin_init *init)
 {
 	static char directory[PATH_MAX];
@@ -222,7 +204,7 @@ static void begin(const struct plugin_init *init)
 		status = OFF;
 		return;
 	}
-	result = begin_quietly(init, directory, sizeof(directory));
+	result = begin_recording(init, directory, sizeof(directory));
 	if (result) {
 		log_problem("nothing is recorded: '%s': %s", directory, strerror(-result));
 		status = OFF;

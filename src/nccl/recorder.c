@@ -215,12 +215,16 @@ static bool counts_bytes(const char *function)
 
 static void describe(struct nccl_operation *operation, const struct event *event)
 {
+	const char *const names[NAMES_OF_OPERATION] = {event->function, event->data_type,
+						       event->algorithm, event->protocol};
+	uint8_t numbers[NAMES_OF_OPERATION];
 	unsigned size;
 
-	operation->function = names_intern(event->function);
-	operation->data_type = names_intern(event->data_type);
-	operation->algorithm = names_intern(event->algorithm);
-	operation->protocol = names_intern(event->protocol);
+	names_intern_all(names, numbers);
+	operation->function = numbers[0];
+	operation->data_type = numbers[1];
+	operation->algorithm = numbers[2];
+	operation->protocol = numbers[3];
 	size = names_element_size(operation->data_type);
 	if (operation->data_type == 1) /* "Unknown" */
 		operation->flags |= NCCL_OPERATION_TYPE_UNKNOWN;
@@ -407,28 +411,30 @@ static uint32_t since(uint64_t start, uint64_t ticks)
 	return units > UINT32_MAX ? UINT32_MAX : units ? (uint32_t)units : 1;
 }
 
+static bool ends_on_gpu(const struct nccl_event *event, int state)
+{
+	return (event->kind == NCCL_KIND_KERNEL_CHANNEL &&
+		state == NCCL_STATE_KERNEL_CHANNEL_STOP) ||
+	       (event->kind == NCCL_KIND_KERNEL_PHASE && state == NCCL_STATE_KERNEL_PHASE_STOP);
+}
+
 void recorder_state(void *handle, int state, const struct event_state *arguments)
 {
-	uint64_t ticks = clock_ticks();
 	unsigned kind;
 	struct nccl_event *event = find_handle(handle, &kind);
 
 	if (!event)
 		return;
-	if (kind == NCCL_CHUNK_OPERATIONS || state < 0 || state > NCCL_STATE_KERNEL_PHASE_STOP) {
+	if (kind == NCCL_CHUNK_OPERATIONS || state < 0 || state > NCCL_STATE_KERNEL_PHASE_STOP)
 		store_count(NCCL_LOSS_UNKNOWN_STATE);
-		return;
-	}
-	if (event->kind == NCCL_KIND_GROUP_API && state == NCCL_STATE_GROUP_START_API_STOP)
-		SET(event->group_api.start_done, since(event->start, ticks));
+	else if (ends_on_gpu(event, state))
+		channels_state(event, arguments); /* the one that comes most wants no time */
+	else if (event->kind == NCCL_KIND_GROUP_API && state == NCCL_STATE_GROUP_START_API_STOP)
+		SET(event->group_api.start_done, since(event->start, clock_ticks()));
 	else if (event->kind == NCCL_KIND_GROUP_API && state == NCCL_STATE_GROUP_END_API_START)
-		SET(event->group_api.end_start, since(event->start, ticks));
-	else if ((event->kind == NCCL_KIND_KERNEL_CHANNEL &&
-		  state == NCCL_STATE_KERNEL_CHANNEL_STOP) ||
-		 (event->kind == NCCL_KIND_KERNEL_PHASE && state == NCCL_STATE_KERNEL_PHASE_STOP))
-		channels_state(event, arguments);
+		SET(event->group_api.end_start, since(event->start, clock_ticks()));
 	else
-		proxies_state(event, state, arguments, ticks);
+		proxies_state(event, state, arguments, clock_ticks());
 }
 
 void recorder_finalize(void *context)

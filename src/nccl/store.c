@@ -12,6 +12,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <signal.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -23,6 +24,7 @@
 
 #define GROWTH        128u /* chunks: 2 MiB */
 #define TARGET        128u /* chunks kept ready */
+#define HELP          32u  /* chunks that a callback makes where there are none */
 #define TARGET_MAX    2048u
 #define GENERATIONS   0xfffffu
 #define LIMIT_LARGEST (16ull << 30) /* 28 bits of 64 bytes */
@@ -74,6 +76,10 @@ static uint64_t begin_chunk(unsigned kind, uint32_t communicator)
 {
 	uint32_t chunk = pop(&store.ready), generation;
 	struct nccl_chunk_header *header;
+
+	/* The own thread did not come to it, because it has no processor, say. */
+	if (chunk == STORE_NONE && helper_help())
+		chunk = pop(&store.ready);
 
 	if (atomic_load_explicit(&store.ready.count, memory_order_relaxed) < store.ready_target / 2)
 		helper_wake();
@@ -183,11 +189,28 @@ static void touch(uint8_t *from, uint64_t size)
 		__atomic_store_n(from + at, 0, __ATOMIC_RELAXED);
 }
 
+/* A limit on the size of files is told by a signal, which kills. */
+static int reserve_quietly(int descriptor, uint64_t from, uint64_t size)
+{
+	struct timespec none = {0, 0};
+	sigset_t file_size, before;
+	int result;
+
+	sigemptyset(&file_size);
+	sigaddset(&file_size, SIGXFSZ);
+	pthread_sigmask(SIG_BLOCK, &file_size, &before);
+	result = reserve_blocks(descriptor, from, size);
+	if (result == -EFBIG && !sigismember(&before, SIGXFSZ))
+		sigtimedwait(&file_size, NULL, &none);
+	pthread_sigmask(SIG_SETMASK, &before, NULL);
+	return result;
+}
+
 /* Maps `size` bytes of the file behind what is mapped. */
 static int map_part(int descriptor, uint64_t size)
 {
 	uint64_t from = atomic_load_explicit(&store.mapped, memory_order_relaxed);
-	int result = reserve_blocks(descriptor, from, size);
+	int result = reserve_quietly(descriptor, from, size);
 
 	if (result)
 		return result;
@@ -388,6 +411,13 @@ static bool more_room(void)
 			helper_no_room(result);
 	}
 	return store.ring && reuse_oldest();
+}
+
+void store_help(void)
+{
+	if (!atomic_load_explicit(&store.ready.count, memory_order_relaxed) &&
+	    atomic_load(&store.chunk_count) < store.chunk_limit)
+		(void)grow(HELP);
 }
 
 void store_refill(void)

@@ -9,9 +9,10 @@
  * and retires the old one. In ring mode the own thread clears the chunks that were retired first
  * and makes them ready again, once nothing in them is in flight.
  *
- * store_take() and store_find() are for callbacks: no lock, no system call but one wake of the own
- * thread when few chunks are left. The rest is for the own thread and for init, under its lock.
- * Nothing is ever unmapped: NCCL may come with an id at any time.
+ * store_take() and store_find() are for callbacks: nothing is waited for, and there is no system
+ * call but one wake of the own thread when few chunks are left; where none are, the callback grows
+ * the file itself, unless somebody else does. The rest is for the own thread and for init, under
+ * its lock. Nothing is ever unmapped: NCCL may come with an id at any time.
  */
 #ifndef KYMO_NCCL_STORE_H
 #define KYMO_NCCL_STORE_H
@@ -78,6 +79,8 @@ extern struct store store;
 int store_open(const char *directory, uint64_t limit, bool ring);
 /* Own thread: keeps chunks ready; oldest ones are cleared in ring mode. */
 void store_refill(void);
+/* The same, a little, for a callback that holds the own thread's lock and finds none. */
+void store_help(void);
 /* A forked child: nothing of it may reach the parent's file. */
 void store_leave(void);
 /* Own thread: a chunk that is not going to be used any further by a finalized communicator. */
