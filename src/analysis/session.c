@@ -14,6 +14,7 @@
 #include <string.h>
 
 #include "analysis/allocations_private.h"
+#include "analysis/nccl.h"
 #include "analysis/runtime_code.h"
 #include "analysis/session_private.h"
 #include "binary/jitmap.h"
@@ -268,6 +269,18 @@ static void apply_launch(struct session *session)
 		session->command_line = session->processes[0].command_line;
 }
 
+/* The plugin can be loaded without the rest of kymo. */
+static void take_nccl_times(struct session *session)
+{
+	const struct nccl_data *nccl = session->nccl;
+
+	if (!nccl || !nccl->process_count || session->process_count)
+		return;
+	session->start_ns = nccl->start_ns;
+	session->end_ns = nccl->end_ns;
+	session->realtime_minus_boottime_ns = nccl->hosts[0].realtime_minus_boottime_ns;
+}
+
 static int session_read(struct session *session, struct problem *problem)
 {
 	int result = find_files(session, problem);
@@ -281,7 +294,11 @@ static int session_read(struct session *session, struct problem *problem)
 	if (result == 0)
 		result = session_read_regions(session, problem);
 	if (result == 0)
+		result = nccl_open(session->directory, &session->nccl, problem);
+	if (result == 0)
 		apply_launch(session);
+	if (result == 0)
+		take_nccl_times(session);
 	return result;
 }
 
@@ -323,6 +340,7 @@ void session_close(struct session *session)
 	if (!session)
 		return;
 	private = session_private(session);
+	nccl_close(session->nccl);
 	allocations_free(session);
 	for (uint32_t i = 0; i < session->process_count; i++) {
 		struct process_private *process = &private->processes[i];

@@ -60,7 +60,7 @@ static void bash_command(const struct command *command)
 	printf("\tesac\n\tif [[ $current == -* ]]; then\n\t\tCOMPREPLY=($(compgen -W '");
 	listing_each_option(command->grammar, bash_word, NULL);
 	puts("' -- \"$current\"))");
-	if (command == &command_report)
+	if (command == &command_report || command == &command_merge)
 		puts("\telse\n\t\tCOMPREPLY=($(compgen -d -- \"$current\"))");
 	if (command->words)
 		printf("\telse\n\t\tCOMPREPLY=($(compgen -W '%s' -- \"$current\"))\n",
@@ -145,9 +145,10 @@ void generate_zsh(void)
 			printf("\t\t'*: :(%s)' ;;\n", (*command)->words);
 			continue;
 		}
-		puts(*command == &command_sample   ? "\t\t'*::program:_normal' ;;"
-		     : *command == &command_report ? "\t\t'*:directory:_files -/' ;;"
-						   : "\t\t'*: :' ;;");
+		puts(*command == &command_sample ? "\t\t'*::program:_normal' ;;"
+		     : *command == &command_report || *command == &command_merge
+			     ? "\t\t'*:directory:_files -/' ;;"
+			     : "\t\t'*: :' ;;");
 	}
 	puts("\tesac\n}\n\n_kymo \"$@\"");
 }

@@ -168,6 +168,7 @@ static int report_check_filters(struct report *report, struct problem *problem)
 	report->session_options.process_pid = (uint32_t)pid;
 	report->session_options.thread_tid = (uint32_t)tid;
 	report->output_options.top = (unsigned)top;
+	report->output_options.top_given = options->top;
 	report->output_options.minimum_percent = minimum;
 	report->output_options.minimum_given = options->minimum;
 	report->output_options.per_thread |= options->per_thread;
@@ -266,7 +267,7 @@ static int report_open(struct report *report, const char *named, struct problem 
 	if (!error)
 		error = session_open(directory, &report->session_options, &report->session,
 				     problem);
-	if (!error && (!report->session->process_count ||
+	if (!error && ((!report->session->process_count && !report->session->nccl) ||
 		       (report->options.tid && !report->session->thread_count)))
 		error = report_nothing(report, directory, problem);
 	free(directory);
@@ -320,6 +321,19 @@ static int report_write_file(struct report *report, const char *path, struct pro
 	return error;
 }
 
+/* Some formats have a directory of their own. */
+static int report_make_parent(const char *file, struct problem *problem)
+{
+	char *parent = strndup(file, (size_t)(strrchr(file, '/') - file));
+	int error = parent ? result_make_directories(parent) : -ENOMEM;
+
+	if (error)
+		problem_set(problem, error, "cannot make the directory of '%s': %s", file,
+			    strerror(-error));
+	free(parent);
+	return error;
+}
+
 static int report_write_directory(struct report *report, const char *path, struct problem *problem)
 {
 	bool force = resolved_bool(&report->settings, SETTING_FORCE);
@@ -335,7 +349,7 @@ static int report_write_directory(struct report *report, const char *path, struc
 		if (!force && !access(file, F_OK))
 			error = problem_set(problem, -EEXIST, "'%s' exists; --force overwrites it",
 					    file);
-		else
+		else if (!(error = report_make_parent(file, problem)))
 			error = output_write_file(report->session, report->formats[i],
 						  &report->output_options, path, "", NULL, problem);
 		free(file);

@@ -21,6 +21,7 @@
 
 #include "cmd/coverage.h"
 #include "cmd/message.h"
+#include "cmd/nccl_results.h"
 #include "cmd/result_path.h"
 #include "common/settings_value.h"
 
@@ -178,6 +179,11 @@ static int results_write_formats(const struct resolved *settings, struct session
 		message_error("no coverage: %s", problem.text);
 		failed = error;
 	}
+	error = nccl_results_write(session, directory, prefix, &problem);
+	if (error) {
+		message_error("no nccl/: %s", problem.text);
+		failed = error;
+	}
 	error = results_write_metadata(session, directory, prefix, &problem);
 	if (error)
 		message_error("no metadata.json: %s", problem.text);
@@ -248,7 +254,7 @@ int results_write(const struct resolved *settings, const char *session_directory
 		error = session_open(session_directory, &options, &session, problem);
 	if (error)
 		return error;
-	if (!session->process_count)
+	if (!session->process_count && !session->nccl)
 		results_nothing_recorded(session_directory);
 	for (uint32_t i = 0; i < session->process_count; i++)
 		results_keep_jit_map(session_directory, session->processes[i].pid,

@@ -278,6 +278,36 @@ const struct setting settings_table[SETTING_COUNT] = {
 		.metavar = "LIST", ADVANCED, ALIAS),
 	SETTING(USE_NCCL, "wrappers", "Record calls of NCCL and RCCL.", BOOL("on"),
 		.option = "nccl"),
+	SETTING(NCCL_EVENTS, "wrappers",
+		"Events that kymo's NCCL plugin asks NCCL for; default: what gives operations "
+		"their durations at the least cost in the NCCL at hand.",
+		LIST_OF("default",
+			"default,all,none,group,coll,collective,p2p,proxy-op,proxy-step,proxy-ctrl,"
+			"proxy,kernel-channel,kernel-ch,net-plugin,group-api,coll-api,p2p-api,api,"
+			"kernel-launch,ce-coll,ce-sync,ce-batch,ce,kernel-phase"),
+		.metavar = "LIST"),
+	SETTING(NCCL_STALL, "wrappers",
+		"The NCCL plugin tells on standard error of operations that make no progress for "
+		"so long; 0: never.",
+		DURATION("0")),
+	SETTING(NCCL_PROMETHEUS, "wrappers",
+		"File that the NCCL plugin keeps up to date for Prometheus' node_exporter; {pid} "
+		"and {rank} in it are replaced.",
+		PATH(""), .metavar = "FILE"),
+	SETTING(NCCL_PROMETHEUS_PERIOD, "wrappers", "How often NCCL_PROMETHEUS is written.",
+		DURATION("15"), ADVANCED),
+	SETTING(NCCL_SIZE, "wrappers", "Size of the NCCL plugin's file in each process, at most.",
+		SIZE("256M"), ADVANCED),
+	SETTING(NCCL_FULL, "wrappers",
+		"When NCCL_SIZE is reached: ring overwrites the oldest records, stop records no "
+		"more.",
+		CHOICE("ring", "ring,stop"), ADVANCED),
+	SETTING(NCCL_CALL_TRACE, "wrappers",
+		"File for every call that NCCL makes to the plugin, as text; slow.", PATH(""),
+		.metavar = "FILE", ADVANCED),
+	SETTING(NCCL_GPU_CLOCK_HZ, "wrappers",
+		"Rate of the GPU clock where it counts ticks, as AMD's does.", INTEGER("100000000"),
+		RANGE(1, 1e12), .metavar = "HZ", ADVANCED),
 	SETTING(USE_OMPT, "wrappers",
 		"Record OpenMP regions through the runtime's tools interface.", BOOL("on"),
 		.option = "openmp", ALIAS),

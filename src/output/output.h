@@ -21,8 +21,9 @@ struct output_options {
 	bool collapse_processes; /* trees in text: added up over all processes */
 	bool compress;           /* perfetto: zlib bundles */
 	unsigned top;            /* rows in tables; 0: all */
-	double minimum_percent;  /* rows below are left out of trees in text; 0: all */
-	bool minimum_given;      /* else very large trees lose their lightest branches */
+	bool top_given;
+	double minimum_percent; /* rows below are left out of trees in text; 0: all */
+	bool minimum_given;     /* else very large trees lose their lightest branches */
 	/* Further results that are joined with the session, where the format can (`joins`). */
 	struct session *const *others;
 	size_t other_count;

@@ -43,6 +43,8 @@ static int write_parts(struct perfetto *trace)
 	error = perfetto_write_samples(trace);
 	if (error == 0)
 		error = perfetto_write_regions(trace);
+	if (error == 0)
+		error = perfetto_write_nccl(trace);
 	if (error != 0)
 		return error;
 	perfetto_write_losses(trace);

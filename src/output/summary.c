@@ -197,6 +197,8 @@ static void write_counts(const struct summary *summary)
 	const struct session *session = summary->session;
 	uint32_t threads = view_program_threads(session);
 
+	if (!session->process_count)
+		return;
 	if (!summary->samples && session->calls->words) {
 		summary_line(summary, "%s calls of functions in %s thread%s of %s process%s",
 			     quantity_count(session->calls->recorded).text,
@@ -259,8 +261,9 @@ static void write_files(const struct summary *summary)
 		any = true;
 	}
 	if (!any)
-		summary_line(summary, "`kymo report --format text %s` shows the call tree",
-			     session->directory);
+		summary_line(summary, "`kymo report --format %s %s` shows %s",
+			     session->process_count ? "text" : "nccl", session->directory,
+			     session->process_count ? "the call tree" : "more of NCCL");
 }
 
 int output_summary(struct session *session, const struct output_options *options, FILE *stream,
@@ -287,6 +290,8 @@ int output_summary(struct session *session, const struct output_options *options
 		summary_calls(&summary);
 	if (result == 0)
 		result = summary_memory(&summary);
+	if (result == 0)
+		result = summary_nccl(&summary);
 	if (result == 0)
 		result = summary_processes(&summary);
 	if (result == 0)

@@ -28,6 +28,14 @@ int output_coverage_json(struct session *session, const struct output_options *o
 			 FILE *stream, struct problem *problem);
 int output_lcov(struct session *session, const struct output_options *options, FILE *stream,
 		struct problem *problem);
+int output_nccl_text(struct session *session, const struct output_options *options, FILE *stream,
+		     struct problem *problem);
+int output_nccl_json(struct session *session, const struct output_options *options, FILE *stream,
+		     struct problem *problem);
+int output_nccl_operations(struct session *session, const struct output_options *options,
+			   FILE *stream, struct problem *problem);
+int output_nccl_collectives(struct session *session, const struct output_options *options,
+			    FILE *stream, struct problem *problem);
 int output_html(struct session *session, const struct output_options *options, FILE *stream,
 		struct problem *problem);
 

@@ -1,0 +1,47 @@
+/* SPDX-License-Identifier: MIT
+ * SPDX-FileCopyrightText: the kymo authors
+ *
+ * The clock of one GPU, brought to the host's: what to add to a GPU time is bounded from below by
+ * launches (no kernel begins before its launch was called) and from above by what the host heard
+ * of (nothing is heard of before it was). The bounds of windows of time are kept, each with the
+ * moment it was seen, a drift is fitted through them, and what then lies between lower and upper
+ * bound is the error.
+ */
+#ifndef KYMO_ANALYSIS_NCCL_GPU_CLOCK_H
+#define KYMO_ANALYSIS_NCCL_GPU_CLOCK_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+struct nccl_gpu_window {
+	uint64_t low_gpu_ns, high_gpu_ns; /* when: GPU time */
+	int64_t low_ns, high_ns;          /* host minus GPU */
+};
+
+struct nccl_gpu_line {
+	uint64_t origin_gpu_ns, window_ns;
+	struct nccl_gpu_window *windows;
+	size_t window_count, window_capacity;
+	double drift; /* ns a ns */
+	bool any, solved;
+	bool contradicted; /* bounds crossed: one of the clocks was set */
+};
+
+/* Where a GPU time is on the host. */
+struct nccl_host_time {
+	uint64_t time_ns;
+	uint64_t error_ns; /* to both sides; UINT64_MAX: not known, bounded from one side only */
+};
+
+void nccl_gpu_clock_deinit(struct nccl_gpu_line *clock);
+/* The host was at `host_ns` before (`is_before`) or after the GPU was at `gpu_ns`. 0 or -ENOMEM. */
+int nccl_gpu_clock_add(struct nccl_gpu_line *clock, uint64_t gpu_ns, uint64_t host_ns,
+		       bool is_before);
+/* After the last bound and before the first question. */
+void nccl_gpu_clock_solve(struct nccl_gpu_line *clock);
+/* false: nothing is known of this clock. */
+bool nccl_gpu_clock_find(const struct nccl_gpu_line *clock, uint64_t gpu_ns,
+			 struct nccl_host_time *ret);
+
+#endif

@@ -1,0 +1,296 @@
+/* SPDX-License-Identifier: MIT
+ * SPDX-FileCopyrightText: the kymo authors
+ *
+ * Files of the NCCL plugin; see nccl_reader.h. Chunks have one size and stand at fixed places, so
+ * that a damaged one costs itself only.
+ */
+#include "analysis/nccl_reader.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdbool.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "analysis/arena.h"
+
+_Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "numbers are read as the file has them");
+
+#define GENERATION_MASK 0xfffffu
+
+/* Reads up to `size` bytes; short only at the end of the file. */
+static ssize_t read_at(int descriptor, void *buffer, size_t size, uint64_t offset)
+{
+	size_t done = 0;
+
+	while (done < size) {
+		ssize_t got = pread(descriptor, (char *)buffer + done, size - done,
+				    (off_t)(offset + done));
+
+		if (got < 0 && errno == EINTR)
+			continue;
+		if (got < 0)
+			return -errno;
+		if (got == 0)
+			break;
+		done += (size_t)got;
+	}
+	return (ssize_t)done;
+}
+
+static int open_and_measure(struct nccl_file *file, struct problem *problem)
+{
+	struct stat status;
+
+	file->descriptor = open(file->path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+	if (file->descriptor < 0)
+		return problem_set(problem, -errno, "cannot open %s: %s", file->path,
+				   strerror(errno));
+	if (fstat(file->descriptor, &status) != 0)
+		return problem_set(problem, -errno, "cannot read %s: %s", file->path,
+				   strerror(errno));
+	if (!S_ISREG(status.st_mode))
+		return problem_set(problem, -ENODATA, "%s: not a regular file", file->path);
+	file->size = (uint64_t)status.st_size;
+	return 0;
+}
+
+static void terminate(char *text, size_t size)
+{
+	text[size - 1] = '\0';
+}
+
+static int read_header(struct nccl_file *file, struct problem *problem)
+{
+	struct nccl_file_header *header = &file->header;
+	ssize_t got = read_at(file->descriptor, header, sizeof(*header), 0);
+
+	if (got < 0)
+		return problem_set(problem, (int)got, "cannot read %s: %s", file->path,
+				   strerror((int)-got));
+	if (got < (ssize_t)sizeof(header->magic) + 4 ||
+	    memcmp(header->magic, NCCL_FILE_MAGIC, sizeof(header->magic)) != 0)
+		return problem_set(problem, -ENODATA, "%s: not a file of kymo's NCCL plugin%s",
+				   file->path, file->size ? "" : " (it is empty)");
+	if (header->version_major != NCCL_FILE_VERSION_MAJOR)
+		return problem_set(problem, -EPROTO,
+				   "%s: NCCL record format %u.%u; this kymo reads %d.x, use the "
+				   "kymo that recorded it",
+				   file->path, header->version_major, header->version_minor,
+				   NCCL_FILE_VERSION_MAJOR);
+	if (got < (ssize_t)sizeof(*header) || header->header_size != NCCL_HEADER_SIZE)
+		return problem_set(problem, -ENODATA, "%s: cut off within its header (%zd bytes)",
+				   file->path, got);
+	terminate(header->host, sizeof(header->host));
+	terminate(header->boot_id, sizeof(header->boot_id));
+	terminate(header->program, sizeof(header->program));
+	terminate(header->job, sizeof(header->job));
+	terminate(header->problem, sizeof(header->problem));
+	return 0;
+}
+
+/* Names that are cut off are empty. */
+static int read_names(struct nccl_file *file, struct problem *problem)
+{
+	ssize_t got;
+
+	file->names = calloc(NCCL_NAMES, NCCL_NAME_SIZE);
+	if (!file->names)
+		return problem_set(problem, -ENOMEM, "out of memory");
+	got = read_at(file->descriptor, file->names, (size_t)NCCL_NAMES * NCCL_NAME_SIZE,
+		      NCCL_HEADER_SIZE);
+	if (got < 0)
+		return problem_set(problem, (int)got, "cannot read %s: %s", file->path,
+				   strerror((int)-got));
+	for (unsigned i = 0; i < NCCL_NAMES; i++)
+		terminate(file->names[i], NCCL_NAME_SIZE);
+	return 0;
+}
+
+/* ---- chunks ---- */
+
+static size_t record_size(uint32_t kind)
+{
+	switch (kind) {
+	case NCCL_CHUNK_COMMUNICATORS:
+		return sizeof(struct nccl_communicator);
+	case NCCL_CHUNK_OPERATIONS:
+		return sizeof(struct nccl_operation);
+	case NCCL_CHUNK_EVENTS:
+		return sizeof(struct nccl_event);
+	case NCCL_CHUNK_TOTALS:
+		return sizeof(struct nccl_total);
+	default:
+		return 0;
+	}
+}
+
+static bool chunk_unused(const struct nccl_chunk_header *header)
+{
+	return !header->magic || (header->magic == NCCL_CHUNK_MAGIC && !header->kind);
+}
+
+static int index_chunk(struct nccl_file *file, const struct nccl_chunk_header *header,
+		       uint64_t offset)
+{
+	if (chunk_unused(header))
+		return 0;
+	/* A minor version may add kinds, but not change the size of records. */
+	if (header->magic != NCCL_CHUNK_MAGIC || !record_size(header->kind) ||
+	    header->record_size != record_size(header->kind)) {
+		file->torn_chunks++;
+		return 0;
+	}
+	if (array_reserve((void **)&file->chunks, &file->chunk_capacity, file->chunk_count,
+			  sizeof(*file->chunks)) < 0)
+		return -ENOMEM;
+	file->chunks[file->chunk_count++] = (struct nccl_chunk){
+		offset, header->sequence, header->kind, header->generation, header->communicator};
+	return 0;
+}
+
+static int by_sequence(const void *left, const void *right)
+{
+	const struct nccl_chunk *a = left, *b = right;
+
+	if (a->sequence != b->sequence)
+		return a->sequence < b->sequence ? -1 : 1;
+	return a->offset < b->offset ? -1 : a->offset > b->offset;
+}
+
+/* Chunks may lie behind the file's end as the header has it, where it was damaged or is older than
+ * the chunks: it is a hint only. */
+static int index_chunks(struct nccl_file *file, struct problem *problem)
+{
+	int result = 0;
+
+	if (file->header.file_size > file->size)
+		file->missing_bytes = file->header.file_size - file->size;
+	for (uint64_t offset = NCCL_CHUNKS_OFFSET; result == 0 && offset < file->size;
+	     offset += NCCL_CHUNK_SIZE) {
+		struct nccl_chunk_header header = {0};
+		ssize_t got = read_at(file->descriptor, &header, sizeof(header), offset);
+
+		if (got < 0)
+			return problem_set(problem, (int)got, "cannot read %s: %s", file->path,
+					   strerror((int)-got));
+		if (got == (ssize_t)sizeof(header))
+			result = index_chunk(file, &header, offset);
+	}
+	if (result < 0)
+		return problem_set(problem, result, "out of memory");
+	if (file->chunk_count > 1)
+		qsort(file->chunks, file->chunk_count, sizeof(*file->chunks), by_sequence);
+	return 0;
+}
+
+int nccl_file_open(const char *path, struct nccl_file *ret, struct problem *problem)
+{
+	struct nccl_file file = {.descriptor = -1, .path = strdup(path)};
+	int result = file.path ? open_and_measure(&file, problem)
+			       : problem_set(problem, -ENOMEM, "out of memory");
+
+	if (result == 0)
+		result = read_header(&file, problem);
+	if (result == 0)
+		result = read_names(&file, problem);
+	if (result == 0)
+		result = index_chunks(&file, problem);
+	if (result < 0)
+		nccl_file_close(&file);
+	else
+		*ret = file;
+	return result;
+}
+
+void nccl_file_pause(struct nccl_file *file)
+{
+	if (file->descriptor >= 0)
+		close(file->descriptor);
+	file->descriptor = -1;
+	free(file->buffer);
+	file->buffer = NULL;
+}
+
+int nccl_file_resume(struct nccl_file *file, struct problem *problem)
+{
+	if (file->descriptor >= 0)
+		return 0;
+	file->descriptor = open(file->path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+	return file->descriptor >= 0 ? 0
+				     : problem_set(problem, -errno, "cannot open %s again: %s",
+						   file->path, strerror(errno));
+}
+
+void nccl_file_close(struct nccl_file *file)
+{
+	nccl_file_pause(file);
+	free(file->path);
+	free(file->names);
+	free(file->chunks);
+	*file = (struct nccl_file){.descriptor = -1};
+}
+
+/* ---- records ---- */
+
+/* Records that the chunk had before it was used again have another generation: they are no loss
+ * of this reader, the plugin has counted them. */
+static bool record_belongs(struct nccl_file *file, const struct nccl_chunk *chunk,
+			   const uint8_t *record, uint64_t offset)
+{
+	uint64_t id;
+
+	memcpy(&id, record, sizeof(id));
+	if (!id)
+		return false;
+	if (id >> 60 != NCCL_ID_MAGIC || NCCL_ID_OFFSET(id) != offset) {
+		file->torn_records++;
+		return false;
+	}
+	return (id >> 28 & GENERATION_MASK) == (chunk->generation & GENERATION_MASK);
+}
+
+int nccl_chunk_each(struct nccl_file *file, const struct nccl_chunk *chunk,
+		    int (*each)(const void *record, void *context), void *context)
+{
+	size_t size = record_size(chunk->kind), end;
+	struct nccl_chunk_header now;
+	ssize_t got;
+	int result = 0;
+
+	if (!file->buffer)
+		file->buffer = malloc(NCCL_CHUNK_SIZE);
+	if (!file->buffer)
+		return -ENOMEM;
+	got = read_at(file->descriptor, file->buffer, NCCL_CHUNK_SIZE, chunk->offset);
+	if (got < (ssize_t)sizeof(now))
+		return got < 0 ? (int)got : 0;
+	memcpy(&now, file->buffer, sizeof(now));
+	if (now.sequence != chunk->sequence || now.kind != chunk->kind)
+		return 0; /* used again since */
+	end = (size_t)got;
+	for (size_t at = NCCL_CHUNK_HEADER_SIZE; result == 0 && at + size <= end; at += size) {
+		if (record_belongs(file, chunk, file->buffer + at, chunk->offset + at))
+			result = each(file->buffer + at, context);
+	}
+	return result;
+}
+
+int nccl_file_each(struct nccl_file *file, enum nccl_chunk_kind kind,
+		   int (*each)(const void *record, void *context), void *context)
+{
+	int result = 0;
+
+	for (size_t i = 0; result == 0 && i < file->chunk_count; i++) {
+		if (file->chunks[i].kind == kind)
+			result = nccl_chunk_each(file, &file->chunks[i], each, context);
+	}
+	return result;
+}
+
+const char *nccl_file_name(const struct nccl_file *file, uint8_t name)
+{
+	return file->names[name];
+}

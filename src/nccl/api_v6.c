@@ -1,0 +1,92 @@
+/* SPDX-License-Identifier: MIT
+ * SPDX-FileCopyrightText: the kymo authors
+ *
+ * NCCL's profiler API version 6: NCCL 2.29 and 2.30: the copy engine's collectives.
+ */
+#include "nccl/adapter.h"
+
+static int start(void *context, void **handle, struct nccl_event_v6 *from)
+{
+	ADAPTER_BEGIN(6);
+	switch (from->type) {
+	case NCCL_KIND_MASK(NCCL_KIND_GROUP):
+		event.kind = NCCL_KIND_GROUP;
+		break;
+	case NCCL_KIND_MASK(NCCL_KIND_COLLECTIVE):
+		ADAPTER_COLLECTIVE(collective);
+		event.group = from->collective.group;
+		break;
+	case NCCL_KIND_MASK(NCCL_KIND_P2P):
+		ADAPTER_P2P;
+		event.group = from->p2p.group;
+		break;
+	case NCCL_KIND_MASK(NCCL_KIND_PROXY_OP):
+		ADAPTER_PROXY_OP;
+		break;
+	case NCCL_KIND_MASK(NCCL_KIND_PROXY_STEP):
+		ADAPTER_PROXY_STEP;
+		break;
+	case NCCL_KIND_MASK(NCCL_KIND_PROXY_CONTROL):
+		event.kind = NCCL_KIND_PROXY_CONTROL;
+		break;
+	case NCCL_KIND_MASK(NCCL_KIND_KERNEL_CHANNEL):
+		ADAPTER_KERNEL_CHANNEL;
+		break;
+	case NCCL_KIND_MASK(NCCL_KIND_NET_PLUGIN):
+		ADAPTER_NET_PLUGIN;
+		break;
+	case NCCL_KIND_MASK(NCCL_KIND_GROUP_API):
+		ADAPTER_GROUP_API;
+		break;
+	case NCCL_KIND_MASK(NCCL_KIND_COLLECTIVE_API):
+		ADAPTER_CALL(NCCL_KIND_COLLECTIVE_API, collective_api, from->collective_api.root);
+		break;
+	case NCCL_KIND_MASK(NCCL_KIND_P2P_API):
+		ADAPTER_CALL(NCCL_KIND_P2P_API, p2p_api, -1);
+		break;
+	case NCCL_KIND_MASK(NCCL_KIND_KERNEL_LAUNCH):
+		ADAPTER_KERNEL_LAUNCH;
+		break;
+	case NCCL_KIND_MASK(NCCL_KIND_CE_COLLECTIVE):
+		ADAPTER_CE_COLLECTIVE;
+		break;
+	case NCCL_KIND_MASK(NCCL_KIND_CE_SYNC):
+		ADAPTER_CE_SYNC;
+		break;
+	case NCCL_KIND_MASK(NCCL_KIND_CE_BATCH):
+		ADAPTER_CE_BATCH;
+		break;
+	default:
+		ADAPTER_UNKNOWN;
+	}
+	return plugin_start(context, handle, &event);
+}
+
+static int state(void *handle, int number, union nccl_state_v4 *arguments)
+{
+	return adapter_state_v4(handle, number, arguments);
+}
+
+static int init(void **context, uint64_t hash, int *mask, const char *name, int nodes, int ranks,
+		int rank, nccl_logger logger)
+{
+	return plugin_init(&(struct plugin_init){.context = context,
+						 .mask = mask,
+						 .name = name,
+						 .hash = hash,
+						 .nodes = nodes,
+						 .ranks = ranks,
+						 .rank = rank,
+						 .api = 6,
+						 .logger = logger,
+						 .caller = __builtin_return_address(0)});
+}
+
+__attribute__((visibility("default"))) struct nccl_profiler_v6 ncclProfiler_v6 = {
+	.name = PLUGIN_NAME,
+	.init = init,
+	.start = start,
+	.stop = plugin_stop,
+	.state = state,
+	.finalize = plugin_finalize,
+};

@@ -1,0 +1,176 @@
+/* SPDX-License-Identifier: MIT
+ * SPDX-FileCopyrightText: the kymo authors
+ *
+ * See call_trace.h. The words of a start, by kind:
+ *   COLLECTIVE, P2P, CE_COLLECTIVE  function type count root sequence channels warps algorithm
+ *                                   protocol group
+ *   COLLECTIVE_API, P2P_API         function type count root stream captured
+ *   GROUP_API                       depth captured
+ *   KERNEL_LAUNCH                   stream
+ *   PROXY_OP                        pid channel peer steps chunk_size is_send
+ *   PROXY_STEP                      step
+ *   KERNEL_CHANNEL, KERNEL_PHASE    channel phase gpu_time
+ *   others                          none
+ * A missing name is "-". In versions 1 to 3 operations have hash and name of the communicator
+ * behind these.
+ */
+#include "nccl/call_trace.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <unistd.h>
+
+#include "nccl/clock.h"
+#include "nccl/communicators.h"
+#include "nccl/recorder.h"
+
+int call_trace_descriptor = -1;
+
+int call_trace_begin(const char *path)
+{
+	int descriptor = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_APPEND | O_CLOEXEC, 0666);
+
+	if (descriptor < 0)
+		return -errno;
+	__atomic_store_n(&call_trace_descriptor, descriptor, __ATOMIC_RELAXED);
+	return 0;
+}
+
+void call_trace_leave(void)
+{
+	__atomic_store_n(&call_trace_descriptor, -1, __ATOMIC_RELAXED);
+}
+
+/* O_APPEND: lines of several threads stay whole. */
+__attribute__((format(printf, 1, 2))) static void put(const char *format, ...)
+{
+	char line[1024];
+	va_list arguments;
+	int length = snprintf(line, sizeof(line), "%" PRIu64 " %u ", clock_ns(CLOCK_MONOTONIC),
+			      recorder_thread());
+
+	va_start(arguments, format);
+	length += vsnprintf(line + length, sizeof(line) - (size_t)length - 1, format, arguments);
+	va_end(arguments);
+	if (length > (int)sizeof(line) - 2)
+		length = (int)sizeof(line) - 2;
+	line[length++] = '\n';
+	if (write(call_trace_descriptor, line, (size_t)length) != length)
+		store_count(NCCL_LOSS_CALL_TRACE);
+}
+
+static uint64_t number(const void *pointer)
+{
+	return (uint64_t)(uintptr_t)pointer;
+}
+
+static const char *word(const char *name)
+{
+	return name && *name ? name : "-";
+}
+
+static const char *escaped(const char *name, char *buffer, size_t size)
+{
+	size_t length = 0;
+
+	for (; name && *name && length + 5 < size; name++) {
+		unsigned char c = (unsigned char)*name;
+
+		if (c <= ' ' || c == '\\' || c >= 0x7f)
+			length += (size_t)snprintf(buffer + length, size - length, "\\x%02x", c);
+		else
+			buffer[length++] = *name;
+	}
+	buffer[length] = 0;
+	return length ? buffer : "-";
+}
+
+void call_trace_init(const void *context, const struct communicator_identity *identity)
+{
+	char name[256];
+
+	put("init %" PRIx64 " %u %d %d %d %" PRIx64 " %u %s", number(context), identity->api,
+	    identity->rank, identity->ranks, identity->nodes, identity->hash, identity->mask,
+	    escaped(identity->name, name, sizeof(name)));
+}
+
+static void operation_words(const struct event *event, char *words, size_t size)
+{
+	char name[128];
+	int length = snprintf(words, size, "%s %s %" PRIu64 " %d %" PRIu64 " %u %u %s %s %" PRIx64,
+			      word(event->function), word(event->data_type), event->count,
+			      event->root, event->sequence, event->channels, event->warps,
+			      word(event->algorithm), word(event->protocol), number(event->group));
+
+	if (event->api < 4 && length > 0 && (size_t)length < size)
+		snprintf(words + length, size - (size_t)length, " %" PRIx64 " %s",
+			 event->communicator_hash,
+			 escaped(event->communicator_name, name, sizeof(name)));
+}
+
+static void describe(const struct event *event, char *words, size_t size)
+{
+	words[0] = 0;
+	switch (event->kind) {
+	case NCCL_KIND_COLLECTIVE:
+	case NCCL_KIND_P2P:
+	case NCCL_KIND_CE_COLLECTIVE:
+		operation_words(event, words, size);
+		break;
+	case NCCL_KIND_COLLECTIVE_API:
+	case NCCL_KIND_P2P_API:
+		snprintf(words, size, "%s %s %" PRIu64 " %d %" PRIx64 " %d", word(event->function),
+			 word(event->data_type), event->count, event->root, number(event->stream),
+			 event->captured);
+		break;
+	case NCCL_KIND_GROUP_API:
+		snprintf(words, size, "%d %d", event->depth, event->captured);
+		break;
+	case NCCL_KIND_KERNEL_LAUNCH:
+		snprintf(words, size, "%" PRIx64, number(event->stream));
+		break;
+	case NCCL_KIND_PROXY_OP:
+		snprintf(words, size, "%d %u %d %d %d %d", event->pid, event->channel, event->root,
+			 event->steps, event->chunk_size, event->is_send);
+		break;
+	case NCCL_KIND_PROXY_STEP:
+		snprintf(words, size, "%d", event->step);
+		break;
+	case NCCL_KIND_KERNEL_CHANNEL:
+	case NCCL_KIND_KERNEL_PHASE:
+		snprintf(words, size, "%u %u %" PRIu64, event->channel,
+			 event->kind == NCCL_KIND_KERNEL_PHASE ? event->phase : 0, event->gpu_time);
+		break;
+	default:
+		break;
+	}
+}
+
+void call_trace_start(const void *context, const void *handle, const struct event *event)
+{
+	char words[512];
+
+	describe(event, words, sizeof(words));
+	put("start %" PRIx64 " %" PRIx64 " %u %" PRIx64 " %d %s", number(context), number(handle),
+	    event->kind, number(event->parent), event->rank, words);
+}
+
+void call_trace_stop(const void *handle)
+{
+	put("stop %" PRIx64, number(handle));
+}
+
+void call_trace_state(const void *handle, int state, const struct event_state *arguments)
+{
+	uint64_t value = arguments->gpu_time + arguments->bytes + (uint64_t)arguments->appended;
+
+	put("state %" PRIx64 " %d %d %" PRIu64, number(handle), state, arguments->known, value);
+}
+
+void call_trace_finalize(const void *context)
+{
+	put("final %" PRIx64, number(context));
+}

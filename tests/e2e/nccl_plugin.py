@@ -1,0 +1,449 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
+# SPDX-FileCopyrightText: the kymo authors
+"""The NCCL plugin's records to results: ranks without GPUs (tests/programs/nccl_job.c) load the plugin
+as NCCL does and are led through stories with known answers; files are read with other means than kymo's.
+
+  nccl_plugin.py KYMO PLUGIN DIRECTORY-OF-PROGRAMS UNIT-TESTS-OF-OUTPUTS NCCL-WRITE [CHECK...]
+"""
+import glob
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import time
+
+from harness import Failed, Scratch, Skipped, Tap, clean_environment, expect, run
+
+KYMO, PLUGIN, PROGRAMS, DECODERS, WRITE = (os.path.abspath(path) for path in sys.argv[1:6])
+JOB = os.path.join(PROGRAMS, "nccl_job")
+sys.path.insert(0, DECODERS)
+import perfetto_decode  # noqa: E402  pylint: disable=wrong-import-position,import-error
+
+EIGHT_MIB = 2 << 20  # elements of float32
+
+
+class Rank:
+    """One process of a job. Each told line is answered before the next one is."""
+
+    def __init__(self, directory, api="v5", environment=None, command=None):
+        self.directory = directory
+        merged = clean_environment()
+        merged.update({"KYMO_OUTPUT_PATH": directory, "KYMO_TIME_OUTPUT": "off", **(environment or {})})
+        if environment and environment.get("KYMO_OUTPUT_PATH") == "":
+            del merged["KYMO_OUTPUT_PATH"], merged["KYMO_TIME_OUTPUT"]
+        self.process = subprocess.Popen((command or []) + [JOB, PLUGIN] + ([api] if api != "v5" else []),
+                                        stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+                                        stderr=subprocess.PIPE, env=merged, text=True, bufsize=1)
+
+    def tell(self, *lines):
+        answers = []
+        for line in lines:
+            self.process.stdin.write(line + "\n")
+            self.process.stdin.flush()
+            while (answer := self.process.stdout.readline()) not in ("ok\n", ""):
+                answers.append(answer.strip())
+            if answer == "":
+                raise Failed(f"'{line}' was not answered: {self.process.stderr.read()}")
+        return answers
+
+    def say(self, line):
+        """What is not answered: it ends the process."""
+        self.process.stdin.write(line + "\n")
+        self.process.stdin.flush()
+        return self.end()
+
+    def end(self):
+        try:
+            _, self.stderr = self.process.communicate(timeout=60)
+        except subprocess.TimeoutExpired:
+            self.process.kill()
+            raise Failed("a rank does not end") from None
+        return self.process.returncode
+
+
+def kymo(*arguments, **how):
+    return run([KYMO, *arguments], **how)
+
+
+def lines(directory, name, fmt):
+    """Head and rows of a format of JSON lines, as `kymo report` writes it."""
+    ended = kymo("report", "--format", fmt, directory)
+    expect(ended.status == 0, ended.stderr)
+    rows = [json.loads(line) for line in ended.stdout.decode().splitlines()]
+    expect(rows and rows[0]["schema"] == f"kymo.nccl.{name}/1", f"first line {rows[:1]}")
+    return rows[0], rows[1:]
+
+
+def operations(directory):
+    return lines(directory, "operations", "nccl-operations")[1]
+
+
+def all_reduce(number, count=EIGHT_MIB, channels=4):
+    return f"coll AllReduce {number} {count} ncclFloat32 {channels}"
+
+
+def report(directory):
+    ended = kymo("report", directory)
+    expect(ended.status == 0, ended.stderr)
+    return " ".join(ended.stdout.decode().split())
+
+
+def needs(text, *parts):
+    for part in parts:
+        expect(part in text, f"'{part}' is not in: {text}")
+
+
+def main():
+    tap = Tap()
+
+    def a_rank_alone():
+        """Durations, sizes and bandwidths of operations with known lengths."""
+        rank = Rank(scratch.path("alone"))
+        rank.tell("comm abc 4 1 world")
+        for number in range(5):
+            rank.tell(all_reduce(number), "pause 0.01", "done")
+        rank.tell("coll AllGather 0 1024 ncclInt8 1", "done", "coll ReduceScatter 0 1024 ncclFloat32 1",
+                  "done", "p2p Send 2 100 ncclInt8 1", "done", "p2p Send 2 100 ncclInt8 1", "done",
+                  "p2p Recv 3 100 ncclInt8 1", "done", "finalize")
+        expect(rank.say("exit 0") == 0, rank.stderr)
+        rows = operations(scratch.path("alone"))
+        expect(len(rows) == 10, f"{len(rows)} operations")
+        for number, row in enumerate(rows[:5]):
+            expect(row["sequence"] == number and row["function"] == "AllReduce", row)
+            expect(row["state"] == "done" and row["timing"] == "gpu" and not row["marks"], row)
+            expect(row["duration_ns"] == row["gpu_stop"] - row["gpu_start"], row)
+            expect(row["duration_ns"] >= 10_000_000, row)
+            expect(row["size_bytes"] == 8 << 20, row)
+            algorithm = row["size_bytes"] / row["duration_ns"]
+            expect(abs(row["algbw_gbs"] / algorithm - 1) < 1e-4, row)
+            expect(abs(row["busbw_gbs"] / (algorithm * 2 * 3 / 4) - 1) < 1e-4, row)
+            expect(row["time_error_ns"] is not None and row["time_error_ns"] < 10_000_000, row)
+        sizes = {(row["function"], row["sequence"]): row["size_bytes"] for row in rows[5:]}
+        expect(sizes == {("AllGather", 0): 4096, ("ReduceScatter", 0): 16384, ("Send", 0): 100,
+                         ("Send", 1): 100, ("Recv", 0): 100}, sizes)
+        text = report(scratch.path("alone"))
+        expect("in flight" not in text, text)
+        needs(text, "AllReduce in \"world\": 5 operations")
+
+    def gpu_times_on_the_host_clock():
+        """A GPU clock that is seconds off: begins lie where the host was, within the error that is told."""
+        directory = scratch.path("clock")
+        rank = Rank(directory)
+        rank.tell("gpu 5000000123", "comm abc 2 0 world")
+        spans = []
+        for number in range(20):
+            before = time.clock_gettime_ns(time.CLOCK_BOOTTIME)
+            rank.tell(all_reduce(number))
+            spans.append((before, time.clock_gettime_ns(time.CLOCK_BOOTTIME)))
+            rank.tell("done")
+        expect(rank.say("exit 0") == 0, rank.stderr)
+        rows = operations(directory)
+        expect(len(rows) == 20, rows)
+        for row, (before, after) in zip(rows, spans):
+            error = row["time_error_ns"]
+            expect(error is not None and before - error <= row["begin_ns"] <= after + error,
+                   f"{row['begin_ns']} ± {error} is not in {before} to {after}")
+
+    def killed_in_the_middle():
+        """SIGKILL of one rank within an AllReduce: either result names the operation, the channels and
+        the peer; together they say who has not come."""
+        first, second = Rank(scratch.path("kill/r0"), environment={"KYMO_NCCL_EVENTS": "all"}), \
+            Rank(scratch.path("kill/r1"), environment={"KYMO_NCCL_EVENTS": "all"})
+        for number, rank in enumerate((first, second)):
+            rank.tell(f"comm abc 2 {number} world", all_reduce(0), "done", all_reduce(1), "done")
+        first.tell(all_reduce(2), "end 0", "proxy 3 1 send 16", "step 0 65536", "pause 0.4")
+        expect(second.say("kill") == -signal.SIGKILL, "not killed")
+        expect(first.say("abort") == -signal.SIGABRT, "not aborted")
+        text = report(scratch.path("kill/r0"))
+        needs(text, "AllReduce #2 (ncclFloat32, 8.00 MiB, RING SIMPLE): 1 rank waits", "channels 1-3 open",
+              "channel 3 sends to rank 1: 1 of 16 steps done", "rank 1 unknown: no records here")
+        expect("in flight" not in report(scratch.path("kill/r1")), "the killed rank was in nothing")
+        ended = kymo("merge", scratch.path("kill/r0"), scratch.path("kill/r1"), "-o", scratch.path("kill/all"))
+        expect(ended.status == 0, ended.stderr)
+        text = " ".join(ended.stdout.decode().split())
+        needs(text, "AllReduce #2", f"rank 1 (process {second.process.pid}, ended without a word",
+              "has NOT ENTERED it; its last was AllReduce #1, done", "channels 1-3 open")
+
+    def killed_inside():
+        """The killed rank's own records name what it was in."""
+        rank = Rank(scratch.path("inside"))
+        rank.tell("comm abc 2 0 world", all_reduce(0), "pause 0.3")
+        expect(rank.say("kill") == -signal.SIGKILL, "not killed")
+        needs(report(scratch.path("inside")), "AllReduce #0", "1 rank waits", "channels 0-3 open")
+        row, = operations(scratch.path("inside"))
+        expect(row["timing"] == "open" and row["channels_open"] == "0-3" and "in_flight" in row["marks"], row)
+        expect(row["duration_ns"] is None and row["busbw_gbs"] is None and row["end_ns"] is None, row)
+
+    def while_it_runs():
+        """A job that hangs is looked at while it hangs: the time goes on."""
+        rank = Rank(scratch.path("live"))
+        rank.tell("comm abc 2 0 world", all_reduce(0), "pause 1.2")
+        text = report(scratch.path("live"))
+        rank.tell("done")
+        expect(rank.say("exit 0") == 0, rank.stderr)
+        needs(text, "still runs", "AllReduce #0", "in it for 1.")
+
+    def sends_wait():
+        rank = Rank(scratch.path("p2p"))
+        rank.tell("comm abc 4 2 pipeline", "p2p Recv 1 1000 ncclFloat32 2")
+        expect(rank.say("kill") == -signal.SIGKILL, "not killed")
+        needs(report(scratch.path("p2p")), "Recv #0 from rank 1", "it waits for rank 1")
+
+    def who_is_late():
+        """Three ranks on one machine; rank 2 comes 60 ms late to every other collective."""
+        ranks = [Rank(scratch.path(f"late/r{number}")) for number in range(3)]
+        for number, rank in enumerate(ranks):
+            rank.tell(f"comm abc 3 {number} world")
+        for number in range(6):
+            for rank in ranks[:2]:
+                rank.tell(all_reduce(number))
+            if number % 2:
+                time.sleep(0.06)
+            ranks[2].tell(all_reduce(number))
+            time.sleep(0.01)
+            for rank in ranks:
+                rank.tell("done")
+        for rank in ranks:
+            expect(rank.say("exit 0") == 0, rank.stderr)
+        merged = scratch.path("late/all")
+        ended = kymo("merge", "-q", *sorted(glob.glob(scratch.path("late/r?"))), "-o", merged)
+        expect(ended.status == 0, ended.stderr)
+        head, rows = lines(merged, "collectives", "nccl-collectives")
+        expect(len(rows) == 6 and head["skipped"] == 0 and head["mismatched"] == 0, head)
+        for row in rows:
+            expect(row["ranks_seen"] == 3 and row["ranks_timed"] == 3, row)
+            expect(row["longest_ns"] >= row["transfer_ns"] >= 10_000_000, row)
+            if row["sequence"] % 2:
+                expect(row["late_rank"] == 2 and row["late_by"] == "clock", row)
+                expect(row["last_begin_ns"] - row["first_begin_ns"] >= 60_000_000, row)
+                expect(row["longest_ns"] - row["transfer_ns"] >= 55_000_000, row)
+        text = kymo("report", "--format", "nccl", merged).stdout.decode()
+        worst = [line.split() for line in text.splitlines()]
+        at = next(i for i, words in enumerate(worst) if words[:2] == ["Late", "ranks"])
+        expect(worst[at + 2][0] == "2" and int(worst[at + 2][3]) >= 3, worst[at + 2])
+
+    def skipped_and_different():
+        ranks = [Rank(scratch.path(f"odd/r{number}")) for number in range(3)]
+        for number, rank in enumerate(ranks):
+            rank.tell(f"comm abc 3 {number} world", all_reduce(0), "done")
+            if number != 1:
+                rank.tell(all_reduce(1), "done")
+            rank.tell(all_reduce(2, EIGHT_MIB * (2 if number == 2 else 1)), "done")
+            rank.tell("coll Broadcast 0 100 ncclInt8 1" if number != 2 else "coll Reduce 0 100 ncclInt8 1")
+        for rank in ranks:
+            expect(rank.say("kill") == -signal.SIGKILL, rank.stderr)
+        merged = scratch.path("odd/all")
+        ended = kymo("merge", *sorted(glob.glob(scratch.path("odd/r?"))), "-o", merged)
+        expect(ended.status == 0, ended.stderr)
+        rows = {(row["function"], row["sequence"]): row for row in lines(merged, "collectives", "nccl-collectives")[1]}
+        expect(rows["AllReduce", 1]["ranks_missing"] == [1] and rows["AllReduce", 1]["skipped"] == 1, rows)
+        expect(rows["AllReduce", 2]["mismatch"] and rows["AllReduce", 2]["mismatch_rank"] == 2, rows)
+        needs(" ".join(ended.stdout.decode().split()), "MISMATCH: ranks of this communicator wait in different functions",
+              "Broadcast #0", "Reduce #0")
+        needs(kymo("report", "--format", "nccl", merged).stdout.decode(), "SKIPPED, without rank 1")
+
+    def hosts_with_other_clocks():
+        """Ranks of two hosts whose clocks are 3 s apart (tests/unit/output/nccl_write.c has the truth)."""
+        os.makedirs(scratch.path("hosts"), exist_ok=True)
+        expect(run([WRITE, scratch.path("hosts")]).status == 0, "no records")
+        ended = kymo("merge", "-q", *sorted(glob.glob(scratch.path("hosts/rank?"))), "-o", scratch.path("hosts/all"))
+        expect(ended.status == 0, ended.stderr)
+        _, rows = lines(scratch.path("hosts/all"), "collectives", "nccl-collectives")
+        late = {row["sequence"] for row in rows if row["late_rank"] == 3}
+        expect(late == set(range(20, 30)), f"rank 3 is late in {late}")
+        for row in rows:
+            expect(row["last_begin_ns"] - row["first_begin_ns"] <= 200_000 + 2 * row["time_error_ns"], row)
+        text = " ".join(kymo("report", "--format", "nccl", scratch.path("hosts/all")).stdout.decode().split())
+        needs(text, "rank 1 to rank 2 of", "25 % of the median", "rank 2", "NOT ENTERED", "host node1 against node0")
+
+    def timeline():
+        """Every operation is on the tracks, ends nest, flows lead from calls to GPUs."""
+        directory = scratch.path("trace")
+        rank = Rank(directory, environment={"KYMO_NCCL_EVENTS": "all"})
+        rank.tell("comm abc 2 0 world")
+        tid = int(rank.tell("tid")[0])
+        for number in range(4):
+            rank.tell(all_reduce(number), "proxy 1 1 send 2", "step 0 4096", "step 1 4096", "proxydone", "done")
+        rank.tell(all_reduce(4))
+        expect(rank.say("kill") == -signal.SIGKILL, rank.stderr)
+        path = scratch.path("trace.pftrace")
+        ended = kymo("report", "--format", "perfetto", "-o", path, directory)
+        expect(ended.status == 0, ended.stderr)
+        with open(path, "rb") as stream:
+            trace = perfetto_decode.Trace(stream.read())
+        others = [error for error in trace.errors if not error.endswith("does not end")]
+        expect(not others, others)
+        names = {uuid: trace.track_name(uuid) for uuid in trace.tracks}
+        found = {}
+        for piece in trace.slices:
+            found.setdefault(names[piece["track"]], []).append(piece["name"])
+        found = {name: sorted(pieces) for name, pieces in found.items()}
+        expect(found.get("operations on the GPU", []).count("AllReduce") == 5, found)
+        for channel in range(4):
+            expect(found.get(f"GPU channel {channel}", []).count("AllReduce") == 5, found)
+        expect(found.get("network channel 1") == ["send to rank 1"] * 4, found)
+        expect(found.get("network steps, sent") == ["step 0"] * 4 + ["step 1"] * 4, found)
+        calls = found.get(f"NCCL calls of thread {tid}", [])
+        expect(calls.count("ncclAllReduce") == 5 and calls.count("enqueue AllReduce") == 5, found)
+        expect(sum(error.startswith("AllReduce") for error in trace.errors) == 5, trace.errors)
+        with open(path, "rb") as stream:
+            if shutil.which("protoc"):
+                decoded = subprocess.run(["protoc", "--decode_raw"], stdin=stream, capture_output=True, check=False)
+                expect(decoded.returncode == 0, decoded.stderr)
+
+    def beside_samples():
+        """Under kymo the plugin records into the session: one result, and its process is the samples'."""
+        directory = scratch.path("session")
+        job = subprocess.Popen([KYMO, "sample", "-q", "-o", directory, "--time-output=off", "--", JOB, PLUGIN],
+                               stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+                               env=clean_environment(), text=True)
+        _, stderr = job.communicate("comm abc 2 0 world\nloop 2000 1024 0\nfinalize\nexit 3\n", timeout=120)
+        expect(job.returncode == 3, f"{job.returncode}: {stderr}")
+        for name in ("summary.txt", "summary.json", "operations.jsonl", "collectives.jsonl"):
+            expect(os.path.exists(os.path.join(directory, "nccl", name)), f"no nccl/{name}: {stderr}")
+        with open(os.path.join(directory, "nccl", "operations.jsonl"), encoding="utf-8") as stream:
+            expect(len(stream.readlines()) == 2001, "not all operations")
+        with open(os.path.join(directory, "trace.pftrace"), "rb") as stream:
+            trace = perfetto_decode.Trace(stream.read())
+        expect(not trace.errors, trace.errors[:5])
+        expect(sum(piece["name"] == "ncclAllReduce" for piece in trace.slices) >= 2000, "no calls in the trace")
+        processes = [uuid for uuid, track in trace.tracks.items() if 3 in track]
+        expect(len(processes) == 1, "the process is there twice")
+
+    def a_hundred_thousand():
+        """All are recorded, or what is missing is counted exactly."""
+        directory = scratch.path("many")
+        rank = Rank(directory)
+        rank.tell("comm abc 2 0 world", "loop 100000 1024 0", "finalize")
+        expect(rank.say("exit 0") == 0, rank.stderr)
+        rows = operations(directory)
+        text = kymo("report", "--format", "nccl", directory).stdout.decode()
+        lost = sum(int(line.split()[0].replace(",", "")) for line in text.splitlines()
+                   if "operations not recorded" in line or "operations overwritten" in line)
+        expect(len(rows) + lost == 100000, f"{len(rows)} recorded, {lost} told as lost")
+        expect(len({row["sequence"] for row in rows}) == len(rows), "operations come twice")
+
+    def oldest_overwritten():
+        """In a small ring the newest are left; sums are those of all."""
+        directory = scratch.path("ring")
+        rank = Rank(directory, environment={"KYMO_NCCL_SIZE": "4M"})
+        rank.tell("comm abc 2 0 world")
+        for _ in range(20):
+            rank.tell("loop 2000 1024 0", "pause 0.1")
+        rank.tell("finalize", "pause 0.3")
+        expect(rank.say("exit 0") == 0, rank.stderr)
+        rows = operations(directory)
+        summary = json.loads(kymo("report", "--format", "nccl-json", directory).stdout)
+        losses = summary["processes"][0]["losses"]
+        expect(losses["ring_operations"] > 0, losses)
+        expect(len(rows) + losses["ring_operations"] + losses["operations"] == 40000, (len(rows), losses))
+        row, = summary["functions"]
+        expect(row["operations"] + losses["operations"] == 40000, row)
+        expect(row["timed"] + losses["operations"] == 40000 and row["busbw_gbs"] > 0, row)
+        expect(row["shortest_ns"] <= row["median_ns"] <= row["p99_ns"] <= row["longest_ns"], row)
+        expect("overwritten by newer ones" in report(directory), "nothing is said")
+
+    def old_versions():
+        """v2 tells nothing of the number of ranks: what follows from a guess is marked."""
+        directory = scratch.path("old")
+        rank = Rank(directory, "v2")
+        rank.tell("comm abc 4 0 world", "coll AllReduce 0 1024 ncclFloat32 2", "done",
+                  "proxy 0 3 send 2", "proxydone")
+        expect(rank.say("exit 0") == 0, rank.stderr)
+        row, = operations(directory)
+        expect(row["communicator"] == "world" and row["communicator_hash"].endswith("abc"), row)
+        expect(row["ranks"] in (0, 4) and ("ranks_inferred" in row["marks"] or row["ranks"] == 0), row)
+        expect("enqueue_only" in row["marks"] and row["timing"] == "none" and row["duration_ns"] is None and row["busbw_gbs"] is None, row)
+        expect("in flight" not in report(directory), "an operation that nobody sees end is no hang")
+
+    def names_of_anybody():
+        directory = scratch.path("names")
+        rank = Rank(directory)
+        rank.tell('comm abc 2 0 "quoted" \\ \x1b[31m\x7f', all_reduce(0), "done")
+        expect(rank.say("exit 0") == 0, rank.stderr)
+        row, = operations(directory)
+        expect(row["communicator"] == '"quoted" \\ \x1b[31m\x7f', row["communicator"])
+        for fmt in ("nccl",):
+            text = kymo("report", "--format", fmt, directory).stdout
+            expect(b"\x1b" not in text and b"\x7f" not in text, text)
+        expect("\x1b" not in report(directory), "control characters in the summary")
+
+    def many_ranks():
+        """Sixty-four ranks of 8 hosts' worth of files; memory does not grow with them."""
+        os.makedirs(scratch.path("big"), exist_ok=True)
+        expect(run([WRITE, scratch.path("big"), "64"]).status == 0, "no records")
+        inputs = sorted(glob.glob(scratch.path("big/rank*")), key=lambda path: int(path.rpartition("rank")[2]))
+        ended = kymo("merge", "-q", *inputs, "-o", scratch.path("big/all"))
+        expect(ended.status == 0, ended.stderr)
+        head, rows = lines(scratch.path("big/all"), "collectives", "nccl-collectives")
+        expect(len(rows) == 54 and head["skipped"] == 1, head)
+        expect(all(row["ranks_with_records"] == 64 for row in rows), "ranks are missing")
+
+    def bad_directories():
+        good = scratch.path("alone")
+        ended = kymo("merge", good, scratch.path("nowhere"), "-o", scratch.path("bad1"))
+        expect(ended.status == 125 and "nowhere" in ended.stderr, ended)
+        needs(ended.stderr, "1 of 2 directories")
+        expect(os.path.exists(scratch.path("bad1/nccl/summary.txt")), "the good one is not joined")
+        expect(kymo("merge", good, "-o", scratch.path("bad1")).status == 125, "overwrites")
+        expect(kymo("merge", "-o", scratch.path("bad2")).status == 125, "merges nothing")
+        expect(kymo("merge", good).status == 125, "merges to nowhere")
+        twice = kymo("merge", good, good, "-o", scratch.path("bad3"))
+        expect(twice.status == 0 and "more than once" in twice.stderr, twice)
+        copy = scratch.path("copy")
+        shutil.copytree(good, copy)
+        twice = kymo("merge", good, copy, "-o", scratch.path("bad4"))
+        expect(twice.status == 0 and "is the same as" in twice.stdout.decode(), twice)
+        expect(len(operations(scratch.path("bad4"))) == 10, "a copy counts twice")
+
+    def damaged_files():
+        """Cut at any place, of another version, of nothing: one line, and the rest is shown."""
+        source, = glob.glob(scratch.path("alone/spool/*.nccl"))
+        with open(source, "rb") as stream:
+            data = stream.read()
+        for size in (0, 7, 100, 4095, 4096, 10000, len(data) // 2, len(data) - 1):
+            directory = scratch.path(f"cut{size}")
+            os.makedirs(os.path.join(directory, "spool"))
+            with open(os.path.join(directory, "spool", "nccl-1-0.nccl"), "wb") as stream:
+                stream.write(data[:size])
+            ended = kymo("report", directory)
+            text = ended.stdout.decode() + ended.stderr
+            expect(ended.status in (0, 125) and ended.status >= 0, ended)
+            expect("nccl-1-0.nccl" in text, f"{size}: {text}")
+        other = bytearray(data)
+        other[8] = 77
+        directory = scratch.path("other")
+        shutil.copytree(scratch.path("alone"), directory)
+        with open(os.path.join(directory, "spool", "nccl-2-0.nccl"), "wb") as stream:
+            stream.write(other)
+        ended = kymo("report", directory)
+        needs(ended.stdout.decode(), "NCCL record format 77.")
+        expect(len(operations(directory)) == 10, "the good file is not read")
+        empty = scratch.path("empty")
+        os.makedirs(os.path.join(empty, "spool"))
+        expect(kymo("report", "--format", "nccl", empty).status == 125, "a report of nothing")
+
+    def stall_is_told():
+        """KYMO_NCCL_STALL prints while it hangs; the report agrees with it."""
+        rank = Rank(scratch.path("stall"), environment={"KYMO_NCCL_STALL": "1"})
+        rank.tell("comm abc 2 0 world", all_reduce(0), "pause 3.5")
+        expect(rank.say("kill") == -signal.SIGKILL, "not killed")
+        expect("AllReduce" in rank.stderr, f"nothing is told: {rank.stderr}")
+        needs(report(scratch.path("stall")), "AllReduce #0", "1 rank waits")
+
+    with Scratch() as scratch:
+        if not os.path.exists(PLUGIN):
+            raise Skipped("no plugin")
+        for check in (a_rank_alone, gpu_times_on_the_host_clock, killed_in_the_middle, killed_inside, while_it_runs,
+                      sends_wait, who_is_late, skipped_and_different, hosts_with_other_clocks, timeline,
+                      beside_samples, a_hundred_thousand, oldest_overwritten, old_versions, names_of_anybody, many_ranks,
+                      bad_directories, damaged_files, stall_is_told):
+            if not sys.argv[6:] or check.__name__ in sys.argv[6:]:
+                tap.point(check.__name__.replace("_", " "), check)
+    tap.finish()
+
+
+main()

@@ -1,0 +1,215 @@
+/* SPDX-License-Identifier: MIT
+ * SPDX-FileCopyrightText: the kymo authors
+ *
+ * See drive.h: children, and what they leave.
+ */
+#include <fcntl.h>
+#include <glob.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "drive.h"
+
+static char directory[4096], error_output[65536];
+static pid_t owner;
+
+static void remove_directory(void)
+{
+	char command[5000];
+
+	/* Children end through exit as well. */
+	if (!*directory || getpid() != owner)
+		return;
+	snprintf(command, sizeof(command), "rm -rf '%s'", directory);
+	if (system(command))
+		fprintf(stderr, "%s stays\n", directory);
+}
+
+void drive_directory(void)
+{
+	static const char *const clear[] = {"KYMO_NCCL_EVENTS",
+					    "KYMO_NCCL_STALL",
+					    "KYMO_NCCL_PROMETHEUS",
+					    "KYMO_NCCL_SIZE",
+					    "KYMO_NCCL_FULL",
+					    "KYMO_SPOOL_DIRECTORY",
+					    "KYMO_ENABLED",
+					    "WORLD_SIZE",
+					    "RANK",
+					    "KYMO_NCCL_CALL_TRACE",
+					    "KYMO_NCCL_PROMETHEUS_PERIOD"};
+	const char *temporary = getenv("TMPDIR");
+
+	owner = getpid();
+	if (!*directory)
+		atexit(remove_directory);
+	else
+		remove_directory();
+	snprintf(directory, sizeof(directory), "%s/kymo-nccl-XXXXXX",
+		 temporary ? temporary : "/tmp");
+	assert_non_null(mkdtemp(directory));
+	for (size_t i = 0; i < sizeof(clear) / sizeof(clear[0]); i++)
+		unsetenv(clear[i]);
+	setenv("KYMO_OUTPUT_PATH", directory, 1);
+	setenv("KYMO_TIME_OUTPUT", "off", 1);
+}
+
+const char *drive_path(void)
+{
+	return directory;
+}
+
+void drive_setenv(const char *name, const char *value)
+{
+	setenv(name, value, 1);
+}
+
+int drive_child(void (*body)(void))
+{
+	char path[4200];
+	int status = -1, descriptor;
+	ssize_t size;
+	pid_t child;
+
+	snprintf(path, sizeof(path), "%s/stderr", directory);
+	fflush(NULL);
+	child = fork();
+	if (!child) {
+		descriptor = open(path, O_WRONLY | O_CREAT | O_TRUNC, 0600);
+		dup2(descriptor, STDERR_FILENO);
+		close(descriptor);
+		body();
+		exit(0);
+	}
+	assert_int_equal(waitpid(child, &status, 0), child);
+	descriptor = open(path, O_RDONLY);
+	size = descriptor < 0 ? 0 : read(descriptor, error_output, sizeof(error_output) - 1);
+	error_output[size > 0 ? size : 0] = 0;
+	if (descriptor >= 0)
+		close(descriptor);
+	if (status)
+		fprintf(stderr, "child: status %#x: %s\n", (unsigned)status, error_output);
+	return status;
+}
+
+const char *drive_error_output(void)
+{
+	return error_output;
+}
+
+/* ---- files ---- */
+
+static void take(struct recording *recording, unsigned kind, const uint8_t *record)
+{
+	switch (kind) {
+	case NCCL_CHUNK_COMMUNICATORS:
+		if (recording->communicators < 4096)
+			recording->communicator[recording->communicators++] =
+				(const struct nccl_communicator *)(const void *)record;
+		break;
+	case NCCL_CHUNK_OPERATIONS:
+		if (recording->operations < 65536)
+			recording->operation[recording->operations++] =
+				(const struct nccl_operation *)(const void *)record;
+		break;
+	case NCCL_CHUNK_EVENTS:
+		if (recording->events < 131072)
+			recording->event[recording->events++] =
+				(const struct nccl_event *)(const void *)record;
+		break;
+	default:
+		if (recording->totals < 1024)
+			recording->total[recording->totals++] =
+				(const struct nccl_total *)(const void *)record;
+		break;
+	}
+}
+
+static void take_chunks(struct recording *recording)
+{
+	static const uint32_t sizes[NCCL_CHUNK_KINDS] = {0, 512, 256, 64, 256};
+
+	for (uint64_t at = NCCL_CHUNKS_OFFSET; at + NCCL_CHUNK_SIZE <= recording->size;
+	     at += NCCL_CHUNK_SIZE) {
+		const struct nccl_chunk_header *chunk =
+			(const struct nccl_chunk_header *)(const void *)(recording->data + at);
+
+		assert_int_equal(chunk->magic, NCCL_CHUNK_MAGIC);
+		assert_true(chunk->kind < NCCL_CHUNK_KINDS);
+		if (chunk->kind == NCCL_CHUNK_FREE)
+			continue;
+		assert_int_equal(chunk->record_size, sizes[chunk->kind]);
+		for (uint64_t record = NCCL_CHUNK_HEADER_SIZE;
+		     record + sizes[chunk->kind] <= NCCL_CHUNK_SIZE; record += sizes[chunk->kind]) {
+			const uint64_t *id =
+				(const uint64_t *)(const void *)(recording->data + at + record);
+
+			if (!*id)
+				continue;
+			assert_int_equal(*id >> 60, NCCL_ID_MAGIC);
+			assert_int_equal(NCCL_ID_OFFSET(*id), at + record);
+			take(recording, chunk->kind, recording->data + at + record);
+		}
+	}
+}
+
+const struct recording *drive_read(void)
+{
+	static struct recording recording;
+	char pattern[4200];
+	struct stat status;
+	glob_t found;
+	int descriptor;
+
+	memset(&recording, 0, sizeof(recording));
+	snprintf(pattern, sizeof(pattern), "%s/spool/nccl-*.nccl", directory);
+	assert_int_equal(glob(pattern, 0, NULL, &found), 0);
+	recording.files = (unsigned)found.gl_pathc;
+	descriptor = open(found.gl_pathv[0], O_RDONLY);
+	assert_true(descriptor >= 0);
+	assert_int_equal(fstat(descriptor, &status), 0);
+	recording.size = (uint64_t)status.st_size;
+	recording.data = mmap(NULL, recording.size, PROT_READ, MAP_PRIVATE, descriptor, 0);
+	assert_true(recording.data != MAP_FAILED);
+	close(descriptor);
+	globfree(&found);
+	recording.header = (const struct nccl_file_header *)(const void *)recording.data;
+	assert_string_equal(recording.header->magic, NCCL_FILE_MAGIC);
+	assert_int_equal(recording.header->version_major, NCCL_FILE_VERSION_MAJOR);
+	assert_int_equal(recording.header->file_size, recording.size);
+	take_chunks(&recording);
+	return &recording;
+}
+
+const char *drive_name(const struct recording *recording, uint8_t name)
+{
+	return (const char *)recording->data + NCCL_HEADER_SIZE + name * NCCL_NAME_SIZE;
+}
+
+const struct nccl_operation *drive_find(const struct recording *recording, const char *function,
+					uint64_t sequence)
+{
+	for (size_t i = 0; i < recording->operations; i++) {
+		const struct nccl_operation *operation = recording->operation[i];
+
+		if (operation->sequence == sequence &&
+		    !strcmp(drive_name(recording, operation->function), function))
+			return operation;
+	}
+	fail_msg("no %s number %lu", function, (unsigned long)sequence);
+	return NULL;
+}
+
+size_t drive_count(const struct recording *recording, unsigned kind)
+{
+	size_t count = 0;
+
+	for (size_t i = 0; i < recording->events; i++)
+		count += recording->event[i]->kind == kind;
+	return count;
+}
