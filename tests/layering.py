@@ -28,6 +28,8 @@ ALLOWED = {
     "libkymo": {"causal", "instrument", "wrappers", "regions", "core", "common"},
     "libkymo-dl": {"libkymo", "regions", "common"},  # libkymo/api.h alone of libkymo
     "libkymo-user": set(),
+    "device": {"core", "common"},
+    "libkymo-sdk": {"device", "core", "common"},
     "inject": {"common"},
     "binary": {"common"},
     "analysis": {"binary", "common"},

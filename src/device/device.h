@@ -154,7 +154,7 @@ struct device_sink {
 	/* Calls nest per thread: left in the reverse order of their entries. call_enter() gives
 	 * DEVICE_NONE where nobody wants the call; then call_exit() is not called. */
 	device_handle (*call_enter)(const struct device_call *call);
-	void (*call_exit)(device_handle call, const struct device_call *call, const void *result);
+	void (*call_exit)(device_handle handle, const struct device_call *call, const void *result);
 
 	/* A kernel's way: kernel_enqueue() before it is given to the runtime, on the enqueueing
 	 * thread; kernel_submitted() behind it (failed: it is not going to run, and the handle is
