@@ -447,6 +447,10 @@ typedef struct rocprofiler_counter_record_t {
 	rocprofiler_agent_id_t agent_id;
 } rocprofiler_counter_record_t;
 
+/* Names of releases after 1.0. */
+#define ROCPROFILER_STATUS_ERROR_CONFIG_NOT_FOUND              ROCPROFILER_STATUS_ERROR_PROFILE_NOT_FOUND
+#define ROCPROFILER_STATUS_ERROR_INCOMPATIBLE_REGISTER_VERSION ((rocprofiler_status_t)41)
+
 /* Names of releases before 1.0. */
 typedef rocprofiler_counter_record_dimension_info_t rocprofiler_record_dimension_info_t;
 typedef rocprofiler_counter_record_t rocprofiler_record_counter_t;

@@ -42,9 +42,20 @@ typedef struct rocprofiler_pc_sampling_hw_id_v0_t {
 	__extension__ uint64_t reserved0 : 16;
 } rocprofiler_pc_sampling_hw_id_v0_t;
 
-typedef struct rocprofiler_pc_t {
+__extension__ typedef struct rocprofiler_pc_t {
+#if ROCPROFILER_SDK_BETA_COMPAT > 0
+	__extension__ union {
+		uint64_t code_object_id;
+		uint64_t loaded_code_object_id; /* its name before 1.0 */
+	};
+	__extension__ union {
+		uint64_t code_object_offset;
+		uint64_t loaded_code_object_offset;
+	};
+#else
 	uint64_t code_object_id;
 	uint64_t code_object_offset;
+#endif
 } rocprofiler_pc_t;
 
 typedef struct rocprofiler_pc_sampling_record_host_trap_v0_t {

@@ -58,6 +58,7 @@ ROCPROFILER_EXTERN_C_FINI
 /* Names of releases before 1.0. */
 #include <rocprofiler-sdk/deprecated/counting_services.h>
 #include <rocprofiler-sdk/deprecated/page_migration.h>
+#include <rocprofiler-sdk/deprecated/pc_sampling.h>
 #include <rocprofiler-sdk/deprecated/profile_config.h>
 
 #endif
