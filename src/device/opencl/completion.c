@@ -114,10 +114,16 @@ static void completed(cl_event event, cl_int status, void *data)
 	uint64_t start = 0, end = 0;
 
 	if (status == CL_COMPLETE) {
-		opencl_clock_seen(slot.device_number, time_of(event, CL_PROFILING_QUEUED),
-				  slot.before, slot.after);
+		uint64_t queued = time_of(event, CL_PROFILING_QUEUED);
+		uint64_t ended = time_of(event, CL_PROFILING_END);
+		uint64_t now = device_sink()->now();
+
+		/* It was queued between two times of ours, and it has ended. */
+		if (ended >= queued && now - (ended - queued) < slot.after)
+			slot.after = now - (ended - queued);
+		opencl_clock_seen(slot.device_number, queued, slot.before, slot.after);
 		start = opencl_host_time(slot.device_number, time_of(event, CL_PROFILING_START));
-		end = opencl_host_time(slot.device_number, time_of(event, CL_PROFILING_END));
+		end = opencl_host_time(slot.device_number, ended);
 	}
 	put_back(number);
 	tell_end(slot.is_copy, slot.handle, start, end);
