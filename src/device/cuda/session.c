@@ -20,13 +20,14 @@
 
 #define FLUSH_MS_DEFAULT 50
 #define FLUSH_IDLE       20 /* periods */
+#define FLUSH_WAIT_NS    500000000
 
 enum { NOT_BEGUN, BEGINNING, ON, OFF };
 static _Atomic int state;
 static void *subscriber;
 static int64_t clock_difference;
 static _Atomic bool kernels_on, copies_on, memory_on, has_ended;
-static pthread_mutex_t following = PTHREAD_MUTEX_INITIALIZER;
+static pthread_mutex_t following = PTHREAD_MUTEX_INITIALIZER, flushing = PTHREAD_MUTEX_INITIALIZER;
 
 bool cuda_is_on(void)
 {
@@ -124,6 +125,25 @@ static void follow(const struct device_sink *sink)
 	pthread_mutex_unlock(&following);
 }
 
+/* One at a time, so that whoever has flushed has everything. A thread of CUPTI's that waits for
+ * room in a tool's buffer can hold the other one up, so nobody waits for ever. */
+static void flush_all(uint32_t flags)
+{
+	bool outer = cuda_inside;
+	struct timespec until;
+
+	clock_gettime(CLOCK_REALTIME, &until);
+	until.tv_nsec += FLUSH_WAIT_NS;
+	until.tv_sec += until.tv_nsec / 1000000000;
+	until.tv_nsec %= 1000000000;
+	if (outer || pthread_mutex_timedlock(&flushing, &until) != 0)
+		return;
+	cuda_inside = true;
+	cupti.ActivityFlushAll(flags);
+	cuda_inside = outer;
+	pthread_mutex_unlock(&flushing);
+}
+
 static void *flush_now_and_then(void *unused)
 {
 	const struct device_sink *sink = device_sink();
@@ -143,7 +163,7 @@ static void *flush_now_and_then(void *unused)
 		if (idle < FLUSH_IDLE || atomic_load(&has_ended))
 			continue;
 		idle = 0;
-		cupti.ActivityFlushAll(0);
+		flush_all(0);
 		cuda_launches_sweep();
 	}
 	return NULL;
@@ -243,25 +263,16 @@ static void wanted_changed(const struct device_sink *sink)
 
 static void flush(bool wait, uint64_t wait_ns)
 {
-	bool outer = cuda_inside;
-
 	(void)wait_ns;
-	if (!cuda_is_on() || outer || atomic_load(&has_ended))
-		return;
-	cuda_inside = true;
-	cupti.ActivityFlushAll(wait ? CUPTI_FLUSH_FORCED : 0);
-	cuda_inside = outer;
+	if (cuda_is_on() && !atomic_load(&has_ended))
+		flush_all(wait ? CUPTI_FLUSH_FORCED : 0);
 }
 
 static void finish(void)
 {
 	if (!cuda_is_on() || atomic_exchange(&has_ended, true))
 		return;
-	if (!cuda_inside) {
-		cuda_inside = true;
-		cupti.ActivityFlushAll(CUPTI_FLUSH_FORCED);
-		cuda_inside = false;
-	}
+	flush_all(CUPTI_FLUSH_FORCED);
 	cuda_launches_close();
 }
 
