@@ -146,6 +146,8 @@ void sdk_work_cancel(struct sdk_work *work); /* it failed: nothing more is told 
 /* What a runtime tells only afterwards: the correlation of the innermost call of this thread and
  * the contexts that want kernels or copies, kept until sdk_work_release(). NULL: nobody does. */
 struct sdk_work *sdk_work_open(void);
+/* The same for work whose launch nobody saw: an id of its own, any thread. */
+struct sdk_work *sdk_work_open_unknown(void);
 /* The same correlation and contexts again; `dispatch`: with an id of its own. */
 struct sdk_work *sdk_work_again(struct sdk_work *work);
 void sdk_work_dispatch(struct sdk_work *work, rocprofiler_kernel_dispatch_info_t *info,
@@ -154,9 +156,10 @@ void sdk_work_copy(struct sdk_work *work, const struct sdk_copy *copy, uint64_t 
 		   uint64_t end);
 void sdk_work_release(struct sdk_work *work);
 
-/* Work begun and not finished; waits for it, deadline_ns at most. */
+/* Work begun and not finished; waits for it, until deadline_ns of CLOCK_MONOTONIC at most. */
 uint64_t sdk_work_in_flight(void);
 bool sdk_work_wait(uint64_t deadline_ns);
+void sdk_work_forked(void);
 
 /* ---- code objects ---- */
 
