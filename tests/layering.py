@@ -30,6 +30,7 @@ ALLOWED = {
     "libkymo-user": set(),
     "device": {"core", "common"},
     "libkymo-sdk": {"device", "core", "common"},
+    "libkymo-sdk-roctx": set(),
     "inject": {"common"},
     "binary": {"common"},
     "analysis": {"binary", "common"},
