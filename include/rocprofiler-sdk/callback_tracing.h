@@ -211,7 +211,7 @@ rocprofiler_status_t rocprofiler_query_callback_tracing_kind_operation_name(
 	rocprofiler_callback_tracing_kind_t kind, rocprofiler_tracing_operation_t operation,
 	const char **name, uint64_t *name_len) ROCPROFILER_API;
 
-/* All kinds, NONE too; all operations of one, without NONE. */
+/* In ascending order; all kinds, NONE too. */
 rocprofiler_status_t
 rocprofiler_iterate_callback_tracing_kinds(rocprofiler_callback_tracing_kind_cb_t callback,
 					   void *data) ROCPROFILER_API ROCPROFILER_NONNULL(1);
