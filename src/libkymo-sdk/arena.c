@@ -9,7 +9,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
-#include <x86intrin.h>
 
 /* A chunk's word: payload taken in units of 8 bytes, records, and what it is in. */
 #define CHUNK_UNITS(state)   ((uint32_t)(state))
@@ -64,7 +63,7 @@ bool arena_make(struct arena *arena, size_t size)
 	at += arena->chunk_count * sizeof(struct arena_chunk);
 	arena->headers = (struct arena_header *)(void *)(arena->payloads + at);
 	at += headers * sizeof(struct arena_header);
-	arena->ticks = (uint64_t *)(void *)(arena->payloads + at);
+	arena->times = (uint64_t *)(void *)(arena->payloads + at);
 	at += headers * sizeof(uint64_t);
 	arena->list = (rocprofiler_record_header_t **)(void *)(arena->payloads + at);
 	for (uint32_t i = 0; i < arena->chunk_count; i++)
@@ -124,17 +123,16 @@ static enum arena_result lane_advance(struct arena *arena, uint32_t lane, int32_
 }
 
 static void chunk_fill(struct arena *arena, uint32_t number, uint64_t state,
-		       const struct arena_record *records, uint32_t count)
+		       const struct arena_record *records, uint32_t count, uint64_t time)
 {
 	size_t at = (size_t)number * arena->chunk_headers + CHUNK_RECORDS(state);
 	char *payload = arena->payloads +
 			((size_t)number * arena->chunk_units + CHUNK_UNITS(state)) * ARENA_UNIT;
-	uint64_t tick = arena->lanes > 1 ? __rdtsc() : 0;
 
 	for (uint32_t i = 0; i < count; i++, at++) {
 		memcpy(payload, records[i].payload, records[i].size);
 		if (arena->lanes > 1)
-			arena->ticks[at] = tick;
+			arena->times[at] = time;
 		arena->headers[at].hash = records[i].category | (uint64_t)records[i].kind << 32;
 		atomic_store_explicit(&arena->headers[at].payload, payload, memory_order_release);
 		payload += (records[i].size + ARENA_UNIT - 1) & ~(size_t)(ARENA_UNIT - 1);
@@ -167,13 +165,13 @@ static uint64_t records_units(const struct arena_record *records, uint32_t count
 }
 
 enum arena_result arena_put(struct arena *arena, uint32_t lane, const struct arena_record *records,
-			    uint32_t count, uint64_t *used)
+			    uint32_t count, uint64_t time, uint64_t *used)
 {
 	uint64_t units = records_units(records, count), state;
 
 	if (units > arena->chunk_units || count > arena->chunk_headers)
 		return ARENA_TOO_LARGE;
-	lane %= arena->lanes;
+	lane &= arena->lanes - 1;
 	for (;;) {
 		int32_t number =
 			atomic_load_explicit(&arena->lane[lane].chunk, memory_order_acquire);
@@ -192,7 +190,8 @@ enum arena_result arena_put(struct arena *arena, uint32_t lane, const struct are
 				if (state & CHUNK_CLOSED)
 					return ARENA_CLOSED;
 				if (chunk_has_room(arena, state, units, count)) {
-					chunk_fill(arena, (uint32_t)number, state, records, count);
+					chunk_fill(arena, (uint32_t)number, state, records, count,
+						   time);
 					*used = (atomic_load_explicit(&arena->left_units,
 								      memory_order_relaxed) +
 						 CHUNK_UNITS(state) + units) *
@@ -253,20 +252,20 @@ static size_t chunk_list(struct arena *arena, uint32_t number, size_t count)
 	return count;
 }
 
-static uint64_t header_tick(const struct arena *arena, const rocprofiler_record_header_t *header)
+static uint64_t header_time(const struct arena *arena, const rocprofiler_record_header_t *header)
 {
-	return arena->ticks[(const struct arena_header *)(const void *)header - arena->headers];
+	return arena->times[(const struct arena_header *)(const void *)header - arena->headers];
 }
 
-/* By tick; records put together have the same tick and lie behind each other. */
+/* By time; records put together have the same one and lie behind each other. */
 static int header_compare(const void *a, const void *b, void *context)
 {
 	const rocprofiler_record_header_t *one = *(rocprofiler_record_header_t *const *)a;
 	const rocprofiler_record_header_t *other = *(rocprofiler_record_header_t *const *)b;
-	uint64_t tick = header_tick(context, one), other_tick = header_tick(context, other);
+	uint64_t time = header_time(context, one), other_time = header_time(context, other);
 
-	if (tick != other_tick)
-		return tick < other_tick ? -1 : 1;
+	if (time != other_time)
+		return time < other_time ? -1 : 1;
 	return one < other ? -1 : one > other;
 }
 

@@ -43,7 +43,8 @@ struct arena_chunk {
 
 struct arena {
 	_Atomic uint32_t next; /* the first chunk that no lane had; the highest bit: no more */
-	uint32_t lanes, chunk_count, chunk_units, chunk_headers;
+	uint32_t lanes,        /* a power of two */
+		chunk_count, chunk_units, chunk_headers;
 	_Alignas(64) _Atomic uint64_t left_units; /* in chunks that lanes have done with */
 	struct {
 		_Alignas(64) _Atomic int32_t chunk;
@@ -51,7 +52,7 @@ struct arena {
 	struct arena_chunk *chunks;
 	char *payloads;
 	struct arena_header *headers;
-	uint64_t *ticks;
+	uint64_t *times;
 	rocprofiler_record_header_t **list;
 	size_t mapped;
 	void *mapping;
@@ -69,7 +70,7 @@ struct arena_record {
 
 /* Puts records behind each other: all or none. used: bytes of payload in the arena now. */
 enum arena_result arena_put(struct arena *arena, uint32_t lane, const struct arena_record *records,
-			    uint32_t count, uint64_t *used);
+			    uint32_t count, uint64_t time, uint64_t *used);
 
 /* Of the one thread that empties it, with another arena in use already. Returns how many headers
  * are in arena->list; they are valid until arena_reset(). */

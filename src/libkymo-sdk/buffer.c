@@ -97,7 +97,8 @@ static void buffer_drop(struct sdk_buffer *buffer, uint32_t count)
 	atomic_fetch_add_explicit(&buffer->dropped_in_all, count, memory_order_relaxed);
 }
 
-void sdk_buffer_put(struct sdk_buffer *buffer, const struct arena_record *records, uint32_t count)
+void sdk_buffer_put(struct sdk_buffer *buffer, const struct arena_record *records, uint32_t count,
+		    uint64_t time)
 {
 	struct sdk_thread *thread = sdk_thread_self();
 	uint64_t in_arena;
@@ -106,7 +107,7 @@ void sdk_buffer_put(struct sdk_buffer *buffer, const struct arena_record *record
 		uint32_t used = atomic_load_explicit(&buffer->in_use, memory_order_acquire);
 		enum arena_result result =
 			arena_put(&buffer->arenas[used], thread ? thread->number : 0, records,
-				  count, &in_arena);
+				  count, time, &in_arena);
 
 		if (__builtin_expect(result == ARENA_DONE, 1)) {
 			if (in_arena >= buffer->watermark)

@@ -32,14 +32,16 @@ struct sdk_buffer {
 	_Atomic(struct sdk_callback_thread *) thread;
 };
 
-void sdk_buffer_put(struct sdk_buffer *buffer, const struct arena_record *records, uint32_t count);
+/* time: by which records of several threads are put in order. */
+void sdk_buffer_put(struct sdk_buffer *buffer, const struct arena_record *records, uint32_t count,
+		    uint64_t time);
 
 static inline void sdk_buffer_put_tracing(struct sdk_buffer *buffer, uint32_t kind,
-					  const void *payload, uint32_t size)
+					  const void *payload, uint32_t size, uint64_t time)
 {
 	struct arena_record record = {ROCPROFILER_BUFFER_CATEGORY_TRACING, kind, size, payload};
 
-	sdk_buffer_put(buffer, &record, 1);
+	sdk_buffer_put(buffer, &record, 1, time);
 }
 
 /* NULL: no such buffer, or a destroyed one. */

@@ -145,7 +145,8 @@ static void call_put_ext(struct sdk_buffer *buffer, union call_record *record,
 	memcpy(record->room + common, (const char *)payload + sizeof(payload_size), more);
 	record->common.size = common + more;
 	record->common.kind = (rocprofiler_buffer_tracing_kind_t)sdk_domains[domain].buffer_ext;
-	sdk_buffer_put_tracing(buffer, record->common.kind, record, (uint32_t)(common + more));
+	sdk_buffer_put_tracing(buffer, record->common.kind, record, (uint32_t)(common + more),
+			       record->common.end_timestamp);
 	record->common.size = common;
 	record->common.kind = (rocprofiler_buffer_tracing_kind_t)sdk_domains[domain].buffer;
 }
@@ -174,7 +175,7 @@ static void call_put(struct sdk_call *call, uint64_t end, const void *payload)
 		record.common.correlation_id.external = seen->external;
 		if (service && sdk_operation_is_in(service->operations, call->operation))
 			sdk_buffer_put_tracing(service->buffer, record.common.kind, &record.common,
-					       sizeof(record.common));
+					       sizeof(record.common), record.common.end_timestamp);
 		if (ext && sdk_operation_is_in(ext->operations, call->operation))
 			call_put_ext(ext->buffer, &record, call->domain, payload);
 	}

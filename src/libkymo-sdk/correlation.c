@@ -79,6 +79,6 @@ void sdk_correlation_retire(uint64_t id, uint64_t contexts)
 			sdk_context_at((unsigned)__builtin_ctzll(contexts));
 
 		sdk_buffer_put_tracing(context->buffers[SDK_DOMAIN_RETIREMENT]->buffer, record.kind,
-				       &record, sizeof(record));
+				       &record, sizeof(record), record.timestamp);
 	}
 }

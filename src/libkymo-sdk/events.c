@@ -51,7 +51,7 @@ void sdk_runtime_ready(rocprofiler_runtime_initialization_operation_t operation,
 			sdk_context_at((unsigned)__builtin_ctzll(buffers));
 
 		sdk_buffer_put_tracing(context->buffers[SDK_DOMAIN_RUNTIME]->buffer, record.kind,
-				       &record, sizeof(record));
+				       &record, sizeof(record), record.timestamp);
 	}
 	sdk_record_end(thread);
 }
@@ -80,7 +80,7 @@ static void allocation_put(const struct sdk_call *call,
 		record.correlation_id.external = seen->external;
 		sdk_buffer_put_tracing(
 			sdk_context_at(seen->context)->buffers[SDK_DOMAIN_ALLOCATION]->buffer,
-			record.kind, &record, sizeof(record));
+			record.kind, &record, sizeof(record), sdk_now());
 	}
 }
 

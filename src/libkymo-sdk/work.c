@@ -197,6 +197,7 @@ static uint64_t dispatch_any(void)
 static void dispatch_put(struct sdk_work *work,
 			 const rocprofiler_callback_tracing_kernel_dispatch_data_t *data)
 {
+	uint64_t now = sdk_now();
 	rocprofiler_buffer_tracing_kernel_dispatch_record_t record = {
 		.size = sizeof(record),
 		.kind = ROCPROFILER_BUFFER_TRACING_KERNEL_DISPATCH,
@@ -218,7 +219,7 @@ static void dispatch_put(struct sdk_work *work,
 			continue;
 		record.correlation_id.external = seen->external;
 		sdk_buffer_put_tracing(context->buffers[SDK_DOMAIN_DISPATCH]->buffer, record.kind,
-				       &record, sizeof(record));
+				       &record, sizeof(record), now);
 	}
 }
 
@@ -354,6 +355,7 @@ static void copy_set(rocprofiler_callback_tracing_memory_copy_data_t *data,
 static void copy_put(struct sdk_work *work, int32_t operation,
 		     const rocprofiler_callback_tracing_memory_copy_data_t *data)
 {
+	uint64_t now = sdk_now();
 	rocprofiler_buffer_tracing_memory_copy_record_t record = {
 		.size = sizeof(record),
 		.kind = ROCPROFILER_BUFFER_TRACING_MEMORY_COPY,
@@ -378,7 +380,7 @@ static void copy_put(struct sdk_work *work, int32_t operation,
 			continue;
 		record.correlation_id.external = seen->external;
 		sdk_buffer_put_tracing(context->buffers[SDK_DOMAIN_COPY]->buffer, record.kind,
-				       &record, sizeof(record));
+				       &record, sizeof(record), now);
 	}
 }
 
