@@ -31,6 +31,7 @@ ALLOWED = {
     "device": {"core", "common"},
     "libkymo-sdk": {"device", "core", "common"},
     "libkymo-sdk-roctx": set(),
+    "libkymo-gpu": {"common"},
     "inject": {"common"},
     "binary": {"common"},
     "analysis": {"binary", "common"},

@@ -38,6 +38,12 @@ int launch_prepare(struct launch *launch, struct problem *problem);
 /* The environment of the profiled program; malloc'ed, free with launch_environment_destroy(). */
 int launch_environment_create(const struct launch *launch, const char *library, char **environment,
 			      char ***ret, struct problem *problem);
+/* Variables that launch_add_devices() makes anew from what is inherited. */
+bool launch_is_device_list(const char *variable);
+/* What makes device runtimes load the tool library; `library` is libkymo.so. Adds up to four
+ * entries. */
+bool launch_add_devices(const struct launch *launch, char *const *environment, const char *library,
+			char **list, size_t *count);
 void launch_environment_destroy(char **environment);
 /* Writes launch.json; `end` is NULL before the program runs. */
 int launch_write_json(const struct launch *launch, const struct supervised *end,

@@ -84,3 +84,17 @@ void device_losses(struct device_losses *losses)
 		losses->conflicts += one.conflicts;
 	}
 }
+
+/* For kymo's own tool: dropped, unmatched, incomplete, conflicts. */
+__attribute__((visibility("default"))) void kymo_device_losses(uint64_t counts[4]);
+
+void kymo_device_losses(uint64_t counts[4])
+{
+	struct device_losses losses;
+
+	device_losses(&losses);
+	counts[0] = losses.dropped;
+	counts[1] = losses.unmatched;
+	counts[2] = losses.incomplete;
+	counts[3] = losses.conflicts;
+}
