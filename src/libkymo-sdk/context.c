@@ -107,7 +107,7 @@ static rocprofiler_status_t context_start(struct sdk_context *context)
 	rocprofiler_status_t status = ROCPROFILER_STATUS_SUCCESS;
 
 	sdk_lock();
-	if (sdk_fini_status() || atomic_load(&context->is_closed)) {
+	if (sdk_fini_status() || atomic_load(&context->is_ending)) {
 		status = ROCPROFILER_STATUS_ERROR_CONFIGURATION_LOCKED;
 	} else if (!context_take_bit(context)) {
 		status = ROCPROFILER_STATUS_ERROR_CONTEXT_NOT_STARTED;
@@ -155,8 +155,10 @@ void sdk_context_stop_client(uint32_t client)
 	for (uint32_t i = 0; i < context_number_end(); i++) {
 		struct sdk_context *context = context_number(i);
 
-		if (context && (!client || context->client == client))
-			any |= context_stop(context);
+		if (!context || (client && context->client != client))
+			continue;
+		atomic_store(&context->is_ending, true);
+		any |= context_stop(context);
 	}
 	if (any)
 		sdk_device_wanted();

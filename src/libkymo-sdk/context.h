@@ -35,6 +35,7 @@ struct sdk_context {
 	uint32_t client;
 	_Atomic int32_t bit; /* -1: never started */
 	_Atomic bool is_active;
+	_Atomic bool is_ending; /* its client is: it is not started again */
 	_Atomic bool is_closed; /* its client is gone: nothing is told it any more */
 	uint64_t buffer_kinds;  /* that are configured */
 	struct sdk_callback_service *callbacks[SDK_DOMAIN_COUNT];
@@ -63,7 +64,7 @@ static inline bool sdk_operation_is_in(const uint64_t *operations, int32_t opera
 /* NULL: no such context. */
 struct sdk_context *sdk_context_find(uint64_t id);
 uint64_t sdk_contexts_of(uint32_t client); /* bits */
-/* Stops the client's contexts (0: all). */
+/* Stops the client's contexts (0: all) for good. */
 void sdk_context_stop_client(uint32_t client);
 /* Nothing is told them from now on; waits for tool functions that still run. */
 void sdk_context_close_client(uint32_t client);

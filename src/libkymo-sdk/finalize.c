@@ -29,7 +29,6 @@ void sdk_finalize_client(struct sdk_client *client)
 {
 	int ready = SDK_CLIENT_READY;
 	uint32_t handle = client->id->handle;
-	bool is_last = sdk_fini_status() != 0;
 
 	if (!atomic_compare_exchange_strong(&client->state, &ready, SDK_CLIENT_ENDING))
 		return;
@@ -37,13 +36,9 @@ void sdk_finalize_client(struct sdk_client *client)
 	sdk_context_stop_client(handle);
 	sdk_device_drain(FINALIZE_WORK_NS);
 	finalize_flush(handle);
-	if (!is_last)
-		sdk_set_fini_status(-1);
 	if (client->result.finalize)
 		client->result.finalize(client->result.tool_data);
 	finalize_flush(handle);
-	if (!is_last)
-		sdk_set_fini_status(0);
 	sdk_context_close_client(handle);
 	sdk_buffer_remove_client(handle);
 	atomic_store(&client->state, SDK_CLIENT_GONE);

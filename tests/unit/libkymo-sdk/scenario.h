@@ -21,6 +21,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+/* Tests pass NULL where programs must not. */
+#define ROCPROFILER_NONNULL(...)
 #include <rocprofiler-sdk/registration.h>
 #include <rocprofiler-sdk/rocprofiler.h>
 
@@ -65,5 +67,62 @@ static inline void scenario(void (*body)(void))
 	assert_true(WIFEXITED(status));
 	assert_int_equal(WEXITSTATUS(status), 0);
 }
+
+/* ---- a tool of one process, without a library ---- */
+
+static int (*scenario_initialize)(void);
+static void (*scenario_finalize)(void);
+static rocprofiler_client_finalize_t scenario_finalizer;
+static rocprofiler_client_id_t *scenario_client;
+
+static inline int scenario_initialize_tool(rocprofiler_client_finalize_t finalizer, void *data)
+{
+	(void)data;
+	scenario_finalizer = finalizer;
+	return scenario_initialize ? scenario_initialize() : 0;
+}
+
+static inline void scenario_finalize_tool(void *data)
+{
+	(void)data;
+	if (scenario_finalize)
+		scenario_finalize();
+}
+
+static inline rocprofiler_tool_configure_result_t *scenario_configure(uint32_t version,
+								      const char *text,
+								      uint32_t priority,
+								      rocprofiler_client_id_t *id)
+{
+	static rocprofiler_tool_configure_result_t result = {
+		sizeof(result), scenario_initialize_tool, scenario_finalize_tool, NULL};
+
+	(void)version;
+	(void)text;
+	(void)priority;
+	scenario_client = id;
+	return &result;
+}
+
+static inline void scenario_tool(int (*initialize)(void))
+{
+	scenario_initialize = initialize;
+	OK(rocprofiler_force_configure(scenario_configure));
+}
+
+/* Until another thread has made it true. */
+#define WAIT_FOR(condition)                                                                        \
+	do {                                                                                       \
+		for (int wait_i = 0; wait_i < 6000 && !(condition); wait_i++)                      \
+			usleep(5000);                                                              \
+		CHECK(condition);                                                                  \
+	} while (0)
+
+#define SCENARIO(name)                                                                             \
+	static void test_##name(void **state)                                                      \
+	{                                                                                          \
+		(void)state;                                                                       \
+		scenario(name);                                                                    \
+	}
 
 #endif
