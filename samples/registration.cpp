@@ -2,9 +2,9 @@
  * SPDX-FileCopyrightText: the kymo authors
  *
  * The full sample of rocprofiler_configure() in the documentation of ROCprofiler-SDK, as it stands
- * there but for three things that no compiler takes: what it includes is complete, client_id is a
- * pointer, as it is initialized from one, and the functions that it only declares are defined,
- * below.
+ * there but for what no compiler takes: its includes are complete, client_id is a pointer, as it is
+ * initialized from one, and the functions that it only declares are defined, below. Where it says
+ * "associate services" marks are traced too, so that there is something to see without a device.
  */
 // clang-format off
 #include <rocprofiler-sdk/registration.h>
