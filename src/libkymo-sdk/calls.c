@@ -83,11 +83,13 @@ static bool call_enter(struct sdk_call *call, enum sdk_domain domain, int32_t op
 		       void *payload, bool detached)
 {
 	struct sdk_thread *thread = sdk_wants(domain, operation) ? sdk_record_begin() : NULL;
+	uint64_t active;
 
 	if (!thread)
 		return false;
-	call->callback_contexts = sdk_callbacks_for(domain, operation);
-	call->buffer_contexts = sdk_buffers_for(domain, operation);
+	active = sdk_active_contexts();
+	call->callback_contexts = sdk_callbacks_for(active, domain, operation);
+	call->buffer_contexts = sdk_buffers_for(active, domain, operation);
 	if (!(call->callback_contexts | call->buffer_contexts)) {
 		sdk_record_end(thread);
 		return false;
@@ -96,7 +98,7 @@ static bool call_enter(struct sdk_call *call, enum sdk_domain domain, int32_t op
 	call->operation = operation;
 	call->thread_id = thread->tid;
 	call->id = sdk_correlation_next(thread);
-	call->retire_contexts = sdk_correlation_retire_contexts();
+	call->retire_contexts = active & sdk_with_buffers(SDK_DOMAIN_RETIREMENT);
 	call->shared = NULL;
 	call->detached = detached;
 	call->outer = thread->call;

@@ -35,13 +35,13 @@ static inline void sdk_record_end(struct sdk_thread *thread)
 	thread->busy = false;
 }
 
-static inline uint64_t sdk_callbacks_for(enum sdk_domain domain, int32_t operation)
+/* Of these contexts, those that want callbacks; records. */
+static inline uint64_t sdk_callbacks_for(uint64_t contexts, enum sdk_domain domain,
+					 int32_t operation)
 {
-	uint64_t contexts =
-		atomic_load_explicit(&sdk_callback_contexts[domain], memory_order_acquire);
 	uint64_t wanted = 0;
 
-	for (; contexts; contexts &= contexts - 1) {
+	for (contexts &= sdk_with_callbacks(domain); contexts; contexts &= contexts - 1) {
 		unsigned bit = (unsigned)__builtin_ctzll(contexts);
 
 		if (sdk_operation_is_in(sdk_context_at(bit)->callbacks[domain]->operations,
@@ -51,20 +51,18 @@ static inline uint64_t sdk_callbacks_for(enum sdk_domain domain, int32_t operati
 	return wanted;
 }
 
-static inline uint64_t sdk_buffers_for(enum sdk_domain domain, int32_t operation)
+static inline uint64_t sdk_buffers_for(uint64_t contexts, enum sdk_domain domain, int32_t operation)
 {
-	uint64_t contexts =
-		atomic_load_explicit(&sdk_buffer_contexts[domain], memory_order_acquire);
 	uint64_t wanted = 0;
 
-	for (; contexts; contexts &= contexts - 1) {
+	for (contexts &= sdk_with_buffers(domain); contexts; contexts &= contexts - 1) {
 		unsigned bit = (unsigned)__builtin_ctzll(contexts);
 		const struct sdk_context *context = sdk_context_at(bit);
+		const struct sdk_buffer_service *plain = context->buffers[domain];
+		const struct sdk_buffer_service *ext = context->ext_buffers[domain];
 
-		if ((context->buffers[domain] &&
-		     sdk_operation_is_in(context->buffers[domain]->operations, operation)) ||
-		    (context->ext_buffers[domain] &&
-		     sdk_operation_is_in(context->ext_buffers[domain]->operations, operation)))
+		if ((plain && sdk_operation_is_in(plain->operations, operation)) ||
+		    (ext && sdk_operation_is_in(ext->operations, operation)))
 			wanted |= (uint64_t)1 << bit;
 	}
 	return wanted;

@@ -160,8 +160,7 @@ static void objects_tell_loads(struct sdk_thread *thread, struct object *object,
 
 static uint64_t active_contexts(void)
 {
-	return atomic_load_explicit(&sdk_callback_contexts[SDK_DOMAIN_CODE_OBJECT],
-				    memory_order_acquire);
+	return sdk_active_contexts() & sdk_with_callbacks(SDK_DOMAIN_CODE_OBJECT);
 }
 
 static void tell_loads(void)

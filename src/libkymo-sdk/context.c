@@ -16,6 +16,7 @@
 #define CONTEXT_CLOSE_NS ((uint64_t)2000000000u)
 
 _Atomic uint64_t sdk_wanted[SDK_DOMAIN_COUNT][SDK_OPERATIONS_MAX / 64];
+_Atomic uint64_t sdk_active;
 _Atomic uint64_t sdk_callback_contexts[SDK_DOMAIN_COUNT];
 _Atomic uint64_t sdk_buffer_contexts[SDK_DOMAIN_COUNT];
 struct sdk_context *_Atomic sdk_started[SDK_CONTEXTS_MAX];
@@ -43,8 +44,8 @@ struct sdk_context *sdk_context_find(uint64_t id)
 
 bool sdk_wants_any(enum sdk_domain domain)
 {
-	return (atomic_load_explicit(&sdk_callback_contexts[domain], memory_order_relaxed) |
-		atomic_load_explicit(&sdk_buffer_contexts[domain], memory_order_relaxed)) != 0;
+	return (sdk_active_contexts() & (sdk_with_callbacks(domain) | sdk_with_buffers(domain))) !=
+	       0;
 }
 
 /* ---- what is active, with the lock held ---- */
@@ -55,30 +56,21 @@ static void context_add_operations(uint64_t *wanted, const uint64_t *operations)
 		wanted[word] |= operations[word];
 }
 
-static void context_publish_domain(int domain)
+static void context_publish_domain(int domain, uint64_t active)
 {
-	uint64_t wanted[SDK_OPERATIONS_MAX / 64] = {0}, callbacks = 0, buffers = 0;
+	uint64_t wanted[SDK_OPERATIONS_MAX / 64] = {0};
 
-	for (uint32_t bit = 0; bit < context_bits; bit++) {
-		const struct sdk_context *context = sdk_context_at(bit);
+	for (; active; active &= active - 1) {
+		const struct sdk_context *context =
+			sdk_context_at((unsigned)__builtin_ctzll(active));
+		const struct sdk_callback_service *callbacks = context->callbacks[domain];
+		const struct sdk_buffer_service *buffers = context->buffers[domain];
 		const struct sdk_buffer_service *ext = context->ext_buffers[domain];
 
-		if (!atomic_load(&context->is_active))
-			continue;
-		if (context->callbacks[domain])
-			callbacks |= (uint64_t)1 << bit;
-		if (context->buffers[domain] || ext)
-			buffers |= (uint64_t)1 << bit;
-		context_add_operations(wanted, context->callbacks[domain]
-						       ? context->callbacks[domain]->operations
-						       : NULL);
-		context_add_operations(wanted, context->buffers[domain]
-						       ? context->buffers[domain]->operations
-						       : NULL);
+		context_add_operations(wanted, callbacks ? callbacks->operations : NULL);
+		context_add_operations(wanted, buffers ? buffers->operations : NULL);
 		context_add_operations(wanted, ext ? ext->operations : NULL);
 	}
-	atomic_store_explicit(&sdk_callback_contexts[domain], callbacks, memory_order_release);
-	atomic_store_explicit(&sdk_buffer_contexts[domain], buffers, memory_order_release);
 	for (int word = 0; word < SDK_OPERATIONS_MAX / 64; word++)
 		atomic_store_explicit(&sdk_wanted[domain][word], wanted[word],
 				      memory_order_release);
@@ -86,8 +78,25 @@ static void context_publish_domain(int domain)
 
 static void context_publish(void)
 {
+	uint64_t active = 0;
+
+	for (uint32_t bit = 0; bit < context_bits; bit++) {
+		if (atomic_load(&sdk_context_at(bit)->is_active))
+			active |= (uint64_t)1 << bit;
+	}
+	atomic_store_explicit(&sdk_active, active, memory_order_release);
 	for (int domain = 1; domain < SDK_DOMAIN_COUNT; domain++)
-		context_publish_domain(domain);
+		context_publish_domain(domain, active);
+}
+
+static void context_note_services(const struct sdk_context *context, uint64_t bit)
+{
+	for (int domain = 1; domain < SDK_DOMAIN_COUNT; domain++) {
+		if (context->callbacks[domain])
+			atomic_fetch_or(&sdk_callback_contexts[domain], bit);
+		if (context->buffers[domain] || context->ext_buffers[domain])
+			atomic_fetch_or(&sdk_buffer_contexts[domain], bit);
+	}
 }
 
 static bool context_take_bit(struct sdk_context *context)
@@ -97,9 +106,20 @@ static bool context_take_bit(struct sdk_context *context)
 	if (context_bits == SDK_CONTEXTS_MAX)
 		return false;
 	atomic_store_explicit(&sdk_started[context_bits], context, memory_order_release);
+	context_note_services(context, (uint64_t)1 << context_bits);
 	atomic_store(&context->bit, (int32_t)context_bits);
 	context_bits++;
 	return true;
+}
+
+void sdk_context_configured(struct sdk_context *context)
+{
+	sdk_lock();
+	if (atomic_load(&context->bit) >= 0) {
+		context_note_services(context, (uint64_t)1 << atomic_load(&context->bit));
+		context_publish();
+	}
+	sdk_unlock();
 }
 
 static rocprofiler_status_t context_start(struct sdk_context *context)

@@ -3,7 +3,7 @@
  *
  * Contexts: sets of services that are started and stopped together. They are made while tools are
  * initialized and never go away, so the record path may use them without asking. Which ones are
- * active is a word of bits per domain.
+ * active is one word of bits.
  */
 #ifndef KYMO_LIBKYMO_SDK_CONTEXT_H
 #define KYMO_LIBKYMO_SDK_CONTEXT_H
@@ -45,7 +45,11 @@ struct sdk_context {
 	_Atomic bool has_external; /* something was pushed, ever */
 };
 
-/* Active contexts with a service for the domain. */
+/* The active ones: one word, so that an event has one moment at which it is settled who hears of
+ * it.
+ */
+extern _Atomic uint64_t sdk_active;
+/* Those with a service for the domain, active or not. */
 extern _Atomic uint64_t sdk_callback_contexts[SDK_DOMAIN_COUNT];
 extern _Atomic uint64_t sdk_buffer_contexts[SDK_DOMAIN_COUNT];
 /* By bit. */
@@ -56,6 +60,21 @@ static inline struct sdk_context *sdk_context_at(unsigned bit)
 	return atomic_load_explicit(&sdk_started[bit], memory_order_acquire);
 }
 
+static inline uint64_t sdk_active_contexts(void)
+{
+	return atomic_load_explicit(&sdk_active, memory_order_acquire);
+}
+
+static inline uint64_t sdk_with_callbacks(enum sdk_domain domain)
+{
+	return atomic_load_explicit(&sdk_callback_contexts[domain], memory_order_acquire);
+}
+
+static inline uint64_t sdk_with_buffers(enum sdk_domain domain)
+{
+	return atomic_load_explicit(&sdk_buffer_contexts[domain], memory_order_acquire);
+}
+
 static inline bool sdk_operation_is_in(const uint64_t *operations, int32_t operation)
 {
 	return operations[operation / 64] >> (operation % 64) & 1;
@@ -64,6 +83,8 @@ static inline bool sdk_operation_is_in(const uint64_t *operations, int32_t opera
 /* NULL: no such context. */
 struct sdk_context *sdk_context_find(uint64_t id);
 uint64_t sdk_contexts_of(uint32_t client); /* bits */
+/* A service has been put into it, which may have been started already. */
+void sdk_context_configured(struct sdk_context *context);
 /* Stops the client's contexts (0: all) for good. */
 void sdk_context_stop_client(uint32_t client);
 /* Nothing is told them from now on; waits for tool functions that still run. */

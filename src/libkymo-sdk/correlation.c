@@ -24,12 +24,6 @@ uint64_t sdk_correlation_next(struct sdk_thread *thread)
 	return thread->id_next++;
 }
 
-uint64_t sdk_correlation_retire_contexts(void)
-{
-	return atomic_load_explicit(&sdk_buffer_contexts[SDK_DOMAIN_RETIREMENT],
-				    memory_order_relaxed);
-}
-
 struct sdk_correlation *sdk_correlation_share(struct sdk_thread *thread)
 {
 	struct sdk_call *call = thread->call;
@@ -49,7 +43,8 @@ struct sdk_correlation *sdk_correlation_share(struct sdk_thread *thread)
 		call->shared = correlation;
 	} else {
 		correlation->id = sdk_correlation_next(thread);
-		correlation->retire_contexts = sdk_correlation_retire_contexts();
+		correlation->retire_contexts =
+			sdk_active_contexts() & sdk_with_buffers(SDK_DOMAIN_RETIREMENT);
 		atomic_store_explicit(&correlation->references, 1, memory_order_relaxed);
 	}
 	return correlation;

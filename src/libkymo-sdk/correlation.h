@@ -21,8 +21,6 @@ struct sdk_correlation {
 
 /* The next id of this process, from 1. Threads take them by the dozen. */
 uint64_t sdk_correlation_next(struct sdk_thread *thread);
-/* Active contexts that want to hear of retirements. */
-uint64_t sdk_correlation_retire_contexts(void);
 /* With one more reference, of the innermost call; without one, of a new id. NULL: no memory. */
 struct sdk_correlation *sdk_correlation_share(struct sdk_thread *thread);
 /* The last reference retires the id. */

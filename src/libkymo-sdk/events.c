@@ -18,12 +18,13 @@ void sdk_runtime_ready(rocprofiler_runtime_initialization_operation_t operation,
 									   instance};
 	struct sdk_thread *thread =
 		sdk_wants(SDK_DOMAIN_RUNTIME, (int32_t)operation) ? sdk_record_begin() : NULL;
-	uint64_t callbacks, buffers;
+	uint64_t active, callbacks, buffers;
 
 	if (!thread)
 		return;
-	callbacks = sdk_callbacks_for(SDK_DOMAIN_RUNTIME, (int32_t)operation);
-	buffers = sdk_buffers_for(SDK_DOMAIN_RUNTIME, (int32_t)operation);
+	active = sdk_active_contexts();
+	callbacks = sdk_callbacks_for(active, SDK_DOMAIN_RUNTIME, (int32_t)operation);
+	buffers = sdk_buffers_for(active, SDK_DOMAIN_RUNTIME, (int32_t)operation);
 	for (; callbacks; callbacks &= callbacks - 1) {
 		rocprofiler_user_data_t user_data = {.value = 0};
 		rocprofiler_callback_tracing_record_t record = {

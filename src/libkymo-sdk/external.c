@@ -129,13 +129,11 @@ static bool external_top_of(struct sdk_external *external, uint64_t context,
 	return true;
 }
 
-rocprofiler_user_data_t sdk_external_top(struct sdk_thread *thread,
-					 const struct sdk_context *context)
+rocprofiler_user_data_t sdk_external_find_top(struct sdk_thread *thread,
+					      const struct sdk_context *context)
 {
 	rocprofiler_user_data_t top = {.value = 0};
 
-	if (!atomic_load_explicit(&context->has_external, memory_order_acquire))
-		return top;
 	if (!thread->external)
 		thread->external = external_find(thread->tid);
 	if (!external_top_of(thread->external, context->id, &top))
@@ -163,16 +161,6 @@ bool sdk_external_request(struct sdk_context *context, uint64_t tid, enum sdk_do
 	if (!error)
 		*external = value;
 	return !error;
-}
-
-void sdk_external_get(struct sdk_thread *thread, struct sdk_context *context,
-		      enum sdk_domain domain, int32_t operation, uint64_t internal,
-		      struct sdk_seen *seen)
-{
-	seen->by_request = sdk_external_request(context, thread->tid, domain, operation, internal,
-						&seen->external);
-	if (!seen->by_request)
-		seen->external = sdk_external_top(thread, context);
 }
 
 /* ---- the functions of rocprofiler-sdk/external_correlation.h ---- */

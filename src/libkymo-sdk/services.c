@@ -72,6 +72,7 @@ SDK_EXPORT rocprofiler_status_t rocprofiler_configure_callback_tracing_service(
 		return ROCPROFILER_STATUS_ERROR_OPERATION_NOT_FOUND;
 	}
 	context->callbacks[domain] = service;
+	sdk_context_configured(context);
 	return ROCPROFILER_STATUS_SUCCESS;
 }
 
@@ -127,5 +128,6 @@ SDK_EXPORT rocprofiler_status_t rocprofiler_configure_buffer_tracing_service(
 		context->ext_buffers[domain] = service;
 	else
 		context->buffers[domain] = service;
+	sdk_context_configured(context);
 	return ROCPROFILER_STATUS_SUCCESS;
 }

@@ -159,8 +159,10 @@ static void work_tell(struct sdk_thread *thread, struct sdk_work *work, enum wor
 /* The end of it is told where a context that is active now wants it. */
 static void work_settle(struct sdk_work *work, enum work_kind kind, int32_t operation)
 {
-	work->callback_contexts[kind] = sdk_callbacks_for(work_domains[kind], operation);
-	work->buffer_contexts[kind] = sdk_buffers_for(work_domains[kind], operation);
+	uint64_t active = sdk_active_contexts();
+
+	work->callback_contexts[kind] = sdk_callbacks_for(active, work_domains[kind], operation);
+	work->buffer_contexts[kind] = sdk_buffers_for(active, work_domains[kind], operation);
 }
 
 /* A thread that is not ours may be within a record of its own when it is told that work is done. */
@@ -188,10 +190,8 @@ static void work_order(const struct sdk_work *work, uint64_t *start, uint64_t *e
 
 static uint64_t dispatch_any(void)
 {
-	return atomic_load_explicit(&sdk_callback_contexts[SDK_DOMAIN_DISPATCH],
-				    memory_order_acquire) |
-	       atomic_load_explicit(&sdk_buffer_contexts[SDK_DOMAIN_DISPATCH],
-				    memory_order_acquire);
+	return sdk_active_contexts() &
+	       (sdk_with_callbacks(SDK_DOMAIN_DISPATCH) | sdk_with_buffers(SDK_DOMAIN_DISPATCH));
 }
 
 static void dispatch_put(struct sdk_work *work,
@@ -260,8 +260,8 @@ static struct sdk_work *dispatch_begin(struct sdk_thread *thread, uint64_t conte
 	}
 	info->dispatch_id = dispatch_next();
 	dispatch_set_info(&work->is.dispatch, info, info->dispatch_id);
-	work->enqueue_contexts =
-		sdk_callbacks_for(SDK_DOMAIN_DISPATCH, ROCPROFILER_KERNEL_DISPATCH_ENQUEUE);
+	work->enqueue_contexts = sdk_callbacks_for(sdk_active_contexts(), SDK_DOMAIN_DISPATCH,
+						   ROCPROFILER_KERNEL_DISPATCH_ENQUEUE);
 	return work;
 }
 
@@ -274,7 +274,7 @@ struct sdk_work *sdk_dispatch_enqueue(rocprofiler_kernel_dispatch_info_t *info)
 	if (!thread)
 		return NULL;
 	/* Callbacks may start any other context. */
-	if (atomic_load_explicit(&sdk_callback_contexts[SDK_DOMAIN_DISPATCH], memory_order_relaxed))
+	if (sdk_with_callbacks(SDK_DOMAIN_DISPATCH) & contexts)
 		contexts = ~(uint64_t)0;
 	work = dispatch_begin(thread, contexts, info);
 	if (work) {
@@ -389,13 +389,15 @@ struct sdk_work *sdk_copy_begin(const struct sdk_copy *copy)
 	int32_t operation = (int32_t)copy->operation;
 	struct sdk_thread *thread =
 		sdk_wants(SDK_DOMAIN_COPY, operation) ? sdk_record_begin() : NULL;
-	uint64_t callbacks, contexts;
+	uint64_t callbacks, buffers, contexts;
 	struct sdk_work *work;
 
 	if (!thread)
 		return NULL;
-	callbacks = sdk_callbacks_for(SDK_DOMAIN_COPY, operation);
-	contexts = callbacks | sdk_buffers_for(SDK_DOMAIN_COPY, operation);
+	contexts = sdk_active_contexts();
+	callbacks = sdk_callbacks_for(contexts, SDK_DOMAIN_COPY, operation);
+	buffers = sdk_buffers_for(contexts, SDK_DOMAIN_COPY, operation);
+	contexts = callbacks | buffers;
 	work = contexts ? work_take(thread, contexts) : NULL;
 	if (work)
 		work->correlation = sdk_correlation_share(thread);
@@ -405,9 +407,7 @@ struct sdk_work *sdk_copy_begin(const struct sdk_copy *copy)
 	}
 	if (work) {
 		work->callback_contexts[WORK_COPY] = callbacks;
-		work->buffer_contexts[WORK_COPY] = contexts & ~callbacks;
-		work->buffer_contexts[WORK_COPY] |=
-			sdk_buffers_for(SDK_DOMAIN_COPY, operation) & contexts;
+		work->buffer_contexts[WORK_COPY] = buffers;
 		work->is.copy.operation = operation;
 		copy_set(&work->is.copy.data, copy);
 		work_see(thread, work, SDK_DOMAIN_COPY, operation, contexts);
@@ -453,21 +453,19 @@ void sdk_work_release(struct sdk_work *work)
 }
 
 /* Any operation of the domain: which it is shows only later. */
-static void work_settle_any(struct sdk_work *work, enum work_kind kind)
+static void work_settle_any(struct sdk_work *work, enum work_kind kind, uint64_t active)
 {
-	work->callback_contexts[kind] = atomic_load_explicit(
-		&sdk_callback_contexts[work_domains[kind]], memory_order_acquire);
-	work->buffer_contexts[kind] = atomic_load_explicit(&sdk_buffer_contexts[work_domains[kind]],
-							   memory_order_acquire);
+	work->callback_contexts[kind] = active & sdk_with_callbacks(work_domains[kind]);
+	work->buffer_contexts[kind] = active & sdk_with_buffers(work_domains[kind]);
 }
 
 static struct sdk_work *work_open(struct sdk_thread *thread)
 {
 	struct sdk_work settled = {.seen_count = 0}, *work = NULL;
-	uint64_t contexts = 0;
+	uint64_t contexts = 0, active = sdk_active_contexts();
 
 	for (int kind = 0; kind < WORK_KINDS; kind++) {
-		work_settle_any(&settled, (enum work_kind)kind);
+		work_settle_any(&settled, (enum work_kind)kind, active);
 		contexts |= settled.callback_contexts[kind] | settled.buffer_contexts[kind];
 	}
 	if (contexts)
