@@ -30,6 +30,10 @@
 
 #else
 
+/* HIP's own bring these along, and there are tools that rely on it. */
+#include <assert.h>
+#include <string.h>
+
 #define HIP_RUNTIME_API_TABLE_STEP_VERSION 12
 
 typedef enum hipError_t { hipSuccess = 0 } hipError_t;
