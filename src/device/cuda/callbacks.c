@@ -6,6 +6,7 @@
  * them, because the records of that work name nothing but the call; the driver's are enough for
  * that, also under the runtime's functions: both have the same correlation id.
  */
+#include <dlfcn.h>
 #include <string.h>
 
 #include "device/cuda/cuda.h"
@@ -35,7 +36,8 @@ static _Thread_local struct {
 	unsigned depth;
 	struct frame frames[DEPTH_MAX];
 } open_calls;
-_Thread_local bool cuda_inside, cuda_is_program_thread;
+_Thread_local bool cuda_inside;
+static _Atomic int captures; /* streams that are being captured */
 
 /* Of the parameters of cuLaunchKernel and its like, and of cuLaunchKernelEx's config (cuda.h). */
 struct launch_parameters {
@@ -74,6 +76,19 @@ static bool is_graph_launch(uint32_t call)
 	return call == CUPTI_CALL_GRAPH_LAUNCH || call == CUPTI_CALL_GRAPH_LAUNCH_PTSZ;
 }
 
+static bool is_capture_begin(uint32_t call)
+{
+	return call == CUPTI_CALL_BEGIN_CAPTURE || call == CUPTI_CALL_BEGIN_CAPTURE_PTSZ ||
+	       call == CUPTI_CALL_BEGIN_CAPTURE_2 || call == CUPTI_CALL_BEGIN_CAPTURE_2_PTSZ ||
+	       call == CUPTI_CALL_BEGIN_CAPTURE_TO_GRAPH ||
+	       call == CUPTI_CALL_BEGIN_CAPTURE_TO_GRAPH_PTSZ;
+}
+
+static bool is_capture_end(uint32_t call)
+{
+	return call == CUPTI_CALL_END_CAPTURE || call == CUPTI_CALL_END_CAPTURE_PTSZ;
+}
+
 static bool is_transfer(uint32_t call)
 {
 	for (size_t i = 0; i < sizeof(transfers) / sizeof(*transfers); i++) {
@@ -83,18 +98,37 @@ static bool is_transfer(uint32_t call)
 	return false;
 }
 
-static void describe_launch(uint32_t call, const void *parameters, const char *name,
+/* While a graph is made of what is launched, nothing runs. */
+static bool is_captured(const void *stream)
+{
+	static int (*is_capturing)(const void *stream, int *status);
+	int status = 0;
+
+	if (atomic_load_explicit(&captures, memory_order_relaxed) == 0)
+		return false;
+	if (is_capturing == NULL) {
+		void *driver = dlopen("libcuda.so.1", RTLD_NOW | RTLD_NOLOAD);
+
+		if (driver != NULL)
+			*(void **)&is_capturing = dlsym(driver, "cuStreamIsCapturing");
+	}
+	return is_capturing != NULL && is_capturing(stream, &status) == 0 && status != 0;
+}
+
+/* true: it is captured. */
+static bool describe_launch(uint32_t call, const void *parameters, const char *name,
 			    struct device_kernel *kernel)
 {
-	const void *function;
+	const void *function, *stream;
 	const uint32_t *grid, *block;
 
 	if (call == CUPTI_CALL_LAUNCH_KERNEL_EX || call == CUPTI_CALL_LAUNCH_KERNEL_EX_PTSZ) {
 		const struct launch_ex_parameters *ex = parameters;
 
 		if (ex->config == NULL) /* the driver is going to refuse it */
-			return;
+			return false;
 		function = ex->function;
+		stream = ex->config->stream;
 		grid = ex->config->grid;
 		block = ex->config->block;
 		kernel->group_bytes = ex->config->shared_bytes;
@@ -102,6 +136,7 @@ static void describe_launch(uint32_t call, const void *parameters, const char *n
 		const struct launch_parameters *plain = parameters;
 
 		function = plain->function;
+		stream = plain->stream;
 		grid = plain->grid;
 		block = plain->block;
 		kernel->group_bytes = plain->shared_bytes;
@@ -111,6 +146,18 @@ static void describe_launch(uint32_t call, const void *parameters, const char *n
 		kernel->group[i] = block[i];
 		kernel->grid[i] = grid[i] * block[i];
 	}
+	return is_captured(stream);
+}
+
+/* Names of graphs must be known before their records come, which may be at the very end. */
+static void name_graph(const void *parameters)
+{
+	void *const *executable = parameters; /* the first of cuGraphLaunch() */
+	uint32_t id = 0;
+
+	if (cupti.GetGraphExecId != NULL && executable != NULL && *executable != NULL &&
+	    cupti.GetGraphExecId(*executable, &id) == CUPTI_SUCCESS)
+		cuda_symbol_of_graph(id);
 }
 
 static void begin_work(const struct device_sink *sink, struct frame *frame,
@@ -123,10 +170,14 @@ static void begin_work(const struct device_sink *sink, struct frame *frame,
 
 		if (!sink->wants(DEVICE_SERVICE_KERNELS, -1))
 			return;
-		describe_launch(frame->call, data->parameters, data->symbol_name, &kernel);
+		if (describe_launch(frame->call, data->parameters, data->symbol_name, &kernel))
+			return;
 		launch.kind = CUDA_LAUNCH_KERNEL;
 		launch.handle = sink->kernel_enqueue(&kernel);
-	} else if (is_graph_launch(frame->call) || is_transfer(frame->call)) {
+	} else if (is_graph_launch(frame->call)) {
+		name_graph(data->parameters);
+		launch.handle = sink->correlation_open();
+	} else if (is_transfer(frame->call)) {
 		launch.handle = sink->correlation_open();
 	}
 	if (launch.handle == DEVICE_NONE)
@@ -179,6 +230,15 @@ static void end_work(const struct device_sink *sink, struct frame *frame, bool f
 		sink->correlation_close(launch.handle);
 }
 
+/* A capture ends also when it fails. */
+static void count_captures(uint32_t call, bool succeeded)
+{
+	if (is_capture_begin(call) && succeeded)
+		atomic_fetch_add(&captures, 1);
+	else if (is_capture_end(call) && atomic_load(&captures) > 0)
+		atomic_fetch_sub(&captures, 1);
+}
+
 static void leave(const struct device_sink *sink, int domain, uint32_t call,
 		  const struct cupti_callback_data *data)
 {
@@ -190,6 +250,9 @@ static void leave(const struct device_sink *sink, int domain, uint32_t call,
 	if (frame < open_calls.frames || place >= open_calls.depth || frame->domain != domain ||
 	    frame->call != call || frame->correlation != data->correlation_id)
 		return;
+	if (domain == CUPTI_DOMAIN_DRIVER)
+		count_captures(call,
+			       data->return_value == NULL || *(const int *)data->return_value == 0);
 	if (frame->work != DEVICE_NONE)
 		end_work(sink, frame,
 			 data->return_value != NULL && *(const int *)data->return_value != 0);
@@ -226,7 +289,7 @@ void cuda_callback(void *user, int domain, uint32_t call, const void *data)
 	(void)user;
 	if (sink == NULL)
 		return;
-	cuda_inside = cuda_is_program_thread = true;
+	cuda_inside = true;
 	if (domain == CUPTI_DOMAIN_RESOURCE)
 		resource(call, data);
 	else if (told->site == CUPTI_SITE_ENTER)
@@ -239,6 +302,7 @@ void cuda_callback(void *user, int domain, uint32_t call, const void *data)
 static bool is_work(uint32_t call)
 {
 	return is_kernel_launch(call) || is_graph_launch(call) || is_transfer(call) ||
+	       is_capture_begin(call) || is_capture_end(call) ||
 	       (call >= CUPTI_CALL_LAUNCH && call <= CUPTI_CALL_LAUNCH_GRID_ASYNC);
 }
 

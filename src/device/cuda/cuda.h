@@ -29,8 +29,7 @@ bool cuda_by_node(
 	void); /* KYMO_CUDA_GRAPHS=nodes: a record a kernel of a graph, not one a launch */
 /* The thread is inside of one of our own callbacks, where CUPTI must not be asked to flush. */
 extern _Thread_local bool cuda_inside;
-extern _Thread_local bool cuda_is_program_thread; /* it has called CUDA */
-uint64_t cuda_time(uint64_t record_time);         /* of a record on our clock; 0 stays 0 */
+uint64_t cuda_time(uint64_t record_time); /* of a record on our clock; 0 stays 0 */
 
 /* callbacks.c */
 void cuda_callback(void *user, int domain, uint32_t call, const void *data);

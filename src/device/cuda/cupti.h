@@ -48,7 +48,15 @@ enum cupti_driver_call {
 	CUPTI_CALL_GRAPH_LAUNCH = 514,
 	CUPTI_CALL_GRAPH_LAUNCH_PTSZ = 515,
 	CUPTI_CALL_LAUNCH_KERNEL_EX = 652,
-	CUPTI_CALL_LAUNCH_KERNEL_EX_PTSZ = 653
+	CUPTI_CALL_LAUNCH_KERNEL_EX_PTSZ = 653,
+	CUPTI_CALL_BEGIN_CAPTURE = 495,
+	CUPTI_CALL_BEGIN_CAPTURE_PTSZ = 496,
+	CUPTI_CALL_END_CAPTURE = 497,
+	CUPTI_CALL_END_CAPTURE_PTSZ = 498,
+	CUPTI_CALL_BEGIN_CAPTURE_2 = 539,
+	CUPTI_CALL_BEGIN_CAPTURE_2_PTSZ = 540,
+	CUPTI_CALL_BEGIN_CAPTURE_TO_GRAPH = 720,
+	CUPTI_CALL_BEGIN_CAPTURE_TO_GRAPH_PTSZ = 721
 };
 
 struct cupti_callback_data {
@@ -198,7 +206,8 @@ typedef void cupti_complete(void *context, uint32_t stream, uint8_t *buffer, siz
 #define CUPTI_OPTIONAL(X)                                                                          \
 	X(Subscribe_v2, (void **subscriber, cupti_callback *callback, void *user,                  \
 			 struct cupti_subscriber_parameters *parameters))                          \
-	X(ActivityRegisterTimestampCallback, (uint64_t(*now)(void)))
+	X(ActivityRegisterTimestampCallback, (uint64_t(*now)(void)))                               \
+	X(GetGraphExecId, (void *executable, uint32_t *id))
 
 struct cupti_api {
 	void *library;

@@ -2,8 +2,7 @@
  * SPDX-FileCopyrightText: the kymo authors
  *
  * CUPTI's activity records: what the device did and when. They come in buffers that we give (from a
- * list of free ones, since CUPTI asks on the program's threads too) on a thread of CUPTI's, which
- * is nobody's to trace.
+ * list of free ones, since CUPTI asks on the program's threads too) on a thread of CUPTI's.
  */
 #include <string.h>
 #include <sys/mman.h>
@@ -215,7 +214,6 @@ static void tell_record(const struct device_sink *sink, const void *record, uint
 
 void cuda_complete(void *context, uint32_t stream, uint8_t *buffer, size_t size, size_t valid)
 {
-	static _Thread_local bool is_known;
 	const struct device_sink *sink = device_sink();
 	struct cupti_record *record = NULL;
 	bool outer = cuda_inside;
@@ -225,10 +223,6 @@ void cuda_complete(void *context, uint32_t stream, uint8_t *buffer, size_t size,
 	if (buffer == NULL)
 		return;
 	cuda_inside = true;
-	if (!is_known && sink != NULL && !outer && !cuda_is_program_thread) {
-		is_known = true;
-		sink->own_thread();
-	}
 	while (sink != NULL && valid != 0 &&
 	       cupti.ActivityGetNextRecord(buffer, valid, &record) == CUPTI_SUCCESS)
 		tell_record(sink, record, record->kind);

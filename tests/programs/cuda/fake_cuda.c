@@ -393,23 +393,35 @@ API int cuStreamSynchronize(void *stream)
 
 API int cuStreamBeginCapture_v2(void *stream, int mode)
 {
+	struct call call;
+
 	(void)stream;
 	(void)mode;
+	call_enter(&call, CUPTI_CALL_BEGIN_CAPTURE_2, NULL, NULL);
 	capturing = 1;
 	capture.nodes = 0;
-	return 0;
+	return call_exit(&call, 0);
 }
 
 API int cuStreamEndCapture(void *stream, void **graph)
 {
 	static unsigned ids;
 	struct graph *made = malloc(sizeof(*made));
+	struct call call;
 
 	(void)stream;
+	call_enter(&call, CUPTI_CALL_END_CAPTURE, NULL, NULL);
 	capturing = 0;
 	*made = capture;
 	made->id = ++ids;
 	*graph = made;
+	return call_exit(&call, 0);
+}
+
+API int cuStreamIsCapturing(void *stream, int *status)
+{
+	(void)stream;
+	*status = capturing;
 	return 0;
 }
 
@@ -426,7 +438,7 @@ API int cuGraphLaunch(void *executable, void *stream)
 	struct call call;
 
 	(void)stream;
-	call_enter(&call, CUPTI_CALL_GRAPH_LAUNCH, NULL, NULL);
+	call_enter(&call, CUPTI_CALL_GRAPH_LAUNCH, &executable, NULL);
 	if (kinds[CUPTI_KIND_GRAPH_TRACE]) {
 		struct cupti_graph record = {.kind = CUPTI_KIND_GRAPH_TRACE,
 					     .correlation = current_correlation,
@@ -461,11 +473,11 @@ API int cuLaunchKernel(void *function, unsigned grid_x, unsigned grid_y, unsigne
 
 	(void)parameters;
 	(void)extra;
+	call_enter(&call, CUPTI_CALL_LAUNCH_KERNEL, &told, function);
 	if (capturing) {
 		capture.nodes++;
-		return 0;
+		return call_exit(&call, 0);
 	}
-	call_enter(&call, CUPTI_CALL_LAUNCH_KERNEL, &told, function);
 	if (block_x > 1024)
 		return call_exit(&call, 1);
 	kernel_ran(function, 0, block_x);
@@ -589,6 +601,12 @@ API int cuptiActivityRegisterCallbacks(cupti_request *ask, cupti_complete *take)
 API int cuptiActivityRegisterTimestampCallback(uint64_t (*given)(void))
 {
 	clock_given = given;
+	return 0;
+}
+
+API int cuptiGetGraphExecId(void *executable, uint32_t *id)
+{
+	*id = ((const struct graph *)executable)->id;
 	return 0;
 }
 
