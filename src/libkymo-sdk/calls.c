@@ -80,7 +80,7 @@ static void call_see_pushed(struct sdk_thread *thread, struct sdk_call *call)
 }
 
 static bool call_enter(struct sdk_call *call, enum sdk_domain domain, int32_t operation,
-		       void *payload, bool detached)
+		       void *payload, bool detached, rocprofiler_callback_phase_t phase)
 {
 	struct sdk_thread *thread = sdk_wants(domain, operation) ? sdk_record_begin() : NULL;
 	uint64_t active;
@@ -107,7 +107,7 @@ static bool call_enter(struct sdk_call *call, enum sdk_domain domain, int32_t op
 		thread->call = call;
 	call_see_contexts(thread, call);
 	if (call->callback_contexts) {
-		call_tell(thread, call, ROCPROFILER_CALLBACK_PHASE_ENTER, payload);
+		call_tell(thread, call, phase, payload);
 		call_see_pushed(thread, call);
 	}
 	call->start = call->buffer_contexts ? sdk_now() : 0;
@@ -117,13 +117,27 @@ static bool call_enter(struct sdk_call *call, enum sdk_domain domain, int32_t op
 
 bool sdk_call_enter(struct sdk_call *call, enum sdk_domain domain, int32_t operation, void *payload)
 {
-	return call_enter(call, domain, operation, payload, false);
+	return call_enter(call, domain, operation, payload, false,
+			  ROCPROFILER_CALLBACK_PHASE_ENTER);
 }
 
 bool sdk_call_enter_detached(struct sdk_call *call, enum sdk_domain domain, int32_t operation,
 			     void *payload)
 {
-	return call_enter(call, domain, operation, payload, true);
+	return call_enter(call, domain, operation, payload, true, ROCPROFILER_CALLBACK_PHASE_ENTER);
+}
+
+bool sdk_call_instant(struct sdk_call *call, enum sdk_domain domain, int32_t operation,
+		      void *payload)
+{
+	return call_enter(call, domain, operation, payload, true, ROCPROFILER_CALLBACK_PHASE_NONE);
+}
+
+void sdk_call_instant_end(struct sdk_call *call)
+{
+	call->callback_contexts = 0;
+	call->buffer_contexts = 0;
+	sdk_call_exit(call, NULL);
 }
 
 /* All calls have the same record; ..._EXT has the callback's payload behind it, less its size. */

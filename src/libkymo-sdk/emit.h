@@ -112,6 +112,11 @@ bool sdk_call_enter_detached(struct sdk_call *call, enum sdk_domain domain, int3
 			     void *payload);
 /* record: nothing, or what the kind's buffered record has behind the common part (..._EXT). */
 void sdk_call_exit(struct sdk_call *call, void *payload);
+/* What has no phases: told at once. true: the caller puts its records into the buffers of
+ * call->buffer_contexts (events.c shows how), and then ends it. */
+bool sdk_call_instant(struct sdk_call *call, enum sdk_domain domain, int32_t operation,
+		      void *payload);
+void sdk_call_instant_end(struct sdk_call *call);
 
 /* ENTER and EXIT at once: allocations, scratch memory. Times 0: now. */
 void sdk_allocation(rocprofiler_memory_allocation_operation_t operation,

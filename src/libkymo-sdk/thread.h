@@ -16,6 +16,7 @@
 
 struct sdk_call;
 struct sdk_external;
+struct ompt_thread;
 struct range;
 
 struct sdk_thread {
@@ -30,6 +31,7 @@ struct sdk_thread {
 	struct sdk_pool works, large_works, correlations, calls, ranges;
 	struct range *range; /* innermost open one of the thread; ranges.c */
 	uint32_t untold_ranges;
+	struct ompt_thread *ompt; /* ompt.c */
 	uint32_t number;
 	_Atomic bool is_used;
 	struct sdk_thread *next; /* all of them, never changed */
