@@ -3,14 +3,47 @@
 # SPDX-FileCopyrightText: the kymo authors
 """The tools of samples/, each with the program that they look at: loaded in every way there is, and what they report.
 
-  samples.py DIRECTORY   with the built samples
+  samples.py DIRECTORY SOURCE BUILD   with the built samples
 """
+import glob
 import os
 import re
 import sys
 
-from harness import Scratch, Tap, expect, run
+from harness import Scratch, Tap, expect, require_tool, run
 
+OPENMP = """
+#include <stdio.h>
+
+int main(void)
+{
+	double sum = 0;
+
+	for (int round = 0; round < 10; round++) {
+#pragma omp parallel for reduction(+ : sum) num_threads(2)
+		for (int i = 0; i < 1000; i++)
+			sum += i;
+	}
+	printf("%g\\n", sum);
+	return 0;
+}
+"""
+CMAKE = """
+cmake_minimum_required(VERSION 3.18)
+project(demo C CXX)
+find_package(rocprofiler-sdk 1.0 REQUIRED)
+find_package(rocprofiler-sdk-roctx REQUIRED)
+find_package(Threads REQUIRED)
+add_library(tool MODULE {source}/samples/buffered_tracing.cpp)
+target_compile_features(tool PRIVATE cxx_std_17)
+target_link_libraries(tool PRIVATE rocprofiler-sdk::rocprofiler-sdk)
+add_executable(program {source}/samples/workload.c)
+target_link_libraries(program PRIVATE rocprofiler-sdk-roctx::rocprofiler-sdk-roctx Threads::Threads)
+find_package(rocprofiler-sdk 2.0 QUIET)
+if(rocprofiler-sdk_FOUND)
+  message(FATAL_ERROR "a version that does not exist was found")
+endif()
+"""
 THREADS, STEPS = 3, 200
 # What workload.c does on each thread in a step, and once.
 PER_STEP = {"roctxRangePushA": 2, "roctxMarkA": 1, "roctxRangePop": 2}
@@ -23,19 +56,21 @@ def expected():
 
 
 class Samples:
-    def __init__(self, directory, scratch):
+    def __init__(self, directory, source, build, scratch):
         self.directory = directory
+        self.source = source
+        self.build = build
         self.scratch = scratch
 
     def tool(self, name):
         return os.path.join(self.directory, f"{name}.so")
 
-    def run(self, environment, said=""):
+    def run(self, environment, said="", program=None):
         """What the tool wrote; the program must not notice any of it."""
         output = self.scratch.path("output")
         if os.path.exists(output):
             os.unlink(output)
-        done = run([os.path.join(self.directory, "workload"), str(THREADS), str(STEPS)],
+        done = run([program or os.path.join(self.directory, "workload"), str(THREADS), str(STEPS)],
                    environment={**environment, "SAMPLE_OUTPUT": output})
         expect(done.status == 0, f"status {done.status}: {done.stderr}")
         expect(done.stdout.decode() == f"workload: {THREADS} threads, {STEPS} steps\n", f"printed {done.stdout}")
@@ -75,8 +110,8 @@ class Samples:
         self.callback({"LD_PRELOAD": tool})
         self.callback({"ROCP_TOOL_LIBRARIES": tool})
 
-    def buffered(self):
-        text = self.run({"ROCP_TOOL_LIBRARIES": self.tool("buffered_tracing")})
+    def buffered(self, tool=None, program=None):
+        text = self.run({"ROCP_TOOL_LIBRARIES": tool or self.tool("buffered_tracing")}, program=program)
         counts = {name: int(count) for name, count in re.findall(r"^(roctx\w+) (\d+) \d+ ns$", text, re.MULTILINE)}
         expect(counts == expected(), f"{text}\ninstead of {expected()}")
         expect(f"retired {sum(expected().values())}\n" in text, text)
@@ -111,11 +146,61 @@ class Samples:
             expect(text == "ExampleTool: version 10000 (1.0.0), 1 context\n"
                    f"code objects 0, unloaded 0, kernels 0, marks {sum(expected().values())}\n", text)
 
+    def openmp(self):
+        require_tool("clang")
+        program = self.scratch.path("parallel")
+        built = run(["clang", "-fopenmp", "-x", "c", "-", "-o", program], stdin=OPENMP.encode())
+        expect(built.status == 0, f"clang: {built.stderr}")
+        output = self.scratch.path("openmp-output")
+        done = run([program], environment={"LD_PRELOAD": self.tool("openmp"), "SAMPLE_OUTPUT": output})
+        expect(done.status == 0 and done.stdout == b"4.995e+06\n", f"{done}")
+        with open(output, encoding="utf-8") as stream:
+            text = stream.read()
+        expect(text.startswith("parallel regions 10\nloops 20\n"), text)
+        waits, waited = map(int, re.search(r"waits (\d+), (\d+) ns", text).groups())
+        # Each thread waits at the end of each region; of the last one the process may see the end first.
+        expect(18 <= waits <= 22 and 0 < waited < 1e11, text)
+
+    def packages(self):
+        """Built with what an installation that was moved says, as packages are made."""
+        require_tool("cmake", "meson", "pkg-config")
+        stage, project = self.scratch.path("stage"), self.scratch.path("project")
+        done = run(["meson", "install", "-C", self.build, "--no-rebuild", "--destdir", stage])
+        expect(done.status == 0, f"install: {done.stderr} {done.stdout.decode()[-1000:]}")
+        self.by_cmake(stage, project)
+        self.by_pkg_config(stage)
+
+    def by_cmake(self, stage, project):
+        configs = {name: glob.glob(f"{stage}/**/{name}-config.cmake", recursive=True)
+                   for name in ("rocprofiler-sdk", "rocprofiler-sdk-roctx")}
+        expect(all(len(found) == 1 for found in configs.values()), f"{configs}")
+        os.mkdir(project)
+        with open(f"{project}/CMakeLists.txt", "w", encoding="utf-8") as stream:
+            stream.write(CMAKE.replace("{source}", self.source))
+        where = [f"-D{name}_DIR={os.path.dirname(found[0])}" for name, found in configs.items()]
+        for command in (["cmake", "-S", project, "-B", f"{project}/b", *where], ["cmake", "--build", f"{project}/b"]):
+            done = run(command)
+            expect(done.status == 0, f"cmake: {done.stderr} {done.stdout.decode()[-1000:]}")
+        self.buffered(f"{project}/b/libtool.so", f"{project}/b/program")
+
+    def by_pkg_config(self, stage):
+        found = glob.glob(f"{stage}/**/rocprofiler-sdk.pc", recursive=True)
+        expect(len(found) == 1, f"{found}")
+        flags = run(["pkg-config", "--cflags", "--libs", "rocprofiler-sdk"],
+                    environment={"PKG_CONFIG_PATH": os.path.dirname(found[0]), "PKG_CONFIG_SYSROOT_DIR": stage})
+        expect(flags.status == 0, f"pkg-config: {flags.stderr}")
+        tool = self.scratch.path("by-pkg-config.so")
+        built = run(["gcc", "-shared", "-fPIC", f"{self.source}/samples/callback_tracing.c", "-o", tool,
+                     *flags.stdout.decode().split()])
+        expect(built.status == 0, f"gcc: {built.stderr}")
+        library = glob.glob(f"{stage}/**/librocprofiler-sdk.so.1", recursive=True)
+        self.callback({"ROCP_TOOL_LIBRARIES": tool, "LD_LIBRARY_PATH": os.path.dirname(library[0])})
+
 
 def main():
     tap = Tap()
     with Scratch() as scratch:
-        samples = Samples(sys.argv[1], scratch)
+        samples = Samples(*sys.argv[1:4], scratch)
         tap.point("the program without a tool", samples.bare)
         tap.point("callback tracing, preloaded and by ROCP_TOOL_LIBRARIES", samples.callback_ways)
         tap.point("buffered tracing", samples.buffered)
@@ -123,6 +208,8 @@ def main():
         tap.point("several tools, one of which fails", samples.several)
         tap.point("several tools, preloaded", samples.several_preloaded)
         tap.point("the documented registration, in C and C++", samples.registration)
+        tap.point("OpenMP", samples.openmp)
+        tap.point("built with the installed packages", samples.packages)
     tap.finish()
 
 
