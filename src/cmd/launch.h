@@ -33,6 +33,8 @@ int launch_find_library(char **ret, struct problem *problem);
 /* libkymo-dl.so of the same build or installation as `library`, or "" where there is none; into
  * PATH_MAX bytes. */
 void launch_front_library(const char *library, char *front);
+/* libNAME.so beside `library` (libkymo.so), or where the build tree has it; into PATH_MAX bytes. */
+bool launch_find_beside(const char *library, const char *name, char *found);
 /* Makes result and session directories and spool/. */
 int launch_prepare(struct launch *launch, struct problem *problem);
 /* The environment of the profiled program; malloc'ed, free with launch_environment_destroy(). */

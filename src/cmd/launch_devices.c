@@ -25,8 +25,7 @@ bool launch_is_device_list(const char *variable)
 	return false;
 }
 
-/* Beside libkymo.so, or where the build tree has it. */
-static bool find_beside(const char *library, const char *name, char found[PATH_MAX])
+bool launch_find_beside(const char *library, const char *name, char *found)
 {
 	const char *slash = strrchr(library, '/');
 	char path[PATH_MAX * 2];
@@ -70,8 +69,8 @@ bool launch_add_devices(const struct launch *launch, char *const *environment, c
 {
 	char sdk[PATH_MAX], tool[PATH_MAX];
 	bool wanted = resolved_bool(launch->settings, SETTING_USE_GPU) &&
-		      find_beside(library, "kymo-sdk", sdk) &&
-		      find_beside(library, "kymo-gpu", tool);
+		      launch_find_beside(library, "kymo-sdk", sdk) &&
+		      launch_find_beside(library, "kymo-gpu", tool);
 
 	for (size_t i = 0; i < sizeof(lists) / sizeof(*lists); i++) {
 		const char *before = value_of(environment, lists[i]);

@@ -11,6 +11,7 @@
 #include <string.h>
 
 #include "device/device.h"
+#include "libkymo-sdk/agent_visibility.h"
 #include "libkymo-sdk/start.h"
 #include "libkymo-sdk/state.h"
 
@@ -78,8 +79,10 @@ static void agent_place(rocprofiler_agent_v0_t *agent, uint32_t number, bool is_
 	agent->vendor_name = agent_text(agent->vendor_name);
 	agent->product_name = agent_text(agent->product_name);
 	agent->model_name = agent_text(agent->model_name);
-	/* Samples take the agents that are "visible to HIP". */
-	if (is_visible)
+	/* Samples take the agents that are "visible to HIP". Other runtimes list only what is. */
+	if (!strcmp(agent->vendor_name, "AMD") && agent->type == ROCPROFILER_AGENT_TYPE_GPU)
+		sdk_agent_set_visibility(agent, (uint32_t)of_type);
+	else if (is_visible)
 		agent->runtime_visibility.hip = 1;
 }
 

@@ -45,7 +45,7 @@ static void arena_divide(struct arena *arena, size_t size)
 
 bool arena_make(struct arena *arena, size_t size)
 {
-	size_t headers, at = 0;
+	size_t headers;
 
 	memset(arena, 0, sizeof(*arena));
 	arena_divide(arena, size);
@@ -57,17 +57,20 @@ bool arena_make(struct arena *arena, size_t size)
 			      MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
 	if (arena->mapping == MAP_FAILED)
 		return false;
-	arena->payloads = arena->mapping;
-	at = size;
-	arena->chunks = (struct arena_chunk *)(void *)(arena->payloads + at);
-	at += arena->chunk_count * sizeof(struct arena_chunk);
-	arena->headers = (struct arena_header *)(void *)(arena->payloads + at);
-	at += headers * sizeof(struct arena_header);
-	arena->times = (uint64_t *)(void *)(arena->payloads + at);
-	at += headers * sizeof(uint64_t);
-	arena->list = (rocprofiler_record_header_t **)(void *)(arena->payloads + at);
-	for (uint32_t i = 0; i < arena->chunk_count; i++)
-		atomic_init(&arena->chunks[i].state, CHUNK_CLOSED | CHUNK_FRESH);
+	arena->chunks = (struct arena_chunk *)(void *)((char *)arena->mapping + size);
+	arena->headers = (struct arena_header *)(void *)(arena->chunks + arena->chunk_count);
+	arena->times = (uint64_t *)(void *)(arena->headers + headers);
+	arena->list = (rocprofiler_record_header_t **)(void *)(arena->times + headers);
+	for (uint32_t i = 0; i < arena->chunk_count; i++) {
+		struct arena_chunk *chunk = &arena->chunks[i];
+		size_t first = (size_t)i * arena->chunk_headers;
+
+		atomic_init(&chunk->state, CHUNK_CLOSED | CHUNK_FRESH);
+		chunk->payload =
+			(char *)arena->mapping + (size_t)i * arena->chunk_units * ARENA_UNIT;
+		chunk->headers = &arena->headers[first];
+		chunk->times = &arena->times[first];
+	}
 	for (uint32_t i = 0; i < ARENA_LANES_MAX; i++)
 		atomic_init(&arena->lane[i].chunk, -1);
 	atomic_init(&arena->next, ARENA_NO_MORE);
@@ -122,30 +125,28 @@ static enum arena_result lane_advance(struct arena *arena, uint32_t lane, int32_
 	return ARENA_DONE;
 }
 
-static void chunk_fill(struct arena *arena, uint32_t number, uint64_t state,
+static void chunk_fill(const struct arena_chunk *chunk, uint64_t state,
 		       const struct arena_record *records, uint32_t count, uint64_t time)
 {
-	size_t at = (size_t)number * arena->chunk_headers + CHUNK_RECORDS(state);
-	char *payload = arena->payloads +
-			((size_t)number * arena->chunk_units + CHUNK_UNITS(state)) * ARENA_UNIT;
+	uint32_t at = CHUNK_RECORDS(state);
+	char *payload = chunk->payload + (size_t)CHUNK_UNITS(state) * ARENA_UNIT;
 
 	for (uint32_t i = 0; i < count; i++, at++) {
 		memcpy(payload, records[i].payload, records[i].size);
-		if (arena->lanes > 1)
-			arena->times[at] = time;
-		arena->headers[at].hash = records[i].category | (uint64_t)records[i].kind << 32;
-		atomic_store_explicit(&arena->headers[at].payload, payload, memory_order_release);
+		chunk->times[at] = time;
+		chunk->headers[at].hash = records[i].category | (uint64_t)records[i].kind << 32;
+		atomic_store_explicit(&chunk->headers[at].payload, payload, memory_order_release);
 		payload += (records[i].size + ARENA_UNIT - 1) & ~(size_t)(ARENA_UNIT - 1);
 	}
 }
 
 /* The places reserved by an addition that went past the end. */
-static void chunk_void(struct arena *arena, uint32_t number, uint64_t state, uint32_t count)
+static void chunk_void(const struct arena *arena, const struct arena_chunk *chunk, uint64_t state,
+		       uint32_t count)
 {
 	for (uint32_t i = CHUNK_RECORDS(state); count && i < arena->chunk_headers; i++, count--)
-		atomic_store_explicit(
-			&arena->headers[(size_t)number * arena->chunk_headers + i].payload,
-			&arena_void, memory_order_release);
+		atomic_store_explicit(&chunk->headers[i].payload, &arena_void,
+				      memory_order_release);
 }
 
 static bool chunk_has_room(const struct arena *arena, uint64_t state, uint64_t units,
@@ -190,15 +191,14 @@ enum arena_result arena_put(struct arena *arena, uint32_t lane, const struct are
 				if (state & CHUNK_CLOSED)
 					return ARENA_CLOSED;
 				if (chunk_has_room(arena, state, units, count)) {
-					chunk_fill(arena, (uint32_t)number, state, records, count,
-						   time);
+					chunk_fill(chunk, state, records, count, time);
 					*used = (atomic_load_explicit(&arena->left_units,
 								      memory_order_relaxed) +
 						 CHUNK_UNITS(state) + units) *
 						ARENA_UNIT;
 					return ARENA_DONE;
 				}
-				chunk_void(arena, (uint32_t)number, state, count);
+				chunk_void(arena, chunk, state, count);
 			}
 		}
 		result = lane_advance(arena, lane, number);
@@ -243,8 +243,7 @@ static size_t chunk_list(struct arena *arena, uint32_t number, size_t count)
 	if (records > arena->chunk_headers)
 		records = arena->chunk_headers;
 	for (uint32_t i = 0; i < records; i++) {
-		struct arena_header *header =
-			&arena->headers[(size_t)number * arena->chunk_headers + i];
+		struct arena_header *header = &arena->chunks[number].headers[i];
 
 		if (header_wait(header) != &arena_void)
 			arena->list[count++] = (rocprofiler_record_header_t *)(void *)header;
@@ -302,9 +301,8 @@ void arena_reset(struct arena *arena)
 		if (records > arena->chunk_headers)
 			records = arena->chunk_headers;
 		for (uint32_t j = 0; j < records; j++)
-			atomic_store_explicit(
-				&arena->headers[(size_t)i * arena->chunk_headers + j].payload, NULL,
-				memory_order_relaxed);
+			atomic_store_explicit(&arena->chunks[i].headers[j].payload, NULL,
+					      memory_order_relaxed);
 	}
 	for (uint32_t i = 0; i < ARENA_LANES_MAX; i++)
 		atomic_store_explicit(&arena->lane[i].chunk, -1, memory_order_relaxed);

@@ -39,6 +39,9 @@ struct arena_header {
 
 struct arena_chunk {
 	_Alignas(64) _Atomic uint64_t state;
+	char *payload;
+	struct arena_header *headers;
+	uint64_t *times;
 };
 
 struct arena {
@@ -50,8 +53,7 @@ struct arena {
 		_Alignas(64) _Atomic int32_t chunk;
 	} lane[ARENA_LANES_MAX];
 	struct arena_chunk *chunks;
-	char *payloads;
-	struct arena_header *headers;
+	struct arena_header *headers; /* of all chunks */
 	uint64_t *times;
 	rocprofiler_record_header_t **list;
 	size_t mapped;

@@ -4,6 +4,9 @@
  * Where tools are: the function given to rocprofiler_force_configure(), libraries named in
  * ROCP_TOOL_LIBRARIES, and every loaded object that exports rocprofiler_configure. Of several that
  * export it, symbol lookup shows only the first one; the others are found object by object.
+ *
+ * kymo's own tool is asked last, however it was found: tools that want to be the only one look at
+ * how many were asked before.
  */
 #include <dlfcn.h>
 #include <errno.h>
@@ -120,6 +123,38 @@ static void find_in_objects(struct find_list *list)
 	free(objects);
 }
 
+/* The name of the file that a function is in, without its directories. */
+static const char *find_file_of(rocprofiler_configure_func_t function)
+{
+	const char *slash;
+	Dl_info where;
+	void *address;
+
+	memcpy(&address, &function, sizeof(address));
+	if (!dladdr(address, &where) || !where.dli_fname)
+		return "";
+	slash = strrchr(where.dli_fname, '/');
+	return slash ? slash + 1 : where.dli_fname;
+}
+
+/* libkymo-dl only says that it is no tool, to AMD's library; here it would count as one. */
+static void find_put_own_last(struct find_list *list)
+{
+	rocprofiler_configure_func_t own[SDK_CLIENTS_MAX];
+	unsigned count = 0, own_count = 0;
+
+	for (unsigned i = 0; i < list->count; i++) {
+		const char *file = find_file_of(list->found[i]);
+
+		if (!strcmp(file, "libkymo-gpu.so"))
+			own[own_count++] = list->found[i];
+		else if (strcmp(file, "libkymo-dl.so") != 0)
+			list->found[count++] = list->found[i];
+	}
+	memcpy(&list->found[count], own, own_count * sizeof(own[0]));
+	list->count = count + own_count;
+}
+
 bool sdk_tools_are_asked_for(void)
 {
 	const char *names = getenv("ROCP_TOOL_LIBRARIES");
@@ -140,5 +175,6 @@ unsigned sdk_find_tools(rocprofiler_configure_func_t first, rocprofiler_configur
 	find_add_symbol(&list, RTLD_NEXT);
 	find_in_objects(&list);
 	dlerror();
+	find_put_own_last(&list);
 	return list.count;
 }

@@ -27,7 +27,7 @@ static _Atomic uint64_t taken, callbacks, dropped_told;
 static uint64_t next_of[16];
 static _Atomic uint64_t taking_thread;
 static _Atomic int running, most_running;
-static unsigned take_us;
+static _Atomic unsigned take_us;
 static void (*within)(void);
 
 static void take(rocprofiler_context_id_t of, rocprofiler_buffer_id_t from,
@@ -380,80 +380,6 @@ static void what_is_left_comes_at_exit(void)
 		put(0, 0, i);
 }
 
-/* ---- fork ---- */
-
-static void a_child_has_its_own(void)
-{
-	pid_t child;
-	int status;
-
-	scenario_tool(initialize);
-	put(0, 0, 0);
-	put(0, 0, 1);
-	child = fork();
-	if (!child) {
-		put(0, 0, 2);
-		OK(rocprofiler_flush_buffer(ids[0]));
-		CHECK_EQUAL(taken, 1); /* the parent's are the parent's to hand over */
-		put(0, 0, 3);
-		OK(rocprofiler_flush_buffer(ids[0]));
-		CHECK_EQUAL(taken, 2);
-		exit(0); /* and its tools end in it, too */
-	}
-	CHECK_EQUAL(waitpid(child, &status, 0), child);
-	CHECK_EQUAL(status, 0);
-	OK(rocprofiler_flush_buffer(ids[0]));
-	CHECK_EQUAL(taken, 2);
-}
-
-static _Atomic bool fork_ends;
-
-static void *put_until_it_ends(void *data)
-{
-	uint64_t thread = (uint64_t)(intptr_t)data;
-
-	for (uint64_t i = 0; !fork_ends; i++)
-		put((int)(i & 1), thread + (i & 1) * 8, i);
-	return NULL;
-}
-
-static void fork_once(void)
-{
-	pid_t child = fork();
-	int status;
-
-	CHECK(child >= 0);
-	if (!child) {
-		alarm(60);
-		taken = 0;
-		running = 0;
-		memset(next_of, 0, sizeof(next_of));
-		for (uint64_t i = 0; i < 1000; i++)
-			put(0, 15, i);
-		OK(rocprofiler_flush_buffer(ids[0]));
-		CHECK_EQUAL(taken, 1000);
-		exit(0);
-	}
-	CHECK_EQUAL(waitpid(child, &status, 0), child);
-	CHECK_EQUAL(status, 0);
-}
-
-/* Whatever the other threads are in the middle of. */
-static void forked_in_the_middle(void)
-{
-	pthread_t made[4];
-
-	watermark = 512;
-	scenario_tool(initialize);
-	for (intptr_t i = 0; i < 4; i++)
-		CHECK_EQUAL(pthread_create(&made[i], NULL, put_until_it_ends, (void *)i), 0);
-	for (int i = 0; i < 30; i++)
-		fork_once();
-	fork_ends = true;
-	for (int i = 0; i < 4; i++)
-		pthread_join(made[i], NULL);
-}
-
 #define TESTS(TEST)                                                                                \
 	TEST(handed_over_at_the_watermark)                                                         \
 	TEST(each_record_at_watermark_none)                                                        \
@@ -470,9 +396,7 @@ static void forked_in_the_middle(void)
 	TEST(flushing_in_its_own_callback)                                                         \
 	TEST(destroyed)                                                                            \
 	TEST(mistakes_are_refused)                                                                 \
-	TEST(what_is_left_comes_at_exit)                                                           \
-	TEST(a_child_has_its_own)                                                                  \
-	TEST(forked_in_the_middle)
+	TEST(what_is_left_comes_at_exit)
 
 TESTS(SCENARIO)
 

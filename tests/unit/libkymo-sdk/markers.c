@@ -24,7 +24,7 @@ static struct event {
 static int event_count;
 
 static rocprofiler_buffer_tracing_marker_api_record_t records[EVENTS_MAX];
-static int record_count, callback_count;
+static _Atomic int record_count, callback_count;
 static rocprofiler_buffer_id_t buffer;
 static rocprofiler_context_id_t context;
 static int finalized;
@@ -321,11 +321,26 @@ static void watermark_and_exit(void)
 		CHECK_EQUAL(callback_count, 0);
 		name.roctxNameOsThread_fn("x");
 	}
-	for (int i = 0; i < 1000 && !__atomic_load_n(&callback_count, __ATOMIC_ACQUIRE); i++)
-		usleep(10000);
-	CHECK_EQUAL(__atomic_load_n(&record_count, __ATOMIC_ACQUIRE), 32);
+	WAIT_FOR(record_count == 32);
+	CHECK_EQUAL(callback_count, 1);
 	event_count = 0;
 	name.roctxNameOsThread_fn("y"); /* is handed over at exit */
+}
+
+/* The runtime was there long before the tool. */
+static void a_runtime_before_the_tool(void)
+{
+	CHECK_EQUAL(announce(), 1); /* no tools */
+	core.roctxMarkA_fn("unheard");
+	CHECK_EQUAL(event_count, 0);
+	OK(rocprofiler_force_configure(configure));
+	core.roctxMarkA_fn("heard");
+	CHECK_EQUAL(event_count, 4);
+	CHECK(!strcmp(last_mark, "heard"));
+	event_count = 0;
+	CHECK_EQUAL(announce(), 0); /* a second library of this kind is not traced, and works */
+	core.roctxMarkA_fn("once");
+	CHECK_EQUAL(event_count, 4);
 }
 
 static void last_at_exit(void)
@@ -358,12 +373,19 @@ static void test_watermark(void **state)
 	scenario(watermark_and_exit_checked);
 }
 
+static void test_late_tool(void **state)
+{
+	(void)state;
+	scenario(a_runtime_before_the_tool);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_calls),
 		cmocka_unit_test(test_ranges),
 		cmocka_unit_test(test_watermark),
+		cmocka_unit_test(test_late_tool),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
