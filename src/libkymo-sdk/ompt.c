@@ -12,8 +12,8 @@
 #include <rocprofiler-sdk/ompt.h>
 
 #include <stdatomic.h>
-#include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 
 #include "libkymo-sdk/buffer.h"
 #include "libkymo-sdk/calls.h"
@@ -110,8 +110,11 @@ static struct ompt_thread *ompt_thread_self(void)
 	struct sdk_thread *thread = sdk_thread_self();
 	struct ompt_thread *mine = thread ? thread->ompt : NULL;
 
-	if (thread && !mine)
-		mine = thread->ompt = calloc(1, sizeof(*mine));
+	if (thread && !mine) {
+		mine = mmap(NULL, sizeof(*mine), PROT_READ | PROT_WRITE,
+			    MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+		thread->ompt = mine = mine == MAP_FAILED ? NULL : mine;
+	}
 	if (mine && mine->tid != thread->tid) {
 		/* The thread before it ended within scopes. */
 		while (mine->open) {

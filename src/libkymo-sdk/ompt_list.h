@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT
  * SPDX-FileCopyrightText: the kymo authors
  *
- * Functions that OpenMP runtimes call, by the shapes that they come in: OMPT_EVENT(name, parameters,
- * members) for what happens at once, OMPT_SCOPE(name, parameters, members) for what begins and ends,
- * as `endpoint` says. Members are those of rocprofiler_ompt_args_t, in the order of parameters
- * (OpenMP 5.2, 19.5.2). A list for macros.
+ * Functions that OpenMP runtimes call, by the shapes that they come in: OMPT_EVENT(name,
+ * parameters, members) for what happens at once, OMPT_SCOPE(name, parameters, members) for what
+ * begins and ends, as `endpoint` says. Members are those of rocprofiler_ompt_args_t, in the order
+ * of parameters (OpenMP 5.2, 19.5.2). A list for macros.
  */
 /* clang-format off */
 OMPT_EVENT(thread_begin, (ompt_thread_t a, ompt_data_t *b), (a, b))

@@ -4,8 +4,8 @@
  * Marks and ranges.
  *
  * A list for macros, included more than once: ROCP_F(function, arguments) with ROCP_A(type, name),
- * ROCP_P(type, name, parameters) for a pointer to a function, ROCP_N(no_args) for none. The order is
- * that of ids.
+ * ROCP_P(type, name, parameters) for a pointer to a function, ROCP_N(no_args) for none. The order
+ * is that of ids.
  */
 /* clang-format off */
 ROCP_F(roctxMarkA, ROCP_A(const char *, message))

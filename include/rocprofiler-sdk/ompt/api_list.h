@@ -4,8 +4,8 @@
  * What OpenMP runtimes report, in the order of ids; callback_functions comes after them.
  *
  * A list for macros, included more than once: ROCP_F(function, arguments) with ROCP_A(type, name),
- * ROCP_P(type, name, parameters) for a pointer to a function, ROCP_N(no_args) for none. The order is
- * that of ids.
+ * ROCP_P(type, name, parameters) for a pointer to a function, ROCP_N(no_args) for none. The order
+ * is that of ids.
  */
 /* clang-format off */
 ROCP_F(thread_begin, ROCP_A(ompt_thread_t, thread_type) ROCP_A(ompt_data_t *, thread_data))

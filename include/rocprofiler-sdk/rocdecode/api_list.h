@@ -4,8 +4,8 @@
  * The functions of rocDecode.
  *
  * A list for macros, included more than once: ROCP_F(function, arguments) with ROCP_A(type, name),
- * ROCP_P(type, name, parameters) for a pointer to a function, ROCP_N(no_args) for none. The order is
- * that of ids.
+ * ROCP_P(type, name, parameters) for a pointer to a function, ROCP_N(no_args) for none. The order
+ * is that of ids.
  */
 /* clang-format off */
 ROCP_F(rocDecCreateVideoParser, ROCP_A(RocdecVideoParser *, parser_handle)
