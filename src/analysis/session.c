@@ -15,6 +15,7 @@
 
 #include "analysis/allocations_private.h"
 #include "analysis/runtime_code.h"
+#include "analysis/gpu.h"
 #include "analysis/session_private.h"
 #include "binary/jitmap.h"
 
@@ -281,6 +282,8 @@ static int session_read(struct session *session, struct problem *problem)
 	if (result == 0)
 		result = session_read_regions(session, problem);
 	if (result == 0)
+		result = gpu_open(session->directory, &session->gpu, problem);
+	if (result == 0)
 		apply_launch(session);
 	return result;
 }
@@ -324,6 +327,7 @@ void session_close(struct session *session)
 		return;
 	private = session_private(session);
 	allocations_free(session);
+	gpu_close(session->gpu);
 	for (uint32_t i = 0; i < session->process_count; i++) {
 		struct process_private *process = &private->processes[i];
 

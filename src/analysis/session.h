@@ -161,6 +161,7 @@ struct model_launch {
 struct model_regions;
 struct model_calls;
 struct model_allocations;
+struct gpu_data;
 
 struct session {
 	const char *directory;
@@ -184,6 +185,7 @@ struct session {
 	struct model_regions *regions;         /* regions.h; never NULL */
 	struct model_calls *calls;             /* calls.h; never NULL */
 	struct model_allocations *allocations; /* allocations.h */
+	struct gpu_data *gpu;                  /* gpu.h; NULL: no device was recorded */
 	void *private_state;
 };
 
