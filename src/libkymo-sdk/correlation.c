@@ -52,7 +52,9 @@ struct sdk_correlation *sdk_correlation_share(struct sdk_thread *thread)
 
 void sdk_correlation_drop(struct sdk_thread *thread, struct sdk_correlation *correlation)
 {
-	if (atomic_fetch_sub_explicit(&correlation->references, 1, memory_order_acq_rel) != 1)
+	/* Whoever holds the only reference is the only one who could make another. */
+	if (atomic_load_explicit(&correlation->references, memory_order_acquire) != 1 &&
+	    atomic_fetch_sub_explicit(&correlation->references, 1, memory_order_acq_rel) != 1)
 		return;
 	sdk_correlation_retire(correlation->id, correlation->retire_contexts);
 	sdk_pool_give(correlation, thread ? &thread->correlations : NULL);

@@ -31,7 +31,8 @@ struct sdk_thread {
 	struct sdk_pool works, large_works, correlations, calls, ranges;
 	struct range *range; /* innermost open one of the thread; ranges.c */
 	uint32_t untold_ranges;
-	struct ompt_thread *ompt; /* ompt.c */
+	_Atomic uint64_t work_begun, work_ended; /* by this thread; work.c */
+	struct ompt_thread *ompt;                /* ompt.c */
 	uint32_t number;
 	_Atomic bool is_used;
 	struct sdk_thread *next; /* all of them, never changed */

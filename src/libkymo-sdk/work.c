@@ -42,7 +42,14 @@ struct sdk_work {
 	struct sdk_seen seen[]; /* WORK_SEEN_FEW, or SDK_CONTEXTS_MAX */
 };
 
-static _Atomic uint64_t work_in_flight, work_dispatches;
+static _Atomic uint64_t work_dispatches;
+
+/* Only the thread itself writes its counts. */
+static void work_count(_Atomic uint64_t *count)
+{
+	atomic_store_explicit(count, 1 + atomic_load_explicit(count, memory_order_relaxed),
+			      memory_order_release);
+}
 
 static struct sdk_work *work_take(struct sdk_thread *thread, uint64_t contexts)
 {
@@ -56,32 +63,47 @@ static struct sdk_work *work_take(struct sdk_thread *thread, uint64_t contexts)
 	memset((char *)work + sizeof(work->pooled), 0, sizeof(*work) - sizeof(work->pooled));
 	work->thread_id = thread->tid;
 	work->ancestor = thread->call ? thread->call->ancestor : 0;
-	atomic_fetch_add_explicit(&work_in_flight, 1, memory_order_relaxed);
+	work_count(&thread->work_begun);
 	return work;
 }
 
 static void work_give(struct sdk_work *work)
 {
-	struct sdk_thread *thread = sdk_thread_current;
+	struct sdk_thread *thread = sdk_thread_self();
 	struct sdk_pool *own = NULL;
 
 	if (work->correlation)
 		sdk_correlation_drop(thread, work->correlation);
-	if (thread)
+	if (thread) {
 		own = work->pooled.pool == &thread->works ? &thread->works : &thread->large_works;
+		work_count(&thread->work_ended);
+	}
 	sdk_pool_give(work, own);
-	atomic_fetch_sub_explicit(&work_in_flight, 1, memory_order_release);
 }
 
 uint64_t sdk_work_in_flight(void)
 {
-	return atomic_load_explicit(&work_in_flight, memory_order_acquire);
+	struct sdk_thread *thread = atomic_load_explicit(&sdk_threads, memory_order_acquire);
+	uint64_t ended = 0, begun = 0;
+
+	/* Ends first, and the list anew: what is seen to have ended is seen to have begun. */
+	for (; thread; thread = thread->next)
+		ended += atomic_load_explicit(&thread->work_ended, memory_order_acquire);
+	thread = atomic_load_explicit(&sdk_threads, memory_order_acquire);
+	for (; thread; thread = thread->next)
+		begun += atomic_load_explicit(&thread->work_begun, memory_order_acquire);
+	return begun > ended ? begun - ended : 0;
 }
 
 /* Nothing that the parent began ends here. */
 void sdk_work_forked(void)
 {
-	atomic_store(&work_in_flight, 0);
+	struct sdk_thread *thread = atomic_load_explicit(&sdk_threads, memory_order_acquire);
+
+	for (; thread; thread = thread->next) {
+		atomic_store(&thread->work_begun, 0);
+		atomic_store(&thread->work_ended, 0);
+	}
 }
 
 bool sdk_work_wait(uint64_t deadline_ns)
