@@ -10,7 +10,7 @@ import os
 import re
 import sys
 
-from harness import Scratch, Tap, expect, require_tool, run
+from harness import Scratch, Skipped, Tap, expect, require_tool, run
 
 OPENMP = """
 #include <stdio.h>
@@ -146,6 +146,44 @@ class Samples:
             expect(text == "ExampleTool: version 10000 (1.0.0), 1 context\n"
                    f"code objects 0, unloaded 0, kernels 0, marks {sum(expected().values())}\n", text)
 
+    def opencl(self):
+        """Kernels and copies as the program counts them, by callbacks, in buffers and by the documented tool."""
+        program = self.scratch.path("opencl")
+        built = run(["gcc", f"{self.source}/tests/programs/opencl_mix.c", "-o", program, "-lOpenCL"])
+        if built.status != 0:
+            raise Skipped("OpenCL is not installed")
+        if run([program, "1"]).status != 0:
+            raise Skipped("there is no OpenCL device")
+        for tool, check in (("buffered_tracing", self.opencl_buffered), ("callback_tracing", self.opencl_callback),
+                            ("registration_c", self.opencl_objects), ("registration_cpp", self.opencl_objects)):
+            output = self.scratch.path(f"opencl-{tool}")
+            done = run([program, "5"], environment={
+                "OPENCL_LAYERS": os.path.join(self.build, "src/libkymo-sdk-roctx/librocprofiler-sdk.so.1"),
+                "ROCP_TOOL_LIBRARIES": self.tool(tool), "SAMPLE_OUTPUT": output})
+            expect(done.status == 0 and not done.stderr, f"{tool}: {done}")
+            counts = re.match(r"kernels (\d+) copies (\d+)", done.stdout.decode())
+            with open(output, encoding="utf-8") as stream:
+                check(stream.read(), *map(int, counts.groups()))
+
+    @staticmethod
+    def opencl_buffered(text, kernels, copies):
+        expect(f"KERNEL_DISPATCH_COMPLETE {kernels} " in text and "before" not in text, text)
+        expect(sum(map(int, re.findall(r"MEMORY_COPY_\w+ (\d+) ", text))) == copies, f"{text}, {copies} copies")
+        expect(f"retired {kernels + copies}\n" in text and "dropped 0\n" in text, text)
+
+    @staticmethod
+    def opencl_callback(text, kernels, copies):
+        completed = len(re.findall("^KERNEL_DISPATCH KERNEL_DISPATCH_COMPLETE", text, re.MULTILINE))
+        copied = len(re.findall("^MEMORY_COPY ", text, re.MULTILINE))
+        expect(completed == kernels and copied == copies, f"{completed} {copied} of {kernels} {copies}")
+        counts = re.search(r"entered (\d+), left (\d+)\n", text)
+        expect(counts and counts.group(1) == counts.group(2), text[-200:])
+
+    @staticmethod
+    def opencl_objects(text, _kernels, _copies):
+        counts = list(map(int, re.findall(r"\d+", text.splitlines()[1])))
+        expect(counts[0] >= 1 and counts[0] == counts[1] and counts[2] >= 2, text)
+
     def openmp(self):
         require_tool("clang")
         program = self.scratch.path("parallel")
@@ -209,6 +247,7 @@ def main():
         tap.point("several tools, preloaded", samples.several_preloaded)
         tap.point("the documented registration, in C and C++", samples.registration)
         tap.point("OpenMP", samples.openmp)
+        tap.point("OpenCL", samples.opencl)
         tap.point("built with the installed packages", samples.packages)
     tap.finish()
 
