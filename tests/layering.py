@@ -29,6 +29,10 @@ ALLOWED = {
     "libkymo-dl": {"libkymo", "regions", "common"},  # libkymo/api.h alone of libkymo
     "libkymo-user": set(),
     "nccl": {"core", "common"},
+    "device": {"core", "common"},
+    "libkymo-sdk": {"device", "core", "common"},
+    "libkymo-sdk-roctx": set(),
+    "libkymo-gpu": {"common"},
     "inject": {"common"},
     "binary": {"common"},
     "analysis": {"binary", "common"},

@@ -14,6 +14,7 @@
 #include <string.h>
 
 #include "analysis/allocations_private.h"
+#include "analysis/gpu.h"
 #include "analysis/nccl.h"
 #include "analysis/runtime_code.h"
 #include "analysis/session_private.h"
@@ -296,6 +297,8 @@ static int session_read(struct session *session, struct problem *problem)
 	if (result == 0)
 		result = nccl_open(session->directory, &session->nccl, problem);
 	if (result == 0)
+		result = gpu_open(session->directory, &session->gpu, problem);
+	if (result == 0)
 		apply_launch(session);
 	if (result == 0)
 		take_nccl_times(session);
@@ -342,6 +345,7 @@ void session_close(struct session *session)
 	private = session_private(session);
 	nccl_close(session->nccl);
 	allocations_free(session);
+	gpu_close(session->gpu);
 	for (uint32_t i = 0; i < session->process_count; i++) {
 		struct process_private *process = &private->processes[i];
 

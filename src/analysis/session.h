@@ -162,6 +162,7 @@ struct model_regions;
 struct model_calls;
 struct model_allocations;
 struct nccl_data;
+struct gpu_data;
 
 struct session {
 	const char *directory;
@@ -186,6 +187,7 @@ struct session {
 	struct model_calls *calls;             /* calls.h; never NULL */
 	struct model_allocations *allocations; /* allocations.h */
 	struct nccl_data *nccl;                /* nccl.h; NULL: no process had the plugin */
+	struct gpu_data *gpu;                  /* gpu.h; NULL: no device was recorded */
 	void *private_state;
 };
 

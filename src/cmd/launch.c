@@ -313,18 +313,20 @@ int launch_environment_create(const struct launch *launch, const char *library, 
 
 	while (environment[inherited])
 		inherited++;
-	list = calloc(inherited + SETTING_COUNT + 5, sizeof(*list));
+	list = calloc(inherited + SETTING_COUNT + 9, sizeof(*list));
 	if (!list)
 		return problem_set(problem, -ENOMEM, "out of memory");
 	launch_front_library(library, front);
 	for (size_t i = 0; complete && i < inherited; i++) {
 		if (!strncmp(environment[i], "LD_PRELOAD=", 11))
 			preload = environment[i] + 11;
-		else if (!launch_is_setting(environment[i]))
+		else if (!launch_is_setting(environment[i]) &&
+			 !launch_is_device_list(environment[i]))
 			complete = launch_add(list, &count, strdup(environment[i]));
 	}
 	complete = complete && launch_add_settings(launch, list, &count) &&
 		   launch_add_tools(launch, environment, front, list, &count) &&
+		   launch_add_devices(launch, environment, library, list, &count) &&
 		   launch_add(list, &count, launch_preload(library, front, preload));
 	if (!complete) {
 		launch_environment_destroy(list);

@@ -33,11 +33,19 @@ int launch_find_library(char **ret, struct problem *problem);
 /* libkymo-dl.so of the same build or installation as `library`, or "" where there is none; into
  * PATH_MAX bytes. */
 void launch_front_library(const char *library, char *front);
+/* libNAME.so beside `library` (libkymo.so), or where the build tree has it; into PATH_MAX bytes. */
+bool launch_find_beside(const char *library, const char *name, char *found);
 /* Makes result and session directories and spool/. */
 int launch_prepare(struct launch *launch, struct problem *problem);
 /* The environment of the profiled program; malloc'ed, free with launch_environment_destroy(). */
 int launch_environment_create(const struct launch *launch, const char *library, char **environment,
 			      char ***ret, struct problem *problem);
+/* Variables that launch_add_devices() makes anew from what is inherited. */
+bool launch_is_device_list(const char *variable);
+/* What makes device runtimes load the tool library; `library` is libkymo.so. Adds up to four
+ * entries. */
+bool launch_add_devices(const struct launch *launch, char *const *environment, const char *library,
+			char **list, size_t *count);
 void launch_environment_destroy(char **environment);
 /* Writes launch.json; `end` is NULL before the program runs. */
 int launch_write_json(const struct launch *launch, const struct supervised *end,

@@ -308,6 +308,30 @@ const struct setting settings_table[SETTING_COUNT] = {
 	SETTING(NCCL_GPU_CLOCK_HZ, "wrappers",
 		"Rate of the GPU clock where it counts ticks, as AMD's does.", INTEGER("100000000"),
 		RANGE(1, 1e12), .metavar = "HZ", ADVANCED),
+	SETTING(USE_GPU, "wrappers",
+		"Record what runs on devices: kernels and copies of CUDA, OpenCL and HIP, markers "
+		"of "
+		"NVTX and roctx.",
+		BOOL("on"), .option = "gpu"),
+	SETTING(GPU_CALLS, "wrappers",
+		"Calls of device runtimes to record: those that give work or wait for it, all, or "
+		"none.",
+		CHOICE("work", "work,all,none")),
+	SETTING(GPU_METRICS_FREQ, "wrappers",
+		"Readings a second of power, temperature, clocks, utilization and memory of "
+		"devices; "
+		"0 for none.",
+		NUMBER("10"), RANGE(0, 1000), .metavar = "N", ADVANCED),
+	SETTING(CUDA_GRAPHS, "wrappers",
+		"Record a CUDA graph as a whole, or each of its nodes, which costs more.",
+		CHOICE("whole", "whole,nodes"), ADVANCED),
+	SETTING(CUDA_FLUSH_MS, "wrappers",
+		"How often CUDA is asked for finished work, in ms; a crash loses what came since.",
+		INTEGER("50"), RANGE(1, 10000), .metavar = "MS", ADVANCED),
+	SETTING(CUPTI, "wrappers", "Path of libcupti.so, when it is not found.", STRING(""),
+		.metavar = "FILE", ADVANCED),
+	SETTING(OPENCL_CPU_AS_GPU, "wrappers",
+		"Show OpenCL devices that are processors to tools as GPUs.", BOOL("off"), ADVANCED),
 	SETTING(USE_OMPT, "wrappers",
 		"Record OpenMP regions through the runtime's tools interface.", BOOL("on"),
 		.option = "openmp", ALIAS),

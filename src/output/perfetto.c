@@ -47,6 +47,9 @@ static int write_parts(struct perfetto *trace)
 		error = perfetto_write_nccl(trace);
 	if (error != 0)
 		return error;
+	error = perfetto_write_gpu(trace);
+	if (error != 0)
+		return problem_set(trace->problem, error, "no memory for the Perfetto trace");
 	perfetto_write_losses(trace);
 	error = protobuf_finish(&trace->writer);
 	if (error != 0)

@@ -164,6 +164,8 @@ int perfetto_write_regions(struct perfetto *trace);
 
 /* perfetto_nccl.c; 0 or negative errno */
 int perfetto_write_nccl(struct perfetto *trace);
+/* perfetto_gpu.c; 0 or -ENOMEM */
+int perfetto_write_gpu(struct perfetto *trace);
 
 /* perfetto_bundle.c: a sink that packs packets into zlib-compressed bundles on the way to `stream`.
  */

@@ -289,6 +289,8 @@ int output_summary(struct session *session, const struct output_options *options
 	if (result == 0)
 		summary_calls(&summary);
 	if (result == 0)
+		summary_gpu(&summary);
+	if (result == 0)
 		result = summary_memory(&summary);
 	if (result == 0)
 		result = summary_nccl(&summary);

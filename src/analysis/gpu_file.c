@@ -1,0 +1,213 @@
+/* SPDX-License-Identifier: MIT
+ * SPDX-FileCopyrightText: the kymo authors
+ *
+ * The framing of kymo/gpu_records.h; see gpu.h.
+ */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "analysis/gpu.h"
+
+/* More ids than any file has records for would only cost memory. */
+static size_t smallest_size(uint16_t kind)
+{
+	switch (kind) {
+	case GPU_RECORD_STRING:
+	case GPU_RECORD_NOTICE:
+		return sizeof(struct gpu_string) + 1;
+	case GPU_RECORD_AGENT:
+		return sizeof(struct gpu_agent);
+	case GPU_RECORD_SHAPE:
+		return sizeof(struct gpu_shape);
+	case GPU_RECORD_KERNEL:
+		return sizeof(struct gpu_kernel);
+	case GPU_RECORD_COPY:
+		return sizeof(struct gpu_copy);
+	case GPU_RECORD_CALL:
+		return sizeof(struct gpu_call);
+	case GPU_RECORD_ALLOCATION:
+		return sizeof(struct gpu_allocation);
+	case GPU_RECORD_MARKER:
+		return sizeof(struct gpu_marker);
+	case GPU_RECORD_METRIC:
+		return sizeof(struct gpu_metric);
+	default:
+		return sizeof(struct gpu_record_head);
+	}
+}
+
+/* The record at `at`, or NULL: there is none, or it is torn. */
+static const struct gpu_record_head *record_at(const struct gpu_process *process, size_t at)
+{
+	const struct gpu_record_head *head = (const void *)(process->records + at);
+
+	if (process->size - at < sizeof(*head) || head->size % 8 != 0 ||
+	    head->size > process->size - at || head->size < smallest_size(head->kind))
+		return NULL;
+	if ((head->kind == GPU_RECORD_STRING || head->kind == GPU_RECORD_NOTICE) &&
+	    process->records[at + head->size - 1] != 0)
+		return NULL;
+	return head;
+}
+
+int gpu_each(const struct gpu_process *process,
+	     int (*each)(const struct gpu_record_head *record, void *context), void *context)
+{
+	const struct gpu_record_head *head;
+	size_t at = 0;
+	int result = 0;
+
+	while (result == 0 && at < process->size && (head = record_at(process, at)) != NULL) {
+		result = each(head, context);
+		at += head->size;
+	}
+	return result;
+}
+
+/* Ids count up by one, so a larger one than there are records cannot be. */
+static int count_ids(const struct gpu_record_head *head, void *context)
+{
+	struct gpu_process *process = context;
+
+	if (head->kind == GPU_RECORD_STRING)
+		process->string_count++;
+	else if (head->kind == GPU_RECORD_AGENT)
+		process->agent_count++;
+	else if (head->kind == GPU_RECORD_SHAPE)
+		process->shape_count++;
+	return 0;
+}
+
+static int keep_ids(const struct gpu_record_head *head, void *context)
+{
+	struct gpu_process *process = context;
+	uint32_t id = head->id;
+
+	if (head->kind == GPU_RECORD_STRING && id != 0 && id <= process->string_count)
+		process->strings[id] = ((const struct gpu_string *)head)->text;
+	else if (head->kind == GPU_RECORD_AGENT && id != 0 && id <= process->agent_count)
+		process->agents[id] = (const struct gpu_agent *)head;
+	else if (head->kind == GPU_RECORD_SHAPE && id != 0 && id <= process->shape_count)
+		process->shapes[id] = (const struct gpu_shape *)head;
+	return 0;
+}
+
+/* Cuts what is behind the last whole record. */
+static void find_end(struct gpu_process *process)
+{
+	const struct gpu_record_head *head;
+	size_t at = 0;
+
+	while (at < process->size && (head = record_at(process, at)) != NULL)
+		at += head->size;
+	process->torn_bytes += process->size - at;
+	process->size = at;
+}
+
+int gpu_process_read(uint8_t *bytes, size_t size, struct gpu_process *ret)
+{
+	*ret = (struct gpu_process){.records = bytes};
+	if (size < GPU_HEADER_SIZE || memcmp(bytes, GPU_MAGIC, sizeof(ret->header.magic)) != 0) {
+		gpu_process_deinit(ret);
+		return -EBADMSG;
+	}
+	memcpy(&ret->header, bytes, sizeof(ret->header));
+	if (ret->header.version_major != GPU_VERSION_MAJOR ||
+	    ret->header.header_size != GPU_HEADER_SIZE) {
+		gpu_process_deinit(ret);
+		return -EPROTO;
+	}
+	ret->size = size - GPU_HEADER_SIZE;
+	if (ret->header.committed < ret->size)
+		ret->size = ret->header.committed;
+	else
+		ret->torn_bytes = ret->header.committed - ret->size;
+	memmove(bytes, bytes + GPU_HEADER_SIZE, ret->size);
+	find_end(ret);
+	gpu_each(ret, count_ids, ret);
+	ret->strings = calloc((size_t)ret->string_count + 1, sizeof(*ret->strings));
+	ret->agents = calloc((size_t)ret->agent_count + 1, sizeof(const struct gpu_agent *));
+	ret->shapes = calloc((size_t)ret->shape_count + 1, sizeof(const struct gpu_shape *));
+	if (ret->strings == NULL || ret->agents == NULL || ret->shapes == NULL) {
+		gpu_process_deinit(ret);
+		return -ENOMEM;
+	}
+	gpu_each(ret, keep_ids, ret);
+	return 0;
+}
+
+void gpu_process_deinit(struct gpu_process *process)
+{
+	free(process->path);
+	free(process->records);
+	free(process->strings);
+	free(process->agents);
+	free(process->shapes);
+	*process = (struct gpu_process){0};
+}
+
+const char *gpu_string(const struct gpu_process *process, uint32_t id)
+{
+	return id <= process->string_count && process->strings[id] != NULL ? process->strings[id]
+									   : "?";
+}
+
+const char *gpu_agent_name(const struct gpu_process *process, uint32_t id)
+{
+	if (id > process->agent_count || process->agents[id] == NULL)
+		return "?";
+	return gpu_string(process, process->agents[id]->product);
+}
+
+const char *gpu_kernel_name(const struct gpu_process *process, uint32_t shape)
+{
+	if (shape > process->shape_count || process->shapes[shape] == NULL)
+		return "?";
+	return gpu_string(process, process->shapes[shape]->kernel);
+}
+
+const char *gpu_direction_name(uint32_t direction)
+{
+	static const char *const names[GPU_DIRECTION_COUNT] = {
+		"other", "host to host", "host to device", "device to host", "device to device"};
+
+	return names[direction < GPU_DIRECTION_COUNT ? direction : GPU_DIRECTION_OTHER];
+}
+
+static const struct {
+	const char *name, *unit;
+} metrics[GPU_METRIC_COUNT] = {
+	[GPU_METRIC_POWER_W] = {"power", "W"},
+	[GPU_METRIC_TEMPERATURE_C] = {"temperature", "°C"},
+	[GPU_METRIC_SM_CLOCK_MHZ] = {"SM clock", "MHz"},
+	[GPU_METRIC_MEMORY_CLOCK_MHZ] = {"memory clock", "MHz"},
+	[GPU_METRIC_UTILIZATION] = {"utilization", "%"},
+	[GPU_METRIC_MEMORY_UTILIZATION] = {"memory utilization", "%"},
+	[GPU_METRIC_MEMORY_USED] = {"memory used", "bytes"},
+	[GPU_METRIC_ENERGY_J] = {"energy", "J"},
+};
+
+const char *gpu_metric_name(uint32_t metric)
+{
+	return metric < GPU_METRIC_COUNT ? metrics[metric].name : NULL;
+}
+
+const char *gpu_metric_unit(uint32_t metric)
+{
+	return metric < GPU_METRIC_COUNT ? metrics[metric].unit : NULL;
+}
+
+const char *gpu_loss_explained(unsigned loss)
+{
+	static const char *const texts[GPU_LOSS_COUNT] = {
+		[GPU_LOSS_DISK_FULL] = "records of devices dropped: the disk is full",
+		[GPU_LOSS_BUFFER] = "records of devices dropped: the buffer was full",
+		[GPU_LOSS_RUNTIME] = "records of devices dropped by the vendor's library",
+		[GPU_LOSS_INCOMPLETE] =
+			"kernels and copies had not finished when the program ended",
+		[GPU_LOSS_CONFLICT] = "times another tool held what recording devices needs",
+	};
+
+	return loss < GPU_LOSS_COUNT ? texts[loss] : NULL;
+}

@@ -1,0 +1,331 @@
+/* SPDX-License-Identifier: MIT
+ * SPDX-FileCopyrightText: the kymo authors
+ *
+ * CUPTI's callbacks: entry and exit of functions of runtime and driver. Only those that somebody
+ * wants are enabled: each costs some 100 ns on both sides. Calls that start work are always among
+ * them, because the records of that work name nothing but the call; the driver's are enough for
+ * that, also under the runtime's functions: both have the same correlation id.
+ */
+#include <dlfcn.h>
+#include <string.h>
+
+#include "device/cuda/cuda.h"
+
+#define DRIVER_CALLS_MAX  1024
+#define RUNTIME_CALLS_MAX 1024
+#define DEPTH_MAX         16
+
+/* Calls of the driver that copy or fill (cupti_driver_cbid.h): 276-293 and 305-306 copies, 318-320
+ * between devices, 216-226 and 249-254 fills, 397-433 the same on the thread's own stream, 776-779
+ * batches. */
+static const struct {
+	uint16_t first, last;
+} transfers[] = {{216, 226}, {249, 254}, {276, 293}, {305, 306},
+		 {318, 321}, {397, 416}, {418, 433}, {776, 779}};
+
+/* What was told at the entry of a call, until its exit. */
+struct frame {
+	int domain;
+	uint32_t call, correlation;
+	device_handle told, work;
+	bool is_kernel;
+	struct device_call arguments;
+};
+
+static _Thread_local struct {
+	unsigned depth;
+	struct frame frames[DEPTH_MAX];
+} open_calls;
+_Thread_local bool cuda_inside;
+static _Atomic int captures; /* streams that are being captured */
+
+/* Of the parameters of cuLaunchKernel and its like, and of cuLaunchKernelEx's config (cuda.h). */
+struct launch_parameters {
+	const void *function;
+	uint32_t grid[3], block[3], shared_bytes;
+	const void *stream;
+};
+
+struct launch_config {
+	uint32_t grid[3], block[3], shared_bytes;
+	const void *stream;
+};
+
+struct launch_ex_parameters {
+	const struct launch_config *config;
+	const void *function;
+};
+
+static bool is_kernel_launch(uint32_t call)
+{
+	switch (call) {
+	case CUPTI_CALL_LAUNCH_KERNEL:
+	case CUPTI_CALL_LAUNCH_KERNEL_PTSZ:
+	case CUPTI_CALL_LAUNCH_COOPERATIVE:
+	case CUPTI_CALL_LAUNCH_COOPERATIVE_PTSZ:
+	case CUPTI_CALL_LAUNCH_KERNEL_EX:
+	case CUPTI_CALL_LAUNCH_KERNEL_EX_PTSZ:
+		return true;
+	default:
+		return false;
+	}
+}
+
+static bool is_graph_launch(uint32_t call)
+{
+	return call == CUPTI_CALL_GRAPH_LAUNCH || call == CUPTI_CALL_GRAPH_LAUNCH_PTSZ;
+}
+
+static bool is_capture_begin(uint32_t call)
+{
+	return call == CUPTI_CALL_BEGIN_CAPTURE || call == CUPTI_CALL_BEGIN_CAPTURE_PTSZ ||
+	       call == CUPTI_CALL_BEGIN_CAPTURE_2 || call == CUPTI_CALL_BEGIN_CAPTURE_2_PTSZ ||
+	       call == CUPTI_CALL_BEGIN_CAPTURE_TO_GRAPH ||
+	       call == CUPTI_CALL_BEGIN_CAPTURE_TO_GRAPH_PTSZ;
+}
+
+static bool is_capture_end(uint32_t call)
+{
+	return call == CUPTI_CALL_END_CAPTURE || call == CUPTI_CALL_END_CAPTURE_PTSZ;
+}
+
+static bool is_transfer(uint32_t call)
+{
+	for (size_t i = 0; i < sizeof(transfers) / sizeof(*transfers); i++) {
+		if (call >= transfers[i].first && call <= transfers[i].last)
+			return true;
+	}
+	return false;
+}
+
+/* While a graph is made of what is launched, nothing runs. */
+static bool is_captured(const void *stream)
+{
+	static int (*is_capturing)(const void *stream, int *status);
+	int status = 0;
+
+	if (atomic_load_explicit(&captures, memory_order_relaxed) == 0)
+		return false;
+	if (is_capturing == NULL) {
+		void *driver = dlopen("libcuda.so.1", RTLD_NOW | RTLD_NOLOAD);
+
+		if (driver != NULL)
+			*(void **)&is_capturing = dlsym(driver, "cuStreamIsCapturing");
+	}
+	return is_capturing != NULL && is_capturing(stream, &status) == 0 && status != 0;
+}
+
+/* true: it is captured. */
+static bool describe_launch(uint32_t call, const void *parameters, const char *name,
+			    struct device_kernel *kernel)
+{
+	const void *function, *stream;
+	const uint32_t *grid, *block;
+
+	if (call == CUPTI_CALL_LAUNCH_KERNEL_EX || call == CUPTI_CALL_LAUNCH_KERNEL_EX_PTSZ) {
+		const struct launch_ex_parameters *ex = parameters;
+
+		if (ex->config == NULL) /* the driver is going to refuse it */
+			return false;
+		function = ex->function;
+		stream = ex->config->stream;
+		grid = ex->config->grid;
+		block = ex->config->block;
+		kernel->group_bytes = ex->config->shared_bytes;
+	} else {
+		const struct launch_parameters *plain = parameters;
+
+		function = plain->function;
+		stream = plain->stream;
+		grid = plain->grid;
+		block = plain->block;
+		kernel->group_bytes = plain->shared_bytes;
+	}
+	kernel->symbol = cuda_symbol_of_function(function, name);
+	for (unsigned i = 0; i < 3; i++) {
+		kernel->group[i] = block[i];
+		kernel->grid[i] = grid[i] * block[i];
+	}
+	return is_captured(stream);
+}
+
+/* Names of graphs must be known before their records come, which may be at the very end. */
+static void name_graph(const void *parameters)
+{
+	void *const *executable = parameters; /* the first of cuGraphLaunch() */
+	uint32_t id = 0;
+
+	if (cupti.GetGraphExecId != NULL && executable != NULL && *executable != NULL &&
+	    cupti.GetGraphExecId(*executable, &id) == CUPTI_SUCCESS)
+		cuda_symbol_of_graph(id);
+}
+
+static void begin_work(const struct device_sink *sink, struct frame *frame,
+		       const struct cupti_callback_data *data)
+{
+	struct cuda_launch launch = {CUDA_LAUNCH_OTHER, DEVICE_NONE};
+
+	if (is_kernel_launch(frame->call)) {
+		struct device_kernel kernel = {0};
+
+		if (!sink->wants(DEVICE_SERVICE_KERNELS, -1))
+			return;
+		if (describe_launch(frame->call, data->parameters, data->symbol_name, &kernel))
+			return;
+		launch.kind = CUDA_LAUNCH_KERNEL;
+		launch.handle = sink->kernel_enqueue(&kernel);
+	} else if (is_graph_launch(frame->call)) {
+		name_graph(data->parameters);
+		launch.handle = sink->correlation_open();
+	} else if (is_transfer(frame->call)) {
+		launch.handle = sink->correlation_open();
+	}
+	if (launch.handle == DEVICE_NONE)
+		return;
+	frame->is_kernel = launch.kind == CUDA_LAUNCH_KERNEL;
+	frame->work = launch.handle;
+	cuda_launch_put(data->correlation_id, launch);
+}
+
+static void enter(const struct device_sink *sink, int domain, uint32_t call,
+		  const struct cupti_callback_data *data)
+{
+	enum device_service service = domain == CUPTI_DOMAIN_DRIVER
+					      ? DEVICE_SERVICE_CALLS_CUDA_DRIVER
+					      : DEVICE_SERVICE_CALLS_CUDA_RUNTIME;
+	struct frame *frame;
+
+	*data->correlation_data = 0;
+	if (open_calls.depth == DEPTH_MAX)
+		return;
+	frame = &open_calls.frames[open_calls.depth++];
+	*data->correlation_data = (uintptr_t)frame;
+	frame->domain = domain;
+	frame->call = call;
+	frame->correlation = data->correlation_id;
+	frame->told = frame->work = DEVICE_NONE;
+	frame->is_kernel = false;
+	if (sink->wants(service, (int32_t)call)) {
+		frame->arguments = (struct device_call){service, (int32_t)call, data->parameters};
+		frame->told = sink->call_enter(&frame->arguments);
+	}
+	if (domain == CUPTI_DOMAIN_DRIVER)
+		begin_work(sink, frame, data);
+}
+
+/* A call that failed starts nothing; its place is free again. */
+static void end_work(const struct device_sink *sink, struct frame *frame, bool failed)
+{
+	struct cuda_launch launch;
+
+	if (!failed) {
+		if (frame->is_kernel)
+			sink->kernel_submitted(frame->work, false);
+		return;
+	}
+	launch = cuda_launch_get(frame->correlation, false);
+	if (launch.kind == CUDA_LAUNCH_KERNEL)
+		sink->kernel_submitted(launch.handle, true);
+	else if (launch.kind == CUDA_LAUNCH_OTHER)
+		sink->correlation_close(launch.handle);
+}
+
+/* A capture ends also when it fails. */
+static void count_captures(uint32_t call, bool succeeded)
+{
+	if (is_capture_begin(call) && succeeded)
+		atomic_fetch_add(&captures, 1);
+	else if (is_capture_end(call) && atomic_load(&captures) > 0)
+		atomic_fetch_sub(&captures, 1);
+}
+
+static void leave(const struct device_sink *sink, int domain, uint32_t call,
+		  const struct cupti_callback_data *data)
+{
+	struct frame *frame = (struct frame *)(uintptr_t)*data->correlation_data;
+	size_t place = (size_t)(frame - open_calls.frames);
+
+	/* An exit whose entry was before callbacks were enabled has somebody else's data, or none.
+	 */
+	if (frame < open_calls.frames || place >= open_calls.depth || frame->domain != domain ||
+	    frame->call != call || frame->correlation != data->correlation_id)
+		return;
+	if (domain == CUPTI_DOMAIN_DRIVER)
+		count_captures(call,
+			       data->return_value == NULL || *(const int *)data->return_value == 0);
+	if (frame->work != DEVICE_NONE)
+		end_work(sink, frame,
+			 data->return_value != NULL && *(const int *)data->return_value != 0);
+	if (frame->told != DEVICE_NONE)
+		sink->call_exit(frame->told, &frame->arguments, data->return_value);
+	open_calls.depth = (unsigned)place;
+}
+
+static void resource(uint32_t what, const struct cupti_resource_data *data)
+{
+	switch (what) {
+	case CUPTI_RESOURCE_CONTEXT_CREATED:
+		cuda_driver_is_up();
+		break;
+	case CUPTI_RESOURCE_MODULE_LOADED:
+		if (data->descriptor != NULL)
+			cuda_module_loaded(data->descriptor, data->context);
+		break;
+	case CUPTI_RESOURCE_MODULE_UNLOAD_STARTING:
+		if (data->descriptor != NULL)
+			cuda_module_unloaded(data->descriptor);
+		break;
+	default:
+		break;
+	}
+}
+
+void cuda_callback(void *user, int domain, uint32_t call, const void *data)
+{
+	const struct device_sink *sink = device_sink();
+	const struct cupti_callback_data *told = data;
+	bool outer = cuda_inside;
+
+	(void)user;
+	if (sink == NULL)
+		return;
+	cuda_inside = true;
+	if (domain == CUPTI_DOMAIN_RESOURCE)
+		resource(call, data);
+	else if (told->site == CUPTI_SITE_ENTER)
+		enter(sink, domain, call, told);
+	else
+		leave(sink, domain, call, told);
+	cuda_inside = outer;
+}
+
+static bool is_work(uint32_t call)
+{
+	return is_kernel_launch(call) || is_graph_launch(call) || is_transfer(call) ||
+	       is_capture_begin(call) || is_capture_end(call) ||
+	       (call >= CUPTI_CALL_LAUNCH && call <= CUPTI_CALL_LAUNCH_GRID_ASYNC);
+}
+
+/* Turns single callbacks on and off, only where something has changed. */
+void cuda_follow_wanted(const struct device_sink *sink, void *subscriber)
+{
+	static bool driver_is_on[DRIVER_CALLS_MAX], runtime_is_on[RUNTIME_CALLS_MAX];
+	bool work =
+		sink->wants(DEVICE_SERVICE_KERNELS, -1) || sink->wants(DEVICE_SERVICE_COPIES, -1);
+
+	for (uint32_t call = 1; call < DRIVER_CALLS_MAX; call++) {
+		bool wanted = sink->wants(DEVICE_SERVICE_CALLS_CUDA_DRIVER, (int32_t)call) ||
+			      (work && is_work(call));
+
+		if (wanted != driver_is_on[call])
+			cupti.EnableCallback(wanted, subscriber, CUPTI_DOMAIN_DRIVER, call);
+		driver_is_on[call] = wanted;
+	}
+	for (uint32_t call = 1; call < RUNTIME_CALLS_MAX; call++) {
+		bool wanted = sink->wants(DEVICE_SERVICE_CALLS_CUDA_RUNTIME, (int32_t)call);
+
+		if (wanted != runtime_is_on[call])
+			cupti.EnableCallback(wanted, subscriber, CUPTI_DOMAIN_RUNTIME, call);
+		runtime_is_on[call] = wanted;
+	}
+}

@@ -1,0 +1,73 @@
+/* SPDX-License-Identifier: MIT
+ * SPDX-FileCopyrightText: the kymo authors
+ *
+ * See calls.h. Of CUDA the driver's functions are recorded, which the runtime's come down to: both
+ * would be twice the cost for one more name. A function that gives work to a device must be
+ * recorded to have an arrow to it. AMD's own tool library has none of these kinds; there it is
+ * HIP's functions.
+ */
+#include "libkymo-gpu/calls.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+enum kind { KIND_CUDA_RUNTIME = 0x1000, KIND_CUDA_DRIVER = 0x1001, KIND_OPENCL = 0x1002 };
+
+struct range {
+	int first, last;
+};
+
+/* cupti_driver_cbid.h: launches, graphs, copies and fills, waits. */
+static const struct range cuda_work[] = {
+	{17, 17},   {115, 117}, {121, 121}, {126, 126}, {216, 226}, {249, 254}, {276, 293},
+	{295, 295}, {305, 307}, {318, 321}, {397, 433}, {436, 436}, {440, 440}, {442, 442},
+	{477, 478}, {480, 480}, {514, 515}, {652, 653}, {776, 779},
+};
+
+/* Places in the table of OpenCL's loaders (cl_icd.h): builds, waits, everything that is enqueued.
+ */
+static const struct range opencl_work[] = {
+	{30, 30}, {41, 41}, {46, 63}, {86, 89}, {98, 99}, {101, 106}, {128, 132}, {139, 139},
+};
+
+static void add(const struct range *ranges, size_t count, int32_t operations[1024], size_t *used)
+{
+	for (size_t i = 0; i < count; i++) {
+		for (int operation = ranges[i].first; operation <= ranges[i].last; operation++)
+			operations[(*used)++] = operation;
+	}
+}
+
+static bool configure(rocprofiler_context_id_t context, rocprofiler_buffer_id_t buffer, int kind,
+		      const int32_t *operations, size_t count)
+{
+	return rocprofiler_configure_buffer_tracing_service(
+		       context, (rocprofiler_buffer_tracing_kind_t)kind, operations, count,
+		       buffer) == ROCPROFILER_STATUS_SUCCESS;
+}
+
+void calls_configure(rocprofiler_context_id_t context, rocprofiler_buffer_id_t buffer)
+{
+	const char *asked = getenv("KYMO_GPU_CALLS");
+	bool all = asked != NULL && strcmp(asked, "all") == 0;
+	int32_t driver[1024], opencl[1024];
+	size_t driver_count = 0, opencl_count = 0;
+
+	if (asked != NULL && strcmp(asked, "none") == 0)
+		return;
+	if (!all) {
+		add(cuda_work, sizeof(cuda_work) / sizeof(*cuda_work), driver, &driver_count);
+		add(opencl_work, sizeof(opencl_work) / sizeof(*opencl_work), opencl, &opencl_count);
+	}
+	if (!configure(context, buffer, KIND_CUDA_DRIVER, driver, driver_count))
+		configure(context, buffer, ROCPROFILER_BUFFER_TRACING_HIP_RUNTIME_API, NULL, 0);
+	configure(context, buffer, KIND_OPENCL, opencl, opencl_count);
+	if (all)
+		configure(context, buffer, KIND_CUDA_RUNTIME, NULL, 0);
+}
+
+bool calls_is_kind(uint32_t kind)
+{
+	return kind == KIND_CUDA_RUNTIME || kind == KIND_CUDA_DRIVER || kind == KIND_OPENCL ||
+	       kind == ROCPROFILER_BUFFER_TRACING_HIP_RUNTIME_API;
+}

@@ -1,0 +1,32 @@
+/* SPDX-License-Identifier: MIT
+ * SPDX-FileCopyrightText: the kymo authors
+ *
+ * The file of a process (kymo/gpu_records.h). Writers are threads of the tool library and of ours,
+ * and the program's threads where they mark; a lock of our own keeps them apart.
+ */
+#ifndef KYMO_LIBKYMO_GPU_FILE_H
+#define KYMO_LIBKYMO_GPU_FILE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "kymo/gpu_records.h"
+
+/* false: there is no session, or no file can be made (said once on standard error). */
+bool gpu_file_open(void);
+/* In a child of fork: a file of its own. */
+void gpu_file_forked(void);
+void gpu_file_close(void);
+void gpu_file_lock(void);
+void gpu_file_unlock(void);
+/* With the lock held. head: of a record whose size is set; it is padded to 8 bytes. */
+void gpu_file_write(const struct gpu_record_head *head);
+/* With the lock held: the id of a string, written when it is new; 0: no memory. */
+uint32_t gpu_file_string(const char *text);
+void gpu_file_notice(const char *text);
+void gpu_file_lost(enum gpu_loss loss, uint64_t count);
+void gpu_file_cpu(uint64_t ns); /* used by the calling thread since it last told */
+uint64_t gpu_now(void);
+
+#endif

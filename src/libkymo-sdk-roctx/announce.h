@@ -1,0 +1,23 @@
+/* SPDX-License-Identifier: MIT
+ * SPDX-FileCopyrightText: the kymo authors
+ *
+ * Finding the profiler and giving it the tables.
+ */
+#ifndef KYMO_LIBKYMO_SDK_ROCTX_ANNOUNCE_H
+#define KYMO_LIBKYMO_SDK_ROCTX_ANNOUNCE_H
+
+#include <stdatomic.h>
+#include <stdint.h>
+
+/* Calls until the next look for a profiler; 0 for good once it has the tables. */
+extern atomic_uint_fast64_t roctx_until_next;
+
+void roctx_look(void *const *tables, uint64_t count);
+
+static inline void roctx_announce(void *const *tables, uint64_t count)
+{
+	if (atomic_load_explicit(&roctx_until_next, memory_order_acquire))
+		roctx_look(tables, count);
+}
+
+#endif

@@ -1,0 +1,14 @@
+/* SPDX-License-Identifier: MIT
+ * SPDX-FileCopyrightText: the kymo authors
+ *
+ * Agents: the host and the devices that backends have told. They are never taken back.
+ */
+#ifndef KYMO_LIBKYMO_SDK_AGENTS_H
+#define KYMO_LIBKYMO_SDK_AGENTS_H
+
+#include "libkymo-sdk/emit.h"
+
+/* NULL: no such agent. */
+const rocprofiler_agent_v0_t *sdk_agent_find(uint64_t id);
+
+#endif

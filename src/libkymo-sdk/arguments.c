@@ -1,0 +1,351 @@
+/* SPDX-License-Identifier: MIT
+ * SPDX-FileCopyrightText: the kymo authors
+ *
+ * Telling tools the arguments of a call: type, name, address and text of each, from the tables of
+ * functions.c and of the backends.
+ *
+ * What arguments point to is the program's, and before a call what a function writes through is not
+ * there yet. So it is read by process_vm_readv(2), which fails where a load would end the process.
+ */
+#include <stdio.h>
+#include <string.h>
+#include <sys/uio.h>
+#include <unistd.h>
+
+#include <rocprofiler-sdk/rocprofiler.h>
+
+#include "libkymo-sdk/names.h"
+#include "libkymo-sdk/state.h"
+
+#define TEXT_MAX 512
+
+/* One argument being told. */
+struct telling {
+	const struct sdk_argument *argument;
+	const void *address;
+	int32_t indirections, dereferences;
+	int32_t dereferences_max; /* -1: strings are not read either */
+	char text[TEXT_MAX];
+};
+
+static bool arguments_read(const void *address, void *into, size_t size)
+{
+	struct iovec from = {(void *)address, size}, to = {into, size};
+
+	return address && process_vm_readv(getpid(), &to, 1, &from, 1, 0) == (ssize_t)size;
+}
+
+/* Page by page: a string may end just before memory that is not there. */
+static bool arguments_read_string(const char *address, char *into, size_t size)
+{
+	size_t have = 0;
+
+	while (have < size - 1) {
+		size_t some = 4096 - ((uintptr_t)(address + have) & 4095);
+
+		if (some > size - 1 - have)
+			some = size - 1 - have;
+		if (!arguments_read(address + have, into + have, some))
+			return false;
+		if (memchr(into + have, 0, some))
+			return true;
+		have += some;
+	}
+	into[have] = 0;
+	return true;
+}
+
+/* What pointers can lead to, where a type's name says it. */
+static bool arguments_pointee(const char *type, struct sdk_argument *pointee)
+{
+	static const struct {
+		const char *name;
+		uint16_t size;
+		enum sdk_value value;
+	} known[] = {
+		{"char", 1, SDK_VALUE_SIGNED},
+		{"int", 4, SDK_VALUE_SIGNED},
+		{"int32_t", 4, SDK_VALUE_SIGNED},
+		{"int64_t", 8, SDK_VALUE_SIGNED},
+		{"unsigned int", 4, SDK_VALUE_UNSIGNED},
+		{"unsigned", 4, SDK_VALUE_UNSIGNED},
+		{"uint8_t", 1, SDK_VALUE_UNSIGNED},
+		{"uint16_t", 2, SDK_VALUE_UNSIGNED},
+		{"uint32_t", 4, SDK_VALUE_UNSIGNED},
+		{"uint64_t", 8, SDK_VALUE_UNSIGNED},
+		{"size_t", 8, SDK_VALUE_UNSIGNED},
+		{"unsigned long long", 8, SDK_VALUE_UNSIGNED},
+		{"float", 4, SDK_VALUE_FLOAT},
+		{"double", 8, SDK_VALUE_FLOAT},
+		{"hipStream_t", 8, SDK_VALUE_POINTER},
+		{"hipEvent_t", 8, SDK_VALUE_POINTER},
+		{"hipModule_t", 8, SDK_VALUE_POINTER},
+		{"hipFunction_t", 8, SDK_VALUE_POINTER},
+		{"hipDeviceptr_t", 8, SDK_VALUE_POINTER},
+		{"hipDevice_t", 4, SDK_VALUE_SIGNED},
+		{"hsa_agent_t", 8, SDK_VALUE_HANDLE},
+		{"hsa_signal_t", 8, SDK_VALUE_HANDLE},
+		{"hsa_executable_t", 8, SDK_VALUE_HANDLE},
+		{"hsa_isa_t", 8, SDK_VALUE_HANDLE},
+		{"ncclComm_t", 8, SDK_VALUE_POINTER},
+		{"roctx_thread_id_t", 8, SDK_VALUE_UNSIGNED},
+	};
+	size_t length;
+
+	if (!strncmp(type, "const ", 6))
+		type += 6;
+	length = strcspn(type, "*");
+	while (length && type[length - 1] == ' ')
+		length--;
+	for (size_t i = 0; i < sizeof(known) / sizeof(known[0]); i++) {
+		if (strlen(known[i].name) == length && !strncmp(known[i].name, type, length)) {
+			pointee->size = known[i].size;
+			pointee->value = known[i].value;
+			return true;
+		}
+	}
+	return false;
+}
+
+static uint64_t arguments_word(const unsigned char *bytes, size_t size, bool is_signed)
+{
+	uint64_t word = 0;
+
+	memcpy(&word, bytes, size < sizeof(word) ? size : sizeof(word)); /* little endian */
+	if (is_signed && size < sizeof(word) && word >> (size * 8 - 1))
+		word |= ~(uint64_t)0 << (size * 8);
+	return word;
+}
+
+static void arguments_print(struct telling *telling, const struct sdk_argument *what,
+			    const unsigned char *bytes)
+{
+	uint64_t word = arguments_word(bytes, what->size, what->value == SDK_VALUE_SIGNED);
+	size_t at = 0;
+	double number;
+	float small;
+
+	switch (what->value) {
+	case SDK_VALUE_SIGNED:
+		snprintf(telling->text, TEXT_MAX, "%lld", (long long)word);
+		break;
+	case SDK_VALUE_UNSIGNED:
+		snprintf(telling->text, TEXT_MAX, "%llu", (unsigned long long)word);
+		break;
+	case SDK_VALUE_FLOAT:
+		memcpy(&small, bytes, sizeof(small));
+		memcpy(&number, bytes, what->size == sizeof(number) ? sizeof(number) : 0);
+		snprintf(telling->text, TEXT_MAX, "%g",
+			 what->size == sizeof(number) ? number : (double)small);
+		break;
+	case SDK_VALUE_HANDLE:
+		snprintf(telling->text, TEXT_MAX, "handle=%llu", (unsigned long long)word);
+		break;
+	case SDK_VALUE_BYTES:
+		for (size_t i = 0; i < what->size && i < 16; i++)
+			at += (size_t)snprintf(telling->text + at, TEXT_MAX - at, "%02x", bytes[i]);
+		snprintf(telling->text + at, TEXT_MAX - at, "%s", what->size > 16 ? "..." : "");
+		break;
+	default:
+		if (word)
+			snprintf(telling->text, TEXT_MAX, "0x%llx", (unsigned long long)word);
+		else
+			snprintf(telling->text, TEXT_MAX, "(null)");
+	}
+}
+
+/* Follows the pointer as often as allowed and known, and puts what is there into the text. */
+static void arguments_follow(struct telling *telling)
+{
+	struct sdk_argument what = *telling->argument;
+	unsigned char bytes[16] = {0};
+	uint64_t word;
+
+	memcpy(&word, telling->address, sizeof(word));
+	while (telling->dereferences < telling->dereferences_max &&
+	       telling->dereferences < telling->indirections && word) {
+		bool is_last = telling->dereferences + 1 == telling->indirections;
+		struct sdk_argument pointee = {.size = sizeof(void *), .value = SDK_VALUE_POINTER};
+
+		if (is_last && !arguments_pointee(what.type, &pointee))
+			break;
+		if (!arguments_read((const void *)(uintptr_t)word, bytes, pointee.size))
+			break;
+		telling->dereferences++;
+		what.size = pointee.size;
+		what.value = pointee.value;
+		word = arguments_word(bytes, sizeof(word), false);
+		if (is_last) {
+			arguments_print(telling, &what, bytes);
+			return;
+		}
+	}
+	memcpy(bytes, &word, sizeof(word));
+	arguments_print(telling, &what, bytes);
+}
+
+static void arguments_text(struct telling *telling)
+{
+	const struct sdk_argument *argument = telling->argument;
+	const char *string;
+
+	if (argument->value == SDK_VALUE_STRING && telling->dereferences_max >= 0) {
+		memcpy(&string, telling->address, sizeof(string));
+		if (!string)
+			snprintf(telling->text, TEXT_MAX, "(null)");
+		else if (!arguments_read_string(string, telling->text, TEXT_MAX))
+			snprintf(telling->text, TEXT_MAX, "%p", (const void *)string);
+		return;
+	}
+	if (argument->value == SDK_VALUE_POINTER || argument->value == SDK_VALUE_STRING)
+		arguments_follow(telling);
+	else
+		arguments_print(telling, argument, telling->address);
+}
+
+/* For each argument of the function, until `each` answers anything but 0. */
+static void arguments_each(const struct sdk_function *function, const char *payload,
+			   int32_t dereferences_max,
+			   int (*each)(uint32_t number, struct telling *telling, void *context),
+			   void *context)
+{
+	size_t offset = 0;
+
+	for (uint32_t i = 0; i < function->count; i++) {
+		const struct sdk_argument *argument = &function->arguments[i];
+		struct telling telling = {.argument = argument,
+					  .dereferences_max = dereferences_max};
+
+		if (argument->value == SDK_VALUE_NONE)
+			return;
+		offset = (offset + argument->alignment - 1) & ~(size_t)(argument->alignment - 1);
+		telling.address = payload + offset;
+		telling.indirections = sdk_argument_indirections(argument);
+		arguments_text(&telling);
+		offset += argument->size;
+		if (each(i, &telling, context))
+			return;
+	}
+}
+
+/* NULL: this kind's arguments cannot be told, or there is no such operation; *status says which. */
+static const struct sdk_function *arguments_function(const struct sdk_kind *kind, int number,
+						     int32_t operation,
+						     rocprofiler_status_t *status)
+{
+	*status = ROCPROFILER_STATUS_SUCCESS;
+	if (!kind)
+		*status = ROCPROFILER_STATUS_ERROR_KIND_NOT_FOUND;
+	else if (!number)
+		*status = ROCPROFILER_STATUS_ERROR_INVALID_ARGUMENT;
+	else if (!kind->has_arguments)
+		*status = ROCPROFILER_STATUS_ERROR_NOT_IMPLEMENTED;
+	else if (!sdk_kind_operation(kind, operation))
+		*status = ROCPROFILER_STATUS_ERROR_OPERATION_NOT_FOUND;
+	return *status ? NULL : &kind->functions->list[operation];
+}
+
+struct callback_context {
+	rocprofiler_callback_tracing_kind_t kind;
+	rocprofiler_tracing_operation_t operation;
+	rocprofiler_callback_tracing_operation_args_cb_t callback;
+	void *data;
+};
+
+static int arguments_to_callback(uint32_t number, struct telling *telling, void *data)
+{
+	const struct callback_context *context = data;
+
+	return context->callback(context->kind, context->operation, number, telling->address,
+				 telling->indirections, telling->argument->type,
+				 telling->argument->name, telling->text, telling->dereferences,
+				 context->data);
+}
+
+/* Functions of backends: their tables have types as text only. */
+static int arguments_of_device(void *data, uint32_t number, const char *type, const char *name,
+			       const void *value)
+{
+	struct telling telling = {.address = value};
+	struct sdk_argument argument = {.type = type, .name = name, .value = SDK_VALUE_POINTER};
+
+	telling.argument = &argument;
+	telling.indirections = sdk_argument_indirections(&argument);
+	if (!strncmp(type, "const char *", 12) && telling.indirections == 1)
+		argument.value = SDK_VALUE_STRING;
+	else if (!strchr(type, '*') && !arguments_pointee(type, &argument))
+		argument.size = sizeof(void *);
+	if (argument.value != SDK_VALUE_POINTER)
+		telling.indirections = argument.value == SDK_VALUE_STRING;
+	arguments_text(&telling);
+	return arguments_to_callback(number, &telling, data);
+}
+
+SDK_EXPORT rocprofiler_status_t rocprofiler_iterate_callback_tracing_kind_operation_args(
+	rocprofiler_callback_tracing_record_t record,
+	rocprofiler_callback_tracing_operation_args_cb_t callback, int32_t max_dereference_count,
+	void *user_data)
+{
+	struct callback_context context = {record.kind, record.operation, callback, user_data};
+	const struct sdk_kind *kind = sdk_callback_kind((int)record.kind);
+	const struct sdk_function *function;
+	rocprofiler_status_t status;
+
+	if (!callback || !record.payload)
+		return ROCPROFILER_STATUS_ERROR_INVALID_ARGUMENT;
+	if (kind && kind->is_device) {
+		const struct device_operations *operations = device_operations(kind->service);
+		struct device_call call = {kind->service, record.operation, record.payload};
+
+		if (!operations || !operations->arguments)
+			return ROCPROFILER_STATUS_ERROR_NOT_IMPLEMENTED;
+		operations->arguments(&call, arguments_of_device, &context);
+		return ROCPROFILER_STATUS_SUCCESS;
+	}
+	function = arguments_function(kind, (int)record.kind, record.operation, &status);
+	if (function)
+		arguments_each(function, (const char *)record.payload + kind->arguments_offset,
+			       max_dereference_count, arguments_to_callback, &context);
+	return status;
+}
+
+struct buffer_context {
+	rocprofiler_buffer_tracing_kind_t kind;
+	rocprofiler_tracing_operation_t operation;
+	rocprofiler_buffer_tracing_operation_args_cb_t callback;
+	void *data;
+};
+
+static int arguments_to_buffer(uint32_t number, struct telling *telling, void *data)
+{
+	const struct buffer_context *context = data;
+
+	return context->callback(context->kind, context->operation, number, telling->address,
+				 telling->indirections, telling->argument->type,
+				 telling->argument->name, telling->text, context->data);
+}
+
+/* What pointers in a record led to may be gone: they are not followed. */
+SDK_EXPORT rocprofiler_status_t rocprofiler_iterate_buffer_tracing_record_args(
+	rocprofiler_record_header_t record, rocprofiler_buffer_tracing_operation_args_cb_t callback,
+	void *user_data)
+{
+	const rocprofiler_buffer_tracing_hip_api_record_t *head = record.payload;
+	struct buffer_context context = {.callback = callback, .data = user_data};
+	const struct sdk_function *function;
+	const struct sdk_kind *kind;
+	rocprofiler_status_t status;
+
+	if (!callback || !head || record.category != ROCPROFILER_BUFFER_CATEGORY_TRACING)
+		return ROCPROFILER_STATUS_ERROR_INVALID_ARGUMENT;
+	kind = sdk_buffer_kind((int)record.kind);
+	if (kind && !kind->has_arguments && record.kind)
+		return ROCPROFILER_STATUS_ERROR_NOT_IMPLEMENTED;
+	context.kind = (rocprofiler_buffer_tracing_kind_t)record.kind;
+	context.operation = head->operation;
+	function = arguments_function(kind, (int)record.kind, head->operation, &status);
+	if (function)
+		arguments_each(function, (const char *)record.payload + kind->arguments_offset, -1,
+			       arguments_to_buffer, &context);
+	return status;
+}

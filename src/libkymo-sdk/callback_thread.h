@@ -1,0 +1,37 @@
+/* SPDX-License-Identifier: MIT
+ * SPDX-FileCopyrightText: the kymo authors
+ *
+ * Threads on which tools get their buffers. The first is everybody's; tools may ask for more. Two
+ * buffers of one thread are never handed over at the same time.
+ */
+#ifndef KYMO_LIBKYMO_SDK_CALLBACK_THREAD_H
+#define KYMO_LIBKYMO_SDK_CALLBACK_THREAD_H
+
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+struct sdk_buffer;
+
+struct sdk_callback_thread {
+	uint64_t number;
+	_Atomic uint32_t state; /* callback_thread.c; a futex */
+	_Atomic uint32_t work;  /* bumped with every request; a futex */
+	_Atomic bool sleeps;
+	_Atomic bool is_to_end;
+};
+
+/* NULL: no such thread. Number 0 always is. */
+struct sdk_callback_thread *sdk_callback_thread_find(uint64_t number);
+/* Makes another one and starts it. NULL: no memory, or too many. */
+struct sdk_callback_thread *sdk_callback_thread_make(void);
+/* Starts it, where it does not run yet. false: it cannot be started. */
+bool sdk_callback_thread_start(struct sdk_callback_thread *thread);
+/* The buffer is to be looked at. May start the thread (in a child of fork). */
+void sdk_callback_thread_request(struct sdk_callback_thread *thread, struct sdk_buffer *buffer);
+bool sdk_callback_thread_is_current(const struct sdk_callback_thread *thread);
+/* Ends all; waits a second at most for each. */
+void sdk_callback_thread_end_all(void);
+void sdk_callback_thread_forked(void);
+
+#endif

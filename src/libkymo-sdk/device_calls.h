@@ -1,0 +1,22 @@
+/* SPDX-License-Identifier: MIT
+ * SPDX-FileCopyrightText: the kymo authors
+ *
+ * Calls of runtimes that upstream has no kinds for: OpenCL, CUDA.
+ */
+#ifndef KYMO_LIBKYMO_SDK_DEVICE_CALLS_H
+#define KYMO_LIBKYMO_SDK_DEVICE_CALLS_H
+
+#include "device/device.h"
+
+/* The payload of their callbacks. */
+struct sdk_device_call_data {
+	uint64_t size;
+	const void *arguments; /* the runtime's own struct of them */
+	const void *result;    /* at EXIT; may be NULL */
+	enum device_service service;
+};
+
+device_handle sdk_device_call_enter(const struct device_call *call);
+void sdk_device_call_exit(device_handle handle, const struct device_call *call, const void *result);
+
+#endif

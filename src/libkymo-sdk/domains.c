@@ -1,0 +1,76 @@
+/* SPDX-License-Identifier: MIT
+ * SPDX-FileCopyrightText: the kymo authors
+ *
+ * See domains.h.
+ */
+#include "libkymo-sdk/domains.h"
+
+#define CALLBACK(name) ROCPROFILER_CALLBACK_TRACING_##name
+#define BUFFER(name)   ROCPROFILER_BUFFER_TRACING_##name
+#define REQUEST(name)  ROCPROFILER_EXTERNAL_CORRELATION_REQUEST_##name
+#define ALL(name)      CALLBACK(name), BUFFER(name)
+
+const struct sdk_domain_kinds sdk_domains[SDK_DOMAIN_COUNT] = {
+	[SDK_DOMAIN_HSA_CORE] = {ALL(HSA_CORE_API), 0, REQUEST(HSA_CORE_API)},
+	[SDK_DOMAIN_HSA_AMD_EXT] = {ALL(HSA_AMD_EXT_API), 0, REQUEST(HSA_AMD_EXT_API)},
+	[SDK_DOMAIN_HSA_IMAGE_EXT] = {ALL(HSA_IMAGE_EXT_API), 0, REQUEST(HSA_IMAGE_EXT_API)},
+	[SDK_DOMAIN_HSA_FINALIZE_EXT] = {ALL(HSA_FINALIZE_EXT_API), 0,
+					 REQUEST(HSA_FINALIZE_EXT_API)},
+	[SDK_DOMAIN_HIP_RUNTIME] = {ALL(HIP_RUNTIME_API), BUFFER(HIP_RUNTIME_API_EXT),
+				    REQUEST(HIP_RUNTIME_API)},
+	[SDK_DOMAIN_HIP_COMPILER] = {ALL(HIP_COMPILER_API), BUFFER(HIP_COMPILER_API_EXT),
+				     REQUEST(HIP_COMPILER_API)},
+	[SDK_DOMAIN_MARKER_CORE] = {ALL(MARKER_CORE_API), 0, REQUEST(MARKER_CORE_API)},
+	[SDK_DOMAIN_MARKER_CONTROL] = {ALL(MARKER_CONTROL_API), 0, REQUEST(MARKER_CONTROL_API)},
+	[SDK_DOMAIN_MARKER_NAME] = {ALL(MARKER_NAME_API), 0, REQUEST(MARKER_NAME_API)},
+	[SDK_DOMAIN_MARKER_CORE_RANGE] = {ALL(MARKER_CORE_RANGE_API), 0,
+					  REQUEST(MARKER_CORE_RANGE_API)},
+	[SDK_DOMAIN_RCCL] = {ALL(RCCL_API), 0, REQUEST(RCCL_API)},
+	[SDK_DOMAIN_OMPT] = {ALL(OMPT), 0, REQUEST(OMPT)},
+	[SDK_DOMAIN_ROCDECODE] = {ALL(ROCDECODE_API), BUFFER(ROCDECODE_API_EXT),
+				  REQUEST(ROCDECODE_API)},
+	[SDK_DOMAIN_ROCJPEG] = {ALL(ROCJPEG_API), 0, REQUEST(ROCJPEG_API)},
+	[SDK_DOMAIN_CODE_OBJECT] = {CALLBACK(CODE_OBJECT), 0, 0, 0},
+	[SDK_DOMAIN_SCRATCH] = {ALL(SCRATCH_MEMORY), 0, REQUEST(SCRATCH_MEMORY)},
+	[SDK_DOMAIN_DISPATCH] = {ALL(KERNEL_DISPATCH), 0, REQUEST(KERNEL_DISPATCH)},
+	[SDK_DOMAIN_COPY] = {ALL(MEMORY_COPY), 0, REQUEST(MEMORY_COPY)},
+	[SDK_DOMAIN_ALLOCATION] = {ALL(MEMORY_ALLOCATION), 0, REQUEST(MEMORY_ALLOCATION)},
+	[SDK_DOMAIN_RUNTIME] = {ALL(RUNTIME_INITIALIZATION), 0, 0},
+	[SDK_DOMAIN_HIP_STREAM] = {ALL(HIP_STREAM), 0, 0},
+	[SDK_DOMAIN_RETIREMENT] = {0, BUFFER(CORRELATION_ID_RETIREMENT), 0, 0},
+	[SDK_DOMAIN_CUDA_RUNTIME] = {SDK_KIND_CUDA_RUNTIME_API, SDK_KIND_CUDA_RUNTIME_API, 0, 0},
+	[SDK_DOMAIN_CUDA_DRIVER] = {SDK_KIND_CUDA_DRIVER_API, SDK_KIND_CUDA_DRIVER_API, 0, 0},
+	[SDK_DOMAIN_OPENCL] = {SDK_KIND_OPENCL_API, SDK_KIND_OPENCL_API, 0, 0},
+};
+
+enum sdk_domain sdk_domain_of_callback(int kind)
+{
+	for (int domain = 1; kind > 0 && domain < SDK_DOMAIN_COUNT; domain++) {
+		if (sdk_domains[domain].callback == kind)
+			return (enum sdk_domain)domain;
+	}
+	return SDK_DOMAIN_NONE;
+}
+
+enum sdk_domain sdk_domain_of_buffer(int kind, bool *is_ext)
+{
+	*is_ext = false;
+	if (kind >= ROCPROFILER_BUFFER_TRACING_KFD_EVENT_PAGE_MIGRATE &&
+	    kind <= ROCPROFILER_BUFFER_TRACING_KFD_QUEUE)
+		return SDK_DOMAIN_KFD;
+	for (int domain = 1; kind > 0 && domain < SDK_DOMAIN_COUNT; domain++) {
+		*is_ext = sdk_domains[domain].buffer_ext == kind;
+		if (*is_ext || sdk_domains[domain].buffer == kind)
+			return (enum sdk_domain)domain;
+	}
+	return SDK_DOMAIN_NONE;
+}
+
+enum sdk_domain sdk_domain_of_request(int kind)
+{
+	for (int domain = 1; kind > 0 && domain < SDK_DOMAIN_COUNT; domain++) {
+		if (sdk_domains[domain].request == kind)
+			return (enum sdk_domain)domain;
+	}
+	return SDK_DOMAIN_NONE;
+}

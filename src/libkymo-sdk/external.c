@@ -1,0 +1,298 @@
+/* SPDX-License-Identifier: MIT
+ * SPDX-FileCopyrightText: the kymo authors
+ *
+ * See external.h. One entry a thread, found by its number, in a table that only grows; in it a
+ * stack for each context that was ever started or pushed to, by the context's place in the table of
+ * contexts. Changes are made with the entry's lock held, which no tool's function runs under.
+ */
+#include "libkymo-sdk/external.h"
+
+#include <pthread.h>
+#include <stdlib.h>
+
+#include "libkymo-sdk/state.h"
+#include "libkymo-sdk/thread.h"
+
+#define EXTERNAL_BUCKETS 1024
+
+struct external_stack {
+	uint64_t context;
+	_Atomic uint64_t top;
+	_Atomic uint32_t depth;
+	uint32_t capacity;
+	uint64_t *values; /* below the top */
+	struct external_stack *_Atomic next;
+};
+
+struct sdk_external {
+	_Atomic uint64_t tid; /* 0: its thread has ended; the entry is free */
+	pthread_mutex_t lock;
+	struct external_stack *_Atomic stacks;
+	struct sdk_external *next; /* of the bucket; never changed */
+};
+
+static struct sdk_external *_Atomic external_buckets[EXTERNAL_BUCKETS];
+
+static struct sdk_external *external_find(uint64_t tid)
+{
+	struct sdk_external *external = atomic_load_explicit(
+		&external_buckets[tid % EXTERNAL_BUCKETS], memory_order_acquire);
+
+	while (external && atomic_load_explicit(&external->tid, memory_order_acquire) != tid)
+		external = external->next;
+	return external;
+}
+
+/* With the lock held. */
+static struct sdk_external *external_add(uint64_t tid)
+{
+	struct sdk_external *_Atomic *bucket = &external_buckets[tid % EXTERNAL_BUCKETS];
+	struct sdk_external *external, *first;
+
+	/* An entry of this bucket that is free serves as well. */
+	first = atomic_load_explicit(bucket, memory_order_relaxed);
+	for (external = first; external; external = external->next) {
+		if (!atomic_load_explicit(&external->tid, memory_order_relaxed)) {
+			atomic_store_explicit(&external->tid, tid, memory_order_release);
+			return external;
+		}
+	}
+	external = calloc(1, sizeof(*external));
+	if (!external)
+		return NULL;
+	pthread_mutex_init(&external->lock, NULL);
+	atomic_init(&external->tid, tid);
+	external->next = first;
+	atomic_store_explicit(bucket, external, memory_order_release);
+	return external;
+}
+
+static struct sdk_external *external_make(uint64_t tid)
+{
+	struct sdk_external *external = external_find(tid);
+
+	if (external)
+		return external;
+	sdk_lock();
+	external = external_find(tid);
+	if (!external)
+		external = external_add(tid);
+	sdk_unlock();
+	return external;
+}
+
+void sdk_external_release(struct sdk_external *external)
+{
+	struct external_stack *stack;
+
+	pthread_mutex_lock(&external->lock);
+	stack = atomic_load_explicit(&external->stacks, memory_order_relaxed);
+	for (; stack; stack = atomic_load_explicit(&stack->next, memory_order_relaxed))
+		atomic_store_explicit(&stack->depth, 0, memory_order_release);
+	pthread_mutex_unlock(&external->lock);
+	atomic_store_explicit(&external->tid, 0, memory_order_release);
+}
+
+/* Threads other than the one that forked do not exist, and that one has a new number. */
+void sdk_external_forked(void)
+{
+	struct sdk_thread *self = sdk_thread_current;
+
+	for (int i = 0; i < EXTERNAL_BUCKETS; i++) {
+		struct sdk_external *external = atomic_load(&external_buckets[i]);
+
+		for (; external; external = external->next)
+			pthread_mutex_init(&external->lock, NULL);
+	}
+	if (self)
+		self->external = NULL;
+}
+
+static struct external_stack *external_stack(struct sdk_external *external, uint64_t context)
+{
+	struct external_stack *stack =
+		atomic_load_explicit(&external->stacks, memory_order_acquire);
+
+	while (stack && stack->context != context)
+		stack = atomic_load_explicit(&stack->next, memory_order_relaxed);
+	return stack;
+}
+
+static bool external_top_of(struct sdk_external *external, uint64_t context,
+			    rocprofiler_user_data_t *top)
+{
+	struct external_stack *stack = external ? external_stack(external, context) : NULL;
+
+	if (!stack || !atomic_load_explicit(&stack->depth, memory_order_acquire))
+		return false;
+	top->value = atomic_load_explicit(&stack->top, memory_order_relaxed);
+	return true;
+}
+
+rocprofiler_user_data_t sdk_external_find_top(struct sdk_thread *thread,
+					      const struct sdk_context *context)
+{
+	rocprofiler_user_data_t top = {.value = 0};
+
+	if (!thread->external)
+		thread->external = external_find(thread->tid);
+	if (!external_top_of(thread->external, context->id, &top))
+		external_top_of(external_find(sdk_process()), context->id, &top);
+	return top;
+}
+
+bool sdk_external_request(struct sdk_context *context, uint64_t tid, enum sdk_domain domain,
+			  int32_t operation, uint64_t internal, rocprofiler_user_data_t *external)
+{
+	const struct sdk_request_service *request =
+		atomic_load_explicit(&context->request, memory_order_acquire);
+	rocprofiler_user_data_t value = {.value = 0};
+	uint32_t before;
+	int error;
+
+	if (__builtin_expect(!request, 1) || !(request->domains >> domain & 1) ||
+	    !sdk_domains[domain].request || !sdk_tool_enter(context, &before))
+		return false;
+	error = request->callback(
+		tid, (rocprofiler_context_id_t){context->id},
+		(rocprofiler_external_correlation_id_request_kind_t)sdk_domains[domain].request,
+		operation, internal, &value, request->data);
+	sdk_tool_leave(before);
+	if (!error)
+		*external = value;
+	return !error;
+}
+
+/* ---- the functions of rocprofiler-sdk/external_correlation.h ---- */
+
+/* With the entry's lock held. */
+static struct external_stack *external_stack_make(struct sdk_external *external, uint64_t context)
+{
+	struct external_stack *stack = external_stack(external, context);
+
+	if (stack)
+		return stack;
+	stack = calloc(1, sizeof(*stack));
+	if (!stack)
+		return NULL;
+	stack->context = context;
+	atomic_init(&stack->next, atomic_load_explicit(&external->stacks, memory_order_relaxed));
+	atomic_store_explicit(&external->stacks, stack, memory_order_release);
+	return stack;
+}
+
+static bool external_push(struct external_stack *stack, uint64_t value)
+{
+	uint32_t depth = atomic_load_explicit(&stack->depth, memory_order_relaxed);
+
+	if (depth && depth - 1 == stack->capacity) {
+		uint32_t capacity = stack->capacity ? 2 * stack->capacity : 16;
+		uint64_t *values = realloc(stack->values, capacity * sizeof(*values));
+
+		if (!values)
+			return false;
+		stack->values = values;
+		stack->capacity = capacity;
+	}
+	if (depth)
+		stack->values[depth - 1] = atomic_load_explicit(&stack->top, memory_order_relaxed);
+	atomic_store_explicit(&stack->top, value, memory_order_relaxed);
+	atomic_store_explicit(&stack->depth, depth + 1, memory_order_release);
+	return true;
+}
+
+SDK_EXPORT rocprofiler_status_t rocprofiler_push_external_correlation_id(
+	rocprofiler_context_id_t context_id, rocprofiler_thread_id_t tid,
+	rocprofiler_user_data_t external_id)
+{
+	struct sdk_context *context = sdk_context_find(context_id.handle);
+	struct sdk_external *external;
+	struct external_stack *stack;
+	bool pushed;
+
+	if (!context)
+		return ROCPROFILER_STATUS_ERROR_CONTEXT_NOT_FOUND;
+	if (tid < sdk_process())
+		return ROCPROFILER_STATUS_ERROR_INVALID_ARGUMENT;
+	external = external_make(tid);
+	if (!external)
+		return ROCPROFILER_STATUS_ERROR_OUT_OF_RESOURCES;
+	pthread_mutex_lock(&external->lock);
+	stack = external_stack_make(external, context->id);
+	pushed = stack && external_push(stack, external_id.value);
+	pthread_mutex_unlock(&external->lock);
+	atomic_store_explicit(&context->has_external, true, memory_order_release);
+	return pushed ? ROCPROFILER_STATUS_SUCCESS : ROCPROFILER_STATUS_ERROR_OUT_OF_RESOURCES;
+}
+
+static uint64_t external_pop(struct external_stack *stack)
+{
+	uint32_t depth = atomic_load_explicit(&stack->depth, memory_order_relaxed);
+	uint64_t value = atomic_load_explicit(&stack->top, memory_order_relaxed);
+
+	if (!depth)
+		return 0;
+	if (depth > 1)
+		atomic_store_explicit(&stack->top, stack->values[depth - 2], memory_order_relaxed);
+	atomic_store_explicit(&stack->depth, depth - 1, memory_order_release);
+	return value;
+}
+
+SDK_EXPORT rocprofiler_status_t rocprofiler_pop_external_correlation_id(
+	rocprofiler_context_id_t context_id, rocprofiler_thread_id_t tid,
+	rocprofiler_user_data_t *external_id)
+{
+	struct sdk_context *context = sdk_context_find(context_id.handle);
+	struct sdk_external *external;
+	struct external_stack *stack = NULL;
+	uint64_t value = 0;
+
+	if (!context)
+		return ROCPROFILER_STATUS_ERROR_CONTEXT_NOT_FOUND;
+	if (tid < sdk_process())
+		return ROCPROFILER_STATUS_ERROR_INVALID_ARGUMENT;
+	external = external_find(tid);
+	if (external) {
+		pthread_mutex_lock(&external->lock);
+		stack = external_stack(external, context->id);
+		value = stack ? external_pop(stack) : 0;
+		pthread_mutex_unlock(&external->lock);
+	}
+	if (external_id)
+		external_id->value = value;
+	return ROCPROFILER_STATUS_SUCCESS;
+}
+
+SDK_EXPORT rocprofiler_status_t rocprofiler_configure_external_correlation_id_request_service(
+	rocprofiler_context_id_t context_id,
+	const rocprofiler_external_correlation_id_request_kind_t *kinds, size_t kinds_count,
+	rocprofiler_external_correlation_id_request_cb_t callback, void *callback_args)
+{
+	struct sdk_context *context = sdk_context_find(context_id.handle);
+	struct sdk_request_service *request, *none = NULL;
+	uint64_t domains = kinds ? 0 : ~(uint64_t)0;
+
+	if (!context)
+		return ROCPROFILER_STATUS_ERROR_CONTEXT_NOT_FOUND;
+	if (!callback || (kinds && kinds_count < 1))
+		return ROCPROFILER_STATUS_ERROR_INVALID_ARGUMENT;
+	for (size_t i = 0; kinds && i < kinds_count; i++) {
+		enum sdk_domain domain = sdk_domain_of_request((int)kinds[i]);
+
+		if (!domain)
+			return ROCPROFILER_STATUS_ERROR_KIND_NOT_FOUND;
+		domains |= (uint64_t)1 << domain;
+	}
+	if (atomic_load(&context->request))
+		return ROCPROFILER_STATUS_ERROR_SERVICE_ALREADY_CONFIGURED;
+	request = calloc(1, sizeof(*request));
+	if (!request)
+		return ROCPROFILER_STATUS_ERROR_OUT_OF_RESOURCES;
+	request->callback = callback;
+	request->data = callback_args;
+	request->domains = domains;
+	if (atomic_compare_exchange_strong(&context->request, &none, request))
+		return ROCPROFILER_STATUS_SUCCESS;
+	free(request);
+	return ROCPROFILER_STATUS_ERROR_SERVICE_ALREADY_CONFIGURED;
+}

@@ -1,0 +1,60 @@
+/* SPDX-License-Identifier: MIT
+ * SPDX-FileCopyrightText: the kymo authors
+ *
+ * See pool.h.
+ */
+#include "libkymo-sdk/pool.h"
+
+#include <sys/mman.h>
+
+#define POOL_SLAB ((size_t)64 << 10)
+
+/* From the kernel, not from malloc: the program may be anywhere, its allocator included. */
+static void pool_grow(struct sdk_pool *pool, size_t size)
+{
+	char *slab =
+		mmap(NULL, POOL_SLAB, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+
+	if (slab == MAP_FAILED)
+		return;
+	for (size_t offset = 0; offset + size <= POOL_SLAB; offset += size) {
+		struct sdk_pooled *object = (struct sdk_pooled *)(void *)(slab + offset);
+
+		object->pool = pool;
+		object->next = pool->own;
+		pool->own = object;
+	}
+}
+
+void *sdk_pool_take(struct sdk_pool *pool, size_t size)
+{
+	struct sdk_pooled *object;
+
+	size = (size + 63) & ~(size_t)63;
+	if (!pool->own)
+		pool->own = atomic_exchange_explicit(&pool->returned, NULL, memory_order_acquire);
+	if (!pool->own)
+		pool_grow(pool, size);
+	object = pool->own;
+	if (object)
+		pool->own = object->next;
+	return object;
+}
+
+void sdk_pool_give(void *object, struct sdk_pool *own)
+{
+	struct sdk_pooled *pooled = object;
+	struct sdk_pool *pool = pooled->pool;
+	struct sdk_pooled *first;
+
+	if (pool == own) {
+		pooled->next = pool->own;
+		pool->own = pooled;
+		return;
+	}
+	first = atomic_load_explicit(&pool->returned, memory_order_relaxed);
+	do
+		pooled->next = first;
+	while (!atomic_compare_exchange_weak_explicit(&pool->returned, &first, pooled,
+						      memory_order_release, memory_order_relaxed));
+}

@@ -1,0 +1,320 @@
+/* SPDX-License-Identifier: MIT
+ * SPDX-FileCopyrightText: the kymo authors
+ *
+ * The CUDA backend against a driver and a CUPTI that run nothing (tests/programs/cuda/fake_cuda.c).
+ * Each test is a process of its own, since a process has one CUPTI.
+ *
+ * usage: cuda FAKE-LIBRARY
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include <dlfcn.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "device/cuda/cuda.h"
+#include "sink.h"
+
+static const char *fake;
+
+static struct {
+	int (*init)(unsigned);
+	int (*retain)(void **, int);
+	int (*load)(void **, const void *);
+	int (*function)(void **, void *, const char *);
+	int (*launch)(void *, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned,
+		      void *, void **, void **);
+	int (*to_device)(uint64_t, const void *, size_t, void *);
+	int (*begin_capture)(void *, int);
+	int (*end_capture)(void *, void **);
+	int (*graph_launch)(void *, void *);
+	int (*allocate)(uint64_t *, size_t);
+	int (*release)(uint64_t);
+} cu;
+static void *kernel;
+
+static void find(void *library, void *function, const char *name)
+{
+	void *found = dlsym(library, name);
+
+	assert_non_null(found);
+	memcpy(function, &found, sizeof(found));
+}
+
+/* The driver is there, kymo is begun, a context and a kernel are made. */
+static void start(void)
+{
+	void *library = dlopen(fake, RTLD_NOW | RTLD_GLOBAL), *context, *module;
+
+	assert_non_null(library);
+	setenv("KYMO_CUPTI", fake, 1);
+	find(library, &cu.init, "cuInit");
+	find(library, &cu.retain, "cuDevicePrimaryCtxRetain");
+	find(library, &cu.load, "cuModuleLoadData");
+	find(library, &cu.function, "cuModuleGetFunction");
+	find(library, &cu.launch, "cuLaunchKernel");
+	find(library, &cu.to_device, "cuMemcpyHtoDAsync_v2");
+	find(library, &cu.begin_capture, "cuStreamBeginCapture_v2");
+	find(library, &cu.end_capture, "cuStreamEndCapture");
+	find(library, &cu.graph_launch, "cuGraphLaunch");
+	find(library, &cu.allocate, "cuMemAlloc_v2");
+	find(library, &cu.release, "cuMemFree_v2");
+	sink_start();
+	cuda_begin();
+	cu.init(0);
+	cu.retain(&context, 0);
+	cu.load(&module, "");
+	cu.function(&kernel, module, "kernel_of_test");
+}
+
+static int launch(unsigned block)
+{
+	return cu.launch(kernel, 2, 1, 1, block, 1, 1, 0, NULL, NULL, NULL);
+}
+
+static void finish(void)
+{
+	device_flush(true, 1000000000);
+	device_finish();
+}
+
+static void each_launch_has_its_record(void)
+{
+	struct device_losses losses;
+
+	start();
+	for (unsigned i = 0; i < 5000; i++)
+		assert_int_equal(launch(64), 0);
+	finish();
+	assert_int_equal(told.kernels, 5000);
+	assert_int_equal(told.completed, 5000);
+	assert_int_equal(told.submitted, 5000);
+	assert_int_equal(told.without_time, 0);
+	assert_int_equal(told.misused, 0);
+	assert_int_equal(told.calls_entered, told.calls_left);
+	assert_true(told.calls_entered >= 5000);
+	assert_string_equal(told.last_symbol, "kernel_of_test");
+	assert_int_equal(told.last_kernel.grid[0], 128);
+	assert_int_equal(told.last_kernel.group[0], 64);
+	device_losses(&losses);
+	assert_int_equal(losses.dropped + losses.unmatched + losses.incomplete, 0);
+}
+
+static void a_launch_that_fails_is_none(void)
+{
+	start();
+	assert_int_equal(launch(4096), 1);
+	assert_int_equal(launch(32), 0);
+	finish();
+	assert_int_equal(told.failed, 1);
+	assert_int_equal(told.completed, 1);
+	assert_int_equal(told.misused, 0);
+}
+
+static void *graph_of(unsigned nodes)
+{
+	void *graph;
+
+	cu.begin_capture(NULL, 1);
+	for (unsigned i = 0; i < nodes; i++)
+		launch(32);
+	cu.end_capture(NULL, &graph);
+	return graph;
+}
+
+static void a_graph_is_one_record(void)
+{
+	void *graph;
+
+	start();
+	graph = graph_of(10);
+	assert_int_equal(told.kernels, 0);
+	for (unsigned i = 0; i < 7; i++)
+		cu.graph_launch(graph, NULL);
+	finish();
+	assert_int_equal(told.kernel_records, 7);
+	assert_int_equal(told.unknown_correlations, 0);
+	assert_int_equal(told.opened, told.closed);
+	assert_int_equal(told.misused, 0);
+	assert_string_equal(told.last_symbol, "[CUDA graph 1]");
+}
+
+static void a_graph_is_its_nodes_when_asked(void)
+{
+	setenv("KYMO_CUDA_GRAPHS", "nodes", 1);
+	start();
+	cu.graph_launch(graph_of(10), NULL);
+	finish();
+	assert_int_equal(told.kernel_records, 10);
+	assert_int_equal(told.unknown_correlations, 0);
+	assert_int_equal(told.opened, told.closed);
+	assert_int_equal(told.misused, 0);
+}
+
+static void copies_and_memory(void)
+{
+	uint64_t address;
+
+	start();
+	cu.allocate(&address, 1000);
+	for (unsigned i = 0; i < 20; i++)
+		cu.to_device(address, NULL, 1000, NULL);
+	cu.release(address);
+	finish();
+	assert_int_equal(told.copy_records, 20);
+	assert_int_equal(told.copied_bytes, 20000);
+	assert_int_equal(told.unknown_correlations, 0);
+	assert_int_equal(told.allocations, 1);
+	assert_int_equal(told.allocated_bytes, 1000);
+	assert_int_equal(told.frees, 1);
+	assert_int_equal(told.misused, 0);
+}
+
+static void what_is_dropped_is_counted(void)
+{
+	struct device_losses losses;
+
+	setenv("FAKE_CUPTI_DROP", "4", 1);
+	start();
+	for (unsigned i = 0; i < 400; i++)
+		launch(32);
+	finish();
+	device_losses(&losses);
+	assert_int_equal(losses.dropped, 100);
+	assert_int_equal(losses.incomplete, 100);
+	assert_int_equal(told.completed, 400);
+	assert_int_equal(told.without_time, 100);
+	assert_int_equal(told.misused, 0);
+}
+
+static void another_tool_is_left_alone(void)
+{
+	struct device_losses losses;
+
+	setenv("FAKE_CUPTI_HOLDER", "Kineto", 1);
+	start();
+	assert_int_equal(launch(32), 0);
+	finish();
+	assert_false(cuda_is_on());
+	assert_int_equal(told.said, 1);
+	assert_non_null(strstr(told.last_said, "\"Kineto\" has it"));
+	assert_int_equal(told.kernels, 0);
+	device_losses(&losses);
+	assert_int_equal(losses.conflicts, 1);
+}
+
+static void an_old_cupti_is_refused(void)
+{
+	setenv("FAKE_CUPTI_VERSION", "12", 1);
+	start();
+	finish();
+	assert_false(cuda_is_on());
+	assert_non_null(strstr(told.last_said, "newer CUPTI"));
+}
+
+static void no_cupti_is_said(void)
+{
+	sink_start();
+	setenv("KYMO_CUPTI", "/nowhere/libcupti.so", 1);
+	cuda_begin();
+	assert_false(cuda_is_on());
+	assert_non_null(strstr(told.last_said, "libcupti.so"));
+}
+
+static void nobody_wants_anything(void)
+{
+	atomic_store(&sink_wanted, 0);
+	start();
+	for (unsigned i = 0; i < 100; i++)
+		launch(32);
+	atomic_store(&sink_wanted, UINT32_MAX);
+	device_wanted_changed();
+	for (unsigned i = 0; i < 50; i++)
+		launch(32);
+	finish();
+	assert_int_equal(told.kernels, 50);
+	assert_int_equal(told.completed, 50);
+	assert_int_equal(told.misused, 0);
+}
+
+static void *launch_many(void *unused)
+{
+	for (unsigned i = 0; i < 5000; i++)
+		launch(32);
+	return unused;
+}
+
+static void from_several_threads(void)
+{
+	pthread_t threads[4];
+
+	start();
+	for (unsigned i = 0; i < 4; i++)
+		assert_int_equal(pthread_create(&threads[i], NULL, launch_many, NULL), 0);
+	for (unsigned i = 0; i < 4; i++)
+		pthread_join(threads[i], NULL);
+	finish();
+	assert_int_equal(told.kernels, 20000);
+	assert_int_equal(told.completed, 20000);
+	assert_int_equal(told.misused, 0);
+}
+
+static void in_process(void (*test)(void))
+{
+	pid_t child = fork();
+	int status;
+
+	if (child == 0) {
+		test();
+		_exit(0);
+	}
+	assert_int_equal(waitpid(child, &status, 0), child);
+	assert_int_equal(status, 0);
+}
+
+#define TEST(name)                                                                                 \
+	static void test_##name(void **state)                                                      \
+	{                                                                                          \
+		(void)state;                                                                       \
+		in_process(name);                                                                  \
+	}
+TEST(each_launch_has_its_record)
+TEST(a_launch_that_fails_is_none)
+TEST(a_graph_is_one_record)
+TEST(a_graph_is_its_nodes_when_asked)
+TEST(copies_and_memory)
+TEST(what_is_dropped_is_counted)
+TEST(another_tool_is_left_alone)
+TEST(an_old_cupti_is_refused)
+TEST(no_cupti_is_said)
+TEST(nobody_wants_anything)
+TEST(from_several_threads)
+
+int main(int count, char **arguments)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_each_launch_has_its_record),
+		cmocka_unit_test(test_a_launch_that_fails_is_none),
+		cmocka_unit_test(test_a_graph_is_one_record),
+		cmocka_unit_test(test_a_graph_is_its_nodes_when_asked),
+		cmocka_unit_test(test_copies_and_memory),
+		cmocka_unit_test(test_what_is_dropped_is_counted),
+		cmocka_unit_test(test_another_tool_is_left_alone),
+		cmocka_unit_test(test_an_old_cupti_is_refused),
+		cmocka_unit_test(test_no_cupti_is_said),
+		cmocka_unit_test(test_nobody_wants_anything),
+		cmocka_unit_test(test_from_several_threads),
+	};
+
+	if (count < 2)
+		return 2;
+	fake = arguments[1];
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,515 @@
+/* SPDX-License-Identifier: MIT
+ * SPDX-FileCopyrightText: the kymo authors
+ *
+ * The OpenCL layer over a runtime of this test's own, which completes commands when it is told to.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "device/opencl/opencl.h"
+#include "sink.h"
+
+cl_int clGetLayerInfo(cl_uint name, size_t size, void *value, size_t *size_wanted);
+cl_int clInitLayer(cl_uint entries, const void *below, cl_uint *entries_given, const void **table);
+
+struct event {
+	int references;
+	uint64_t queued;
+	void (*callback)(cl_event, cl_int, void *);
+	void *data;
+};
+
+static int objects[8]; /* addresses for handles */
+static struct opencl_table below;
+static const struct opencl_table *ours;
+static struct event *pending[64];
+static unsigned pending_count, live_events, queue_references;
+static cl_command_queue_properties seen_properties;
+static bool refuses_profiling, refuses_callbacks, fails;
+static size_t kernels_run;
+
+static uint64_t device_now(void)
+{
+	return device_sink()->now() - 1000000000; /* a clock one second behind */
+}
+
+static cl_int get_device_info(cl_device_id device, cl_device_info what, size_t size, void *value,
+			      size_t *wanted)
+{
+	(void)device;
+	(void)wanted;
+	if (what == CL_DEVICE_TYPE && size >= sizeof(cl_ulong))
+		memcpy(value, &(cl_ulong){4}, sizeof(cl_ulong));
+	else if (what == CL_DEVICE_NAME || what == CL_DEVICE_VENDOR || what == CL_DEVICE_VERSION)
+		strncpy(value, "Test device", size);
+	else
+		return CL_INVALID_VALUE;
+	return CL_SUCCESS;
+}
+
+static cl_command_queue create_queue(cl_context context, cl_device_id device,
+				     cl_command_queue_properties properties, cl_int *result)
+{
+	(void)context;
+	(void)device;
+	*result = CL_SUCCESS;
+	seen_properties = properties;
+	if (refuses_profiling && (properties & CL_QUEUE_PROFILING_ENABLE) != 0) {
+		*result = -35;
+		return NULL;
+	}
+	queue_references = 1;
+	return &objects[0];
+}
+
+static cl_int queue_info(cl_command_queue queue, cl_command_queue_info what, size_t size,
+			 void *value, size_t *wanted)
+{
+	(void)queue;
+	(void)wanted;
+	if (what == CL_QUEUE_PROPERTIES && size >= sizeof(seen_properties))
+		memcpy(value, &seen_properties, sizeof(seen_properties));
+	else if (what == CL_QUEUE_REFERENCE_COUNT)
+		memcpy(value, &queue_references, sizeof(cl_uint));
+	else if (what == CL_QUEUE_DEVICE)
+		memcpy(value, &(void *){&objects[1]}, sizeof(void *));
+	return CL_SUCCESS;
+}
+
+static cl_int release_queue(cl_command_queue queue)
+{
+	(void)queue;
+	queue_references--;
+	return CL_SUCCESS;
+}
+
+static cl_int kernel_info(cl_kernel kernel, cl_kernel_info what, size_t size, void *value,
+			  size_t *wanted)
+{
+	(void)kernel;
+	(void)wanted;
+	if (what == CL_KERNEL_FUNCTION_NAME)
+		strncpy(value, "kernel_of_test", size);
+	else
+		memcpy(value, &(void *){&objects[3]}, sizeof(void *));
+	return CL_SUCCESS;
+}
+
+static cl_int work_group_info(cl_kernel kernel, cl_device_id device, cl_kernel_work_group_info what,
+			      size_t size, void *value, size_t *wanted)
+{
+	(void)kernel;
+	(void)device;
+	(void)what;
+	(void)wanted;
+	memset(value, 0, size);
+	return CL_SUCCESS;
+}
+
+static cl_int program_info(cl_program program, cl_program_info what, size_t size, void *value,
+			   size_t *wanted)
+{
+	(void)program;
+	(void)size;
+	(void)wanted;
+	if (what == CL_PROGRAM_REFERENCE_COUNT)
+		memcpy(value, &(cl_uint){1}, sizeof(cl_uint));
+	else
+		memcpy(value, &(void *){&objects[1]}, sizeof(void *));
+	return CL_SUCCESS;
+}
+
+static cl_kernel create_kernel(cl_program program, const char *name, cl_int *result)
+{
+	(void)program;
+	(void)name;
+	if (result != NULL)
+		*result = CL_SUCCESS;
+	return &objects[2];
+}
+
+static cl_int release_program(cl_program program)
+{
+	(void)program;
+	return CL_SUCCESS;
+}
+
+static cl_int add_event(cl_event *slot)
+{
+	struct event *event;
+
+	if (fails)
+		return -5;
+	kernels_run++;
+	if (slot == NULL)
+		return CL_SUCCESS;
+	event = calloc(1, sizeof(*event));
+	event->references = 1;
+	event->queued = device_now();
+	pending[pending_count++] = event;
+	live_events++;
+	*slot = event;
+	return CL_SUCCESS;
+}
+
+static cl_int enqueue_kernel(cl_command_queue queue, cl_kernel kernel, cl_uint dimensions,
+			     const size_t *offset, const size_t *global, const size_t *local,
+			     cl_uint waits, const cl_event *list, cl_event *slot)
+{
+	(void)queue;
+	(void)kernel;
+	(void)dimensions;
+	(void)offset;
+	(void)global;
+	(void)local;
+	(void)waits;
+	(void)list;
+	return add_event(slot);
+}
+
+static cl_int enqueue_write(cl_command_queue queue, cl_mem buffer, cl_bool blocking, size_t offset,
+			    size_t size, const void *from, cl_uint waits, const cl_event *list,
+			    cl_event *slot)
+{
+	(void)queue;
+	(void)buffer;
+	(void)blocking;
+	(void)offset;
+	(void)size;
+	(void)from;
+	(void)waits;
+	(void)list;
+	return add_event(slot);
+}
+
+static cl_int set_callback(cl_event handle, cl_int type, cl_callback callback, void *data)
+{
+	struct event *event = handle;
+
+	(void)type;
+	if (refuses_callbacks)
+		return -30;
+	event->callback = (void (*)(cl_event, cl_int, void *))callback;
+	event->data = data;
+	return CL_SUCCESS;
+}
+
+static cl_int retain_event(cl_event handle)
+{
+	((struct event *)handle)->references++;
+	return CL_SUCCESS;
+}
+
+static cl_int release_event(cl_event handle)
+{
+	struct event *event = handle;
+
+	if (--event->references == 0) {
+		live_events--;
+		free(event);
+	}
+	return CL_SUCCESS;
+}
+
+static cl_int profiling_info(cl_event handle, cl_profiling_info what, size_t size, void *value,
+			     size_t *wanted)
+{
+	const struct event *event = handle;
+	cl_ulong time = event->queued;
+
+	(void)wanted;
+	if ((seen_properties & CL_QUEUE_PROFILING_ENABLE) == 0)
+		return -7;
+	if (what == CL_PROFILING_START)
+		time += 1000;
+	else if (what == CL_PROFILING_END)
+		time += 3000;
+	memcpy(value, &time, size < sizeof(time) ? size : sizeof(time));
+	return CL_SUCCESS;
+}
+
+static void complete_all(cl_int status)
+{
+	for (unsigned i = 0; i < pending_count; i++) {
+		if (pending[i]->callback != NULL)
+			pending[i]->callback(pending[i], status, pending[i]->data);
+	}
+	pending_count = 0;
+}
+
+static int start(void **state)
+{
+	const void *table;
+	cl_uint given;
+
+	(void)state;
+	below.clGetDeviceInfo = get_device_info;
+	below.clCreateCommandQueue = create_queue;
+	below.clGetCommandQueueInfo = queue_info;
+	below.clReleaseCommandQueue = release_queue;
+	below.clGetKernelInfo = kernel_info;
+	below.clGetKernelWorkGroupInfo = work_group_info;
+	below.clGetProgramInfo = program_info;
+	below.clCreateKernel = create_kernel;
+	below.clReleaseProgram = release_program;
+	below.clEnqueueNDRangeKernel = enqueue_kernel;
+	below.clEnqueueWriteBuffer = enqueue_write;
+	below.clSetEventCallback = set_callback;
+	below.clRetainEvent = retain_event;
+	below.clReleaseEvent = release_event;
+	below.clGetEventProfilingInfo = profiling_info;
+	refuses_profiling = refuses_callbacks = fails = false;
+	kernels_run = 0;
+	atomic_store(&sink_wanted, UINT32_MAX);
+	sink_start();
+	if (clInitLayer((cl_uint)OPENCL_CALLS, &below, &given, &table) != CL_SUCCESS)
+		return -1;
+	ours = table;
+	return 0;
+}
+
+static cl_command_queue queue_with(cl_command_queue_properties properties)
+{
+	cl_int result;
+	cl_command_queue queue =
+		ours->clCreateCommandQueue(&objects[4], &objects[1], properties, &result);
+
+	assert_int_equal(result, CL_SUCCESS);
+	return queue;
+}
+
+static cl_int run(cl_command_queue queue, cl_event *event)
+{
+	const size_t global[2] = {64, 8}, local[2] = {8, 4};
+
+	return ours->clEnqueueNDRangeKernel(queue, &objects[2], 2, NULL, global, local, 0, NULL,
+					    event);
+}
+
+static void layers_say_who_they_are(void **state)
+{
+	char name[16];
+	cl_uint version;
+	size_t size;
+
+	(void)state;
+	assert_int_equal(clGetLayerInfo(CL_LAYER_API_VERSION, sizeof(version), &version, &size), 0);
+	assert_int_equal(version, 100);
+	assert_int_equal(clGetLayerInfo(CL_LAYER_NAME, sizeof(name), name, NULL), 0);
+	assert_string_equal(name, "kymo");
+	assert_int_equal(clGetLayerInfo(CL_LAYER_NAME, 2, name, NULL), CL_INVALID_VALUE);
+	assert_int_equal(clGetLayerInfo(1, 16, name, NULL), CL_INVALID_VALUE);
+	assert_int_equal(clInitLayer(0, &below, &version, (const void **)&ours), CL_INVALID_VALUE);
+}
+
+static void functions_that_are_not_there_stay_away(void **state)
+{
+	(void)state;
+	assert_null(ours->clSVMAlloc);
+	assert_non_null(ours->clCreateCommandQueue);
+}
+
+static void queues_look_as_asked_for(void **state)
+{
+	cl_command_queue_properties properties = 77;
+	cl_command_queue queue = queue_with(0);
+
+	(void)state;
+	assert_int_equal(seen_properties, CL_QUEUE_PROFILING_ENABLE);
+	ours->clGetCommandQueueInfo(queue, CL_QUEUE_PROPERTIES, sizeof(properties), &properties,
+				    NULL);
+	assert_int_equal(properties, 0);
+	queue = queue_with(CL_QUEUE_PROFILING_ENABLE);
+	ours->clGetCommandQueueInfo(queue, CL_QUEUE_PROPERTIES, sizeof(properties), &properties,
+				    NULL);
+	assert_int_equal(properties, CL_QUEUE_PROFILING_ENABLE);
+}
+
+static void a_device_without_profiling_has_no_times(void **state)
+{
+	cl_command_queue queue;
+
+	(void)state;
+	refuses_profiling = true;
+	queue = queue_with(0);
+	assert_int_equal(run(queue, NULL), CL_SUCCESS);
+	complete_all(CL_COMPLETE);
+	assert_int_equal(told.completed, 1);
+	assert_int_equal(told.without_time, 1);
+	assert_int_equal(live_events, 0);
+}
+
+static void kernels_end_with_their_event(void **state)
+{
+	cl_command_queue queue = queue_with(0);
+	cl_event event;
+
+	(void)state;
+	assert_int_equal(run(queue, NULL), CL_SUCCESS);
+	assert_int_equal(run(queue, &event), CL_SUCCESS);
+	assert_int_equal(told.kernels, 2);
+	assert_int_equal(told.completed, 0);
+	assert_int_equal(opencl_in_flight(), 2);
+	ours->clReleaseEvent(event); /* the program's own; ours keeps it alive */
+	complete_all(CL_COMPLETE);
+	assert_int_equal(told.completed, 2);
+	assert_int_equal(told.without_time, 0);
+	assert_int_equal(told.misused, 0);
+	assert_int_equal(live_events, 0);
+	assert_int_equal(opencl_in_flight(), 0);
+	assert_int_equal(told.last_kernel.grid[0], 64);
+	assert_int_equal(told.last_kernel.grid[1], 8);
+	assert_int_equal(told.last_kernel.grid[2], 1);
+	assert_int_equal(told.last_kernel.group[1], 4);
+	assert_string_equal(told.last_symbol, "kernel_of_test");
+}
+
+static void an_error_is_an_end_without_times(void **state)
+{
+	cl_command_queue queue = queue_with(0);
+
+	(void)state;
+	assert_int_equal(run(queue, NULL), CL_SUCCESS);
+	complete_all(-5);
+	assert_int_equal(told.completed, 1);
+	assert_int_equal(told.without_time, 1);
+	assert_int_equal(live_events, 0);
+}
+
+static void what_is_not_enqueued_is_not_told(void **state)
+{
+	cl_command_queue queue = queue_with(0);
+
+	(void)state;
+	fails = true;
+	assert_int_equal(run(queue, NULL), -5);
+	assert_int_equal(
+		ours->clEnqueueWriteBuffer(queue, &objects[5], 0, 0, 10, "", 0, NULL, NULL), -5);
+	assert_int_equal(told.failed, 1);
+	assert_int_equal(told.copies_failed, 1);
+	assert_int_equal(told.completed, 0);
+	assert_int_equal(told.misused, 0);
+	assert_int_equal(opencl_in_flight(), 0);
+}
+
+static void a_runtime_without_callbacks_loses_nothing_of_the_programs(void **state)
+{
+	cl_command_queue queue = queue_with(0);
+	cl_event event;
+
+	(void)state;
+	refuses_callbacks = true;
+	assert_int_equal(run(queue, &event), CL_SUCCESS);
+	assert_int_equal(run(queue, NULL), CL_SUCCESS);
+	assert_int_equal(told.completed, 2);
+	assert_int_equal(told.without_time, 2);
+	assert_int_equal(live_events, 1);
+	ours->clReleaseEvent(event);
+	assert_int_equal(live_events, 0);
+	pending_count = 0;
+}
+
+static void nobody_wants_it(void **state)
+{
+	cl_command_queue queue = queue_with(0);
+
+	(void)state;
+	atomic_store(&sink_wanted, 0);
+	assert_int_equal(run(queue, NULL), CL_SUCCESS);
+	assert_int_equal(kernels_run, 1);
+	assert_int_equal(pending_count, 0);
+	assert_int_equal(told.kernels, 0);
+}
+
+static void copies_have_bytes_and_direction(void **state)
+{
+	cl_command_queue queue = queue_with(0);
+
+	(void)state;
+	assert_int_equal(
+		ours->clEnqueueWriteBuffer(queue, &objects[5], 0, 0, 1234, "", 0, NULL, NULL),
+		CL_SUCCESS);
+	assert_int_equal(told.last_copy.direction, DEVICE_COPY_HOST_TO_DEVICE);
+	assert_int_equal(told.copied_bytes, 1234);
+	complete_all(CL_COMPLETE);
+	assert_int_equal(told.copies_completed, 1);
+}
+
+static void programs_come_with_their_first_kernel(void **state)
+{
+	(void)state;
+	assert_non_null(ours->clCreateKernel(&objects[3], "kernel_of_test", NULL));
+	assert_int_equal(told.symbols, 1);
+	ours->clReleaseProgram(&objects[3]);
+	assert_int_equal(told.misused, 0);
+}
+
+struct seen_argument {
+	unsigned count;
+	char text[512];
+};
+
+static int see(void *context, uint32_t number, const char *type, const char *name,
+	       const void *value)
+{
+	struct seen_argument *seen = context;
+
+	assert_int_equal(number, seen->count);
+	assert_non_null(value);
+	seen->count++;
+	strcat(seen->text, type);
+	strcat(seen->text, " ");
+	strcat(seen->text, name);
+	strcat(seen->text, ";");
+	return 0;
+}
+
+static void arguments_have_types_and_names(void **state)
+{
+	const struct device_operations *operations = device_operations(DEVICE_SERVICE_CALLS_OPENCL);
+	uint64_t values[6] = {0};
+	const void *addresses[6];
+	const void *const *list = addresses;
+	struct seen_argument seen = {0};
+	struct device_call call = {DEVICE_SERVICE_CALLS_OPENCL, 4, &list};
+
+	(void)state;
+	for (unsigned i = 0; i < 6; i++)
+		addresses[i] = &values[i];
+	assert_string_equal(operations->name(4), "clCreateContext");
+	assert_null(operations->name(-1));
+	assert_null(operations->name((int32_t)operations->count));
+	assert_int_equal(operations->arguments(&call, see, &seen), 0);
+	assert_int_equal(seen.count, 6);
+	assert_string_equal(seen.text, "const cl_context_properties * properties;cl_uint "
+				       "num_devices;const cl_device_id * devices;cl_callback "
+				       "pfn_notify;void * user_data;cl_int * errcode_ret;");
+}
+
+int main(void)
+{
+#define TEST(name) cmocka_unit_test_setup(name, start)
+	const struct CMUnitTest tests[] = {
+		TEST(layers_say_who_they_are),
+		TEST(functions_that_are_not_there_stay_away),
+		TEST(queues_look_as_asked_for),
+		TEST(programs_come_with_their_first_kernel),
+		TEST(a_device_without_profiling_has_no_times),
+		TEST(kernels_end_with_their_event),
+		TEST(an_error_is_an_end_without_times),
+		TEST(what_is_not_enqueued_is_not_told),
+		TEST(a_runtime_without_callbacks_loses_nothing_of_the_programs),
+		TEST(nobody_wants_it),
+		TEST(copies_have_bytes_and_direction),
+		TEST(arguments_have_types_and_names),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,202 @@
+/* SPDX-License-Identifier: MIT
+ * SPDX-FileCopyrightText: the kymo authors
+ *
+ * Forks: the child goes on with the same contexts, buffers of its own, and threads of its own.
+ */
+#include "scenario.h"
+
+#include <pthread.h>
+
+#include "libkymo-sdk/buffer.h"
+#include "libkymo-sdk/emit.h"
+
+struct item {
+	uint64_t thread, number, filler[6];
+};
+
+static rocprofiler_context_id_t context;
+static rocprofiler_buffer_id_t ids[2];
+static size_t size = 4096, watermark = 4096;
+static _Atomic uint64_t taken;
+
+static void take(rocprofiler_context_id_t of, rocprofiler_buffer_id_t from,
+		 rocprofiler_record_header_t **headers, size_t count, void *data, uint64_t dropped)
+{
+	(void)of;
+	(void)from;
+	(void)headers;
+	(void)data;
+	CHECK_EQUAL(dropped, 0);
+	taken += count;
+}
+
+static int initialize(void)
+{
+	OK(rocprofiler_create_context(&context));
+	for (intptr_t i = 0; i < 2; i++)
+		OK(rocprofiler_create_buffer(context, size, watermark,
+					     ROCPROFILER_BUFFER_POLICY_LOSSLESS, take, NULL,
+					     &ids[i]));
+	OK(rocprofiler_configure_buffer_tracing_service(
+		context, ROCPROFILER_BUFFER_TRACING_HIP_RUNTIME_API, NULL, 0, ids[0]));
+	OK(rocprofiler_start_context(context));
+	return 0;
+}
+
+static void put(int buffer, uint64_t thread, uint64_t number)
+{
+	struct item item = {.thread = thread, .number = number};
+
+	sdk_buffer_put_tracing(sdk_buffer_find(ids[buffer].handle),
+			       ROCPROFILER_BUFFER_TRACING_HIP_RUNTIME_API, &item, sizeof(item),
+			       sdk_now());
+}
+
+static void a_child_has_its_own(void)
+{
+	pid_t child;
+	int status;
+
+	scenario_tool(initialize);
+	put(0, 0, 0);
+	put(0, 0, 1);
+	child = fork();
+	if (!child) {
+		put(0, 0, 2);
+		OK(rocprofiler_flush_buffer(ids[0]));
+		CHECK_EQUAL(taken, 1); /* the parent's are the parent's to hand over */
+		put(0, 0, 3);
+		OK(rocprofiler_flush_buffer(ids[0]));
+		CHECK_EQUAL(taken, 2);
+		exit(0); /* and its tools end in it, too */
+	}
+	CHECK_EQUAL(waitpid(child, &status, 0), child);
+	CHECK_EQUAL(status, 0);
+	OK(rocprofiler_flush_buffer(ids[0]));
+	CHECK_EQUAL(taken, 2);
+}
+
+static _Atomic bool fork_ends;
+
+static void *put_until_it_ends(void *data)
+{
+	uint64_t thread = (uint64_t)(intptr_t)data;
+
+	for (uint64_t i = 0; !fork_ends; i++)
+		put((int)(i & 1), thread + (i & 1) * 8, i);
+	return NULL;
+}
+
+static void fork_once(void)
+{
+	pid_t child = fork();
+	int status;
+
+	CHECK(child >= 0);
+	if (!child) {
+		alarm(60);
+		taken = 0;
+		for (uint64_t i = 0; i < 1000; i++)
+			put(0, 15, i);
+		OK(rocprofiler_flush_buffer(ids[0]));
+		CHECK_EQUAL(taken, 1000);
+		exit(0);
+	}
+	CHECK_EQUAL(waitpid(child, &status, 0), child);
+	CHECK_EQUAL(status, 0);
+}
+
+/* Whatever the other threads are in the middle of. */
+static void forked_in_the_middle(void)
+{
+	pthread_t made[4];
+
+	watermark = 512;
+	scenario_tool(initialize);
+	for (intptr_t i = 0; i < 4; i++)
+		CHECK_EQUAL(pthread_create(&made[i], NULL, put_until_it_ends, (void *)i), 0);
+	for (int i = 0; i < 30; i++)
+		fork_once();
+	fork_ends = true;
+	for (int i = 0; i < 4; i++)
+		pthread_join(made[i], NULL);
+}
+
+static void call(void)
+{
+	rocprofiler_callback_tracing_hip_api_data_t data = {.size = sizeof(data)};
+	struct sdk_call one;
+
+	CHECK(sdk_call_enter(&one, SDK_DOMAIN_HIP_RUNTIME, 1, &data));
+	CHECK_EQUAL(one.thread_id, gettid());
+	sdk_call_exit(&one, &data);
+}
+
+/* Within a call of the parent's that ends in both. */
+static void forked_within_a_call(void)
+{
+	rocprofiler_callback_tracing_hip_api_data_t data = {.size = sizeof(data)};
+	struct sdk_call outer;
+	pid_t child;
+	int status;
+
+	scenario_tool(initialize);
+	CHECK(sdk_call_enter(&outer, SDK_DOMAIN_HIP_RUNTIME, 1, &data));
+	child = fork();
+	call();
+	sdk_call_exit(&outer, &data);
+	OK(rocprofiler_flush_buffer(ids[0]));
+	CHECK_EQUAL(taken, 2);
+	if (!child)
+		exit(0);
+	CHECK_EQUAL(waitpid(child, &status, 0), child);
+	CHECK_EQUAL(status, 0);
+}
+
+static void a_child_of_a_child(void)
+{
+	scenario_tool(initialize);
+	for (int depth = 0; depth < 5; depth++) {
+		pid_t child = fork();
+		int status;
+
+		if (child) {
+			CHECK_EQUAL(waitpid(child, &status, 0), child);
+			CHECK_EQUAL(status, 0);
+			return;
+		}
+		taken = 0;
+		call();
+		OK(rocprofiler_flush_buffer(ids[0]));
+		CHECK_EQUAL(taken, 1);
+	}
+}
+
+/* Nothing of ours stands in the way of a child that only executes something. */
+static void executed(void)
+{
+	scenario_tool(initialize);
+	call();
+	CHECK_EQUAL(system("exit 3") >> 8, 3);
+	if (!fork())
+		execl("/bin/true", "true", NULL);
+	CHECK(wait(NULL) > 0);
+}
+
+#define TESTS(TEST)                                                                                \
+	TEST(a_child_has_its_own)                                                                  \
+	TEST(forked_in_the_middle)                                                                 \
+	TEST(forked_within_a_call)                                                                 \
+	TEST(a_child_of_a_child)                                                                   \
+	TEST(executed)
+
+TESTS(SCENARIO)
+
+#define ENTRY(name) cmocka_unit_test(test_##name),
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {TESTS(ENTRY)};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

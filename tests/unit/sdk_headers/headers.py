@@ -1,0 +1,95 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: MIT
+# SPDX-FileCopyrightText: the kymo authors
+"""The headers of the tool library compile without a warning, in C and C++, with each compiler here.
+
+  headers.py ROOT   reports in TAP
+  alone    every header by itself, in C99, or C++17 where it is C++
+  layout   sizes, offsets and values are upstream's, in every standard
+  names    programs with the names of all releases, and without the old ones
+"""
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+
+WARNINGS = ["-Wall", "-Wextra", "-pedantic", "-Werror", "-Wshadow", "-Wno-unused-function"]
+C_WARNINGS = ["-Wstrict-prototypes", "-Wmissing-prototypes"]
+C_COMPILERS = ("gcc", "clang")
+CXX_COMPILERS = ("g++", "clang++")
+C_STANDARDS = ("c99", "c11", "c17", "gnu17")
+CXX_STANDARDS = ("c++17", "c++20")
+FOLDERS = ("rocprofiler-sdk", "rocprofiler-sdk-roctx")
+
+
+def headers(root, suffixes):
+    for folder in FOLDERS:
+        for directory, _, names in os.walk(os.path.join(root, "include", folder)):
+            for name in sorted(names):
+                # Lists for macros are no headers of their own.
+                if name.endswith(suffixes) and not name.endswith("_list.h"):
+                    yield os.path.relpath(os.path.join(directory, name), os.path.join(root, "include"))
+
+
+def compilers(wanted):
+    return [name for name in wanted if shutil.which(name)]
+
+
+def compile_file(compiler, standard, root, path, *options):
+    """What the compiler says; nothing where it is content."""
+    language = "c++" if standard.startswith(("c++", "gnu++")) else "c"
+    command = [compiler, "-x", language, f"-std={standard}", *WARNINGS, "-I", os.path.join(root, "include"),
+               "-fsyntax-only", *options, path]
+    if language == "c":
+        command[4:4] = C_WARNINGS
+    done = subprocess.run(command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+                          text=True, check=False)
+    return [f"{' '.join(command)}:", *done.stdout.splitlines()[:5]] if done.returncode else []
+
+
+def check_alone(root):
+    """One file a header: in one of them all, each would find what the others include."""
+    problems = []
+    with tempfile.TemporaryDirectory() as directory:
+        path = os.path.join(directory, "alone.c")
+        for suffix, compiler, standard in ((".h", "gcc", "c99"), (".hpp", "g++", "c++17")):
+            for header in headers(root, suffix):
+                with open(path, "w", encoding="utf-8") as stream:
+                    # Twice: guards hold.
+                    stream.write(f"#include <{header}>\n#include <{header}>\nextern int translation_unit;\n")
+                for name in compilers((compiler,)):
+                    problems += compile_file(name, standard, root, path)
+    return problems
+
+
+def check_everywhere(root, name, *options):
+    path = os.path.join(root, "tests/unit/sdk_headers", name)
+    problems = []
+    for compiler in compilers(C_COMPILERS):
+        for standard in C_STANDARDS:
+            problems += compile_file(compiler, standard, root, path, *options)
+    for compiler in compilers(CXX_COMPILERS):
+        for standard in CXX_STANDARDS:
+            problems += compile_file(compiler, standard, root, path, *options)
+    return problems
+
+
+def main():
+    root = sys.argv[1]
+    # AMD's own headers, where they are installed, may be of a release with other tables.
+    own = "-DROCPROFILER_SDK_NO_ROCM_HEADERS"
+    points = [("alone", check_alone(root)),
+              ("layout", check_everywhere(root, "layout.c", own)),
+              ("names", check_everywhere(root, "generations.c", own)),
+              ("names of 1.0 only", check_everywhere(root, "layout.c", own, "-DROCPROFILER_SDK_BETA_COMPAT=0"))]
+    print(f"1..{len(points)}")
+    for number, (point, problems) in enumerate(points, 1):
+        print(f"{'not ok' if problems else 'ok'} {number} - {point}")
+        for problem in problems:
+            print(f"# {problem}")
+    sys.exit(any(problems for _, problems in points))
+
+
+if __name__ == "__main__":
+    main()
