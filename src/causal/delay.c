@@ -15,6 +15,7 @@
 #define ALONE_US     4000u
 #define SLICE_US     10000u
 #define SPIN_US      80u
+#define SPINS        3u /* so many times that long, awake, in one turn */
 #define STEP_US      128u
 /* A handler does not pause for longer: the program's signals wait for it. What is still owed then
  * is paid at the next turn. */
@@ -99,9 +100,11 @@ static uint64_t spin_for(const struct causal_control *control, uint64_t word, ui
 	return now - begin;
 }
 
-/* Returns how long it was; less than asked for where the experiment has ended. */
+/* Returns how long it was; less than asked for where the experiment has ended. *spun is how long
+ * this turn has been awake so far: whoever follows a debt that grows as it is paid would be awake
+ * for all of it, on a processor that other threads wait for. */
 static uint64_t pause_for(const struct causal_control *control, struct causal_thread *state,
-			  uint64_t ticks)
+			  uint64_t ticks, uint64_t *turn_spun)
 {
 	const struct causal_rates *rates = &kymo_causal_rates;
 	uint64_t begin = ticks_now(), now = begin, left, word = causal_get(&state->word), spun = 0;
@@ -113,10 +116,13 @@ static uint64_t pause_for(const struct causal_control *control, struct causal_th
 			left = rates->slice;
 		if (left > rates->spin)
 			sleep_for(left - rates->spin);
+		else if (*turn_spun + spun > SPINS * rates->spin)
+			sleep_for(rates->spin);
 		else
 			spun += spin_for(control, word, begin + ticks);
 		now = ticks_now();
 	}
+	*turn_spun += spun;
 	causal_count(&state->earning.spun_ns, causal_ns(spun));
 	atomic_store_explicit(&state->earning.spinning, 0, memory_order_relaxed);
 	return now - begin;
@@ -130,14 +136,15 @@ static bool may_pause(const struct causal_thread *state)
 	       !kymo_runtime.sealed;
 }
 
-static void pay(struct causal_control *control, struct causal_thread *state, uint64_t debt)
+static void pay(struct causal_control *control, struct causal_thread *state, uint64_t debt,
+		uint64_t *spun)
 {
 	uint64_t bank = causal_get(&state->bank), saved = bank < debt ? bank : debt, slept, over;
 
 	causal_set(&state->bank, bank - saved);
 	if (saved)
 		atomic_fetch_sub_explicit(&control->overslept, saved, memory_order_relaxed);
-	slept = saved < debt ? pause_for(control, state, debt - saved) : 0;
+	slept = saved < debt ? pause_for(control, state, debt - saved, spun) : 0;
 	over = slept > debt - saved ? slept - (debt - saved) : 0;
 	causal_set(&state->delay, causal_get(&state->delay) + saved + slept - over);
 	causal_set(&state->bank, causal_get(&state->bank) + over);
@@ -152,7 +159,7 @@ static void pay(struct causal_control *control, struct causal_thread *state, uin
 static void settle(struct causal_control *control, struct causal_thread *state, uint64_t now,
 		   uint64_t limit)
 {
-	uint64_t begin = now, word = causal_turn(control, state), debt;
+	uint64_t begin = now, word = causal_turn(control, state), debt, spun = 0;
 
 	while (word & CAUSAL_ACTIVE &&
 	       (debt = owed(control, state, now)) >= kymo_causal_rates.threshold) {
@@ -162,7 +169,7 @@ static void settle(struct causal_control *control, struct causal_thread *state, 
 			break;
 		if (limit && debt > limit)
 			debt = limit;
-		pay(control, state, debt);
+		pay(control, state, debt, &spun);
 		word = causal_turn(control, state);
 		now = ticks_now();
 	}

@@ -39,7 +39,8 @@ class Session:
             stream.truncate(layout["size"])
             self.memory = mmap.mmap(stream.fileno(), layout["size"])
         self.rate = 10 ** 9 if ticks_are_ns else tsc_rate()
-        self.memory[0:32] = struct.pack("<8sIIQQ", b"kycausal", 1, layout["size"], self.rate, ticks_are_ns)
+        self.memory[0:32] = struct.pack("<8sIIQQ", b"kycausal", layout["version"], layout["size"], self.rate,
+                                        ticks_are_ns)
         self.set("expires", 1 << 63)
         self.set("experiment", EPOCH | ACTIVE)
 

@@ -719,6 +719,7 @@ static void measure(const struct row *row)
 
 static int print_layout(void)
 {
+	printf("version %u\n", CAUSAL_VERSION);
 	printf("size %zu\nexperiment %zu\nstart_delay %zu\nexpires %zu\ndelay %zu\ncounters %zu\n"
 	       "points %zu\npoint_size %zu\npoint_count %u\n",
 	       sizeof(struct causal_control), offsetof(struct causal_control, experiment),
