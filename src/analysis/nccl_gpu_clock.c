@@ -154,7 +154,7 @@ static double fit_drift(const struct nccl_gpu_line *clock)
 			least = x;
 		}
 		most = x;
-		y = (double)(window->high_ns[0] - base);
+		y = (double)window->high_ns[0] - (double)base;
 		n++;
 		sum_x += x;
 		sum_y += y;
@@ -198,19 +198,30 @@ struct bounds {
 	int64_t low_ns, high_ns;
 };
 
+/* Bounds of damaged records may be any numbers. */
+static int64_t moved(int64_t bound_ns, double by_ns)
+{
+	int64_t result;
+
+	if (by_ns > 1e18 || by_ns < -1e18 ||
+	    __builtin_add_overflow(bound_ns, (int64_t)by_ns, &result))
+		return bound_ns;
+	return result;
+}
+
 static void narrow(const struct nccl_gpu_line *clock, const struct nccl_gpu_window *window,
 		   uint64_t gpu_ns, struct bounds *bounds)
 {
 	if (window->low_ns != NO_LOW) {
 		double apart = (double)(int64_t)(gpu_ns - window->low_gpu_ns);
-		int64_t low = window->low_ns + (int64_t)(apart * clock->drift);
+		int64_t low = moved(window->low_ns, apart * clock->drift);
 
 		if (low > bounds->low_ns)
 			bounds->low_ns = low;
 	}
 	if (window->high_ns[0] != NO_HIGH) {
 		double apart = (double)(int64_t)(gpu_ns - window->high_gpu_ns[0]);
-		int64_t high = window->high_ns[0] + (int64_t)(apart * clock->drift);
+		int64_t high = moved(window->high_ns[0], apart * clock->drift);
 
 		if (high < bounds->high_ns)
 			bounds->high_ns = high;
@@ -267,9 +278,9 @@ bool nccl_gpu_clock_find(const struct nccl_gpu_line *clock, uint64_t gpu_ns,
 				 UINT64_MAX);
 		return true;
 	}
-	width = bounds.high_ns > bounds.low_ns ? (uint64_t)(bounds.high_ns - bounds.low_ns)
-					       : (uint64_t)(bounds.low_ns - bounds.high_ns);
+	width = bounds.high_ns > bounds.low_ns ? (uint64_t)bounds.high_ns - (uint64_t)bounds.low_ns
+					       : (uint64_t)bounds.low_ns - (uint64_t)bounds.high_ns;
 	below = width <= NARROW_NS ? width / 2 : USUAL_DELAY_NS;
-	*ret = at_offset(gpu_ns, bounds.high_ns - (int64_t)below, width - below + 1);
+	*ret = at_offset(gpu_ns, moved(bounds.high_ns, -(double)below), width - below + 1);
 	return true;
 }
