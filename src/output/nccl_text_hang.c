@@ -203,7 +203,8 @@ static void write_ranks(struct nccl_data *data, const struct nccl_hang *hang,
 			write_absent_rank(data, rank, stream);
 	}
 	if (most && absent > most)
-		nccl_line(stream, 6, "… and %u more that have not entered it", absent - most);
+		write_list(stuck, NCCL_STANDING_ABSENT, "have NOT ENTERED it, with those above",
+			   stream);
 	for (uint32_t i = 0; i < stuck->rank_count; i++) {
 		if (stuck->ranks[i].standing != NCCL_STANDING_WAITS)
 			continue;
