@@ -107,6 +107,15 @@ class File:
         return low[3] + (ticks - low[0]) * (high[3] - low[3]) / (high[0] - low[0])
 
 
+def is_quiet(operation):
+    """All of it that started has stopped: over, though nobody came to say so."""
+    if not operation.stop or operation.networks[0] != operation.networks[1]:
+        return False
+    if operation.started:
+        return operation.started == operation.stopped
+    return operation.networks[0] > 0
+
+
 def flags_of(operation):
     return [name for bit, name in enumerate(FLAGS) if operation.flags >> bit & 1]
 
@@ -128,7 +137,7 @@ def main():
                   f"{communicator.hash:016x} rank {communicator.rank} of {communicator.ranks}: "
                   f"{communicator.operations} operations, {communicator.finished} finished")
             open_ones = [op for op in file.operations if op.communicator == communicator.creation
-                         and not op.flags >> 11 & 1]
+                         and not op.flags >> 11 & 1 and not is_quiet(op)]
             for op in open_ones[:2]:
                 print(f"    in flight: {op.function} number {op.sequence} ordinal {op.ordinal} "
                       f"{STATES[op.state]} channels {op.started:#x} stopped {op.stopped:#x} "

@@ -342,9 +342,8 @@ struct nccl_file_header {
 	uint64_t file_size;     /* bytes in use: chunks end here */
 	uint64_t chunks_taken;  /* `sequence` of the last one */
 	uint64_t communicators; /* created so far */
-	uint64_t started[16];   /* start calls by nccl_kind */
-	uint64_t stopped[16];   /* stop calls by nccl_kind that counted */
-	uint64_t recorded[16];  /* of the started, recorded */
+	uint64_t unused[32];
+	uint64_t recorded[16]; /* by nccl_kind, of those that cannot change any more */
 	uint64_t losses[NCCL_LOSS_COUNT];
 	/* The plugin's own thread: */
 	uint64_t heartbeat_ticks; /* last time it looked: all is known up to here */

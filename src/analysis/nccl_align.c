@@ -117,9 +117,15 @@ struct reach {
 	bool known, settled;
 };
 
+/* Times of damaged records may be any numbers. */
+static uint64_t distance(int64_t a, int64_t b)
+{
+	return a > b ? (uint64_t)a - (uint64_t)b : (uint64_t)b - (uint64_t)a;
+}
+
 static uint64_t reach_width(const struct reach *reach)
 {
-	return reach->high_ns > reach->low_ns ? (uint64_t)(reach->high_ns - reach->low_ns) : 0;
+	return reach->high_ns > reach->low_ns ? distance(reach->high_ns, reach->low_ns) : 0;
 }
 
 /* What host 0 has, carried over an edge. */
@@ -128,12 +134,16 @@ static void extend(struct reach *reaches, const struct nccl_align_edge *edge, ui
 	bool forward = edge->low_host == from;
 	struct reach *to = &reaches[forward ? edge->high_host : edge->low_host], longer;
 
-	if (to->settled || edge->low_ns <= -FAR || edge->high_ns >= FAR)
+	if (to->settled || edge->low_ns <= -FAR || edge->high_ns >= FAR || edge->low_ns >= FAR ||
+	    edge->high_ns <= -FAR)
 		return;
 	longer.known = true;
 	longer.settled = false;
-	longer.low_ns = reaches[from].low_ns + (forward ? edge->low_ns : -edge->high_ns);
-	longer.high_ns = reaches[from].high_ns + (forward ? edge->high_ns : -edge->low_ns);
+	if (__builtin_add_overflow(reaches[from].low_ns, forward ? edge->low_ns : -edge->high_ns,
+				   &longer.low_ns) ||
+	    __builtin_add_overflow(reaches[from].high_ns, forward ? edge->high_ns : -edge->low_ns,
+				   &longer.high_ns))
+		return;
 	if (!to->known || reach_width(&longer) < reach_width(to))
 		*to = longer;
 }
@@ -153,8 +163,8 @@ static uint32_t nearest_open(const struct reach *reaches, uint32_t count)
 static struct nccl_offset by_realtime(const struct nccl_align *align, uint32_t host)
 {
 	return (struct nccl_offset){
-		.add_ns = align->realtime_minus_boottime_ns[host] -
-			  align->realtime_minus_boottime_ns[0],
+		.add_ns = (int64_t)((uint64_t)align->realtime_minus_boottime_ns[host] -
+				    (uint64_t)align->realtime_minus_boottime_ns[0]),
 		.error_ns = host ? UINT64_MAX : 0,
 		.basis = host ? NCCL_ALIGN_REALTIME : NCCL_ALIGN_SAME,
 	};
@@ -164,11 +174,11 @@ static struct nccl_offset offset_of(const struct nccl_align *align, const struct
 				    uint32_t host)
 {
 	struct nccl_offset offset = by_realtime(align, host);
-	int64_t difference = -offset.add_ns, middle;
+	int64_t difference = (int64_t) - (uint64_t)offset.add_ns, middle;
 
 	if (!host || !reach->known)
 		return offset;
-	middle = reach->low_ns + (reach->high_ns - reach->low_ns) / 2;
+	middle = reach->low_ns / 2 + reach->high_ns / 2;
 	offset.basis = NCCL_ALIGN_COLLECTIVES;
 	offset.contradicted = reach->low_ns > reach->high_ns;
 	if (offset.contradicted || reach_width(reach) <= 2 * GOOD_ENOUGH_NS)
@@ -177,10 +187,10 @@ static struct nccl_offset offset_of(const struct nccl_align *align, const struct
 		difference = reach->low_ns;
 	else if (difference > reach->high_ns)
 		difference = reach->high_ns;
-	offset.add_ns = -difference;
-	offset.error_ns = (uint64_t)llabs(difference - reach->low_ns);
-	if ((uint64_t)llabs(reach->high_ns - difference) > offset.error_ns)
-		offset.error_ns = (uint64_t)llabs(reach->high_ns - difference);
+	offset.add_ns = (int64_t) - (uint64_t)difference;
+	offset.error_ns = distance(difference, reach->low_ns) + 1;
+	if (distance(reach->high_ns, difference) + 1 > offset.error_ns)
+		offset.error_ns = distance(reach->high_ns, difference) + 1;
 	return offset;
 }
 

@@ -17,7 +17,11 @@
 #define NO_HIGH         INT64_MAX
 #define DRIFT_MAX       1e-4 /* more is no drift, but a clock that was set */
 #define DRIFT_SPAN_NS   5e9  /* over less than this it cannot be told from noise */
-#define NEIGHBOURS      15   /* windows to each side that bound together */
+#define USUAL_DELAY_NS                                                                             \
+	2000             /* from a stamp of the GPU to the host that hears of it, at the least     \
+			  */
+#define NARROW_NS  50000 /* of bounds that are closer, the middle is taken */
+#define NEIGHBOURS 15    /* windows to each side that bound together */
 
 void nccl_gpu_clock_deinit(struct nccl_gpu_line *clock)
 {
@@ -35,10 +39,19 @@ static void keep_low(struct nccl_gpu_window *window, uint64_t gpu_ns, int64_t lo
 
 static void keep_high(struct nccl_gpu_window *window, uint64_t gpu_ns, int64_t high_ns)
 {
-	if (high_ns >= window->high_ns)
+	unsigned at = NCCL_GPU_HIGHS;
+
+	while (at > 0 && high_ns < window->high_ns[at - 1]) {
+		at--;
+		if (at + 1 < NCCL_GPU_HIGHS) {
+			window->high_ns[at + 1] = window->high_ns[at];
+			window->high_gpu_ns[at + 1] = window->high_gpu_ns[at];
+		}
+	}
+	if (at == NCCL_GPU_HIGHS)
 		return;
-	window->high_ns = high_ns;
-	window->high_gpu_ns = gpu_ns;
+	window->high_ns[at] = high_ns;
+	window->high_gpu_ns[at] = gpu_ns;
 }
 
 /* Two windows become one: memory does not grow with the length of the run. */
@@ -53,12 +66,22 @@ static void halve(struct nccl_gpu_line *clock)
 			const struct nccl_gpu_window *next = &clock->windows[2 * i + 1];
 
 			keep_low(&window, next->low_gpu_ns, next->low_ns);
-			keep_high(&window, next->high_gpu_ns, next->high_ns);
+			for (unsigned k = 0; k < NCCL_GPU_HIGHS; k++)
+				keep_high(&window, next->high_gpu_ns[k], next->high_ns[k]);
 		}
 		clock->windows[i] = window;
 	}
 	clock->window_count = count;
 	clock->window_ns *= 2;
+}
+
+static struct nccl_gpu_window empty_window(void)
+{
+	struct nccl_gpu_window window = {.low_ns = NO_LOW};
+
+	for (unsigned i = 0; i < NCCL_GPU_HIGHS; i++)
+		window.high_ns[i] = NO_HIGH;
+	return window;
 }
 
 static struct nccl_gpu_window *window_of(struct nccl_gpu_line *clock, uint64_t gpu_ns)
@@ -82,8 +105,7 @@ static struct nccl_gpu_window *window_of(struct nccl_gpu_line *clock, uint64_t g
 		if (array_reserve((void **)&clock->windows, &clock->window_capacity,
 				  clock->window_count, sizeof(*clock->windows)) < 0)
 			return NULL;
-		clock->windows[clock->window_count++] =
-			(struct nccl_gpu_window){.low_ns = NO_LOW, .high_ns = NO_HIGH};
+		clock->windows[clock->window_count++] = empty_window();
 	}
 	return &clock->windows[index];
 }
@@ -123,16 +145,16 @@ static double fit_drift(const struct nccl_gpu_line *clock)
 
 	for (size_t i = 0; i < clock->window_count; i++) {
 		const struct nccl_gpu_window *window = &clock->windows[i];
-		double x = since_origin(clock, window->high_gpu_ns), y;
+		double x = since_origin(clock, window->high_gpu_ns[0]), y;
 
-		if (window->high_ns == NO_HIGH)
+		if (window->high_ns[0] == NO_HIGH)
 			continue;
 		if (n == 0) {
-			base = window->high_ns;
+			base = window->high_ns[0];
 			least = x;
 		}
 		most = x;
-		y = (double)(window->high_ns - base);
+		y = (double)window->high_ns[0] - (double)base;
 		n++;
 		sum_x += x;
 		sum_y += y;
@@ -145,8 +167,28 @@ static double fit_drift(const struct nccl_gpu_line *clock)
 	return slope > DRIFT_MAX || slope < -DRIFT_MAX ? 0 : slope;
 }
 
+/* Leaves out upper bounds that contradict the lower one of their window. If all do, it is the lower
+ * one that is wrong, or a clock was set. */
+static void drop_wrong(struct nccl_gpu_window *window)
+{
+	unsigned from = 0;
+
+	while (from < NCCL_GPU_HIGHS && window->high_ns[from] < window->low_ns)
+		from++;
+	if (from == NCCL_GPU_HIGHS)
+		return;
+	for (unsigned i = 0; i < NCCL_GPU_HIGHS; i++) {
+		bool there = i + from < NCCL_GPU_HIGHS;
+
+		window->high_ns[i] = there ? window->high_ns[i + from] : NO_HIGH;
+		window->high_gpu_ns[i] = there ? window->high_gpu_ns[i + from] : 0;
+	}
+}
+
 void nccl_gpu_clock_solve(struct nccl_gpu_line *clock)
 {
+	for (size_t i = 0; i < clock->window_count; i++)
+		drop_wrong(&clock->windows[i]);
 	clock->drift = fit_drift(clock);
 	clock->solved = true;
 }
@@ -156,19 +198,30 @@ struct bounds {
 	int64_t low_ns, high_ns;
 };
 
+/* Bounds of damaged records may be any numbers. */
+static int64_t moved(int64_t bound_ns, double by_ns)
+{
+	int64_t result;
+
+	if (by_ns > 1e18 || by_ns < -1e18 ||
+	    __builtin_add_overflow(bound_ns, (int64_t)by_ns, &result))
+		return bound_ns;
+	return result;
+}
+
 static void narrow(const struct nccl_gpu_line *clock, const struct nccl_gpu_window *window,
 		   uint64_t gpu_ns, struct bounds *bounds)
 {
 	if (window->low_ns != NO_LOW) {
 		double apart = (double)(int64_t)(gpu_ns - window->low_gpu_ns);
-		int64_t low = window->low_ns + (int64_t)(apart * clock->drift);
+		int64_t low = moved(window->low_ns, apart * clock->drift);
 
 		if (low > bounds->low_ns)
 			bounds->low_ns = low;
 	}
-	if (window->high_ns != NO_HIGH) {
-		double apart = (double)(int64_t)(gpu_ns - window->high_gpu_ns);
-		int64_t high = window->high_ns + (int64_t)(apart * clock->drift);
+	if (window->high_ns[0] != NO_HIGH) {
+		double apart = (double)(int64_t)(gpu_ns - window->high_gpu_ns[0]);
+		int64_t high = moved(window->high_ns[0], apart * clock->drift);
 
 		if (high < bounds->high_ns)
 			bounds->high_ns = high;
@@ -209,7 +262,7 @@ bool nccl_gpu_clock_find(const struct nccl_gpu_line *clock, uint64_t gpu_ns,
 			 struct nccl_host_time *ret)
 {
 	struct bounds bounds;
-	uint64_t index, width;
+	uint64_t index, width, below;
 
 	if (!clock->window_count || gpu_ns > INT64_MAX)
 		return false;
@@ -225,8 +278,9 @@ bool nccl_gpu_clock_find(const struct nccl_gpu_line *clock, uint64_t gpu_ns,
 				 UINT64_MAX);
 		return true;
 	}
-	width = bounds.high_ns > bounds.low_ns ? (uint64_t)(bounds.high_ns - bounds.low_ns)
-					       : (uint64_t)(bounds.low_ns - bounds.high_ns);
-	*ret = at_offset(gpu_ns, bounds.low_ns / 2 + bounds.high_ns / 2, width / 2 + 1);
+	width = bounds.high_ns > bounds.low_ns ? (uint64_t)bounds.high_ns - (uint64_t)bounds.low_ns
+					       : (uint64_t)bounds.low_ns - (uint64_t)bounds.high_ns;
+	below = width <= NARROW_NS ? width / 2 : USUAL_DELAY_NS;
+	*ret = at_offset(gpu_ns, moved(bounds.high_ns, -(double)below), width - below + 1);
 	return true;
 }

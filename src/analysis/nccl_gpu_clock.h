@@ -6,6 +6,10 @@
  * of (nothing is heard of before it was). The bounds of windows of time are kept, each with the
  * moment it was seen, a drift is fitted through them, and what then lies between lower and upper
  * bound is the error.
+ *
+ * The upper bound is nearly always close: NCCL's own thread looks all the time. The lower one is
+ * far off where the program enqueues ahead of the GPU. So times are put just below the upper one,
+ * unless both are close.
  */
 #ifndef KYMO_ANALYSIS_NCCL_GPU_CLOCK_H
 #define KYMO_ANALYSIS_NCCL_GPU_CLOCK_H
@@ -14,9 +18,14 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#define NCCL_GPU_HIGHS 8
+
+/* Host minus GPU, and when: in GPU time. A GPU's stamp is read from its memory while it goes on,
+ * and now and then (one in some ten thousand) is that of a later moment: an upper bound that lies
+ * below the lower one is not used, so more than one is kept, the least first. */
 struct nccl_gpu_window {
-	uint64_t low_gpu_ns, high_gpu_ns; /* when: GPU time */
-	int64_t low_ns, high_ns;          /* host minus GPU */
+	uint64_t low_gpu_ns, high_gpu_ns[NCCL_GPU_HIGHS];
+	int64_t low_ns, high_ns[NCCL_GPU_HIGHS];
 };
 
 struct nccl_gpu_line {

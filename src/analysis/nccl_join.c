@@ -304,6 +304,38 @@ static void mark_present(const struct nccl_data *data, struct nccl_joined *joine
 	}
 }
 
+static bool is_described(const struct nccl_data *data, const struct nccl_view *view,
+			 const struct nccl_collective *collective)
+{
+	return collective && collective->bytes == view->record->bytes &&
+	       collective->type_hash == type_hash(data, view);
+}
+
+static void add_difference(const struct nccl_data *data, struct nccl_joined *joined,
+			   const struct nccl_collective *collective, const struct nccl_view *view)
+{
+	uint64_t key = (uint64_t)view->member << 32 | view->function, at = collective->sequence;
+	uint32_t sum = id_map_get(&nccl_private(data)->sums, key);
+	struct nccl_difference *difference;
+
+	if (sum == ID_MAP_NONE || is_described(data, view, collective))
+		return;
+	difference = &joined->differences[sum];
+	if (!difference->count++ || at < difference->first_sequence)
+		difference->first_sequence = at;
+	difference->other_member = collective->described_member;
+	if (is_described(data, view, find(joined, collective->team, view->function, at + 1)))
+		difference->as_next++;
+	if (at && is_described(data, view, find(joined, collective->team, view->function, at - 1)))
+		difference->as_previous++;
+}
+
+bool nccl_difference_is_left_out(const struct nccl_difference *difference)
+{
+	return difference->as_next && difference->as_next + 1 >= difference->count &&
+	       difference->as_next > difference->as_previous;
+}
+
 static int sum_operation(const struct nccl_view *view, void *context)
 {
 	struct join *join = context;
@@ -319,6 +351,7 @@ static int sum_operation(const struct nccl_view *view, void *context)
 		return 0; /* recorded since the first pass */
 	if (collective->problem != NCCL_NONE)
 		mark_present(join->data, join->joined, collective, view->member);
+	add_difference(join->data, join->joined, collective, view);
 	if (!has_own_duration(view) || collective->timed < 2)
 		return 0;
 	sum->joined++;
@@ -332,18 +365,7 @@ static int sum_operation(const struct nccl_view *view, void *context)
 	return 0;
 }
 
-/* The oldest operations are gone: what is older than the oldest that is left may have been there.
- */
-static bool is_overwritten(const struct nccl_data *data, uint32_t member, uint32_t sum,
-			   uint64_t sequence)
-{
-	if (!data->processes[data->members[member].process].overwritten)
-		return false;
-	return sum == ID_MAP_NONE || !data->sums[sum].seen ||
-	       sequence < data->sums[sum].first_sequence;
-}
-
-/* Whoever went on to a later call of the function has left this one out. */
+/* NCCL's numbers have no holes: who has later ones has had this one, but it was not reported. */
 static void judge_absent(const struct nccl_data *data, struct nccl_joined *joined,
 			 struct nccl_join_problem *problem)
 {
@@ -358,17 +380,16 @@ static void judge_absent(const struct nccl_data *data, struct nccl_joined *joine
 		if (problem->present[i / 64] >> (i % 64) & 1)
 			continue;
 		if (data->processes[data->members[member].process].lost_operations ||
-		    is_overwritten(data, member, sum, collective->sequence)) {
+		    data->processes[data->members[member].process].overwritten) {
 			problem->unknown++;
 		} else if (sum != ID_MAP_NONE &&
 			   data->sums[sum].last_sequence > collective->sequence) {
-			problem->skipped++;
-			joined->ranks[member].skipped++;
+			problem->unseen++;
 		} else {
 			problem->absent++;
 		}
 	}
-	joined->skipped += problem->skipped > 0;
+	joined->unseen += problem->unseen > 0;
 }
 
 static int each_process(struct join *join, int (*each)(const struct nccl_view *view, void *context),
@@ -388,7 +409,8 @@ static int join_all(struct join *join, struct problem *problem)
 	int result;
 
 	joined->ranks = calloc((size_t)data->member_count + 1, sizeof(*joined->ranks));
-	if (!joined->ranks || grow_slots(joined) < 0)
+	joined->differences = calloc((size_t)data->sum_count + 1, sizeof(*joined->differences));
+	if (!joined->ranks || !joined->differences || grow_slots(joined) < 0)
 		return -ENOMEM;
 	result = each_process(join, join_operation, problem);
 	if (result == 0)
@@ -397,6 +419,12 @@ static int join_all(struct join *join, struct problem *problem)
 		result = each_process(join, sum_operation, problem);
 	for (size_t i = 0; result == 0 && i < joined->problem_count; i++)
 		judge_absent(data, joined, &joined->problems[i]);
+	for (uint32_t i = 0; result == 0 && i < data->sum_count; i++) {
+		if (nccl_difference_is_left_out(&joined->differences[i])) {
+			joined->ranks[data->sums[i].member].left_out++;
+			joined->left_out++;
+		}
+	}
 	return result == 0 ? nccl_links_find(data, joined, problem) : result;
 }
 
@@ -422,6 +450,7 @@ void nccl_join_deinit(struct nccl_joined *joined)
 	free(joined->collectives);
 	free(joined->slots);
 	free(joined->ranks);
+	free(joined->differences);
 	free(joined->links);
 	id_map_deinit(&joined->link_ids);
 	*joined = (struct nccl_joined){0};

@@ -43,8 +43,19 @@ struct nccl_collective {
 /* A collective that not all ranks with records took part in, or not alike. */
 struct nccl_join_problem {
 	uint32_t collective;
-	uint64_t *present;                 /* bit a place in the team's `members` */
-	uint32_t skipped, absent, unknown; /* ranks that went on; that never came so far; lost */
+	uint64_t *present; /* bit a place in the team's `members` */
+	/* Ranks that have later ones, that never came so far, and whose records are not complete.
+	 */
+	uint32_t unseen, absent, unknown;
+};
+
+/* Calls of a function that a rank makes with another size, type or root than the first rank that
+ * was read. NCCL counts the calls of each rank for itself, so one that left out a call goes on
+ * under the same numbers with the calls that the others make one later. */
+struct nccl_difference {
+	uint64_t count, first_sequence;
+	uint64_t as_next, as_previous; /* of them: like the others' next, or previous, call */
+	uint32_t other_member;
 };
 
 /* Of one rank in one communicator. */
@@ -54,7 +65,7 @@ struct nccl_rank_sum {
 	uint64_t caused_ns;   /* how long the longest waiting rank waited for it, then */
 	uint64_t waited_ns;   /* waited itself, over all */
 	uint64_t duration_ns; /* of all */
-	uint64_t skipped;
+	uint64_t left_out;    /* functions of which it seems to have left out a call */
 };
 
 /* From a rank to a peer, of one communicator, by network or by send and receive. */
@@ -80,7 +91,10 @@ struct nccl_joined {
 	size_t link_count, link_capacity;
 	struct id_map link_ids;
 	uint64_t waiting_ns, transfer_ns; /* of all timed ones, over ranks */
-	uint64_t mismatched, skipped;     /* collectives */
+	uint64_t mismatched, unseen; /* collectives: called differently; without a rank that has
+					later ones */
+	uint64_t left_out;           /* ranks and functions: see nccl_difference */
+	struct nccl_difference *differences; /* by sum of the data */
 };
 
 /* Only communicators of which two or more ranks have records take part. 0 or negative errno. */
@@ -88,6 +102,8 @@ int nccl_join(struct nccl_data *data, struct nccl_joined *ret, struct problem *p
 void nccl_join_deinit(struct nccl_joined *joined);
 
 /* The rank that was the last to enter. NCCL_NONE with UNKNOWN. */
+/* It goes on with the calls that the others make one later. */
+bool nccl_difference_is_left_out(const struct nccl_difference *difference);
 enum nccl_lateness nccl_collective_late(const struct nccl_collective *collective,
 					uint32_t *ret_member);
 const char *nccl_lateness_name(enum nccl_lateness lateness);

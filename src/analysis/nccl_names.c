@@ -47,9 +47,10 @@ static const struct loss_text losses[NCCL_LOSS_COUNT] = {
 	[NCCL_LOSS_OPERATIONS] = {"operations", "operations not recorded, no room was ready", true},
 	[NCCL_LOSS_EVENTS] = {"events", "events not recorded, no room was ready", true},
 	[NCCL_LOSS_COMMUNICATORS] = {"communicators", "communicators not recorded, no room", true},
-	[NCCL_LOSS_RING_OPERATIONS] = {"ring_operations", "operations overwritten by newer ones",
-				       true},
-	[NCCL_LOSS_RING_EVENTS] = {"ring_events", "events overwritten by newer ones", true},
+	[NCCL_LOSS_RING_OPERATIONS] =
+		{"ring_operations",
+		 "older operations overwritten by newer ones, as NCCL_SIZE is reached", false},
+	[NCCL_LOSS_RING_EVENTS] = {"ring_events", "older events overwritten by newer ones", false},
 	[NCCL_LOSS_NO_PARENT] = {"no_parent", "events of operations that were not recorded", true},
 	[NCCL_LOSS_LATE] = {"late", "events of operations that were taken for finished", false},
 	[NCCL_LOSS_FOREIGN_CONTEXT] = {"foreign_context",
@@ -68,8 +69,8 @@ static const struct loss_text losses[NCCL_LOSS_COUNT] = {
 	[NCCL_LOSS_NAMES] = {"names", "names not kept, the table is full", true},
 	[NCCL_LOSS_RESTARTED] = {"restarted", "network steps started again by polling", false},
 	[NCCL_LOSS_FINALIZED] = {"finalized", "events of communicators that were finalized", false},
-	[NCCL_LOSS_DISK_FULL] = {"disk_full", "times that the disk was full", true},
-	[NCCL_LOSS_LIMIT] = {"limit", "times that the size limit was reached", true},
+	[NCCL_LOSS_DISK_FULL] = {"disk_full", "disk full", true},
+	[NCCL_LOSS_LIMIT] = {"limit", "size limit reached (NCCL_SIZE)", false},
 	[NCCL_LOSS_CALL_TRACE] = {"call_trace", "calls not written to the call trace", false},
 };
 

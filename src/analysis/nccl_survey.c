@@ -186,20 +186,14 @@ static int bound_gpu_by_launch(struct nccl_data *data, const struct nccl_view *v
 				  true);
 }
 
+/* Starts alone: it is the stop that is now and then taken from a later item of the GPU's ring. */
 static int bound_gpu_by_event(struct nccl_data *data, struct nccl_process *process,
 			      struct nccl_member *member, const struct nccl_event *event)
 {
-	int result = 0;
-
-	if (event->gpu.start)
-		result = nccl_gpu_clock_add(&member->gpu,
-					    nccl_gpu_ns(data, member, event->gpu.start),
-					    nccl_own_time(process, event->start), false);
-	if (result == 0 && event->gpu.stop && event->stop)
-		result =
-			nccl_gpu_clock_add(&member->gpu, nccl_gpu_ns(data, member, event->gpu.stop),
-					   nccl_own_time(process, event->stop), false);
-	return result;
+	if (!event->gpu.start)
+		return 0;
+	return nccl_gpu_clock_add(&member->gpu, nccl_gpu_ns(data, member, event->gpu.start),
+				  nccl_own_time(process, event->start), false);
 }
 
 /* ---- the pass ---- */
@@ -386,7 +380,8 @@ static void find_worst_error(struct nccl_member *member)
 {
 	for (size_t i = 0; i < member->gpu.window_count; i++) {
 		const struct nccl_gpu_window *window = &member->gpu.windows[i];
-		uint64_t gpu_ns = window->high_gpu_ns ? window->high_gpu_ns : window->low_gpu_ns;
+		uint64_t gpu_ns =
+			window->high_gpu_ns[0] ? window->high_gpu_ns[0] : window->low_gpu_ns;
 		struct nccl_host_time time;
 
 		if (gpu_ns && nccl_gpu_clock_find(&member->gpu, gpu_ns, &time) &&

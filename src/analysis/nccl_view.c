@@ -29,10 +29,12 @@ uint64_t nccl_time(struct nccl_data *data, uint32_t process, uint64_t ticks)
 uint64_t nccl_gpu_ns(const struct nccl_data *data, const struct nccl_member *member, uint64_t gpu)
 {
 	const struct nccl_file_header *header = &data->processes[member->process].file.header;
+	double ns;
 
 	if (header->gpu_clock != NCCL_GPU_CLOCK_TICKS || !header->gpu_clock_hz)
 		return gpu;
-	return (uint64_t)((double)gpu * (1e9 / (double)header->gpu_clock_hz));
+	ns = (double)gpu * (1e9 / (double)header->gpu_clock_hz);
+	return ns < (double)INT64_MAX ? (uint64_t)ns : INT64_MAX;
 }
 
 bool nccl_gpu_time(const struct nccl_data *data, const struct nccl_member *member, uint64_t gpu,

@@ -51,7 +51,7 @@ static bool shows_nothing(const struct communicator *communicator,
 	if (!GET(operation->stop))
 		return false;
 	if (!(communicator->record->mask & NCCL_KIND_MASK(NCCL_KIND_KERNEL_CHANNEL)) ||
-	    operation->kind == NCCL_KIND_CE_COLLECTIVE || operation->flags & NCCL_OPERATION_GRAPH)
+	    operation->kind == NCCL_KIND_CE_COLLECTIVE)
 		return true;
 	/* Symmetric kernels have no channels, and tell of none. */
 	if (finalized && !operation->channels_expected)

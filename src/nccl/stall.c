@@ -201,7 +201,10 @@ void stall_round(uint64_t now)
 		struct communicator *communicator = communicators_get(i);
 		struct nccl_operation *operation = recorder_operation(communicator->oldest);
 		uint64_t last = operation ? GET(operation->last) : now;
-		bool is_stalled = operation && now > last && now - last >= limit;
+		/* A captured operation may never be launched. */
+		bool is_captured = operation && operation->flags & NCCL_OPERATION_GRAPH &&
+				   !GET(operation->channels_started);
+		bool is_stalled = operation && !is_captured && now > last && now - last >= limit;
 
 		if (communicator->told_stall &&
 		    (!is_stalled || communicator->told_stall != operation->id))

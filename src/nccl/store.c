@@ -247,7 +247,7 @@ static int grow(uint32_t chunks)
 		atomic_store_explicit(&store.chunks[i].state, STORE_READY, memory_order_relaxed);
 	}
 	atomic_store_explicit(&store.chunk_count, first + chunks, memory_order_release);
-	SET(store.header->file_size, atomic_load(&store.mapped));
+	__atomic_store_n(&store.header->file_size, atomic_load(&store.mapped), __ATOMIC_RELEASE);
 	for (uint32_t i = first + chunks; i-- > first;)
 		push(&store.ready, i);
 	return 0;

@@ -35,7 +35,7 @@ static void write_head(const struct nccl_data *data, const struct nccl_joined *j
 	json_put_signed(&json, "realtime_minus_time_ns",
 			data->host_count ? data->hosts[0].realtime_minus_boottime_ns : 0);
 	json_put_count(&json, "collectives", joined->count);
-	json_put_count(&json, "skipped", joined->skipped);
+	json_put_count(&json, "without_a_rank", joined->unseen);
 	json_put_count(&json, "mismatched", joined->mismatched);
 	json_put_count(&json, "transfer_ns", joined->transfer_ns);
 	json_put_count(&json, "waiting_ns", joined->waiting_ns);
@@ -57,7 +57,7 @@ static void put_missing(struct json_writer *json, const struct nccl_data *data,
 			json_put_signed(json, NULL, data->members[team->members[i]].rank);
 	}
 	json_array_end(json);
-	json_put_count(json, "skipped", problem->skipped);
+	json_put_count(json, "not_reported", problem->unseen);
 	json_put_count(json, "not_reached", problem->absent);
 	json_put_count(json, "not_known", problem->unknown);
 	json_put_boolean(json, "mismatch", collective->different_member != NCCL_NONE);

@@ -253,6 +253,31 @@ static int put_hang(struct json_writer *json, struct nccl_data *data, struct pro
 
 /* ---- between ranks ---- */
 
+static void put_differences(struct json_writer *json, const struct nccl_data *data,
+			    const struct nccl_joined *joined)
+{
+	json_array_begin(json, "differences");
+	for (uint32_t i = 0; i < data->sum_count; i++) {
+		const struct nccl_difference *difference = &joined->differences[i];
+		const struct nccl_member *member = &data->members[data->sums[i].member];
+
+		if (!difference->count)
+			continue;
+		json_object_begin(json, NULL);
+		put_hash(json, &data->teams[member->team]);
+		json_put_text(json, "function", data->functions[data->sums[i].function].name);
+		json_put_signed(json, "rank", member->rank);
+		json_put_signed(json, "other_rank", data->members[difference->other_member].rank);
+		json_put_count(json, "count", difference->count);
+		json_put_count(json, "first_sequence", difference->first_sequence);
+		json_put_count(json, "as_next", difference->as_next);
+		json_put_count(json, "as_previous", difference->as_previous);
+		json_put_boolean(json, "left_out", nccl_difference_is_left_out(difference));
+		json_object_end(json);
+	}
+	json_array_end(json);
+}
+
 static void put_rank_sums(struct json_writer *json, const struct nccl_data *data,
 			  const struct nccl_joined *joined)
 {
@@ -260,7 +285,7 @@ static void put_rank_sums(struct json_writer *json, const struct nccl_data *data
 	for (uint32_t i = 0; i < data->member_count; i++) {
 		const struct nccl_rank_sum *sum = &joined->ranks[i];
 
-		if (!sum->joined && !sum->skipped)
+		if (!sum->joined && !sum->left_out)
 			continue;
 		json_object_begin(json, NULL);
 		put_hash(json, &data->teams[data->members[i].team]);
@@ -271,7 +296,7 @@ static void put_rank_sums(struct json_writer *json, const struct nccl_data *data
 		json_put_count(json, "others_waited_ns", sum->caused_ns);
 		json_put_count(json, "waited_ns", sum->waited_ns);
 		json_put_count(json, "time_ns", sum->duration_ns);
-		json_put_count(json, "skipped", sum->skipped);
+		json_put_count(json, "left_out", sum->left_out);
 		json_object_end(json);
 	}
 	json_array_end(json);
@@ -310,11 +335,13 @@ static int put_joined(struct json_writer *json, struct nccl_data *data, struct p
 		return result;
 	json_object_begin(json, "between_ranks");
 	json_put_count(json, "collectives", joined.count);
-	json_put_count(json, "skipped", joined.skipped);
+	json_put_count(json, "left_out", joined.left_out);
+	json_put_count(json, "without_a_rank", joined.unseen);
 	json_put_count(json, "mismatched", joined.mismatched);
 	json_put_count(json, "transfer_ns", joined.transfer_ns);
 	json_put_count(json, "waiting_ns", joined.waiting_ns);
 	put_rank_sums(json, data, &joined);
+	put_differences(json, data, &joined);
 	put_links(json, data, &joined);
 	json_object_end(json);
 	nccl_join_deinit(&joined);

@@ -9,6 +9,8 @@
 
 #include "output/nccl.h"
 
+#define LONG_BEFORE_NS UINT64_C(300000000) /* the plugin's own thread looks more often */
+
 static const char *plural(uint64_t count)
 {
 	return count == 1 ? "" : "s";
@@ -24,16 +26,27 @@ static struct nccl_label place_of(const struct nccl_data *data, const struct ncc
 	return label;
 }
 
-static const char *ended_text(enum nccl_ended ended)
+/* Where others went on, when it was heard of last says when it died. */
+static struct nccl_label ended_text(const struct nccl_data *data,
+				    const struct nccl_process *process)
 {
-	switch (ended) {
-	case NCCL_ENDED_RUNNING:
-		return "still runs";
-	case NCCL_ENDED_EXITED:
-		return "has exited";
-	default:
-		return "ended without a word (killed, crashed or aborted)";
+	struct nccl_label label = {.text = "still runs"};
+	uint64_t latest = 0;
+
+	for (uint32_t i = 0; i < data->process_count; i++) {
+		if (data->processes[i].until_ns > latest)
+			latest = data->processes[i].until_ns;
 	}
+	if (process->ended == NCCL_ENDED_EXITED)
+		snprintf(label.text, sizeof(label.text), "has exited");
+	else if (process->ended == NCCL_ENDED_SILENT && latest > process->until_ns + LONG_BEFORE_NS)
+		snprintf(label.text, sizeof(label.text),
+			 "ended without a word %s before the last of the others",
+			 quantity_time(latest - process->until_ns).text);
+	else if (process->ended == NCCL_ENDED_SILENT)
+		snprintf(label.text, sizeof(label.text),
+			 "ended without a word: killed, crashed or aborted");
+	return label;
 }
 
 /* ---- ranks that are in it ---- */
@@ -103,7 +116,7 @@ static void write_waiting_rank(struct nccl_data *data, const struct nccl_hang *h
 
 	describe_channels(record, channels, sizeof(channels));
 	nccl_line(stream, 6, "rank %d (%s, %s): in it for %s, quiet for %s; %s", rank->rank,
-		  place_of(data, process).text, ended_text(process->ended),
+		  place_of(data, process).text, ended_text(data, process).text,
 		  quantity_time(nccl_quiet_ns(data, member->process, record->start)).text,
 		  quantity_time(rank->quiet_ns).text, channels);
 	if (record->kind == NCCL_KIND_P2P)
@@ -127,15 +140,16 @@ static void write_absent_rank(struct nccl_data *data, const struct nccl_stuck_ra
 
 	if (!member->has_last) {
 		nccl_line(stream, 6, "rank %d (%s, %s) has NOT ENTERED it%s, nor any other",
-			  rank->rank, place_of(data, process).text, ended_text(process->ended),
+			  rank->rank, place_of(data, process).text, ended_text(data, process).text,
 			  unsure);
 		return;
 	}
 	nccl_line(stream, 6,
-		  "rank %d (%s, %s) has NOT ENTERED it%s; its last was %s, %s, enqueued %s ago",
-		  rank->rank, place_of(data, process).text, ended_text(process->ended), unsure,
+		  "rank %d (%s, %s) has NOT ENTERED it%s; its last was %s, %s, enqueued %s %s",
+		  rank->rank, place_of(data, process).text, ended_text(data, process).text, unsure,
 		  nccl_operation_label(data, member->last_function, &member->last).text,
-		  member->waiting_count ? "not done" : "done", quantity_time(rank->quiet_ns).text);
+		  member->waiting_count ? "not done" : "done", quantity_time(rank->quiet_ns).text,
+		  process->ended == NCCL_ENDED_RUNNING ? "ago" : "before the end of its records");
 }
 
 /* "2, 5-7": ranks of one standing. */
@@ -189,7 +203,8 @@ static void write_ranks(struct nccl_data *data, const struct nccl_hang *hang,
 			write_absent_rank(data, rank, stream);
 	}
 	if (most && absent > most)
-		nccl_line(stream, 6, "… and %u more that have not entered it", absent - most);
+		write_list(stuck, NCCL_STANDING_ABSENT, "have NOT ENTERED it, with those above",
+			   stream);
 	for (uint32_t i = 0; i < stuck->rank_count; i++) {
 		if (stuck->ranks[i].standing != NCCL_STANDING_WAITS)
 			continue;

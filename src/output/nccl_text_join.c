@@ -62,7 +62,7 @@ static struct straggler *make_stragglers(const struct nccl_data *data,
 		sum->caused_ns += own->caused_ns;
 		sum->waited_ns += own->waited_ns;
 		sum->duration_ns += own->duration_ns;
-		sum->skipped += own->skipped;
+		sum->left_out += own->left_out;
 	}
 	if (stragglers && data->process_count > 1)
 		qsort(stragglers, data->process_count, sizeof(*stragglers), worst_first);
@@ -90,7 +90,7 @@ static int write_stragglers(const struct nccl_data *data, const struct nccl_join
 			quantity_time(straggler->sum.caused_ns).text,
 			quantity_time(straggler->sum.waited_ns).text,
 			quantity_share(straggler->sum.waited_ns, straggler->sum.duration_ns).text,
-			quantity_count(straggler->sum.skipped).text);
+			quantity_count(straggler->sum.left_out).text);
 	}
 	write_rest(stream, data->process_count, rows);
 	free(stragglers);
@@ -172,6 +172,29 @@ static int write_waits(const struct nccl_data *data, const struct nccl_joined *j
 
 /* ---- skipped or mismatched ---- */
 
+static void write_difference(const struct nccl_data *data, const struct nccl_sum *sum,
+			     const struct nccl_difference *difference, FILE *stream)
+{
+	const struct nccl_member *member = &data->members[sum->member];
+	const char *function = data->functions[sum->function].name;
+	int32_t other = data->members[difference->other_member].rank;
+	struct nccl_label team = nccl_team_label(data, member->team);
+
+	if (nccl_difference_is_left_out(difference))
+		nccl_line(stream, 4,
+			  "SKIPPED: from %s #%" PRIu64
+			  " of %s on, the calls of rank %d are those that rank %d makes one later: "
+			  "it has left one out",
+			  function, difference->first_sequence, team.text, member->rank, other);
+	else
+		nccl_line(stream, 4,
+			  "MISMATCH: rank %d calls %s of %s with another size, type or root than "
+			  "rank %d: %s time%s, first #%" PRIu64,
+			  member->rank, function, team.text, other,
+			  quantity_count(difference->count).text, plural(difference->count),
+			  difference->first_sequence);
+}
+
 static void list_missing(const struct nccl_data *data, const struct nccl_join_problem *problem,
 			 const struct nccl_collective *collective, char *ret, size_t size)
 {
@@ -188,35 +211,24 @@ static void list_missing(const struct nccl_data *data, const struct nccl_join_pr
 		snprintf(ret + used, size - used, ", …");
 }
 
+static bool is_worth_telling(const struct nccl_joined *joined,
+			     const struct nccl_join_problem *problem)
+{
+	return problem->unseen ||
+	       (problem->absent && !joined->collectives[problem->collective].in_flight);
+}
+
 static void write_problem(const struct nccl_data *data, const struct nccl_joined *joined,
 			  const struct nccl_join_problem *problem, FILE *stream)
 {
 	const struct nccl_collective *collective = &joined->collectives[problem->collective];
-	struct nccl_label label = collective_label(data, collective);
 	char ranks[256];
 
 	list_missing(data, problem, collective, ranks, sizeof(ranks));
-	if (problem->skipped)
-		nccl_line(stream, 4, "%s: SKIPPED, without rank %s, which went on to later ones",
-			  label.text, ranks);
-	else if (problem->absent && !collective->in_flight)
-		nccl_line(stream, 4, "%s: not reached by rank %s", label.text, ranks);
-	if (collective->different_member != NCCL_NONE)
-		nccl_line(stream, 4,
-			  "%s: MISMATCH, rank %d calls it with another size, type or root than "
-			  "rank %d (%s)",
-			  label.text, data->members[collective->different_member].rank,
-			  data->members[collective->described_member].rank,
-			  quantity_bytes(collective->bytes).text);
-}
-
-static bool is_worth_telling(const struct nccl_joined *joined,
-			     const struct nccl_join_problem *problem)
-{
-	const struct nccl_collective *collective = &joined->collectives[problem->collective];
-
-	return problem->skipped || collective->different_member != NCCL_NONE ||
-	       (problem->absent && !collective->in_flight);
+	nccl_line(stream, 4,
+		  problem->unseen ? "%s: NCCL told nothing of it on rank %s"
+				  : "%s: not reached by rank %s",
+		  collective_label(data, collective).text, ranks);
 }
 
 static void write_problems(const struct nccl_data *data, const struct nccl_joined *joined,
@@ -224,18 +236,26 @@ static void write_problems(const struct nccl_data *data, const struct nccl_joine
 {
 	size_t count = 0, written = 0;
 
+	for (uint32_t i = 0; i < data->sum_count; i++)
+		count += joined->differences[i].count != 0;
 	for (size_t i = 0; i < joined->problem_count; i++)
 		count += is_worth_telling(joined, &joined->problems[i]);
-	if (!count)
-		return;
-	fputs("  Skipped or mismatched\n", stream);
+	if (count)
+		fputs("  Skipped or mismatched\n", stream);
+	for (uint32_t i = 0; i < data->sum_count && written < shown(count, top); i++) {
+		if (!joined->differences[i].count)
+			continue;
+		write_difference(data, &data->sums[i], &joined->differences[i], stream);
+		written++;
+	}
 	for (size_t i = 0; i < joined->problem_count && written < shown(count, top); i++) {
 		if (!is_worth_telling(joined, &joined->problems[i]))
 			continue;
 		write_problem(data, joined, &joined->problems[i], stream);
 		written++;
 	}
-	write_rest(stream, count + joined->more_problems, written);
+	if (count)
+		write_rest(stream, count + joined->more_problems, written);
 }
 
 /* ---- links ---- */

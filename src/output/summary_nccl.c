@@ -86,10 +86,10 @@ static void write_ranks(const struct summary *summary, const struct nccl_data *d
 			     data->processes[process].rank,
 			     data->processes[process].file.header.host, quantity_count(last).text,
 			     last == 1 ? "" : "s", quantity_time(worst).text);
-	if (joined->skipped)
-		summary_warning(summary, "%s collective%s skipped by some rank",
-				quantity_count(joined->skipped).text,
-				joined->skipped == 1 ? " was" : "s were");
+	if (joined->left_out)
+		summary_warning(summary, "%s rank%s to have skipped a collective",
+				quantity_count(joined->left_out).text,
+				joined->left_out == 1 ? " seems" : "s seem");
 	if (joined->mismatched)
 		summary_warning(summary,
 				"%s collective%s called with different sizes, types or roots",
@@ -114,6 +114,20 @@ static int write_between_ranks(const struct summary *summary, struct nccl_data *
 	write_ranks(summary, data, &joined);
 	nccl_join_deinit(&joined);
 	return 0;
+}
+
+/* A ring that is full is no loss: it has the newest, and the sums are those of all. */
+static void write_kept(const struct summary *summary, const struct nccl_data *data)
+{
+	uint64_t gone = nccl_loss_sum(data, NCCL_LOSS_RING_OPERATIONS), kept = 0;
+
+	for (uint32_t i = 0; i < data->process_count; i++)
+		kept += data->processes[i].operations;
+	if (gone)
+		summary_line(summary,
+			     "the newest %s operations are kept one by one, %s older ones only in "
+			     "the sums (NCCL_SIZE keeps more)",
+			     quantity_count(kept).text, quantity_count(gone).text);
 }
 
 static void write_missing(const struct summary *summary, const struct nccl_data *data)
@@ -153,6 +167,7 @@ int summary_nccl(const struct summary *summary)
 		summary_line(summary, "and %zu more, see nccl/summary.txt", rows.count - ROWS);
 	nccl_rows_deinit(&rows);
 	result = write_between_ranks(summary, data);
+	write_kept(summary, data);
 	write_missing(summary, data);
 	return result;
 }

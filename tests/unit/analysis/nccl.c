@@ -17,6 +17,7 @@
 #include <unistd.h>
 
 #include "analysis/nccl_hang.h"
+#include "analysis/nccl_join.h"
 #include "unit/analysis/nccl_fixture.h"
 #include "unit/analysis/test_directory.h"
 
@@ -427,6 +428,69 @@ static void gpu_clock_drifts(void **state)
 	nccl_gpu_clock_deinit(&line);
 }
 
+/* A program that enqueues 9 ms ahead of the GPU, and stamps that are now and then those of a later
+ * moment. */
+static void stamps_of_later_moments(void **state)
+{
+	struct nccl_gpu_line line = {0};
+	struct nccl_host_time time;
+
+	(void)state;
+	for (unsigned i = 0; i < 20000; i++) {
+		uint64_t host = START + i * 10000, gpu = NCCL_FIXTURE_REALTIME + host;
+		uint64_t later = i % 4000 == 3999 ? 30 * MS : 0;
+
+		assert_int_equal(nccl_gpu_clock_add(&line, gpu, host - 9 * MS - i % 100, true), 0);
+		assert_int_equal(
+			nccl_gpu_clock_add(&line, gpu + later, host + 2500 + i % 1000, false), 0);
+	}
+	nccl_gpu_clock_solve(&line);
+	assert_true(nccl_gpu_clock_find(&line, NCCL_FIXTURE_REALTIME + START + MS, &time));
+	assert_true((uint64_t)llabs((int64_t)(time.time_ns - START - MS)) < 1000);
+	assert_true(time.error_ns > 8 * MS && time.error_ns < 10 * MS);
+	nccl_gpu_clock_deinit(&line);
+}
+
+/* Rank 1 leaves out the sixth of twelve calls of different sizes. */
+static void left_out(void **state)
+{
+	struct nccl_data *data;
+	struct nccl_joined joined;
+	struct problem problem;
+
+	for (uint32_t rank = 0; rank < 2; rank++) {
+		struct nccl_fixture fixture;
+		struct nccl_communicator *communicator;
+
+		nccl_fixture_init(&fixture, 100 + rank, "node0", START, NCCL_FIXTURE_REALTIME);
+		communicator =
+			nccl_fixture_communicator(&fixture, 0xabc, 2, (int32_t)rank, "world");
+		for (unsigned i = 0; i < 12 - rank; i++) {
+			uint64_t at = START + (i + 1) * MS, size = 1000 + (i + (rank && i > 4)) * 8;
+
+			nccl_fixture_run(&fixture,
+					 nccl_fixture_operation(&fixture, communicator, "AllReduce",
+								i, size, at),
+					 at + 10000 + rank * 50000, at + 100000, GPU_AHEAD);
+		}
+		nccl_fixture_write(&fixture, *state);
+		nccl_fixture_deinit(&fixture);
+	}
+	data = open_data(*state);
+	assert_int_equal(nccl_join(data, &joined, &problem), 0);
+	assert_int_equal(joined.count, 12);
+	assert_int_equal(joined.left_out, 1);
+	assert_int_equal(joined.mismatched, 6);
+	assert_int_equal(joined.ranks[1].left_out, 1);
+	assert_int_equal(joined.ranks[1].last, 11);
+	assert_int_equal(joined.ranks[1].caused_ns, 11 * 50000);
+	assert_int_equal(joined.ranks[0].waited_ns, 11 * 50000);
+	assert_int_equal(joined.transfer_ns, 2 * 11 * 40000);
+	assert_int_equal(joined.waiting_ns, 11 * 50000);
+	nccl_join_deinit(&joined);
+	nccl_close(data);
+}
+
 int main(void)
 {
 #define TEST(name)                                                                                 \
@@ -443,9 +507,11 @@ int main(void)
 		TEST(nothing_there),
 		TEST(hash_comes_again),
 		TEST(ranks_of_one_process),
+		TEST(left_out),
 		cmocka_unit_test(bandwidths_of_nccl_tests),
 		cmocka_unit_test(quantiles_are_close),
 		cmocka_unit_test(gpu_clock_drifts),
+		cmocka_unit_test(stamps_of_later_moments),
 	};
 
 	return cmocka_run_group_tests_name("analysis/nccl", tests, NULL, NULL);

@@ -97,6 +97,10 @@ struct recording {
 
 /* The file that was left in the directory; fails the test where there is none. */
 const struct recording *drive_read(void);
+/* In a child: waits until so many operations, less those that could not be recorded, are over. */
+void drive_wait_finished(uint64_t operations);
+/* In a child: waits until `is_so` says yes of the file; false after `seconds`. */
+bool drive_wait(bool (*is_so)(const struct recording *recording), unsigned seconds);
 const struct nccl_operation *drive_find(const struct recording *recording, const char *function,
 					uint64_t sequence);
 size_t drive_count(const struct recording *recording, unsigned kind);

@@ -134,8 +134,11 @@ static void take_chunks(struct recording *recording)
 {
 	static const uint32_t sizes[NCCL_CHUNK_KINDS] = {0, 512, 256, 64, 256};
 
-	for (uint64_t at = NCCL_CHUNKS_OFFSET; at + NCCL_CHUNK_SIZE <= recording->size;
-	     at += NCCL_CHUNK_SIZE) {
+	/* Behind it the file may be growing just now. */
+	uint64_t end = __atomic_load_n(&recording->header->file_size, __ATOMIC_ACQUIRE);
+
+	assert_true(end <= recording->size);
+	for (uint64_t at = NCCL_CHUNKS_OFFSET; at + NCCL_CHUNK_SIZE <= end; at += NCCL_CHUNK_SIZE) {
 		const struct nccl_chunk_header *chunk =
 			(const struct nccl_chunk_header *)(const void *)(recording->data + at);
 
@@ -166,6 +169,8 @@ const struct recording *drive_read(void)
 	glob_t found;
 	int descriptor;
 
+	if (recording.data)
+		munmap((void *)recording.data, recording.size);
 	memset(&recording, 0, sizeof(recording));
 	snprintf(pattern, sizeof(pattern), "%s/spool/nccl-*.nccl", directory);
 	assert_int_equal(glob(pattern, 0, NULL, &found), 0);
@@ -174,14 +179,13 @@ const struct recording *drive_read(void)
 	assert_true(descriptor >= 0);
 	assert_int_equal(fstat(descriptor, &status), 0);
 	recording.size = (uint64_t)status.st_size;
-	recording.data = mmap(NULL, recording.size, PROT_READ, MAP_PRIVATE, descriptor, 0);
+	recording.data = mmap(NULL, recording.size, PROT_READ, MAP_SHARED, descriptor, 0);
 	assert_true(recording.data != MAP_FAILED);
 	close(descriptor);
 	globfree(&found);
 	recording.header = (const struct nccl_file_header *)(const void *)recording.data;
 	assert_string_equal(recording.header->magic, NCCL_FILE_MAGIC);
 	assert_int_equal(recording.header->version_major, NCCL_FILE_VERSION_MAJOR);
-	assert_int_equal(recording.header->file_size, recording.size);
 	take_chunks(&recording);
 	return &recording;
 }
@@ -212,4 +216,33 @@ size_t drive_count(const struct recording *recording, unsigned kind)
 	for (size_t i = 0; i < recording->events; i++)
 		count += recording->event[i]->kind == kind;
 	return count;
+}
+
+/* ---- waiting ---- */
+
+bool drive_wait(bool (*is_so)(const struct recording *recording), unsigned seconds)
+{
+	for (unsigned i = 0; i < seconds * 50; i++) {
+		if (is_so(drive_read()))
+			return true;
+		usleep(20000);
+	}
+	return false;
+}
+
+static uint64_t wanted;
+
+static bool are_finished(const struct recording *recording)
+{
+	uint64_t finished = recording->header->losses[NCCL_LOSS_OPERATIONS];
+
+	for (size_t i = 0; i < recording->communicators; i++)
+		finished += recording->communicator[i]->finished;
+	return finished >= wanted;
+}
+
+void drive_wait_finished(uint64_t operations)
+{
+	wanted = operations;
+	require(drive_wait(are_finished, 60));
 }

@@ -60,7 +60,6 @@ static void foreign(void)
 	drive_stop(&driver, context); /* a context is no event */
 	drive_stop(&driver, operation);
 	free(contexts[2]);
-	usleep(150000);
 }
 
 static void test_foreign(void **state)
@@ -119,7 +118,7 @@ static void handles(void)
 	/* Channels that no GPU has. */
 	drive_channel_stop(&driver, drive_channel(&driver, context, operation, 64, GPU), GPU + 1);
 	drive_channel_stop(&driver, drive_channel(&driver, context, operation, 255, GPU), GPU + 1);
-	usleep(150000);
+	drive_wait_finished(1);
 }
 
 static void test_handles(void **state)
@@ -168,7 +167,7 @@ static void polls(void)
 	require(shared_memory);
 	channel = drive_channel(&driver, context, operation, 0, GPU);
 	drive_channel_stop(&driver, channel, GPU + 5000);
-	usleep(150000);
+	drive_wait_finished(1);
 }
 
 static void test_polls(void **state)
@@ -206,12 +205,11 @@ static void aborted(void)
 	waiting = drive_collective(&driver, context, NULL, "AllReduce", 1, 2);
 	drive_stop(&driver, waiting);
 	drive_finalize(&driver, context);
-	usleep(400000);
+	drive_wait_finished(2);
 	/* Proxy threads are shared between communicators that were split. */
 	require(drive_simple(&driver, context, NULL, NCCL_KIND_PROXY_CONTROL));
 	/* Late: it was taken for incomplete. */
 	drive_stop(&driver, proxy);
-	usleep(100000);
 }
 
 static void test_aborted(void **state)
@@ -270,9 +268,8 @@ static void times(void)
 	timed(&driver, context, 6, 4, GPU + 100, GPU + 200);
 	timed(&driver, context, 7, 4, GPU + 300, GPU + 250);
 	late = timed(&driver, context, 8, 5, GPU + 10000, GPU + 11000);
-	usleep(200000);
+	drive_wait_finished(9);
 	drive_channel_stop(&driver, drive_channel(&driver, context, late, 6, GPU), GPU + 1);
-	usleep(100000);
 }
 
 static void test_times(void **state)
@@ -340,7 +337,7 @@ static void channels(void)
 	usleep(20000);
 	drive_channel_stop(&driver, drive_channel(&driver, context, staggered, 3, GPU + 1098),
 			   GPU + 1099);
-	usleep(200000);
+	drive_wait_finished(4);
 }
 
 static void test_channels(void **state)
@@ -383,7 +380,7 @@ static void graphs(void)
 				   drive_channel(&driver, context, operation, 0, GPU + i * 1000),
 				   GPU + i * 1000 + 500);
 	}
-	usleep(150000);
+	drive_wait_finished(4);
 }
 
 static void test_graphs(void **state)

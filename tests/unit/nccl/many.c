@@ -87,7 +87,7 @@ static void threads(void)
 		pthread_join(ids[i], NULL);
 	atomic_store(&producers_done, 1);
 	pthread_join(proxy, NULL);
-	usleep(200000);
+	drive_wait_finished(THREADS * 400);
 }
 
 static void test_threads(void **state)
@@ -209,6 +209,13 @@ static void test_communicators(void **state)
 
 #define LONG_RUN 40000
 
+static bool all_but_one(const struct recording *recording)
+{
+	return recording->communicator[0]->finished +
+		       recording->header->losses[NCCL_LOSS_OPERATIONS] >=
+	       LONG_RUN;
+}
+
 static void overrun(void)
 {
 	struct driver driver = drive_open(5);
@@ -228,7 +235,8 @@ static void overrun(void)
 		if (i % 2000 == 1999)
 			usleep(80000);
 	}
-	usleep(200000);
+	/* Where nothing more is recorded, the last one may lack its channels. */
+	drive_wait(all_but_one, 10);
 	drive_stop(&driver, first); /* its id is alive */
 }
 
@@ -330,7 +338,7 @@ static void forked(void)
 	require(waitpid(child, &status, 0) == child && status == 0);
 	drive_stop(&driver, operation);
 	drive_channel_stop(&driver, drive_channel(&driver, context, operation, 0, GPU), GPU + 1);
-	usleep(150000);
+	drive_wait_finished(1);
 }
 
 static void test_fork(void **state)

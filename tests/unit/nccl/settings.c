@@ -16,7 +16,7 @@
 #define GPU 1756135989724672000u
 static const struct drive_identity identity = {"job \"a\\b\"\n\x01", 0xfeed, 1, 2, 0};
 
-static void one_operation(void)
+static void unwatched_operation(void)
 {
 	struct driver driver = drive_open(5);
 	void *context = drive_init(&driver, &identity);
@@ -25,7 +25,12 @@ static void one_operation(void)
 	drive_stop(&driver, operation);
 	drive_channel_stop(&driver, drive_channel(&driver, context, operation, 0, GPU),
 			   GPU + 20000);
-	usleep(200000);
+}
+
+static void one_operation(void)
+{
+	unwatched_operation();
+	drive_wait_finished(1);
 }
 
 /* ---- events ---- */
@@ -144,7 +149,7 @@ static void test_session(void **state)
 	drive_setenv("KYMO_OUTPUT_PATH", path);
 	drive_setenv("KYMO_TIME_OUTPUT", "on");
 	drive_setenv("RANK", "a/b");
-	assert_child(one_operation);
+	assert_child(unwatched_operation);
 	gethostname(host, sizeof(host) - 1);
 	snprintf(path, sizeof(path), "%s/%s-a_b/test_nccl_settings%%/latest/launch.json",
 		 drive_path(), host);
@@ -153,6 +158,16 @@ static void test_session(void **state)
 }
 
 /* ---- stalls ---- */
+
+static bool is_told(const struct recording *recording)
+{
+	return recording->communicator[0]->stall_operation;
+}
+
+static bool goes_on(const struct recording *recording)
+{
+	return !recording->communicator[0]->stall_operation;
+}
 
 static void stalled(void)
 {
@@ -169,9 +184,10 @@ static void stalled(void)
 	drive_channel(&driver, context, operation, 5, GPU);
 	drive_channel_stop(&driver, channel, GPU + 1);
 	drive_stop(&driver, drive_collective(&driver, context, NULL, "AllReduce", 42, 2));
-	usleep(1200000);
+	require(drive_wait(is_told, 60));
+	usleep(50000); /* the rest of its lines */
 	drive_stop(&driver, step);
-	usleep(150000);
+	require(drive_wait(goes_on, 60));
 }
 
 static void test_stall(void **state)

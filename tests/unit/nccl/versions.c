@@ -75,9 +75,8 @@ static void body(void)
 	drive_state(&driver, control, NCCL_STATE_CONTROL_APPEND_END,
 		    &(struct event_state){.known = true, .appended = 7});
 	drive_stop(&driver, control);
-	usleep(120000);
+	drive_wait_finished(4);
 	drive_finalize(&driver, context);
-	usleep(320000);
 }
 
 static void check_collective(const struct recording *recording, uint64_t number)
@@ -241,7 +240,7 @@ static void copy_engine(void)
 		drive_channel_stop(&driver, phase.parent, GPU + 100);
 		drive_stop(&driver, operation);
 	}
-	usleep(150000);
+	drive_wait_finished(version == 7 ? 2 : 1);
 }
 
 static void test_copy_engine(void **state)
