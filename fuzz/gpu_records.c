@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT
  * SPDX-FileCopyrightText: the kymo authors
  *
- * Fuzzes the reader of records of devices: whatever it accepts can be walked, and every id in it looked up.
+ * Fuzzes the reader of records of devices: whatever it accepts can be walked, and every id in it
+ * looked up.
  */
 #include <stdint.h>
 #include <stdlib.h>
@@ -14,13 +15,15 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 static int look_up(const struct gpu_record_head *head, void *context)
 {
 	const struct gpu_process *process = context;
-	static volatile size_t sum;
+	static volatile size_t result;
+	size_t sum = 0;
 
 	sum += strlen(gpu_string(process, head->id));
 	sum += strlen(gpu_agent_name(process, head->id));
 	sum += strlen(gpu_kernel_name(process, head->id));
 	sum += strlen(gpu_direction_name(head->id));
 	sum += gpu_metric_name(head->id) != NULL;
+	result = result + sum;
 	return 0;
 }
 

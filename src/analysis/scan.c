@@ -171,7 +171,8 @@ static int scan_span(struct scan *scan, struct spool_payload *payload)
 	return result;
 }
 
-/* Of the tool library and kymo's own tool: they are in the program's process, but not the program's. */
+/* Of the tool library and kymo's own tool: they are in the program's process, but not the
+ * program's. */
 static bool is_own_thread(const char *name)
 {
 	static const char *const names[] = {"kymo-tools", "kymo-cuda", "kymo-gpu", "kymo-nvml"};

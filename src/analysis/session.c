@@ -14,8 +14,8 @@
 #include <string.h>
 
 #include "analysis/allocations_private.h"
-#include "analysis/runtime_code.h"
 #include "analysis/gpu.h"
+#include "analysis/runtime_code.h"
 #include "analysis/session_private.h"
 #include "binary/jitmap.h"
 

@@ -13,7 +13,6 @@
 #include <string.h>
 
 #include "analysis/gpu.h"
-#include "binary/demangle.h"
 #include "output/perfetto.h"
 
 enum {
@@ -265,7 +264,7 @@ static void intern_name(struct gpu_writer *writer, uint32_t string)
 	if (writer->named[string])
 		return;
 	writer->named[string] = 1;
-	plain = demangle(text);
+	plain = gpu_demangled(text);
 	protobuf_open(out, PACKET_INTERNED_DATA);
 	protobuf_open(out, INTERNED_EVENT_NAMES);
 	protobuf_uint(out, 1, string + 1u);
