@@ -2,8 +2,8 @@
  * SPDX-FileCopyrightText: the kymo authors
  *
  * A tool in C that is called for each event, before and after it, on the thread where it happens:
- * marks and ranges with their arguments, kernels, copies, code objects. It prints a line for each
- * event that is over, and a sum at the end, to the file that SAMPLE_OUTPUT names.
+ * marks and ranges with their arguments, kernels, copies, code objects, calls of OpenCL. It prints
+ * a line for each event that is over, and a sum at the end, to the file that SAMPLE_OUTPUT names.
  *
  * Loaded as it is: LD_PRELOAD=callback_tracing.so or ROCP_TOOL_LIBRARIES=callback_tracing.so.
  */
@@ -13,6 +13,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include <kymo/tools.h>
 #include <rocprofiler-sdk/registration.h>
 #include <rocprofiler-sdk/rocprofiler.h>
 
@@ -95,6 +96,7 @@ static int initialize(rocprofiler_client_finalize_t finalize, void *data)
 		ROCPROFILER_CALLBACK_TRACING_CODE_OBJECT,
 		ROCPROFILER_CALLBACK_TRACING_KERNEL_DISPATCH,
 		ROCPROFILER_CALLBACK_TRACING_MEMORY_COPY,
+		KYMO_CALLBACK_TRACING_OPENCL_API,
 	};
 
 	(void)finalize;

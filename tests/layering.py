@@ -33,6 +33,7 @@ ALLOWED = {
     "libkymo-sdk": {"device", "core", "common"},
     "libkymo-sdk-roctx": set(),
     "libkymo-gpu": {"common"},
+    "libkymo-opencl": {"device"},  # its tables of functions
     "inject": {"common"},
     "binary": {"common"},
     "analysis": {"binary", "common"},

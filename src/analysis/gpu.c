@@ -16,6 +16,11 @@
 #include "analysis/arena.h"
 #include "binary/demangle.h"
 
+char *gpu_demangled(const char *name)
+{
+	return demangle(name);
+}
+
 static int note(struct gpu_data *data, const char *path, const char *text)
 {
 	char **larger = realloc(data->problems, (data->problem_count + 1) * sizeof(*larger));
@@ -188,7 +193,7 @@ static int take_rows(struct sums *sums, size_t *capacity)
 		if (array_reserve((void **)&data->kernels, capacity, data->kernel_count,
 				  sizeof(*data->kernels)) < 0)
 			return -ENOMEM;
-		row->name = demangle(name);
+		row->name = gpu_demangled(name);
 		if (row->name == NULL)
 			row->name = strdup(name);
 		if (row->name == NULL)

@@ -72,6 +72,8 @@ int gpu_each(const struct gpu_process *process,
 const char *gpu_string(const struct gpu_process *process, uint32_t id);
 const char *gpu_agent_name(const struct gpu_process *process, uint32_t id);
 const char *gpu_kernel_name(const struct gpu_process *process, uint32_t shape);
+/* As in the source, malloc'ed; NULL where it is no mangled name. */
+char *gpu_demangled(const char *name);
 const char *gpu_direction_name(uint32_t direction); /* "host to device", ... */
 const char *gpu_metric_name(uint32_t metric);       /* NULL: no such metric */
 const char *gpu_metric_unit(uint32_t metric);

@@ -15,6 +15,8 @@
 #include "analysis/scan_regions.h"
 #include "analysis/session_private.h"
 
+#define THREAD_OF_KYMO 3 /* as in SPOOL_RECORD_THREAD_START */
+
 struct scan {
 	struct session *session;
 	struct session_private *private;
@@ -169,6 +171,19 @@ static int scan_span(struct scan *scan, struct spool_payload *payload)
 	return result;
 }
 
+/* Of the tool library and kymo's own tool: they are in the program's process, but not the
+ * program's. */
+static bool is_own_thread(const char *name)
+{
+	static const char *const names[] = {"kymo-tools", "kymo-cuda", "kymo-gpu", "kymo-nvml"};
+
+	for (size_t i = 0; i < sizeof(names) / sizeof(*names); i++) {
+		if (strcmp(name, names[i]) == 0)
+			return true;
+	}
+	return false;
+}
+
 static int scan_thread_name(struct scan *scan, struct spool_payload *payload)
 {
 	uint32_t index = id_map_get(&scan->process->threads, spool_unsigned(payload));
@@ -180,6 +195,8 @@ static int scan_thread_name(struct scan *scan, struct spool_payload *payload)
 		return -EBADMSG;
 	if (index != ID_MAP_NONE && *name)
 		scan->session->threads[index].name = name;
+	if (index != ID_MAP_NONE && is_own_thread(name))
+		scan->session->threads[index].how = THREAD_OF_KYMO;
 	return 0;
 }
 

@@ -162,18 +162,20 @@ void launch_front_library(const char *library, char *front)
 
 /* LD_PRELOAD with the libraries in front, unless they are there already (kymo under kymo). libkymo
  * is first, so that its wrappers are found before anything else. */
-static char *launch_preload(const char *library, const char *front, const char *before)
+static char *launch_preload(const char *library, const char *front, const char *opencl,
+			    const char *before)
 {
-	const char *colon = front[0] ? ":" : "";
+	char own[PATH_MAX * 2 + 2];
+
 	char *text;
 
-	if (!before || !*before)
-		return asprintf(&text, "LD_PRELOAD=%s%s%s", library, colon, front) < 0 ? NULL
-										       : text;
-	if (strstr(before, library))
+	snprintf(own, sizeof(own), "%s%s%s", front, front[0] && opencl[0] ? ":" : "", opencl);
+	if (before && strstr(before, library))
 		return asprintf(&text, "LD_PRELOAD=%s", before) < 0 ? NULL : text;
-	return asprintf(&text, "LD_PRELOAD=%s%s%s:%s", library, colon, front, before) < 0 ? NULL
-											  : text;
+	if (asprintf(&text, "LD_PRELOAD=%s%s%s%s%s", library, own[0] ? ":" : "", own,
+		     before && *before ? ":" : "", before ? before : "") < 0)
+		return NULL;
+	return text;
 }
 
 /* Everything that is not a default goes into the environment, except for what is decided outside of
@@ -308,7 +310,7 @@ int launch_environment_create(const struct launch *launch, const char *library, 
 	size_t inherited = 0, count = 0;
 	const char *preload = NULL;
 	bool complete = true;
-	char front[PATH_MAX];
+	char front[PATH_MAX], opencl[PATH_MAX];
 	char **list;
 
 	while (environment[inherited])
@@ -317,6 +319,7 @@ int launch_environment_create(const struct launch *launch, const char *library, 
 	if (!list)
 		return problem_set(problem, -ENOMEM, "out of memory");
 	launch_front_library(library, front);
+	launch_opencl_library(launch, library, opencl);
 	for (size_t i = 0; complete && i < inherited; i++) {
 		if (!strncmp(environment[i], "LD_PRELOAD=", 11))
 			preload = environment[i] + 11;
@@ -327,7 +330,7 @@ int launch_environment_create(const struct launch *launch, const char *library, 
 	complete = complete && launch_add_settings(launch, list, &count) &&
 		   launch_add_tools(launch, environment, front, list, &count) &&
 		   launch_add_devices(launch, environment, library, list, &count) &&
-		   launch_add(list, &count, launch_preload(library, front, preload));
+		   launch_add(list, &count, launch_preload(library, front, opencl, preload));
 	if (!complete) {
 		launch_environment_destroy(list);
 		return problem_set(problem, -ENOMEM, "out of memory");

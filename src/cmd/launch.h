@@ -46,6 +46,8 @@ bool launch_is_device_list(const char *variable);
  * entries. */
 bool launch_add_devices(const struct launch *launch, char *const *environment, const char *library,
 			char **list, size_t *count);
+/* What is to be preloaded besides, or false and "": PATH_MAX bytes. */
+bool launch_opencl_library(const struct launch *launch, const char *library, char *path);
 void launch_environment_destroy(char **environment);
 /* Writes launch.json; `end` is NULL before the program runs. */
 int launch_write_json(const struct launch *launch, const struct supervised *end,

@@ -40,6 +40,14 @@ bool launch_find_beside(const char *library, const char *name, char *found)
 	return realpath(path, found) != NULL;
 }
 
+bool launch_opencl_library(const struct launch *launch, const char *library, char *path)
+{
+	path[0] = '\0';
+	return resolved_bool(launch->settings, SETTING_USE_GPU) &&
+	       resolved_bool(launch->settings, SETTING_OPENCL_PRELOAD) &&
+	       launch_find_beside(library, "kymo-opencl", path);
+}
+
 static const char *value_of(char *const *environment, const char *name)
 {
 	size_t length = strlen(name);

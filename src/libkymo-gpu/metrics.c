@@ -159,6 +159,7 @@ static void *begin(void *unused)
 {
 	pthread_t thread;
 
+	pthread_setname_np(pthread_self(), "kymo-nvml");
 	if (!load())
 		return unused;
 	if (pthread_create(&thread, NULL, read_energy, NULL) == 0)

@@ -202,6 +202,7 @@ static void *flush_now_and_then(void *unused)
 {
 	const struct timespec pause = {0, FLUSH_MS * 1000000};
 
+	pthread_setname_np(pthread_self(), "kymo-gpu");
 	while (!atomic_load(&has_ended)) {
 		nanosleep(&pause, NULL);
 		if (!atomic_load(&has_ended))

@@ -29,6 +29,9 @@ atomic_uint_fast64_t roctx_until_next = 1;
 static atomic_uint_fast64_t interval = 1;
 /* One thread looks at a time. The profiler calls tools, which may mark things themselves. */
 static atomic_flag is_looking = ATOMIC_FLAG_INIT;
+/* The tables are given once, whatever a late count may have left in roctx_until_next. Under
+ * is_looking. */
+static int is_announced;
 
 /* What the profiler may look up to see whose tables they are. */
 static uint32_t announce_import(void)
@@ -108,20 +111,16 @@ void roctx_look(void *const *tables, uint64_t count)
 	if (atomic_flag_test_and_set_explicit(&is_looking, memory_order_acquire))
 		return;
 	next = atomic_load_explicit(&roctx_until_next, memory_order_relaxed);
-	if (next > 1) {
-		atomic_store_explicit(&roctx_until_next, next - 1, memory_order_relaxed);
-	} else if (next) {
+	/* Another thread may have looked since. */
+	if (next == 1 && !is_announced) {
 		announce = announce_find();
 		code = announce ? announce("roctx", announce_import, ROCTX_VERSION, (void **)tables,
 					   count, &identifier)
 				: -1;
-		if (code >= ANNOUNCE_SUCCESS && code <= ANNOUNCE_DEADLOCK) {
-			next = 0;
-		} else {
-			next = atomic_load_explicit(&interval, memory_order_relaxed);
-			atomic_store_explicit(&interval, next * 2, memory_order_relaxed);
-		}
-		atomic_store_explicit(&roctx_until_next, next, memory_order_release);
+		is_announced = code >= ANNOUNCE_SUCCESS && code <= ANNOUNCE_DEADLOCK;
+		next = atomic_load_explicit(&interval, memory_order_relaxed) * 2;
+		atomic_store_explicit(&interval, next, memory_order_relaxed);
 	}
+	atomic_store_explicit(&roctx_until_next, is_announced ? 0 : next, memory_order_release);
 	atomic_flag_clear_explicit(&is_looking, memory_order_release);
 }

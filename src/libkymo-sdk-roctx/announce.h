@@ -16,7 +16,12 @@ void roctx_look(void *const *tables, uint64_t count);
 
 static inline void roctx_announce(void *const *tables, uint64_t count)
 {
-	if (atomic_load_explicit(&roctx_until_next, memory_order_acquire))
+	uint64_t next = atomic_load_explicit(&roctx_until_next, memory_order_relaxed);
+
+	/* Threads that count at once lose some of it: it is looked for a little later. */
+	if (next > 1)
+		atomic_store_explicit(&roctx_until_next, next - 1, memory_order_relaxed);
+	else if (next)
 		roctx_look(tables, count);
 }
 

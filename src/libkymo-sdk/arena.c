@@ -125,6 +125,21 @@ static enum arena_result lane_advance(struct arena *arena, uint32_t lane, int32_
 	return ARENA_DONE;
 }
 
+/* Records have just been made of 8-byte stores: they are copied by loads of the same size. Larger
+ * ones that are not all words are somebody else's, made long before. */
+static void record_copy(char *to, const void *from, uint32_t size)
+{
+	const uint64_t *words = from;
+	uint64_t *copies = (uint64_t *)(void *)to;
+
+	if (size % ARENA_UNIT || size > 512) {
+		memcpy(to, from, size);
+		return;
+	}
+	for (uint32_t i = 0; i < size / ARENA_UNIT; i++)
+		copies[i] = words[i];
+}
+
 static void chunk_fill(const struct arena_chunk *chunk, uint64_t state,
 		       const struct arena_record *records, uint32_t count, uint64_t time)
 {
@@ -132,7 +147,7 @@ static void chunk_fill(const struct arena_chunk *chunk, uint64_t state,
 	char *payload = chunk->payload + (size_t)CHUNK_UNITS(state) * ARENA_UNIT;
 
 	for (uint32_t i = 0; i < count; i++, at++) {
-		memcpy(payload, records[i].payload, records[i].size);
+		record_copy(payload, records[i].payload, records[i].size);
 		chunk->times[at] = time;
 		chunk->headers[at].hash = records[i].category | (uint64_t)records[i].kind << 32;
 		atomic_store_explicit(&chunk->headers[at].payload, payload, memory_order_release);

@@ -14,6 +14,7 @@
 
 #include <rocprofiler-sdk/rocprofiler.h>
 
+#include "libkymo-sdk/device_calls.h"
 #include "libkymo-sdk/names.h"
 #include "libkymo-sdk/state.h"
 
@@ -52,6 +53,34 @@ static bool arguments_read_string(const char *address, char *into, size_t size)
 		have += some;
 	}
 	into[have] = 0;
+	return true;
+}
+
+static bool arguments_ends_in(const char *type, size_t length, const char *end)
+{
+	size_t size = strlen(end);
+
+	return length >= size && !strncmp(type + length - size, end, size);
+}
+
+/* OpenCL's types that are numbers, by the rules of their names; all others are objects. */
+static bool arguments_opencl(const char *type, size_t length, struct sdk_argument *pointee)
+{
+	if (length < 4 || strncmp(type, "cl_", 3) != 0)
+		return false;
+	pointee->value = SDK_VALUE_UNSIGNED;
+	pointee->size = 4;
+	if (!strncmp(type, "cl_int", length))
+		pointee->value = SDK_VALUE_SIGNED;
+	else if (arguments_ends_in(type, length, "_flags") ||
+		 arguments_ends_in(type, length, "_properties") ||
+		 !strncmp(type, "cl_ulong", length) || !strncmp(type, "cl_device_type", length))
+		pointee->size = 8;
+	else if (strncmp(type, "cl_uint", length) != 0 && strncmp(type, "cl_bool", length) != 0 &&
+		 !arguments_ends_in(type, length, "_info") &&
+		 !arguments_ends_in(type, length, "_mode") &&
+		 !arguments_ends_in(type, length, "_type"))
+		*pointee = (struct sdk_argument){.size = 8, .value = SDK_VALUE_POINTER};
 	return true;
 }
 
@@ -104,7 +133,7 @@ static bool arguments_pointee(const char *type, struct sdk_argument *pointee)
 			return true;
 		}
 	}
-	return false;
+	return arguments_opencl(type, length, pointee);
 }
 
 static uint64_t arguments_word(const unsigned char *bytes, size_t size, bool is_signed)
@@ -162,7 +191,8 @@ static void arguments_follow(struct telling *telling)
 	uint64_t word;
 
 	memcpy(&word, telling->address, sizeof(word));
-	while (telling->dereferences < telling->dereferences_max &&
+	/* What a handle leads to is its library's business. */
+	while (strchr(what.type, '*') && telling->dereferences < telling->dereferences_max &&
 	       telling->dereferences < telling->indirections && word) {
 		bool is_last = telling->dereferences + 1 == telling->indirections;
 		struct sdk_argument pointee = {.size = sizeof(void *), .value = SDK_VALUE_POINTER};
@@ -250,6 +280,7 @@ struct callback_context {
 	rocprofiler_tracing_operation_t operation;
 	rocprofiler_callback_tracing_operation_args_cb_t callback;
 	void *data;
+	int32_t dereferences_max;
 };
 
 static int arguments_to_callback(uint32_t number, struct telling *telling, void *data)
@@ -266,17 +297,20 @@ static int arguments_to_callback(uint32_t number, struct telling *telling, void 
 static int arguments_of_device(void *data, uint32_t number, const char *type, const char *name,
 			       const void *value)
 {
-	struct telling telling = {.address = value};
-	struct sdk_argument argument = {.type = type, .name = name, .value = SDK_VALUE_POINTER};
+	const struct callback_context *told = data;
+	struct telling telling = {.address = value, .dereferences_max = told->dereferences_max};
+	struct sdk_argument argument = {
+		.type = type, .name = name, .size = sizeof(void *), .value = SDK_VALUE_POINTER};
+	struct sdk_argument value_of;
 
 	telling.argument = &argument;
-	telling.indirections = sdk_argument_indirections(&argument);
-	if (!strncmp(type, "const char *", 12) && telling.indirections == 1)
+	if (!strncmp(type, "const char *", 12) && !strchr(type + 12, '*')) {
 		argument.value = SDK_VALUE_STRING;
-	else if (!strchr(type, '*') && !arguments_pointee(type, &argument))
-		argument.size = sizeof(void *);
-	if (argument.value != SDK_VALUE_POINTER)
-		telling.indirections = argument.value == SDK_VALUE_STRING;
+	} else if (!strchr(type, '*') && arguments_pointee(type, &value_of)) {
+		argument.size = value_of.size;
+		argument.value = value_of.value;
+	}
+	telling.indirections = sdk_argument_indirections(&argument);
 	arguments_text(&telling);
 	return arguments_to_callback(number, &telling, data);
 }
@@ -286,7 +320,8 @@ SDK_EXPORT rocprofiler_status_t rocprofiler_iterate_callback_tracing_kind_operat
 	rocprofiler_callback_tracing_operation_args_cb_t callback, int32_t max_dereference_count,
 	void *user_data)
 {
-	struct callback_context context = {record.kind, record.operation, callback, user_data};
+	struct callback_context context = {record.kind, record.operation, callback, user_data,
+					   max_dereference_count < 0 ? 0 : max_dereference_count};
 	const struct sdk_kind *kind = sdk_callback_kind((int)record.kind);
 	const struct sdk_function *function;
 	rocprofiler_status_t status;
@@ -295,9 +330,12 @@ SDK_EXPORT rocprofiler_status_t rocprofiler_iterate_callback_tracing_kind_operat
 		return ROCPROFILER_STATUS_ERROR_INVALID_ARGUMENT;
 	if (kind && kind->is_device) {
 		const struct device_operations *operations = device_operations(kind->service);
-		struct device_call call = {kind->service, record.operation, record.payload};
+		const struct sdk_device_call_data *data = record.payload;
+		struct device_call call = {kind->service, record.operation, data->arguments};
 
-		if (!operations || !operations->arguments)
+		if (!sdk_kind_operation(kind, record.operation))
+			return ROCPROFILER_STATUS_ERROR_OPERATION_NOT_FOUND;
+		if (!operations || !operations->arguments || !data->arguments)
 			return ROCPROFILER_STATUS_ERROR_NOT_IMPLEMENTED;
 		operations->arguments(&call, arguments_of_device, &context);
 		return ROCPROFILER_STATUS_SUCCESS;
@@ -305,7 +343,7 @@ SDK_EXPORT rocprofiler_status_t rocprofiler_iterate_callback_tracing_kind_operat
 	function = arguments_function(kind, (int)record.kind, record.operation, &status);
 	if (function)
 		arguments_each(function, (const char *)record.payload + kind->arguments_offset,
-			       max_dereference_count, arguments_to_callback, &context);
+			       context.dereferences_max, arguments_to_callback, &context);
 	return status;
 }
 

@@ -22,9 +22,9 @@ void sdk_tell(struct sdk_thread *thread, unsigned context_bit, enum sdk_domain d
 	bool busy = thread->busy;
 	uint32_t before;
 
-	record->context_id.handle = context->id;
 	if (!sdk_tool_enter(context, &before))
 		return;
+	record->context_id.handle = context->id;
 	thread->busy = false;
 	service->callback(*record, user_data, service->data);
 	thread->busy = busy;
@@ -38,12 +38,10 @@ static void call_tell(struct sdk_thread *thread, struct sdk_call *call,
 	rocprofiler_callback_tracing_record_t record = {
 		.thread_id = call->thread_id,
 		.correlation_id = {.internal = call->id, .ancestor = call->ancestor},
-		.kind = (rocprofiler_callback_tracing_kind_t)sdk_domains[call->domain].callback,
-		.operation = call->operation,
-		.phase = phase,
 		.payload = payload,
 	};
 
+	sdk_record_set(&record, sdk_domains[call->domain].callback, call->operation, phase);
 	for (unsigned i = 0; i < call->seen_count; i++) {
 		struct sdk_seen *seen = &call->seen[i];
 

@@ -6,6 +6,8 @@
 #ifndef KYMO_LIBKYMO_SDK_CALLS_H
 #define KYMO_LIBKYMO_SDK_CALLS_H
 
+#include <string.h>
+
 #include "libkymo-sdk/context.h"
 #include "libkymo-sdk/thread.h"
 
@@ -66,6 +68,17 @@ static inline uint64_t sdk_buffers_for(uint64_t contexts, enum sdk_domain domain
 			wanted |= (uint64_t)1 << bit;
 	}
 	return wanted;
+}
+
+/* Sets kind, operation and phase, each 8 bytes by one store: what is copied by loads of 8 bytes
+ * right after it must not have been made of smaller stores. */
+static inline void sdk_record_set(rocprofiler_callback_tracing_record_t *record, int kind,
+				  int32_t operation, rocprofiler_callback_phase_t phase)
+{
+	uint64_t words[2] = {(uint32_t)kind | (uint64_t)(uint32_t)operation << 32, phase};
+
+	memcpy((char *)record + offsetof(rocprofiler_callback_tracing_record_t, kind), words,
+	       sizeof(words));
 }
 
 /* Calls the context's function. record->context_id is set here. */

@@ -159,12 +159,10 @@ static void work_tell(struct sdk_thread *thread, struct sdk_work *work, enum wor
 	rocprofiler_callback_tracing_record_t record = {
 		.thread_id = work->thread_id,
 		.correlation_id = {.internal = work->correlation->id, .ancestor = work->ancestor},
-		.kind = (rocprofiler_callback_tracing_kind_t)sdk_domains[domain].callback,
-		.operation = operation,
-		.phase = phase,
 		.payload = payload,
 	};
 
+	sdk_record_set(&record, sdk_domains[domain].callback, operation, phase);
 	for (unsigned i = 0; contexts && i < work->seen_count; i++) {
 		struct sdk_seen *seen = &work->seen[i];
 

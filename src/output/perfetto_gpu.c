@@ -13,7 +13,6 @@
 #include <string.h>
 
 #include "analysis/gpu.h"
-#include "binary/demangle.h"
 #include "output/perfetto.h"
 
 enum {
@@ -34,6 +33,7 @@ enum {
 
 /* What is a track to itself, but for lanes. */
 enum group_kind { GROUP_KERNELS, GROUP_COPIES, GROUP_CALLS, GROUP_MARKERS };
+static const char *const categories[] = {"kernel", "copy", "device call", "marker"};
 
 struct slice {
 	enum group_kind kind;
@@ -132,6 +132,21 @@ static int collect(const struct gpu_record_head *head, void *context)
 		return add_marker(writer, (const void *)head);
 	default:
 		return 0;
+	}
+}
+
+/* Ranges that nobody ended last as long as anything. */
+static void close_markers(struct gpu_writer *writer)
+{
+	uint64_t last = writer->trace->session->end_ns;
+
+	for (size_t i = 0; i < writer->count; i++) {
+		if (writer->slices[i].end != UINT64_MAX && writer->slices[i].end > last)
+			last = writer->slices[i].end;
+	}
+	for (size_t i = 0; i < writer->count; i++) {
+		if (writer->slices[i].end == UINT64_MAX)
+			writer->slices[i].end = last;
 	}
 }
 
@@ -249,7 +264,7 @@ static void intern_name(struct gpu_writer *writer, uint32_t string)
 	if (writer->named[string])
 		return;
 	writer->named[string] = 1;
-	plain = demangle(text);
+	plain = gpu_demangled(text);
 	protobuf_open(out, PACKET_INTERNED_DATA);
 	protobuf_open(out, INTERNED_EVENT_NAMES);
 	protobuf_uint(out, 1, string + 1u);
@@ -350,6 +365,7 @@ static void write_begin(struct gpu_writer *writer, const struct slice *slice, ui
 	protobuf_open(out, PACKET_TRACK_EVENT);
 	protobuf_uint(out, TRACK_EVENT_TYPE, is_mark ? TRACK_EVENT_INSTANT : EVENT_BEGIN);
 	protobuf_uint(out, TRACK_EVENT_TRACK, track);
+	protobuf_string(out, TRACK_EVENT_CATEGORIES, categories[slice->kind]);
 	if (slice->kind == GROUP_COPIES)
 		protobuf_string(out, TRACK_EVENT_NAME, gpu_direction_name(slice->record->id));
 	else
@@ -388,12 +404,12 @@ static void write_slice(struct gpu_writer *writer, const struct slice *slice)
 	if (slice->kind == GROUP_MARKERS && slice->record->id == GPU_MARKER_MARK)
 		return;
 	lane->ends[lane->depth++] = slice->end;
-	if (slice->end != UINT64_MAX)
-		write_end(writer, slice->end, lane->track);
+	write_end(writer, slice->end, lane->track);
 }
 
 static void write_slices(struct gpu_writer *writer)
 {
+	close_markers(writer);
 	qsort(writer->slices, writer->count, sizeof(*writer->slices), compare_slices);
 	for (size_t i = 0; i < writer->count; i++) {
 		const struct slice *slice = &writer->slices[i];

@@ -176,6 +176,9 @@ class Samples:
         completed = len(re.findall("^KERNEL_DISPATCH KERNEL_DISPATCH_COMPLETE", text, re.MULTILINE))
         copied = len(re.findall("^MEMORY_COPY ", text, re.MULTILINE))
         expect(completed == kernels and copied == copies, f"{completed} {copied} of {kernels} {copies}")
+        launches = re.findall(r"^OPENCL_API clEnqueueNDRangeKernel\(.*work_dim=1, ", text, re.MULTILINE)
+        expect(len(launches) == kernels, f"{len(launches)} launches of {kernels}")
+        expect(re.search(r"^OPENCL_API clCreateKernel\(.*kernel_name=add, ", text, re.MULTILINE), text[:1000])
         counts = re.search(r"entered (\d+), left (\d+)\n", text)
         expect(counts and counts.group(1) == counts.group(2), text[-200:])
 

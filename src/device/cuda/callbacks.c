@@ -310,8 +310,8 @@ static bool is_work(uint32_t call)
 void cuda_follow_wanted(const struct device_sink *sink, void *subscriber)
 {
 	static bool driver_is_on[DRIVER_CALLS_MAX], runtime_is_on[RUNTIME_CALLS_MAX];
-	bool work =
-		sink->wants(DEVICE_SERVICE_KERNELS, -1) || sink->wants(DEVICE_SERVICE_COPIES, -1);
+	bool work = !cuda_without_launches() && (sink->wants(DEVICE_SERVICE_KERNELS, -1) ||
+						 sink->wants(DEVICE_SERVICE_COPIES, -1));
 
 	for (uint32_t call = 1; call < DRIVER_CALLS_MAX; call++) {
 		bool wanted = sink->wants(DEVICE_SERVICE_CALLS_CUDA_DRIVER, (int32_t)call) ||

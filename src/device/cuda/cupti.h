@@ -207,7 +207,8 @@ typedef void cupti_complete(void *context, uint32_t stream, uint8_t *buffer, siz
 	X(Subscribe_v2, (void **subscriber, cupti_callback *callback, void *user,                  \
 			 struct cupti_subscriber_parameters *parameters))                          \
 	X(ActivityRegisterTimestampCallback, (uint64_t(*now)(void)))                               \
-	X(GetGraphExecId, (void *executable, uint32_t *id))
+	X(GetGraphExecId, (void *executable, uint32_t *id))                                        \
+	X(GetDeviceId, (void *context, uint32_t *device))
 
 struct cupti_api {
 	void *library;

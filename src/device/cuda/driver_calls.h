@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT
  * SPDX-FileCopyrightText: the kymo authors
  *
- * Functions of CUDA's driver by the numbers that CUPTI gives them (cupti_driver_cbid.h, CUDA 13), for X macros.
+ * Functions of CUDA's driver by the numbers that CUPTI gives them (cupti_driver_cbid.h, CUDA 13),
+ * for X macros.
  */
 /* clang-format off */
 X(1, cuInit) X(2, cuDriverGetVersion) X(3, cuDeviceGet) X(4, cuDeviceGetCount)
@@ -304,4 +305,4 @@ X(796, cuMemcpyBatchAsync_v2) X(797, cuMemcpyBatchAsync_v2_ptsz) X(798, cuMemcpy
 X(799, cuMemcpy3DBatchAsync_v2_ptsz) X(800, cuCtxSynchronize_v2) X(801, cuMemGetDefaultMemPool)
 X(802, cuMemGetMemPool) X(803, cuMemSetMemPool) X(804, cuDeviceGetP2PAtomicCapabilities)
 X(805, cuDeviceGetHostAtomicCapabilities) X(806, cuDriverGetGpuCodeIsaVersion)
-/* clang-format on */
+	/* clang-format on */

@@ -107,7 +107,8 @@ void cuda_launches_sweep(void)
 {
 	uint32_t end = atomic_load(&newest) + 1;
 
-	for (uint32_t correlation = end - SWEPT; correlation != end; correlation++) {
+	for (uint32_t correlation = end > SWEPT ? end - SWEPT : 0; correlation != end;
+	     correlation++) {
 		struct place *place = place_of(correlation);
 		uint32_t state;
 
@@ -124,13 +125,16 @@ void cuda_launches_sweep(void)
 /* The end: what has no record yet will have none. */
 void cuda_launches_close(void)
 {
-	for (uint32_t i = 0; i < PLACES; i++) {
-		uint32_t correlation = atomic_load(&places[i].correlation);
+	uint32_t end = atomic_load(&newest) + 1;
+
+	for (uint32_t i = end > PLACES ? end - PLACES : 0; i != end; i++) {
+		struct place *place = place_of(i);
+		uint32_t correlation = atomic_load(&place->correlation);
 		struct cuda_launch launch;
 
 		if (correlation == 0)
 			continue;
-		launch = take(&places[i], correlation);
+		launch = take(place, correlation);
 		if (launch.kind == CUDA_LAUNCH_KERNEL)
 			cuda_losses.incomplete++;
 		give_up(launch);

@@ -93,7 +93,7 @@ static void tell_kernel(const struct device_sink *sink, const struct cupti_kerne
 				      cuda_time(record->end));
 		return;
 	}
-	if (launch.kind == CUDA_LAUNCH_NONE)
+	if (launch.kind == CUDA_LAUNCH_NONE && !cuda_without_launches())
 		cuda_losses.unmatched++;
 	sink->kernel_record(launch.handle, &ran, cuda_time(record->start), cuda_time(record->end));
 }
@@ -107,7 +107,7 @@ static void tell_graph(const struct device_sink *sink, const struct cupti_graph 
 				    .grid = {1, 1, 1}};
 	struct cuda_launch launch = cuda_launch_get(record->correlation, true);
 
-	if (launch.kind == CUDA_LAUNCH_NONE)
+	if (launch.kind == CUDA_LAUNCH_NONE && !cuda_without_launches())
 		cuda_losses.unmatched++;
 	sink->kernel_record(launch.handle, &ran, cuda_time(record->start), cuda_time(record->end));
 }
@@ -139,7 +139,7 @@ static void tell_copy(const struct device_sink *sink, uint32_t correlation,
 {
 	struct cuda_launch launch = cuda_launch_get(correlation, true);
 
-	if (launch.kind == CUDA_LAUNCH_NONE)
+	if (launch.kind == CUDA_LAUNCH_NONE && !cuda_without_launches())
 		cuda_losses.unmatched++;
 	sink->copy_record(launch.kind == CUDA_LAUNCH_OTHER ? launch.handle : DEVICE_NONE, copy,
 			  start, end);

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT
  * SPDX-FileCopyrightText: the kymo authors
  *
- * Functions of CUDA's runtime by the numbers that CUPTI gives them (cupti_runtime_cbid.h, CUDA 13), for X macros.
+ * Functions of CUDA's runtime by the numbers that CUPTI gives them (cupti_runtime_cbid.h, CUDA 13),
+ * for X macros.
  */
 /* clang-format off */
 X(1, cudaDriverGetVersion_v3020) X(2, cudaRuntimeGetVersion_v3020) X(3, cudaGetDeviceCount_v3020)
@@ -270,4 +271,4 @@ X(516, cudaLogsDumpToFile_v13000) X(517, cudaLogsDumpToMemory_v13000)
 X(518, cudaMemGetDefaultMemPool_v13000) X(519, cudaMemGetMemPool_v13000)
 X(520, cudaMemSetMemPool_v13000) X(521, cudaDeviceGetHostAtomicCapabilities_v13000)
 X(522, cudaDeviceGetP2PAtomicCapabilities_v13000)
-/* clang-format on */
+	/* clang-format on */

@@ -125,16 +125,18 @@ static void found_kernel(void *context, const char *name)
 void cuda_module_loaded(const struct cupti_module *module, void *context)
 {
 	const struct device_sink *sink = device_sink();
-	struct device_program told = {
-		.agent = cuda_agent(0), .image = module->cubin, .image_size = module->cubin_size};
+	struct device_program told = {.image = module->cubin, .image_size = module->cubin_size};
 	device_handle program;
+	uint32_t device = 0;
 	char uri[64];
 
-	(void)context;
 	if (!sink->wants(DEVICE_SERVICE_PROGRAMS, -1))
 		return;
+	if (cupti.GetDeviceId != NULL && context != NULL)
+		cupti.GetDeviceId(context, &device);
 	snprintf(uri, sizeof(uri), "cuda://module/%u", module->module_id);
 	told.uri = uri;
+	told.agent = cuda_agent(device);
 	program = sink->program_load(&told);
 	if (program == DEVICE_NONE)
 		return;

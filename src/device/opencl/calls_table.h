@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT
  * SPDX-FileCopyrightText: the kymo authors
  *
- * The functions of OpenCL in the order of the dispatch tables of its loaders (Khronos' cl_icd.h), for
- * X macros: CALL are led through as they are, HOOKED have a function hooked_* here that knows what
- * they mean, VOID_* return nothing, ABSENT are other systems' and stay as they were. Columns: place in
- * the table, type of result, name, parameters, arguments, addresses of arguments.
+ * The functions of OpenCL in the order of the dispatch tables of its loaders (Khronos' cl_icd.h),
+ * for X macros: CALL are led through as they are, HOOKED have a function hooked_* here that knows
+ * what they mean, VOID_* return nothing, ABSENT are other systems' and stay as they were. Columns:
+ * place in the table, type of result, name, parameters, arguments, addresses of arguments.
  */
 /* clang-format off */
 CALL(0, cl_int, clGetPlatformIDs,

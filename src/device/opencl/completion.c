@@ -119,7 +119,8 @@ static void completed(cl_event event, cl_int status, void *data)
 		uint64_t now = device_sink()->now();
 
 		/* It was queued between two times of ours, and it has ended. */
-		if (ended >= queued && now - (ended - queued) < slot.after)
+		if (ended >= queued && now - (ended - queued) < slot.after &&
+		    now - (ended - queued) >= slot.before)
 			slot.after = now - (ended - queued);
 		opencl_clock_seen(slot.device_number, queued, slot.before, slot.after);
 		start = opencl_host_time(slot.device_number, time_of(event, CL_PROFILING_START));

@@ -144,6 +144,15 @@ cl_int clInitLayer(cl_uint entries, const void *below, cl_uint *entries_given, c
 	return CL_SUCCESS;
 }
 
+/* For libkymo-opencl; NULL: we are a layer already. */
+__attribute__((visibility("default"))) const void *kymo_opencl_interpose(const void *const *below,
+									 unsigned entries);
+
+const void *kymo_opencl_interpose(const void *const *below, unsigned entries)
+{
+	return opencl_is_there() ? NULL : opencl_interpose(below, entries);
+}
+
 /* ---- names and arguments ---- */
 
 struct row {

@@ -136,14 +136,14 @@ static size_t record_size(uint32_t kind)
 	}
 }
 
-static void kernel_ran(const char *name, uint32_t graph, uint32_t block)
+static void kernel_ran(const char *name, uint32_t graph, uint32_t grid, uint32_t block)
 {
 	struct cupti_kernel record = {.kind = CUPTI_KIND_CONCURRENT_KERNEL,
 				      .registers = 16,
 				      .start = now() + RUN_AT_NS,
 				      .context = 1,
 				      .stream = 7,
-				      .grid = {1, 1, 1},
+				      .grid = {(int32_t)grid, 1, 1},
 				      .block = {(int32_t)block, 1, 1},
 				      .correlation = current_correlation,
 				      .name = name,
@@ -451,7 +451,7 @@ API int cuGraphLaunch(void *executable, void *stream)
 		add_record(&record, sizeof(record));
 	} else {
 		for (unsigned i = 0; i < graph->nodes; i++)
-			kernel_ran("nothing", graph->id, 32);
+			kernel_ran("nothing", graph->id, 1, 32);
 	}
 	return call_exit(&call, 0);
 }
@@ -480,7 +480,7 @@ API int cuLaunchKernel(void *function, unsigned grid_x, unsigned grid_y, unsigne
 	}
 	if (block_x > 1024)
 		return call_exit(&call, 1);
-	kernel_ran(function, 0, block_x);
+	kernel_ran(function, 0, grid_x, block_x);
 	return call_exit(&call, 0);
 }
 

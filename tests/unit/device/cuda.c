@@ -14,6 +14,8 @@
 #include <cmocka.h>
 
 #include <dlfcn.h>
+#include <pthread.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/wait.h>
@@ -266,55 +268,66 @@ static void from_several_threads(void)
 	assert_int_equal(told.misused, 0);
 }
 
-static void in_process(void (*test)(void))
+/* ---- each one in a process of its own ---- */
+
+static const struct {
+	const char *name;
+	void (*test)(void);
+} all[] = {
+#define X(name)                                                                                    \
+	{                                                                                          \
+#name, name                                                                        \
+	}
+	X(each_launch_has_its_record), X(a_launch_that_fails_is_none),
+	X(a_graph_is_one_record),      X(a_graph_is_its_nodes_when_asked),
+	X(copies_and_memory),          X(what_is_dropped_is_counted),
+	X(another_tool_is_left_alone), X(an_old_cupti_is_refused),
+	X(no_cupti_is_said),           X(nobody_wants_anything),
+	X(from_several_threads),
+#undef X
+};
+
+static unsigned which;
+
+static void run_it(void **state)
 {
-	pid_t child = fork();
+	(void)state;
+	all[which].test();
+}
+
+static void start_it(void **state)
+{
+	const unsigned *number = *state;
+	char text[16];
+	pid_t child;
 	int status;
 
+	snprintf(text, sizeof(text), "%u", *number);
+	child = fork();
 	if (child == 0) {
-		test();
-		_exit(0);
+		execl("/proc/self/exe", "cuda", fake, text, NULL);
+		_exit(127);
 	}
 	assert_int_equal(waitpid(child, &status, 0), child);
 	assert_int_equal(status, 0);
 }
 
-#define TEST(name)                                                                                 \
-	static void test_##name(void **state)                                                      \
-	{                                                                                          \
-		(void)state;                                                                       \
-		in_process(name);                                                                  \
-	}
-TEST(each_launch_has_its_record)
-TEST(a_launch_that_fails_is_none)
-TEST(a_graph_is_one_record)
-TEST(a_graph_is_its_nodes_when_asked)
-TEST(copies_and_memory)
-TEST(what_is_dropped_is_counted)
-TEST(another_tool_is_left_alone)
-TEST(an_old_cupti_is_refused)
-TEST(no_cupti_is_said)
-TEST(nobody_wants_anything)
-TEST(from_several_threads)
-
 int main(int count, char **arguments)
 {
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_each_launch_has_its_record),
-		cmocka_unit_test(test_a_launch_that_fails_is_none),
-		cmocka_unit_test(test_a_graph_is_one_record),
-		cmocka_unit_test(test_a_graph_is_its_nodes_when_asked),
-		cmocka_unit_test(test_copies_and_memory),
-		cmocka_unit_test(test_what_is_dropped_is_counted),
-		cmocka_unit_test(test_another_tool_is_left_alone),
-		cmocka_unit_test(test_an_old_cupti_is_refused),
-		cmocka_unit_test(test_no_cupti_is_said),
-		cmocka_unit_test(test_nobody_wants_anything),
-		cmocka_unit_test(test_from_several_threads),
-	};
+	const struct CMUnitTest one[] = {cmocka_unit_test(run_it)};
+	struct CMUnitTest tests[sizeof(all) / sizeof(*all)];
+	unsigned numbers[sizeof(all) / sizeof(*all)];
 
 	if (count < 2)
 		return 2;
 	fake = arguments[1];
+	if (count > 2) {
+		which = (unsigned)atoi(arguments[2]) % (sizeof(all) / sizeof(*all));
+		return cmocka_run_group_tests(one, NULL, NULL);
+	}
+	for (unsigned i = 0; i < sizeof(all) / sizeof(*all); i++) {
+		numbers[i] = i;
+		tests[i] = (struct CMUnitTest){all[i].name, start_it, NULL, NULL, &numbers[i]};
+	}
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -10,6 +10,7 @@
 
 #include <cmocka.h>
 
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 

@@ -384,6 +384,17 @@ static void arguments_are_told(void **state)
 	VALUE(0, "handle=77");
 	assert_int_equal(told.arguments[0].indirections, 0);
 
+	/* Handles are not followed, what leads to handles is. */
+	hip.args.hipStreamCreate.stream = (hipStream_t *)&pointer;
+	told = arguments_of(ROCPROFILER_CALLBACK_TRACING_HIP_RUNTIME_API,
+			    ROCPROFILER_HIP_RUNTIME_API_ID_hipStreamCreate, &hip, 9);
+	VALUE(0, "0x1234");
+	hip.args.hipStreamDestroy.stream = (hipStream_t)(void *)&pointer;
+	told = arguments_of(ROCPROFILER_CALLBACK_TRACING_HIP_RUNTIME_API,
+			    ROCPROFILER_HIP_RUNTIME_API_ID_hipStreamDestroy, &hip, 9);
+	assert_int_equal(told.arguments[0].indirections, 1);
+	assert_int_equal(told.arguments[0].dereferences, 0);
+
 	told = arguments_of(ROCPROFILER_CALLBACK_TRACING_HIP_RUNTIME_API,
 			    ROCPROFILER_HIP_RUNTIME_API_ID_hipDeviceSynchronize, &hip, 0);
 	assert_int_equal(told.count, 0);

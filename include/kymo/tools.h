@@ -1,0 +1,33 @@
+/* SPDX-License-Identifier: MIT
+ * SPDX-FileCopyrightText: the kymo authors
+ *
+ * What kymo's tool library has beyond ROCprofiler-SDK's interface: kinds for calls of runtimes that
+ * are not AMD's. They are configured, started and asked about like any other; their numbers are the
+ * same for callbacks and buffers, and past all of upstream's. Records in buffers are
+ * rocprofiler_buffer_tracing_hip_api_record_t, as of all calls.
+ *
+ * Operations: of CUDA, the numbers that CUPTI has for callbacks (CUPTI_DRIVER_TRACE_CBID_* and
+ * CUPTI_RUNTIME_TRACE_CBID_*); of OpenCL, places in the table of the ICD loader (cl_icd_dispatch).
+ */
+#ifndef KYMO_TOOLS_H
+#define KYMO_TOOLS_H
+
+#include <rocprofiler-sdk/rocprofiler.h>
+
+#define KYMO_CALLBACK_TRACING_CUDA_RUNTIME_API ((rocprofiler_callback_tracing_kind_t)0x1000)
+#define KYMO_CALLBACK_TRACING_CUDA_DRIVER_API  ((rocprofiler_callback_tracing_kind_t)0x1001)
+#define KYMO_CALLBACK_TRACING_OPENCL_API       ((rocprofiler_callback_tracing_kind_t)0x1002)
+#define KYMO_BUFFER_TRACING_CUDA_RUNTIME_API   ((rocprofiler_buffer_tracing_kind_t)0x1000)
+#define KYMO_BUFFER_TRACING_CUDA_DRIVER_API    ((rocprofiler_buffer_tracing_kind_t)0x1001)
+#define KYMO_BUFFER_TRACING_OPENCL_API         ((rocprofiler_buffer_tracing_kind_t)0x1002)
+
+/* What the payload of their callbacks points to. Arguments are told by
+ * rocprofiler_iterate_callback_tracing_kind_operation_args(). */
+typedef struct kymo_callback_tracing_call_data_t {
+	uint64_t size;
+	const void
+		*arguments; /* CUDA: the struct of CUPTI's generated_cuda*_meta.h; OpenCL: opaque */
+	const void *result; /* what the function returns, where it has returned; may be NULL */
+} kymo_callback_tracing_call_data_t;
+
+#endif
