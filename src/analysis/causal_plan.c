@@ -355,7 +355,6 @@ static void plan_make_round(struct causal_plan *plan, const struct causal_data *
 	struct plan_step steps[PLAN_TARGETS_MAX];
 	size_t count = 0;
 
-	plan_eliminate(plan, data);
 	for (size_t i = 0; i < plan->candidate_count; i++) {
 		const struct plan_candidate *candidate = &plan->candidates[i];
 
@@ -384,14 +383,24 @@ static double plan_half_width(const struct causal_prediction *prediction)
 	return (prediction->best_high_percent - prediction->best_low_percent) / 2;
 }
 
+static bool plan_gave_up(const struct causal_plan *plan, uint32_t target)
+{
+	for (size_t i = 0; i < plan->candidate_count; i++) {
+		if (plan->candidates[i].target == target)
+			return plan->candidates[i].given_up;
+	}
+	return false;
+}
+
 /* The intervals that would be reported: those of the leaders at full speedup, by the point that
- * targets are compared by. Computed when the data have grown by a fifth. */
+ * targets are compared by. What is given up is no leader, however wide its interval is. Computed
+ * when the data have grown by a fifth. */
 static bool plan_is_known(struct causal_plan *plan, const struct causal_data *data)
 {
 	struct causal_fit_options options = {.bootstrap = 400, .seed = plan->options.seed};
 	struct causal_result result = {0};
 	struct plan_point point;
-	size_t leaders = 0;
+	size_t leaders = 0, given_up = 0;
 	bool known = true;
 
 	if (!(plan->options.until_ci > 0) ||
@@ -407,10 +416,15 @@ static bool plan_is_known(struct causal_plan *plan, const struct causal_data *da
 		if (!prediction->estimate_count || prediction->point != point.point ||
 		    prediction->end_point != point.end_point)
 			continue;
+		if (plan_gave_up(plan, prediction->target)) {
+			given_up++;
+			continue;
+		}
 		leaders++;
 		known &= plan_half_width(prediction) <= plan->options.until_ci;
 	}
-	known &= leaders == PLAN_LEADERS || (leaders && leaders >= plan->candidate_count);
+	known &=
+		leaders == PLAN_LEADERS || (leaders && leaders + given_up >= plan->candidate_count);
 	causal_result_deinit(&result);
 	return known;
 }
@@ -424,6 +438,7 @@ enum causal_plan_state causal_plan_next(struct causal_plan *plan, const struct c
 		plan_find_candidates(plan, times, time_count);
 		if (!plan->candidate_count)
 			return CAUSAL_PLAN_WAIT;
+		plan_eliminate(plan, data);
 		if (plan_is_known(plan, data))
 			return CAUSAL_PLAN_DONE;
 		plan_make_round(plan, data);

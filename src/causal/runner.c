@@ -12,9 +12,9 @@
  */
 #include "causal/state.h"
 
-#define MEMORY            32u      /* samples; older ones fade */
+#define MEMORY            32u     /* samples; older ones fade */
 #define DOUBT_NS          250000u /* a kind that is new is thought to have run so long elsewhere */
-#define PLACES            8u       /* at which a kind may be found; the last one's is taken */
+#define PLACES            8u      /* at which a kind may be found; the last one's is taken */
 #define FORGOTTEN         1000u /* milliseconds after its end a slot may be taken from its owner */
 #define SLOT_OWNER(state) ((uint64_t)(uintptr_t)(state) ^ (uint64_t)kymo_runtime.pid << 48 ^ 1)
 
