@@ -81,7 +81,8 @@ static uint64_t begin_chunk(unsigned kind, uint32_t communicator)
 	if (chunk == STORE_NONE && helper_help())
 		chunk = pop(&store.ready);
 
-	if (atomic_load_explicit(&store.ready.count, memory_order_relaxed) < store.ready_target / 2)
+	if (atomic_load_explicit(&store.ready.count, memory_order_relaxed) <
+	    GET(store.ready_target) / 2)
 		helper_wake();
 	if (chunk == STORE_NONE) {
 		atomic_store_explicit(&store.starved, 1, memory_order_relaxed);
