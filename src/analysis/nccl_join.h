@@ -102,6 +102,16 @@ int nccl_join(struct nccl_data *data, struct nccl_joined *ret, struct problem *p
 void nccl_join_deinit(struct nccl_joined *joined);
 
 /* The rank that was the last to enter. NCCL_NONE with UNKNOWN. */
+/* What a function's collectives in a team come to without waiting: of each the shortest duration
+ * over its ranks. Goes on from *place, 0 at first; false at the end. */
+struct nccl_transfer_sum {
+	uint32_t team, function;
+	uint64_t collectives, bytes, ns, longest_wait_ns;
+	double bus_bytes;
+};
+bool nccl_transfer_next(const struct nccl_data *data, const struct nccl_joined *joined,
+			size_t *place, struct nccl_transfer_sum *ret);
+
 /* It goes on with the calls that the others make one later. */
 bool nccl_difference_is_left_out(const struct nccl_difference *difference);
 enum nccl_lateness nccl_collective_late(const struct nccl_collective *collective,

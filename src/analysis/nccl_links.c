@@ -19,6 +19,35 @@ double nccl_link_bandwidth(const struct nccl_link *link)
 	return link->ns ? (double)link->bytes / (double)link->ns : 0;
 }
 
+bool nccl_transfer_next(const struct nccl_data *data, const struct nccl_joined *joined,
+			size_t *place, struct nccl_transfer_sum *ret)
+{
+	const struct nccl_collective *first;
+
+	if (*place >= joined->count)
+		return false;
+	first = &joined->collectives[*place];
+	*ret = (struct nccl_transfer_sum){.team = first->team, .function = first->function};
+	for (; *place < joined->count; ++*place) {
+		const struct nccl_collective *collective = &joined->collectives[*place];
+		uint64_t wait = collective->longest_ns - collective->shortest_ns;
+
+		if (collective->team != ret->team || collective->function != ret->function)
+			break;
+		if (collective->timed < 2 || !collective->size_bytes)
+			continue;
+		ret->collectives++;
+		ret->bytes += collective->size_bytes;
+		ret->ns += collective->shortest_ns;
+		if (wait > ret->longest_wait_ns)
+			ret->longest_wait_ns = wait;
+	}
+	ret->bus_bytes = (double)ret->bytes *
+			 nccl_function_bus_factor(data->functions[ret->function].function,
+						  data->teams[ret->team].ranks);
+	return true;
+}
+
 struct finder {
 	struct nccl_data *data;
 	struct nccl_joined *joined;

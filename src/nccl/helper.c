@@ -156,15 +156,6 @@ void helper_make_room(void)
 	pthread_mutex_unlock(&rounds);
 }
 
-bool helper_help(void)
-{
-	if (pthread_mutex_trylock(&rounds))
-		return false;
-	store_help();
-	pthread_mutex_unlock(&rounds);
-	return true;
-}
-
 void helper_finish(void)
 {
 	struct timespec limit;

@@ -7,8 +7,6 @@
 #ifndef KYMO_NCCL_HELPER_H
 #define KYMO_NCCL_HELPER_H
 
-#include <stdbool.h>
-
 /* 0 or negative errno. */
 int helper_start(void);
 /* From a callback: room is getting short, or a communicator is finalized. */
@@ -16,8 +14,6 @@ void helper_wake(void);
 /* From init, which may take its time: keeps the own thread from falling behind where communicators
  * are made by the hundred. */
 void helper_make_room(void);
-/* From a callback that has no room: makes some, unless the own thread is at it. */
-bool helper_help(void);
 /* One round now, by the calling thread; at the end of the process. Does not wait for long. */
 void helper_finish(void);
 /* Room for records is at an end, negative errno; by the store, once. */

@@ -150,11 +150,13 @@ static bool put_key(struct line *line, const char *name, size_t length)
 static size_t put_variable(struct line *line, const char *at)
 {
 	bool is_long = !strncmp(at, "%env{", 5);
-	const char *name = at + (is_long ? 5 : 3), *brace = strchr(name, '}'), *value;
+	const char *name, *brace, *value;
 	char variable[256];
 
 	if (!is_long && strncmp(at, "%q{", 3))
 		return 0;
+	name = at + (is_long ? 5 : 3);
+	brace = strchr(name, '}');
 	if (!brace || (is_long && brace[1] != '%') || brace - name >= (ptrdiff_t)sizeof(variable))
 		return 0;
 	snprintf(variable, sizeof(variable), "%.*s", (int)(brace - name), name);

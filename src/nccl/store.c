@@ -12,6 +12,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <pthread.h>
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
@@ -71,6 +72,8 @@ static uint64_t make_id(const void *record, uint32_t generation)
 	return store.nonce | (uint64_t)(generation & GENERATIONS) << 28 | unit;
 }
 
+static bool help(void);
+
 /* Makes a ready chunk one of `kind`; returns the word that names it, or 0. */
 static uint64_t begin_chunk(unsigned kind, uint32_t communicator)
 {
@@ -78,10 +81,11 @@ static uint64_t begin_chunk(unsigned kind, uint32_t communicator)
 	struct nccl_chunk_header *header;
 
 	/* The own thread did not come to it, because it has no processor, say. */
-	if (chunk == STORE_NONE && helper_help())
+	if (chunk == STORE_NONE && help())
 		chunk = pop(&store.ready);
 
-	if (atomic_load_explicit(&store.ready.count, memory_order_relaxed) < store.ready_target / 2)
+	if (atomic_load_explicit(&store.ready.count, memory_order_relaxed) <
+	    GET(store.ready_target) / 2)
 		helper_wake();
 	if (chunk == STORE_NONE) {
 		atomic_store_explicit(&store.starved, 1, memory_order_relaxed);
@@ -223,7 +227,7 @@ static int map_part(int descriptor, uint64_t size)
 }
 
 /* The file is opened each time: programs close descriptors that are not theirs. */
-static int grow(uint32_t chunks)
+static int grow_locked(uint32_t chunks)
 {
 	uint32_t first = atomic_load_explicit(&store.chunk_count, memory_order_relaxed);
 	int descriptor, result;
@@ -251,6 +255,18 @@ static int grow(uint32_t chunks)
 	for (uint32_t i = first + chunks; i-- > first;)
 		push(&store.ready, i);
 	return 0;
+}
+
+static pthread_mutex_t growing = PTHREAD_MUTEX_INITIALIZER;
+
+static int grow(uint32_t chunks)
+{
+	int result;
+
+	pthread_mutex_lock(&growing);
+	result = grow_locked(chunks);
+	pthread_mutex_unlock(&growing);
+	return result;
 }
 
 static int create_file(const char *directory)
@@ -413,11 +429,16 @@ static bool more_room(void)
 	return store.ring && reuse_oldest();
 }
 
-void store_help(void)
+/* Not under the own thread's lock, which it holds for whole rounds. */
+static bool help(void)
 {
+	if (pthread_mutex_trylock(&growing))
+		return false;
 	if (!atomic_load_explicit(&store.ready.count, memory_order_relaxed) &&
 	    atomic_load(&store.chunk_count) < store.chunk_limit)
-		(void)grow(HELP);
+		(void)grow_locked(HELP);
+	pthread_mutex_unlock(&growing);
+	return true;
 }
 
 void store_refill(void)

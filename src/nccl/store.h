@@ -79,8 +79,6 @@ extern struct store store;
 int store_open(const char *directory, uint64_t limit, bool ring);
 /* Own thread: keeps chunks ready; oldest ones are cleared in ring mode. */
 void store_refill(void);
-/* The same, a little, for a callback that holds the own thread's lock and finds none. */
-void store_help(void);
 /* A forked child: nothing of it may reach the parent's file. */
 void store_leave(void);
 /* Own thread: a chunk that is not going to be used any further by a finalized communicator. */

@@ -253,6 +253,30 @@ static int put_hang(struct json_writer *json, struct nccl_data *data, struct pro
 
 /* ---- between ranks ---- */
 
+static void put_transfer_sums(struct json_writer *json, const struct nccl_data *data,
+			      const struct nccl_joined *joined)
+{
+	struct nccl_transfer_sum sum;
+	size_t place = 0;
+
+	json_array_begin(json, "functions");
+	while (nccl_transfer_next(data, joined, &place, &sum)) {
+		if (!sum.collectives)
+			continue;
+		json_object_begin(json, NULL);
+		put_hash(json, &data->teams[sum.team]);
+		json_put_text(json, "function", data->functions[sum.function].name);
+		json_put_count(json, "collectives", sum.collectives);
+		json_put_count(json, "size_bytes", sum.bytes);
+		json_put_count(json, "transfer_ns", sum.ns);
+		json_put_count(json, "longest_wait_ns", sum.longest_wait_ns);
+		json_put_number(json, "algbw_gbs", nccl_algorithm_bandwidth(sum.bytes, sum.ns));
+		json_put_number(json, "busbw_gbs", nccl_bus_bandwidth(sum.bus_bytes, sum.ns));
+		json_object_end(json);
+	}
+	json_array_end(json);
+}
+
 static void put_differences(struct json_writer *json, const struct nccl_data *data,
 			    const struct nccl_joined *joined)
 {
@@ -340,6 +364,7 @@ static int put_joined(struct json_writer *json, struct nccl_data *data, struct p
 	json_put_count(json, "mismatched", joined.mismatched);
 	json_put_count(json, "transfer_ns", joined.transfer_ns);
 	json_put_count(json, "waiting_ns", joined.waiting_ns);
+	put_transfer_sums(json, data, &joined);
 	put_rank_sums(json, data, &joined);
 	put_differences(json, data, &joined);
 	put_links(json, data, &joined);

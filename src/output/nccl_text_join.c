@@ -29,6 +29,34 @@ static void write_rest(FILE *stream, size_t count, size_t rows)
 		fprintf(stream, "    … and %zu more (--top 0 shows all)\n", count - rows);
 }
 
+/* ---- transfers ---- */
+
+static void write_transfers(const struct nccl_data *data, const struct nccl_joined *joined,
+			    unsigned top, FILE *stream)
+{
+	struct nccl_transfer_sum sum;
+	size_t place = 0, rows = 0;
+
+	fprintf(stream, "  Transfers without waiting\n    %-18s %-13s %10s %9s %8s %8s %12s\n",
+		"communicator", "function", "collectives", "mean", "algbw", "busbw",
+		"longest wait");
+	while (nccl_transfer_next(data, joined, &place, &sum)) {
+		if (!sum.collectives || (top && rows == top))
+			continue;
+		rows++;
+		fputs("    ", stream);
+		format_fitted(stream, nccl_team_label(data, sum.team).text, 18);
+		fputc(' ', stream);
+		format_fitted(stream, data->functions[sum.function].name, 13);
+		fprintf(stream, " %11s %9s %8.4g %8.4g %12s\n",
+			quantity_count(sum.collectives).text,
+			quantity_time(sum.ns / sum.collectives).text,
+			nccl_algorithm_bandwidth(sum.bytes, sum.ns),
+			nccl_bus_bandwidth(sum.bus_bytes, sum.ns),
+			quantity_time(sum.longest_wait_ns).text);
+	}
+}
+
 /* ---- late ranks ---- */
 
 /* Of one process over all of its communicators. */
@@ -327,6 +355,7 @@ int nccl_write_joined(const struct nccl_data *data, const struct nccl_joined *jo
 		fprintf(stream, "of their time on GPUs, %s is transfer and %s waiting for others\n",
 			quantity_share(joined->transfer_ns, all).text,
 			quantity_share(joined->waiting_ns, all).text);
+		write_transfers(data, joined, top, stream);
 		result = write_stragglers(data, joined, top, stream);
 		if (result == 0)
 			result = write_waits(data, joined, top, stream);

@@ -405,8 +405,13 @@ def main():
         expect(len(rows) == 54 and head["without_a_rank"] == 1, head)
         expect(all(row["ranks_with_records"] == 64 for row in rows), "ranks are missing")
 
+    def alone():
+        if not os.path.exists(scratch.path("alone")):
+            a_rank_alone()
+        return scratch.path("alone")
+
     def bad_directories():
-        good = scratch.path("alone")
+        good = alone()
         ended = kymo("merge", good, scratch.path("nowhere"), "-o", scratch.path("bad1"))
         expect(ended.status == 125 and "nowhere" in ended.stderr, ended)
         needs(ended.stderr, "1 of 2 directories")
@@ -424,7 +429,7 @@ def main():
 
     def damaged_files():
         """Cut at any place, of another version, of nothing: one line, and the rest is shown."""
-        source, = glob.glob(scratch.path("alone/spool/*.nccl"))
+        source, = glob.glob(os.path.join(alone(), "spool", "*.nccl"))
         with open(source, "rb") as stream:
             data = stream.read()
         for size in (0, 7, 100, 4095, 4096, 10000, len(data) // 2, len(data) - 1):

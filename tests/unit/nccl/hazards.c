@@ -415,12 +415,12 @@ static void names(void)
 	memset(name, '#', sizeof(name) - 1); /* the string was a temporary */
 	drive_stop(&driver, drive_collective(&driver, first, NULL, NULL, 0, 1));
 	drive_stop(&driver, drive_collective(&driver, second, NULL, "", 0, 1));
-	for (int i = 0; i < 400; i++) { /* more names than there is room for */
-		char function[64];
+	for (int i = 0; i < 400; i++) {         /* more names than there is room for */
+		static char functions[400][64]; /* NCCL's strings are constants */
 
-		snprintf(function, sizeof(function), "Function%d-with-a-name-that-is-too-long-%d",
-			 i, i);
-		drive_stop(&driver, drive_collective(&driver, first, NULL, strdup(function), 1, 1));
+		snprintf(functions[i], sizeof(functions[i]),
+			 "Function%d-with-a-name-that-is-too-long-%d", i, i);
+		drive_stop(&driver, drive_collective(&driver, first, NULL, functions[i], 1, 1));
 	}
 }
 
