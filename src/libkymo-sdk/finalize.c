@@ -32,6 +32,9 @@ void sdk_finalize_client(struct sdk_client *client)
 
 	if (!atomic_compare_exchange_strong(&client->state, &ready, SDK_CLIENT_ENDING))
 		return;
+	/* Work that is told only when it is finished is no context's any more once they are
+	 * stopped. */
+	sdk_device_flush();
 	sdk_code_objects_unload_for(sdk_contexts_of(handle));
 	sdk_context_stop_client(handle);
 	sdk_device_drain(FINALIZE_WORK_NS);

@@ -27,8 +27,8 @@ void cuda_begin(void);
 bool cuda_is_on(void);
 bool cuda_by_node(
 	void); /* KYMO_CUDA_GRAPHS=nodes: a record a kernel of a graph, not one a launch */
-/* KYMO_GPU_CALLS=none: launches are not looked at, which halves what a kernel costs. Kernels and
- * copies then belong to no call and no thread. */
+/* KYMO_GPU_CALLS=none: launches are not looked at. Kernels and copies then belong to no call and no
+ * thread. */
 bool cuda_without_launches(void);
 /* The thread is inside of one of our own callbacks, where CUPTI must not be asked to flush. */
 extern _Thread_local bool cuda_inside;

@@ -405,8 +405,9 @@ API int cuStreamBeginCapture_v2(void *stream, int mode)
 
 API int cuStreamEndCapture(void *stream, void **graph)
 {
+	static struct graph graphs[256];
 	static unsigned ids;
-	struct graph *made = malloc(sizeof(*made));
+	struct graph *made = &graphs[ids % 256];
 	struct call call;
 
 	(void)stream;
