@@ -7,13 +7,12 @@
 
 #include <dirent.h>
 #include <errno.h>
-#include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include "analysis/arena.h"
+#include "analysis/record_file.h"
 #include "binary/demangle.h"
 
 char *gpu_demangled(const char *name)
@@ -38,29 +37,25 @@ static int note(struct gpu_data *data, const char *path, const char *text)
 /* The whole file, malloc'ed; a file that shrinks meanwhile is a shorter one. */
 static int read_file(const char *path, uint8_t **ret, size_t *size)
 {
-	int descriptor = open(path, O_RDONLY | O_CLOEXEC);
-	struct stat status;
-	uint8_t *bytes;
+	struct problem problem;
+	int descriptor;
+	uint64_t length;
+	ssize_t got = record_file_open(path, &descriptor, &length, &problem);
 
-	if (descriptor < 0)
-		return -errno;
-	if (fstat(descriptor, &status) != 0) {
+	*ret = got == 0 ? malloc((size_t)length + 1) : NULL;
+	if (*ret != NULL)
+		got = record_file_read(descriptor, *ret, (size_t)length, 0);
+	else if (got == 0)
+		got = -ENOMEM;
+	if (descriptor >= 0)
 		close(descriptor);
-		return -EIO;
+	if (got < 0) {
+		free(*ret);
+		*ret = NULL;
+		return (int)got;
 	}
-	bytes = malloc((size_t)status.st_size + 1);
-	*size = 0;
-	while (bytes != NULL && *size < (size_t)status.st_size) {
-		ssize_t length = pread(descriptor, bytes + *size, (size_t)status.st_size - *size,
-				       (off_t)*size);
-
-		if (length <= 0)
-			break;
-		*size += (size_t)length;
-	}
-	close(descriptor);
-	*ret = bytes;
-	return bytes != NULL ? 0 : -ENOMEM;
+	*size = (size_t)got;
+	return 0;
 }
 
 static int add_file(struct gpu_data *data, size_t *capacity, const char *path)

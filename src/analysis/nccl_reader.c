@@ -11,51 +11,14 @@
 #include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include "analysis/arena.h"
+#include "analysis/record_file.h"
 
 _Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "numbers are read as the file has them");
 
 #define GENERATION_MASK 0xfffffu
-
-/* Reads up to `size` bytes; short only at the end of the file. */
-static ssize_t read_at(int descriptor, void *buffer, size_t size, uint64_t offset)
-{
-	size_t done = 0;
-
-	while (done < size) {
-		ssize_t got = pread(descriptor, (char *)buffer + done, size - done,
-				    (off_t)(offset + done));
-
-		if (got < 0 && errno == EINTR)
-			continue;
-		if (got < 0)
-			return -errno;
-		if (got == 0)
-			break;
-		done += (size_t)got;
-	}
-	return (ssize_t)done;
-}
-
-static int open_and_measure(struct nccl_file *file, struct problem *problem)
-{
-	struct stat status;
-
-	file->descriptor = open(file->path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
-	if (file->descriptor < 0)
-		return problem_set(problem, -errno, "cannot open %s: %s", file->path,
-				   strerror(errno));
-	if (fstat(file->descriptor, &status) != 0)
-		return problem_set(problem, -errno, "cannot read %s: %s", file->path,
-				   strerror(errno));
-	if (!S_ISREG(status.st_mode))
-		return problem_set(problem, -ENODATA, "%s: not a regular file", file->path);
-	file->size = (uint64_t)status.st_size;
-	return 0;
-}
 
 static void terminate(char *text, size_t size)
 {
@@ -65,7 +28,7 @@ static void terminate(char *text, size_t size)
 static int read_header(struct nccl_file *file, struct problem *problem)
 {
 	struct nccl_file_header *header = &file->header;
-	ssize_t got = read_at(file->descriptor, header, sizeof(*header), 0);
+	ssize_t got = record_file_read(file->descriptor, header, sizeof(*header), 0);
 
 	if (got < 0)
 		return problem_set(problem, (int)got, "cannot read %s: %s", file->path,
@@ -99,8 +62,8 @@ static int read_names(struct nccl_file *file, struct problem *problem)
 	file->names = calloc(NCCL_NAMES, NCCL_NAME_SIZE);
 	if (!file->names)
 		return problem_set(problem, -ENOMEM, "out of memory");
-	got = read_at(file->descriptor, file->names, (size_t)NCCL_NAMES * NCCL_NAME_SIZE,
-		      NCCL_HEADER_SIZE);
+	got = record_file_read(file->descriptor, file->names, (size_t)NCCL_NAMES * NCCL_NAME_SIZE,
+			       NCCL_HEADER_SIZE);
 	if (got < 0)
 		return problem_set(problem, (int)got, "cannot read %s: %s", file->path,
 				   strerror((int)-got));
@@ -171,7 +134,7 @@ static int index_chunks(struct nccl_file *file, struct problem *problem)
 	for (uint64_t offset = NCCL_CHUNKS_OFFSET; result == 0 && offset < file->size;
 	     offset += NCCL_CHUNK_SIZE) {
 		struct nccl_chunk_header header = {0};
-		ssize_t got = read_at(file->descriptor, &header, sizeof(header), offset);
+		ssize_t got = record_file_read(file->descriptor, &header, sizeof(header), offset);
 
 		if (got < 0)
 			return problem_set(problem, (int)got, "cannot read %s: %s", file->path,
@@ -189,7 +152,7 @@ static int index_chunks(struct nccl_file *file, struct problem *problem)
 int nccl_file_open(const char *path, struct nccl_file *ret, struct problem *problem)
 {
 	struct nccl_file file = {.descriptor = -1, .path = strdup(path)};
-	int result = file.path ? open_and_measure(&file, problem)
+	int result = file.path ? record_file_open(file.path, &file.descriptor, &file.size, problem)
 			       : problem_set(problem, -ENOMEM, "out of memory");
 
 	if (result == 0)
@@ -264,7 +227,7 @@ int nccl_chunk_each(struct nccl_file *file, const struct nccl_chunk *chunk,
 		file->buffer = malloc(NCCL_CHUNK_SIZE);
 	if (!file->buffer)
 		return -ENOMEM;
-	got = read_at(file->descriptor, file->buffer, NCCL_CHUNK_SIZE, chunk->offset);
+	got = record_file_read(file->descriptor, file->buffer, NCCL_CHUNK_SIZE, chunk->offset);
 	if (got < (ssize_t)sizeof(now))
 		return got < 0 ? (int)got : 0;
 	memcpy(&now, file->buffer, sizeof(now));

@@ -11,32 +11,12 @@
 #include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include "analysis/arena.h"
+#include "analysis/record_file.h"
 
 #define HEADER_FIELDS offsetof(struct spool_file_header, reserved)
-
-/* Reads up to `size` bytes; short only at the end of the file. */
-static ssize_t read_at(int descriptor, void *buffer, size_t size, uint64_t offset)
-{
-	size_t done = 0;
-
-	while (done < size) {
-		ssize_t got = pread(descriptor, (char *)buffer + done, size - done,
-				    (off_t)(offset + done));
-
-		if (got < 0 && errno == EINTR)
-			continue;
-		if (got < 0)
-			return -errno;
-		if (got == 0)
-			break;
-		done += (size_t)got;
-	}
-	return (ssize_t)done;
-}
 
 static int header_check(const struct spool_file *file, ssize_t got, struct problem *problem)
 {
@@ -53,23 +33,6 @@ static int header_check(const struct spool_file *file, ssize_t got, struct probl
 				   "that recorded it",
 				   file->path, header->version_major, header->version_minor,
 				   SPOOL_VERSION_MAJOR);
-	return 0;
-}
-
-static int open_and_measure(struct spool_file *file, struct problem *problem)
-{
-	struct stat status;
-
-	file->descriptor = open(file->path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
-	if (file->descriptor < 0)
-		return problem_set(problem, -errno, "cannot open %s: %s", file->path,
-				   strerror(errno));
-	if (fstat(file->descriptor, &status) != 0)
-		return problem_set(problem, -errno, "cannot read %s: %s", file->path,
-				   strerror(errno));
-	if (!S_ISREG(status.st_mode))
-		return problem_set(problem, -ENODATA, "%s: not a regular file", file->path);
-	file->size = (uint64_t)status.st_size;
 	return 0;
 }
 
@@ -134,7 +97,7 @@ static int index_chunks(struct spool_file *file)
 
 	while (result == 0 && offset < file->size) {
 		memset(&header, 0, sizeof(header));
-		ssize_t got = read_at(file->descriptor, &header, sizeof(header), offset);
+		ssize_t got = record_file_read(file->descriptor, &header, sizeof(header), offset);
 
 		if (got < (ssize_t)sizeof(header)) {
 			file->torn_bytes += file->size - offset;
@@ -176,9 +139,10 @@ int spool_file_open(const char *path, struct spool_file *ret, struct problem *pr
 
 	if (!file.path)
 		return problem_set(problem, -ENOMEM, "out of memory reading %s", path);
-	result = open_and_measure(&file, problem);
+	result = record_file_open(file.path, &file.descriptor, &file.size, problem);
 	if (result == 0) {
-		ssize_t got = read_at(file.descriptor, &file.header, sizeof(file.header), 0);
+		ssize_t got =
+			record_file_read(file.descriptor, &file.header, sizeof(file.header), 0);
 
 		if (got < 0)
 			result = problem_set(problem, (int)got, "cannot read %s: %s", path,
@@ -262,7 +226,7 @@ int spool_file_read(struct spool_file *file, size_t chunk, struct spool_cursor *
 	if (buffer_reserve(&file->buffer, size) < 0)
 		return -ENOMEM;
 	bytes = file->buffer.bytes;
-	got = read_at(file->descriptor, bytes, size, wanted->offset);
+	got = record_file_read(file->descriptor, bytes, size, wanted->offset);
 	if (got < 0)
 		return (int)got;
 	if (got < SPOOL_CHUNK_HEADER_SIZE || !still_the_chunk(bytes, wanted))
@@ -283,12 +247,12 @@ int spool_file_read_into(const struct spool_file *file, struct spool_buffer *buf
 	*ret = (struct spool_cursor){NULL, NULL};
 	if (buffer_reserve(buffer, size) < 0)
 		return -ENOMEM;
-	got = read_at(file->descriptor, buffer->bytes, size,
-		      wanted->offset + SPOOL_CHUNK_HEADER_SIZE + from);
+	got = record_file_read(file->descriptor, buffer->bytes, size,
+			       wanted->offset + SPOOL_CHUNK_HEADER_SIZE + from);
 	if (got < 0)
 		return (int)got;
 	/* After the records, so that what was reused meanwhile is noticed. */
-	checked = read_at(file->descriptor, header, sizeof(header), wanted->offset);
+	checked = record_file_read(file->descriptor, header, sizeof(header), wanted->offset);
 	if (checked < 0)
 		return (int)checked;
 	if (checked < SPOOL_CHUNK_HEADER_SIZE || !still_the_chunk(header, wanted))
