@@ -131,6 +131,19 @@ static struct model_thread *thread_of(struct scan *scan, uint64_t internal_id, u
 	return thread;
 }
 
+/* Of the tool library and kymo's own tool: they are in the program's process, but not the
+ * program's. */
+static bool is_own_thread(const char *name)
+{
+	static const char *const names[] = {"kymo-tools", "kymo-cuda", "kymo-gpu", "kymo-nvml"};
+
+	for (size_t i = 0; i < sizeof(names) / sizeof(*names); i++) {
+		if (strcmp(name, names[i]) == 0)
+			return true;
+	}
+	return false;
+}
+
 static int scan_thread_start(struct scan *scan, struct spool_payload *payload)
 {
 	uint64_t ticks = take_ticks(scan, payload), internal_id = spool_unsigned(payload);
@@ -155,7 +168,10 @@ static int scan_thread_start(struct scan *scan, struct spool_payload *payload)
 	thread->parent = parent ? (uint32_t)(parent - 1) : MODEL_NONE;
 	if (!thread->name)
 		thread->name = name;
+	/* The name may have come before. */
 	thread->how = (int)(spool_unsigned(payload) & 0xff);
+	if (is_own_thread(thread->name))
+		thread->how = THREAD_OF_KYMO;
 	return payload->bad ? -EBADMSG : 0;
 }
 
@@ -169,19 +185,6 @@ static int scan_span(struct scan *scan, struct spool_payload *payload)
 		return -EBADMSG;
 	(void)thread_of(scan, internal_id, tid, &result);
 	return result;
-}
-
-/* Of the tool library and kymo's own tool: they are in the program's process, but not the
- * program's. */
-static bool is_own_thread(const char *name)
-{
-	static const char *const names[] = {"kymo-tools", "kymo-cuda", "kymo-gpu", "kymo-nvml"};
-
-	for (size_t i = 0; i < sizeof(names) / sizeof(*names); i++) {
-		if (strcmp(name, names[i]) == 0)
-			return true;
-	}
-	return false;
 }
 
 static int scan_thread_name(struct scan *scan, struct spool_payload *payload)

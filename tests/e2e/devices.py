@@ -108,6 +108,8 @@ def main():
         result, ended = sample([mix, "3"], "--output-formats=perfetto", quiet=False)
         for word in "Kernels on devices", "add", "scale", "host to device", "GB/s":
             expect(word in ended.stderr, f"{word!r} is not in the summary: {ended.stderr}")
+        threads = ended.stderr.partition("\nThreads\n")[2].partition("\n\n")[0]
+        expect("opencl_mix" in threads and "kymo" not in threads, f"threads of the program: {threads}")
         with open(result.path("trace.pftrace"), "rb") as stream:
             trace = Trace(stream.read())
         expect(not trace.errors, f"{trace.errors[:5]}")
