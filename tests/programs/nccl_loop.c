@@ -60,6 +60,8 @@ static struct {
 	int (*end_capture)(handle, handle *);
 	int (*instantiate)(handle *, handle, unsigned long long);
 	int (*launch)(handle, handle);
+	int (*destroy_graph)(handle);
+	int (*destroy_executable)(handle);
 } cuda;
 
 static struct {
@@ -119,6 +121,8 @@ static void bind_all(void)
 	bind(library, "cudaStreamEndCapture", &cuda.end_capture);
 	bind(library, "cudaGraphInstantiate", &cuda.instantiate);
 	bind(library, "cudaGraphLaunch", &cuda.launch);
+	bind(library, "cudaGraphDestroy", &cuda.destroy_graph);
+	bind(library, "cudaGraphExecDestroy", &cuda.destroy_executable);
 	library = open_library(libnccl);
 	bind(library, "ncclGetVersion", &nccl.get_version);
 	bind(library, "ncclGetUniqueId", &nccl.get_unique_id);
@@ -237,6 +241,7 @@ static handle make_graph(struct rank *rank, size_t bytes)
 	run_operation(rank, bytes, 0);
 	CHECK(cuda.end_capture(rank->stream, &graph));
 	CHECK(cuda.instantiate(&executable, graph, 0));
+	CHECK(cuda.destroy_graph(graph));
 	return executable;
 }
 
@@ -248,6 +253,9 @@ static void run_size(struct rank *rank, size_t bytes)
 
 	run_loop(rank, bytes, iterations < 20 ? iterations : 20, graph);
 	seconds = run_loop(rank, bytes, iterations, graph);
+	/* ncclCommDestroy() waits for graphs that hold its operations. */
+	if (graph)
+		CHECK(cuda.destroy_executable(graph));
 	microseconds = seconds / iterations * 1e6;
 	bus = (double)bytes / microseconds * 1e-3 * 2 * (options.gpus - 1) / options.gpus;
 	if (!rank->number)
