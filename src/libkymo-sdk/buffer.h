@@ -32,7 +32,8 @@ struct sdk_buffer {
 	_Atomic(struct sdk_callback_thread *) thread;
 };
 
-/* time: by which records of several threads are put in order. */
+/* time: by which records of several threads are put in order. It is read without a fence: what
+ * two threads put within nanoseconds of each other may stand either way. */
 void sdk_buffer_put(struct sdk_buffer *buffer, const struct arena_record *records, uint32_t count,
 		    uint64_t time);
 
