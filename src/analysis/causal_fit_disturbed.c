@@ -303,7 +303,7 @@ int fit_leave_out_disturbed(const struct causal_data *data, struct fit_series *s
 
 	if (result == 0)
 		take_off_stolen(data, series);
-	if (result < 0 || series->process || series->groups[0].count < GROUP)
+	if (result < 0 || series->process || !series->count || series->groups[0].count < GROUP)
 		return result;
 	result = search_init(series, &search);
 	if (result == 0)
