@@ -13,7 +13,7 @@ static const struct device_backend *const backends[] = {
 	&device_backend_cuda,
 	&device_backend_hsa,
 };
-#define BACKENDS (sizeof(backends) / sizeof(*backends))
+#define BACKENDS (sizeof(backends) / sizeof(void *))
 
 static _Atomic(const struct device_sink *) current;
 static void (*_Atomic found)(enum device_runtime);

@@ -298,7 +298,7 @@ size_t arena_close(struct arena *arena)
 	for (size_t i = 1; arena->lanes > 1 && ordered && i < count; i++)
 		ordered = header_compare(&arena->list[i - 1], &arena->list[i], arena) <= 0;
 	if (!ordered)
-		qsort_r(arena->list, count, sizeof(arena->list[0]), header_compare, arena);
+		qsort_r(arena->list, count, sizeof(void *), header_compare, arena);
 	return count;
 }
 

@@ -20,7 +20,7 @@
 #define FIND_OBJECTS_MAX 4096
 
 /* The linker exports the program's own function for this reference, without -rdynamic. */
-extern __typeof__(rocprofiler_configure) rocprofiler_configure __attribute__((weak));
+#pragma weak rocprofiler_configure
 
 struct find_list {
 	rocprofiler_configure_func_t *found;
