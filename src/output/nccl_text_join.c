@@ -321,7 +321,7 @@ static void write_link(const struct nccl_data *data, const struct nccl_link *lin
 static int write_links(const struct nccl_data *data, const struct nccl_joined *joined, bool network,
 		       unsigned top, FILE *stream)
 {
-	const struct nccl_link **order = calloc(joined->link_count + 1, sizeof(*order));
+	const struct nccl_link **order = calloc(joined->link_count + 1, sizeof(void *));
 	size_t count = 0, rows;
 
 	if (!order)
@@ -331,7 +331,7 @@ static int write_links(const struct nccl_data *data, const struct nccl_joined *j
 		    joined->links[i].ns)
 			order[count++] = &joined->links[i];
 	}
-	qsort(order, count, sizeof(*order), slowest_first);
+	qsort(order, count, sizeof(void *), slowest_first);
 	rows = shown(count, top);
 	if (count)
 		fprintf(stream, "  Slowest links, by %s\n",
