@@ -32,7 +32,9 @@ static char *agent_text(const char *text)
 {
 	char *copy = strdup(text ? text : "");
 
-	return copy ? copy : (char *)"";
+	if (!copy)
+		return (char *)"";
+	return copy;
 }
 
 static bool agent_has_uuid(const rocprofiler_agent_v0_t *agent)

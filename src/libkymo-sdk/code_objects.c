@@ -180,7 +180,9 @@ static const char *copy_text(const char *text)
 {
 	const char *copy = strdup(text ? text : "");
 
-	return copy ? copy : "";
+	if (!copy)
+		return "";
+	return copy;
 }
 
 uint64_t sdk_code_object_load(const rocprofiler_callback_tracing_code_object_load_data_t *data)

@@ -67,7 +67,7 @@ void sdk_start(void)
 static void start_register_finalizers(void)
 {
 	atexit(sdk_finalize);
-	at_quick_exit(sdk_finalize);
+	(void)at_quick_exit(sdk_finalize);
 }
 
 void sdk_start_finalizers(void)

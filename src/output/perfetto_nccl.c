@@ -175,13 +175,13 @@ static uint64_t group_of(struct nccl_writer *writer, uint32_t member)
 	uint64_t *group = &slices->groups[member - data->processes[slices->process].first_member];
 	char name[160];
 
-	if (*group)
-		return *group;
-	*group = writer->base | writer->next++;
-	snprintf(name, sizeof(name), "NCCL %s, rank %d",
-		 nccl_team_label(data, data->members[member].team).text,
-		 data->members[member].rank);
-	perfetto_describe_track(writer->trace, *group, writer->process, name);
+	if (!*group) {
+		*group = writer->base | writer->next++;
+		snprintf(name, sizeof(name), "NCCL %s, rank %d",
+			 nccl_team_label(data, data->members[member].team).text,
+			 data->members[member].rank);
+		perfetto_describe_track(writer->trace, *group, writer->process, name);
+	}
 	return *group;
 }
 
