@@ -267,7 +267,8 @@ int nccl_align_solve(struct nccl_align *align)
 
 		while (to < align->edge_count && align->edges[to].window == window)
 			to++;
-		solve_window(align, reaches, &align->edges[from], to - from, window);
+		solve_window(align, reaches, to > from ? &align->edges[from] : NULL, to - from,
+			     window);
 		from = to;
 	}
 	for (uint32_t host = 1; host < align->host_count; host++)
