@@ -151,10 +151,14 @@ static int index_chunks(struct nccl_file *file, struct problem *problem)
 
 int nccl_file_open(const char *path, struct nccl_file *ret, struct problem *problem)
 {
-	struct nccl_file file = {.descriptor = -1, .path = strdup(path)};
-	int result = file.path ? record_file_open(file.path, &file.descriptor, &file.size, problem)
-			       : problem_set(problem, -ENOMEM, "out of memory");
+	struct nccl_file file = {.descriptor = -1};
+	int result = record_file_open(path, &file.descriptor, &file.size, problem);
 
+	if (result == 0) {
+		file.path = strdup(path);
+		if (!file.path)
+			result = problem_set(problem, -ENOMEM, "out of memory");
+	}
 	if (result == 0)
 		result = read_header(&file, problem);
 	if (result == 0)

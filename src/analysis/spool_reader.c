@@ -134,12 +134,14 @@ static bool never_begun(struct spool_file *file)
 
 int spool_file_open(const char *path, struct spool_file *ret, struct problem *problem)
 {
-	struct spool_file file = {.descriptor = -1, .path = strdup(path)};
-	int result;
+	struct spool_file file = {.descriptor = -1};
+	int result = record_file_open(path, &file.descriptor, &file.size, problem);
 
-	if (!file.path)
-		return problem_set(problem, -ENOMEM, "out of memory reading %s", path);
-	result = record_file_open(file.path, &file.descriptor, &file.size, problem);
+	if (result == 0) {
+		file.path = strdup(path);
+		if (!file.path)
+			result = problem_set(problem, -ENOMEM, "out of memory reading %s", path);
+	}
 	if (result == 0) {
 		ssize_t got =
 			record_file_read(file.descriptor, &file.header, sizeof(file.header), 0);

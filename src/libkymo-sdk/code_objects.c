@@ -176,24 +176,23 @@ static void tell_loads(void)
 
 /* ---- what emit.h has ---- */
 
-static const char *copy_text(const char *text)
+/* NULL: no memory. */
+static char *copy_text(const char *text)
 {
-	const char *copy = strdup(text ? text : "");
-
-	if (!copy)
-		return "";
-	return copy;
+	return strdup(text ? text : "");
 }
 
 uint64_t sdk_code_object_load(const rocprofiler_callback_tracing_code_object_load_data_t *data)
 {
 	struct object *object = calloc(1, sizeof(*object));
+	char *uri;
 
 	if (!object)
 		return ROCPROFILER_CODE_OBJECT_ID_NONE;
+	uri = copy_text(data->uri);
 	object->data = *data;
 	object->data.size = sizeof(object->data);
-	object->data.uri = copy_text(data->uri);
+	object->data.uri = uri ? uri : "";
 	object->data.code_object_id = 1 + atomic_fetch_add(&object_ids, 1);
 	sdk_lock();
 	object->next = atomic_load_explicit(&objects, memory_order_relaxed);
@@ -225,15 +224,18 @@ uint64_t sdk_kernel_symbol(
 	const rocprofiler_callback_tracing_code_object_kernel_symbol_register_data_t *data)
 {
 	struct symbol *symbol = calloc(1, sizeof(*symbol));
+	char *name;
 
 	if (!symbol)
 		return 0;
+	name = copy_text(data->kernel_name);
 	symbol->data.kernel = *data;
 	symbol->data.kernel.size = sizeof(*data);
-	symbol->data.kernel.kernel_name = copy_text(data->kernel_name);
+	symbol->data.kernel.kernel_name = name ? name : "";
 	symbol->data.kernel.kernel_id = 1 + atomic_fetch_add(&kernel_ids, 1);
 	if (symbol_add(data->code_object_id, symbol))
 		return symbol->data.kernel.kernel_id;
+	free(name);
 	free(symbol);
 	return 0;
 }
@@ -242,16 +244,19 @@ uint64_t sdk_host_kernel_symbol(
 	const rocprofiler_callback_tracing_code_object_host_kernel_symbol_register_data_t *data)
 {
 	struct symbol *symbol = calloc(1, sizeof(*symbol));
+	char *name;
 
 	if (!symbol)
 		return 0;
+	name = copy_text(data->device_function);
 	symbol->is_host = true;
 	symbol->data.host = *data;
 	symbol->data.host.size = sizeof(*data);
-	symbol->data.host.device_function = copy_text(data->device_function);
+	symbol->data.host.device_function = name ? name : "";
 	symbol->data.host.host_function_id = 1 + atomic_fetch_add(&host_ids, 1);
 	if (symbol_add(data->code_object_id, symbol))
 		return symbol->data.host.host_function_id;
+	free(name);
 	free(symbol);
 	return 0;
 }

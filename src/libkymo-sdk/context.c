@@ -24,6 +24,8 @@ struct sdk_context *_Atomic sdk_started[SDK_CONTEXTS_MAX];
 static struct sdk_context *_Atomic contexts[CONTEXTS_MAX];
 static _Atomic uint32_t context_count;
 static uint32_t context_bits; /* given away; with the lock held */
+/* Those of tools that were dropped. A thread of such a tool may hold one still: never freed. */
+static struct sdk_context *removed_contexts; /* with the lock held */
 
 static struct sdk_context *context_number(uint32_t number)
 {
@@ -204,8 +206,13 @@ void sdk_context_remove_client(uint32_t client)
 	for (uint32_t i = 0; i < context_number_end(); i++) {
 		struct sdk_context *context = context_number(i);
 
-		if (context && context->client == client)
-			atomic_store(&contexts[i], NULL);
+		if (!context || context->client != client)
+			continue;
+		atomic_store(&contexts[i], NULL);
+		sdk_lock();
+		context->next_removed = removed_contexts;
+		removed_contexts = context;
+		sdk_unlock();
 	}
 }
 

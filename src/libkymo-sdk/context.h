@@ -43,6 +43,7 @@ struct sdk_context {
 	struct sdk_buffer_service *ext_buffers[SDK_DOMAIN_COUNT];
 	struct sdk_request_service *_Atomic request;
 	_Atomic bool has_external; /* something was pushed, ever */
+	struct sdk_context *next_removed;
 };
 
 /* The active ones: one word, so that an event has one moment at which it is settled who hears of
