@@ -75,7 +75,7 @@ asan: sanitizer = address,undefined
 tsan: sanitizer = thread
 asan tsan: test-deps
 	@test -e build-$@/build.ninja || \
-		CC=clang CXX=clang++ meson setup build-$@ -Db_sanitize=$(sanitizer) -Db_lundef=false
+		CC=clang CXX=clang++ meson setup build-$@ -Doptimization=1 -Db_sanitize=$(sanitizer) -Db_lundef=false
 	@ninja -C build-$@
 	@UBSAN_OPTIONS=halt_on_error=1:print_stacktrace=1 \
 		meson test -C build-$@ --print-errorlogs --no-rebuild --suite unit --suite fuzz \
