@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: MIT
  * SPDX-FileCopyrightText: the kymo authors
  *
- * What planning costs (CPU time) and how many functions can be instrumented: for each file the
- * functions, how many of them are patchable, the reasons for the rest, times and bytes. Shares are
- * of functions that are neither linker's code, nor start-up code, nor parts of others.
+ * What planning costs (CPU time, and wall time where threads share the work) and how many functions
+ * can be instrumented: for each file the functions, how many of them are patchable, the reasons for
+ * the rest, times and bytes. Shares are of functions that are neither linker's code, nor start-up
+ * code, nor parts of others.
  *
  * usage: plan [-v] FILE...      -v: the functions that are left alone, one a line
  */
@@ -16,12 +17,17 @@
 
 #include "binary/plan.h"
 
-static double now_ms(void)
+static double clock_ms(clockid_t clock)
 {
 	struct timespec time;
 
-	clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &time);
+	clock_gettime(clock, &time);
 	return (double)time.tv_sec * 1e3 + (double)time.tv_nsec / 1e6;
+}
+
+static double now_ms(void)
+{
+	return clock_ms(CLOCK_PROCESS_CPUTIME_ID);
 }
 
 static bool counts(const struct plan_function *function)
@@ -77,7 +83,7 @@ static void print_left_of(const struct elf_file *file, const struct plan *plan)
 static int bench(const char *path, const char *directory, bool verbose)
 {
 	const struct plan_options options = {0};
-	double times[5];
+	double times[5], walls[5];
 	struct functions *functions;
 	struct problem problem;
 	struct elf_file *file;
@@ -85,6 +91,7 @@ static int bench(const char *path, const char *directory, bool verbose)
 	struct rusage usage;
 
 	times[0] = now_ms();
+	walls[0] = clock_ms(CLOCK_MONOTONIC);
 	if (elf_open(path, &file, &problem)) {
 		fprintf(stderr, "%s\n", problem.text);
 		return 1;
@@ -95,6 +102,7 @@ static int bench(const char *path, const char *directory, bool verbose)
 		return 1;
 	}
 	times[1] = now_ms();
+	walls[1] = clock_ms(CLOCK_MONOTONIC);
 	if (plan_build(file, functions, &options, &plan, &problem)) {
 		fprintf(stderr, "%s\n", problem.text);
 		functions_destroy(functions);
@@ -102,24 +110,27 @@ static int bench(const char *path, const char *directory, bool verbose)
 		return 1;
 	}
 	times[2] = now_ms();
+	walls[2] = clock_ms(CLOCK_MONOTONIC);
 	functions_destroy(functions);
 	printf("%s\n", path);
 	print_counts(&plan);
 	if (verbose)
 		print_left_of(file, &plan);
-	printf("  find %.1f ms, build %.1f ms, plan %.0f kB, stubs %.0f kB\n", times[1] - times[0],
-	       times[2] - times[1], (double)plan.size / 1e3,
-	       (double)plan.header->stubs.count / 1e3);
+	printf("  find %.1f ms (wall %.1f), build %.1f ms (%.1f), plan %.0f kB, stubs %.0f kB\n",
+	       times[1] - times[0], walls[1] - walls[0], times[2] - times[1], walls[2] - walls[1],
+	       (double)plan.size / 1e3, (double)plan.header->stubs.count / 1e3);
 	plan_close(&plan);
 	for (int round = 0; round < 2; round++) {
 		times[3] = now_ms();
+		walls[3] = clock_ms(CLOCK_MONOTONIC);
 		if (plan_load(file, directory, &options, &plan, &problem)) {
 			fprintf(stderr, "%s\n", problem.text);
 			break;
 		}
 		times[4] = now_ms();
-		printf("  %s %.1f ms\n", plan.cached ? "from cache" : "made and stored",
-		       times[4] - times[3]);
+		walls[4] = clock_ms(CLOCK_MONOTONIC);
+		printf("  %s %.1f ms (%.1f)\n", plan.cached ? "from cache" : "made and stored",
+		       times[4] - times[3], walls[4] - walls[3]);
 		unlink(round ? plan.path : "");
 		plan_close(&plan);
 	}

@@ -34,6 +34,7 @@ struct finder_function {
 	bool named_part;  /* ".cold" */
 	bool jumps_aside; /* into the middle of another function */
 	bool reads_return, enters_itself;
+	bool leads_twice; /* it jumps to what returns twice */
 };
 
 /* All symbols of one address. */
@@ -57,7 +58,6 @@ struct finder {
 	size_t twice_slot_count;
 	bool absolute; /* ET_EXEC: addresses stand in the code as they are */
 	bool go;       /* Go's run time */
-	bool again;    /* more functions were found to return twice: look once more */
 };
 
 static inline bool finder_in_code(const struct finder *finder, uint64_t vaddr)
@@ -73,12 +73,16 @@ static inline bool finder_is(const struct finder *finder, enum finder_mark mark,
 	return finder_in_code(finder, vaddr) && finder->marks[mark][bit / 64] >> bit % 64 & 1;
 }
 
+/* From any of the threads that look through code. Most marks are there already. */
 static inline void finder_mark(struct finder *finder, enum finder_mark mark, uint64_t vaddr)
 {
-	uint64_t bit = vaddr - finder->functions->targets_low;
+	uint64_t at = vaddr - finder->functions->targets_low, bit = (uint64_t)1 << at % 64, *word;
 
-	if (finder_in_code(finder, vaddr))
-		finder->marks[mark][bit / 64] |= (uint64_t)1 << bit % 64;
+	if (!finder_in_code(finder, vaddr))
+		return;
+	word = &finder->marks[mark][at / 64];
+	if (!(__atomic_load_n(word, __ATOMIC_RELAXED) & bit))
+		__atomic_fetch_or(word, bit, __ATOMIC_RELAXED);
 }
 
 /* Something holds this address: where a function begins there, it may be called. */

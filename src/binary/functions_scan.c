@@ -7,15 +7,26 @@
  *
  * Bytes that are no instruction are stepped over one at a time, so that nothing behind them is
  * missed. Code outside all functions is looked through as well, for its targets alone.
+ *
+ * Functions are looked through by several threads. What one finds of another function is a mark, or
+ * of a kind that comes out the same in any order; a plan does not depend on the number of threads.
  */
+#include <pthread.h>
+#include <stdatomic.h>
+#include <unistd.h>
+
 #include "binary/blocks.h"
 #include "binary/functions_internal.h"
 
 #define TABLES_MAX 64  /* addresses of data that one function holds, at most remembered */
 #define LEAVES_MAX 256 /* places outside that one function jumps to, at most remembered */
 #define TABLE_MAX  65536u
-#define SCANS_MAX  4
+#define SCANS_MAX  64
 #define ENDBR_SIZE 4
+
+#define THREADS_MAX 8
+#define SHARE       64u /* functions that a thread takes at a time */
+#define SHARES_MIN  8u  /* a thread more is worth its start for so many */
 
 static const uint8_t endbr64[ENDBR_SIZE] = {0xf3, 0x0f, 0x1e, 0xfa};
 
@@ -194,21 +205,19 @@ static void scan_bytes(struct scan *scan, const uint8_t *bytes, uint64_t vaddr, 
 	}
 }
 
-/* Functions that jump to what returns twice do so themselves; the stub's return address would be
- * kept and used again. */
-static void note_twice(struct scan *scan)
+/* The functions that it jumps to: who does, and whether memory below rsp may be alive then. */
+static void note_source(struct finder_function *extra, uint32_t self, bool red_zone)
 {
-	struct finder *finder = scan->finder;
-	struct function *function = scan->function;
+	uint32_t before = __atomic_load_n(&extra->source, __ATOMIC_RELAXED);
 
-	if (!scan->twice || function->reason)
-		return;
-	finder_mark(finder, MARK_TWICE, function->vaddr);
-	function->reason = PLAN_RETURNS_TWICE;
-	finder->again = true;
+	while (before != self && before != SOURCE_MANY &&
+	       !__atomic_compare_exchange_n(&extra->source, &before, before ? SOURCE_MANY : self,
+					    false, __ATOMIC_RELAXED, __ATOMIC_RELAXED))
+		;
+	if (red_zone)
+		__atomic_store_n(&extra->live_stack, true, __ATOMIC_RELAXED);
 }
 
-/* Of the functions that it jumps to: who does, and whether memory below rsp may be alive then. */
 static void note_leaves(struct scan *scan)
 {
 	struct finder *finder = scan->finder;
@@ -216,16 +225,14 @@ static void note_leaves(struct scan *scan)
 
 	for (unsigned i = 0; i < scan->leave_count; i++) {
 		const struct function *other = functions_at(finder->functions, scan->leaves[i]);
-		struct finder_function *extra;
+
 		if (!other || other->reason == PLAN_LINKER_CODE)
 			continue;
-		extra = &finder->extra[other - finder->functions->list];
-		if (other->vaddr != scan->leaves[i]) {
+		if (other->vaddr != scan->leaves[i])
 			scan->extra->jumps_aside = true;
-			continue;
-		}
-		extra->source = !extra->source || extra->source == self ? self : SOURCE_MANY;
-		extra->live_stack |= scan->watch.red_zone;
+		else
+			note_source(&finder->extra[other - finder->functions->list], self,
+				    scan->watch.red_zone);
 	}
 }
 
@@ -241,8 +248,8 @@ static void finish(struct scan *scan)
 		function->flags |= PLAN_FUNCTION_RETURNS_NOT;
 	if (watch->reads_return || watch->switches)
 		scan->extra->reads_return = true;
+	scan->extra->leads_twice = scan->twice;
 	note_leaves(scan);
-	note_twice(scan);
 }
 
 static void note_blocks(struct scan *scan, const struct blocks *blocks)
@@ -359,17 +366,69 @@ static void mark_linkage(struct finder *finder)
 	}
 }
 
-static int scan_functions(struct finder *finder)
+/* All functions, looked through by several threads. */
+struct work {
+	struct finder *finder;
+	_Atomic size_t next;
+	_Atomic int error;
+};
+
+static void *work_on(void *argument)
 {
+	struct work *work = argument;
+	size_t count = work->finder->functions->count;
 	struct blocks blocks;
 	int error = blocks_init(&blocks);
 
+	while (!error && !atomic_load(&work->error)) {
+		size_t first = atomic_fetch_add(&work->next, SHARE);
+		size_t end;
+
+		if (first >= count)
+			break;
+		end = count - first < SHARE ? count : first + SHARE;
+		for (size_t i = first; !error && i < end; i++)
+			error = scan_function(work->finder, &blocks, i);
+	}
 	if (error)
-		return error;
-	for (size_t i = 0; !error && i < finder->functions->count; i++)
-		error = scan_function(finder, &blocks, i);
+		atomic_store(&work->error, error);
 	blocks_deinit(&blocks);
-	return error;
+	return NULL;
+}
+
+static int scan_functions(struct finder *finder)
+{
+	struct work work = {.finder = finder};
+	pthread_t threads[THREADS_MAX];
+	long wanted = sysconf(_SC_NPROCESSORS_ONLN);
+	size_t most = finder->functions->count / (SHARE * SHARES_MIN);
+	unsigned started = 0;
+
+	/* This thread is one of them; where no other can be started it does all. */
+	while (started < THREADS_MAX && started < most && (long)started + 1 < wanted &&
+	       !pthread_create(&threads[started], NULL, work_on, &work))
+		started++;
+	work_on(&work);
+	while (started)
+		pthread_join(threads[--started], NULL);
+	return atomic_load(&work.error);
+}
+
+/* Functions that jump to what returns twice do so themselves; the stub's return address would be
+ * kept and used again. True: there are new ones, and others may jump to these. */
+static bool note_twice(struct finder *finder)
+{
+	struct functions *functions = finder->functions;
+	bool any = false;
+
+	for (size_t i = 0; i < functions->count; i++) {
+		if (!finder->extra[i].leads_twice || functions->list[i].reason)
+			continue;
+		functions->list[i].reason = PLAN_RETURNS_TWICE;
+		finder_mark(finder, MARK_TWICE, functions->list[i].vaddr);
+		any = true;
+	}
+	return any;
 }
 
 static void scan_rest(struct finder *finder)
@@ -392,6 +451,7 @@ static void scan_rest(struct finder *finder)
 int finder_scan(struct finder *finder)
 {
 	const struct functions *functions = finder->functions;
+	bool again = true;
 	int error = 0;
 
 	for (size_t i = 0; i < functions->count; i++) {
@@ -401,9 +461,9 @@ int finder_scan(struct finder *finder)
 	finder_note_linker_code(finder);
 	mark_linkage(finder);
 	scan_rest(finder);
-	for (unsigned i = 0; !error && i < SCANS_MAX && (i == 0 || finder->again); i++) {
-		finder->again = false;
+	for (unsigned i = 0; !error && again && i < SCANS_MAX; i++) {
 		error = scan_functions(finder);
+		again = !error && note_twice(finder);
 	}
 	if (!error)
 		finder_decide(finder);
