@@ -25,7 +25,8 @@
 #define BUFFER_WATERMARK (1u << 20)
 #define FLUSH_MS         100
 
-static rocprofiler_context_id_t context;
+static rocprofiler_context_id_t context; /* stopped while the program pauses recording */
+static rocprofiler_context_id_t lasting; /* names, and the calls that pause and resume */
 static rocprofiler_buffer_id_t buffer;
 static _Atomic bool has_ended;
 
@@ -195,6 +196,20 @@ static void take_marker(rocprofiler_callback_tracing_record_t record,
 			     NULL);
 }
 
+/* The program says what of it is worth recording (roctxProfilerPause, roctxProfilerResume). */
+static void take_control(rocprofiler_callback_tracing_record_t record,
+			 rocprofiler_user_data_t *user_data, void *data)
+{
+	(void)user_data;
+	(void)data;
+	if (record.operation == ROCPROFILER_MARKER_CONTROL_API_ID_roctxProfilerPause &&
+	    record.phase == ROCPROFILER_CALLBACK_PHASE_ENTER)
+		rocprofiler_stop_context(context);
+	else if (record.operation == ROCPROFILER_MARKER_CONTROL_API_ID_roctxProfilerResume &&
+		 record.phase == ROCPROFILER_CALLBACK_PHASE_EXIT)
+		rocprofiler_start_context(context);
+}
+
 /* ---- life ---- */
 
 /* What is finished becomes part of the file, however the process ends. */
@@ -228,13 +243,17 @@ static bool configure(void)
 	const rocprofiler_tracing_operation_t symbols[] = {
 		ROCPROFILER_CODE_OBJECT_DEVICE_KERNEL_SYMBOL_REGISTER};
 
-	if (rocprofiler_create_context(&context) != ROCPROFILER_STATUS_SUCCESS ||
+	if (rocprofiler_create_context(&lasting) != ROCPROFILER_STATUS_SUCCESS ||
+	    rocprofiler_create_context(&context) != ROCPROFILER_STATUS_SUCCESS ||
 	    rocprofiler_create_buffer(context, BUFFER_BYTES, BUFFER_WATERMARK,
 				      ROCPROFILER_BUFFER_POLICY_LOSSLESS, take_records, NULL,
 				      &buffer) != ROCPROFILER_STATUS_SUCCESS)
 		return false;
 	rocprofiler_configure_callback_tracing_service(
-		context, ROCPROFILER_CALLBACK_TRACING_CODE_OBJECT, symbols, 1, take_symbol, NULL);
+		lasting, ROCPROFILER_CALLBACK_TRACING_CODE_OBJECT, symbols, 1, take_symbol, NULL);
+	rocprofiler_configure_callback_tracing_service(
+		lasting, ROCPROFILER_CALLBACK_TRACING_MARKER_CONTROL_API, NULL, 0, take_control,
+		NULL);
 	rocprofiler_configure_callback_tracing_service(
 		context, ROCPROFILER_CALLBACK_TRACING_MARKER_CORE_RANGE_API, NULL, 0, take_marker,
 		NULL);
@@ -251,6 +270,7 @@ static int initialize(rocprofiler_client_finalize_t finalize, void *data)
 	(void)finalize;
 	(void)data;
 	if (!gpu_file_open() || !configure() ||
+	    rocprofiler_start_context(lasting) != ROCPROFILER_STATUS_SUCCESS ||
 	    rocprofiler_start_context(context) != ROCPROFILER_STATUS_SUCCESS)
 		return -1;
 	start_thread();

@@ -17,7 +17,21 @@ sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../
 from harness import Kymo, Result, Scratch, Skipped, Tap, expect, run  # noqa: E402
 from perfetto_decode import Trace  # noqa: E402
 
-STRING, AGENT, SHAPE, KERNEL, COPY, CALL = 1, 2, 3, 4, 5, 6
+STRING, AGENT, SHAPE, KERNEL, COPY, CALL, MARKER = 1, 2, 3, 4, 5, 6, 8
+PAUSES = """
+#include <rocprofiler-sdk-roctx/roctx.h>
+int main(void)
+{
+	roctxMarkA("before");
+	roctxProfilerPause(0);
+	roctxMarkA("during");
+	roctxRangePushA("inside");
+	roctxRangePop();
+	roctxProfilerResume(0);
+	roctxMarkA("after");
+	return 0;
+}
+"""
 
 
 class Records:
@@ -32,7 +46,7 @@ class Records:
         expect(data[:8] == b"KYMOGPU\0", "not a file of records")
         self.losses = struct.unpack_from("<16Q", data, 56)
         self.strings, self.shapes = {}, {}
-        self.kernels, self.copies, self.calls = [], [], {}
+        self.kernels, self.copies, self.calls, self.markers = [], [], {}, []
         at, end = 4096, 4096 + struct.unpack_from("<Q", data, 48)[0]
         while at < end:
             kind, size, number = struct.unpack_from("<HHI", data, at)
@@ -48,6 +62,8 @@ class Records:
             elif kind == CALL:
                 start, duration, correlation, tid, _ = struct.unpack_from("<3Q2I", data, body)
                 self.calls[correlation] = (self.strings[number], start, duration, tid)
+            elif kind == MARKER:
+                self.markers.append(self.strings.get(struct.unpack_from("<2Q2I", data, body)[2], ""))
             at += size
 
     def kernel_names(self):
@@ -132,6 +148,21 @@ def main():
         expect(ended.status == 0, ended.stderr)
         expect(not [name for name in os.listdir(result.path("spool")) if name.endswith(".gpu")], "records")
 
+    def paused_is_not_recorded():
+        build = os.path.join(os.path.dirname(os.path.abspath(sys.argv[1])), "../..")
+        library = os.path.join(build, "src/libkymo-sdk-roctx")
+        headers = os.path.join(os.path.dirname(os.path.abspath(__file__)), "../../include")
+        program = scratch.path("pauses")
+        with open(program + ".c", "w", encoding="utf-8") as stream:
+            stream.write(PAUSES)
+        made = run(["cc", f"-I{headers}", program + ".c", f"-L{library}", "-lrocprofiler-sdk-roctx",
+                    f"-Wl,-rpath,{library}", "-o", program])
+        expect(made.status == 0, made.stderr)
+        result, ended = sample([program])
+        expect(ended.status == 0, ended.stderr)
+        markers = Records(result.directory).markers
+        expect(markers == ["before", "after"], f"markers {markers}")
+
     def loaders_without_layers():
         with_opencl()
         result, ended = sample([mix, "4"], "--opencl-preload=on", environment={"OPENCL_LAYERS": "/nowhere.so"})
@@ -196,7 +227,7 @@ def main():
         expect("300 records of devices dropped" in ended.stderr, ended.stderr)
 
     with Scratch() as scratch:
-        for check in (opencl_kernels_and_copies, opencl_all_calls, opencl_summary_and_timeline, off_is_off,
+        for check in (opencl_kernels_and_copies, opencl_all_calls, opencl_summary_and_timeline, off_is_off, paused_is_not_recorded,
                       loaders_without_layers, clpeak, cuda_launches, cuda_ends, cuda_graphs, cuda_without_calls,
                       cuda_of_another_tool, cuda_that_drops):
             tap.point(check.__name__.replace("_", " "), check)
