@@ -28,7 +28,7 @@
 
 /* What is known of one thread between two looks. */
 struct wall_watch {
-	uint32_t identity; /* internal id + 1 of the thread that the block belonged to */
+	uint64_t identity; /* of the thread that the block belonged to; 0: of none */
 	bool waiting;      /* frames are those of the wait under way */
 	uint32_t count;
 	enum spool_stack_end end;
@@ -169,17 +169,23 @@ static void walk(struct runtime *runtime, struct wall_watch *watch)
 	atomic_store(&stream->in_handler, 0);
 }
 
+/* What a sampler saw before is nothing to the next one: a forked child would have its parent's wait
+ * as its own. */
+static uint64_t identity_of(const struct wall_sampler *sampler, const struct thread *thread)
+{
+	return (uint64_t)sampler->starts << 32 | (thread->internal_id + 1);
+}
+
 static void look_at(struct runtime *runtime, struct thread *thread, struct wall_watch *watch,
 		    uint64_t now)
 {
 	uint64_t cpu = ticks_thread_cpu_ns(thread->tid), ran, passed, sp = 0, pc = 0;
+	uint64_t identity = identity_of(&runtime->wall_sampler, thread);
 	enum look look;
 
-	if (watch->identity != thread->internal_id + 1) {
-		*watch = (struct wall_watch){.identity = thread->internal_id + 1,
-					     .last_ns = now,
-					     .cpu_ns = cpu,
-					     .since_ns = now};
+	if (watch->identity != identity) {
+		*watch = (struct wall_watch){
+			.identity = identity, .last_ns = now, .cpu_ns = cpu, .since_ns = now};
 		return;
 	}
 	ran = cpu - watch->cpu_ns;
@@ -217,7 +223,8 @@ static void look_at(struct runtime *runtime, struct thread *thread, struct wall_
 static void report_owed(struct runtime *runtime, const struct thread *thread,
 			struct wall_watch *watch)
 {
-	if (watch->identity == thread->internal_id + 1 && watch->waiting && watch->owed_ns)
+	if (watch->identity == identity_of(&runtime->wall_sampler, thread) && watch->waiting &&
+	    watch->owed_ns)
 		report(runtime, thread, watch, SPOOL_SOURCE_WALL, watch->last_ns);
 }
 
@@ -337,6 +344,7 @@ int wall_sampler_start(struct runtime *runtime)
 
 	sampler->stop = 0;
 	sampler->stream = NULL;
+	sampler->starts++;
 	if (!sampler->watches) {
 		sampler->watches = sys_mmap(NULL, SLABS_MAX * sizeof(struct wall_watch *),
 					    PROT_READ | PROT_WRITE,

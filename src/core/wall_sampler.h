@@ -26,6 +26,7 @@ struct wall_sampler {
 	struct thread *own;          /* its registry entry */
 	struct thread *stream;       /* where its samples go, in spans of the threads it watches */
 	struct wall_watch **watches; /* slabs, by block index */
+	uint32_t starts;             /* of this process and of those that it is a fork of */
 };
 
 /* Starts the sampling thread. 0 or negative errno. */

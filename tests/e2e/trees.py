@@ -257,6 +257,23 @@ class Trees:
                   if process["executable"].endswith("sleep")]
         expect(sleeps == ["exited", "exited"], f"sleep of the program and of the daemon: {sleeps}")
 
+    def waits_of_forked_children(self):
+        """A child waits for itself, not for what its parent waited for before."""
+        program = ("import os, time\nfor _ in range(4):\n    time.sleep(0.3); pid = os.fork()\n    if not pid:\n"
+                   "        time.sleep(0.15); os._exit(0)\n    os.waitpid(pid, 0)")
+        result, _ = self._sample(["/usr/bin/python3", "-c", program], "--realtime")
+        profile = result.json("profile.json")
+        waited = collections.Counter()
+        for thread in profile["threads"]:
+            waited[thread["process"]] += thread.get("blocked_ns", 0)
+        parent, *children = profile["processes"]
+        expect(waited[parent["id"]] > 1000e6, f"the parent waited {waited[parent['id']] / 1e6} ms")
+        expect(len(children) == 4, f"{len(children)} children")
+        for child in children:
+            alive = child["end_ns"] - child["start_ns"]
+            expect(waited[child["id"]] <= alive,
+                   f"{waited[child['id']] / 1e6} ms in a child that lived for {alive / 1e6} ms")
+
     def static_child(self):
         """It cannot be profiled; who it is and why is said."""
         static = os.path.join(self.programs, "static")
