@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "output/calls.h"
+#include "output/json_gpu.h"
 #include "output/json_parts.h"
 #include "output/json_regions.h"
 #include "output/writers.h"
@@ -246,6 +247,7 @@ int output_json(struct session *session, const struct output_options *options, F
 	if (result == 0)
 		result = json_region_profile(&json, session, options->flat);
 	calls_json_profile(&json, session);
+	json_gpu(&json, session);
 	json_object_end(&json);
 	if (result < 0)
 		return problem_set(problem, result, "cannot make the JSON profile: %s",

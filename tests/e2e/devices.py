@@ -191,6 +191,15 @@ def main():
         expect(not any(records.losses), f"losses {records.losses}")
         records.check_order()
 
+    def cuda_in_json():
+        result, ended = sample([cuda, "launch", "20000"], environment=cuda_environment())
+        devices, wanted = result.json("profile.json")["devices"], numbers_of(ended)
+        expect(sum(row["count"] for row in devices["kernels"]) == wanted["kernels"], f"{devices['kernels']}, not {wanted}")
+        expect([row["name"] for row in devices["kernels"]] == ["nothing"], f"{devices['kernels']}")
+        row = devices["kernels"][0]
+        expect(0 < row["minimum_ns"] <= row["maximum_ns"] <= row["total_ns"], f"{row}")
+        expect(devices["missing"] == [] and devices["problems"] == [] and devices["calls"] >= wanted["kernels"], f"{devices}")
+
     def cuda_ends():
         for how, status in (("return", 0), ("_exit", 0), ("abort", -6), ("kill", -9)):
             result, ended = sample([cuda, "end", how], environment=cuda_environment())
@@ -228,7 +237,8 @@ def main():
 
     with Scratch() as scratch:
         for check in (opencl_kernels_and_copies, opencl_all_calls, opencl_summary_and_timeline, off_is_off, paused_is_not_recorded,
-                      loaders_without_layers, clpeak, cuda_launches, cuda_ends, cuda_graphs, cuda_without_calls,
+                      loaders_without_layers, clpeak, cuda_launches, cuda_in_json,
+                      cuda_ends, cuda_graphs, cuda_without_calls,
                       cuda_of_another_tool, cuda_that_drops):
             tap.point(check.__name__.replace("_", " "), check)
     tap.finish()
