@@ -37,7 +37,8 @@ static const struct shadow_entry *find_outwards(const struct shadow_node *node, 
 	return entry < node->end && entry->slot == slot ? entry : NULL;
 }
 
-/* Frame by frame, entries follow each other. */
+/* Frame by frame, entries follow each other. kymo's own threads, which look at the stacks of
+ * others, have no shadow stack, and zeros for thread-local memory. */
 static const struct shadow_entry *find_entry(uint64_t slot, const struct shadow_entry *last)
 {
 	const struct shadow_entry *entry = NULL;
@@ -45,7 +46,7 @@ static const struct shadow_entry *find_entry(uint64_t slot, const struct shadow_
 
 	if (last)
 		entry = find_inwards(last - 1, slot);
-	if (!entry)
+	if (!entry && kymo_calls.top)
 		entry = find_inwards(kymo_calls.top - 1, slot);
 	node = atomic_load_explicit(&kymo_shadow_nodes, memory_order_acquire);
 	for (; !entry && node; node = node->next)

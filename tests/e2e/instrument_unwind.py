@@ -37,6 +37,7 @@ class InstrumentUnwind:
     def __init__(self, kymo, programs, scratch):
         self._kymo, self._scratch = kymo, scratch
         self._unwound = os.path.join(programs, "unwound")
+        self._blocking = os.path.join(programs, "blocking")
 
     def _line(self, name, *options):
         directory = self._scratch.path(name)
@@ -96,6 +97,17 @@ class InstrumentUnwind:
     def sampled_sqlite(self):
         require_tool("sqlite3")
         self._sampled("sqlite", ["sqlite3"], SQL)
+
+    def waiting(self):
+        """In real time, stacks are looked at by another thread than theirs."""
+        directory, line = self._line("waiting", "--realtime", "--sampling-cputime=off")
+        ended = run(line + ["--", self._blocking, "times"])
+        expect(ended.status == 0, f"status {ended.status}: {ended.stderr}")
+        waits = [frames for frames, _ in Result(directory).folded()
+                 if {"wait_in_poll", "wait_in_sleep", "wait_in_lock"} & set(frames)]
+        expect(len(waits) >= 3, f"{Result(directory).folded()}")
+        for frames in waits:
+            expect("main" in frames and not any(HIDDEN.search(frame) for frame in frames), f"{frames}")
 
     def debugged(self):
         """gdb -p sees the frames that the source says, and stubs by their name."""
