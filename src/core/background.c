@@ -94,7 +94,8 @@ static void run(void *argument)
 		uint64_t wait_ns;
 
 		own_thread_follow_credentials(&background->thread);
-		wait_ns = background_work_round(runtime);
+		wait_ns =
+			background_work_round(runtime, atomic_load(&background->flushed) != flush);
 		if (finish) { /* and go on: other threads run until the process ends */
 			background_work_end(runtime);
 			announce_stage(background, BACKGROUND_FINISHED);

@@ -262,7 +262,7 @@ static void run_metrics(struct runtime *runtime, uint64_t now, uint64_t *wait)
 	}
 }
 
-uint64_t background_work_round(struct runtime *runtime)
+uint64_t background_work_round(struct runtime *runtime, bool flush)
 {
 	struct background *background = &runtime->background;
 	uint64_t now = ticks_clock_ns(CLOCK_MONOTONIC), wait = SECOND_NS;
@@ -275,8 +275,8 @@ uint64_t background_work_round(struct runtime *runtime)
 		wait = RETRY_PERIOD_NS;
 	live_threads_process(runtime);
 	rank_follow(runtime);
-	follow_allocations(runtime, false);
-	follow_hooks(runtime, false);
+	follow_allocations(runtime, flush);
+	follow_hooks(runtime, flush);
 	allocators_grow(runtime, background->program_threads);
 	refresh_modules(runtime, now, &wait);
 	throttle(runtime);

@@ -17,7 +17,7 @@ int background_work_open(struct runtime *runtime);
 /* Loads unwind tables, chooses the source. 0 or negative errno. */
 int background_work_begin(struct runtime *runtime);
 /* One round; returns how long there is nothing to do, ns. */
-uint64_t background_work_round(struct runtime *runtime);
+uint64_t background_work_round(struct runtime *runtime, bool flush);
 /* Last totals: the process ends. */
 void background_work_end(struct runtime *runtime);
 /* Closes all sources and writes the last totals: collection is over for good. */

@@ -284,14 +284,19 @@ void runtime_start(char *const *environment)
 		wall_sampler_start(runtime);
 }
 
+/* Is there anything in memory that only the background thread writes? */
+static bool keeps(const struct runtime *runtime)
+{
+	return atomic_load_explicit(&runtime->follow_allocations, memory_order_relaxed) ||
+	       (runtime->hooks && runtime->hooks->keeps && runtime->hooks->keeps());
+}
+
 void runtime_finish(void)
 {
 	struct runtime *runtime = &kymo_runtime;
 
-	/* What a child that was just forked allocated is written by a thread that is not there yet.
-	 */
-	if (runtime->state == RUNTIME_STARTING && *runtime->same_process &&
-	    runtime->follow_allocations)
+	/* In a child that was just forked it is written by a thread that is not there yet. */
+	if (runtime->state == RUNTIME_STARTING && *runtime->same_process && keeps(runtime))
 		background_wait(&runtime->background, BACKGROUND_COLLECTING, START_TIMEOUT_NS);
 	if (!runtime_active() || (kymo_thread && kymo_thread->sealed) ||
 	    (uint32_t)sys_getpid() != runtime->pid)
@@ -332,6 +337,21 @@ struct thread *runtime_thread_leave(void)
 		background_flush(&runtime->background, LEAVE_TIMEOUT_NS);
 	drain(signal_bit(runtime->signals.signal ? runtime->signals.signal : SIGTRAP));
 	return thread;
+}
+
+bool runtime_write_kept(void)
+{
+	struct runtime *runtime = &kymo_runtime;
+	uint32_t state = atomic_load(&runtime->state);
+
+	if ((state != RUNTIME_ACTIVE && state != RUNTIME_STARTING) || !*runtime->same_process ||
+	    (kymo_thread && kymo_thread->sealed) || runtime->pid != (uint32_t)sys_getpid() ||
+	    atomic_load(&runtime->background.ready) == BACKGROUND_FAILED)
+		return false;
+	if (!keeps(runtime))
+		return false;
+	background_flush(&runtime->background, LEAVE_TIMEOUT_NS);
+	return true;
 }
 
 void runtime_thread_stay(struct thread *thread)

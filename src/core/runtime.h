@@ -70,8 +70,10 @@ struct runtime_hooks {
 	void (*left)(void);
 	void (*switched)(void);        /* signal-safe: control.closed changed */
 	void (*thread_switched)(void); /* the thread itself: its `excluded` changed */
-	/* Background thread, every round and at the end (`last`). */
+	/* Background thread, every round; `last`: at the end, or when everything is to be written.
+	 */
 	void (*round)(struct runtime *runtime, bool last);
+	bool (*keeps)(void); /* signal-safe: is there anything that only `round` writes? */
 };
 
 struct runtime {
@@ -129,6 +131,9 @@ struct unwind_bounds runtime_main_stack(void);
  * of ours is pending or will come. Returns NULL where there is nothing to stop (unknown threads,
  * vfork children). */
 struct thread *runtime_thread_leave(void);
+/* The image goes and no destructor runs: what only a round of the background thread would write is
+ * written. True: there was something. Signal-safe. */
+bool runtime_write_kept(void);
 /* exec failed: everything as before. */
 void runtime_thread_stay(struct thread *thread);
 /* Ends all collection for good: what comes next would not survive our system calls. */

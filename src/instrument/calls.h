@@ -43,6 +43,8 @@ void calls_thread_gone(uint32_t internal_id);
 void calls_forked(void);
 /* kymo leaves the process: streams end. */
 void calls_left(void);
+/* Has any call been counted only? Signal-safe. */
+bool calls_are_counted(void);
 /* Writes counts of calls that changed since *written (by function id). Background thread. */
 void calls_write_counts(struct runtime *runtime, uint64_t *written, uint32_t first, uint32_t count);
 /* Times must not be further apart than words can tell: now and then. Background thread. */

@@ -106,6 +106,15 @@ void calls_poke(void)
 	}
 }
 
+bool calls_are_counted(void)
+{
+	for (const struct shadow_node *node = first_node(); node; node = node->next) {
+		if (node->counts)
+			return true;
+	}
+	return false;
+}
+
 static uint64_t count_of(uint32_t id)
 {
 	uint64_t sum = 0;

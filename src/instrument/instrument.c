@@ -228,4 +228,5 @@ const struct runtime_hooks instrument_hooks = {
 	.switched = switched,
 	.thread_switched = thread_switched,
 	.round = round_of_background,
+	.keeps = calls_are_counted,
 };

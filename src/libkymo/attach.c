@@ -19,6 +19,7 @@
 #include <sched.h>
 #include <signal.h>
 #include <stdint.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
@@ -48,16 +49,15 @@ static void after_fork_in_child(void)
 }
 
 #define CALLS(call)                                                                                \
-	call(_Unwind_Backtrace) call(_dl_find_object) call(backtrace) call(execl) call(execle)     \
-		call(execlp) call(execv) call(execve) call(execveat) call(execvp) call(execvpe)    \
-			call(fexecve) call(initgroups) call(prctl) call(pthread_sigmask) call(     \
-				setegid) call(seteuid) call(setgid) call(setgroups) call(setns)    \
-				call(setregid) call(setresgid) call(setresuid) call(setreuid)      \
-					call(setuid) call(sigaction) call(signal) call(signalfd)   \
-						call(sigpending) call(sigprocmask)                 \
-							call(sigtimedwait) call(sigwait)           \
-								call(sigwaitinfo) call(syscall)    \
-									call(unshare)
+	call(_Exit) call(_Unwind_Backtrace) call(_dl_find_object) call(_exit) call(                \
+		backtrace) call(execl) call(execle) call(execlp) call(execv) call(execve)          \
+		call(execveat) call(execvp) call(execvpe) call(fexecve) call(initgroups) call(     \
+			prctl) call(pthread_sigmask) call(setegid) call(seteuid) call(setgid)      \
+			call(setgroups) call(setns) call(setregid) call(setresgid) call(setresuid) \
+				call(setreuid) call(setuid) call(sigaction) call(signal)           \
+					call(signalfd) call(sigpending) call(sigprocmask)          \
+						call(sigtimedwait) call(sigwait) call(sigwaitinfo) \
+							call(syscall) call(unshare)
 
 /* What the slots held: our wrappers find the functions of libc by themselves. */
 #define SLOT(name)  static _Atomic(void *) slot_##name;

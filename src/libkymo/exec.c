@@ -99,7 +99,7 @@ static void leave(struct departure *departure, const char *path, bool by_name,
 	departure->thread = runtime_thread_leave();
 	if (!departure->thread)
 		return;
-	if (unwritten)
+	if (!runtime_write_kept() && unwritten)
 		background_flush(&kymo_runtime.background, NOTICE_TIMEOUT_NS);
 	program_signals_prepare_exec(&kymo_runtime.signals);
 	/* Were the source still on (no answer in time), a blocked signal would do no harm to the

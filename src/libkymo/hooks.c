@@ -67,6 +67,11 @@ static void round_of_background(struct runtime *runtime, bool last)
 	causal_hooks.round(runtime, last);
 }
 
+static bool keeps(void)
+{
+	return instrument_hooks.keeps();
+}
+
 const struct runtime_hooks libkymo_hooks = {
 	.start = start,
 	.thread_end = thread_end,
@@ -77,4 +82,5 @@ const struct runtime_hooks libkymo_hooks = {
 	.switched = switched,
 	.thread_switched = thread_switched,
 	.round = round_of_background,
+	.keeps = keeps,
 };

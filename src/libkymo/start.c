@@ -38,6 +38,11 @@ static void after_fork_in_child(void)
 	runtime_restart_in_child();
 }
 
+__attribute__((destructor)) static void finish(void)
+{
+	runtime_finish();
+}
+
 __attribute__((constructor)) static void start(int count, char **arguments, char **environment)
 {
 	(void)count;
@@ -49,6 +54,7 @@ __attribute__((constructor)) static void start(int count, char **arguments, char
 	if (!runtime_active())
 		return;
 	pthread_atfork(NULL, NULL, after_fork_in_child);
+	at_quick_exit(finish);
 	causal_start(&kymo_runtime);
 	wrappers_start(&kymo_runtime.options.wrappers);
 	/* From here RTLD_DEFAULT finds this library's own. */
@@ -57,9 +63,4 @@ __attribute__((constructor)) static void start(int count, char **arguments, char
 	if (causal_on())
 		instrument_tell(causal_entered);
 	instrument_start(&kymo_runtime);
-}
-
-__attribute__((destructor)) static void finish(void)
-{
-	runtime_finish();
 }

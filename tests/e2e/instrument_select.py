@@ -38,6 +38,26 @@ int main(int argc, char **argv)
 }
 """
 
+ENDINGS = r"""
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+static volatile int sum;
+__attribute__((noinline, noclone)) int counted(int x) { for (int i = 0; i < 3; i++) sum += x; return sum + x; }
+int main(int argc, char **argv)
+{
+	pid_t child = argv[2] ? fork() : 0;
+	if (child) return wait(NULL) != child;
+	for (int i = 0; i < 1000; i++) counted(i);
+	if (!strcmp(argv[1], "_exit")) _exit(0);
+	if (!strcmp(argv[1], "_Exit")) _Exit(0);
+	if (!strcmp(argv[1], "quick_exit")) quick_exit(0);
+	if (!strcmp(argv[1], "exec")) execl("/bin/true", "true", NULL);
+	return argc < 2;
+}
+"""
+
 
 class Tests:
     def __init__(self, kymo, scratch):
@@ -156,6 +176,20 @@ class Tests:
         expect(self.listed(directory)["plain_c"]["mode"] == "count", "mode")
         expect("plain_c" not in self.calls(directory) or self.calls(directory)["plain_c"] == 10, self.calls(directory))
 
+    def counted_to_the_end(self):
+        """However the process ends, where kymo can know."""
+        source, program = self.scratch.path("endings.c"), self.scratch.path("endings")
+        with open(source, "w", encoding="utf-8") as stream:
+            stream.write(ENDINGS)
+        built = run(["gcc", "-O1", source, "-o", program])
+        expect(built.status == 0, built.stderr)
+        for end in ("return", "_exit", "_Exit", "quick_exit", "exec"):
+            for child in ((), ("child",)):
+                directory, _ = self.instrument("--count", "^counted$", program=program, arguments=(end, *child), status=0)
+                with open(f"{directory}/profile.json", encoding="utf-8") as stream:
+                    counts = {one["name"]: one["calls"] for one in json.load(stream).get("counted_functions", ())}
+                expect(counts == {"counted": 1000}, f"{end} {child}: {counts}")
+
     def printed(self):
         _, ended = self.instrument("--simulate", "-R", "^plain_c$", "--print-instrumented", "pair+")
         expect(ended.stdout.decode() == f"[{self.program}] plain_c\n", ended.stdout)
@@ -190,7 +224,8 @@ def main():
     with Scratch() as scratch:
         tests = Tests(sys.argv[1], scratch)
         for name in ("default", "names_and_signatures", "rules", "lists_go_back_in", "runs_record_what_is_chosen",
-                     "children_follow", "counted", "printed", "long_paths", "self_contained", "in_memory"):
+                     "children_follow", "counted",
+                     "counted_to_the_end", "printed", "long_paths", "self_contained", "in_memory"):
             tap.point(name.replace("_", " "), getattr(tests, name))
     tap.finish()
 
