@@ -14,9 +14,16 @@
 #include "instrument/vectors.h"
 #include "regions/gate.h"
 
+/* Words leave nothing out: not by category, depth, selection or throttling. */
+static bool is_all_recorded(void)
+{
+	return !kymo_regions.careful && kymo_regions.max_depth >= SHADOW_ENTRIES - 1 &&
+	       !(kymo_regions.categories_off & 1u << REGION_HOST);
+}
+
 enum plan_gate calls_way(void)
 {
-	return kymo_regions.trace && !kymo_regions.profile && !kymo_regions.select &&
+	return kymo_regions.trace && !kymo_regions.profile && is_all_recorded() &&
 			       !kymo_ticks_are_ns && !arenas_want_arguments()
 		       ? PLAN_GATE_FAST
 		       : PLAN_GATE_SLOW;

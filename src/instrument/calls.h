@@ -31,7 +31,7 @@ void calls_exit_slow(uint64_t *slot, uint64_t id, const struct calls_registers *
 void calls_count_slow(uint64_t id);
 
 /* How calls are recorded in this run: by words, or (PLAN_GATE_SLOW) by way of region_begin(), where
- * components other than the wall clock are asked for. */
+ * components other than the wall clock are asked for, or where some regions are to be left out. */
 enum plan_gate calls_way(void);
 
 /* ---- the thread's life ---- */

@@ -287,7 +287,7 @@ int output_summary(struct session *session, const struct output_options *options
 	if (result == 0)
 		result = summary_regions(&summary);
 	if (result == 0)
-		summary_calls(&summary);
+		result = summary_calls(&summary);
 	if (result == 0)
 		summary_gpu(&summary);
 	if (result == 0)

@@ -31,7 +31,7 @@ __attribute__((format(printf, 2, 3))) void summary_warning(const struct summary 
 int summary_functions(const struct summary *summary);
 int summary_paths(const struct summary *summary);
 int summary_regions(const struct summary *summary);
-void summary_calls(const struct summary *summary);
+int summary_calls(const struct summary *summary);
 int summary_memory(const struct summary *summary);
 int summary_nccl(const struct summary *summary);
 void summary_gpu(const struct summary *summary);

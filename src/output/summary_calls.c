@@ -3,8 +3,12 @@
  *
  * Instrumented functions in the summary: how many calls there are, and what was only counted.
  */
+#include <string.h>
+
+#include "common/region_categories.h"
 #include "output/calls.h"
 #include "output/format.h"
+#include "output/region_rows.h"
 #include "output/summary.h"
 
 #define NAMES_MAX 10
@@ -19,13 +23,38 @@ static uint64_t functions_called(const struct session *session)
 	return count;
 }
 
-static void write_calls(const struct summary *summary)
+/* Where calls are recorded like any other region, for components of their own, arguments, or
+ * because some are left out, they are counted there alone. */
+static int count_regions(const struct session *session, uint64_t *recorded, uint64_t *functions)
+{
+	static const struct region_layout layout = {.flat = true, .collapse_processes = true};
+	struct region_rows rows;
+	int result = region_rows_init(&rows, session, &layout);
+
+	for (uint32_t i = 0; result == 0 && i < rows.count; i++) {
+		const struct region_row *row = &rows.rows[i];
+
+		if (row->region == MODEL_NONE || !row->count ||
+		    strcmp(session->regions->regions[row->region].category,
+			   region_categories[REGION_HOST].name) != 0)
+			continue;
+		*recorded += row->count;
+		++*functions;
+	}
+	region_rows_deinit(&rows);
+	return result;
+}
+
+static int write_calls(const struct summary *summary)
 {
 	const struct model_calls *calls = summary->session->calls;
+	uint64_t recorded = calls->recorded, functions = functions_called(summary->session);
+	int result = 0;
 
+	if (calls->words == 0)
+		result = count_regions(summary->session, &recorded, &functions);
 	summary_line(summary, "%s calls recorded of %s functions in %s module%s",
-		     quantity_count(calls->recorded).text,
-		     quantity_count(functions_called(summary->session)).text,
+		     quantity_count(recorded).text, quantity_count(functions).text,
 		     quantity_count(calls->module_count).text, calls->module_count == 1 ? "" : "s");
 	if (calls->unwound)
 		summary_line(summary, "%s calls ended with one around them (longjmp, an exception)",
@@ -33,6 +62,7 @@ static void write_calls(const struct summary *summary)
 	if (calls->unmatched)
 		summary_line(summary, "%s ends of calls whose begin is not in the data",
 			     quantity_count(calls->unmatched).text);
+	return result;
 }
 
 static void write_counted(const struct summary *summary)
@@ -73,14 +103,16 @@ static void write_demoted(const struct summary *summary)
 		     quantity_count(count).text, names, count > NAMES_MAX ? ", ..." : "");
 }
 
-void summary_calls(const struct summary *summary)
+int summary_calls(const struct summary *summary)
 {
 	const struct model_calls *calls = summary->session->calls;
+	int result;
 
 	if (calls->module_count + calls->counted_count == 0 && calls->words == 0)
-		return;
+		return 0;
 	summary_heading(summary, "Instrumented functions");
-	write_calls(summary);
+	result = write_calls(summary);
 	write_counted(summary);
 	write_demoted(summary);
+	return result;
 }

@@ -176,6 +176,18 @@ class Tests:
         expect(self.listed(directory)["plain_c"]["mode"] == "count", "mode")
         expect("plain_c" not in self.calls(directory) or self.calls(directory)["plain_c"] == 10, self.calls(directory))
 
+    def left_out_as_other_regions_are(self):
+        """Settings of regions hold for calls as well."""
+        directory, _ = self.instrument("-R", "^plain_c$", "--disable-categories=host")
+        expect("plain_c" not in self.calls(directory), self.calls(directory))
+        directory, _ = self.instrument("-R", "^(main|plain_c)$", "--max-depth=1")
+        calls = self.calls(directory)
+        expect(calls.get("main") == 1 and "plain_c" not in calls, calls)
+        directory, _ = self.instrument("-R", "^plain_c$", "--throttle-count=4", "--throttle-value=1000000000")
+        expect(self.calls(directory).get("plain_c") == 4, self.calls(directory))
+        summary = self.kymo.report(directory).stdout.decode()
+        expect("4 calls recorded of 1 functions in 1 module\n" in summary, summary)
+
     def counted_to_the_end(self):
         """However the process ends, where kymo can know."""
         source, program = self.scratch.path("endings.c"), self.scratch.path("endings")
@@ -225,7 +237,7 @@ def main():
         tests = Tests(sys.argv[1], scratch)
         for name in ("default", "names_and_signatures", "rules", "lists_go_back_in", "runs_record_what_is_chosen",
                      "children_follow", "counted",
-                     "counted_to_the_end", "printed", "long_paths", "self_contained", "in_memory"):
+                     "left_out_as_other_regions_are", "counted_to_the_end", "printed", "long_paths", "self_contained", "in_memory"):
             tap.point(name.replace("_", " "), getattr(tests, name))
     tap.finish()
 
