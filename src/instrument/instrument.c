@@ -161,13 +161,10 @@ static void thread_gone(struct thread *thread)
 	calls_thread_gone(thread->internal_id);
 }
 
-static void forked(void)
+/* Counts are sums since the recording began; that of a child, or the next one of a process that is
+ * attached to again, begins anew. */
+static void forget_counts(void)
 {
-	apply_forked();
-	if (!arena_count())
-		return;
-	calls_forked();
-	/* Counts are sums of all the process's life; the child's begin anew. */
 	for (struct shadow_node *node = kymo_shadow_nodes; node; node = node->next) {
 		if (node->counts)
 			sys_call3(SYS_madvise, (long)node->counts,
@@ -176,6 +173,15 @@ static void forked(void)
 	if (instrumented.written)
 		sys_call3(SYS_madvise, (long)instrumented.written,
 			  (PLAN_ID_MAX + 1) * sizeof(uint64_t), MADV_DONTNEED);
+}
+
+static void forked(void)
+{
+	apply_forked();
+	if (!arena_count())
+		return;
+	calls_forked();
+	forget_counts();
 	set_gate();
 }
 
@@ -184,6 +190,7 @@ static void left(void)
 	instrument_stop();
 	calls_poke();
 	calls_left();
+	forget_counts();
 }
 
 static void switched(void)
