@@ -305,7 +305,8 @@ static void losses(struct device_losses *out)
 }
 
 const struct device_backend device_backend_cuda = {
-	"cuda", DEVICE_RUNTIME_CUDA, cuda_discover, wanted_changed, flush, finish, forked, losses};
+	"cuda", DEVICE_RUNTIME_CUDA, cuda_discover, wanted_changed, flush, finish, forked, losses,
+	NULL};
 
 /* What the driver calls in the library of CUDA_INJECTION64_PATH, from within cuInit(). */
 __attribute__((visibility("default"))) int InitializeInjection(void);

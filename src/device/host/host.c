@@ -169,4 +169,5 @@ static void losses(struct device_losses *out)
 }
 
 const struct device_backend device_backend_host = {
-	"host", DEVICE_RUNTIME_HOST, discover, wanted_changed, flush, nothing, nothing, losses};
+	"host", DEVICE_RUNTIME_HOST, discover, wanted_changed, flush, nothing, nothing, losses,
+	NULL};

@@ -190,6 +190,12 @@ static void losses(struct device_losses *out)
 	out->incomplete = opencl_in_flight();
 }
 
-const struct device_backend device_backend_opencl = {
-	"opencl", DEVICE_RUNTIME_OPENCL,   discover, wanted_changed, flush,
-	finish,   opencl_forget_in_flight, losses};
+const struct device_backend device_backend_opencl = {"opencl",
+						     DEVICE_RUNTIME_OPENCL,
+						     discover,
+						     wanted_changed,
+						     flush,
+						     finish,
+						     opencl_forget_in_flight,
+						     losses,
+						     NULL};
