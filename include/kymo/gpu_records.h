@@ -229,13 +229,7 @@ struct gpu_reading { /* id: counter */
 #ifdef __cplusplus
 #define GPU_STATIC_ASSERT static_assert
 #else
-#define GPU_STATIC_ASSERT                                                                          \
-	_Static_assertGPU_STATIC_ASSERT(sizeof(struct gpu_counter) == 40, "counter record");
-GPU_STATIC_ASSERT(sizeof(struct gpu_counted) == 56, "counted record");
-GPU_STATIC_ASSERT(sizeof(struct gpu_value) == 16, "value of a counter");
-GPU_STATIC_ASSERT(sizeof(struct gpu_values) == 24, "values record");
-GPU_STATIC_ASSERT(sizeof(struct gpu_reading) == 32, "reading record");
-
+#define GPU_STATIC_ASSERT _Static_assert
 #endif
 GPU_STATIC_ASSERT(sizeof(struct gpu_file_header) == GPU_HEADER_SIZE, "file header is one page");
 GPU_STATIC_ASSERT(sizeof(struct gpu_agent) == 48, "agent record");
