@@ -173,6 +173,12 @@ void gpu_file_lost(enum gpu_loss loss, uint64_t count)
 		__atomic_fetch_add(&header->losses[loss], count, __ATOMIC_RELAXED);
 }
 
+void gpu_file_filtered(uint64_t kernels)
+{
+	if (header != NULL)
+		__atomic_fetch_add(&header->filtered, kernels, __ATOMIC_RELAXED);
+}
+
 void gpu_file_cpu(uint64_t ns)
 {
 	if (header != NULL)
@@ -209,6 +215,10 @@ static void count(const struct gpu_record_head *head)
 		header->copies++;
 	else if (head->kind == GPU_RECORD_CALL)
 		header->calls++;
+	else if (head->kind == GPU_RECORD_COUNTED)
+		header->counted++;
+	else if (head->kind == GPU_RECORD_READING)
+		header->readings++;
 }
 
 void gpu_file_write(const struct gpu_record_head *head)

@@ -5,6 +5,7 @@
  */
 #include "libkymo-gpu/names.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -67,6 +68,16 @@ void names_add_kernel(uint64_t kernel_id, const char *name)
 {
 	gpu_file_lock();
 	insert_kernel(kernel_id, name != NULL ? name : "");
+	gpu_file_unlock();
+}
+
+void names_kernel(uint64_t kernel_id, char *name, size_t size)
+{
+	const struct kernel *kernel;
+
+	gpu_file_lock();
+	kernel = find_kernel(kernel_id);
+	snprintf(name, size, "%s", kernel != NULL && kernel->name != NULL ? kernel->name : "");
 	gpu_file_unlock();
 }
 
