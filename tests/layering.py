@@ -48,6 +48,7 @@ LIBRARIES = {
     "gelf.h": {"binary", "analysis"}, "dwarf.h": {"binary", "analysis"},
     "zlib.h": {"binary", "analysis", "output"}, "libiberty/": {"binary"},
     "demangle.h": {"binary"}, "jansson.h": {"cmd", "binary", "analysis", "output"},
+    "sqlite3.h": {"output"},
 }
 # Names that have no place in a signal handler's library, whatever the committed list says.
 POISON = re.compile(r"^(malloc|calloc|realloc|free|f?printf|v?f?s?n?printf|fopen|fwrite|puts|dlopen|"

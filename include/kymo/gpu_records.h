@@ -87,7 +87,7 @@ struct gpu_agent { /* id: agent */
 	uint32_t compute_units, clock_mhz;
 	uint64_t memory_bytes;
 	uint32_t ordinal; /* among agents of its type */
-	uint32_t reserved;
+	uint32_t node;    /* among all agents; 0 before 1.1 */
 };
 
 /* One way in which a kernel was launched. */

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT
  * SPDX-FileCopyrightText: the kymo authors
  *
- * See count_kernels.h. The tool library asks for each launch, on the thread that launches: the
- * filter (kernel_filter.h) answers, then the agent's set of counters, made when its first kernel
- * comes. Launches with a set and without values in the end were not counted: the difference is
- * told.
+ * See count_kernels.h. The tool library asks for each launch, on the thread that launches; the
+ * agent's set of counters is the answer, made when its first kernel comes. Which launches are left
+ * out (KYMO_KERNEL_INCLUDE and others) is the library's business. Launches with a set and without
+ * values in the end were filtered or not counted, and both are told.
  */
 #include "libkymo-gpu/count_kernels.h"
 
@@ -20,82 +20,30 @@
 #include "libkymo-gpu/counter_choice.h"
 #include "libkymo-gpu/counter_records.h"
 #include "libkymo-gpu/file.h"
-#include "libkymo-gpu/kernel_filter.h"
-#include "libkymo-gpu/names.h"
 
 #define BUFFER_BYTES     (8u << 20)
 #define BUFFER_WATERMARK (1u << 20)
 #define AGENTS_MAX       64
-#define KERNELS_ROOM     256u
 #define VALUES_AT_ONCE   1024u
 
 static const char *names;
 static rocprofiler_context_id_t context;
 static rocprofiler_buffer_id_t buffer;
-static struct kernel_filter *filter;
 static bool is_on;
 static _Atomic uint64_t asked, answered;
 
-/* Sets by agent and launches by kernel. */
+/* Of kymo's tool library alone: kernels counted, filtered, not counted; samples lost. */
+extern void kymo_counting_totals(uint64_t totals[4]) __attribute__((weak));
+
+/* Sets by agent. */
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static struct {
 	uint64_t agent;
 	rocprofiler_counter_config_id_t config;
 } sets[AGENTS_MAX];
 static size_t set_count;
-static struct launched {
-	uint64_t kernel; /* id; 0: free */
-	uint64_t launches;
-	bool is_taken; /* by its name */
-} * kernels;
-static size_t kernel_count, kernel_room;
 
 /* ---- which ---- */
-
-static struct launched *place_of(struct launched *table, size_t room, uint64_t kernel)
-{
-	size_t i = (size_t)(kernel * UINT64_C(0x9e3779b97f4a7c15) % room);
-
-	while (table[i].kernel != 0 && table[i].kernel != kernel)
-		i = (i + 1) % room;
-	return &table[i];
-}
-
-static bool grow(void)
-{
-	size_t room = kernel_room != 0 ? kernel_room * 2 : KERNELS_ROOM;
-	struct launched *larger = calloc(room, sizeof(*larger));
-
-	if (larger == NULL)
-		return false;
-	for (size_t i = 0; i < kernel_room; i++) {
-		if (kernels[i].kernel != 0)
-			*place_of(larger, room, kernels[i].kernel) = kernels[i];
-	}
-	free(kernels);
-	kernels = larger;
-	kernel_room = room;
-	return true;
-}
-
-static bool passes_filter(uint64_t kernel)
-{
-	struct launched *launched;
-
-	if (kernel_count * 2 >= kernel_room && !grow())
-		return false;
-	launched = place_of(kernels, kernel_room, kernel);
-	if (launched->kernel == 0) {
-		char name[512];
-
-		names_kernel(kernel, name, sizeof(name));
-		launched->kernel = kernel;
-		launched->is_taken = kernel_filter_takes_name(filter, name);
-		kernel_count++;
-	}
-	launched->launches++;
-	return launched->is_taken && kernel_filter_takes_launch(filter, launched->launches);
-}
 
 static rocprofiler_counter_config_id_t set_of(rocprofiler_agent_id_t agent)
 {
@@ -120,10 +68,7 @@ static void choose(rocprofiler_dispatch_counting_service_data_t data,
 	(void)unused;
 	user_data->value = (uint64_t)gettid();
 	pthread_mutex_lock(&lock);
-	if (passes_filter(data.dispatch_info.kernel_id))
-		*config = set_of(data.dispatch_info.agent_id);
-	else
-		gpu_file_filtered(1);
+	*config = set_of(data.dispatch_info.agent_id);
 	pthread_mutex_unlock(&lock);
 	if (config->handle != 0)
 		atomic_fetch_add_explicit(&asked, 1, memory_order_relaxed);
@@ -194,10 +139,6 @@ void count_kernels_configure(void)
 	names = getenv("KYMO_COUNTERS");
 	if (names == NULL || *names == '\0')
 		return;
-	filter = kernel_filter_create(getenv("KYMO_KERNEL_INCLUDE"), getenv("KYMO_KERNEL_EXCLUDE"),
-				      getenv("KYMO_KERNEL_RANGE"));
-	if (filter == NULL)
-		return;
 	status = rocprofiler_create_context(&context);
 	if (status == ROCPROFILER_STATUS_SUCCESS)
 		status = rocprofiler_create_buffer(context, BUFFER_BYTES, BUFFER_WATERMARK,
@@ -231,12 +172,15 @@ void count_kernels_flush(void)
 
 void count_kernels_end(void)
 {
-	uint64_t launched = atomic_load(&asked), counted;
+	uint64_t launched = atomic_load(&asked), counted, totals[4] = {0};
 
 	if (!is_on)
 		return;
 	rocprofiler_flush_buffer(buffer);
 	counted = atomic_load(&answered);
-	if (launched > counted)
-		gpu_file_lost(GPU_LOSS_NOT_COUNTED, launched - counted);
+	if (kymo_counting_totals != NULL)
+		kymo_counting_totals(totals);
+	gpu_file_filtered(totals[1]);
+	if (launched > counted + totals[1])
+		gpu_file_lost(GPU_LOSS_NOT_COUNTED, launched - counted - totals[1]);
 }

@@ -5,7 +5,6 @@
  */
 #include "libkymo-gpu/names.h"
 
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -71,16 +70,6 @@ void names_add_kernel(uint64_t kernel_id, const char *name)
 	gpu_file_unlock();
 }
 
-void names_kernel(uint64_t kernel_id, char *name, size_t size)
-{
-	const struct kernel *kernel;
-
-	gpu_file_lock();
-	kernel = find_kernel(kernel_id);
-	snprintf(name, size, "%s", kernel != NULL && kernel->name != NULL ? kernel->name : "");
-	gpu_file_unlock();
-}
-
 static uint32_t kernel_string(uint64_t id)
 {
 	struct kernel *kernel = find_kernel(id);
@@ -115,7 +104,8 @@ static rocprofiler_status_t write_agent(rocprofiler_agent_version_t version, con
 			.compute_units = is_gpu ? agent->cu_count : agent->cpu_cores_count,
 			.clock_mhz = agent->max_engine_clk_fcompute,
 			.memory_bytes = agent->local_mem_size,
-			.ordinal = (uint32_t)agent->logical_node_type_id};
+			.ordinal = (uint32_t)agent->logical_node_type_id,
+			.node = (uint32_t)agent->logical_node_id};
 
 		if (agent->id.handle != id->handle)
 			continue;

@@ -291,6 +291,8 @@ int output_summary(struct session *session, const struct output_options *options
 	if (result == 0)
 		summary_gpu(&summary);
 	if (result == 0)
+		summary_counters(&summary);
+	if (result == 0)
 		result = summary_memory(&summary);
 	if (result == 0)
 		result = summary_nccl(&summary);
