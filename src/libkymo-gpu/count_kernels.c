@@ -124,11 +124,10 @@ static void take_records(rocprofiler_context_id_t of_context, rocprofiler_buffer
 
 static void tell(const char *what, rocprofiler_status_t status)
 {
-	const char *why = rocprofiler_get_status_string(status);
-	char text[256];
+	char text[640];
 
 	snprintf(text, sizeof(text), "kernels are not counted: %s: %s", what,
-		 why != NULL ? why : "unknown status");
+		 counter_choice_why(status));
 	gpu_file_notice(text);
 }
 

@@ -10,6 +10,8 @@
 void count_kernels_configure(void);
 void count_kernels_start(void);
 void count_kernels_flush(void);
+/* What the library says of counting, of kernels and of devices, becomes notices. */
+void counting_problems_follow(void);
 /* What was to be counted and was not becomes known. */
 void count_kernels_end(void);
 

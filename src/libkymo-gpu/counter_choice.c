@@ -12,9 +12,13 @@
 #include <string.h>
 
 #include "common/settings_value.h"
+#include "kymo/counting.h"
 #include "libkymo-gpu/file.h"
 
 #define COUNTERS_MAX 256
+
+/* Of kymo's tool library alone. */
+#pragma weak kymo_counter_config_problem
 
 struct choice {
 	const char *names;
@@ -50,20 +54,29 @@ static rocprofiler_status_t choose(rocprofiler_agent_id_t agent, rocprofiler_cou
 	return ROCPROFILER_STATUS_SUCCESS;
 }
 
+const char *counter_choice_why(rocprofiler_status_t status)
+{
+	const char *why =
+		kymo_counter_config_problem != NULL ? kymo_counter_config_problem() : NULL;
+
+	if (why == NULL || *why == '\0')
+		why = rocprofiler_get_status_string(status);
+	return why != NULL ? why : "unknown status";
+}
+
 static void tell(rocprofiler_counter_id_t id, rocprofiler_status_t status)
 {
-	const char *why = rocprofiler_get_status_string(status);
 	rocprofiler_counter_info_v0_t info;
-	char text[512];
+	char text[768], why[512];
 
+	snprintf(why, sizeof(why), "%s", counter_choice_why(status));
 	if (rocprofiler_query_counter_info(id, ROCPROFILER_COUNTER_INFO_VERSION_0, &info) !=
 	    ROCPROFILER_STATUS_SUCCESS)
 		return;
-	snprintf(text, sizeof(text), "%s is not counted: %s", info.name,
+	snprintf(text, sizeof(text), "%.200s is not counted: %s%s", info.name, why,
 		 status == ROCPROFILER_STATUS_ERROR_EXCEEDS_HW_LIMIT
-			 ? "it does not fit with the other counters; count it in a run of its own"
-		 : why != NULL ? why
-			       : "it cannot be");
+			 ? "; count it in a run of its own"
+			 : "");
 	gpu_file_notice(text);
 }
 

@@ -248,6 +248,7 @@ static bool configure(void)
 	rocprofiler_configure_buffer_tracing_service(
 		context, ROCPROFILER_BUFFER_TRACING_MEMORY_COPY, NULL, 0, buffer);
 	calls_configure(context, buffer);
+	counting_problems_follow();
 	count_kernels_configure();
 	count_devices_configure();
 	return true;
