@@ -85,6 +85,17 @@ struct counter *catalogue_add(struct catalogue *catalogue, const char *name)
 	return counter;
 }
 
+void catalogue_remove(struct catalogue *catalogue, struct counter *counter)
+{
+	struct counter **place = &catalogue->buckets[catalogue_hash(counter->name)];
+
+	while (*place != NULL && *place != counter)
+		place = &(*place)->next;
+	if (*place != NULL)
+		*place = counter->next;
+	counter->state = COUNTER_ABSENT;
+}
+
 static const char *catalogue_copy(struct catalogue *catalogue, const char *text)
 {
 	return text != NULL ? memory_text(&catalogue->memory, text, strlen(text)) : "";

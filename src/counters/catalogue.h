@@ -59,6 +59,8 @@ void catalogue_free(struct catalogue *catalogue);
 /* A counter of this name, with everything else to be filled in. What has the name already becomes
  * its base. NULL: no memory. The name is copied. */
 struct counter *catalogue_add(struct catalogue *catalogue, const char *name);
+/* Takes one that nobody refers to out again; it stays in `counters`, and is ABSENT. */
+void catalogue_remove(struct catalogue *catalogue, struct counter *counter);
 /* Of an event as its backend tells it. NULL: no memory, or it has too many values. */
 struct counter *catalogue_add_event(struct catalogue *catalogue,
 				    const struct counting_event *event);
