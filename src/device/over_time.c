@@ -98,6 +98,7 @@ static void *run(void *data)
 		uint64_t now, missed;
 
 		if (sem_clockwait(&course->ends, CLOCK_MONOTONIC, &until) == 0) {
+			tell(course, sink, &from); /* what there is of the last interval */
 			end(course);
 			return NULL;
 		}

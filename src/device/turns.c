@@ -297,6 +297,17 @@ bool turn_is_given_up(device_handle agent)
 	return atomic_load(&turns_of(agent)->is_given_up);
 }
 
+bool turn_is_taken(device_handle agent)
+{
+	struct turns *turns = turns_of(agent);
+	bool taken;
+
+	pthread_mutex_lock(&turns->lock);
+	taken = turns->is_taken;
+	pthread_mutex_unlock(&turns->lock);
+	return taken;
+}
+
 uint64_t turns_given_up(void)
 {
 	return atomic_load(&given_up_count);

@@ -38,8 +38,9 @@ void turn_end(device_handle agent);
 void turn_give_up(device_handle agent, device_handle symbol, enum device_runtime runtime,
 		  struct counting_problem *problem);
 void turn_pass(device_handle agent);
-/* Another kernel was launched by a thread that waits for nothing: no turns are kept meanwhile. */
+/* No turns are kept now, because a kernel was given up and others may still run. */
 bool turn_is_given_up(device_handle agent);
+bool turn_is_taken(device_handle agent);
 /* How many kernels were given up so far. */
 uint64_t turns_given_up(void);
 void turns_forked(void);

@@ -16,7 +16,8 @@
 #include <string.h>
 #include <time.h>
 
-#include "device/cuda/cuda.h"
+#include "device/cuda/counting.h"
+#include "device/turns.h"
 
 #define FLUSH_MS_DEFAULT 100
 #define FLUSH_IDLE       20 /* periods */
@@ -222,6 +223,8 @@ static bool begin(const struct device_sink *sink)
 		return false;
 	}
 	cupti.EnableCallback(1, subscriber, CUPTI_DOMAIN_RESOURCE, CUPTI_RESOURCE_CONTEXT_CREATED);
+	cupti.EnableCallback(1, subscriber, CUPTI_DOMAIN_RESOURCE,
+			     CUPTI_RESOURCE_CONTEXT_DESTROY_STARTING);
 	cupti.EnableCallback(1, subscriber, CUPTI_DOMAIN_RESOURCE, CUPTI_RESOURCE_MODULE_LOADED);
 	cupti.EnableCallback(1, subscriber, CUPTI_DOMAIN_RESOURCE,
 			     CUPTI_RESOURCE_MODULE_UNLOAD_STARTING);
@@ -280,14 +283,18 @@ static void wanted_changed(const struct device_sink *sink)
 static void flush(bool wait, uint64_t wait_ns)
 {
 	(void)wait_ns;
-	if (cuda_is_on() && !atomic_load(&has_ended))
-		flush_all(wait ? CUPTI_FLUSH_FORCED : 0);
+	if (!cuda_is_on() || atomic_load(&has_ended))
+		return;
+	if (!cuda_inside)
+		cuda_count_flush();
+	flush_all(wait ? CUPTI_FLUSH_FORCED : 0);
 }
 
 static void finish(void)
 {
 	if (!cuda_is_on() || atomic_exchange(&has_ended, true))
 		return;
+	cuda_count_finish();
 	flush_all(CUPTI_FLUSH_FORCED);
 	cuda_launches_close();
 }
@@ -297,6 +304,9 @@ static void forked(void)
 {
 	atomic_store(&has_ended, true);
 	atomic_store(&state, OFF);
+	cuda_count_forked();
+	cuda_device_forked();
+	turns_forked();
 }
 
 static void losses(struct device_losses *out)
@@ -305,8 +315,8 @@ static void losses(struct device_losses *out)
 }
 
 const struct device_backend device_backend_cuda = {
-	"cuda", DEVICE_RUNTIME_CUDA, cuda_discover, wanted_changed, flush, finish, forked, losses,
-	NULL};
+	"cuda", DEVICE_RUNTIME_CUDA, cuda_discover, wanted_changed, flush, finish, forked,
+	losses, &cuda_counting};
 
 /* What the driver calls in the library of CUDA_INJECTION64_PATH, from within cuInit(). */
 __attribute__((visibility("default"))) int InitializeInjection(void);
