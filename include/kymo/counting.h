@@ -41,6 +41,10 @@ const char *kymo_counter_config_problem(void);
  * not counted and why, services that could not be started. NULL: they go to standard error. */
 void kymo_counting_problem(void (*told)(void *context, const char *text), void *context);
 
+/* Kernels of the process so far: counted, not counted because a filter excludes them, not counted
+ * for another reason; and samples of devices that were lost. */
+void kymo_counting_totals(uint64_t totals[4]);
+
 #ifdef __cplusplus
 }
 #endif

@@ -5,8 +5,6 @@
  */
 #include "device/counting.h"
 
-#define VALUES_MAX ((size_t)1 << 24)
-
 static const struct device_counting *counting_first;
 
 const char *counting_status_text(enum counting_status status)
@@ -27,18 +25,6 @@ const char *counting_status_text(enum counting_status status)
 	};
 
 	return (unsigned)status < sizeof(texts) / sizeof(texts[0]) ? texts[status] : "unknown";
-}
-
-size_t counting_event_values(const struct counting_event *event)
-{
-	size_t values = event->extents_count ? 1 : 0;
-
-	for (uint32_t i = 0; i < event->extents_count; i++) {
-		values *= event->extents[i].size;
-		if (values > VALUES_MAX)
-			return 0;
-	}
-	return values;
 }
 
 static bool counting_ignore(void *context, const struct counting_event *event)

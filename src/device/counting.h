@@ -183,7 +183,17 @@ struct device_counting_sink {
 /* "does not fit in one pass", ... */
 const char *counting_status_text(enum counting_status status);
 /* How many values an event has without a rollup; 0: more than 2^24, or no extent. */
-size_t counting_event_values(const struct counting_event *event);
+static inline size_t counting_event_values(const struct counting_event *event)
+{
+	size_t values = event->extents_count != 0 ? 1 : 0;
+
+	for (uint32_t i = 0; i < event->extents_count; i++) {
+		values *= event->extents[i].size;
+		if (values > (size_t)1 << 24)
+			return 0;
+	}
+	return values;
+}
 
 /* Of all backends together: the one whose agent it is. NULL: none of them can count there. */
 const struct device_counting *device_counting_of(device_handle agent);

@@ -61,7 +61,8 @@ struct sdk_counter *sdk_counter_publish(struct sdk_counter_kind *kind, struct co
 struct sdk_counter *sdk_counter_find(uint64_t id);
 /* A property of an agent, by the number of its counter. */
 double sdk_counter_property(const rocprofiler_agent_v0_t *agent, uint32_t property);
-uint32_t sdk_counter_properties(const char *const **names);
+/* Positions have room in a record's id, and the extents stand in order. */
+bool sdk_counter_event_is_sane(const struct counting_event *event);
 
 /* ---- definitions: load.c, with the lock held ---- */
 

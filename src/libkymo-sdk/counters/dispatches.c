@@ -33,7 +33,7 @@ struct counting {
 };
 
 _Atomic uint64_t sdk_counting_active;
-static _Atomic uint64_t not_counted[REASONS];
+static _Atomic uint64_t not_counted[REASONS], counted_kernels;
 
 /* ---- selecting ---- */
 
@@ -204,6 +204,7 @@ static void counted_values(const struct counting *counting, const struct sdk_wor
 	} else {
 		sdk_config_evaluate(counted, values, facts->dispatch_info.dispatch_id,
 				    counting->user_data);
+		atomic_fetch_add_explicit(&counted_kernels, 1, memory_order_relaxed);
 		hand_over(counting, counted, &data);
 	}
 	if (counted)
@@ -335,6 +336,7 @@ void sdk_counting_forked(void)
 {
 	for (int i = 0; i < REASONS; i++)
 		atomic_store(&not_counted[i], 0);
+	atomic_store(&counted_kernels, 0);
 	sdk_device_counting_forked();
 }
 
@@ -352,6 +354,16 @@ void sdk_counting_report(void)
 	}
 	if (lost)
 		sdk_counters_say("%llu samples of counters were lost", (unsigned long long)lost);
+}
+
+SDK_EXPORT void kymo_counting_totals(uint64_t totals[4])
+{
+	totals[0] = atomic_load(&counted_kernels);
+	totals[1] = atomic_load(&not_counted[COUNTING_FILTERED]);
+	totals[2] = 0;
+	for (int i = COUNTING_OK + 1; i < REASONS; i++)
+		totals[2] += i == COUNTING_FILTERED ? 0 : atomic_load(&not_counted[i]);
+	totals[3] = sdk_device_samples_lost_in_all();
 }
 
 /* ---- configuration ---- */

@@ -10,6 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "counters/properties.h"
 #include "libkymo-sdk/agents.h"
 #include "libkymo-sdk/counters/counters.h"
 #include "libkymo-sdk/state.h"
@@ -99,7 +100,7 @@ struct sdk_counter *sdk_counter_find(uint64_t id)
 }
 
 /* Positions have room in a record's id, and the extents stand in order. */
-static bool kind_event_is_sane(const struct counting_event *event)
+bool sdk_counter_event_is_sane(const struct counting_event *event)
 {
 	static const uint32_t sizes[COUNTING_DIMENSION_COUNT] = {
 		[COUNTING_DIMENSION_XCC] = COUNTING_SIZE_MAX_XCC,
@@ -129,28 +130,9 @@ static bool kind_add_event(void *context, const struct counting_event *event)
 {
 	struct sdk_counter_kind *kind = context;
 
-	if (!kind_event_is_sane(event))
+	if (!sdk_counter_event_is_sane(event))
 		return true;
 	return catalogue_add_event(&kind->catalogue, event) != NULL;
-}
-
-static void kind_add_properties(struct sdk_counter_kind *kind)
-{
-	const char *const *names;
-	uint32_t count = sdk_counter_properties(&names);
-
-	for (uint32_t i = 0; i < count; i++) {
-		struct counter *counter = catalogue_add(&kind->catalogue, names[i]);
-
-		if (!counter)
-			return;
-		counter->kind = COUNTER_PROPERTY;
-		counter->property = i;
-		counter->description = "Property of the agent";
-		counter->ways = COUNTING_BY_DISPATCH | COUNTING_BY_DEVICE;
-		counter->shape.count = 1;
-		counter->shape.axes[0] = (struct shape_axis){COUNTING_DIMENSION_INSTANCE, 1, NULL};
-	}
 }
 
 static void kind_tell(void *context, const struct counter *counter,
@@ -204,7 +186,7 @@ static struct sdk_counter_kind *kind_make(const rocprofiler_agent_v0_t *agent,
 	}
 	kind->agent = agent;
 	kind->counting = counting;
-	kind_add_properties(kind);
+	counter_properties_add(&kind->catalogue);
 	answer = counting->events(agent->id.handle, kind_add_event, kind);
 	if (answer) {
 		*status = kind_refused(answer);
