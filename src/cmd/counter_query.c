@@ -49,7 +49,7 @@ static int query_read(int from, pid_t child, json_t **ret, struct problem *probl
 	return problem_set(problem, -EIO, "asking the devices for their counters failed");
 }
 
-int counter_query(const struct resolved *settings, const char *names, json_t **ret,
+int counter_query(const struct resolved *settings, const char *const *lists, json_t **ret,
 		  struct problem *problem)
 {
 	char sdk[PATH_MAX];
@@ -64,7 +64,7 @@ int counter_query(const struct resolved *settings, const char *names, json_t **r
 	child = fork();
 	if (!child) {
 		close(ends[0]);
-		counter_query_child(sdk, resolved_text(settings, SETTING_COUNTER_DEFS), names,
+		counter_query_child(sdk, resolved_text(settings, SETTING_COUNTER_DEFS), lists,
 				    ends[1]);
 	}
 	error = errno;

@@ -14,11 +14,13 @@
 
 /* *ret: {"agents": [{"node", "type", "name", "product", "problem" (why there are no counters),
  * "counters": [{"name", "description", "block", "expression", "constant", "derived", "dimensions":
- * [{"name", "size"}]}], "refused": [{"name", "why"}]}]}.
+ * [{"name", "size"}]}], "early" (it is there before any runtime), "refused": [{"name", "list",
+ * "fits", "why"}]}]}.
  *
- * names, unless NULL: a list of counters that are to be counted together; "refused" are those of
- * the agent that cannot be, and is there where any is. */
-int counter_query(const struct resolved *settings, const char *names, json_t **ret,
+ * lists: of counters that are to be counted together, COUNTER_LISTS of them or NULL. "refused" are
+ * those of the agent that cannot be, because they do not fit or for another reason. */
+enum { COUNTER_LISTS = 2 };
+int counter_query(const struct resolved *settings, const char *const *lists, json_t **ret,
 		  struct problem *problem);
 
 #endif

@@ -15,10 +15,12 @@
 #include <rocprofiler-sdk/registration.h>
 #include <rocprofiler-sdk/rocprofiler.h>
 
+#include "cmd/counter_query.h"
 #include "common/settings_value.h"
 
 #define PATIENCE_S   60
 #define COUNTERS_MAX 256
+#define AGENTS_MAX   64
 
 static struct {
 	__typeof__(rocprofiler_force_configure) *force_configure;
@@ -30,7 +32,7 @@ static struct {
 	const char *(*counter_config_problem)(void); /* kymo/counting.h; may be NULL */
 } sdk_calls;
 
-static const char *query_names;
+static const char *const *query_lists; /* COUNTER_LISTS; NULL: none */
 static json_t *query_agents;
 
 static bool query_load(const char *path)
@@ -93,9 +95,9 @@ static json_t *query_dimensions(const rocprofiler_counter_info_v1_t *info)
 	return array;
 }
 
-static bool query_is_named(const char *name)
+static bool query_is_named(const char *list, const char *name)
 {
-	struct setting_slice rest = setting_slice(query_names), word;
+	struct setting_slice rest = setting_slice(list), word;
 
 	while (setting_list_next(&rest, &word)) {
 		if (word.length == strlen(name) && !memcmp(word.text, name, word.length))
@@ -104,12 +106,29 @@ static bool query_is_named(const char *name)
 	return false;
 }
 
-struct counters {
-	json_t *array;
-	rocprofiler_counter_id_t named[COUNTERS_MAX];
+/* Those of an agent that are in a list. */
+struct chosen {
+	rocprofiler_counter_id_t ids[COUNTERS_MAX];
 	const char *names[COUNTERS_MAX];
 	size_t count;
 };
+
+struct counters {
+	json_t *array;
+	struct chosen chosen[COUNTER_LISTS];
+};
+
+static void query_choose(struct counters *counters, rocprofiler_counter_id_t id, const char *name)
+{
+	for (int i = 0; query_lists && i < COUNTER_LISTS; i++) {
+		struct chosen *chosen = &counters->chosen[i];
+
+		if (chosen->count == COUNTERS_MAX || !query_is_named(query_lists[i], name))
+			continue;
+		chosen->names[chosen->count] = name;
+		chosen->ids[chosen->count++] = id;
+	}
+}
 
 static rocprofiler_status_t query_counters(rocprofiler_agent_id_t agent,
 					   rocprofiler_counter_id_t *ids, size_t count,
@@ -134,10 +153,7 @@ static rocprofiler_status_t query_counters(rocprofiler_agent_id_t agent,
 		json_object_set_new(counter, "derived", json_boolean(info.is_derived));
 		json_object_set_new(counter, "dimensions", query_dimensions(&info));
 		json_array_append_new(counters->array, counter);
-		if (query_names && counters->count < COUNTERS_MAX && query_is_named(info.name)) {
-			counters->names[counters->count] = info.name;
-			counters->named[counters->count++] = ids[i];
-		}
+		query_choose(counters, ids[i], info.name);
 	}
 	return ROCPROFILER_STATUS_SUCCESS;
 }
@@ -150,42 +166,68 @@ static const char *query_why(rocprofiler_status_t status)
 	return why && *why ? why : sdk_calls.get_status_string(status);
 }
 
+static void query_refuse(json_t *refused, int list, const char *name, rocprofiler_status_t status)
+{
+	json_t *one = json_object();
+
+	put_text(one, "name", name);
+	put_text(one, "why", query_why(status));
+	json_object_set_new(one, "list", json_integer(list));
+	json_object_set_new(one, "fits",
+			    json_boolean(status != ROCPROFILER_STATUS_ERROR_EXCEEDS_HW_LIMIT));
+	json_array_append_new(refused, one);
+}
+
 /* One by one where they cannot be had together, so that those too many are known. */
-static void query_check(rocprofiler_agent_id_t agent, json_t *object, struct counters *counters)
+static void query_check(rocprofiler_agent_id_t agent, json_t *refused, int list,
+			struct chosen *chosen)
 {
 	rocprofiler_counter_config_id_t whole = {0}, more;
-	json_t *refused;
 
-	if (!counters->count ||
-	    sdk_calls.create_counter_config(agent, counters->named, counters->count, &whole) ==
-		    ROCPROFILER_STATUS_SUCCESS)
+	if (!chosen->count || sdk_calls.create_counter_config(agent, chosen->ids, chosen->count,
+							      &whole) == ROCPROFILER_STATUS_SUCCESS)
 		return;
 	whole.handle = 0;
-	refused = json_array();
-	for (size_t i = 0; i < counters->count; i++) {
+	for (size_t i = 0; i < chosen->count; i++) {
 		rocprofiler_status_t status;
-		json_t *one;
 
 		more = whole;
-		status = sdk_calls.create_counter_config(agent, &counters->named[i], 1, &more);
-		if (status == ROCPROFILER_STATUS_SUCCESS) {
+		status = sdk_calls.create_counter_config(agent, &chosen->ids[i], 1, &more);
+		if (status == ROCPROFILER_STATUS_SUCCESS)
 			whole = more;
-			continue;
-		}
-		one = json_object();
-		put_text(one, "name", counters->names[i]);
-		put_text(one, "why", query_why(status));
-		json_array_append_new(refused, one);
+		else
+			query_refuse(refused, list, chosen->names[i], status);
 	}
-	json_object_set_new(object, "refused", refused);
 }
 
 /* ---- agents ---- */
 
+static uint64_t early[AGENTS_MAX]; /* handles */
+static size_t early_count;
+
+static bool query_is_early(const rocprofiler_agent_v0_t *agent)
+{
+	for (size_t i = 0; i < early_count; i++) {
+		if (early[i] == agent->id.handle)
+			return true;
+	}
+	return false;
+}
+
+static rocprofiler_status_t query_note_early(rocprofiler_agent_version_t version, const void **list,
+					     size_t count, void *unused)
+{
+	(void)version;
+	(void)unused;
+	for (size_t i = 0; i < count && early_count < AGENTS_MAX; i++)
+		early[early_count++] = ((const rocprofiler_agent_v0_t *)list[i])->id.handle;
+	return ROCPROFILER_STATUS_SUCCESS;
+}
+
 static void query_agent(const rocprofiler_agent_v0_t *agent)
 {
 	struct counters *counters = calloc(1, sizeof(*counters));
-	json_t *object = json_object();
+	json_t *object = json_object(), *refused = json_array();
 	rocprofiler_status_t status;
 
 	if (!counters)
@@ -201,7 +243,10 @@ static void query_agent(const rocprofiler_agent_v0_t *agent)
 	if (status != ROCPROFILER_STATUS_SUCCESS)
 		put_text(object, "problem", sdk_calls.get_status_string(status));
 	json_object_set_new(object, "counters", counters->array);
-	query_check(agent->id, object, counters);
+	json_object_set_new(object, "early", json_boolean(query_is_early(agent)));
+	for (int i = 0; i < COUNTER_LISTS; i++)
+		query_check(agent->id, refused, i, &counters->chosen[i]);
+	json_object_set_new(object, "refused", refused);
 	json_array_append_new(query_agents, object);
 	free(counters);
 }
@@ -246,16 +291,18 @@ static bool query_prepare(const char *sdk, const char *definitions)
 	       (!*definitions || !setenv("KYMO_COUNTER_DEFS", definitions, 1)) && query_load(sdk);
 }
 
-void counter_query_child(const char *sdk, const char *definitions, const char *names, int to)
+void counter_query_child(const char *sdk, const char *definitions, const char *const *lists, int to)
 {
 	json_t *root = json_object();
 
 	alarm(PATIENCE_S);
-	query_names = names;
+	query_lists = lists;
 	query_agents = json_array();
 	if (!query_prepare(sdk, definitions) ||
 	    sdk_calls.force_configure(query_configure) != ROCPROFILER_STATUS_SUCCESS)
 		_exit(1);
+	sdk_calls.query_available_agents(ROCPROFILER_AGENT_INFO_VERSION_0, query_note_early,
+					 sizeof(rocprofiler_agent_v0_t), NULL);
 	query_load_opencl();
 	sdk_calls.query_available_agents(ROCPROFILER_AGENT_INFO_VERSION_0, query_each,
 					 sizeof(rocprofiler_agent_v0_t), NULL);

@@ -6,8 +6,8 @@
 #ifndef KYMO_CMD_COUNTER_QUERY_CHILD_H
 #define KYMO_CMD_COUNTER_QUERY_CHILD_H
 
-/* Writes the answer to `to`; `names` may be NULL. Ends the process. */
-_Noreturn void counter_query_child(const char *sdk, const char *definitions, const char *names,
-				   int to);
+/* Writes the answer to `to`. Ends the process. */
+_Noreturn void counter_query_child(const char *sdk, const char *definitions,
+				   const char *const *lists, int to);
 
 #endif
