@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 #define FILE_MAX_SIZE (64u << 20)
+#define FOLDERS_UP    5
 
 int counters_file_read(const char *path, char **text, size_t *size, struct problem *problem)
 {
@@ -48,23 +49,22 @@ int counters_file_read(const char *path, char **text, size_t *size, struct probl
 	return -EIO;
 }
 
+/* .../share/kymo/counter_defs.yaml, some folders up from the binary: as the tool library looks for
+ * it, in the build tree and where it is installed. */
 int counters_file_read_own(char **text, size_t *size)
 {
-	static const char *const places[] = {"/../counters/counter_defs.yaml",
-					     "/../share/kymo/counter_defs.yaml"};
-	char directory[PATH_MAX];
-	ssize_t length = readlink("/proc/self/exe", directory, sizeof(directory) - 1);
-	char *slash;
+	char path[PATH_MAX], file[PATH_MAX + 64];
+	ssize_t length = readlink("/proc/self/exe", path, sizeof(path) - 1);
 
-	directory[length > 0 ? length : 0] = '\0';
-	slash = strrchr(directory, '/');
-	if (slash)
+	path[length > 0 ? length : 0] = '\0';
+	for (int up = 0; up < FOLDERS_UP; up++) {
+		char *slash = strrchr(path, '/');
+
+		if (!slash)
+			break;
 		*slash = '\0';
-	for (size_t i = 0; i < sizeof(places) / sizeof(*places); i++) {
-		char path[PATH_MAX * 2];
-
-		snprintf(path, sizeof(path), "%s%s", directory, places[i]);
-		if (!counters_file_read(path, text, size, NULL))
+		snprintf(file, sizeof(file), "%s/share/kymo/counter_defs.yaml", path);
+		if (!counters_file_read(file, text, size, NULL))
 			return 0;
 	}
 	*text = NULL;

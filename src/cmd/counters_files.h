@@ -12,7 +12,7 @@
 
 /* *text is malloc'ed. 0 or negative errno. */
 int counters_file_read(const char *path, char **text, size_t *size, struct problem *problem);
-/* kymo's own; beside the binary in the build tree or where it is installed. */
+/* kymo's own; in the build tree or where it is installed. */
 int counters_file_read_own(char **text, size_t *size);
 
 #endif
