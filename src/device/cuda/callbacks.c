@@ -13,7 +13,7 @@
 
 #define DRIVER_CALLS_MAX  1024
 #define RUNTIME_CALLS_MAX 1024
-#define DEPTH_MAX         16
+#define DEPTH_MAX         12          /* room for variables of threads is scarce in a library */
 #define OWN_STREAM        ((void *)2) /* CU_STREAM_PER_THREAD */
 
 /* Calls of the driver that copy or fill (cupti_driver_cbid.h): 276-293 and 305-306 copies, 318-320

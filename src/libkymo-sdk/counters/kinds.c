@@ -23,7 +23,11 @@ static uint32_t counters_count; /* ids that are given away */
 static pthread_mutex_t say_mutex = PTHREAD_MUTEX_INITIALIZER;
 static void (*say_told)(void *context, const char *text);
 static void *say_context;
-static __thread char problem_text[COUNTING_PROBLEM_LENGTH];
+/* The library is loaded by dlopen() too, where there is hardly any room for variables of threads:
+ * the text itself is on the heap. */
+static pthread_key_t problem_key;
+static pthread_once_t problem_once = PTHREAD_ONCE_INIT;
+static bool problem_has_key;
 
 void sdk_counters_lock(void)
 {
@@ -65,14 +69,35 @@ SDK_EXPORT void kymo_counting_problem(void (*told)(void *context, const char *te
 	pthread_mutex_unlock(&say_mutex);
 }
 
+static void make_problem_key(void)
+{
+	problem_has_key = pthread_key_create(&problem_key, free) == 0;
+}
+
 void sdk_counters_problem(const char *text)
 {
-	snprintf(problem_text, sizeof(problem_text), "%s", text ? text : "");
+	char *kept;
+
+	pthread_once(&problem_once, make_problem_key);
+	kept = problem_has_key ? pthread_getspecific(problem_key) : NULL;
+	if (!kept && text && *text && problem_has_key) {
+		kept = malloc(COUNTING_PROBLEM_LENGTH);
+		if (kept && pthread_setspecific(problem_key, kept)) {
+			free(kept);
+			kept = NULL;
+		}
+	}
+	if (kept)
+		snprintf(kept, COUNTING_PROBLEM_LENGTH, "%s", text ? text : "");
 }
 
 SDK_EXPORT const char *kymo_counter_config_problem(void)
 {
-	return problem_text;
+	const char *kept;
+
+	pthread_once(&problem_once, make_problem_key);
+	kept = problem_has_key ? pthread_getspecific(problem_key) : NULL;
+	return kept ? kept : "";
 }
 
 /* ---- a kind's catalogue ---- */
