@@ -20,7 +20,6 @@
 
 #define PATIENCE_S   60
 #define COUNTERS_MAX 256
-#define AGENTS_MAX   64
 
 static struct {
 	__typeof__(rocprofiler_force_configure) *force_configure;
@@ -62,14 +61,14 @@ static bool query_load(const char *path)
 static void query_load_opencl(void)
 {
 	void *library = dlopen("libOpenCL.so.1", RTLD_NOW | RTLD_GLOBAL);
-	int (*get_platforms)(unsigned, void *, unsigned *);
-	unsigned count = 0;
+	int (*get_platforms)(unsigned count, void **platforms, unsigned *found);
+	unsigned found = 0;
 
 	if (!library)
 		return;
 	*(void **)&get_platforms = dlsym(library, "clGetPlatformIDs");
 	if (get_platforms)
-		get_platforms(0, NULL, &count);
+		get_platforms(0, NULL, &found);
 }
 
 /* ---- counters ---- */
@@ -202,26 +201,11 @@ static void query_check(rocprofiler_agent_id_t agent, json_t *refused, int list,
 
 /* ---- agents ---- */
 
-static uint64_t early[AGENTS_MAX]; /* handles */
-static size_t early_count;
-
+/* OpenCL's devices are known once the program uses OpenCL (device/opencl/agents.c has the names),
+ * all others from the start. */
 static bool query_is_early(const rocprofiler_agent_v0_t *agent)
 {
-	for (size_t i = 0; i < early_count; i++) {
-		if (early[i] == agent->id.handle)
-			return true;
-	}
-	return false;
-}
-
-static rocprofiler_status_t query_note_early(rocprofiler_agent_version_t version, const void **list,
-					     size_t count, void *unused)
-{
-	(void)version;
-	(void)unused;
-	for (size_t i = 0; i < count && early_count < AGENTS_MAX; i++)
-		early[early_count++] = ((const rocprofiler_agent_v0_t *)list[i])->id.handle;
-	return ROCPROFILER_STATUS_SUCCESS;
+	return strncmp(agent->name, "opencl_", 7) != 0 && strcmp(agent->name, "pocl_cpu") != 0;
 }
 
 static void query_agent(const rocprofiler_agent_v0_t *agent)
@@ -301,8 +285,6 @@ void counter_query_child(const char *sdk, const char *definitions, const char *c
 	if (!query_prepare(sdk, definitions) ||
 	    sdk_calls.force_configure(query_configure) != ROCPROFILER_STATUS_SUCCESS)
 		_exit(1);
-	sdk_calls.query_available_agents(ROCPROFILER_AGENT_INFO_VERSION_0, query_note_early,
-					 sizeof(rocprofiler_agent_v0_t), NULL);
 	query_load_opencl();
 	sdk_calls.query_available_agents(ROCPROFILER_AGENT_INFO_VERSION_0, query_each,
 					 sizeof(rocprofiler_agent_v0_t), NULL);

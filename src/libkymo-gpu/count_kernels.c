@@ -17,6 +17,7 @@
 
 #include <rocprofiler-sdk/rocprofiler.h>
 
+#include "kymo/counting.h"
 #include "libkymo-gpu/counter_choice.h"
 #include "libkymo-gpu/counter_records.h"
 #include "libkymo-gpu/file.h"
@@ -32,8 +33,8 @@ static rocprofiler_buffer_id_t buffer;
 static bool is_on;
 static _Atomic uint64_t asked, answered;
 
-/* Of kymo's tool library alone: kernels counted, filtered, not counted; samples lost. */
-extern void kymo_counting_totals(uint64_t totals[4]) __attribute__((weak));
+/* Of kymo's tool library alone. */
+#pragma weak kymo_counting_totals
 
 /* Sets by agent. */
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
@@ -179,7 +180,16 @@ void count_kernels_end(void)
 	counted = atomic_load(&answered);
 	if (kymo_counting_totals != NULL)
 		kymo_counting_totals(totals);
-	gpu_file_filtered(totals[1]);
 	if (launched > counted + totals[1])
 		gpu_file_lost(GPU_LOSS_NOT_COUNTED, launched - counted - totals[1]);
+}
+
+/* Launches before belong to the parent. */
+void count_kernels_forked(void)
+{
+	pthread_mutex_t fresh = PTHREAD_MUTEX_INITIALIZER;
+
+	lock = fresh;
+	atomic_store(&asked, 0);
+	atomic_store(&answered, 0);
 }

@@ -16,6 +16,7 @@
 
 /* Of kymo's tool library alone. */
 #pragma weak kymo_counting_problem
+#pragma weak kymo_counting_totals
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static uint64_t told[LINES_MAX];
@@ -56,4 +57,15 @@ void counting_problems_follow(void)
 {
 	if (kymo_counting_problem != NULL)
 		kymo_counting_problem(take, NULL);
+}
+
+void counting_problems_end(void)
+{
+	uint64_t totals[4] = {0};
+
+	if (kymo_counting_totals == NULL)
+		return;
+	kymo_counting_totals(totals);
+	gpu_file_filtered(totals[1]);
+	gpu_file_lost(GPU_LOSS_READINGS, totals[3]);
 }

@@ -288,6 +288,7 @@ static void finalize(void *data)
 	count_devices_end();
 	rocprofiler_flush_buffer(buffer);
 	count_kernels_end();
+	counting_problems_end();
 	tell_losses();
 	gpu_file_close();
 }
@@ -297,6 +298,7 @@ static void in_child(void)
 	gpu_file_forked();
 	names_forked();
 	counter_records_forked();
+	count_kernels_forked();
 	count_devices_forked();
 	if (!atomic_load(&has_ended) && gpu_file_open())
 		start_thread();
