@@ -167,6 +167,14 @@ static uint32_t *compile_table(struct compiler *compiler, uint32_t offset, size_
 
 /* ---- arithmetic ---- */
 
+/* No value at all, whatever is done with it. */
+static void select_nothing(struct value *value)
+{
+	value->shape = (struct shape){.count = 1};
+	value->shape.axes[0].dimension = COUNTING_DIMENSION_INSTANCE;
+	value->values = 0;
+}
+
 /* How `value` is read by a step whose result has that shape. */
 static bool compile_spread(struct compiler *compiler, uint32_t offset, const struct value *value,
 			   const struct shape *shape, size_t values,
@@ -209,6 +217,10 @@ static bool compile_binary(struct compiler *compiler, const struct expression *e
 	if (!compile(compiler, expression->left, &left) ||
 	    !compile(compiler, expression->right, &right))
 		return false;
+	if (left.values == 0 || right.values == 0) {
+		select_nothing(value);
+		return true;
+	}
 	/* One value goes with anything, whatever its dimensions are. */
 	if (left.values == 1 && right.values != 1) {
 		shape = right.shape;
@@ -396,13 +408,6 @@ static bool select_misses(const struct expression *expression, const struct shap
 			return true;
 	}
 	return false;
-}
-
-static void select_nothing(struct value *value)
-{
-	value->shape = (struct shape){.count = 1};
-	value->shape.axes[0].dimension = COUNTING_DIMENSION_INSTANCE;
-	value->values = 0;
 }
 
 static bool compile_select(struct compiler *compiler, const struct expression *expression,

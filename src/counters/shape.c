@@ -53,23 +53,25 @@ static bool axes_agree(const struct shape_axis *left, const struct shape_axis *r
 bool shape_join(const struct shape *left, const struct shape *right, struct shape *joined)
 {
 	struct shape made = {.count = 0};
+	bool left_has_more = false, right_has_more = false;
 
 	for (uint32_t dimension = 1; dimension < COUNTING_DIMENSION_COUNT; dimension++) {
 		const struct shape_axis *one = shape_axis(left, dimension);
 		const struct shape_axis *other = shape_axis(right, dimension);
+		uint32_t one_size = one != NULL ? one->size : 1;
+		uint32_t other_size = other != NULL ? other->size : 1;
 
-		if (one == NULL || (other != NULL && one->size == 1 && other->size != 1)) {
-			one = other;
-			other = NULL;
-		}
-		if (one == NULL)
+		if (one == NULL && other == NULL)
 			continue;
-		if (other != NULL && other->size != 1 && !axes_agree(one, other))
+		left_has_more |= one_size != 1 && other_size == 1;
+		right_has_more |= one_size == 1 && other_size != 1;
+		if (one_size != 1 && other_size != 1 && !axes_agree(one, other))
 			return false;
-		made.axes[made.count++] = *one;
+		made.axes[made.count++] =
+			one == NULL || (other != NULL && one_size == 1) ? *other : *one;
 	}
 	*joined = made;
-	return true;
+	return !left_has_more || !right_has_more;
 }
 
 void shape_map(const struct shape *shape, const struct shape *within, uint32_t *map)

@@ -28,8 +28,8 @@ struct shape {
 size_t shape_values(const struct shape *shape);
 const struct shape_axis *shape_axis(const struct shape *shape, uint32_t dimension);
 uint32_t shape_position(const struct shape_axis *axis, uint32_t index);
-/* What both give together, where each axis is of one size in both, or of size 1 or not there in
- * one. false: they do not fit. */
+/* What both give together: the same axes, or those of one with some of them being of size 1 or not
+ * there in the other. false: they do not fit. */
 bool shape_join(const struct shape *left, const struct shape *right, struct shape *joined);
 /* Of each value of `shape`: which value of `within` it is, whose axes are some of shape's or have
  * size 1. */
