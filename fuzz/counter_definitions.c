@@ -100,13 +100,13 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		return 0;
 	memcpy(copy, data, size);
 	copy[size] = '\0';
-	result = as_expression(copy);
+	result = result + as_expression(copy);
 	free(copy);
 	copy = malloc(size + !size); /* no larger than said */
 	if (copy == NULL)
 		return 0;
 	memcpy(copy, data, size);
-	result = counter_file_check(copy, size, "f", ignore, &told);
+	result = result + counter_file_check(copy, size, "f", ignore, &told);
 	free(copy);
 	return 0;
 }

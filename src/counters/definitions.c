@@ -202,10 +202,13 @@ static bool expression_is_good(struct reading *reading, const struct yaml_node *
 static bool read_meaning(struct reading *reading, const struct yaml_node *mapping,
 			 struct definition *definition)
 {
+	int before = reading->mistakes;
 	const struct yaml_node *block = text_of(reading, mapping, "block");
 	const struct yaml_node *event = text_of(reading, mapping, "event");
 	const struct yaml_node *expression = text_of(reading, mapping, "expression");
 
+	if (reading->mistakes != before)
+		return false;
 	if (expression != NULL && (block != NULL || event != NULL)) {
 		tell(reading, (block != NULL ? block : event)->key,
 		     "%s has an expression and a %s: it is either derived or counted by the "

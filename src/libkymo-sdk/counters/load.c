@@ -186,6 +186,7 @@ rocprofiler_load_counter_definition(const char *yaml, size_t size, rocprofiler_c
 		} else {
 			definitions_free(&definitions);
 			is_replaced = true;
+			installed = 0;
 		}
 		snprintf(name, sizeof(name), "definition %u", ++texts);
 		if (yaml && definitions_add(&definitions, name, yaml, size, load_told, NULL) < 0)
