@@ -56,9 +56,9 @@ static bool check_architecture(const struct definitions *definitions, const char
 {
 	const char *const architectures[] = {architecture, NULL};
 	struct catalogue *catalogue = calloc(1, sizeof(*catalogue));
-	bool done = catalogue != NULL;
+	bool done = true;
 
-	if (!done)
+	if (catalogue == NULL)
 		return false;
 	catalogue->is_check = true;
 	if (strncmp(architecture, "sm", 2) == 0)

@@ -419,7 +419,7 @@ void sdk_config_evaluate(struct sdk_counted *counted, const double *values, uint
 	const struct sdk_config *config = counted->config;
 	rocprofiler_counter_record_t *record = counted->records;
 	const size_t *offsets = config->inputs;
-	const uint64_t *id = config->ids;
+	const uint64_t *ids = config->ids;
 
 	if (values && values != counted->values)
 		memcpy(counted->values, values, config->values * sizeof(double));
@@ -431,12 +431,14 @@ void sdk_config_evaluate(struct sdk_counted *counted, const double *values, uint
 			counted->inputs[j] = counted->values + *offsets++;
 		results = program_evaluate(program, counted->inputs, counted->work);
 		for (size_t j = 0; j < program->values; j++)
-			*record++ = (rocprofiler_counter_record_t){
-				.id = *id++,
+			record[j] = (rocprofiler_counter_record_t){
+				.id = ids[j],
 				.counter_value = results[j],
 				.dispatch_id = dispatch,
 				.user_data = user_data,
 				.agent_id = config->agent->id,
 			};
+		record += program->values;
+		ids += program->values;
 	}
 }
