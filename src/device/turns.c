@@ -249,6 +249,9 @@ enum counting_status turn_begin(device_handle agent, device_handle symbol, turn_
 		return COUNTING_FILTERED;
 	}
 	if (kernel != NULL && atomic_load(&kernel->waits)) {
+		/* It will again: what comes now is not kept waiting for its end. */
+		atomic_store(&turns->given_up, symbol);
+		atomic_store(&turns->is_given_up, true);
 		snprintf(problem->text, sizeof(problem->text),
 			 "it seemed to wait for another kernel before");
 		return COUNTING_RELEASED;
