@@ -105,7 +105,7 @@ static void evaluate_groups(const struct program_step *step, const double *value
 	const uint32_t *table = step->right.table;
 	bool smallest = step->operation == PROGRAM_REDUCE_MIN;
 	bool largest = step->operation == PROGRAM_REDUCE_MAX;
-	double each = (double)(step->values / step->groups);
+	size_t each = step->values / step->groups;
 
 	for (size_t i = 0; i < step->groups; i++)
 		result[i] = smallest ? __builtin_inf() : largest ? -__builtin_inf() : 0.0;
@@ -120,7 +120,7 @@ static void evaluate_groups(const struct program_step *step, const double *value
 			*group += values[i];
 	}
 	for (size_t i = 0; step->operation == PROGRAM_REDUCE_AVERAGE && i < step->groups; i++)
-		result[i] /= each;
+		result[i] /= (double)each;
 }
 
 static void evaluate_step(const struct program *program, const struct program_step *step,

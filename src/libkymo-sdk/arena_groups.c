@@ -149,7 +149,7 @@ size_t arena_groups_close(struct arena *arena, size_t count, rocprofiler_record_
 		more += group->count;
 	if (!more)
 		return count;
-	arena->merged = malloc((count + more) * sizeof(arena->merged[0]));
+	arena->merged = (rocprofiler_record_header_t **)malloc((count + more) * sizeof(void *));
 	if (!arena->merged) {
 		arena->lost = more;
 		return count;
@@ -175,7 +175,7 @@ void arena_groups_reset(struct arena *arena)
 		group = arena->taken;
 		arena->taken = NULL;
 	}
-	free(arena->merged);
+	free((void *)arena->merged);
 	arena->merged = NULL;
 	arena->lost = 0;
 }

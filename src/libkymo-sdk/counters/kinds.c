@@ -15,7 +15,8 @@
 #include "libkymo-sdk/counters/counters.h"
 #include "libkymo-sdk/state.h"
 
-static pthread_mutex_t counters_mutex = PTHREAD_MUTEX_INITIALIZER;
+/* Loading a library of a vendor may start tools, on this thread. */
+static pthread_mutex_t counters_mutex = PTHREAD_RECURSIVE_MUTEX_INITIALIZER_NP;
 static struct sdk_counter_kind *kinds;
 static struct sdk_counter *_Atomic counters[COUNTERS_MAX];
 static uint32_t counters_count; /* ids that are given away */
