@@ -285,6 +285,7 @@ static void a_kernel_that_waits_for_the_program(void)
 	check(cl->clEnqueueNDRangeKernel(queues[0], kernel_of("work"), 1, NULL, &items, NULL, 1,
 					 &go, NULL));
 	check(cl->clSetUserEventStatus(go, CL_COMPLETE));
+	check(cl->clReleaseEvent(go));
 	finish();
 	assert_int_equal(counted_told.counted, 0);
 	assert_int_equal(counted_told.last_status, COUNTING_NOT_SUPPORTED);
