@@ -23,6 +23,7 @@
 struct kernel {
 	_Atomic uint64_t launches;
 	_Atomic bool waits; /* for another kernel: it was given up */
+	struct kernel *next;
 	char name[];
 };
 
@@ -40,6 +41,8 @@ struct turns {
 static struct turns all[AGENTS_MAX];
 static pthread_mutex_t making = PTHREAD_MUTEX_INITIALIZER;
 static struct pointer_map kernels;
+static struct kernel *named; /* by name one each; under `naming` */
+static pthread_mutex_t naming = PTHREAD_MUTEX_INITIALIZER;
 static _Atomic uint64_t given_up_count;
 
 static const void *key_of(device_handle symbol)
@@ -52,18 +55,35 @@ static struct kernel *kernel_of(device_handle symbol)
 	return (struct kernel *)(uintptr_t)pointer_map_get(&kernels, key_of(symbol)); // NOLINT
 }
 
+/* A program may have a kernel many times, one for each thread or queue: it is one by its name. */
+static struct kernel *find_named(const char *name)
+{
+	struct kernel *kernel;
+
+	for (kernel = named; kernel != NULL; kernel = kernel->next) {
+		if (strcmp(kernel->name, name) == 0)
+			return kernel;
+	}
+	kernel = calloc(1, sizeof(*kernel) + strlen(name) + 1);
+	if (kernel == NULL)
+		return NULL;
+	strcpy(kernel->name, name);
+	kernel->next = named;
+	named = kernel;
+	return kernel;
+}
+
 void turn_kernel_named(device_handle symbol, const char *name)
 {
 	struct kernel *kernel;
 
 	if (symbol == DEVICE_NONE || kernel_of(symbol) != NULL)
 		return;
-	kernel = calloc(1, sizeof(*kernel) + strlen(name) + 1);
-	if (kernel == NULL)
-		return;
-	strcpy(kernel->name, name);
-	if (!pointer_map_set(&kernels, key_of(symbol), (uintptr_t)kernel))
-		free(kernel);
+	pthread_mutex_lock(&naming);
+	kernel = find_named(name);
+	pthread_mutex_unlock(&naming);
+	if (kernel != NULL)
+		pointer_map_set(&kernels, key_of(symbol), (uintptr_t)kernel);
 }
 
 const char *turn_kernel_name(device_handle symbol)
