@@ -305,12 +305,13 @@ static enum counting_status ask(struct cuda_chip *chip, const char *event,
 static enum counting_status find(struct cuda_chip *chip, const char *event,
 				 struct cuda_metric *metric)
 {
-	struct cuda_metric key = {.event = {.event = event}};
-	const struct cuda_metric *known =
-		bsearch(&key, chip->metrics, chip->count, sizeof(*chip->metrics), compare);
+	struct cuda_metric key = {0};
+	const struct cuda_metric *known;
 	struct asked *asked = chip->asked;
 	enum counting_status status;
 
+	key.event.event = event;
+	known = bsearch(&key, chip->metrics, chip->count, sizeof(*chip->metrics), compare);
 	if (known != NULL) {
 		*metric = *known;
 		return COUNTING_OK;

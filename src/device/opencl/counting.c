@@ -155,8 +155,8 @@ static bool reach(cl_command_queue queue, cl_uint count, const cl_event *events)
 		    CL_SUCCESS) {
 		if (event != NULL)
 			opencl_next.clReleaseEvent(event);
-		drop_mark(mark);
-		drop_mark(mark);
+		sem_destroy(&mark->reached); /* nobody else has it */
+		free(mark);
 		return true;
 	}
 	opencl_next.clFlush(queue);
