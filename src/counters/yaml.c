@@ -229,24 +229,21 @@ static struct yaml_node *read_flow(struct yaml_reader *reader)
 		return NULL;
 	end = &node->first;
 	reader->at++;
-	while (yaml_to_next(reader) && yaml_char(reader, 0) != close) {
-		if (reader->at >= reader->size) {
-			yaml_fail_at(reader, node->line, node->column,
-				     "the '%c' that is here is not closed",
-				     close == ']' ? '[' : '{');
-			return NULL;
-		}
+	while (yaml_to_next(reader) && reader->at < reader->size && yaml_char(reader, 0) != close) {
 		*end = read_flow_entry(reader, node);
 		if (*end == NULL || !yaml_to_next(reader))
 			return NULL;
 		end = &(*end)->next;
 		if (yaml_char(reader, 0) == ',') {
 			reader->at++;
-		} else if (yaml_char(reader, 0) != close) {
+		} else if (yaml_char(reader, 0) != close && reader->at < reader->size) {
 			yaml_fail(reader, "',' or '%c' expected", close);
 			return NULL;
 		}
 	}
+	if (reader->at >= reader->size)
+		yaml_fail_at(reader, node->line, node->column,
+			     "the '%c' that is here is not closed", close == ']' ? '[' : '{');
 	if (reader->failed)
 		return NULL;
 	reader->at++;

@@ -42,7 +42,7 @@ static void start_in_parent(void)
 static void start_in_child(void)
 {
 	sdk_unlock();
-	sdk_counters_unlock();
+	sdk_counters_unlock_in_child();
 	sdk_state_forked();
 	sdk_clock_forked();
 	sdk_thread_forked();

@@ -199,7 +199,7 @@ static bool config_publish(struct sdk_config *config)
 
 		if (capacity > CONFIGS_MAX)
 			return false;
-		grown = realloc((void *)configs, capacity * sizeof(*grown));
+		grown = (struct sdk_config **)realloc((void *)configs, capacity * sizeof(void *));
 		if (!grown)
 			return false;
 		configs = grown;

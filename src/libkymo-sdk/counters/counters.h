@@ -41,6 +41,7 @@ struct sdk_counter {
 
 void sdk_counters_lock(void);
 void sdk_counters_unlock(void);
+void sdk_counters_unlock_in_child(void);
 
 /* One line for the user, by kymo_counting_problem() or to standard error. */
 void sdk_counters_say(const char *format, ...) __attribute__((format(printf, 1, 2)));

@@ -40,6 +40,13 @@ void sdk_counters_unlock(void)
 	pthread_mutex_unlock(&counters_mutex);
 }
 
+/* The thread that holds it has another number in the child of a fork, and could not give it back.
+ */
+void sdk_counters_unlock_in_child(void)
+{
+	counters_mutex = (pthread_mutex_t)PTHREAD_RECURSIVE_MUTEX_INITIALIZER_NP;
+}
+
 /* ---- what there is to say ---- */
 
 void sdk_counters_say(const char *format, ...)

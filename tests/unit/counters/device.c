@@ -116,6 +116,112 @@ static void differences(void)
 	}
 }
 
+static uint64_t sample_start, sample_end;
+static int sample_count;
+
+static void samples(rocprofiler_context_id_t id, rocprofiler_agent_id_t of,
+		    const rocprofiler_counter_record_t *records, size_t count, uint64_t start,
+		    uint64_t end, void *data)
+{
+	CHECK(data == &sample_count);
+	CHECK_EQUAL(id.handle, context.handle);
+	CHECK_EQUAL(of.handle, agent);
+	CHECK_EQUAL(count, 1);
+	CHECK(records[0].counter_value == 10 * mock.scale);
+	sample_start = start;
+	sample_end = end;
+	sample_count++;
+}
+
+static int initialize_samples(void)
+{
+	OK(rocprofiler_create_context(&context));
+	REFUSED(kymo_configure_device_counting_samples(context, 1000, samples, NULL),
+		CONTEXT_INVALID);
+	OK(rocprofiler_configure_device_counting_service(context, (rocprofiler_buffer_id_t){0},
+							 (rocprofiler_agent_id_t){agent}, choose,
+							 &agent));
+	REFUSED(kymo_configure_device_counting_samples(context, 1000, NULL, NULL),
+		INVALID_ARGUMENT);
+	OK(kymo_configure_device_counting_samples(context, 1000000, samples, &sample_count));
+	return 0;
+}
+
+/* What the device tells by itself, evaluated for each interval. */
+static void in_intervals(void)
+{
+	rocprofiler_counter_id_t id;
+	uint64_t totals[4];
+
+	mock_start("gfx_test", true);
+	mock_event("SQ", "WAVES", NULL, COUNTING_DIMENSION_WGP, 4, 0);
+	agent = mock_agent;
+	scenario_tool(initialize_samples);
+	OK(rocprofiler_create_counter("TOTAL", 5, "reduce(WAVES,sum)", 17, "", 0,
+				      (rocprofiler_agent_id_t){agent}, &id));
+	config = tool_config(agent, "TOTAL", NULL);
+	mock_sample(1, 2);
+	OK(rocprofiler_start_context(context));
+	CHECK_EQUAL(mock.interval_ns, 1000000);
+	for (uint64_t i = 1; i < 4; i++) {
+		mock.scale = (double)i;
+		mock_sample(i * 100, i * 100 + 50);
+		CHECK_EQUAL(sample_count, i);
+		CHECK_EQUAL(sample_start, i * 100);
+		CHECK_EQUAL(sample_end, i * 100 + 50);
+	}
+	device_sink()->counting->device_samples_lost(agent, 5);
+	OK(rocprofiler_stop_context(context));
+	mock_sample(1, 2);
+	CHECK_EQUAL(sample_count, 3);
+	kymo_counting_totals(totals);
+	CHECK_EQUAL(totals[3], 5);
+}
+
+static char problems[1024];
+
+static void problem(void *data, const char *text)
+{
+	(void)data;
+	snprintf(problems, sizeof(problems), "%s", text);
+}
+
+/* Somebody else counts, it is not permitted, the runtime is not there yet. */
+static void refused(void)
+{
+	rocprofiler_counter_record_t records[8];
+	size_t count = 8;
+	int active = 1;
+
+	kymo_counting_problem(problem, NULL);
+	mock_start("gfx_test", true);
+	mock_event("SQ", "WAVES", NULL, 0);
+	agent = mock_agent;
+	scenario_tool(initialize);
+	config = tool_config(agent, "WAVES", NULL);
+	mock.start_status = COUNTING_BUSY;
+	REFUSED(rocprofiler_start_context(context), NOT_AVAILABLE);
+	CHECK(strstr(problems, "somebody else is counting: the test says so"));
+	CHECK(strcmp(kymo_counter_config_problem(), "the test says so") == 0);
+	OK(rocprofiler_context_is_active(context, &active));
+	CHECK(!active);
+	mock.start_status = COUNTING_NOT_PERMITTED;
+	REFUSED(rocprofiler_start_context(context), PERMISSION_DENIED);
+	mock.start_status = COUNTING_NOT_READY;
+	REFUSED(rocprofiler_start_context(context), HSA_NOT_LOADED);
+	OK(rocprofiler_context_is_active(context, &active));
+	CHECK(active);
+	REFUSED(sample(records, &count), HSA_NOT_LOADED);
+	mock.start_status = COUNTING_OK;
+	device_sink()->runtime_ready(DEVICE_RUNTIME_CUDA, 120000);
+	CHECK_EQUAL(mock.started, 1);
+	count = 8;
+	OK(sample(records, &count));
+	CHECK_EQUAL(count, 1);
+	OK(rocprofiler_stop_context(context));
+	CHECK_EQUAL(mock.stopped, 1);
+}
+
 /* The host's own: time of the process is about what the kernel says of it. */
 static void host(void)
 {
@@ -140,13 +246,15 @@ static void host(void)
 
 SCENARIO(known_values)
 SCENARIO(differences)
+SCENARIO(in_intervals)
+SCENARIO(refused)
 SCENARIO(host)
 
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_known_values),
-		cmocka_unit_test(test_differences),
+		cmocka_unit_test(test_known_values), cmocka_unit_test(test_differences),
+		cmocka_unit_test(test_in_intervals), cmocka_unit_test(test_refused),
 		cmocka_unit_test(test_host),
 	};
 
