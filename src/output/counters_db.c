@@ -237,7 +237,8 @@ static int put_dispatch(struct database *database, const struct gpu_counted *ker
 	bind_id(database, INSERT_DISPATCH, 5, (sqlite3_int64)kernel->dispatch);
 	bind_id(database, INSERT_DISPATCH, 6, id_of(database, kernel->queue));
 	bind_id(database, INSERT_DISPATCH, 7, (sqlite3_int64)kernel->start);
-	bind_id(database, INSERT_DISPATCH, 8, (sqlite3_int64)(kernel->start + kernel->duration));
+	bind_id(database, INSERT_DISPATCH, 8,
+		(sqlite3_int64)kernel->start + (sqlite3_int64)kernel->duration);
 	bind_id(database, INSERT_DISPATCH, 9, shape->private_bytes);
 	bind_id(database, INSERT_DISPATCH, 10, shape->group_bytes);
 	for (int i = 0; i < 3; i++) {
