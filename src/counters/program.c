@@ -170,9 +170,9 @@ static uint32_t *compile_table(struct compiler *compiler, uint32_t offset, size_
 /* No value at all, whatever is done with it. */
 static void select_nothing(struct value *value)
 {
-	value->shape = (struct shape){.count = 1};
+	*value = (struct value){.shape = {.count = 1}};
 	value->shape.axes[0].dimension = COUNTING_DIMENSION_INSTANCE;
-	value->values = 0;
+	value->operand = (struct program_operand){.space = PROGRAM_WORK, .stride = 1};
 }
 
 /* How `value` is read by a step whose result has that shape. */

@@ -144,7 +144,7 @@ static void mock_fill(const struct mock_set *set, double *values)
 		/* Accumulated ones are told apart by their values. */
 		for (size_t j = 0; j < count; j++)
 			*values++ = ((found->values != NULL ? found->values[j] : (double)(j + 1)) +
-				     1000.0 * request->accumulate) *
+				     1000.0 * (int)request->accumulate) *
 				    mock.scale;
 	}
 }
