@@ -119,6 +119,7 @@ static rocprofiler_counter_config_id_t make_config(rocprofiler_agent_id_t agent,
 	return config;
 }
 
+/* An agent that does not have what the expression names, a CPU beside a GPU, goes without. */
 static void make_derived(rocprofiler_agent_id_t agent)
 {
 	const char *at = getenv("SAMPLE_DERIVED");
@@ -132,7 +133,8 @@ static void make_derived(rocprofiler_agent_id_t agent)
 			status = rocprofiler_create_counter(
 				at, name, at + name + 1, length - name - 1, "", 0, agent, &counter);
 			if (status != ROCPROFILER_STATUS_SUCCESS)
-				fprintf(tool.output, "%.*s: %s: %s\n", (int)length, at,
+				fprintf(tool.output, "agent %" PRIu64 ": %.*s: %s: %s\n",
+					agent.handle, (int)length, at,
 					rocprofiler_get_status_name(status), problem());
 		}
 		at += length + (at[length] == ';');

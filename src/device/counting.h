@@ -178,6 +178,9 @@ struct device_counting_sink {
 			      uint64_t start, uint64_t end);
 	/* Samples that were lost (a gap, a full image), to be told with the others' losses. */
 	void (*device_samples_lost)(device_handle agent, uint64_t count);
+	/* What was NOT_READY may be ready now: devices of a runtime can be used. No lock held, and
+	 * not from within a call of the runtime. */
+	void (*runtime_ready)(void);
 };
 
 /* "does not fit in one pass", ... */

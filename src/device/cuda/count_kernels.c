@@ -27,6 +27,7 @@
 #define DECODE_AFTER_NS  200000000u
 #define TRY_AGAIN_NS     1000000000u
 #define CAPTURE_RELAXED  2
+#define SPIN_NS          20000000u
 
 struct cuda_session {
 	_Atomic(void *) context;
@@ -564,18 +565,17 @@ static uint64_t monotonic(void)
 	return (uint64_t)time.tv_sec * 1000000000u + (uint64_t)time.tv_nsec;
 }
 
-/* Looks often at first, for kernels are short. */
+/* Without a pause at first: until the range is closed the device's clocks are counted. */
 static bool wait_for(void *event)
 {
-	uint64_t patience = turn_patience_ns(), begun = monotonic(), waited = 0;
+	const struct timespec pause = {0, 100000};
+	uint64_t patience = turn_patience_ns(), begun = monotonic(), waited;
 
 	while (!has_ended(event)) {
-		struct timespec pause = {0, waited < 1000000 ? 5000 : 100000};
-
 		waited = monotonic() - begun;
 		if (waited > patience)
 			return false;
-		if (waited > 50000)
+		if (waited > SPIN_NS)
 			nanosleep(&pause, NULL);
 	}
 	return true;

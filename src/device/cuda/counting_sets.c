@@ -137,8 +137,12 @@ static enum counting_status fill(struct cuda_chip *chip, struct cuda_set *set,
 		char *name = NULL;
 
 		if (status != COUNTING_OK) {
-			snprintf(problem->text, sizeof(problem->text), "%s has no metric %s",
-				 cuda_chip_name(chip), request->event);
+			snprintf(problem->text, sizeof(problem->text), "%s %s %s",
+				 cuda_chip_name(chip),
+				 status == COUNTING_NOT_SUPPORTED
+					 ? "counts only by changing the kernel's code:"
+					 : "has no metric",
+				 request->event);
 			return status;
 		}
 		if (request->accumulate != COUNTING_ACCUMULATE_NONE ||

@@ -134,6 +134,12 @@ static void merge(struct cuda_chip *chip)
 	chip->count = kept;
 }
 
+/* Counted by code that is put into the kernel, which ranges do not do: they would read 0. */
+static bool is_instrumented(const char *metric)
+{
+	return strstr(metric, "_sass_") != NULL;
+}
+
 static bool list(struct cuda_chip *chip, enum profiler_type of, enum profiler_metric type)
 {
 	PROFILER_PARAMETERS(base_metrics, base, count);
@@ -147,8 +153,10 @@ static bool list(struct cuda_chip *chip, enum profiler_type of, enum profiler_me
 	if (grown == NULL)
 		return false;
 	chip->metrics = grown;
-	for (size_t i = 0; i < base.count; i++)
-		describe(chip, of, base.names[i], type, &grown[chip->count++]);
+	for (size_t i = 0; i < base.count; i++) {
+		if (!is_instrumented(base.names[i]))
+			describe(chip, of, base.names[i], type, &grown[chip->count++]);
+	}
 	return true;
 }
 
@@ -322,6 +330,8 @@ static enum counting_status find(struct cuda_chip *chip, const char *event,
 		*metric = asked->metric;
 		return COUNTING_OK;
 	}
+	if (is_instrumented(event))
+		return COUNTING_NOT_SUPPORTED;
 	if (strchr(event, '.') == NULL)
 		return COUNTING_NO_SUCH_EVENT;
 	status = ask(chip, event, metric);

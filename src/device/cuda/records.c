@@ -91,6 +91,10 @@ static void tell_kernel(const struct device_sink *sink, const struct cupti_kerne
 				 cuda_time(record->end));
 		return;
 	}
+	/* CUPTI's own, when it begins to count. */
+	if (launch.kind == CUDA_LAUNCH_NONE && record->name != NULL &&
+	    strcmp(record->name, "WaitNs") == 0)
+		return;
 	if (record->start == 0 || record->end == 0)
 		cuda_losses.incomplete++;
 	if (launch.kind == CUDA_LAUNCH_KERNEL) {

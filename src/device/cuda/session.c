@@ -23,6 +23,9 @@
 #define FLUSH_IDLE       20 /* periods */
 #define FLUSH_WAIT_NS    500000000
 
+#define LOOK_FOR_DRIVER_NS 2000000
+#define LOOKS_FOR_DRIVER   50 /* between two periods */
+
 enum { NOT_BEGUN, BEGINNING, ON, OFF };
 static _Atomic int state;
 static void *subscriber;
@@ -153,6 +156,24 @@ static void flush_all(uint32_t flags)
 	pthread_mutex_unlock(&flushing);
 }
 
+/* Counting a device over time waits for the driver, which is up when there is a context: looked for
+ * often at first, since what happens until then is not counted. */
+static bool tell_when_up(const struct device_sink *sink)
+{
+	const struct timespec pause = {0, LOOK_FOR_DRIVER_NS};
+
+	for (unsigned i = 0; i < LOOKS_FOR_DRIVER && cuda_agent(0) == DEVICE_NONE; i++) {
+		if (atomic_load(&has_ended))
+			return false;
+		nanosleep(&pause, NULL);
+	}
+	if (cuda_agent(0) == DEVICE_NONE)
+		return false;
+	if (sink->counting != NULL)
+		sink->counting->runtime_ready();
+	return true;
+}
+
 static void *flush_now_and_then(void *unused)
 {
 	const struct device_sink *sink = device_sink();
@@ -160,6 +181,7 @@ static void *flush_now_and_then(void *unused)
 	long period = asked != NULL ? strtol(asked, NULL, 10) : 0;
 	struct timespec pause;
 	unsigned idle = 0;
+	bool is_told = false;
 
 	(void)unused;
 	if (period <= 0)
@@ -168,6 +190,7 @@ static void *flush_now_and_then(void *unused)
 	pthread_setname_np(pthread_self(), "kymo-cuda");
 	sink->own_thread();
 	while (!atomic_load(&has_ended)) {
+		is_told = is_told || tell_when_up(sink);
 		nanosleep(&pause, NULL);
 		idle = cuda_launches_waiting() != 0 || cuda_without_launches() ? FLUSH_IDLE
 									       : idle + 1;

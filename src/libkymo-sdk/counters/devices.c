@@ -188,6 +188,9 @@ static void service_stop(struct counting_service *service)
 	    !atomic_compare_exchange_strong(&service->state, &state, SERVICE_CHANGING))
 		return;
 	config = atomic_load(&service->config);
+	if (state == SERVICE_WAITING)
+		sdk_counters_say("%s was not counted: %s", service->agent->product_name,
+				 counting_status_text(COUNTING_NOT_READY));
 	if (state == SERVICE_ON && sdk_config_set(config))
 		sdk_config_counting(config)->device_stop(service->agent->id.handle);
 	/* A sample that is being read ends. */

@@ -278,6 +278,7 @@ const struct device_counting_sink sdk_counting_sink = {
 	.dispatch_not_counted = dispatch_not_counted,
 	.device_sample = sdk_device_sample,
 	.device_samples_lost = sdk_device_samples_lost,
+	.runtime_ready = sdk_counting_runtime_ready,
 };
 
 /* ---- on and off ---- */

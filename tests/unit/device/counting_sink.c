@@ -73,6 +73,11 @@ static void device_samples_lost(device_handle agent, uint64_t count)
 	counted_told.samples_lost += count;
 }
 
-const struct device_counting_sink counting_test_sink = {counts_kernels,   dispatch_select,
-							dispatch_counted, dispatch_not_counted,
-							device_sample,    device_samples_lost};
+static void runtime_ready(void)
+{
+	counted_told.ready++;
+}
+
+const struct device_counting_sink counting_test_sink = {
+	counts_kernels, dispatch_select,     dispatch_counted, dispatch_not_counted,
+	device_sample,  device_samples_lost, runtime_ready};

@@ -11,7 +11,7 @@
 #define COUNTED_VALUES_MAX 64
 
 struct counted_told {
-	_Atomic unsigned asked, counted, not_counted, filtered, released, samples;
+	_Atomic unsigned asked, counted, not_counted, filtered, released, samples, ready;
 	_Atomic uint64_t samples_lost;
 	double last[COUNTED_VALUES_MAX], sums[COUNTED_VALUES_MAX];
 	uint64_t last_start, last_end;

@@ -114,8 +114,10 @@ static void sets_fit_one_pass_or_are_refused(void **state)
 	static const struct counting_request few[] = {
 		{.event = "sm__cycles_elapsed", .rollup = COUNTING_ROLLUP_MAX},
 		{.event = "sm__inst_executed"}};
-	static const struct counting_request of_kernels[] = {
-		{.event = "sm__cycles_elapsed"},
+	static const struct counting_request hit_rate[] = {
+		{.event = "LTS.TriageCompute.lts__average_t_sector_hit_rate_realtime.pct"},
+		{.event = "dram__bytes"}};
+	static const struct counting_request instrumented[] = {
 		{.event = "smsp__sass_thread_inst_executed_op_ffma_pred_on"}};
 	static const struct counting_request many[] = {
 		{.event = "sm__cycles_elapsed"},
@@ -130,7 +132,9 @@ static void sets_fit_one_pass_or_are_refused(void **state)
 		skip();
 	assert_int_equal(make(few, 2, &ways), COUNTING_OK);
 	assert_int_equal(ways, COUNTING_BY_DISPATCH | COUNTING_BY_DEVICE);
-	assert_int_equal(make(of_kernels, 1, &ways), COUNTING_OK);
+	assert_int_equal(make(hit_rate, 2, &ways), COUNTING_OK);
+	assert_int_equal(make(instrumented, 1, &ways), COUNTING_NOT_SUPPORTED);
+	assert_non_null(strstr(problem.text, "_sass_"));
 	assert_int_equal(make(many, 2, &ways), COUNTING_DOES_NOT_FIT);
 	assert_non_null(strstr(problem.text, "sm__throughput"));
 	assert_non_null(strstr(problem.text, "sm__cycles_elapsed.sum"));
