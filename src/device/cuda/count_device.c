@@ -43,7 +43,8 @@ struct course {
 	uint64_t seen;
 	pthread_t thread;
 	sem_t ends;
-	bool has_thread, is_its_own_end;
+	bool has_thread;
+	_Atomic bool is_its_own_end;
 	pthread_mutex_t lock;
 };
 
@@ -194,7 +195,7 @@ static void clear(struct course *course)
 	free(course->values);
 	free(course->total);
 	free(course->part);
-	memset(course, 0, sizeof(*course));
+	memset((void *)course, 0, sizeof(*course));
 }
 
 static void stop_hardware(struct course *course)
@@ -340,7 +341,7 @@ static enum counting_status start(device_handle agent, uint32_t ordinal, struct 
 			 "another context counts on this device over time");
 		return COUNTING_BUSY;
 	}
-	memset(course, 0, sizeof(*course));
+	memset((void *)course, 0, sizeof(*course));
 	course->agent = agent;
 	course->set = set;
 	course->interval_ns = interval_ns != 0 ? clamp(interval_ns, INTERVAL_MIN, UINT64_MAX) : 0;
@@ -437,6 +438,6 @@ void cuda_device_stop(device_handle agent)
 
 void cuda_device_forked(void)
 {
-	memset(courses, 0, sizeof(courses));
+	memset((void *)courses, 0, sizeof(courses));
 	pthread_mutex_init(&making, NULL);
 }

@@ -155,7 +155,7 @@ static struct cuda_session *session_of(void *context)
 	if (session == NULL)
 		session = find(NULL);
 	if (session != NULL && atomic_load(&session->context) == NULL) {
-		memset((void *)session, 0, sizeof(*session));
+		memset(&session->agent, 0, sizeof(*session) - offsetof(struct cuda_session, agent));
 		pthread_mutex_init(&session->lock, NULL);
 		session->agent = cuda_agent(device);
 		atomic_store_explicit(&session->context, context, memory_order_release);

@@ -130,7 +130,7 @@ static void what_the_process_does_is_counted(void **state)
 	assert_int_equal(host->device_read(AGENT, values, 2, &time, &problem), COUNTING_OK);
 	before = elapsed(CLOCK_PROCESS_CPUTIME_ID) - before;
 	assert_true(values[0] >= 6e7 && values[0] <= before + 5e6);
-	assert_true(values[1] >= 500 && values[1] < 900);
+	assert_true(values[1] >= 500 && values[1] < 20000);
 	assert_true(time != 0);
 	assert_int_equal(host->device_read(AGENT, values, 1, &time, &problem), COUNTING_FAILED);
 	assert_int_equal(host->device_start(AGENT, set, 0, &problem), COUNTING_BUSY);
