@@ -7,6 +7,7 @@
  */
 #include "libkymo-gpu/count_devices.h"
 
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -29,6 +30,8 @@ struct counted_agent {
 	rocprofiler_context_id_t context;
 	rocprofiler_counter_config_id_t config;
 	bool is_on;
+	_Atomic bool has_values;
+	rocprofiler_status_t status; /* of the start */
 };
 
 static const char *names;
@@ -40,13 +43,16 @@ static uint64_t interval_ns;
 
 static void take_samples(rocprofiler_context_id_t context, rocprofiler_agent_id_t agent,
 			 const rocprofiler_counter_record_t *records, size_t count, uint64_t start,
-			 uint64_t end, void *unused)
+			 uint64_t end, void *data)
 {
 	const rocprofiler_counter_record_t *values[VALUES_AT_ONCE];
 
+	struct counted_agent *counted = data;
+
 	(void)context;
 	(void)agent;
-	(void)unused;
+	if (count != 0)
+		atomic_store(&counted->has_values, true);
 	gpu_file_lock();
 	for (size_t i = 0; i < count;) {
 		size_t taken = 0;
@@ -83,7 +89,7 @@ static void configure(rocprofiler_agent_id_t agent)
 	struct counted_agent *counted = &agents[agent_count];
 	rocprofiler_status_t status;
 
-	*counted = (struct counted_agent){.config = counter_choice(agent, names)};
+	counted->config = counter_choice(agent, names);
 	if (counted->config.handle == 0)
 		return;
 	status = rocprofiler_create_context(&counted->context);
@@ -92,7 +98,7 @@ static void configure(rocprofiler_agent_id_t agent)
 			counted->context, (rocprofiler_buffer_id_t){0}, agent, set_config, counted);
 	if (status == ROCPROFILER_STATUS_SUCCESS)
 		status = kymo_configure_device_counting_samples(counted->context, interval_ns,
-								take_samples, NULL);
+								take_samples, counted);
 	if (status == ROCPROFILER_STATUS_SUCCESS)
 		agent_count++;
 	else
@@ -132,6 +138,7 @@ void count_devices_start(void)
 		rocprofiler_status_t status = rocprofiler_start_context(agents[i].context);
 
 		/* HSA_NOT_LOADED: it begins by itself once the runtime is up. */
+		agents[i].status = status;
 		agents[i].is_on = status == ROCPROFILER_STATUS_SUCCESS ||
 				  status == ROCPROFILER_STATUS_ERROR_HSA_NOT_LOADED;
 		if (!agents[i].is_on)
@@ -142,9 +149,17 @@ void count_devices_start(void)
 void count_devices_end(void)
 {
 	for (size_t i = 0; i < agent_count; i++) {
-		if (agents[i].is_on)
-			rocprofiler_stop_context(agents[i].context);
+		if (!agents[i].is_on)
+			continue;
+		rocprofiler_stop_context(agents[i].context);
 		agents[i].is_on = false;
+		if (atomic_load(&agents[i].has_values))
+			continue;
+		if (agents[i].status != ROCPROFILER_STATUS_SUCCESS)
+			tell("until the program's end", agents[i].status);
+		else
+			gpu_file_notice("counters of a device are not read: no value came until "
+					"the program's end");
 	}
 }
 

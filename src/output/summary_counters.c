@@ -114,6 +114,13 @@ static void write_devices(const struct summary *summary, const struct gpu_data *
 	}
 }
 
+bool summary_has_counters(const struct summary *summary)
+{
+	const struct gpu_data *data = summary->session->gpu;
+
+	return data != NULL && (data->count_rows != 0 || data->reading_rows != 0);
+}
+
 void summary_counters(const struct summary *summary)
 {
 	const struct gpu_data *data = summary->session->gpu;
