@@ -60,7 +60,7 @@ static void end(struct course *course)
 /* The interval ends; what is behind it belongs to the next. */
 static void tell(struct course *course, const struct device_sink *sink, uint64_t *from)
 {
-	struct counting_problem problem;
+	struct counting_problem problem = {""};
 	uint64_t now = sink->now();
 	double *values;
 

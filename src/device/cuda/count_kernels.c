@@ -539,7 +539,7 @@ bool cuda_count_enter(struct cuda_counting *counting, void *context, void *strea
 {
 	const struct device_counting_sink *sink = device_sink()->counting;
 	struct cuda_session *session = session_of(context);
-	struct counting_problem problem;
+	struct counting_problem problem = {""};
 	enum counting_status status;
 	struct cuda_set *set;
 
@@ -591,7 +591,7 @@ static bool wait_for_kernel(struct cuda_session *session, void *stream)
 /* It goes on within its range, which is closed later. */
 static void give_up(struct cuda_session *session, struct cuda_counted *counted, void *stream)
 {
-	struct counting_problem problem;
+	struct counting_problem problem = {""};
 
 	pthread_mutex_lock(&session->lock);
 	session->is_open = true;
@@ -604,7 +604,7 @@ static void give_up(struct cuda_session *session, struct cuda_counted *counted, 
 
 static void leave(struct cuda_session *session, struct cuda_counted *counted, bool failed)
 {
-	struct counting_problem problem;
+	struct counting_problem problem = {""};
 	int result;
 
 	pthread_mutex_lock(&session->lock);

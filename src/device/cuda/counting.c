@@ -67,7 +67,7 @@ static enum counting_status event(device_handle agent, const char *block, const 
 {
 	enum counting_status status;
 	struct cuda_chip *chip = cuda_chip_of_agent(agent, &status);
-	struct cuda_metric metric;
+	struct cuda_metric metric = {0};
 
 	(void)block;
 	if (chip == NULL)

@@ -132,7 +132,7 @@ static enum counting_status fill(struct cuda_chip *chip, struct cuda_set *set,
 {
 	for (uint32_t i = 0; i < set->count; i++) {
 		const struct counting_request *request = &requests[i];
-		struct cuda_metric metric;
+		struct cuda_metric metric = {0};
 		enum counting_status status = cuda_chip_metric(chip, request->event, &metric);
 		char *name = NULL;
 

@@ -24,7 +24,7 @@ struct cuda_chip {
 
 struct asked {
 	struct asked *next;
-	struct cuda_metric metric;
+	struct cuda_metric metric = {0};
 };
 
 static struct cuda_chip *chips[CHIPS_MAX];
@@ -162,7 +162,7 @@ static bool list(struct cuda_chip *chip, enum profiler_type of, enum profiler_me
 
 static enum counting_status fill(struct cuda_chip *chip)
 {
-	struct counting_problem unused;
+	struct counting_problem unused = {""};
 
 	for (unsigned of = 0; of < PROFILER_TYPES; of++) {
 		PROFILER_PARAMETERS(host_initialize, host, host);

@@ -130,7 +130,7 @@ static enum counting_status fill(struct process_set *set, const struct counting_
 
 	for (uint32_t i = 0; i < set->count; i++) {
 		struct member *member = &set->members[i];
-		struct counting_event event;
+		struct counting_event event = {0};
 		enum counting_status status;
 
 		if (requests[i].rollup != COUNTING_ROLLUP_NONE ||

@@ -217,7 +217,7 @@ void opencl_count_begin(struct opencl_command *command, cl_command_queue queue, 
 			const cl_event *waits_for)
 {
 	const struct device_counting_sink *sink = counting_sink();
-	struct counting_problem problem;
+	struct counting_problem problem = {""};
 	enum counting_status status;
 	struct opencl_set *set;
 
@@ -248,7 +248,7 @@ void opencl_count_end(struct opencl_command *command, cl_command_queue queue)
 {
 	const struct device_counting_sink *sink = counting_sink();
 	struct opencl_counted *counted = command->counted;
-	struct counting_problem problem;
+	struct counting_problem problem = {""};
 	int counts = COUNTS;
 
 	if (counted == NULL) {

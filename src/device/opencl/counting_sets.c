@@ -23,7 +23,7 @@ static const struct process_cpus no_cpus;
 	}
 
 static const struct {
-	struct counting_event event;
+	struct counting_event event = {0};
 	enum opencl_source source;
 } own[] = {
 	{EVENT("kernel_time", "kernel-time", "Time of the kernel on the device, ns",
@@ -85,7 +85,7 @@ static enum counting_status sort(struct opencl_set *set, const struct counting_r
 	*ways = COUNTING_BY_DISPATCH | COUNTING_BY_DEVICE;
 	for (uint32_t i = 0; i < set->count; i++) {
 		const struct counting_request *request = &requests[i];
-		struct counting_event event;
+		struct counting_event event = {0};
 		enum opencl_source source;
 		enum counting_status status =
 			find(set->device_number, request->block, request->event, &event, &source);
