@@ -23,12 +23,15 @@ static const struct {
 	[COUNTING_DIMENSION_INSTANCE] = {0, 12},
 };
 
-_Static_assert(COUNTING_SIZE_MAX_XCC == 1u << 5 && COUNTING_SIZE_MAX_AID == 1u << 4 &&
-		       COUNTING_SIZE_MAX_SHADER_ENGINE == 1u << 6 &&
-		       COUNTING_SIZE_MAX_AGENT == 1u << 6 &&
-		       COUNTING_SIZE_MAX_SHADER_ARRAY == 1u << 6 &&
-		       COUNTING_SIZE_MAX_WGP == 1u << 9 && COUNTING_SIZE_MAX_INSTANCE == 1u << 12,
-	       "positions have room");
+#define HAS_ROOM(name, width)                                                                      \
+	_Static_assert(COUNTING_SIZE_MAX_##name == 1u << (width), "positions have room")
+HAS_ROOM(XCC, 5);
+HAS_ROOM(AID, 4);
+HAS_ROOM(SHADER_ENGINE, 6);
+HAS_ROOM(AGENT, 6);
+HAS_ROOM(SHADER_ARRAY, 6);
+HAS_ROOM(WGP, 9);
+HAS_ROOM(INSTANCE, 12);
 
 static uint64_t instance_of(uint64_t id, const struct shape *shape, const uint32_t *indices)
 {
