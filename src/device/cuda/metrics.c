@@ -24,7 +24,7 @@ struct cuda_chip {
 
 struct asked {
 	struct asked *next;
-	struct cuda_metric metric = {0};
+	struct cuda_metric metric;
 };
 
 static struct cuda_chip *chips[CHIPS_MAX];

@@ -24,7 +24,7 @@ static const char *const caches[] = {"L1-dcache-loads",       "L1-dcache-load-mi
 				     "dTLB-load-misses",      "iTLB-load-misses"};
 
 static struct known {
-	struct counting_event event = {0};
+	struct counting_event event;
 	bool is_system;
 	char name[NAME_LENGTH];
 } known[EVENTS_MAX];

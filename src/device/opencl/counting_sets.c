@@ -23,7 +23,7 @@ static const struct process_cpus no_cpus;
 	}
 
 static const struct {
-	struct counting_event event = {0};
+	struct counting_event event;
 	enum opencl_source source;
 } own[] = {
 	{EVENT("kernel_time", "kernel-time", "Time of the kernel on the device, ns",
