@@ -296,7 +296,7 @@ SDK_EXPORT rocprofiler_status_t rocprofiler_iterate_agent_supported_counters(
 			ids[count++].handle = counter->id;
 	}
 	sdk_counters_unlock();
-	if (status)
+	if (!kind)
 		return status;
 	if (!ids)
 		return ROCPROFILER_STATUS_ERROR_OUT_OF_RESOURCES;
