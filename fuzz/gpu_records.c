@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "analysis/gpu.h"
+#include "analysis/gpu_counts.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
@@ -27,6 +27,18 @@ static int look_up(const struct gpu_record_head *head, void *context)
 	return 0;
 }
 
+static int add_up(const struct gpu_count *count, void *context)
+{
+	uint32_t positions[GPU_DIMENSIONS_MAX] = {0};
+	static volatile double result;
+
+	(void)context;
+	for (size_t i = 0; i < count->value_count; i++)
+		gpu_count_positions(count->counter, count->values[i].instance, positions);
+	result = result + count->total + positions[0];
+	return 0;
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
 	struct gpu_process process;
@@ -37,6 +49,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	memcpy(copy, data, size);
 	if (gpu_process_read(copy, size, &process) == 0) {
 		gpu_each(&process, look_up, &process);
+		gpu_each_count(&process, add_up, NULL);
 		gpu_process_deinit(&process);
 	}
 	return 0;

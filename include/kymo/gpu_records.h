@@ -19,16 +19,18 @@
 
 #define GPU_MAGIC         "KYMOGPU" /* 7 characters and the terminating zero */
 #define GPU_VERSION_MAJOR 1
-#define GPU_VERSION_MINOR 0
+#define GPU_VERSION_MINOR 1
 #define GPU_HEADER_SIZE   4096u
 
 /* Why something is missing. Append only. */
 enum gpu_loss {
-	GPU_LOSS_DISK_FULL,  /* record: the file could not grow */
-	GPU_LOSS_BUFFER,     /* record: the buffer of the tool library was full */
-	GPU_LOSS_RUNTIME,    /* record: dropped by the vendor's library */
-	GPU_LOSS_INCOMPLETE, /* work that was not finished when the process ended */
-	GPU_LOSS_CONFLICT,   /* another tool holds what tracing needs */
+	GPU_LOSS_DISK_FULL,   /* record: the file could not grow */
+	GPU_LOSS_BUFFER,      /* record: the buffer of the tool library was full */
+	GPU_LOSS_RUNTIME,     /* record: dropped by the vendor's library */
+	GPU_LOSS_INCOMPLETE,  /* work that was not finished when the process ended */
+	GPU_LOSS_CONFLICT,    /* another tool holds what tracing needs */
+	GPU_LOSS_NOT_COUNTED, /* kernels that were to be counted, and ran uncounted */
+	GPU_LOSS_READINGS,    /* readings of counters of devices that could not be had */
 	GPU_LOSS_COUNT = 16
 };
 
@@ -42,7 +44,11 @@ enum gpu_record_kind {
 	GPU_RECORD_ALLOCATION,
 	GPU_RECORD_MARKER,
 	GPU_RECORD_METRIC,
-	GPU_RECORD_NOTICE
+	GPU_RECORD_NOTICE,
+	GPU_RECORD_COUNTER,
+	GPU_RECORD_COUNTED,
+	GPU_RECORD_VALUES,
+	GPU_RECORD_READING
 };
 
 struct gpu_file_header {
@@ -57,7 +63,9 @@ struct gpu_file_header {
 	uint64_t kernels, copies, calls; /* written */
 	uint64_t own_cpu_ns;             /* CPU time of the library's own threads */
 	uint64_t state;                  /* 1 open, 2 closed: everything was handed over */
-	uint8_t reserved[4096 - 8 * 28];
+	/* Since 1.1: kernels whose counters are here, kernels that the filter left out, readings */
+	uint64_t counted, filtered, readings;
+	uint8_t reserved[4096 - 8 * 31];
 };
 
 struct gpu_record_head {
@@ -79,7 +87,7 @@ struct gpu_agent { /* id: agent */
 	uint32_t compute_units, clock_mhz;
 	uint64_t memory_bytes;
 	uint32_t ordinal; /* among agents of its type */
-	uint32_t reserved;
+	uint32_t node;    /* among all agents; 0 before 1.1 */
 };
 
 /* One way in which a kernel was launched. */
@@ -169,6 +177,55 @@ struct gpu_notice { /* id: 0 */
 	char text[];
 };
 
+/* ---- counters (since 1.1) ---- */
+
+#define GPU_DIMENSIONS_MAX 8u
+
+enum gpu_counter_flag { GPU_COUNTER_DERIVED = 1, GPU_COUNTER_CONSTANT = 2 };
+
+struct gpu_dimension {
+	uint32_t name; /* string: "DIMENSION_XCC", ... */
+	uint32_t size;
+};
+
+struct gpu_counter { /* id: counter */
+	struct gpu_record_head head;
+	uint32_t name, description, block, expression; /* strings; 0: none */
+	uint32_t agent, flags;                         /* gpu_counter_flag */
+	uint32_t dimension_count, reserved;
+	struct gpu_dimension dimensions[]; /* GPU_DIMENSIONS_MAX at most */
+};
+
+/* A kernel whose counters were read; its values follow. */
+struct gpu_counted { /* id: shape */
+	struct gpu_record_head head;
+	uint64_t start, duration; /* as kernel */
+	uint64_t correlation, queue;
+	uint64_t dispatch; /* number of the launch in the process, from 1 */
+	uint32_t tid, value_count;
+};
+
+struct gpu_value {
+	uint32_t instance; /* position in the counter's dimensions, the last one varying fastest */
+	uint32_t reserved;
+	double value;
+};
+
+struct gpu_values { /* id: counter */
+	struct gpu_record_head head;
+	uint64_t dispatch;
+	uint32_t count, reserved;
+	struct gpu_value values[];
+};
+
+/* Of a device as a whole, from `start` to `end`. */
+struct gpu_reading { /* id: counter */
+	struct gpu_record_head head;
+	uint64_t start, end;
+	uint32_t count, reserved;
+	struct gpu_value values[];
+};
+
 #ifdef __cplusplus
 #define GPU_STATIC_ASSERT static_assert
 #else
@@ -183,5 +240,10 @@ GPU_STATIC_ASSERT(sizeof(struct gpu_call) == 40, "call record");
 GPU_STATIC_ASSERT(sizeof(struct gpu_allocation) == 48, "allocation record");
 GPU_STATIC_ASSERT(sizeof(struct gpu_marker) == 32, "marker record");
 GPU_STATIC_ASSERT(sizeof(struct gpu_metric) == 32, "metric record");
+GPU_STATIC_ASSERT(sizeof(struct gpu_counter) == 40, "counter record");
+GPU_STATIC_ASSERT(sizeof(struct gpu_counted) == 56, "counted record");
+GPU_STATIC_ASSERT(sizeof(struct gpu_value) == 16, "value of a counter");
+GPU_STATIC_ASSERT(sizeof(struct gpu_values) == 24, "values record");
+GPU_STATIC_ASSERT(sizeof(struct gpu_reading) == 32, "reading record");
 
 #endif

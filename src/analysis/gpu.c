@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "analysis/arena.h"
+#include "analysis/gpu_counts.h"
 #include "analysis/record_file.h"
 #include "binary/demangle.h"
 
@@ -277,6 +278,8 @@ int gpu_open(const char *directory, struct gpu_data **ret, struct problem *probl
 		result = find_files(data, spool);
 	for (size_t i = 0; result == 0 && i < data->process_count; i++)
 		result = sum_up(data, &data->processes[i], &capacity);
+	if (result == 0)
+		result = gpu_counts_sum(data);
 	free(spool);
 	if (result != 0) {
 		gpu_close(data);
@@ -301,6 +304,7 @@ void gpu_close(struct gpu_data *data)
 		free(data->kernels[i].name);
 	for (size_t i = 0; i < data->problem_count; i++)
 		free(data->problems[i]);
+	gpu_counts_deinit(data);
 	free(data->processes);
 	free(data->kernels);
 	free(data->problems);

@@ -25,7 +25,8 @@ struct gpu_process {
 	const char **strings;
 	const struct gpu_agent **agents;
 	const struct gpu_shape **shapes;
-	uint32_t string_count, agent_count, shape_count;
+	const struct gpu_counter **counters;
+	uint32_t string_count, agent_count, shape_count, counter_count;
 	uint64_t torn_bytes;
 };
 
@@ -40,13 +41,27 @@ struct gpu_copy_row {
 	uint64_t count, bytes, total_ns;
 };
 
+/* A counter over the launches of a kernel: of each launch, all instances added up. */
+struct gpu_count_row {
+	char *kernel; /* demangled; NULL: of the device as a whole */
+	const char *agent, *counter;
+	uint64_t count; /* launches, or readings */
+	double sum, minimum, maximum;
+	uint64_t ns; /* of the launches; of the time that readings cover */
+};
+
 struct gpu_data {
 	struct gpu_process *processes;
 	size_t process_count;
 	struct gpu_kernel_row *kernels; /* by time, the most first */
 	size_t kernel_count;
 	struct gpu_copy_row copies[GPU_DIRECTION_COUNT];
+	struct gpu_count_row *counts; /* by names of kernel, agent, counter */
+	size_t count_rows;
+	struct gpu_count_row *readings; /* by names of agent, counter */
+	size_t reading_rows;
 	uint64_t kernel_records, copy_records, call_records, metric_records;
+	uint64_t counted_records, reading_records, filtered_kernels;
 	uint64_t losses[GPU_LOSS_COUNT];
 	uint64_t own_cpu_ns, torn_bytes;
 	char **problems; /* a line each: files that could not be read, what the recorder had to say
@@ -72,6 +87,7 @@ int gpu_each(const struct gpu_process *process,
 const char *gpu_string(const struct gpu_process *process, uint32_t id);
 const char *gpu_agent_name(const struct gpu_process *process, uint32_t id);
 const char *gpu_kernel_name(const struct gpu_process *process, uint32_t shape);
+const char *gpu_counter_name(const struct gpu_process *process, uint32_t counter);
 /* As in the source, malloc'ed; NULL where it is no mangled name. */
 char *gpu_demangled(const char *name);
 const char *gpu_direction_name(uint32_t direction); /* "host to device", ... */

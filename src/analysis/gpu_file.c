@@ -4,6 +4,7 @@
  * The framing of kymo/gpu_records.h; see gpu.h.
  */
 #include <errno.h>
+#include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -32,8 +33,37 @@ static size_t smallest_size(uint16_t kind)
 		return sizeof(struct gpu_marker);
 	case GPU_RECORD_METRIC:
 		return sizeof(struct gpu_metric);
+	case GPU_RECORD_COUNTER:
+		return sizeof(struct gpu_counter);
+	case GPU_RECORD_COUNTED:
+		return sizeof(struct gpu_counted);
+	case GPU_RECORD_VALUES:
+		return sizeof(struct gpu_values);
+	case GPU_RECORD_READING:
+		return sizeof(struct gpu_reading);
 	default:
 		return sizeof(struct gpu_record_head);
+	}
+}
+
+/* Whether what the record says it holds is inside it. */
+static bool is_complete(const struct gpu_record_head *head)
+{
+	const struct gpu_counter *counter = (const void *)head;
+	const struct gpu_values *values = (const void *)head;
+	const struct gpu_reading *reading = (const void *)head;
+
+	switch (head->kind) {
+	case GPU_RECORD_COUNTER:
+		return counter->dimension_count <= GPU_DIMENSIONS_MAX &&
+		       sizeof(*counter) + counter->dimension_count * sizeof(struct gpu_dimension) <=
+			       head->size;
+	case GPU_RECORD_VALUES:
+		return values->count <= (head->size - sizeof(*values)) / sizeof(struct gpu_value);
+	case GPU_RECORD_READING:
+		return reading->count <= (head->size - sizeof(*reading)) / sizeof(struct gpu_value);
+	default:
+		return true;
 	}
 }
 
@@ -48,7 +78,7 @@ static const struct gpu_record_head *record_at(const struct gpu_process *process
 	if ((head->kind == GPU_RECORD_STRING || head->kind == GPU_RECORD_NOTICE) &&
 	    process->records[at + head->size - 1] != 0)
 		return NULL;
-	return head;
+	return is_complete(head) ? head : NULL;
 }
 
 int gpu_each(const struct gpu_process *process,
@@ -76,6 +106,8 @@ static int count_ids(const struct gpu_record_head *head, void *context)
 		process->agent_count++;
 	else if (head->kind == GPU_RECORD_SHAPE)
 		process->shape_count++;
+	else if (head->kind == GPU_RECORD_COUNTER)
+		process->counter_count++;
 	return 0;
 }
 
@@ -90,6 +122,8 @@ static int keep_ids(const struct gpu_record_head *head, void *context)
 		process->agents[id] = (const struct gpu_agent *)head;
 	else if (head->kind == GPU_RECORD_SHAPE && id != 0 && id <= process->shape_count)
 		process->shapes[id] = (const struct gpu_shape *)head;
+	else if (head->kind == GPU_RECORD_COUNTER && id != 0 && id <= process->counter_count)
+		process->counters[id] = (const struct gpu_counter *)head;
 	return 0;
 }
 
@@ -129,7 +163,9 @@ int gpu_process_read(uint8_t *bytes, size_t size, struct gpu_process *ret)
 	ret->strings = calloc((size_t)ret->string_count + 1, sizeof(*ret->strings));
 	ret->agents = calloc((size_t)ret->agent_count + 1, sizeof(const struct gpu_agent *));
 	ret->shapes = calloc((size_t)ret->shape_count + 1, sizeof(const struct gpu_shape *));
-	if (ret->strings == NULL || ret->agents == NULL || ret->shapes == NULL) {
+	ret->counters = calloc((size_t)ret->counter_count + 1, sizeof(const struct gpu_counter *));
+	if (ret->strings == NULL || ret->agents == NULL || ret->shapes == NULL ||
+	    ret->counters == NULL) {
 		gpu_process_deinit(ret);
 		return -ENOMEM;
 	}
@@ -144,6 +180,7 @@ void gpu_process_deinit(struct gpu_process *process)
 	free(process->strings);
 	free(process->agents);
 	free(process->shapes);
+	free(process->counters);
 	*process = (struct gpu_process){0};
 }
 
@@ -165,6 +202,13 @@ const char *gpu_kernel_name(const struct gpu_process *process, uint32_t shape)
 	if (shape > process->shape_count || process->shapes[shape] == NULL)
 		return "?";
 	return gpu_string(process, process->shapes[shape]->kernel);
+}
+
+const char *gpu_counter_name(const struct gpu_process *process, uint32_t counter)
+{
+	if (counter > process->counter_count || process->counters[counter] == NULL)
+		return "?";
+	return gpu_string(process, process->counters[counter]->name);
 }
 
 const char *gpu_direction_name(uint32_t direction)
@@ -207,6 +251,8 @@ const char *gpu_loss_explained(unsigned loss)
 		[GPU_LOSS_INCOMPLETE] =
 			"kernels and copies had not finished when the program ended",
 		[GPU_LOSS_CONFLICT] = "times another tool held what recording devices needs",
+		[GPU_LOSS_NOT_COUNTED] = "kernels were to be counted and ran uncounted",
+		[GPU_LOSS_READINGS] = "readings of counters of devices could not be had",
 	};
 
 	return loss < GPU_LOSS_COUNT ? texts[loss] : NULL;

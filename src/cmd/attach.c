@@ -38,6 +38,7 @@ static bool attach_accepts(enum setting_id id)
 {
 	return settings_table[id].visibility != SETTING_INTERNAL &&
 	       strcmp(settings_table[id].category, "instrument") &&
+	       strcmp(settings_table[id].category, "counters") &&
 	       strcmp(settings_table[id].category, "causal");
 }
 

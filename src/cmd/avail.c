@@ -22,7 +22,8 @@ enum { AVAIL_WIDTH = 100 };
 
 struct avail_options {
 	const char *config; /* -G FILE */
-	bool json, markdown, advanced;
+	const char *agent;  /* --agent N */
+	bool json, markdown, advanced, counters;
 };
 
 static const struct option_extra avail_extras[] = {
@@ -52,6 +53,16 @@ static const struct option_extra avail_extras[] = {
 	 .apply = option_set_flag,
 	 .offset = offsetof(struct avail_options, advanced),
 	 .help = "The same as --advanced."},
+	{.name = "counters",
+	 .apply = option_set_flag,
+	 .offset = offsetof(struct avail_options, counters),
+	 .help = "List the counters of devices, for --counters and --device-counters."},
+	{.name = "agent",
+	 .argument = OPTION_REQUIRED,
+	 .metavar = "N",
+	 .apply = option_set_text,
+	 .offset = offsetof(struct avail_options, agent),
+	 .help = "Only those of this device."},
 	OPTION_QUIET,
 	OPTION_VERBOSE,
 	OPTION_HELP,
@@ -59,7 +70,8 @@ static const struct option_extra avail_extras[] = {
 
 static bool avail_accepts(enum setting_id id)
 {
-	return id == SETTING_CONFIG_FILE || id == SETTING_FORCE || id == SETTING_COLOR;
+	return id == SETTING_CONFIG_FILE || id == SETTING_FORCE || id == SETTING_COLOR ||
+	       id == SETTING_COUNTER_DEFS;
 }
 
 static const struct options_grammar avail_grammar = {
@@ -219,6 +231,11 @@ static int avail_print(const struct resolved *settings, const struct avail_optio
 	const struct avail_section *section = request->section ? request->section : avail_sections;
 	bool any = false;
 
+	if (options->agent && !options->counters)
+		return problem_set(problem, -EINVAL, "--agent belongs to --counters");
+	if (options->counters)
+		return avail_device_counters(settings, &filter, options->agent, options->json,
+					     problem);
 	for (unsigned id = 0; id < SETTING_COUNT; id++)
 		any = any || avail_matches(&filter, (enum setting_id)id);
 	if (!any && section == avail_sections)
@@ -281,6 +298,7 @@ const struct command command_avail = {
 		"kymo avail sources        which kind of sampling works here, and why not others\n"
 		"kymo avail realtime       settings about real time\n"
 		"kymo avail counters miss  perf events about misses\n"
+		"kymo avail --counters     counters of devices\n"
 		"kymo avail -G kymo.conf   a configuration file to edit\n",
 	.words = "settings formats sources events counters components categories wrappers",
 	.grammar = &avail_grammar,

@@ -44,6 +44,9 @@ json_t *avail_json_components(const struct resolved *settings, const struct avai
 json_t *avail_json_categories(const struct resolved *settings, const struct avail_filter *filter);
 json_t *avail_json_wrappers(const struct resolved *settings, const struct avail_filter *filter);
 
+/* Counters of devices (`agent` by its number, NULL: all), as text or JSON, to standard output. */
+int avail_device_counters(const struct resolved *settings, const struct avail_filter *filter,
+			  const char *agent, bool json, struct problem *problem);
 /* Everything, or one section, as one JSON object. */
 int avail_print_json(const struct resolved *settings, const struct avail_filter *filter,
 		     const char *section, FILE *out, struct problem *problem);

@@ -14,17 +14,10 @@
 #include "cmd/message.h"
 #include "cmd/nearest.h"
 
-const struct command *const commands[] = {&command_sample,
-					  &command_instrument,
-					  &command_causal,
-					  &command_attach,
-					  &command_run,
-					  &command_report,
-					  &command_merge,
-					  &command_ctl,
-					  &command_avail,
-					  &command_help,
-					  NULL};
+const struct command *const commands[] = {&command_sample, &command_instrument, &command_causal,
+					  &command_attach, &command_run,        &command_counters,
+					  &command_report, &command_merge,      &command_ctl,
+					  &command_avail,  &command_help,       NULL};
 
 const struct command *command_find(const char *name)
 {

@@ -23,7 +23,8 @@ struct command {
 };
 
 extern const struct command command_sample, command_instrument, command_causal, command_attach,
-	command_run, command_report, command_merge, command_ctl, command_avail, command_help;
+	command_run, command_counters, command_report, command_merge, command_ctl, command_avail,
+	command_help;
 /* NULL-terminated, in the order of listings. */
 extern const struct command *const commands[];
 const struct command *command_find(const char *name);

@@ -315,11 +315,12 @@ int launch_environment_create(const struct launch *launch, const char *library, 
 
 	while (environment[inherited])
 		inherited++;
-	list = calloc(inherited + SETTING_COUNT + 9, sizeof(*list));
+	list = calloc(inherited + SETTING_COUNT + 10, sizeof(*list));
 	if (!list)
 		return problem_set(problem, -ENOMEM, "out of memory");
 	launch_front_library(library, front);
-	launch_opencl_library(launch, library, opencl);
+	if (!launch_early_library(launch, library, opencl))
+		launch_opencl_library(launch, library, opencl);
 	for (size_t i = 0; complete && i < inherited; i++) {
 		if (!strncmp(environment[i], "LD_PRELOAD=", 11))
 			preload = environment[i] + 11;

@@ -23,6 +23,7 @@ struct launch {
 	char *result;  /* directory for outputs; absolute */
 	char *session; /* directory with spool/ and launch.json: `result`, or one in memory */
 	bool in_memory;
+	bool counts_early;            /* the tool library is to be there from the start */
 	const char *plan_socket;      /* where processes ask what to instrument, or NULL */
 	const char *causal_directory; /* of a causal session, or NULL */
 };
@@ -42,10 +43,12 @@ int launch_environment_create(const struct launch *launch, const char *library, 
 			      char ***ret, struct problem *problem);
 /* Variables that launch_add_devices() makes anew from what is inherited. */
 bool launch_is_device_list(const char *variable);
-/* What makes device runtimes load the tool library; `library` is libkymo.so. Adds up to four
+/* What makes device runtimes load the tool library; `library` is libkymo.so. Adds up to five
  * entries. */
 bool launch_add_devices(const struct launch *launch, char *const *environment, const char *library,
 			char **list, size_t *count);
+/* The tool library, where it is to be there from the start, or false and "": PATH_MAX bytes. */
+bool launch_early_library(const struct launch *launch, const char *library, char *path);
 /* What is to be preloaded besides, or false and "": PATH_MAX bytes. */
 bool launch_opencl_library(const struct launch *launch, const char *library, char *path);
 void launch_environment_destroy(char **environment);

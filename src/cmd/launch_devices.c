@@ -48,6 +48,13 @@ bool launch_opencl_library(const struct launch *launch, const char *library, cha
 	       launch_find_beside(library, "kymo-opencl", path);
 }
 
+bool launch_early_library(const struct launch *launch, const char *library, char *path)
+{
+	path[0] = '\0';
+	return launch->counts_early && resolved_bool(launch->settings, SETTING_USE_GPU) &&
+	       launch_find_beside(library, "kymo-sdk", path);
+}
+
 static const char *value_of(char *const *environment, const char *name)
 {
 	size_t length = strlen(name);
@@ -91,6 +98,9 @@ bool launch_add_devices(const struct launch *launch, char *const *environment, c
 	}
 	if (!wanted)
 		return true;
+	if (launch->counts_early && !value_of(environment, "ROCPROFILER_LIBRARY_CTOR") &&
+	    !add(list, count, "ROCPROFILER_LIBRARY_CTOR", NULL, "1"))
+		return false;
 	return (value_of(environment, "CUDA_INJECTION64_PATH") ||
 		add(list, count, "CUDA_INJECTION64_PATH", NULL, sdk)) &&
 	       (value_of(environment, "NVTX_INJECTION64_PATH") ||

@@ -161,6 +161,7 @@ const char *listing_category_title(const char *category)
 		{"sampling", "Call-stack sampling"},
 		{"regions", "Regions"},
 		{"wrappers", "Wrapped functions"},
+		{"counters", "Counters of devices"},
 		{"instrument", "Instrumented functions"},
 		{"causal", "Causal profiling"},
 		{"process", "Process metrics"},

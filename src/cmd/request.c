@@ -8,6 +8,7 @@
 #include <errno.h>
 #include <string.h>
 
+#include "cmd/counters_request.h"
 #include "cmd/message.h"
 #include "cmd/nearest.h"
 #include "common/region_categories.h"
@@ -77,6 +78,8 @@ int request_check(const struct resolved *settings, struct problem *problem)
 	if (!error)
 		error = request_check_lists(settings, SETTING_MPIP_PERMIT_LIST,
 					    SETTING_MPIP_REJECT_LIST, problem);
+	if (!error)
+		error = counters_request_check_range(settings, problem);
 	if (error)
 		return error;
 	request_warn_categories(settings, SETTING_ENABLE_CATEGORIES);

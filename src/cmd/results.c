@@ -19,6 +19,7 @@
 #include <sys/statvfs.h>
 #include <unistd.h>
 
+#include "cmd/counters_results.h"
 #include "cmd/coverage.h"
 #include "cmd/message.h"
 #include "cmd/nccl_results.h"
@@ -182,6 +183,11 @@ static int results_write_formats(const struct resolved *settings, struct session
 	error = nccl_results_write(session, directory, prefix, &problem);
 	if (error) {
 		message_error("no nccl/: %s", problem.text);
+		failed = error;
+	}
+	error = counters_results_write(session, directory, prefix, &problem);
+	if (error) {
+		message_error("no files of counters: %s", problem.text);
 		failed = error;
 	}
 	error = results_write_metadata(session, directory, prefix, &problem);

@@ -10,6 +10,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "cmd/counters_request.h"
 #include "cmd/left_running.h"
 #include "cmd/message.h"
 #include "cmd/request.h"
@@ -210,6 +211,9 @@ int run_program(struct launch *launch, const struct run_beside *beside)
 		status = target_resolve(launch->arguments[0], &target, &problem);
 	if (!status)
 		status = target_inspect(&target, &problem);
+	if (!status && resolved_bool(launch->settings, SETTING_ENABLED) &&
+	    counters_request_check(launch->settings, &launch->counts_early, &problem))
+		status = EXIT_OWN_FAILURE;
 	if (!status)
 		return run_target(launch, &target, beside);
 	message_error("%s", problem.text);

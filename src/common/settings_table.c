@@ -348,6 +348,33 @@ const struct setting settings_table[SETTING_COUNT] = {
 	SETTING(KOKKOSP_DEEP_COPY, "wrappers", "Record Kokkos deep copies.", BOOL("on"), ADVANCED,
 		ALIAS),
 
+	/* ---- Counters of devices ---- */
+	SETTING(COUNTERS, "counters",
+		"Counters of each kernel; kernels of a device then run one after the other "
+		"(kymo avail --counters).",
+		LIST(""), .metavar = "LIST"),
+	SETTING(DEVICE_COUNTERS, "counters",
+		"Counters of whole devices, read every COUNTER_INTERVAL.", LIST(""),
+		.metavar = "LIST"),
+	SETTING(COUNTER_INTERVAL, "counters",
+		"Time between two readings of DEVICE_COUNTERS, in ms.", NUMBER("10"),
+		RANGE(0.05, 3600000), .option = "interval", .metavar = "MS"),
+	SETTING(KERNEL_INCLUDE, "counters", "Count kernels with these names only.", PATTERN),
+	SETTING(KERNEL_EXCLUDE, "counters",
+		"Do not count kernels with these names. Kernels of NCCL, RCCL and NVSHMEM are left "
+		"out anyway, unless KERNEL_INCLUDE names them.",
+		PATTERN),
+	SETTING(KERNEL_RANGE, "counters",
+		"Which launches of each kernel to count, from 1: 3, 2-5, 1,8-12.", STRING(""),
+		.metavar = "A-B"),
+	SETTING(COUNTER_DEFS, "counters",
+		"Files with definitions of counters besides kymo's own, separated by colons.",
+		PATH(""), .metavar = "FILE"),
+	SETTING(COUNTER_WATCHDOG, "counters",
+		"When a counted kernel makes no progress for so long, counting ends, so that "
+		"kernels that wait for each other can go on; 0: never.",
+		DURATION("30"), ADVANCED),
+
 	/* ---- Instrumented functions ---- */
 	SETTING(REGEX_INCLUDE, "instrument",
 		"Instrument functions with these names, however small they are.", PATTERN,

@@ -18,6 +18,12 @@ static const struct device_backend *const backends[] = {
 static _Atomic(const struct device_sink *) current;
 static void (*_Atomic found)(enum device_runtime);
 
+size_t device_backends(const struct device_backend *const **all)
+{
+	*all = backends;
+	return BACKENDS;
+}
+
 void device_start(const struct device_sink *sink, void (*runtime_found)(enum device_runtime))
 {
 	atomic_store(&found, runtime_found);

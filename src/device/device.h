@@ -140,6 +140,9 @@ enum device_marker {
 	DEVICE_MARKER_STOP
 };
 
+struct device_counting;
+struct device_counting_sink;
+
 struct device_sink {
 	uint64_t (*now)(void);
 	/* Does anybody want it? operation -1: any of the service's. One load and a test. */
@@ -201,6 +204,7 @@ struct device_sink {
 	void (*own_thread)(void);
 	/* One line for the user, and where it came from. */
 	void (*say)(enum device_runtime runtime, const char *text);
+	const struct device_counting_sink *counting; /* see counting.h; NULL: nobody counts */
 };
 
 /* What a backend lost or could not see; cumulative. */
@@ -228,6 +232,7 @@ struct device_backend {
 	/* In a child of fork: the runtime is not usable there. */
 	void (*forked)(void);
 	void (*losses)(struct device_losses *losses);
+	const struct device_counting *counting; /* see counting.h; NULL: it cannot count */
 };
 
 extern const struct device_backend device_backend_host;
@@ -246,6 +251,7 @@ void device_flush(bool wait, uint64_t wait_ns);
 void device_finish(void);
 void device_forked(void);
 void device_losses(struct device_losses *losses); /* of all backends together */
+size_t device_backends(const struct device_backend *const **all);
 
 /* Functions of a runtime, by their number: names for queries, and descriptions of arguments. */
 struct device_operations {

@@ -22,6 +22,8 @@
 #define IMAGES_MAX   1000
 #define LONGEST_TEXT 4096u
 
+enum { OPEN = 1, CLOSED }; /* gpu_file_header.state */
+
 struct known_string {
 	uint64_t hash;
 	uint32_t id;
@@ -90,7 +92,7 @@ static void fill_header(uint32_t image)
 	header->process_start = process_start();
 	header->start_boottime_ns = gpu_now();
 	header->start_realtime_ns = (uint64_t)real.tv_sec * 1000000000u + (uint64_t)real.tv_nsec;
-	header->state = 1;
+	header->state = OPEN;
 }
 
 static void forget(void)
@@ -150,9 +152,9 @@ void gpu_file_close(void)
 {
 	pthread_mutex_lock(&lock);
 	if (header != NULL) {
-		header->state = 2;
+		header->state = CLOSED;
 		if (ftruncate(descriptor, (off_t)(GPU_HEADER_SIZE + header->committed)) != 0)
-			header->state = 2; /* the rest of the window stays, as zeros */
+			header->state = CLOSED; /* the rest of the window stays, as zeros */
 	}
 	pthread_mutex_unlock(&lock);
 }
@@ -171,6 +173,12 @@ void gpu_file_lost(enum gpu_loss loss, uint64_t count)
 {
 	if (header != NULL)
 		__atomic_fetch_add(&header->losses[loss], count, __ATOMIC_RELAXED);
+}
+
+void gpu_file_filtered(uint64_t kernels)
+{
+	if (header != NULL)
+		__atomic_fetch_add(&header->filtered, kernels, __ATOMIC_RELAXED);
 }
 
 void gpu_file_cpu(uint64_t ns)
@@ -209,6 +217,10 @@ static void count(const struct gpu_record_head *head)
 		header->copies++;
 	else if (head->kind == GPU_RECORD_CALL)
 		header->calls++;
+	else if (head->kind == GPU_RECORD_COUNTED)
+		header->counted++;
+	else if (head->kind == GPU_RECORD_READING)
+		header->readings++;
 }
 
 void gpu_file_write(const struct gpu_record_head *head)
@@ -216,7 +228,7 @@ void gpu_file_write(const struct gpu_record_head *head)
 	uint32_t padded = (head->size + 7u) & ~7u;
 	struct gpu_record_head *place;
 
-	if (header == NULL)
+	if (header == NULL || header->state == CLOSED)
 		return;
 	place = (struct gpu_record_head *)(void *)room_for(padded);
 	if (place == NULL) {

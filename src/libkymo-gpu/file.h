@@ -26,6 +26,7 @@ void gpu_file_write(const struct gpu_record_head *head);
 uint32_t gpu_file_string(const char *text);
 void gpu_file_notice(const char *text);
 void gpu_file_lost(enum gpu_loss loss, uint64_t count);
+void gpu_file_filtered(uint64_t kernels);
 void gpu_file_cpu(uint64_t ns); /* used by the calling thread since it last told */
 uint64_t gpu_now(void);
 

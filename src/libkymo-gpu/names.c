@@ -104,7 +104,8 @@ static rocprofiler_status_t write_agent(rocprofiler_agent_version_t version, con
 			.compute_units = is_gpu ? agent->cu_count : agent->cpu_cores_count,
 			.clock_mhz = agent->max_engine_clk_fcompute,
 			.memory_bytes = agent->local_mem_size,
-			.ordinal = (uint32_t)agent->logical_node_type_id};
+			.ordinal = (uint32_t)agent->logical_node_type_id,
+			.node = (uint32_t)agent->logical_node_id};
 
 		if (agent->id.handle != id->handle)
 			continue;

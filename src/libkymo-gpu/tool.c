@@ -17,6 +17,9 @@
 #include <rocprofiler-sdk/rocprofiler.h>
 
 #include "libkymo-gpu/calls.h"
+#include "libkymo-gpu/count_devices.h"
+#include "libkymo-gpu/count_kernels.h"
+#include "libkymo-gpu/counter_records.h"
 #include "libkymo-gpu/file.h"
 #include "libkymo-gpu/metrics.h"
 #include "libkymo-gpu/names.h"
@@ -220,8 +223,10 @@ static void *flush_now_and_then(void *unused)
 	pthread_setname_np(pthread_self(), "kymo-gpu");
 	while (!atomic_load(&has_ended)) {
 		nanosleep(&pause, NULL);
-		if (!atomic_load(&has_ended))
+		if (!atomic_load(&has_ended)) {
 			rocprofiler_flush_buffer(buffer);
+			count_kernels_flush();
+		}
 	}
 	return unused;
 }
@@ -262,6 +267,9 @@ static bool configure(void)
 	rocprofiler_configure_buffer_tracing_service(
 		context, ROCPROFILER_BUFFER_TRACING_MEMORY_COPY, NULL, 0, buffer);
 	calls_configure(context, buffer);
+	counting_problems_follow();
+	count_kernels_configure();
+	count_devices_configure();
 	return true;
 }
 
@@ -273,6 +281,8 @@ static int initialize(rocprofiler_client_finalize_t finalize, void *data)
 	    rocprofiler_start_context(lasting) != ROCPROFILER_STATUS_SUCCESS ||
 	    rocprofiler_start_context(context) != ROCPROFILER_STATUS_SUCCESS)
 		return -1;
+	count_kernels_start();
+	count_devices_start();
 	start_thread();
 	metrics_start();
 	return 0;
@@ -295,7 +305,10 @@ static void finalize(void *data)
 	(void)data;
 	atomic_store(&has_ended, true);
 	metrics_stop();
+	count_devices_end();
 	rocprofiler_flush_buffer(buffer);
+	count_kernels_end();
+	counting_problems_end();
 	tell_losses();
 	gpu_file_close();
 }
@@ -304,6 +317,9 @@ static void in_child(void)
 {
 	gpu_file_forked();
 	names_forked();
+	counter_records_forked();
+	count_kernels_forked();
+	count_devices_forked();
 	if (!atomic_load(&has_ended) && gpu_file_open())
 		start_thread();
 }

@@ -119,6 +119,17 @@ const rocprofiler_agent_v0_t *sdk_agent_find(uint64_t id)
 										 : NULL;
 }
 
+uint32_t sdk_agent_count(void)
+{
+	pthread_once(&agent_once, agent_discover);
+	return atomic_load_explicit(&agent_count, memory_order_acquire);
+}
+
+const rocprofiler_agent_v0_t *sdk_agent_at(uint32_t number)
+{
+	return agents[number];
+}
+
 rocprofiler_agent_id_t sdk_agent_host(void)
 {
 	pthread_once(&agent_once, agent_discover);

@@ -10,5 +10,8 @@
 
 /* NULL: no such agent. */
 const rocprofiler_agent_v0_t *sdk_agent_find(uint64_t id);
+/* Those there are now, by number. */
+uint32_t sdk_agent_count(void);
+const rocprofiler_agent_v0_t *sdk_agent_at(uint32_t number);
 
 #endif

@@ -74,11 +74,13 @@ bool arena_make(struct arena *arena, size_t size)
 	for (uint32_t i = 0; i < ARENA_LANES_MAX; i++)
 		atomic_init(&arena->lane[i].chunk, -1);
 	atomic_init(&arena->next, ARENA_NO_MORE);
+	arena_groups_reset(arena);
 	return true;
 }
 
 void arena_free(struct arena *arena)
 {
+	arena_groups_reset(arena);
 	if (arena->mapping && arena->mapping != MAP_FAILED)
 		munmap(arena->mapping, arena->mapped);
 	arena->mapping = NULL;
@@ -185,8 +187,8 @@ enum arena_result arena_put(struct arena *arena, uint32_t lane, const struct are
 {
 	uint64_t units = records_units(records, count), state;
 
-	if (units > arena->chunk_units || count > arena->chunk_headers)
-		return ARENA_TOO_LARGE;
+	if (__builtin_expect(units > arena->chunk_units || count > arena->chunk_headers, 0))
+		return arena_groups_put(arena, records, count, units, time, used);
 	lane &= arena->lanes - 1;
 	for (;;) {
 		int32_t number =
@@ -266,7 +268,7 @@ static size_t chunk_list(struct arena *arena, uint32_t number, size_t count)
 	return count;
 }
 
-static uint64_t header_time(const struct arena *arena, const rocprofiler_record_header_t *header)
+uint64_t arena_time(const struct arena *arena, const rocprofiler_record_header_t *header)
 {
 	return arena->times[(const struct arena_header *)(const void *)header - arena->headers];
 }
@@ -276,14 +278,14 @@ static int header_compare(const void *a, const void *b, void *context)
 {
 	const rocprofiler_record_header_t *one = *(rocprofiler_record_header_t *const *)a;
 	const rocprofiler_record_header_t *other = *(rocprofiler_record_header_t *const *)b;
-	uint64_t time = header_time(context, one), other_time = header_time(context, other);
+	uint64_t time = arena_time(context, one), other_time = arena_time(context, other);
 
 	if (time != other_time)
 		return time < other_time ? -1 : 1;
 	return one < other ? -1 : one > other;
 }
 
-size_t arena_close(struct arena *arena)
+size_t arena_close(struct arena *arena, rocprofiler_record_header_t ***list)
 {
 	uint32_t chunks =
 		atomic_fetch_or_explicit(&arena->next, ARENA_NO_MORE, memory_order_acq_rel) &
@@ -299,13 +301,14 @@ size_t arena_close(struct arena *arena)
 		ordered = header_compare(&arena->list[i - 1], &arena->list[i], arena) <= 0;
 	if (!ordered)
 		qsort_r(arena->list, count, sizeof(void *), header_compare, arena);
-	return count;
+	return arena_groups_close(arena, count, list);
 }
 
 void arena_reset(struct arena *arena)
 {
 	uint32_t chunks = atomic_load_explicit(&arena->next, memory_order_relaxed) & ~ARENA_NO_MORE;
 
+	arena_groups_reset(arena);
 	if (chunks > arena->chunk_count)
 		chunks = arena->chunk_count;
 	for (uint32_t i = 0; i < chunks; i++) {
@@ -332,6 +335,7 @@ void arena_reset(struct arena *arena)
  * and the lane does not have it yet, which would look like an arena that is full. */
 void arena_open(struct arena *arena)
 {
+	arena_groups_open(arena);
 	if (arena->chunk_count == 1) {
 		chunk_open(&arena->chunks[0]);
 		atomic_store_explicit(&arena->lane[0].chunk, 0, memory_order_release);
@@ -350,5 +354,5 @@ bool arena_is_empty(struct arena *arena)
 		if (!(state & CHUNK_FRESH) && CHUNK_RECORDS(state))
 			return false;
 	}
-	return true;
+	return arena_groups_are_empty(arena);
 }

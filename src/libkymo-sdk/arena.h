@@ -29,8 +29,11 @@ enum arena_result {
 	ARENA_DONE,
 	ARENA_CLOSED, /* it is being emptied: another one is in use */
 	ARENA_FULL,
-	ARENA_TOO_LARGE /* no chunk could ever hold it */
+	ARENA_NO_MEMORY
 };
+
+/* Records put together that no chunk could ever hold: memory of their own (arena_groups.c). */
+struct arena_group;
 
 struct arena_header {
 	uint64_t hash;
@@ -58,6 +61,11 @@ struct arena {
 	rocprofiler_record_header_t **list;
 	size_t mapped;
 	void *mapping;
+	_Atomic(struct arena_group *) groups; /* the latest first; &arena_closed: no more */
+	_Atomic uint64_t group_units;
+	struct arena_group *taken;            /* since the arena was closed */
+	rocprofiler_record_header_t **merged; /* in place of `list`, where there are groups */
+	size_t lost; /* records of groups that there was no memory to list */
 };
 
 /* size: bytes of payload, whole pages. false: no memory. */
@@ -75,11 +83,23 @@ enum arena_result arena_put(struct arena *arena, uint32_t lane, const struct are
 			    uint32_t count, uint64_t time, uint64_t *used);
 
 /* Of the one thread that empties it, with another arena in use already. Returns how many headers
- * are in arena->list; they are valid until arena_reset(). */
-size_t arena_close(struct arena *arena);
+ * are in *list; they are valid until arena_reset(). */
+size_t arena_close(struct arena *arena, rocprofiler_record_header_t ***list);
 void arena_reset(struct arena *arena);
 /* Before it comes into use. Until then nothing can be put in, not even by threads that are late. */
 void arena_open(struct arena *arena);
 bool arena_is_empty(struct arena *arena);
+
+/* ---- arena_groups.c ---- */
+
+enum arena_result arena_groups_put(struct arena *arena, const struct arena_record *records,
+				   uint32_t count, uint64_t units, uint64_t time, uint64_t *used);
+void arena_groups_open(struct arena *arena);
+/* Puts the groups among `count` headers of arena->list, by their times, each in one piece. Returns
+ * how many there are then; *list is the list that has them all. */
+size_t arena_groups_close(struct arena *arena, size_t count, rocprofiler_record_header_t ***list);
+void arena_groups_reset(struct arena *arena);
+bool arena_groups_are_empty(struct arena *arena);
+uint64_t arena_time(const struct arena *arena, const rocprofiler_record_header_t *header);
 
 #endif

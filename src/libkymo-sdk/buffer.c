@@ -114,7 +114,7 @@ void sdk_buffer_put(struct sdk_buffer *buffer, const struct arena_record *record
 				buffer_want(buffer, WANT_CURRENT);
 			return;
 		}
-		if (result == ARENA_TOO_LARGE ||
+		if (result == ARENA_NO_MEMORY ||
 		    (result == ARENA_FULL && !buffer_make_room(buffer, used))) {
 			buffer_drop(buffer, count);
 			return;
@@ -127,12 +127,15 @@ void sdk_buffer_put(struct sdk_buffer *buffer, const struct arena_record *record
 static void buffer_hand_over(struct sdk_buffer *buffer, uint32_t number)
 {
 	struct arena *arena = &buffer->arenas[number];
-	size_t count = arena_close(arena);
+	rocprofiler_record_header_t **list;
+	size_t count = arena_close(arena, &list);
 	uint32_t before;
 
+	if (arena->lost)
+		buffer_drop(buffer, (uint32_t)arena->lost);
 	if (count && sdk_tool_enter(sdk_context_find(buffer->context.handle), &before)) {
-		buffer->callback(buffer->context, (rocprofiler_buffer_id_t){buffer->id},
-				 arena->list, count, buffer->callback_data,
+		buffer->callback(buffer->context, (rocprofiler_buffer_id_t){buffer->id}, list,
+				 count, buffer->callback_data,
 				 atomic_exchange(&buffer->dropped, 0));
 		sdk_tool_leave(before);
 	}

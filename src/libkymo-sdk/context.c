@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "libkymo-sdk/barrier.h"
+#include "libkymo-sdk/counters/counters.h"
 #include "libkymo-sdk/state.h"
 #include "libkymo-sdk/thread.h"
 
@@ -47,7 +48,8 @@ struct sdk_context *sdk_context_find(uint64_t id)
 bool sdk_wants_any(enum sdk_domain domain)
 {
 	return (sdk_active_contexts() & (sdk_with_callbacks(domain) | sdk_with_buffers(domain))) !=
-	       0;
+		       0 ||
+	       (domain == SDK_DOMAIN_DISPATCH && sdk_counting_contexts());
 }
 
 /* ---- what is active, with the lock held ---- */
@@ -180,7 +182,10 @@ void sdk_context_stop_client(uint32_t client)
 		if (!context || (client && context->client != client))
 			continue;
 		atomic_store(&context->is_ending, true);
-		any |= context_stop(context);
+		if (context_stop(context)) {
+			sdk_counting_stopped(context);
+			any = true;
+		}
 	}
 	if (any)
 		sdk_device_wanted();
@@ -284,9 +289,19 @@ SDK_EXPORT rocprofiler_status_t rocprofiler_start_context(rocprofiler_context_id
 		return ROCPROFILER_STATUS_ERROR_CONFIGURATION_LOCKED;
 	if (!context)
 		return ROCPROFILER_STATUS_ERROR_CONTEXT_NOT_FOUND;
+	if (atomic_load(&context->is_active))
+		return ROCPROFILER_STATUS_SUCCESS;
 	status = context_start(context);
-	if (!status)
-		sdk_device_wanted();
+	if (status)
+		return status;
+	status = sdk_counting_started(context);
+	/* What is counted begins when its runtime does; everything else has begun. */
+	if (status && status != ROCPROFILER_STATUS_ERROR_HSA_NOT_LOADED) {
+		sdk_counting_stopped(context);
+		context_stop(context);
+		return status;
+	}
+	sdk_device_wanted();
 	return status;
 }
 
@@ -298,6 +313,7 @@ SDK_EXPORT rocprofiler_status_t rocprofiler_stop_context(rocprofiler_context_id_
 		return ROCPROFILER_STATUS_SUCCESS;
 	if (!context || !context_stop(context))
 		return ROCPROFILER_STATUS_ERROR_CONTEXT_NOT_FOUND;
+	sdk_counting_stopped(context);
 	sdk_device_wanted();
 	return ROCPROFILER_STATUS_SUCCESS;
 }

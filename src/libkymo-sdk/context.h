@@ -12,6 +12,7 @@
 #include "libkymo-sdk/emit.h"
 
 struct sdk_buffer;
+struct sdk_dispatch_counting;
 
 struct sdk_callback_service {
 	rocprofiler_callback_tracing_cb_t callback;
@@ -41,6 +42,7 @@ struct sdk_context {
 	struct sdk_callback_service *callbacks[SDK_DOMAIN_COUNT];
 	struct sdk_buffer_service *buffers[SDK_DOMAIN_COUNT];
 	struct sdk_buffer_service *ext_buffers[SDK_DOMAIN_COUNT];
+	struct sdk_dispatch_counting *dispatch_counting; /* counters/dispatches.c */
 	struct sdk_request_service *_Atomic request;
 	_Atomic bool has_external; /* something was pushed, ever */
 	struct sdk_context *next_removed;

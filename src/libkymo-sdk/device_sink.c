@@ -11,6 +11,7 @@
 #include "device/device.h"
 #include "libkymo-sdk/agents.h"
 #include "libkymo-sdk/clients.h"
+#include "libkymo-sdk/counters/counters.h"
 #include "libkymo-sdk/device_calls.h"
 #include "libkymo-sdk/domains.h"
 #include "libkymo-sdk/markers.h"
@@ -114,6 +115,7 @@ static void sink_runtime_ready(enum device_runtime runtime, uint64_t version)
 					  ? ROCPROFILER_RUNTIME_INITIALIZATION_HSA
 					  : ROCPROFILER_RUNTIME_INITIALIZATION_HIP,
 				  version, 0);
+	sdk_counting_runtime_ready();
 }
 
 static void sink_runtime_found(enum device_runtime runtime)
@@ -176,6 +178,8 @@ static device_handle sink_kernel_enqueue(const struct device_kernel *kernel)
 
 static void sink_kernel_submitted(device_handle kernel, bool failed)
 {
+	if (kernel && failed)
+		sdk_counting_ends(from_handle(kernel), 0, 0);
 	if (kernel)
 		sdk_dispatch_submitted(from_handle(kernel), failed);
 }
@@ -189,12 +193,17 @@ static void sink_kernel_complete(device_handle kernel, const struct device_kerne
 		return;
 	if (ran)
 		info = sink_dispatch(ran);
+	sdk_counting_ends(from_handle(kernel), start, end);
 	sdk_dispatch_complete(from_handle(kernel), ran ? &info : NULL, start, end);
 }
 
 static device_handle sink_kernel_again(device_handle kernel)
 {
-	return kernel ? to_handle(sdk_work_again(from_handle(kernel))) : DEVICE_NONE;
+	struct sdk_work *again = kernel ? sdk_work_again(from_handle(kernel)) : NULL;
+
+	if (again)
+		sdk_counting_again(from_handle(kernel), again);
+	return to_handle(again);
 }
 
 static device_handle sink_copy_begin(const struct device_copy *copy)
@@ -232,8 +241,10 @@ static device_handle sink_correlation_open(void)
 
 static void sink_correlation_close(device_handle correlation)
 {
-	if (correlation)
-		sdk_work_release(from_handle(correlation));
+	if (!correlation)
+		return;
+	sdk_counting_forget(from_handle(correlation));
+	sdk_work_release(from_handle(correlation));
 }
 
 /* Work whose launch was not seen gets a correlation of its own, for the contexts of now. */
@@ -393,6 +404,7 @@ static const struct device_sink sink = {
 	.thread_started = sink_thread_started,
 	.own_thread = sdk_thread_is_own,
 	.say = sink_say,
+	.counting = &sdk_counting_sink,
 };
 
 void sdk_device_start(void)
@@ -402,6 +414,7 @@ void sdk_device_start(void)
 
 void sdk_device_forked(void)
 {
+	sdk_counting_forked();
 	device_forked();
 }
 
@@ -432,4 +445,5 @@ void sdk_device_drain(uint64_t timeout_ns)
 void sdk_device_finish(void)
 {
 	device_finish();
+	sdk_counting_report();
 }

@@ -161,6 +161,21 @@ void sdk_work_copy(struct sdk_work *work, const struct sdk_copy *copy, uint64_t 
 		   uint64_t end);
 void sdk_work_release(struct sdk_work *work);
 
+/* ---- work that is counted (counters/) ---- */
+
+struct sdk_work_facts {
+	rocprofiler_async_correlation_id_t correlation_id;
+	rocprofiler_kernel_dispatch_info_t dispatch_info;
+};
+
+/* As a context (by its bit) sees it, which was counting when the work began. false: it was not. */
+bool sdk_work_facts(struct sdk_work *work, unsigned context, struct sdk_work_facts *facts);
+/* What belongs to the counting of it; the one who puts NULL there has what was there. */
+void *sdk_work_set_counting(struct sdk_work *work, void *counting);
+void *sdk_work_counting(const struct sdk_work *work);
+/* Times of a device, kept in order. */
+void sdk_work_in_order(const struct sdk_work *work, uint64_t *start, uint64_t *end);
+
 /* Work begun and not finished; waits for it, until deadline_ns of CLOCK_MONOTONIC at most. */
 uint64_t sdk_work_in_flight(void);
 bool sdk_work_wait(uint64_t deadline_ns);

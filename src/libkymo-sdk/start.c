@@ -15,6 +15,7 @@
 #include "libkymo-sdk/callback_thread.h"
 #include "libkymo-sdk/clients.h"
 #include "libkymo-sdk/clock.h"
+#include "libkymo-sdk/counters/counters.h"
 #include "libkymo-sdk/device_sink.h"
 #include "libkymo-sdk/external.h"
 #include "libkymo-sdk/state.h"
@@ -26,12 +27,14 @@ static pthread_once_t start_finalizers_once = PTHREAD_ONCE_INIT;
 /* Nothing of ours is half done in the child. */
 static void start_before_fork(void)
 {
+	sdk_counters_lock();
 	sdk_lock();
 }
 
 static void start_in_parent(void)
 {
 	sdk_unlock();
+	sdk_counters_unlock();
 }
 
 /* Contexts go on as they are; records that the parent has not handed over yet are the parent's;
@@ -39,6 +42,7 @@ static void start_in_parent(void)
 static void start_in_child(void)
 {
 	sdk_unlock();
+	sdk_counters_unlock_in_child();
 	sdk_state_forked();
 	sdk_clock_forked();
 	sdk_thread_forked();

@@ -13,6 +13,7 @@
 #include "libkymo-sdk/buffer.h"
 #include "libkymo-sdk/calls.h"
 #include "libkymo-sdk/correlation.h"
+#include "libkymo-sdk/counters/counters.h"
 #include "libkymo-sdk/external.h"
 
 #define WORK_SEEN_FEW  4
@@ -31,6 +32,7 @@ struct sdk_work {
 	uint64_t callback_contexts[WORK_KINDS], buffer_contexts[WORK_KINDS];
 	uint64_t enqueue_contexts; /* who heard of the beginning, and hears that it is submitted */
 	_Atomic uint32_t state;
+	void *_Atomic counting; /* counters/dispatches.c */
 	union {
 		rocprofiler_callback_tracing_kernel_dispatch_data_t dispatch;
 		struct {
@@ -210,8 +212,9 @@ static void work_order(const struct sdk_work *work, uint64_t *start, uint64_t *e
 
 static uint64_t dispatch_any(void)
 {
-	return sdk_active_contexts() &
-	       (sdk_with_callbacks(SDK_DOMAIN_DISPATCH) | sdk_with_buffers(SDK_DOMAIN_DISPATCH));
+	return (sdk_active_contexts() &
+		(sdk_with_callbacks(SDK_DOMAIN_DISPATCH) | sdk_with_buffers(SDK_DOMAIN_DISPATCH))) |
+	       sdk_counting_contexts();
 }
 
 static void dispatch_put(struct sdk_work *work,
@@ -308,7 +311,8 @@ struct sdk_work *sdk_dispatch_enqueue(rocprofiler_kernel_dispatch_info_t *info)
 		work_settle(work, WORK_DISPATCH, ROCPROFILER_KERNEL_DISPATCH_COMPLETE);
 		work_see(thread, work, SDK_DOMAIN_DISPATCH, ROCPROFILER_KERNEL_DISPATCH_COMPLETE,
 			 work->callback_contexts[WORK_DISPATCH] |
-				 work->buffer_contexts[WORK_DISPATCH]);
+				 work->buffer_contexts[WORK_DISPATCH] |
+				 (contexts & sdk_counting_contexts()));
 		work->begun = sdk_now();
 	}
 	sdk_record_end(thread);
@@ -357,6 +361,37 @@ void sdk_dispatch_complete(struct sdk_work *work, const rocprofiler_kernel_dispa
 		work_give(work);
 	}
 	thread->busy = busy;
+}
+
+/* ---- what is counted ---- */
+
+bool sdk_work_facts(struct sdk_work *work, unsigned context, struct sdk_work_facts *facts)
+{
+	unsigned i = 0;
+
+	while (i < work->seen_count && work->seen[i].context != context)
+		i++;
+	if (i == work->seen_count)
+		return false;
+	facts->correlation_id = (rocprofiler_async_correlation_id_t){
+		.internal = work->correlation->id, .external = work->seen[i].external};
+	facts->dispatch_info = work->is.dispatch.dispatch_info;
+	return true;
+}
+
+void *sdk_work_set_counting(struct sdk_work *work, void *counting)
+{
+	return atomic_exchange(&work->counting, counting);
+}
+
+void *sdk_work_counting(const struct sdk_work *work)
+{
+	return atomic_load(&work->counting);
+}
+
+void sdk_work_in_order(const struct sdk_work *work, uint64_t *start, uint64_t *end)
+{
+	work_order(work, start, end);
 }
 
 /* ---- copies ---- */
@@ -488,6 +523,7 @@ static struct sdk_work *work_open(struct sdk_thread *thread)
 		work_settle_any(&settled, (enum work_kind)kind, active);
 		contexts |= settled.callback_contexts[kind] | settled.buffer_contexts[kind];
 	}
+	contexts |= sdk_counting_contexts();
 	if (contexts)
 		work = work_take(thread, contexts);
 	if (!work)
@@ -548,6 +584,7 @@ struct sdk_work *sdk_work_again(struct sdk_work *work)
 		memcpy(again, work, sizeof(*again) + work->seen_count * sizeof(again->seen[0]));
 		again->pooled = pooled;
 		again->enqueue_contexts = 0;
+		atomic_store_explicit(&again->counting, NULL, memory_order_relaxed);
 		atomic_fetch_add_explicit(&again->correlation->references, 1, memory_order_relaxed);
 		again->is.dispatch.dispatch_info.dispatch_id = dispatch_next();
 		atomic_store_explicit(&again->state, WORK_SUBMITTED, memory_order_relaxed);

@@ -24,6 +24,6 @@ void memory_sum(const struct session *session, uint32_t process, struct memory_s
 void memory_label(char *buffer, size_t size, const struct model_site *site);
 
 /* The tables of profile.txt; nothing where no allocations were recorded. 0 or -ENOMEM. */
-int memory_text(struct session *session, const struct output_options *options, FILE *stream);
+int memory_text_write(struct session *session, const struct output_options *options, FILE *stream);
 
 #endif

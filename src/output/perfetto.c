@@ -48,6 +48,8 @@ static int write_parts(struct perfetto *trace)
 	if (error != 0)
 		return error;
 	error = perfetto_write_gpu(trace);
+	if (error == 0)
+		error = perfetto_write_gpu_counts(trace);
 	if (error != 0)
 		return problem_set(trace->problem, error, "no memory for the Perfetto trace");
 	perfetto_write_losses(trace);

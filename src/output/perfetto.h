@@ -166,6 +166,11 @@ int perfetto_write_regions(struct perfetto *trace);
 int perfetto_write_nccl(struct perfetto *trace);
 /* perfetto_gpu.c; 0 or -ENOMEM */
 int perfetto_write_gpu(struct perfetto *trace);
+/* The process in the session that the file is of, or MODEL_NONE. */
+struct gpu_process;
+uint32_t perfetto_gpu_model(const struct session *session, const struct gpu_process *process);
+/* perfetto_gpu_counts.c; 0 or -ENOMEM */
+int perfetto_write_gpu_counts(struct perfetto *trace);
 
 /* perfetto_bundle.c: a sink that packs packets into zlib-compressed bundles on the way to `stream`.
  */

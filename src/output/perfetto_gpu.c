@@ -458,7 +458,7 @@ static int write_metric(const struct gpu_record_head *head, void *context)
 /* ---- all ---- */
 
 /* The image of the process that was running when the file was begun. */
-static uint32_t find_model(const struct session *session, const struct gpu_process *process)
+uint32_t perfetto_gpu_model(const struct session *session, const struct gpu_process *process)
 {
 	uint32_t found = MODEL_NONE;
 
@@ -488,7 +488,7 @@ int perfetto_write_gpu(struct perfetto *trace)
 		writer->trace = trace;
 		writer->process = process;
 		writer->index = (uint32_t)i;
-		writer->model = find_model(trace->session, process);
+		writer->model = perfetto_gpu_model(trace->session, process);
 		writer->named = calloc((size_t)process->string_count + 1, 1);
 		error = writer->named != NULL ? gpu_each(process, collect, writer) : -ENOMEM;
 		if (error == 0) {

@@ -207,6 +207,12 @@ static void write_counts(const struct summary *summary)
 			     session->process_count == 1 ? "" : "es");
 		return;
 	}
+	if (!summary->samples && summary_has_counters(summary)) {
+		summary_line(summary, "%s thread%s of %s process%s", quantity_count(threads).text,
+			     threads == 1 ? "" : "s", quantity_count(session->process_count).text,
+			     session->process_count == 1 ? "" : "es");
+		return;
+	}
 	summary_line(summary, "%s samples of %s in %s thread%s of %s process%s",
 		     quantity_count(summary->samples).text,
 		     summary->measure == MEASURE_CPU    ? "CPU time"
@@ -290,6 +296,8 @@ int output_summary(struct session *session, const struct output_options *options
 		result = summary_calls(&summary);
 	if (result == 0)
 		summary_gpu(&summary);
+	if (result == 0)
+		summary_counters(&summary);
 	if (result == 0)
 		result = summary_memory(&summary);
 	if (result == 0)

@@ -35,6 +35,9 @@ int summary_calls(const struct summary *summary);
 int summary_memory(const struct summary *summary);
 int summary_nccl(const struct summary *summary);
 void summary_gpu(const struct summary *summary);
+void summary_counters(const struct summary *summary);
+/* Such a run may have no samples, and none are missed. */
+bool summary_has_counters(const struct summary *summary);
 int summary_processes(const struct summary *summary);
 int summary_threads(const struct summary *summary);
 void summary_host(const struct summary *summary);

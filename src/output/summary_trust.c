@@ -354,7 +354,7 @@ static void write_source(const struct summary *summary)
 			shown = process;
 		}
 	}
-	if (!shown)
+	if (!shown || (!shown->samples && summary_has_counters(summary)))
 		return;
 	const char *limit = strstr(shown->cpu_source_text, ": ");
 

@@ -334,7 +334,7 @@ int output_text(struct session *session, const struct output_options *options, F
 	if (result == 0)
 		calls_text(session, options, stream);
 	if (result == 0)
-		result = memory_text(session, options, stream);
+		result = memory_text_write(session, options, stream);
 	if (result < 0)
 		return problem_set(problem, result, "cannot make the text profile: %s",
 				   strerror(-result));

@@ -120,7 +120,7 @@ static int write_process(struct session *session, uint32_t index, size_t top, FI
 	return write_leaks(session, &sums, top, stream);
 }
 
-int memory_text(struct session *session, const struct output_options *options, FILE *stream)
+int memory_text_write(struct session *session, const struct output_options *options, FILE *stream)
 {
 	size_t top = options->top ? options->top : TOP_ROWS;
 	int result = 0;

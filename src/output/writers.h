@@ -36,6 +36,14 @@ int output_nccl_operations(struct session *session, const struct output_options 
 			   FILE *stream, struct problem *problem);
 int output_nccl_collectives(struct session *session, const struct output_options *options,
 			    FILE *stream, struct problem *problem);
+int output_counters_csv(struct session *session, const struct output_options *options, FILE *stream,
+			struct problem *problem);
+int output_device_counters_csv(struct session *session, const struct output_options *options,
+			       FILE *stream, struct problem *problem);
+int output_counters_json(struct session *session, const struct output_options *options,
+			 FILE *stream, struct problem *problem);
+int output_counters_db(struct session *session, const struct output_options *options, FILE *stream,
+		       struct problem *problem);
 int output_html(struct session *session, const struct output_options *options, FILE *stream,
 		struct problem *problem);
 

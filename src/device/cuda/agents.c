@@ -10,11 +10,50 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "device/cuda/cuda.h"
+#include "device/cuda/counting.h"
 
 #define DEVICES_MAX 64
 
 static _Atomic device_handle by_ordinal[DEVICES_MAX];
+static struct {
+	_Atomic device_handle agent;
+	_Atomic uint16_t capability;
+} known[DEVICES_MAX];
+
+static device_handle tell(const struct device_sink *sink, const struct device_agent *agent,
+			  unsigned capability)
+{
+	device_handle handle = sink->agent(agent);
+
+	for (unsigned i = 0; i < DEVICES_MAX && handle != DEVICE_NONE; i++) {
+		device_handle none = DEVICE_NONE;
+
+		if (!atomic_compare_exchange_strong(&known[i].agent, &none, handle) &&
+		    none != handle)
+			continue;
+		atomic_store(&known[i].capability, (uint16_t)capability);
+		break;
+	}
+	return handle;
+}
+
+uint16_t cuda_agent_capability(device_handle agent)
+{
+	for (unsigned i = 0; i < DEVICES_MAX && agent != DEVICE_NONE; i++) {
+		if (atomic_load(&known[i].agent) == agent)
+			return atomic_load(&known[i].capability);
+	}
+	return 0;
+}
+
+bool cuda_agent_ordinal(device_handle agent, uint32_t *ordinal)
+{
+	for (*ordinal = 0; *ordinal < DEVICES_MAX && agent != DEVICE_NONE; ++*ordinal) {
+		if (atomic_load(&by_ordinal[*ordinal]) == agent)
+			return true;
+	}
+	return false;
+}
 
 /* What a multiprocessor has, by compute capability (CUDA C programming guide, "technical
  * specifications per compute capability"). */
@@ -147,7 +186,7 @@ static void tell_nvml_device(const struct device_sink *sink, const struct nvml *
 	agent.pci_domain = pci.domain;
 	agent.pci_location = pci.bus << 8 | pci.device << 3;
 	agent.memory_bytes = memory.total;
-	sink->agent(&agent);
+	tell(sink, &agent, (unsigned)(major * 10 + minor));
 }
 
 void cuda_discover(const struct device_sink *sink)
@@ -219,12 +258,13 @@ static device_handle tell_driver_device(const struct driver *driver, int ordinal
 	char product[96] = "", name[16];
 	size_t bytes = 0;
 	int device = 0;
+	unsigned capability;
 
 	if (driver->get(&device, ordinal) != 0)
 		return DEVICE_NONE;
-	describe_architecture(attribute_of(driver, device, ATTRIBUTE_CAPABILITY_MAJOR) * 10 +
-				      attribute_of(driver, device, ATTRIBUTE_CAPABILITY_MINOR),
-			      0, &agent, name);
+	capability = attribute_of(driver, device, ATTRIBUTE_CAPABILITY_MAJOR) * 10 +
+		     attribute_of(driver, device, ATTRIBUTE_CAPABILITY_MINOR);
+	describe_architecture(capability, 0, &agent, name);
 	driver->get_name(product, sizeof(product), device);
 	driver->get_uuid(agent.uuid, device);
 	driver->total_memory(&bytes, device);
@@ -235,7 +275,7 @@ static device_handle tell_driver_device(const struct driver *driver, int ordinal
 	agent.pci_location = attribute_of(driver, device, ATTRIBUTE_PCI_BUS) << 8 |
 			     attribute_of(driver, device, ATTRIBUTE_PCI_DEVICE) << 3;
 	agent.memory_bytes = bytes;
-	return device_sink()->agent(&agent);
+	return tell(device_sink(), &agent, capability);
 }
 
 void cuda_driver_is_up(void)

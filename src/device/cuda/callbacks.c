@@ -9,11 +9,12 @@
 #include <dlfcn.h>
 #include <string.h>
 
-#include "device/cuda/cuda.h"
+#include "device/cuda/counting.h"
 
 #define DRIVER_CALLS_MAX  1024
 #define RUNTIME_CALLS_MAX 1024
-#define DEPTH_MAX         16
+#define DEPTH_MAX         12          /* room for variables of threads is scarce in a library */
+#define OWN_STREAM        ((void *)2) /* CU_STREAM_PER_THREAD */
 
 /* Calls of the driver that copy or fill (cupti_driver_cbid.h): 276-293 and 305-306 copies, 318-320
  * between devices, 216-226 and 249-254 fills, 397-433 the same on the thread's own stream, 776-779
@@ -30,6 +31,7 @@ struct frame {
 	device_handle told, work;
 	bool is_kernel;
 	struct device_call arguments;
+	struct cuda_counting counting; /* session NULL: kernels are not counted */
 };
 
 static _Thread_local struct {
@@ -115,9 +117,20 @@ static bool is_captured(const void *stream)
 	return is_capturing != NULL && is_capturing(stream, &status) == 0 && status != 0;
 }
 
+/* Calls that end on _ptsz take the thread's own stream for none. */
+static void *stream_of(uint32_t call, const void *stream)
+{
+	bool is_own = call == CUPTI_CALL_LAUNCH_KERNEL_PTSZ ||
+		      call == CUPTI_CALL_LAUNCH_COOPERATIVE_PTSZ ||
+		      call == CUPTI_CALL_LAUNCH_KERNEL_EX_PTSZ ||
+		      call == CUPTI_CALL_GRAPH_LAUNCH_PTSZ;
+
+	return stream == NULL && is_own ? OWN_STREAM : (void *)(uintptr_t)stream; // NOLINT
+}
+
 /* true: it is captured. */
 static bool describe_launch(uint32_t call, const void *parameters, const char *name,
-			    struct device_kernel *kernel)
+			    struct device_kernel *kernel, void **its_stream)
 {
 	const void *function, *stream;
 	const uint32_t *grid, *block;
@@ -146,43 +159,83 @@ static bool describe_launch(uint32_t call, const void *parameters, const char *n
 		kernel->group[i] = block[i];
 		kernel->grid[i] = grid[i] * block[i];
 	}
+	*its_stream = stream_of(call, stream);
 	return is_captured(stream);
 }
 
 /* Names of graphs must be known before their records come, which may be at the very end. */
-static void name_graph(const void *parameters)
+static device_handle name_graph(const void *parameters)
 {
-	void *const *executable = parameters; /* the first of cuGraphLaunch() */
+	void *const *executable = parameters; /* the first of cuGraphLaunch(), then the stream */
 	uint32_t id = 0;
 
 	if (cupti.GetGraphExecId != NULL && executable != NULL && *executable != NULL &&
 	    cupti.GetGraphExecId(*executable, &id) == CUPTI_SUCCESS)
-		cuda_symbol_of_graph(id);
+		return cuda_symbol_of_graph(id);
+	return DEVICE_NONE;
+}
+
+/* Where kernels are counted a graph goes as one of them, unless each of its kernels is to have a
+ * record of its own: those cannot be told apart in time. */
+static bool begin_graph(const struct device_sink *sink, const struct frame *frame,
+			const struct cupti_callback_data *data, struct device_kernel *kernel,
+			void **stream)
+{
+	void *const *parameters = data->parameters;
+
+	*kernel = (struct device_kernel){
+		.symbol = name_graph(data->parameters), .group = {1, 1, 1}, .grid = {1, 1, 1}};
+	*stream = parameters != NULL ? stream_of(frame->call, parameters[1]) : NULL;
+	return sink->wants(DEVICE_SERVICE_KERNELS, -1) && !cuda_by_node() && cuda_counts_any() &&
+	       cuda_counts(cuda_context_agent(data->context)) && !is_captured(*stream);
+}
+
+static void begin_kernel(const struct device_sink *sink, struct frame *frame,
+			 const struct cupti_callback_data *data, struct device_kernel *kernel,
+			 void *stream)
+{
+	struct cuda_launch launch = {CUDA_LAUNCH_KERNEL, DEVICE_NONE};
+	bool is_counting = cuda_counts_any();
+
+	if (is_counting)
+		kernel->agent = cuda_context_agent(data->context);
+	frame->work = launch.handle = sink->kernel_enqueue(kernel);
+	frame->is_kernel = true;
+	if (frame->work == DEVICE_NONE)
+		return;
+	if (is_counting && cuda_counts(kernel->agent) &&
+	    cuda_count_enter(&frame->counting, data->context, stream, frame->work, kernel)) {
+		launch.kind = CUDA_LAUNCH_COUNTED;
+		launch.handle = cuda_counted_handle(frame->counting.counted);
+	}
+	cuda_launch_put(data->correlation_id, launch);
 }
 
 static void begin_work(const struct device_sink *sink, struct frame *frame,
 		       const struct cupti_callback_data *data)
 {
 	struct cuda_launch launch = {CUDA_LAUNCH_OTHER, DEVICE_NONE};
+	struct device_kernel kernel = {0};
+	void *stream = NULL;
 
 	if (is_kernel_launch(frame->call)) {
-		struct device_kernel kernel = {0};
-
-		if (!sink->wants(DEVICE_SERVICE_KERNELS, -1))
+		if (sink->wants(DEVICE_SERVICE_KERNELS, -1) &&
+		    !describe_launch(frame->call, data->parameters, data->symbol_name, &kernel,
+				     &stream))
+			begin_kernel(sink, frame, data, &kernel, stream);
+		return;
+	}
+	if (is_graph_launch(frame->call)) {
+		if (begin_graph(sink, frame, data, &kernel, &stream)) {
+			begin_kernel(sink, frame, data, &kernel, stream);
 			return;
-		if (describe_launch(frame->call, data->parameters, data->symbol_name, &kernel))
-			return;
-		launch.kind = CUDA_LAUNCH_KERNEL;
-		launch.handle = sink->kernel_enqueue(&kernel);
-	} else if (is_graph_launch(frame->call)) {
-		name_graph(data->parameters);
+		}
 		launch.handle = sink->correlation_open();
 	} else if (is_transfer(frame->call)) {
 		launch.handle = sink->correlation_open();
 	}
 	if (launch.handle == DEVICE_NONE)
 		return;
-	frame->is_kernel = launch.kind == CUDA_LAUNCH_KERNEL;
 	frame->work = launch.handle;
 	cuda_launch_put(data->correlation_id, launch);
 }
@@ -205,6 +258,7 @@ static void enter(const struct device_sink *sink, int domain, uint32_t call,
 	frame->correlation = data->correlation_id;
 	frame->told = frame->work = DEVICE_NONE;
 	frame->is_kernel = false;
+	frame->counting.session = NULL;
 	if (sink->wants(service, (int32_t)call)) {
 		frame->arguments = (struct device_call){service, (int32_t)call, data->parameters};
 		frame->told = sink->call_enter(&frame->arguments);
@@ -221,11 +275,13 @@ static void end_work(const struct device_sink *sink, struct frame *frame, bool f
 	if (!failed) {
 		if (frame->is_kernel)
 			sink->kernel_submitted(frame->work, false);
+		cuda_count_exit(&frame->counting, false);
 		return;
 	}
 	launch = cuda_launch_get(frame->correlation, false);
-	if (launch.kind == CUDA_LAUNCH_KERNEL)
-		sink->kernel_submitted(launch.handle, true);
+	cuda_count_exit(&frame->counting, true);
+	if (frame->is_kernel)
+		sink->kernel_submitted(frame->work, true);
 	else if (launch.kind == CUDA_LAUNCH_OTHER)
 		sink->correlation_close(launch.handle);
 }
@@ -266,6 +322,11 @@ static void resource(uint32_t what, const struct cupti_resource_data *data)
 	switch (what) {
 	case CUPTI_RESOURCE_CONTEXT_CREATED:
 		cuda_driver_is_up();
+		if (cuda_counts_any())
+			device_backend_cuda.wanted_changed(device_sink());
+		break;
+	case CUPTI_RESOURCE_CONTEXT_DESTROY_STARTING:
+		cuda_count_context_gone(data->context);
 		break;
 	case CUPTI_RESOURCE_MODULE_LOADED:
 		if (data->descriptor != NULL)
@@ -287,7 +348,7 @@ void cuda_callback(void *user, int domain, uint32_t call, const void *data)
 	bool outer = cuda_inside;
 
 	(void)user;
-	if (sink == NULL)
+	if (sink == NULL || cuda_own_call)
 		return;
 	cuda_inside = true;
 	if (domain == CUPTI_DOMAIN_RESOURCE)
@@ -310,8 +371,9 @@ static bool is_work(uint32_t call)
 void cuda_follow_wanted(const struct device_sink *sink, void *subscriber)
 {
 	static bool driver_is_on[DRIVER_CALLS_MAX], runtime_is_on[RUNTIME_CALLS_MAX];
-	bool work = !cuda_without_launches() && (sink->wants(DEVICE_SERVICE_KERNELS, -1) ||
-						 sink->wants(DEVICE_SERVICE_COPIES, -1));
+	bool work =
+		(!cuda_without_launches() || cuda_counts_any()) &&
+		(sink->wants(DEVICE_SERVICE_KERNELS, -1) || sink->wants(DEVICE_SERVICE_COPIES, -1));
 
 	for (uint32_t call = 1; call < DRIVER_CALLS_MAX; call++) {
 		bool wanted = sink->wants(DEVICE_SERVICE_CALLS_CUDA_DRIVER, (int32_t)call) ||

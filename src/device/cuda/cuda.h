@@ -43,10 +43,15 @@ void cuda_request(uint8_t **buffer, size_t *size, size_t *records_max);
 void cuda_complete(void *context, uint32_t stream, uint8_t *buffer, size_t size, size_t valid);
 
 /* launches.c: what a correlation id belongs to. */
-enum cuda_launch_kind { CUDA_LAUNCH_NONE, CUDA_LAUNCH_KERNEL, CUDA_LAUNCH_OTHER };
+enum cuda_launch_kind {
+	CUDA_LAUNCH_NONE,
+	CUDA_LAUNCH_KERNEL,
+	CUDA_LAUNCH_OTHER,
+	CUDA_LAUNCH_COUNTED
+};
 struct cuda_launch {
 	enum cuda_launch_kind kind;
-	device_handle handle; /* a kernel in flight, else a correlation */
+	device_handle handle; /* a kernel in flight, one that is counted, else a correlation */
 };
 /* false: the table is full of launches whose records did not come. */
 bool cuda_launch_put(uint32_t correlation, struct cuda_launch launch);

@@ -9,7 +9,7 @@
  * A kernel has one record. A copy, a graph or a fill may have several or none, so their correlation
  * is kept for a while after its first record.
  */
-#include "device/cuda/cuda.h"
+#include "device/cuda/counting.h"
 
 #define PLACES (1u << 20)
 
@@ -54,6 +54,8 @@ static void give_up(struct cuda_launch launch)
 		sink->kernel_complete(launch.handle, NULL, 0, 0);
 	} else if (launch.kind == CUDA_LAUNCH_OTHER) {
 		sink->correlation_close(launch.handle);
+	} else if (launch.kind == CUDA_LAUNCH_COUNTED) {
+		cuda_counted_ran(launch.handle, NULL, 0, 0);
 	}
 }
 
@@ -67,7 +69,7 @@ bool cuda_launch_put(uint32_t correlation, struct cuda_launch launch)
 	if (old != 0) {
 		struct cuda_launch lost = take(place, old);
 
-		if (lost.kind == CUDA_LAUNCH_KERNEL)
+		if (lost.kind == CUDA_LAUNCH_KERNEL || lost.kind == CUDA_LAUNCH_COUNTED)
 			cuda_losses.dropped++;
 		give_up(lost);
 	}

@@ -6,12 +6,14 @@
  */
 #include <dlfcn.h>
 #include <link.h>
+#include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "device/cuda/cuda.h"
+#include "device/cuda/counting.h"
 
 struct cupti_api cupti;
+struct profiler_api profiler;
 
 static int find_mapped(struct dl_phdr_info *object, size_t size, void *context)
 {
@@ -49,7 +51,7 @@ static void *open_library(void)
 	return library;
 }
 
-const char *cupti_load(void)
+static const char *load(void)
 {
 	const char *missing = NULL;
 	Dl_info place;
@@ -75,4 +77,37 @@ const char *cupti_load(void)
 			     ? place.dli_fname
 			     : "libcupti.so";
 	return NULL;
+}
+
+static pthread_once_t loaded = PTHREAD_ONCE_INIT, profiler_loaded = PTHREAD_ONCE_INIT;
+static const char *missing_of_cupti, *missing_of_profiler;
+
+static void load_once(void)
+{
+	missing_of_cupti = load();
+}
+
+const char *cupti_load(void)
+{
+	pthread_once(&loaded, load_once);
+	return missing_of_cupti;
+}
+
+static void load_profiler(void)
+{
+	missing_of_profiler = cupti_load();
+	if (missing_of_profiler != NULL)
+		return;
+#define X(name)                                                                                    \
+	*(void **)&profiler.name = dlsym(cupti.library, "cupti" #name);                            \
+	if (profiler.name == NULL)                                                                 \
+		missing_of_profiler = "a newer CUPTI: that of CUDA 12.6 or later";
+	PROFILER_FUNCTIONS(X)
+#undef X
+}
+
+const char *cuda_profiler_load(void)
+{
+	pthread_once(&profiler_loaded, load_profiler);
+	return missing_of_profiler;
 }

@@ -7,7 +7,7 @@
 #include <string.h>
 #include <sys/mman.h>
 
-#include "device/cuda/cuda.h"
+#include "device/cuda/counting.h"
 
 #define BUFFER_BYTES (4u << 20)
 #define BUFFERS_MAX  64
@@ -86,6 +86,15 @@ static void tell_kernel(const struct device_sink *sink, const struct cupti_kerne
 		ran.group[i] = (uint32_t)record->block[i];
 		ran.grid[i] = (uint32_t)record->grid[i] * (uint32_t)record->block[i];
 	}
+	if (launch.kind == CUDA_LAUNCH_COUNTED) {
+		cuda_counted_ran(launch.handle, &ran, cuda_time(record->start),
+				 cuda_time(record->end));
+		return;
+	}
+	/* CUPTI's own, when it begins to count. */
+	if (launch.kind == CUDA_LAUNCH_NONE && record->name != NULL &&
+	    strcmp(record->name, "WaitNs") == 0)
+		return;
 	if (record->start == 0 || record->end == 0)
 		cuda_losses.incomplete++;
 	if (launch.kind == CUDA_LAUNCH_KERNEL) {
@@ -106,10 +115,20 @@ static void tell_graph(const struct device_sink *sink, const struct cupti_graph 
 				    .group = {1, 1, 1},
 				    .grid = {1, 1, 1}};
 	struct cuda_launch launch = cuda_launch_get(record->correlation, true);
+	uint64_t start = cuda_time(record->start), end = cuda_time(record->end);
 
+	/* While kernels are counted a graph is one of them. */
+	if (launch.kind == CUDA_LAUNCH_COUNTED || launch.kind == CUDA_LAUNCH_KERNEL) {
+		launch = cuda_launch_get(record->correlation, false);
+		if (launch.kind == CUDA_LAUNCH_COUNTED)
+			cuda_counted_ran(launch.handle, &ran, start, end);
+		else if (launch.kind == CUDA_LAUNCH_KERNEL)
+			sink->kernel_complete(launch.handle, &ran, start, end);
+		return;
+	}
 	if (launch.kind == CUDA_LAUNCH_NONE && !cuda_without_launches())
 		cuda_losses.unmatched++;
-	sink->kernel_record(launch.handle, &ran, cuda_time(record->start), cuda_time(record->end));
+	sink->kernel_record(launch.handle, &ran, start, end);
 }
 
 static enum device_copy_direction direction_of(uint8_t kind)

@@ -16,11 +16,15 @@
 #include <string.h>
 #include <time.h>
 
-#include "device/cuda/cuda.h"
+#include "device/cuda/counting.h"
+#include "device/turns.h"
 
 #define FLUSH_MS_DEFAULT 100
 #define FLUSH_IDLE       20 /* periods */
 #define FLUSH_WAIT_NS    500000000
+
+#define LOOK_FOR_DRIVER_NS 2000000
+#define LOOKS_FOR_DRIVER   50 /* between two periods */
 
 enum { NOT_BEGUN, BEGINNING, ON, OFF };
 static _Atomic int state;
@@ -152,6 +156,24 @@ static void flush_all(uint32_t flags)
 	pthread_mutex_unlock(&flushing);
 }
 
+/* Counting a device over time waits for the driver, which is up when there is a context: looked for
+ * often at first, since what happens until then is not counted. */
+static bool tell_when_up(const struct device_sink *sink)
+{
+	const struct timespec pause = {0, LOOK_FOR_DRIVER_NS};
+
+	for (unsigned i = 0; i < LOOKS_FOR_DRIVER && cuda_agent(0) == DEVICE_NONE; i++) {
+		if (atomic_load(&has_ended))
+			return false;
+		nanosleep(&pause, NULL);
+	}
+	if (cuda_agent(0) == DEVICE_NONE)
+		return false;
+	if (sink->counting != NULL)
+		sink->counting->runtime_ready();
+	return true;
+}
+
 static void *flush_now_and_then(void *unused)
 {
 	const struct device_sink *sink = device_sink();
@@ -159,6 +181,7 @@ static void *flush_now_and_then(void *unused)
 	long period = asked != NULL ? strtol(asked, NULL, 10) : 0;
 	struct timespec pause;
 	unsigned idle = 0;
+	bool is_told = false;
 
 	(void)unused;
 	if (period <= 0)
@@ -167,6 +190,7 @@ static void *flush_now_and_then(void *unused)
 	pthread_setname_np(pthread_self(), "kymo-cuda");
 	sink->own_thread();
 	while (!atomic_load(&has_ended)) {
+		is_told = is_told || tell_when_up(sink);
 		nanosleep(&pause, NULL);
 		idle = cuda_launches_waiting() != 0 || cuda_without_launches() ? FLUSH_IDLE
 									       : idle + 1;
@@ -222,6 +246,8 @@ static bool begin(const struct device_sink *sink)
 		return false;
 	}
 	cupti.EnableCallback(1, subscriber, CUPTI_DOMAIN_RESOURCE, CUPTI_RESOURCE_CONTEXT_CREATED);
+	cupti.EnableCallback(1, subscriber, CUPTI_DOMAIN_RESOURCE,
+			     CUPTI_RESOURCE_CONTEXT_DESTROY_STARTING);
 	cupti.EnableCallback(1, subscriber, CUPTI_DOMAIN_RESOURCE, CUPTI_RESOURCE_MODULE_LOADED);
 	cupti.EnableCallback(1, subscriber, CUPTI_DOMAIN_RESOURCE,
 			     CUPTI_RESOURCE_MODULE_UNLOAD_STARTING);
@@ -280,14 +306,18 @@ static void wanted_changed(const struct device_sink *sink)
 static void flush(bool wait, uint64_t wait_ns)
 {
 	(void)wait_ns;
-	if (cuda_is_on() && !atomic_load(&has_ended))
-		flush_all(wait ? CUPTI_FLUSH_FORCED : 0);
+	if (!cuda_is_on() || atomic_load(&has_ended))
+		return;
+	if (!cuda_inside)
+		cuda_count_flush();
+	flush_all(wait ? CUPTI_FLUSH_FORCED : 0);
 }
 
 static void finish(void)
 {
 	if (!cuda_is_on() || atomic_exchange(&has_ended, true))
 		return;
+	cuda_count_finish();
 	flush_all(CUPTI_FLUSH_FORCED);
 	cuda_launches_close();
 }
@@ -297,6 +327,9 @@ static void forked(void)
 {
 	atomic_store(&has_ended, true);
 	atomic_store(&state, OFF);
+	cuda_count_forked();
+	cuda_device_forked();
+	turns_forked();
 }
 
 static void losses(struct device_losses *out)
@@ -305,7 +338,8 @@ static void losses(struct device_losses *out)
 }
 
 const struct device_backend device_backend_cuda = {
-	"cuda", DEVICE_RUNTIME_CUDA, cuda_discover, wanted_changed, flush, finish, forked, losses};
+	"cuda", DEVICE_RUNTIME_CUDA, cuda_discover, wanted_changed, flush, finish, forked,
+	losses, &cuda_counting};
 
 /* What the driver calls in the library of CUDA_INJECTION64_PATH, from within cuInit(). */
 __attribute__((visibility("default"))) int InitializeInjection(void);

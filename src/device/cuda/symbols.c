@@ -11,6 +11,7 @@
 
 #include "device/cuda/cuda.h"
 #include "device/pointer_map.h"
+#include "device/turns.h"
 
 #define BUCKETS 8192u
 
@@ -66,6 +67,7 @@ static device_handle symbol_in(const char *name, device_handle program)
 		return handle;
 	told.program = program != DEVICE_NONE ? program : general_program(sink);
 	handle = sink->kernel_symbol(&told);
+	turn_kernel_named(handle, name);
 	fresh = malloc(sizeof(*fresh) + strlen(name) + 1);
 	if (fresh == NULL)
 		return handle;

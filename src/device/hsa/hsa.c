@@ -140,7 +140,7 @@ static void losses(struct device_losses *out)
 }
 
 const struct device_backend device_backend_hsa = {
-	"hsa", DEVICE_RUNTIME_HSA, discover, wanted_changed, flush, nothing, nothing, losses};
+	"hsa", DEVICE_RUNTIME_HSA, discover, wanted_changed, flush, nothing, nothing, losses, NULL};
 
 /* ---- what the runtime calls ---- */
 

@@ -12,12 +12,14 @@
 
 #include "device/opencl/opencl.h"
 #include "device/pointer_map.h"
+#include "device/turns.h"
 
 #define DEVICES_MAX 64
 
 static struct {
 	cl_device_id device;
 	_Atomic device_handle agent;
+	bool is_cpu;
 } devices[DEVICES_MAX + 1];
 static struct pointer_map numbers;
 static _Atomic unsigned device_count;
@@ -99,6 +101,7 @@ static device_handle tell(const struct device_sink *sink, cl_device_id device, u
 	name_architecture(vendor,
 			  strstr(version, "pocl") != NULL || strstr(version, "PoCL") != NULL, name,
 			  sizeof(name));
+	devices[number].is_cpu = (type & CL_DEVICE_TYPE_CPU) != 0;
 	agent.is_gpu = (type & CL_DEVICE_TYPE_CPU) == 0 || (as_gpu != NULL && as_gpu[0] == '1');
 	agent.name = name;
 	agent.vendor_name = vendor;
@@ -134,6 +137,20 @@ device_handle opencl_device_agent(unsigned number)
 cl_device_id opencl_device(unsigned number)
 {
 	return number != 0 && number <= DEVICES_MAX ? devices[number].device : NULL;
+}
+
+bool opencl_device_is_cpu(unsigned number)
+{
+	return number != 0 && number <= DEVICES_MAX && devices[number].is_cpu;
+}
+
+unsigned opencl_device_of_agent(device_handle agent)
+{
+	for (unsigned number = 1; agent != DEVICE_NONE && number <= DEVICES_MAX; number++) {
+		if (atomic_load(&devices[number].agent) == agent)
+			return number;
+	}
+	return 0;
 }
 
 unsigned opencl_context_device_number(cl_context context)
@@ -190,6 +207,12 @@ static void losses(struct device_losses *out)
 	out->incomplete = opencl_in_flight();
 }
 
+static void forked(void)
+{
+	opencl_forget_in_flight();
+	turns_forked();
+}
+
 const struct device_backend device_backend_opencl = {
-	"opencl", DEVICE_RUNTIME_OPENCL,   discover, wanted_changed, flush,
-	finish,   opencl_forget_in_flight, losses};
+	"opencl", DEVICE_RUNTIME_OPENCL, discover, wanted_changed, flush, finish, forked,
+	losses,   &opencl_counting};

@@ -15,6 +15,7 @@
 
 #define BLOCK_SLOTS 1024u
 #define BLOCKS_MAX  1024u
+#define DEVICES_MAX 64
 
 struct slot {
 	uint32_t next; /* number of the next free one, +1 */
@@ -23,12 +24,13 @@ struct slot {
 	device_handle handle;
 	uint64_t before, after;
 	cl_event event;
+	struct opencl_counted *counted;
 };
 
 static struct slot *_Atomic blocks[BLOCKS_MAX];
 static _Atomic uint64_t free_head; /* count << 32 | number + 1 */
 static _Atomic uint32_t block_count;
-static _Atomic uint64_t in_flight;
+static _Atomic uint64_t in_flight, kernels_in_flight[DEVICES_MAX + 1];
 
 static struct slot *slot_at(uint32_t number)
 {
@@ -127,8 +129,14 @@ static void completed(cl_event event, cl_int status, void *data)
 		end = opencl_host_time(slot.device_number, ended);
 	}
 	put_back(number);
+	if (slot.counted != NULL)
+		opencl_count_completed(slot.counted, status == CL_COMPLETE, start, end);
 	tell_end(slot.is_copy, slot.handle, start, end);
 	opencl_next.clReleaseEvent(event);
+	if (!slot.is_copy) {
+		opencl_count_busy(slot.device_number, start, end);
+		atomic_fetch_sub(&kernels_in_flight[slot.device_number], 1);
+	}
 	atomic_fetch_sub(&in_flight, 1);
 }
 
@@ -138,10 +146,15 @@ bool opencl_begin_kernel(struct opencl_command *command, cl_command_queue queue,
 {
 	const struct device_sink *sink = device_sink();
 	struct device_kernel told = {0};
+	bool counts_time;
 
-	if (sink == NULL || !sink->wants(DEVICE_SERVICE_KERNELS, -1))
+	command->counted = NULL;
+	if (sink == NULL)
 		return false;
 	command->queue = opencl_queue_of(queue);
+	counts_time = opencl_counts_time(command->queue.device_number);
+	if (!counts_time && !sink->wants(DEVICE_SERVICE_KERNELS, -1))
+		return false;
 	told.agent = opencl_device_agent(command->queue.device_number);
 	told.symbol = opencl_symbol_of(kernel, command->queue.device_number);
 	told.queue = command->queue.number;
@@ -152,7 +165,8 @@ bool opencl_begin_kernel(struct opencl_command *command, cl_command_queue queue,
 	command->before = sink->now();
 	command->is_copy = false;
 	command->handle = sink->kernel_enqueue(&told);
-	return command->handle != DEVICE_NONE;
+	command->kernel = told;
+	return counts_time || command->handle != DEVICE_NONE;
 }
 
 bool opencl_begin_copy(struct opencl_command *command, cl_command_queue queue,
@@ -164,6 +178,7 @@ bool opencl_begin_copy(struct opencl_command *command, cl_command_queue queue,
 
 	if (sink == NULL || !sink->wants(DEVICE_SERVICE_COPIES, (int32_t)copy->direction))
 		return false;
+	command->counted = NULL;
 	command->queue = opencl_queue_of(queue);
 	agent = opencl_device_agent(command->queue.device_number);
 	told.from = copy->direction == DEVICE_COPY_HOST_TO_DEVICE ? sink->host_agent() : agent;
@@ -194,6 +209,8 @@ void opencl_enqueued(struct opencl_command *command, cl_int result, const cl_eve
 	struct slot *slot;
 
 	if (result != CL_SUCCESS) {
+		if (command->counted != NULL)
+			opencl_count_failed(command->counted, "it could not be enqueued");
 		tell_submitted(command, true);
 		return;
 	}
@@ -201,6 +218,8 @@ void opencl_enqueued(struct opencl_command *command, cl_int result, const cl_eve
 	number = take();
 	if (number == UINT32_MAX) {
 		opencl_losses.dropped++;
+		if (command->counted != NULL)
+			opencl_count_failed(command->counted, "no memory");
 		tell_end(command->is_copy, command->handle, 0, 0);
 		if (is_ours)
 			opencl_next.clReleaseEvent(command->own);
@@ -213,15 +232,22 @@ void opencl_enqueued(struct opencl_command *command, cl_int result, const cl_eve
 	slot->before = command->before;
 	slot->after = device_sink()->now();
 	slot->event = *slot_of_event;
+	slot->counted = command->counted;
 	if (!is_ours)
 		opencl_next.clRetainEvent(slot->event);
 	atomic_fetch_add(&in_flight, 1);
+	if (!command->is_copy)
+		atomic_fetch_add(&kernels_in_flight[command->queue.device_number], 1);
 	if (opencl_next.clSetEventCallback(slot->event, CL_COMPLETE, (cl_callback)call,
 					   (void *)(uintptr_t)number) == CL_SUCCESS)
 		return;
 	atomic_fetch_sub(&in_flight, 1);
+	if (!command->is_copy)
+		atomic_fetch_sub(&kernels_in_flight[command->queue.device_number], 1);
 	opencl_losses.dropped++;
 	put_back(number);
+	if (command->counted != NULL)
+		opencl_count_failed(command->counted, "the runtime refuses to tell its end");
 	tell_end(command->is_copy, command->handle, 0, 0);
 	opencl_next.clReleaseEvent(*slot_of_event);
 }
@@ -231,8 +257,15 @@ uint64_t opencl_in_flight(void)
 	return atomic_load(&in_flight);
 }
 
+uint64_t opencl_kernels_in_flight(unsigned device_number)
+{
+	return atomic_load(&kernels_in_flight[device_number]);
+}
+
 void opencl_forget_in_flight(void)
 {
+	for (unsigned i = 0; i <= DEVICES_MAX; i++)
+		atomic_store(&kernels_in_flight[i], 0);
 	atomic_store(&in_flight, 0);
 }
 

@@ -52,6 +52,8 @@ bool opencl_is_there(void);
 unsigned opencl_device_number(cl_device_id device);
 device_handle opencl_device_agent(unsigned number);
 cl_device_id opencl_device(unsigned number);
+bool opencl_device_is_cpu(unsigned number);
+unsigned opencl_device_of_agent(device_handle agent);      /* 0: not one of ours */
 unsigned opencl_context_device_number(cl_context context); /* the first of its devices */
 /* The clock of a device (clock.c). `queued` was read between the two times of ours. */
 uint64_t opencl_host_time(unsigned device_number, uint64_t device_time);
@@ -76,12 +78,30 @@ struct opencl_command {
 	bool is_copy;
 	cl_event own;
 	uint64_t before;
+	struct device_kernel kernel;
+	struct opencl_counted *counted; /* NULL: it is not */
 };
 bool opencl_begin_kernel(struct opencl_command *command, cl_command_queue queue, cl_kernel kernel,
 			 cl_uint dimensions, const size_t *global, const size_t *local);
 bool opencl_begin_copy(struct opencl_command *command, cl_command_queue queue,
 		       const struct device_copy *copy);
 void opencl_enqueued(struct opencl_command *command, cl_int result, const cl_event *slot);
+/* Kernels of a device that were enqueued and have not ended. */
+uint64_t opencl_kernels_in_flight(unsigned device_number);
+
+/* Counting (counting.c). A kernel: opencl_count_begin() waits for its turn, opencl_count_end() for
+ * its end; opencl_count_completed() is where its event is told. */
+extern const struct device_counting opencl_counting;
+bool opencl_counts_time(unsigned device_number); /* how long the device is busy */
+void opencl_count_begin(struct opencl_command *command, cl_command_queue queue, cl_uint waits,
+			const cl_event *waits_for);
+void opencl_count_end(struct opencl_command *command, cl_command_queue queue);
+/* It was not enqueued, or nobody is going to tell its end. */
+void opencl_count_failed(struct opencl_counted *counted, const char *text);
+void opencl_count_completed(struct opencl_counted *counted, bool succeeded, uint64_t start,
+			    uint64_t end);
+void opencl_count_busy(unsigned device_number, uint64_t start, uint64_t end);
+
 /* Waits until nothing is in flight any more. */
 void opencl_wait(uint64_t wait_ns);
 uint64_t opencl_in_flight(void);

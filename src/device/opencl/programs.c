@@ -9,6 +9,7 @@
 
 #include "device/opencl/opencl.h"
 #include "device/pointer_map.h"
+#include "device/turns.h"
 
 #define KERNELS_AT_ONCE 1024
 
@@ -71,6 +72,7 @@ static device_handle remember(cl_kernel kernel, unsigned device_number)
 			(uint32_t)kernel_bytes(kernel, device, CL_KERNEL_PRIVATE_MEM_SIZE);
 	}
 	handle = sink->kernel_symbol(&symbol);
+	turn_kernel_named(handle, name);
 	pointer_map_set(&kernels, kernel, handle);
 	return handle;
 }

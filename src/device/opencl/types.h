@@ -76,6 +76,10 @@ typedef void (*cl_callback)(void);
 #define CL_KERNEL_LOCAL_MEM_SIZE      0x11b2
 #define CL_KERNEL_PREFERRED_MULTIPLE  0x11b3
 #define CL_KERNEL_PRIVATE_MEM_SIZE    0x11b4
+#define CL_EVENT_COMMAND_QUEUE        0x11d0
+#define CL_EVENT_COMMAND_TYPE         0x11d1
+#define CL_EVENT_EXECUTION_STATUS     0x11d3
+#define CL_COMMAND_USER               0x1204
 #define CL_PROFILING_QUEUED           0x1280
 #define CL_PROFILING_START            0x1282
 #define CL_PROFILING_END              0x1283

@@ -3,6 +3,8 @@
  */
 #include "sink.h"
 
+#include "counting_sink.h"
+
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdio.h>
@@ -263,6 +265,7 @@ static const struct device_sink sink = {
 	.thread_started = nothing,
 	.own_thread = nothing,
 	.say = say,
+	.counting = &counting_test_sink,
 };
 
 void sink_start(void)

@@ -1,0 +1,39 @@
+/* SPDX-License-Identifier: MIT
+ * SPDX-FileCopyrightText: the kymo authors
+ *
+ * Files that say what to count, from anybody: the first byte chooses text or YAML, the rest is the
+ * file. What is accepted has runs with counters.
+ */
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "cmd/counter_input.h"
+#include "cmd/message.h"
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+	struct counter_input input;
+	struct problem problem;
+	char *text;
+
+	message_set_verbosity(-1);
+	if (!size)
+		return 0;
+	text = malloc(size); /* no more than the text, so that reading on is seen */
+	if (!text)
+		return 0;
+	memcpy(text, data + 1, size - 1);
+	if (!counter_input_parse(data[0] % 2 ? "a.yaml" : "a.txt", text, size - 1, &input,
+				 &problem)) {
+		for (size_t i = 0; i < input.count; i++) {
+			if (!input.passes[i].counters || !*input.passes[i].counters)
+				abort();
+		}
+		counter_input_deinit(&input);
+	}
+	free(text);
+	return 0;
+}

@@ -1,0 +1,193 @@
+/* SPDX-License-Identifier: MIT
+ * SPDX-FileCopyrightText: the kymo authors
+ *
+ * See counters_request.h.
+ */
+#include "cmd/counters_request.h"
+
+#include <errno.h>
+#include <string.h>
+
+#include "cmd/counter_query.h"
+#include "cmd/message.h"
+#include "cmd/nearest.h"
+#include "common/settings_value.h"
+
+static const enum setting_id request_lists[COUNTER_LISTS] = {SETTING_COUNTERS,
+							     SETTING_DEVICE_COUNTERS};
+
+bool counters_are_requested(const struct resolved *settings)
+{
+	return *resolved_text(settings, SETTING_COUNTERS) ||
+	       *resolved_text(settings, SETTING_DEVICE_COUNTERS);
+}
+
+/* 3, 2-5, 4-; a list of them. */
+static bool request_is_range(struct setting_slice item)
+{
+	uint64_t first, last;
+
+	if (setting_take_digits(&item, &first) || !first)
+		return false;
+	if (!item.length)
+		return true;
+	if (item.text[0] != '-')
+		return false;
+	item.text++;
+	item.length--;
+	return !item.length ||
+	       (!setting_take_digits(&item, &last) && !item.length && last >= first);
+}
+
+int counters_request_check_range(const struct resolved *settings, struct problem *problem)
+{
+	const struct resolved_value *value = &settings->values[SETTING_KERNEL_RANGE];
+	struct setting_slice rest = setting_slice(value->text), item;
+
+	while (setting_list_next(&rest, &item)) {
+		if (!request_is_range(item))
+			return problem_set(problem, -EINVAL,
+					   "%s: '%.*s' is no number of a launch, from 1, and no "
+					   "range of them (3, 2-5, 4-)",
+					   value->source ? value->source : "KERNEL_RANGE",
+					   (int)(item.length < 100 ? item.length : 100), item.text);
+	}
+	return 0;
+}
+
+static const char *text_of(const json_t *object, const char *key)
+{
+	const char *text = json_string_value(json_object_get(object, key));
+
+	return text ? text : "";
+}
+
+static bool request_has(const json_t *agent, struct setting_slice name)
+{
+	const json_t *counter;
+	size_t i;
+
+	json_array_foreach(json_object_get(agent, "counters"), i, counter)
+	{
+		const char *text = text_of(counter, "name");
+
+		if (strlen(text) == name.length && !memcmp(text, name.text, name.length))
+			return true;
+	}
+	return false;
+}
+
+static int request_unknown(const json_t *agents, const struct resolved_value *value,
+			   struct setting_slice name, struct problem *problem)
+{
+	const json_t *agent, *counter;
+	struct nearest nearest;
+	char hint[256];
+	size_t i, k;
+
+	nearest_init(&nearest, name.text, name.length);
+	json_array_foreach(agents, i, agent)
+	{
+		json_array_foreach(json_object_get(agent, "counters"), k, counter)
+		{
+			const char *text = text_of(counter, "name");
+
+			nearest_offer(&nearest, text, strlen(text));
+		}
+	}
+	return problem_set(problem, -EINVAL,
+			   "%s: no device here has a counter '%.*s'%s (kymo avail --counters lists "
+			   "them)",
+			   value->source ? value->source : "COUNTERS",
+			   (int)(name.length < 100 ? name.length : 100), name.text,
+			   nearest_hint(&nearest, "", hint, sizeof(hint)));
+}
+
+/* Every name is that of a counter of some device. *early: of one that is there early. */
+static int request_check_names(const json_t *agents, const struct resolved_value *value,
+			       bool *early, struct problem *problem)
+{
+	struct setting_slice rest = setting_slice(value->text), name;
+	const json_t *agent;
+	size_t i;
+
+	*early = *value->text;
+	while (setting_list_next(&rest, &name)) {
+		bool found = false, found_early = false;
+
+		json_array_foreach(agents, i, agent)
+		{
+			bool has = request_has(agent, name);
+
+			found |= has;
+			found_early |= has && json_is_true(json_object_get(agent, "early"));
+		}
+		if (!found)
+			return request_unknown(agents, value, name, problem);
+		*early &= found_early;
+	}
+	return 0;
+}
+
+static int request_check_refused(const json_t *agent, const struct resolved *settings,
+				 struct problem *problem)
+{
+	const json_t *one;
+	char names[512] = "", why[512] = "";
+	size_t i, used = 0;
+	enum setting_id id = SETTING_COUNTERS;
+
+	json_array_foreach(json_object_get(agent, "refused"), i, one)
+	{
+		if (json_is_true(json_object_get(one, "fits"))) {
+			message_warning("%s cannot be counted on %s: %s", text_of(one, "name"),
+					text_of(agent, "product"), text_of(one, "why"));
+			continue;
+		}
+		id = request_lists[json_integer_value(json_object_get(one, "list")) != 0];
+		if (used < sizeof(names))
+			used += (size_t)snprintf(names + used, sizeof(names) - used, "%s%s",
+						 used ? ", " : "", text_of(one, "name"));
+		snprintf(why, sizeof(why), "%s", text_of(one, "why"));
+	}
+	if (!used)
+		return 0;
+	return problem_set(problem, -EINVAL,
+			   "%s: %s cannot be counted together with the others on %s (%s); count "
+			   "in several runs: kymo run -i FILE with a line 'pmc: ...' for each",
+			   settings->values[id].source ? settings->values[id].source
+						       : settings_table[id].name,
+			   names, text_of(agent, "product"), why);
+}
+
+int counters_request_check(const struct resolved *settings, bool *early, struct problem *problem)
+{
+	const char *lists[COUNTER_LISTS];
+	const json_t *agents, *agent;
+	json_t *answer;
+	bool unused;
+	size_t i;
+	int error;
+
+	*early = false;
+	for (int list = 0; list < COUNTER_LISTS; list++)
+		lists[list] = resolved_text(settings, request_lists[list]);
+	if (!counters_are_requested(settings))
+		return 0;
+	if (counter_query(settings, lists, &answer, problem)) {
+		message_warning("%s; whether there are such counters is not known", problem->text);
+		return 0;
+	}
+	agents = json_object_get(answer, "agents");
+	error = request_check_names(agents, &settings->values[SETTING_COUNTERS], &unused, problem);
+	if (!error)
+		error = request_check_names(agents, &settings->values[SETTING_DEVICE_COUNTERS],
+					    early, problem);
+	json_array_foreach(agents, i, agent)
+	{
+		if (!error)
+			error = request_check_refused(agent, settings, problem);
+	}
+	json_decref(answer);
+	return error;
+}

@@ -1,0 +1,20 @@
+/* SPDX-License-Identifier: MIT
+ * SPDX-FileCopyrightText: the kymo authors
+ *
+ * Counters that are asked for, looked at before the program starts: are there such, can they be
+ * counted together, which launches are meant.
+ */
+#ifndef KYMO_CMD_COUNTERS_REQUEST_H
+#define KYMO_CMD_COUNTERS_REQUEST_H
+
+#include "cmd/resolved.h"
+
+bool counters_are_requested(const struct resolved *settings);
+/* Nothing of devices needs to be asked for this: -EINVAL where KERNEL_RANGE says nothing. */
+int counters_request_check_range(const struct resolved *settings, struct problem *problem);
+/* 0 or -EINVAL: no device has such a counter, or they do not fit. What else is in the way is a
+ * warning. *early: the tool library is to be there from the program's start, since the devices
+ * that are to be read over time are there without a runtime. */
+int counters_request_check(const struct resolved *settings, bool *early, struct problem *problem);
+
+#endif

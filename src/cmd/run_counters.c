@@ -1,0 +1,157 @@
+/* SPDX-License-Identifier: MIT
+ * SPDX-FileCopyrightText: the kymo authors
+ *
+ * See run_counters.h. Each of several runs is made by a child of kymo, which supervises the program
+ * as kymo does otherwise; kymo itself only waits, and ends as the first one that failed.
+ */
+#include "cmd/run_counters.h"
+
+#include <errno.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "cmd/counter_input.h"
+#include "cmd/counters_request.h"
+#include "cmd/message.h"
+#include "cmd/run_program.h"
+
+/* What this command does not want unless asked for. */
+static int run_defaults(struct resolved *settings, struct problem *problem)
+{
+	static const struct {
+		enum setting_id id;
+		const char *value;
+	} values[] = {{SETTING_USE_SAMPLING, "off"}, {SETTING_OUTPUT_FORMATS, "perfetto"}};
+	int error = 0;
+
+	for (size_t i = 0; !error && i < sizeof(values) / sizeof(*values); i++) {
+		if (resolved_is_default(settings, values[i].id))
+			error = resolved_set(settings, values[i].id, values[i].value, ORIGIN_OPTION,
+					     "kymo run", problem);
+	}
+	return error;
+}
+
+static int run_once(const struct resolved *settings, char **arguments, size_t count)
+{
+	static const struct run_beside beside;
+	struct launch launch = {.settings = settings};
+	int status;
+
+	launch.arguments = arguments;
+	launch.argument_count = count;
+	clock_gettime(CLOCK_REALTIME, &launch.start);
+	status = run_program(&launch, &beside);
+	free(launch.result);
+	free(launch.session);
+	return status;
+}
+
+/* ---- several runs ---- */
+
+static int run_set(struct resolved *settings, enum setting_id id, const char *value,
+		   const char *source, struct problem *problem)
+{
+	return value ? resolved_set(settings, id, value, ORIGIN_OPTION, source, problem) : 0;
+}
+
+/* What the pass says of itself replaces what was given for all of them. */
+static int run_settle(struct resolved *settings, const struct counter_input *input, size_t number,
+		      const char *path, struct problem *problem)
+{
+	const struct counter_pass *pass = &input->passes[number];
+	char *directory;
+	int error = run_set(settings, SETTING_COUNTERS, pass->counters, path, problem);
+
+	if (!error)
+		error = run_set(settings, SETTING_KERNEL_INCLUDE, pass->include, path, problem);
+	if (!error)
+		error = run_set(settings, SETTING_KERNEL_EXCLUDE, pass->exclude, path, problem);
+	if (!error)
+		error = run_set(settings, SETTING_KERNEL_RANGE, pass->range, path, problem);
+	if (error || input->count == 1)
+		return error;
+	if (asprintf(&directory, "%s/%s_%zu", resolved_text(settings, SETTING_OUTPUT_PATH),
+		     input->is_text ? "pmc" : "pass", number + 1) < 0)
+		return problem_set(problem, -ENOMEM, "out of memory");
+	error = run_set(settings, SETTING_OUTPUT_PATH, directory, path, problem);
+	free(directory);
+	return error;
+}
+
+static int run_pass(struct resolved *settings, const struct counter_input *input, size_t number,
+		    const char *path, char **arguments, size_t count)
+{
+	struct problem problem;
+
+	if (!run_settle(settings, input, number, path, &problem))
+		return run_once(settings, arguments, count);
+	message_error("%s", problem.text);
+	return EXIT_OWN_FAILURE;
+}
+
+/* The child supervises; signals of the terminal are its business. */
+static int run_wait(pid_t child)
+{
+	struct sigaction ignored = {.sa_handler = SIG_IGN}, before[2];
+	int status = 0;
+
+	sigaction(SIGINT, &ignored, &before[0]);
+	sigaction(SIGQUIT, &ignored, &before[1]);
+	while (waitpid(child, &status, 0) < 0 && errno == EINTR)
+		;
+	sigaction(SIGINT, &before[0], NULL);
+	sigaction(SIGQUIT, &before[1], NULL);
+	return status;
+}
+
+static int run_all(struct resolved *settings, const struct counter_input *input, const char *path,
+		   char **arguments, size_t count)
+{
+	int failure = 0;
+
+	for (size_t i = 0; i < input->count; i++) {
+		pid_t child;
+		int status;
+
+		message_note("run %zu of %zu: %s", i + 1, input->count, input->passes[i].counters);
+		fflush(NULL);
+		child = fork();
+		if (child < 0) {
+			message_error("cannot start a process: %s", strerror(errno));
+			return EXIT_OWN_FAILURE;
+		}
+		if (!child)
+			exit(run_pass(settings, input, i, path, arguments, count));
+		status = run_wait(child);
+		if (!failure)
+			failure = status;
+		if (WIFSIGNALED(status) || WEXITSTATUS(status) == EXIT_OWN_FAILURE)
+			break;
+	}
+	if (failure)
+		supervise_exit_like(failure);
+	return EXIT_SUCCESS;
+}
+
+int run_counters(struct resolved *settings, const char *path, char **arguments, size_t count)
+{
+	struct counter_input input = {.count = 0};
+	struct problem problem;
+	int status = EXIT_OWN_FAILURE;
+
+	if ((path && counter_input_read(path, &input, &problem)) ||
+	    run_defaults(settings, &problem))
+		message_error("%s", problem.text);
+	else if (input.count > 1)
+		status = run_all(settings, &input, path, arguments, count);
+	else if (input.count)
+		status = run_pass(settings, &input, 0, path, arguments, count);
+	else
+		status = run_once(settings, arguments, count);
+	counter_input_deinit(&input);
+	return status;
+}

@@ -1,0 +1,147 @@
+/* SPDX-License-Identifier: MIT
+ * SPDX-FileCopyrightText: the kymo authors
+ *
+ * A file of definitions by itself, without an agent: do the names in expressions stand for
+ * something, on each architecture? How many dimensions there are shows only on a device.
+ */
+#include <stdlib.h>
+#include <string.h>
+
+#include "counters/definitions.h"
+#include "counters/properties.h"
+
+struct checking {
+	const struct definition_file *file;
+	definition_told_t told;
+	void *context;
+	int mistakes;
+};
+
+/* NVIDIA's are listed by the driver's libraries alone. */
+static bool may_be_nvidia(const char *name)
+{
+	return strstr(name, "__") != NULL;
+}
+
+static void check_tell(void *context, const struct counter *counter,
+		       const struct expression_problem *problem)
+{
+	struct checking *checking = context;
+	uint32_t line, column;
+
+	if (counter->definition == NULL || counter->definition->file != checking->file)
+		return;
+	definition_place(counter->definition, problem->offset, &line, &column);
+	checking->mistakes++;
+	checking->told(checking->context, checking->file->path, line, column, problem->text);
+}
+
+static bool check_add(struct catalogue *catalogue, const struct definition *definition)
+{
+	struct counter *counter = catalogue_add(catalogue, definition->name);
+
+	if (counter == NULL)
+		return false;
+	counter->kind = definition->expression[0] != '\0' ? COUNTER_DERIVED : COUNTER_EVENT;
+	counter->block = definition->block;
+	counter->event = definition->event;
+	counter->expression_text = definition->expression;
+	counter->definition = definition;
+	return true;
+}
+
+/* false: no memory. */
+static bool check_architecture(const struct definitions *definitions, const char *architecture,
+			       struct checking *checking)
+{
+	const char *const architectures[] = {architecture, NULL};
+	struct catalogue *catalogue = calloc(1, sizeof(*catalogue));
+	bool done = true;
+
+	if (catalogue == NULL)
+		return false;
+	catalogue->is_check = true;
+	if (strncmp(architecture, "sm", 2) == 0)
+		catalogue->may_exist = may_be_nvidia;
+	counter_properties_add(catalogue);
+	for (uint32_t i = 0; i < definitions->count && done; i++) {
+		const struct definition *definition = definitions->list[i];
+
+		/* One that a later file defines anew is not looked at. */
+		if (strcmp(definition->architecture, architecture) == 0 &&
+		    definitions_find(definitions, definition->name, architectures) == definition)
+			done = check_add(catalogue, definition);
+	}
+	if (done)
+		catalogue_link(catalogue, check_tell, checking);
+	done = done && !catalogue->memory.failed;
+	catalogue_free(catalogue);
+	free(catalogue);
+	return done;
+}
+
+/* The first of the latest file's with this architecture. */
+static bool is_first_of(const struct definitions *definitions, uint32_t number)
+{
+	const struct definition *definition = definitions->list[number];
+
+	for (uint32_t i = number; i-- > 0 && definitions->list[i]->file == definition->file;) {
+		if (strcmp(definitions->list[i]->architecture, definition->architecture) == 0)
+			return false;
+	}
+	return true;
+}
+
+int definitions_check(const struct definitions *definitions, definition_told_t told, void *context)
+{
+	struct checking checking = {.told = told, .context = context};
+
+	if (definitions->count == 0)
+		return 0;
+	checking.file = definitions->list[definitions->count - 1]->file;
+	if (checking.file->number != definitions->files)
+		return 0; /* the latest one has none */
+	for (uint32_t i = 0; i < definitions->count; i++) {
+		if (definitions->list[i]->file == checking.file && is_first_of(definitions, i) &&
+		    !check_architecture(definitions, definitions->list[i]->architecture, &checking))
+			return -1;
+	}
+	return checking.mistakes;
+}
+
+static void check_ignore(void *context, const char *path, unsigned line, unsigned column,
+			 const char *text)
+{
+	(void)context;
+	(void)path;
+	(void)line;
+	(void)column;
+	(void)text;
+}
+
+int counter_file_check_on(const char *base, size_t base_size, const char *text, size_t size,
+			  const char *path, definition_told_t problem, void *context)
+{
+	struct definitions *definitions = calloc(1, sizeof(*definitions));
+	int mistakes = 0, more;
+
+	if (definitions == NULL)
+		return -1;
+	if (base != NULL)
+		mistakes = definitions_add(definitions, "", base, base_size, check_ignore, NULL);
+	if (mistakes >= 0)
+		mistakes = definitions_add(definitions, path, text, size, problem, context);
+	if (mistakes >= 0) {
+		more = definitions_check(definitions, problem, context);
+		mistakes = more < 0 ? -1 : mistakes + more;
+	}
+	definitions_free(definitions);
+	free(definitions);
+	return mistakes;
+}
+
+int counter_file_check(const char *text, size_t size, const char *path, definition_told_t problem,
+		       void *context)
+{
+	return counter_file_check_on(NULL, 0, text, size, path, problem, context);
+}

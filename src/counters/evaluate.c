@@ -1,0 +1,162 @@
+/* SPDX-License-Identifier: MIT
+ * SPDX-FileCopyrightText: the kymo authors
+ *
+ * The steps of a program, one after the other; see program.h. In a signal handler or under a lock
+ * it would be at home too: it takes no memory and calls nothing.
+ */
+#include "counters/program.h"
+
+static const double *evaluate_operand(const struct program *program,
+				      const struct program_operand *operand,
+				      const double *const *inputs, const double *work)
+{
+	switch (operand->space) {
+	case PROGRAM_INPUT:
+		return inputs[operand->input] + operand->offset;
+	case PROGRAM_WORK:
+		return work + operand->offset;
+	case PROGRAM_CONSTANT:
+		break;
+	}
+	return program->constants + operand->offset;
+}
+
+static inline double evaluate_value(const double *values, const struct program_operand *operand,
+				    size_t at)
+{
+	return values[operand->table ? operand->table[at] : at * operand->stride];
+}
+
+static inline double evaluate_one(enum program_operation operation, double left, double right)
+{
+	switch (operation) {
+	case PROGRAM_ADD:
+		return left + right;
+	case PROGRAM_SUBTRACT:
+		return left - right;
+	case PROGRAM_MULTIPLY:
+		return left * right;
+	default:
+		return right == 0.0 ? 0.0 : left / right;
+	}
+}
+
+/* One loop for each operation and kind of operand: the compiler makes them of this. */
+static inline __attribute__((always_inline)) void evaluate_loop(enum program_operation operation,
+								const struct program_step *step,
+								const double *left,
+								const double *right, double *result)
+{
+	if (step->left.table || step->right.table) {
+		for (size_t i = 0; i < step->values; i++)
+			result[i] = evaluate_one(operation, evaluate_value(left, &step->left, i),
+						 evaluate_value(right, &step->right, i));
+	} else if (step->left.stride && step->right.stride) {
+		for (size_t i = 0; i < step->values; i++)
+			result[i] = evaluate_one(operation, left[i], right[i]);
+	} else if (step->right.stride) {
+		for (size_t i = 0; i < step->values; i++)
+			result[i] = evaluate_one(operation, left[0], right[i]);
+	} else {
+		for (size_t i = 0; i < step->values; i++)
+			result[i] = evaluate_one(operation, left[i * step->left.stride], right[0]);
+	}
+}
+
+static void evaluate_binary(const struct program_step *step, const double *left,
+			    const double *right, double *result)
+{
+	switch (step->operation) {
+	case PROGRAM_ADD:
+		evaluate_loop(PROGRAM_ADD, step, left, right, result);
+		break;
+	case PROGRAM_SUBTRACT:
+		evaluate_loop(PROGRAM_SUBTRACT, step, left, right, result);
+		break;
+	case PROGRAM_MULTIPLY:
+		evaluate_loop(PROGRAM_MULTIPLY, step, left, right, result);
+		break;
+	default:
+		evaluate_loop(PROGRAM_DIVIDE, step, left, right, result);
+	}
+}
+
+static double evaluate_all(const struct program_step *step, const double *values)
+{
+	double result = values[0];
+
+	if (step->operation == PROGRAM_REDUCE_MIN) {
+		for (size_t i = 1; i < step->values; i++)
+			result = values[i] < result ? values[i] : result;
+	} else if (step->operation == PROGRAM_REDUCE_MAX) {
+		for (size_t i = 1; i < step->values; i++)
+			result = values[i] > result ? values[i] : result;
+	} else {
+		for (size_t i = 1; i < step->values; i++)
+			result += values[i];
+		if (step->operation == PROGRAM_REDUCE_AVERAGE)
+			result /= (double)step->values;
+	}
+	return result;
+}
+
+static void evaluate_groups(const struct program_step *step, const double *values, double *result)
+{
+	const uint32_t *table = step->right.table;
+	bool smallest = step->operation == PROGRAM_REDUCE_MIN;
+	bool largest = step->operation == PROGRAM_REDUCE_MAX;
+	size_t each = step->values / step->groups;
+
+	for (size_t i = 0; i < step->groups; i++)
+		result[i] = smallest ? __builtin_inf() : largest ? -__builtin_inf() : 0.0;
+	for (size_t i = 0; i < step->values; i++) {
+		double *group = &result[table[i]];
+
+		if (smallest)
+			*group = values[i] < *group ? values[i] : *group;
+		else if (largest)
+			*group = values[i] > *group ? values[i] : *group;
+		else
+			*group += values[i];
+	}
+	for (size_t i = 0; step->operation == PROGRAM_REDUCE_AVERAGE && i < step->groups; i++)
+		result[i] /= (double)each;
+}
+
+static void evaluate_step(const struct program *program, const struct program_step *step,
+			  const double *const *inputs, double *work)
+{
+	const double *left = evaluate_operand(program, &step->left, inputs, work);
+	double *result = work + step->result;
+
+	switch (step->operation) {
+	case PROGRAM_NEGATE:
+		for (size_t i = 0; i < step->values; i++)
+			result[i] = -left[i];
+		break;
+	case PROGRAM_GATHER:
+		for (size_t i = 0; i < step->values; i++)
+			result[i] = left[step->left.table[i]];
+		break;
+	case PROGRAM_REDUCE_SUM:
+	case PROGRAM_REDUCE_AVERAGE:
+	case PROGRAM_REDUCE_MIN:
+	case PROGRAM_REDUCE_MAX:
+		if (step->right.table)
+			evaluate_groups(step, left, result);
+		else
+			result[0] = evaluate_all(step, left);
+		break;
+	default:
+		evaluate_binary(step, left, evaluate_operand(program, &step->right, inputs, work),
+				result);
+	}
+}
+
+const double *program_evaluate(const struct program *program, const double *const *inputs,
+			       double *work)
+{
+	for (uint32_t i = 0; i < program->steps_count; i++)
+		evaluate_step(program, &program->steps[i], inputs, work);
+	return evaluate_operand(program, &program->result, inputs, work);
+}

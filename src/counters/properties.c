@@ -1,0 +1,32 @@
+/* SPDX-License-Identifier: MIT
+ * SPDX-FileCopyrightText: the kymo authors
+ *
+ * See properties.h.
+ */
+#include "counters/properties.h"
+
+#include "counters/catalogue.h"
+
+#define PROPERTY_NAME(name) #name,
+static const char *const property_names[] = {COUNTER_PROPERTIES(PROPERTY_NAME)};
+
+const char *counter_property_name(uint32_t property)
+{
+	return property < COUNTER_PROPERTY_COUNT ? property_names[property] : "";
+}
+
+void counter_properties_add(struct catalogue *catalogue)
+{
+	for (uint32_t i = 0; i < COUNTER_PROPERTY_COUNT; i++) {
+		struct counter *counter = catalogue_add(catalogue, property_names[i]);
+
+		if (counter == NULL)
+			return;
+		counter->kind = COUNTER_PROPERTY;
+		counter->property = i;
+		counter->description = "Property of the agent";
+		counter->ways = COUNTING_BY_DISPATCH | COUNTING_BY_DEVICE;
+		counter->shape.count = 1;
+		counter->shape.axes[0] = (struct shape_axis){COUNTING_DIMENSION_INSTANCE, 1, NULL};
+	}
+}

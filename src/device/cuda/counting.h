@@ -1,0 +1,142 @@
+/* SPDX-License-Identifier: MIT
+ * SPDX-FileCopyrightText: the kymo authors
+ *
+ * Counting on NVIDIA's devices, in parts:
+ *
+ *   metrics.c          which metrics a chip has, by CUPTI's host library, which needs no device
+ *   counting_sets.c    sets of them, and how many passes they take
+ *   counting.c         the table that the tool library asks
+ *   count_kernels.c    kernels one at a time, each within a range of the range profiler
+ *   counted.c          from a kernel that was counted to its record, which comes later
+ *   count_device.c     the whole device over time, by PM sampling
+ */
+#ifndef KYMO_DEVICE_CUDA_COUNTING_H
+#define KYMO_DEVICE_CUDA_COUNTING_H
+
+#include <pthread.h>
+
+#include "device/counting.h"
+#include "device/cuda/cuda.h"
+#include "device/cuda/profiler.h"
+
+extern struct profiler_api profiler;
+
+/* NULL: CUPTI's profilers can be called; else what is missing. */
+const char *cuda_profiler_load(void);
+/* What a result of theirs means; fills in the text with `what` in front. */
+enum counting_status cuda_profiler_status(int result, const char *what,
+					  struct counting_problem *problem);
+
+/* ---- metrics.c ---- */
+
+struct cuda_chip; /* what one chip has, found once */
+struct cuda_metric {
+	struct counting_event event;
+	bool is_ratio; /* values of intervals are averaged, not added up */
+};
+
+/* 9.0 is 90; 0: not one of CUDA's devices (agents.c). */
+uint16_t cuda_agent_capability(device_handle agent);
+/* false: the driver is not up. */
+bool cuda_agent_ordinal(device_handle agent, uint32_t *ordinal);
+
+/* NULL: not known yet (the driver is not up), or there is no such chip; status says. */
+struct cuda_chip *cuda_chip_of_agent(device_handle agent, enum counting_status *status);
+struct cuda_chip *cuda_chip_by_name(const char *name, enum counting_status *status);
+const char *cuda_chip_name(const struct cuda_chip *chip);
+void cuda_chip_metrics(const struct cuda_chip *chip,
+		       bool (*each)(void *context, const struct counting_event *event),
+		       void *context);
+enum counting_status cuda_chip_metric(struct cuda_chip *chip, const char *event,
+				      struct cuda_metric *metric);
+
+/* ---- counting_sets.c ---- */
+
+struct cuda_configured { /* for one of the profilers */
+	void *host;
+	uint8_t *config;
+	size_t config_bytes, passes;
+};
+
+struct cuda_set {
+	device_handle agent;
+	struct cuda_configured of[PROFILER_TYPES];
+	pthread_mutex_t lock; /* around evaluations */
+	uint32_t count;
+	bool *is_ratio;
+	const char **names; /* as CUPTI wants them, with rollup; `count` of them */
+};
+
+enum counting_status cuda_set_make(struct cuda_chip *chip, device_handle agent,
+				   const struct counting_request *requests, uint32_t count,
+				   struct cuda_set **made, uint32_t *ways,
+				   struct counting_problem *problem);
+void cuda_set_free(void *set);
+/* Values of a range or sample of an image. */
+int cuda_set_evaluate(struct cuda_set *set, enum profiler_type type, const uint8_t *data,
+		      size_t bytes, size_t index, double *values);
+
+/* ---- count_kernels.c ---- */
+
+struct cuda_counting { /* of a launch, from its entry to its exit */
+	struct cuda_session *session;
+	struct cuda_counted *counted; /* NULL: it is not counted, but others must wait for it */
+	void *stream;
+};
+
+device_handle cuda_context_agent(void *context);
+bool cuda_counts(device_handle agent);
+bool cuda_counts_any(void);
+extern _Thread_local bool cuda_own_call; /* the thread calls the driver on our behalf */
+/* Before a kernel or a graph goes: waits for its turn and opens its range. true: it is counted, and
+ * its record is to be given to cuda_counted_ran(). */
+bool cuda_count_enter(struct cuda_counting *counting, void *context, void *stream,
+		      device_handle handle, const struct device_kernel *kernel);
+void cuda_count_exit(struct cuda_counting *counting, bool failed);
+void cuda_count_context_gone(void *context);
+void cuda_count_set_gone(const struct cuda_set *set);
+void cuda_count_flush(void); /* hands over what was counted */
+void cuda_count_finish(void);
+void cuda_count_forked(void);
+
+/* ---- counted.c ---- */
+
+struct cuda_counted {
+	device_handle handle, symbol;
+	struct cuda_set *set;
+	uint64_t start, end;    /* around the call; its record knows better */
+	_Atomic uint32_t parts; /* of its story: values, record */
+	bool has_ran;
+	struct device_kernel ran;
+	uint64_t ran_start, ran_end;
+	double *values; /* NULL: it was not counted after all */
+	/* Until it is told, without a lock: */
+	struct cuda_counted *next;
+	enum counting_status why;
+	char text[COUNTING_PROBLEM_LENGTH];
+};
+
+/* NULL: no memory. */
+struct cuda_counted *cuda_counted_new(device_handle handle, device_handle symbol,
+				      struct cuda_set *set);
+/* What stands for it in the table of launches. */
+device_handle cuda_counted_handle(const struct cuda_counted *counted);
+void cuda_counted_values(struct cuda_counted *counted); /* they are there */
+void cuda_counted_not(struct cuda_counted *counted, enum counting_status why, const char *text);
+void cuda_counted_failed(struct cuda_counted *counted); /* it was not launched: gone */
+/* Its record; ran NULL: there will be none. */
+void cuda_counted_ran(device_handle handle, const struct device_kernel *ran, uint64_t start,
+		      uint64_t end);
+
+/* ---- count_device.c ---- */
+
+enum counting_status cuda_device_start(device_handle agent, void *set, uint64_t interval_ns,
+				       struct counting_problem *problem);
+enum counting_status cuda_device_read(device_handle agent, double *values, size_t count,
+				      uint64_t *time, struct counting_problem *problem);
+void cuda_device_stop(device_handle agent);
+void cuda_device_forked(void);
+
+extern const struct device_counting cuda_counting;
+
+#endif

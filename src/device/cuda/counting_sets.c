@@ -1,0 +1,254 @@
+/* SPDX-License-Identifier: MIT
+ * SPDX-FileCopyrightText: the kymo authors
+ *
+ * Sets of metrics, configured for both profilers where they fit: the range profiler for kernels,
+ * PM sampling for the device over time. What needs more than one pass does not fit: a kernel runs
+ * once.
+ */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "device/cuda/counting.h"
+
+#define LISTED_MAX 8 /* names of what does not fit */
+
+static const char *rollup_suffix(enum counting_rollup rollup)
+{
+	switch (rollup) {
+	case COUNTING_ROLLUP_AVERAGE:
+		return ".avg";
+	case COUNTING_ROLLUP_MIN:
+		return ".min";
+	case COUNTING_ROLLUP_MAX:
+		return ".max";
+	default:
+		return ".sum";
+	}
+}
+
+static void free_configured(struct cuda_configured *one)
+{
+	PROFILER_PARAMETERS(host, host, host);
+
+	if (one->host != NULL) {
+		host.host = one->host;
+		profiler.ProfilerHostDeinitialize(&host);
+	}
+	free(one->config);
+	*one = (struct cuda_configured){0};
+}
+
+static int image_of(struct cuda_configured *one)
+{
+	PROFILER_PARAMETERS(config_size, size, bytes);
+	PROFILER_PARAMETERS(config_image, image, image);
+	PROFILER_PARAMETERS(passes, passes, passes);
+	int result;
+
+	size.host = image.host = one->host;
+	result = profiler.ProfilerHostGetConfigImageSize(&size);
+	if (result != CUPTI_SUCCESS)
+		return result;
+	one->config = calloc(1, size.bytes + 1);
+	if (one->config == NULL)
+		return CUPTI_ERROR_OUT_OF_MEMORY;
+	one->config_bytes = image.bytes = passes.bytes = size.bytes;
+	image.image = passes.image = one->config;
+	result = profiler.ProfilerHostGetConfigImage(&image);
+	if (result == CUPTI_SUCCESS)
+		result = profiler.ProfilerHostGetNumOfPasses(&passes);
+	one->passes = passes.passes;
+	return result;
+}
+
+/* The passes that so many of the names take; 0: they cannot be had so. */
+static int configure(const struct cuda_chip *chip, enum profiler_type type, const char **names,
+		     size_t count, struct cuda_configured *one)
+{
+	PROFILER_PARAMETERS(host_initialize, host, host);
+	PROFILER_PARAMETERS(add_metrics, add, count);
+	int result;
+
+	*one = (struct cuda_configured){0};
+	host.type = (int)type;
+	host.chip = cuda_chip_name(chip);
+	result = profiler.ProfilerHostInitialize(&host);
+	if (result != CUPTI_SUCCESS)
+		return result;
+	one->host = add.host = host.host;
+	add.names = names;
+	add.count = count;
+	result = profiler.ProfilerHostConfigAddMetrics(&add);
+	if (result == CUPTI_SUCCESS)
+		result = image_of(one);
+	if (result != CUPTI_SUCCESS)
+		free_configured(one);
+	return result;
+}
+
+static void add_text(struct counting_problem *problem, const char *text)
+{
+	size_t used = strlen(problem->text);
+
+	snprintf(problem->text + used, sizeof(problem->text) - used, "%s", text);
+}
+
+/* Which ones are too many, going from the first to the last. */
+static void list_too_many(const struct cuda_chip *chip, const struct cuda_set *set,
+			  struct counting_problem *problem)
+{
+	const char **fitting = calloc(set->count, sizeof(*fitting));
+	size_t count = 0, listed = 0;
+
+	add_text(problem, "one pass of the hardware has no room for");
+	for (uint32_t i = 0; fitting != NULL && i < set->count && listed < LISTED_MAX; i++) {
+		struct cuda_configured one;
+		bool fits;
+
+		fitting[count] = set->names[i];
+		fits = configure(chip, PROFILER_OF_RANGES, fitting, count + 1, &one) ==
+			       CUPTI_SUCCESS &&
+		       one.passes == 1;
+		free_configured(&one);
+		if (fits) {
+			count++;
+			continue;
+		}
+		add_text(problem, listed++ == 0 ? " " : ", ");
+		add_text(problem, set->names[i]);
+	}
+	if (count != 0) {
+		add_text(problem, " beside ");
+		add_text(problem, fitting[0]);
+		add_text(problem, count > 1 ? " and the others" : "");
+	}
+	free(fitting);
+}
+
+static enum counting_status fill(struct cuda_chip *chip, struct cuda_set *set,
+				 const struct counting_request *requests,
+				 struct counting_problem *problem)
+{
+	for (uint32_t i = 0; i < set->count; i++) {
+		const struct counting_request *request = &requests[i];
+		struct cuda_metric metric = {0};
+		enum counting_status status = cuda_chip_metric(chip, request->event, &metric);
+		char *name = NULL;
+
+		if (status != COUNTING_OK) {
+			snprintf(problem->text, sizeof(problem->text), "%s %s %s",
+				 cuda_chip_name(chip),
+				 status == COUNTING_NOT_SUPPORTED
+					 ? "counts only by changing the kernel's code:"
+					 : "has no metric",
+				 request->event);
+			return status;
+		}
+		if (request->accumulate != COUNTING_ACCUMULATE_NONE ||
+		    (request->rollup != COUNTING_ROLLUP_NONE && !metric.event.has_rollups)) {
+			snprintf(problem->text, sizeof(problem->text),
+				 "%s cannot be %s by NVIDIA's devices", request->event,
+				 request->accumulate != COUNTING_ACCUMULATE_NONE ? "accumulated"
+										 : "rolled up");
+			return COUNTING_NOT_SUPPORTED;
+		}
+		if (asprintf(&name, "%s%s", request->event,
+			     metric.event.has_rollups ? rollup_suffix(request->rollup) : "") < 0)
+			return COUNTING_NO_MEMORY;
+		set->names[i] = name;
+		set->is_ratio[i] = metric.is_ratio;
+	}
+	return COUNTING_OK;
+}
+
+static enum counting_status configure_both(struct cuda_chip *chip, struct cuda_set *set,
+					   uint32_t *ways, struct counting_problem *problem)
+{
+	static const uint32_t way[] = {COUNTING_BY_DISPATCH, COUNTING_BY_DEVICE};
+	int results[PROFILER_TYPES];
+	bool is_many = false;
+
+	*ways = 0;
+	for (unsigned type = 0; type < PROFILER_TYPES; type++) {
+		results[type] = configure(chip, type, set->names, set->count, &set->of[type]);
+		if (results[type] != CUPTI_SUCCESS)
+			continue;
+		if (set->of[type].passes == 1)
+			*ways |= way[type];
+		is_many = is_many || set->of[type].passes != 1;
+		if (set->of[type].passes != 1)
+			free_configured(&set->of[type]);
+	}
+	if (*ways != 0)
+		return COUNTING_OK;
+	if (is_many) {
+		list_too_many(chip, set, problem);
+		return COUNTING_DOES_NOT_FIT;
+	}
+	return cuda_profiler_status(results[PROFILER_OF_RANGES], "configuring the metrics",
+				    problem);
+}
+
+enum counting_status cuda_set_make(struct cuda_chip *chip, device_handle agent,
+				   const struct counting_request *requests, uint32_t count,
+				   struct cuda_set **made, uint32_t *ways,
+				   struct counting_problem *problem)
+{
+	struct cuda_set *set = calloc(1, sizeof(*set));
+	enum counting_status status = COUNTING_NO_MEMORY;
+
+	problem->text[0] = '\0';
+	if (set == NULL)
+		return status;
+	pthread_mutex_init(&set->lock, NULL);
+	set->agent = agent;
+	set->names = calloc(count + 1, sizeof(*set->names));
+	set->is_ratio = calloc(count + 1, sizeof(*set->is_ratio));
+	if (set->names != NULL && set->is_ratio != NULL) {
+		set->count = count;
+		status = fill(chip, set, requests, problem);
+	}
+	if (status == COUNTING_OK)
+		status = configure_both(chip, set, ways, problem);
+	if (status != COUNTING_OK) {
+		cuda_set_free(set);
+		return status;
+	}
+	*made = set;
+	return COUNTING_OK;
+}
+
+void cuda_set_free(void *given)
+{
+	struct cuda_set *set = given;
+
+	cuda_count_set_gone(set);
+	for (unsigned type = 0; type < PROFILER_TYPES; type++)
+		free_configured(&set->of[type]);
+	for (uint32_t i = 0; i < set->count; i++)
+		free((void *)(uintptr_t)set->names[i]); // NOLINT: made by fill()
+	free(set->names);
+	free(set->is_ratio);
+	pthread_mutex_destroy(&set->lock);
+	free(set);
+}
+
+int cuda_set_evaluate(struct cuda_set *set, enum profiler_type type, const uint8_t *data,
+		      size_t bytes, size_t index, double *values)
+{
+	PROFILER_PARAMETERS(evaluate, evaluate, values);
+	int result;
+
+	evaluate.host = set->of[type].host;
+	evaluate.image = data;
+	evaluate.bytes = bytes;
+	evaluate.index = index;
+	evaluate.names = set->names;
+	evaluate.count = set->count;
+	evaluate.values = values;
+	pthread_mutex_lock(&set->lock);
+	result = profiler.ProfilerHostEvaluateToGpuValues(&evaluate);
+	pthread_mutex_unlock(&set->lock);
+	return result;
+}

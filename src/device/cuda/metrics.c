@@ -1,0 +1,358 @@
+/* SPDX-License-Identifier: MIT
+ * SPDX-FileCopyrightText: the kymo authors
+ *
+ * Metrics of a chip. CUPTI's host library knows those of every chip by its name, without a device.
+ * A counter has rollups over its instances (.sum .avg .min .max) and is told by its base name; of a
+ * ratio its percentage is told, of a throughput its percentage of the peak, under their full names.
+ */
+#include <ctype.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "device/cuda/counting.h"
+
+#define CHIPS_MAX 16
+
+struct cuda_chip {
+	char name[32];
+	void *host[PROFILER_TYPES];  /* kept: strings are theirs */
+	struct cuda_metric *metrics; /* by event, ascending */
+	size_t count;
+	struct asked *asked; /* other names that somebody asked for */
+};
+
+struct asked {
+	struct asked *next;
+	struct cuda_metric metric;
+};
+
+static struct cuda_chip *chips[CHIPS_MAX];
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+
+/* Chips that are the only ones of their compute capability; others are known when the driver is
+ * up. */
+static const struct {
+	uint16_t capability;
+	const char *chip;
+} only_ones[] = {{70, "GV100"}, {72, "GV11B"}, {80, "GA100"}, {87, "GA10B"}, {90, "GH100"}};
+
+static const char *keep_text(const char *text)
+{
+	const char *kept = text != NULL ? strdup(text) : "";
+
+	return kept != NULL ? kept : "";
+}
+
+static const char *make_name(const char *event, const char *suffix)
+{
+	char *name = NULL;
+
+	if (asprintf(&name, "%s%s", event, suffix) < 0)
+		return "";
+	for (char *at = name; *at != '\0'; at++) {
+		if (!isalnum((unsigned char)*at))
+			*at = '_';
+	}
+	return name;
+}
+
+static const char *make_block(const char *unit)
+{
+	char *block = unit != NULL && unit[0] != '\0' ? strdup(unit) : NULL;
+
+	for (char *at = block; at != NULL && *at != '\0'; at++)
+		*at = (char)toupper((unsigned char)*at);
+	return block != NULL ? block : "GPU";
+}
+
+static const char *suffix_of(enum profiler_metric type)
+{
+	return type == PROFILER_COUNTER ? ""
+	       : type == PROFILER_RATIO ? ".pct"
+					: ".avg.pct_of_peak_sustained_elapsed";
+}
+
+static void describe(const struct cuda_chip *chip, enum profiler_type of, const char *base,
+		     enum profiler_metric type, struct cuda_metric *metric)
+{
+	PROFILER_PARAMETERS(properties, properties, type);
+	char *event = NULL;
+
+	properties.host = chip->host[of];
+	properties.metric = base;
+	if (profiler.ProfilerHostGetMetricProperties(&properties) != CUPTI_SUCCESS)
+		properties.description = properties.unit = NULL;
+	if (asprintf(&event, "%s%s", base, suffix_of(type)) < 0)
+		event = NULL;
+	*metric = (struct cuda_metric){
+		.event = {.name = make_name(base, suffix_of(type)),
+			  .block = make_block(properties.unit),
+			  .event = event != NULL ? event : "",
+			  .description = keep_text(properties.description),
+			  .extents = {{COUNTING_DIMENSION_INSTANCE, 1}},
+			  .extents_count = 1,
+			  .has_rollups = type == PROFILER_COUNTER,
+			  .ways = of == PROFILER_OF_RANGES ? COUNTING_BY_DISPATCH
+							   : COUNTING_BY_DEVICE},
+		.is_ratio = type != PROFILER_COUNTER,
+	};
+}
+
+static int compare(const void *first, const void *second)
+{
+	const struct cuda_metric *left = first, *right = second;
+
+	return strcmp(left->event.event, right->event.event);
+}
+
+static void drop_metric(const struct cuda_metric *metric)
+{
+	const char *texts[] = {metric->event.name, metric->event.block, metric->event.event,
+			       metric->event.description};
+
+	for (unsigned i = 0; i < 4; i++) {
+		if (texts[i][0] != '\0' && strcmp(texts[i], "GPU") != 0)
+			free((void *)(uintptr_t)texts[i]); // NOLINT: made by describe()
+	}
+}
+
+/* The same metric of both profilers is one. */
+static void merge(struct cuda_chip *chip)
+{
+	size_t kept = 0;
+
+	qsort(chip->metrics, chip->count, sizeof(*chip->metrics), compare);
+	for (size_t i = 0; i < chip->count; i++) {
+		if (kept != 0 && compare(&chip->metrics[kept - 1], &chip->metrics[i]) == 0) {
+			chip->metrics[kept - 1].event.ways |= chip->metrics[i].event.ways;
+			drop_metric(&chip->metrics[i]);
+		} else {
+			chip->metrics[kept++] = chip->metrics[i];
+		}
+	}
+	chip->count = kept;
+}
+
+/* Counted by code that is put into the kernel, which ranges do not do: they would read 0. */
+static bool is_instrumented(const char *metric)
+{
+	return strstr(metric, "_sass_") != NULL;
+}
+
+static bool list(struct cuda_chip *chip, enum profiler_type of, enum profiler_metric type)
+{
+	PROFILER_PARAMETERS(base_metrics, base, count);
+	struct cuda_metric *grown;
+
+	base.host = chip->host[of];
+	base.type = (int)type;
+	if (profiler.ProfilerHostGetBaseMetrics(&base) != CUPTI_SUCCESS)
+		return true;
+	grown = realloc(chip->metrics, (chip->count + base.count + 1) * sizeof(*grown));
+	if (grown == NULL)
+		return false;
+	chip->metrics = grown;
+	for (size_t i = 0; i < base.count; i++) {
+		if (!is_instrumented(base.names[i]))
+			describe(chip, of, base.names[i], type, &grown[chip->count++]);
+	}
+	return true;
+}
+
+static enum counting_status fill(struct cuda_chip *chip)
+{
+	struct counting_problem unused = {""};
+
+	for (unsigned of = 0; of < PROFILER_TYPES; of++) {
+		PROFILER_PARAMETERS(host_initialize, host, host);
+		int result;
+
+		host.type = (int)of;
+		host.chip = chip->name;
+		result = profiler.ProfilerHostInitialize(&host);
+		if (result != CUPTI_SUCCESS && of == PROFILER_OF_RANGES)
+			return cuda_profiler_status(result, "", &unused);
+		if (result != CUPTI_SUCCESS)
+			continue;
+		chip->host[of] = host.host;
+		for (unsigned type = 0; type < PROFILER_METRICS; type++) {
+			if (!list(chip, of, type))
+				return COUNTING_NO_MEMORY;
+		}
+	}
+	merge(chip);
+	return COUNTING_OK;
+}
+
+static struct cuda_chip *find_or_fill(const char *name, enum counting_status *status)
+{
+	unsigned place = 0;
+	struct cuda_chip *chip;
+
+	while (place < CHIPS_MAX && chips[place] != NULL) {
+		if (strcmp(chips[place]->name, name) == 0)
+			return chips[place];
+		place++;
+	}
+	chip = place < CHIPS_MAX ? calloc(1, sizeof(*chip)) : NULL;
+	*status = COUNTING_NO_MEMORY;
+	if (chip == NULL)
+		return NULL;
+	snprintf(chip->name, sizeof(chip->name), "%s", name);
+	*status = fill(chip);
+	if (*status != COUNTING_OK) {
+		free(chip->metrics);
+		free(chip);
+		return NULL;
+	}
+	chips[place] = chip;
+	return chip;
+}
+
+struct cuda_chip *cuda_chip_by_name(const char *name, enum counting_status *status)
+{
+	struct cuda_chip *chip;
+
+	*status = COUNTING_NOT_SUPPORTED;
+	if (cuda_profiler_load() != NULL)
+		return NULL;
+	*status = COUNTING_OK;
+	pthread_mutex_lock(&lock);
+	chip = find_or_fill(name, status);
+	pthread_mutex_unlock(&lock);
+	return chip;
+}
+
+struct cuda_chip *cuda_chip_of_agent(device_handle agent, enum counting_status *status)
+{
+	uint32_t ordinal = 0;
+	uint16_t capability = cuda_agent_capability(agent);
+
+	*status = COUNTING_NO_SUCH_EVENT;
+	if (capability == 0)
+		return NULL;
+	*status = COUNTING_NOT_SUPPORTED;
+	if (cuda_profiler_load() != NULL)
+		return NULL;
+	if (cuda_agent_ordinal(agent, &ordinal)) {
+		PROFILER_PARAMETERS(head, start, none);
+		PROFILER_PARAMETERS(chip_name, chip, name);
+
+		/* Without it the other one crashes, even if it fails. */
+		profiler.ProfilerInitialize(&start);
+		chip.device = ordinal;
+		if (profiler.DeviceGetChipName(&chip) == CUPTI_SUCCESS && chip.name != NULL)
+			return cuda_chip_by_name(chip.name, status);
+	}
+	for (size_t i = 0; i < sizeof(only_ones) / sizeof(only_ones[0]); i++) {
+		if (only_ones[i].capability == capability)
+			return cuda_chip_by_name(only_ones[i].chip, status);
+	}
+	*status = COUNTING_NOT_READY;
+	return NULL;
+}
+
+const char *cuda_chip_name(const struct cuda_chip *chip)
+{
+	return chip->name;
+}
+
+void cuda_chip_metrics(const struct cuda_chip *chip,
+		       bool (*each)(void *context, const struct counting_event *event),
+		       void *context)
+{
+	for (size_t i = 0; i < chip->count; i++) {
+		if (!each(context, &chip->metrics[i].event))
+			return;
+	}
+}
+
+static bool is_accepted(const struct cuda_chip *chip, enum profiler_type of, const char *event,
+			struct profiler_properties *properties)
+{
+	properties->host = chip->host[of];
+	properties->metric = event;
+	return chip->host[of] != NULL &&
+	       profiler.ProfilerHostGetMetricProperties(properties) == CUPTI_SUCCESS;
+}
+
+/* Its value is a rate or a share, not a count: "...sum.per_second", "...pct". */
+static bool is_rate(const char *event, int type)
+{
+	return type != PROFILER_COUNTER || strstr(event, ".per_") != NULL ||
+	       strstr(event, ".pct") != NULL || strstr(event, ".peak") != NULL;
+}
+
+/* One of the 44 forms of a counter, or any other name that CUPTI knows. */
+static enum counting_status ask(struct cuda_chip *chip, const char *event,
+				struct cuda_metric *metric)
+{
+	PROFILER_PARAMETERS(properties, properties, type);
+	uint32_t ways = 0;
+
+	if (is_accepted(chip, PROFILER_OF_SAMPLES, event, &properties))
+		ways |= COUNTING_BY_DEVICE;
+	if (is_accepted(chip, PROFILER_OF_RANGES, event, &properties))
+		ways |= COUNTING_BY_DISPATCH;
+	if (ways == 0)
+		return COUNTING_NO_SUCH_EVENT;
+	*metric = (struct cuda_metric){
+		.event = {.name = "",
+			  .block = make_block(properties.unit),
+			  .event = keep_text(event),
+			  .description = keep_text(properties.description),
+			  .extents = {{COUNTING_DIMENSION_INSTANCE, 1}},
+			  .extents_count = 1,
+			  .ways = ways},
+		.is_ratio = is_rate(event, properties.type),
+	};
+	return COUNTING_OK;
+}
+
+static enum counting_status find(struct cuda_chip *chip, const char *event,
+				 struct cuda_metric *metric)
+{
+	struct cuda_metric key = {0};
+	const struct cuda_metric *known;
+	struct asked *asked = chip->asked;
+	enum counting_status status;
+
+	key.event.event = event;
+	known = bsearch(&key, chip->metrics, chip->count, sizeof(*chip->metrics), compare);
+	if (known != NULL) {
+		*metric = *known;
+		return COUNTING_OK;
+	}
+	while (asked != NULL && strcmp(asked->metric.event.event, event) != 0)
+		asked = asked->next;
+	if (asked != NULL) {
+		*metric = asked->metric;
+		return COUNTING_OK;
+	}
+	if (is_instrumented(event))
+		return COUNTING_NOT_SUPPORTED;
+	if (strchr(event, '.') == NULL)
+		return COUNTING_NO_SUCH_EVENT;
+	status = ask(chip, event, metric);
+	if (status != COUNTING_OK)
+		return status;
+	asked = malloc(sizeof(*asked));
+	if (asked == NULL)
+		return COUNTING_NO_MEMORY;
+	*asked = (struct asked){chip->asked, *metric};
+	chip->asked = asked;
+	return COUNTING_OK;
+}
+
+/* The event alone says which one it is; the unit is for the reader. */
+enum counting_status cuda_chip_metric(struct cuda_chip *chip, const char *event,
+				      struct cuda_metric *metric)
+{
+	enum counting_status status;
+
+	pthread_mutex_lock(&lock);
+	status = find(chip, event, metric);
+	pthread_mutex_unlock(&lock);
+	return status;
+}

@@ -1,0 +1,20 @@
+/* SPDX-License-Identifier: MIT
+ * SPDX-FileCopyrightText: the kymo authors
+ *
+ * Values of an agent's properties that expressions may name.
+ */
+#include "counters/properties.h"
+
+#include "libkymo-sdk/counters/counters.h"
+
+double sdk_counter_property(const rocprofiler_agent_v0_t *agent, uint32_t property)
+{
+	switch (property) {
+#define PROPERTY_VALUE(name)                                                                       \
+	case COUNTER_PROPERTY_##name:                                                              \
+		return (double)agent->name;
+		COUNTER_PROPERTIES(PROPERTY_VALUE)
+	default:
+		return 0;
+	}
+}

@@ -1,0 +1,175 @@
+/* SPDX-License-Identifier: MIT
+ * SPDX-FileCopyrightText: the kymo authors
+ *
+ * Files that say what to count in which runs: rocprofv3's forms, and where they are wrong.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include <errno.h>
+#include <string.h>
+
+#include "cmd/counter_input.h"
+#include "cmd/counters_request.h"
+#include "cmd/message.h"
+
+static struct problem problem;
+
+static int parse(const char *path, const char *text, struct counter_input *input)
+{
+	return counter_input_parse(path, text, strlen(text), input, &problem);
+}
+
+static void wrong(const char *path, const char *text, const char *where)
+{
+	struct counter_input input;
+
+	assert_int_equal(parse(path, text, &input), -EINVAL);
+	if (!strstr(problem.text, where))
+		fail_msg("'%s' does not say '%s'", problem.text, where);
+}
+
+static void test_text(void **state)
+{
+	struct counter_input input;
+
+	(void)state;
+	assert_int_equal(
+		parse("a.txt", "# pmc: NOT THIS\n\npmc: A B,C # D\r\n  pmc:D\ngpu: 0\n", &input),
+		0);
+	assert_int_equal(input.count, 2);
+	assert_true(input.is_text);
+	assert_string_equal(input.passes[0].counters, "A,B,C");
+	assert_string_equal(input.passes[1].counters, "D");
+	counter_input_deinit(&input);
+}
+
+static void test_text_mistakes(void **state)
+{
+	(void)state;
+	wrong("a.txt", "pmc: A\nA B\n", "a.txt:2:1:");
+	wrong("a.txt", "pmc: A\npmc:\n", "a.txt:2:1: 'pmc:' without");
+	wrong("a.txt", "# nothing\n", "names no counters");
+	wrong("a.txt", "", "names no counters");
+}
+
+static const char yaml[] = "jobs:\n"
+			   "  - pmc: [A, B]\n"
+			   "    kernel_include_regex: \"add.*\"\n"
+			   "    kernel_exclude_regex: sub\n"
+			   "    kernel_iteration_range: \"[1,[3-4]]\"\n"
+			   "    output_format: [csv]\n"
+			   "  - pmc:\n"
+			   "      - C\n";
+
+static void test_yaml(void **state)
+{
+	struct counter_input input;
+
+	(void)state;
+	assert_int_equal(parse("a.yaml", yaml, &input), 0);
+	assert_int_equal(input.count, 2);
+	assert_false(input.is_text);
+	assert_string_equal(input.passes[0].counters, "A,B");
+	assert_string_equal(input.passes[0].include, "add.*");
+	assert_string_equal(input.passes[0].exclude, "sub");
+	assert_string_equal(input.passes[0].range, "1,3-4");
+	assert_string_equal(input.passes[1].counters, "C");
+	assert_null(input.passes[1].include);
+	counter_input_deinit(&input);
+}
+
+static void test_json(void **state)
+{
+	struct counter_input input;
+
+	(void)state;
+	assert_int_equal(
+		parse("a.json",
+		      "{\"jobs\": [{\"pmc\": [\"A\"], \"kernel_iteration_range\": [\"1-2\", 5],\n"
+		      " \"truncate_kernels\": true}]}\n",
+		      &input),
+		0);
+	assert_int_equal(input.count, 1);
+	assert_string_equal(input.passes[0].counters, "A");
+	assert_string_equal(input.passes[0].range, "1-2,5");
+	counter_input_deinit(&input);
+}
+
+static void test_groups_are_runs(void **state)
+{
+	struct counter_input input;
+
+	(void)state;
+	assert_int_equal(parse("a.yml",
+			       "jobs:\n  - pmc_groups: [[A, B], [C]]\n    pmc_group_interval: 5\n"
+			       "    kernel_include_regex: x\n",
+			       &input),
+			 0);
+	assert_int_equal(input.count, 2);
+	assert_string_equal(input.passes[0].counters, "A,B");
+	assert_string_equal(input.passes[0].include, "x");
+	assert_string_equal(input.passes[1].counters, "C");
+	assert_string_equal(input.passes[1].include, "x");
+	counter_input_deinit(&input);
+}
+
+static void test_yaml_mistakes(void **state)
+{
+	(void)state;
+	wrong("a.yaml", "jobs: A\n", "a.yaml:1:7: 'jobs' is no list");
+	wrong("a.yaml", "job: [A]\n", "there is no list 'jobs'");
+	wrong("a.yaml", "jobs:\n  - pcm: [A]\n",
+	      "a.yaml:2:5: unknown key 'pcm'; did you mean 'pmc'");
+	wrong("a.yaml", "jobs:\n  - kernel_include_regex: a\n", "a.yaml:2:5: a job without 'pmc'");
+	wrong("a.yaml", "jobs:\n  - A\n", "a.yaml:2:5: a job with");
+	wrong("a.yaml", "jobs:\n  - pmc: {A: 1}\n", "a.yaml:2:10:");
+	wrong("a.yaml", "jobs:\n  - pmc: [[A]]\n", "the name of a counter");
+	wrong("a.yaml", "jobs:\n  - pmc_groups: [[]]\n", "a group without a counter");
+	wrong("a.yaml", "jobs:\n  - pmc: [A\n", "a.yaml:");
+	wrong("a.json", "{\"jobs\": []}", "names no counters");
+}
+
+static void test_ranges(void **state)
+{
+	static const char *const right[] = {"", "3", "2-5", "1,8-12", "4-"};
+	static const char *const wrong_ones[] = {"x", "0", "5-3", "1-2-3", "-3", "1.5"};
+	struct resolved settings;
+
+	(void)state;
+	assert_int_equal(resolved_init(&settings, &problem), 0);
+	for (size_t i = 0; i < sizeof(right) / sizeof(*right); i++) {
+		assert_int_equal(resolved_set(&settings, SETTING_KERNEL_RANGE, right[i],
+					      ORIGIN_OPTION, "--kernel-range", &problem),
+				 0);
+		assert_int_equal(counters_request_check_range(&settings, &problem), 0);
+	}
+	for (size_t i = 0; i < sizeof(wrong_ones) / sizeof(*wrong_ones); i++) {
+		assert_int_equal(resolved_set(&settings, SETTING_KERNEL_RANGE, wrong_ones[i],
+					      ORIGIN_OPTION, "--kernel-range", &problem),
+				 0);
+		assert_int_equal(counters_request_check_range(&settings, &problem), -EINVAL);
+		assert_non_null(strstr(problem.text, "--kernel-range"));
+	}
+	resolved_deinit(&settings);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_text),
+		cmocka_unit_test(test_text_mistakes),
+		cmocka_unit_test(test_yaml),
+		cmocka_unit_test(test_json),
+		cmocka_unit_test(test_groups_are_runs),
+		cmocka_unit_test(test_yaml_mistakes),
+		cmocka_unit_test(test_ranges),
+	};
+
+	message_set_verbosity(-1);
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,296 @@
+/* SPDX-License-Identifier: MIT
+ * SPDX-FileCopyrightText: the kymo authors
+ *
+ * Counting on the host, against what the process is made to do.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include <pthread.h>
+#include <sched.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "counting_sink.h"
+#include "device/host/host.h"
+#include "sink.h"
+
+#define AGENT 77u
+
+static const struct device_counting *host;
+static struct counting_problem problem;
+
+static int setup(void **state)
+{
+	(void)state;
+	sink_start();
+	device_backend_host.discover(device_sink());
+	host_package_is(AGENT, 0, true);
+	host_package_is(AGENT + 1, 0, false);
+	host = device_backend_host.counting;
+	return host == NULL;
+}
+
+static double elapsed(clockid_t clock)
+{
+	struct timespec time;
+
+	clock_gettime(clock, &time);
+	return (double)time.tv_sec * 1e9 + (double)time.tv_nsec;
+}
+
+static void burn(double ns)
+{
+	double until = elapsed(CLOCK_THREAD_CPUTIME_ID) + ns;
+
+	while (elapsed(CLOCK_THREAD_CPUTIME_ID) < until)
+		;
+}
+
+static void *burn_thread(void *unused)
+{
+	burn(3e7);
+	return unused;
+}
+
+static void touch(size_t pages)
+{
+	size_t size = pages * (size_t)getpagesize();
+	volatile char *memory =
+		mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+
+	madvise((void *)memory, size, MADV_NOHUGEPAGE);
+	for (size_t i = 0; i < pages; i++)
+		memory[i * (size_t)getpagesize()] = 1;
+	munmap((void *)memory, size);
+}
+
+static void *start(const struct counting_request *requests, uint32_t count, uint64_t interval)
+{
+	void *set = NULL;
+	uint32_t ways = 0;
+
+	assert_int_equal(host->set_make(AGENT, requests, count, &set, &ways, &problem),
+			 COUNTING_OK);
+	assert_int_equal(ways, COUNTING_BY_DEVICE);
+	assert_int_equal(host->device_start(AGENT, set, interval, &problem), COUNTING_OK);
+	return set;
+}
+
+static bool count_events(void *context, const struct counting_event *event)
+{
+	assert_true(event->name[0] != '\0');
+	assert_int_equal(strspn(event->name, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
+					     "0123456789_"),
+			 strlen(event->name));
+	assert_true(counting_event_values(event) >= 1);
+	++*(unsigned *)context;
+	return true;
+}
+
+static void its_events_are_listed(void **state)
+{
+	unsigned count = 0, others = 0;
+	struct counting_event event;
+
+	(void)state;
+	assert_int_equal(host->events(AGENT, count_events, &count), COUNTING_OK);
+	assert_true(count >= 5);
+	assert_int_equal(host->events(AGENT + 1, count_events, &others), COUNTING_OK);
+	assert_true(others < count);
+	assert_int_equal(host->events(4711, count_events, &count), COUNTING_NO_SUCH_EVENT);
+	assert_int_equal(host->event(AGENT, "SW", "page-faults", &event), COUNTING_OK);
+	assert_string_equal(event.name, "page_faults");
+	assert_int_equal(host->event(AGENT + 1, "SW", "page-faults", &event),
+			 COUNTING_NO_SUCH_EVENT);
+	assert_int_equal(host->event(AGENT, "CORE", "page-faults", &event), COUNTING_NO_SUCH_EVENT);
+	assert_int_equal(host->event(AGENT, "SW", "no-such-thing", &event), COUNTING_NO_SUCH_EVENT);
+}
+
+static void what_the_process_does_is_counted(void **state)
+{
+	static const struct counting_request requests[] = {{.block = "SW", .event = "task-clock"},
+							   {.block = "SW", .event = "page-faults"}};
+	void *set = start(requests, 2, 0);
+	double values[2], before = elapsed(CLOCK_PROCESS_CPUTIME_ID);
+	pthread_t thread;
+	uint64_t time = 0;
+
+	(void)state;
+	assert_int_equal(pthread_create(&thread, NULL, burn_thread, NULL), 0);
+	burn(3e7);
+	touch(500);
+	pthread_join(thread, NULL);
+	assert_int_equal(host->device_read(AGENT, values, 2, &time, &problem), COUNTING_OK);
+	before = elapsed(CLOCK_PROCESS_CPUTIME_ID) - before;
+	assert_true(values[0] >= 6e7 && values[0] <= before + 5e6);
+	assert_true(values[1] >= 500 && values[1] < 20000);
+	assert_true(time != 0);
+	assert_int_equal(host->device_read(AGENT, values, 1, &time, &problem), COUNTING_FAILED);
+	assert_int_equal(host->device_start(AGENT, set, 0, &problem), COUNTING_BUSY);
+	host->device_stop(AGENT);
+	assert_int_equal(host->device_read(AGENT, values, 2, &time, &problem), COUNTING_FAILED);
+	host->set_free(set);
+}
+
+static void *sleep_and_fault(void *unused)
+{
+	for (unsigned i = 0; i < 200; i++)
+		usleep(100);
+	return unused;
+}
+
+static void switches_of_all_threads(void **state)
+{
+	static const struct counting_request request = {.block = "SW", .event = "context-switches"};
+	void *set = start(&request, 1, 0);
+	pthread_t thread;
+	double value;
+	uint64_t time;
+
+	(void)state;
+	assert_int_equal(pthread_create(&thread, NULL, sleep_and_fault, NULL), 0);
+	pthread_join(thread, NULL);
+	assert_int_equal(host->device_read(AGENT, &value, 1, &time, &problem), COUNTING_OK);
+	assert_true(value >= 200);
+	host->device_stop(AGENT);
+	host->set_free(set);
+}
+
+/* A perf event of each thread: one that was there, and one that is made later. */
+static _Atomic int may_burn;
+
+static void *wait_and_burn(void *unused)
+{
+	while (!may_burn)
+		usleep(100);
+	return burn_thread(unused);
+}
+
+static void perf_events_know_all_threads(void **state)
+{
+	static const struct counting_request requests[] = {{.block = "SW", .event = "cpu-clock"},
+							   {.block = "SW", .event = "task-clock"}};
+	pthread_t old, fresh;
+	struct counting_event event;
+	double values[2];
+	uint64_t time;
+	void *set;
+
+	(void)state;
+	if (host->event(AGENT, "SW", "cpu-clock", &event) != COUNTING_OK)
+		skip();
+	assert_int_equal(pthread_create(&old, NULL, wait_and_burn, NULL), 0);
+	set = start(requests, 2, 0);
+	may_burn = 1;
+	assert_int_equal(pthread_create(&fresh, NULL, burn_thread, NULL), 0);
+	pthread_join(old, NULL);
+	pthread_join(fresh, NULL);
+	assert_int_equal(host->device_read(AGENT, values, 2, &time, &problem), COUNTING_OK);
+	host->device_stop(AGENT);
+	host->set_free(set);
+	assert_true(values[0] >= 6e7 * 0.9);
+	assert_true(values[0] <= values[1] * 1.3 + 1e7);
+}
+
+static void samples_come_at_intervals(void **state)
+{
+	static const struct counting_request request = {.block = "SW", .event = "task-clock"};
+	unsigned samples;
+	double value;
+	uint64_t time;
+	void *set;
+
+	(void)state;
+	memset((void *)&counted_told, 0, sizeof(counted_told));
+	set = start(&request, 1, 5000000);
+	burn(8e7);
+	assert_int_equal(host->device_read(AGENT, &value, 1, &time, &problem), COUNTING_OK);
+	host->device_stop(AGENT);
+	samples = counted_told.samples;
+	assert_true(samples + counted_told.samples_lost >= 8);
+	assert_true(counted_told.sums[0] <= value * 1.05 + 1e7);
+	assert_true(counted_told.last_end > counted_told.last_start);
+	usleep(20000);
+	assert_int_equal(counted_told.samples, samples);
+	host->set_free(set);
+}
+
+static void whole_cpus(void **state)
+{
+	static const struct counting_request request = {.block = "SYSTEM", .event = "cpu-clock"};
+	struct counting_event event;
+	double values[COUNTING_SIZE_MAX_INSTANCE], sum = 0;
+	enum counting_status status;
+	uint32_t ways;
+	uint64_t time;
+	void *set;
+
+	(void)state;
+	if (host->event(AGENT, "SYSTEM", "cpu-clock", &event) != COUNTING_OK)
+		skip();
+	assert_true(counting_event_values(&event) >= 1);
+	status = host->set_make(AGENT, &request, 1, &set, &ways, &problem);
+	if (status == COUNTING_NOT_PERMITTED) {
+		assert_non_null(strstr(problem.text, "perf_event_paranoid"));
+		skip();
+	}
+	assert_int_equal(status, COUNTING_OK);
+	assert_int_equal(host->device_start(AGENT, set, 0, &problem), COUNTING_OK);
+	burn(5e7);
+	assert_int_equal(
+		host->device_read(AGENT, values, counting_event_values(&event), &time, &problem),
+		COUNTING_OK);
+	for (size_t i = 0; i < counting_event_values(&event); i++)
+		sum += values[i];
+	assert_true(sum >= 4e7);
+	host->device_stop(AGENT);
+	host->set_free(set);
+}
+
+static void what_it_cannot_do_is_refused(void **state)
+{
+	static const struct counting_request unknown = {.block = "SW", .event = "coffee"},
+					     rollup = {.block = "SW",
+						       .event = "task-clock",
+						       .rollup = COUNTING_ROLLUP_MAX},
+					     summed = {.block = "SW",
+						       .event = "task-clock",
+						       .accumulate = COUNTING_ACCUMULATE_HIGH_RES},
+					     process = {.block = "SW", .event = "task-clock"};
+	uint32_t ways;
+	void *set;
+
+	(void)state;
+	assert_int_equal(host->set_make(AGENT, &unknown, 1, &set, &ways, &problem),
+			 COUNTING_NO_SUCH_EVENT);
+	assert_non_null(strstr(problem.text, "coffee"));
+	assert_int_equal(host->set_make(AGENT, &rollup, 1, &set, &ways, &problem),
+			 COUNTING_NOT_SUPPORTED);
+	assert_int_equal(host->set_make(AGENT, &summed, 1, &set, &ways, &problem),
+			 COUNTING_NOT_SUPPORTED);
+	assert_int_equal(host->set_make(AGENT + 1, &process, 1, &set, &ways, &problem),
+			 COUNTING_NO_SUCH_EVENT);
+	assert_non_null(strstr(problem.text, "first CPU agent"));
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(its_events_are_listed),
+		cmocka_unit_test(what_the_process_does_is_counted),
+		cmocka_unit_test(switches_of_all_threads),
+		cmocka_unit_test(perf_events_know_all_threads),
+		cmocka_unit_test(samples_come_at_intervals),
+		cmocka_unit_test(whole_cpus),
+		cmocka_unit_test(what_it_cannot_do_is_refused),
+	};
+
+	return cmocka_run_group_tests(tests, setup, NULL);
+}
