@@ -547,8 +547,8 @@ static void statuses_are_told_in_words(void **state)
 		ROCPROFILER_PC_SAMPLING_INSTRUCTION_NOT_ISSUED_REASON_SLEEP_WAIT));
 }
 
-/* Nothing counts or samples PCs here; mistakes are told all the same. */
-static void services_that_are_not_there_say_so(void **state)
+/* Ids that stand for nothing, and nobody samples PCs. */
+static void mistakes_are_told(void **state)
 {
 	rocprofiler_counter_id_t counter = {1};
 	rocprofiler_counter_config_id_t config = {0};
@@ -590,7 +590,7 @@ int main(void)
 		cmocka_unit_test(arguments_in_records_are_told),
 		cmocka_unit_test(what_has_no_arguments_says_so),
 		cmocka_unit_test(statuses_are_told_in_words),
-		cmocka_unit_test(services_that_are_not_there_say_so),
+		cmocka_unit_test(mistakes_are_told),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
