@@ -33,7 +33,8 @@ static int64_t clock_difference;
 static bool is_without_launches;
 static _Atomic uint64_t flushed_ns; /* when somebody last asked */
 static _Atomic bool kernels_on, copies_on, memory_on, has_ended;
-static pthread_mutex_t following = PTHREAD_MUTEX_INITIALIZER, flushing = PTHREAD_MUTEX_INITIALIZER;
+static pthread_mutex_t following = PTHREAD_MUTEX_INITIALIZER, flushing = PTHREAD_MUTEX_INITIALIZER,
+		       telling = PTHREAD_MUTEX_INITIALIZER;
 
 bool cuda_is_on(void)
 {
@@ -169,8 +170,11 @@ static bool tell_when_up(const struct device_sink *sink)
 	}
 	if (cuda_agent(0) == DEVICE_NONE)
 		return false;
-	if (sink->counting != NULL)
+	/* The process must not end while something is begun here. */
+	pthread_mutex_lock(&telling);
+	if (sink->counting != NULL && !atomic_load(&has_ended))
 		sink->counting->runtime_ready();
+	pthread_mutex_unlock(&telling);
 	return true;
 }
 
@@ -317,6 +321,9 @@ static void finish(void)
 {
 	if (!cuda_is_on() || atomic_exchange(&has_ended, true))
 		return;
+	pthread_mutex_lock(&telling);
+	pthread_mutex_unlock(&telling);
+	cuda_device_finish();
 	cuda_count_finish();
 	flush_all(CUPTI_FLUSH_FORCED);
 	cuda_launches_close();
