@@ -23,6 +23,7 @@
 #define FLUSH_IDLE       20 /* periods */
 #define FLUSH_WAIT_NS    500000000
 
+#define TELLING_WAIT_S     5
 #define LOOK_FOR_DRIVER_NS 2000000
 #define LOOKS_FOR_DRIVER   50 /* between two periods */
 
@@ -317,12 +318,22 @@ static void flush(bool wait, uint64_t wait_ns)
 	flush_all(wait ? CUPTI_FLUSH_FORCED : 0);
 }
 
+/* What the thread has begun it ends, but no program waits for ever. */
+static void wait_for_telling(void)
+{
+	struct timespec until;
+
+	clock_gettime(CLOCK_REALTIME, &until);
+	until.tv_sec += TELLING_WAIT_S;
+	if (pthread_mutex_timedlock(&telling, &until) == 0)
+		pthread_mutex_unlock(&telling);
+}
+
 static void finish(void)
 {
 	if (!cuda_is_on() || atomic_exchange(&has_ended, true))
 		return;
-	pthread_mutex_lock(&telling);
-	pthread_mutex_unlock(&telling);
+	wait_for_telling();
 	cuda_device_finish();
 	cuda_count_finish();
 	flush_all(CUPTI_FLUSH_FORCED);
