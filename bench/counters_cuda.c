@@ -110,6 +110,8 @@ DRIVER(X)
 #define ONE_WAVE 132 /* blocks: one on each multiprocessor of an H100 or H200 */
 
 static void *context, *module;
+/* Where a program spends its time before its first kernel has been launched. */
+static double memory_us, first_launch_us, driver_us;
 
 static void check(int result, const char *what)
 {
@@ -160,15 +162,21 @@ static void *function(const char *name)
 
 static void run(void *kernel, unsigned blocks, unsigned threads, void *stream, void **parameters)
 {
+	double start = first_launch_us == 0 ? now_us() : 0;
+
 	CHECK(cuLaunchKernel(kernel, blocks, 1, 1, threads, 1, 1, 0, stream, parameters, NULL));
+	if (first_launch_us == 0)
+		first_launch_us = now_us() - start;
 }
 
 static uint64_t memory(size_t floats)
 {
+	double start = now_us();
 	uint64_t address = 0;
 
 	CHECK(cuMemAlloc_v2(&address, floats * 4));
 	CHECK(cuMemsetD32_v2(address, 0x3f800000, floats));
+	memory_us += now_us() - start;
 	return address;
 }
 
@@ -323,9 +331,13 @@ int main(int count, char **arguments)
 	for (size_t i = 0; count > 2 && i < sizeof(modes) / sizeof(*modes); i++) {
 		if (strcmp(arguments[1], modes[i].name) != 0)
 			continue;
+		driver_us = now_us();
 		start_driver();
+		driver_us = now_us() - driver_us;
 		modes[i].run(strtoull(arguments[2], NULL, 10),
 			     count > 3 ? (unsigned)atoi(arguments[3]) : 1);
+		printf("took: driver %.0f ms, memory %.0f ms, first launch %.0f ms\n",
+		       driver_us / 1e3, memory_us / 1e3, first_launch_us / 1e3);
 		return 0;
 	}
 	fprintf(stderr, "usage: counters_cuda MODE NUMBER [NUMBER] (see the source)\n");

@@ -282,13 +282,12 @@ static enum counting_status make_room(struct course *course, struct counting_pro
 static enum counting_status enable(struct course *course, uint32_t ordinal,
 				   struct counting_problem *problem)
 {
-	PROFILER_PARAMETERS(head, initialize, none);
 	PROFILER_PARAMETERS(samples_enable, enable, object);
 	PROFILER_PARAMETERS(samples_config, config, append);
 	const struct cuda_configured *configured = &course->set->of[PROFILER_OF_SAMPLES];
 	int result;
 
-	profiler.ProfilerInitialize(&initialize);
+	cuda_profiler_begin();
 	enable.device = ordinal;
 	result = profiler.PmSamplingEnable(&enable);
 	if (result != CUPTI_SUCCESS)
@@ -434,6 +433,19 @@ void cuda_device_stop(device_handle agent)
 		pthread_mutex_unlock(&making);
 	}
 	cuda_own_call = outer;
+}
+
+void cuda_device_finish(void)
+{
+	for (unsigned i = 0; i < COURSES_MAX; i++) {
+		device_handle agent;
+
+		pthread_mutex_lock(&making);
+		agent = courses[i].agent;
+		pthread_mutex_unlock(&making);
+		if (agent != DEVICE_NONE)
+			cuda_device_stop(agent);
+	}
 }
 
 void cuda_device_forked(void)

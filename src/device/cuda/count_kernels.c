@@ -224,13 +224,12 @@ static enum counting_status make_data(struct cuda_session *session, const struct
 
 static enum counting_status enable(struct cuda_session *session, struct counting_problem *problem)
 {
-	PROFILER_PARAMETERS(head, start, none);
 	PROFILER_PARAMETERS(range_enable, enable, object);
 	int result;
 
 	if (session->object != NULL)
 		return COUNTING_OK;
-	profiler.ProfilerInitialize(&start);
+	cuda_profiler_begin();
 	enable.context = atomic_load(&session->context);
 	result = profiler.RangeProfilerEnable(&enable);
 	if (result == CUPTI_SUCCESS)

@@ -23,6 +23,8 @@ extern struct profiler_api profiler;
 
 /* NULL: CUPTI's profilers can be called; else what is missing. */
 const char *cuda_profiler_load(void);
+/* To be called before anything that needs the device. */
+void cuda_profiler_begin(void);
 /* What a result of theirs means; fills in the text with `what` in front. */
 enum counting_status cuda_profiler_status(int result, const char *what,
 					  struct counting_problem *problem);
@@ -135,6 +137,7 @@ enum counting_status cuda_device_start(device_handle agent, void *set, uint64_t 
 enum counting_status cuda_device_read(device_handle agent, double *values, size_t count,
 				      uint64_t *time, struct counting_problem *problem);
 void cuda_device_stop(device_handle agent);
+void cuda_device_finish(void); /* stops what still counts */
 void cuda_device_forked(void);
 
 extern const struct device_counting cuda_counting;

@@ -12,7 +12,8 @@
 
 #include "device/cuda/counting.h"
 
-#define CHIPS_MAX 16
+#define CHIPS_MAX   16
+#define DEVICES_MAX 64
 
 struct cuda_chip {
 	char name[32];
@@ -28,6 +29,7 @@ struct asked {
 };
 
 static struct cuda_chip *chips[CHIPS_MAX];
+static const char *_Atomic chip_names[DEVICES_MAX];
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 
 /* Chips that are the only ones of their compute capability; others are known when the driver is
@@ -224,9 +226,34 @@ struct cuda_chip *cuda_chip_by_name(const char *name, enum counting_status *stat
 	return chip;
 }
 
+/* Beginning is neither quick nor made for two at once, and without it the others crash. */
+void cuda_profiler_begin(void)
+{
+	static pthread_mutex_t beginning = PTHREAD_MUTEX_INITIALIZER;
+	static bool has_begun;
+	PROFILER_PARAMETERS(head, start, none);
+
+	pthread_mutex_lock(&beginning);
+	if (!has_begun)
+		has_begun = profiler.ProfilerInitialize(&start) == CUPTI_SUCCESS;
+	pthread_mutex_unlock(&beginning);
+}
+
+static const char *ask_for_name(uint32_t ordinal)
+{
+	PROFILER_PARAMETERS(chip_name, chip, name);
+
+	cuda_profiler_begin();
+	chip.device = ordinal;
+	return profiler.DeviceGetChipName(&chip) == CUPTI_SUCCESS && chip.name != NULL
+		       ? strdup(chip.name)
+		       : NULL;
+}
+
 struct cuda_chip *cuda_chip_of_agent(device_handle agent, enum counting_status *status)
 {
 	uint32_t ordinal = 0;
+	const char *name;
 	uint16_t capability = cuda_agent_capability(agent);
 
 	*status = COUNTING_NO_SUCH_EVENT;
@@ -235,22 +262,19 @@ struct cuda_chip *cuda_chip_of_agent(device_handle agent, enum counting_status *
 	*status = COUNTING_NOT_SUPPORTED;
 	if (cuda_profiler_load() != NULL)
 		return NULL;
-	if (cuda_agent_ordinal(agent, &ordinal)) {
-		PROFILER_PARAMETERS(head, start, none);
-		PROFILER_PARAMETERS(chip_name, chip, name);
-
-		/* Without it the other one crashes, even if it fails. */
-		profiler.ProfilerInitialize(&start);
-		chip.device = ordinal;
-		if (profiler.DeviceGetChipName(&chip) == CUPTI_SUCCESS && chip.name != NULL)
-			return cuda_chip_by_name(chip.name, status);
-	}
 	for (size_t i = 0; i < sizeof(only_ones) / sizeof(only_ones[0]); i++) {
 		if (only_ones[i].capability == capability)
 			return cuda_chip_by_name(only_ones[i].chip, status);
 	}
 	*status = COUNTING_NOT_READY;
-	return NULL;
+	if (!cuda_agent_ordinal(agent, &ordinal) || ordinal >= DEVICES_MAX)
+		return NULL;
+	name = atomic_load(&chip_names[ordinal]);
+	if (name == NULL) {
+		name = ask_for_name(ordinal);
+		atomic_store(&chip_names[ordinal], name);
+	}
+	return name != NULL ? cuda_chip_by_name(name, status) : NULL;
 }
 
 const char *cuda_chip_name(const struct cuda_chip *chip)

@@ -23,6 +23,7 @@
 #define FLUSH_IDLE       20 /* periods */
 #define FLUSH_WAIT_NS    500000000
 
+#define TELLING_WAIT_S     5
 #define LOOK_FOR_DRIVER_NS 2000000
 #define LOOKS_FOR_DRIVER   50 /* between two periods */
 
@@ -33,7 +34,8 @@ static int64_t clock_difference;
 static bool is_without_launches;
 static _Atomic uint64_t flushed_ns; /* when somebody last asked */
 static _Atomic bool kernels_on, copies_on, memory_on, has_ended;
-static pthread_mutex_t following = PTHREAD_MUTEX_INITIALIZER, flushing = PTHREAD_MUTEX_INITIALIZER;
+static pthread_mutex_t following = PTHREAD_MUTEX_INITIALIZER, flushing = PTHREAD_MUTEX_INITIALIZER,
+		       telling = PTHREAD_MUTEX_INITIALIZER;
 
 bool cuda_is_on(void)
 {
@@ -169,8 +171,11 @@ static bool tell_when_up(const struct device_sink *sink)
 	}
 	if (cuda_agent(0) == DEVICE_NONE)
 		return false;
-	if (sink->counting != NULL)
+	/* The process must not end while something is begun here. */
+	pthread_mutex_lock(&telling);
+	if (sink->counting != NULL && !atomic_load(&has_ended))
 		sink->counting->runtime_ready();
+	pthread_mutex_unlock(&telling);
 	return true;
 }
 
@@ -313,10 +318,23 @@ static void flush(bool wait, uint64_t wait_ns)
 	flush_all(wait ? CUPTI_FLUSH_FORCED : 0);
 }
 
+/* What the thread has begun it ends, but no program waits for ever. */
+static void wait_for_telling(void)
+{
+	struct timespec until;
+
+	clock_gettime(CLOCK_REALTIME, &until);
+	until.tv_sec += TELLING_WAIT_S;
+	if (pthread_mutex_timedlock(&telling, &until) == 0)
+		pthread_mutex_unlock(&telling);
+}
+
 static void finish(void)
 {
 	if (!cuda_is_on() || atomic_exchange(&has_ended, true))
 		return;
+	wait_for_telling();
+	cuda_device_finish();
 	cuda_count_finish();
 	flush_all(CUPTI_FLUSH_FORCED);
 	cuda_launches_close();

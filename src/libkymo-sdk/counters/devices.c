@@ -12,6 +12,7 @@
 #include <sched.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 #include "libkymo-sdk/agents.h"
 #include "libkymo-sdk/buffer.h"
@@ -181,9 +182,15 @@ static rocprofiler_status_t service_start(struct counting_service *service)
 
 static void service_stop(struct counting_service *service)
 {
+	const struct timespec pause = {0, 1000000};
 	int state = atomic_load(&service->state);
 	struct sdk_config *config;
 
+	/* It is just being begun, by the thread that heard of its runtime; not by this one. */
+	for (unsigned i = 0; state == SERVICE_CHANGING && choosing != service && i < 5000; i++) {
+		nanosleep(&pause, NULL);
+		state = atomic_load(&service->state);
+	}
 	if ((state != SERVICE_ON && state != SERVICE_WAITING) ||
 	    !atomic_compare_exchange_strong(&service->state, &state, SERVICE_CHANGING))
 		return;

@@ -6,6 +6,7 @@
  *
  *   FAKE_CUPTI_RANGES=N    beginning to count kernels fails with N
  *   FAKE_CUPTI_SAMPLES=N   beginning to sample the device does
+ *   FAKE_CUPTI_SLOW=MS     beginning to sample takes so long; the process must not end meanwhile
  */
 #ifndef TESTS_PROGRAMS_CUDA_FAKE_PROFILER_H
 #define TESTS_PROGRAMS_CUDA_FAKE_PROFILER_H
