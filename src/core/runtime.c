@@ -298,7 +298,8 @@ void runtime_finish(void)
 	/* In a child that was just forked it is written by a thread that is not there yet. */
 	if (runtime->state == RUNTIME_STARTING && *runtime->same_process && keeps(runtime))
 		background_wait(&runtime->background, BACKGROUND_COLLECTING, START_TIMEOUT_NS);
-	if (!runtime_active() || (kymo_thread && kymo_thread->sealed) ||
+	/* No system call within a sandbox, not even to ask who this is. */
+	if (!runtime_active() || (runtime->sealed && (!kymo_thread || kymo_thread->sealed)) ||
 	    (uint32_t)sys_getpid() != runtime->pid)
 		return;
 	wall_sampler_finish(runtime);
@@ -345,10 +346,12 @@ bool runtime_write_kept(void)
 	uint32_t state = atomic_load(&runtime->state);
 
 	if ((state != RUNTIME_ACTIVE && state != RUNTIME_STARTING) || !*runtime->same_process ||
-	    (kymo_thread && kymo_thread->sealed) || runtime->pid != (uint32_t)sys_getpid() ||
-	    atomic_load(&runtime->background.ready) == BACKGROUND_FAILED)
+	    atomic_load(&runtime->background.ready) == BACKGROUND_FAILED || !keeps(runtime))
 		return false;
-	if (!keeps(runtime))
+	/* As in runtime_finish(). */
+	if (runtime->sealed && (!kymo_thread || kymo_thread->sealed))
+		return false;
+	if (runtime->pid != (uint32_t)sys_getpid())
 		return false;
 	background_flush(&runtime->background, LEAVE_TIMEOUT_NS);
 	return true;
