@@ -111,6 +111,8 @@ static int input_text_line(const struct parse *parse, struct setting_slice line,
 			return 0;
 		}
 	}
+	if (memchr(line.text, '\0', line.length))
+		return input_wrong(parse, number, 1, "a zero byte: this is no text");
 	if (line.length < 4 || memcmp(line.text, "pmc:", 4))
 		return input_wrong(parse, number, 1,
 				   "'%.*s' is no line such as 'pmc: COUNTER COUNTER'",
@@ -151,6 +153,8 @@ static int input_scalar(const struct parse *parse, const struct yaml_node *node,
 {
 	if (node->kind != YAML_SCALAR)
 		return input_wrong(parse, node->line, node->column, "a text is expected here");
+	if (node->length && memchr(node->text, '\0', node->length))
+		return input_wrong(parse, node->line, node->column, "a zero byte in a text");
 	if (!node->length)
 		return 0;
 	free(*ret);
@@ -169,6 +173,9 @@ static int input_counters(const struct parse *parse, const struct yaml_node *nod
 	if (node->kind == YAML_SCALAR) {
 		struct setting_slice rest = {node->text, node->length}, word;
 
+		if (node->length && memchr(node->text, '\0', node->length))
+			return input_wrong(parse, node->line, node->column,
+					   "a zero byte in a counter's name");
 		while (setting_list_next(&rest, &word)) {
 			if (!input_append(list, word.text, word.length))
 				return input_no_memory(parse);

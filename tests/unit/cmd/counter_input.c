@@ -57,6 +57,18 @@ static void test_text_mistakes(void **state)
 	wrong("a.txt", "", "names no counters");
 }
 
+static void test_zero_bytes(void **state)
+{
+	static const char text[] = "pmc: \0A\n";
+	struct counter_input input;
+
+	(void)state;
+	assert_int_equal(counter_input_parse("a.txt", text, sizeof(text) - 1, &input, &problem),
+			 -EINVAL);
+	assert_non_null(strstr(problem.text, "a.txt:1:1: a zero byte"));
+	wrong("a.yaml", "jobs:\n  - pmc: [\"\\0A\"]\n", "a.yaml:2:11: a zero byte");
+}
+
 static const char yaml[] = "jobs:\n"
 			   "  - pmc: [A, B]\n"
 			   "    kernel_include_regex: \"add.*\"\n"
@@ -161,13 +173,10 @@ static void test_ranges(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_text),
-		cmocka_unit_test(test_text_mistakes),
-		cmocka_unit_test(test_yaml),
-		cmocka_unit_test(test_json),
-		cmocka_unit_test(test_groups_are_runs),
-		cmocka_unit_test(test_yaml_mistakes),
-		cmocka_unit_test(test_ranges),
+		cmocka_unit_test(test_text),          cmocka_unit_test(test_text_mistakes),
+		cmocka_unit_test(test_zero_bytes),    cmocka_unit_test(test_yaml),
+		cmocka_unit_test(test_json),          cmocka_unit_test(test_groups_are_runs),
+		cmocka_unit_test(test_yaml_mistakes), cmocka_unit_test(test_ranges),
 	};
 
 	message_set_verbosity(-1);
