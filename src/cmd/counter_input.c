@@ -153,8 +153,6 @@ static int input_scalar(const struct parse *parse, const struct yaml_node *node,
 {
 	if (node->kind != YAML_SCALAR)
 		return input_wrong(parse, node->line, node->column, "a text is expected here");
-	if (node->length && memchr(node->text, '\0', node->length))
-		return input_wrong(parse, node->line, node->column, "a zero byte in a text");
 	if (!node->length)
 		return 0;
 	free(*ret);
@@ -173,9 +171,6 @@ static int input_counters(const struct parse *parse, const struct yaml_node *nod
 	if (node->kind == YAML_SCALAR) {
 		struct setting_slice rest = {node->text, node->length}, word;
 
-		if (node->length && memchr(node->text, '\0', node->length))
-			return input_wrong(parse, node->line, node->column,
-					   "a zero byte in a counter's name");
 		while (setting_list_next(&rest, &word)) {
 			if (!input_append(list, word.text, word.length))
 				return input_no_memory(parse);
