@@ -209,16 +209,21 @@ static bool note_is_ours(const struct rewrite *rewrite, const Elf64_Phdr *segmen
 		      sizeof(PLAN_NOTE_NAME)) == 0;
 }
 
-static int check_arena(struct rewrite *rewrite)
+static int check_rewritten(const struct rewrite *rewrite)
 {
-	const struct plan_header *plan = rewrite->plan->header;
-
 	for (size_t i = 0; i < rewrite->segment_count; i++) {
 		if (note_is_ours(rewrite, &rewrite->segments[i]))
 			return problem_set(rewrite->problem, -EEXIST,
 					   "%s is rewritten already: take the file it was made of",
 					   rewrite->name);
 	}
+	return 0;
+}
+
+static int check_arena(struct rewrite *rewrite)
+{
+	const struct plan_header *plan = rewrite->plan->header;
+
 	if (plan->file_size != rewrite->size)
 		return problem_set(rewrite->problem, -ESTALE,
 				   "%s is not the file that its plan was made of", rewrite->name);
@@ -267,6 +272,9 @@ int rewrite_read(struct rewrite *rewrite)
 		error = read_segments(rewrite);
 	if (!error)
 		error = read_sections(rewrite);
+	/* First of what may be wrong with it: a damaged file's output may look like another kind. */
+	if (!error)
+		error = check_rewritten(rewrite);
 	if (!error)
 		error = check_kind(rewrite);
 	if (!error)
