@@ -10,10 +10,11 @@
 #include <string.h>
 
 /* The kernel takes 64 KB of program headers, before 5.18 a page. */
-#define SEGMENTS_MAX     (4096u / sizeof(Elf64_Phdr))
-#define SECTIONS_MAX     (1u << 20)
-#define ADDRESS_END      (UINT64_C(1) << 46) /* half of what user space has */
-#define STATIC_EXPLAINED "nothing would load kymo's library into it; link it dynamically"
+#define SEGMENTS_MAX      (4096u / sizeof(Elf64_Phdr))
+#define TOO_MANY_SEGMENTS "%s: no program headers, or more than can grow"
+#define SECTIONS_MAX      (1u << 20)
+#define ADDRESS_END       (UINT64_C(1) << 46) /* half of what user space has */
+#define STATIC_EXPLAINED  "nothing would load kymo's library into it; link it dynamically"
 
 static bool in_file(const struct rewrite *rewrite, uint64_t offset, uint64_t size)
 {
@@ -99,11 +100,9 @@ static int read_segments(struct rewrite *rewrite)
 	size_t count = header->e_phnum;
 	uint64_t last = 0;
 
-	if (count == 0 || count > SEGMENTS_MAX - REWRITE_SEGMENTS_ADDED ||
-	    header->e_phentsize != sizeof(Elf64_Phdr) ||
+	if (count == 0 || count > SEGMENTS_MAX || header->e_phentsize != sizeof(Elf64_Phdr) ||
 	    !in_file(rewrite, header->e_phoff, count * sizeof(Elf64_Phdr)))
-		return problem_set(rewrite->problem, -ENOTSUP,
-				   "%s: no program headers, or more than can grow", rewrite->name);
+		return problem_set(rewrite->problem, -ENOTSUP, TOO_MANY_SEGMENTS, rewrite->name);
 	rewrite->segments = calloc(count + REWRITE_SEGMENTS_ADDED, sizeof(Elf64_Phdr));
 	if (!rewrite->segments)
 		return -ENOMEM;
@@ -217,6 +216,8 @@ static int check_rewritten(const struct rewrite *rewrite)
 					   "%s is rewritten already: take the file it was made of",
 					   rewrite->name);
 	}
+	if (rewrite->segment_count > SEGMENTS_MAX - REWRITE_SEGMENTS_ADDED)
+		return problem_set(rewrite->problem, -ENOTSUP, TOO_MANY_SEGMENTS, rewrite->name);
 	return 0;
 }
 
@@ -272,7 +273,7 @@ int rewrite_read(struct rewrite *rewrite)
 		error = read_segments(rewrite);
 	if (!error)
 		error = read_sections(rewrite);
-	/* First of what may be wrong with it: a damaged file's output may look like another kind. */
+	/* First of all that may be wrong: what came out of here is refused for that reason. */
 	if (!error)
 		error = check_rewritten(rewrite);
 	if (!error)
