@@ -271,7 +271,8 @@ static bool at_key(const struct yaml_reader *reader)
 		for (look.at++; yaml_char(&look, 0) != quote; look.at++) {
 			if (yaml_is_break(yaml_char(&look, 0)))
 				return false;
-			if (quote == '"' && yaml_char(&look, 0) == '\\')
+			if (quote == '"' && yaml_char(&look, 0) == '\\' &&
+			    !yaml_is_break(yaml_char(&look, 1)))
 				look.at++;
 		}
 		look.at++;
