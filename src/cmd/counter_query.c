@@ -16,20 +16,6 @@
 #include "cmd/counter_query_child.h"
 #include "cmd/launch.h"
 
-static int query_find_library(char sdk[PATH_MAX], struct problem *problem)
-{
-	char *library;
-	int error = launch_find_library(&library, problem);
-
-	if (error)
-		return error;
-	if (!launch_find_beside(library, "kymo-sdk", sdk))
-		error = problem_set(problem, -ENOENT,
-				    "cannot find libkymo-sdk.so (looked beside '%s')", library);
-	free(library);
-	return error;
-}
-
 static int query_read(int from, pid_t child, json_t **ret, struct problem *problem)
 {
 	json_error_t error;
@@ -53,7 +39,7 @@ int counter_query(const struct resolved *settings, const char *const *lists, jso
 		  struct problem *problem)
 {
 	char sdk[PATH_MAX];
-	int ends[2], error = query_find_library(sdk, problem);
+	int ends[2], error = launch_find_sdk(sdk, problem);
 	pid_t child;
 
 	*ret = NULL;

@@ -36,6 +36,8 @@ int launch_find_library(char **ret, struct problem *problem);
 void launch_front_library(const char *library, char *front);
 /* libNAME.so beside `library` (libkymo.so), or where the build tree has it; into PATH_MAX bytes. */
 bool launch_find_beside(const char *library, const char *name, char *found);
+/* The tool library, likewise; into PATH_MAX bytes. */
+int launch_find_sdk(char *sdk, struct problem *problem);
 /* Makes result and session directories and spool/. */
 int launch_prepare(struct launch *launch, struct problem *problem);
 /* The environment of the profiled program; malloc'ed, free with launch_environment_destroy(). */

@@ -5,6 +5,7 @@
  * take a library to inject, OpenCL's loader a list of layers, the tool library a list of tools. A
  * program that uses no device loads none of them.
  */
+#include <errno.h>
 #include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -38,6 +39,20 @@ bool launch_find_beside(const char *library, const char *name, char *found)
 	snprintf(path, sizeof(path), "%.*s/../lib%s/lib%s.so", (int)(slash - library), library,
 		 name, name);
 	return realpath(path, found) != NULL;
+}
+
+int launch_find_sdk(char *sdk, struct problem *problem)
+{
+	char *library;
+	int error = launch_find_library(&library, problem);
+
+	if (error)
+		return error;
+	if (!launch_find_beside(library, "kymo-sdk", sdk))
+		error = problem_set(problem, -ENOENT,
+				    "cannot find libkymo-sdk.so (looked beside '%s')", library);
+	free(library);
+	return error;
 }
 
 bool launch_opencl_library(const struct launch *launch, const char *library, char *path)

@@ -102,20 +102,6 @@ static bool run_set_environment(const struct run_options *options, const char *s
 	       !setenv("CUDA_INJECTION64_PATH", sdk, 0) && !setenv("NVTX_INJECTION64_PATH", sdk, 0);
 }
 
-static int run_find_sdk(char sdk[PATH_MAX], struct problem *problem)
-{
-	char *library;
-	int error = launch_find_library(&library, problem);
-
-	if (error)
-		return error;
-	if (!launch_find_beside(library, "kymo-sdk", sdk))
-		error = problem_set(problem, -ENOENT,
-				    "cannot find libkymo-sdk.so (looked beside '%s')", library);
-	free(library);
-	return error;
-}
-
 static int run_execute(const struct run_options *options, const struct resolved *settings,
 		       char **arguments)
 {
@@ -130,7 +116,7 @@ static int run_execute(const struct run_options *options, const struct resolved 
 		message_error("%s", problem.text);
 		return status;
 	}
-	if (run_find_sdk(sdk, &problem)) {
+	if (launch_find_sdk(sdk, &problem)) {
 		message_error("%s", problem.text);
 		return EXIT_OWN_FAILURE;
 	}
