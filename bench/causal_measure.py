@@ -26,6 +26,7 @@ class Bench:
     def __init__(self, build, nice=0, seed=1, keep=None, realtime=False):
         self.kymo = os.path.join(build, "src/cmd/kymo")
         self.programs = os.path.join(build, "tests/programs/causal")
+        self.libraries = os.path.join(build, "libraries")  # of --pack
         self.sources = os.path.join(os.path.dirname(os.path.abspath(__file__)),
                                     "../tests/programs/causal")
         self.nice, self.realtime = nice, realtime
@@ -41,6 +42,8 @@ class Bench:
         """Standard output and error of a run that has to succeed. Never hangs."""
         merged = {name: value for name, value in os.environ.items()
                   if not name.startswith(("KYMO_", "LD_PRELOAD"))}
+        if os.path.isdir(self.libraries):
+            merged["LD_LIBRARY_PATH"] = self.libraries
         process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
                                    stderr=subprocess.PIPE, start_new_session=True, text=True,
                                    env={**merged, **(environment or {})},
@@ -93,6 +96,11 @@ def visits_for(bench, workload, seconds):
     values = measured(bench.run(bench.command(workload, "--seconds", str(seconds / 2)), 60)[0])
     rate = values["visits"] / max(values["seconds"], 1e-3)
     return max(1, round(rate * seconds / workload.visits)) * workload.visits
+
+
+def bare_cost(bench, workload, seconds):
+    command = bench.command(workload, "--seconds", str(seconds))
+    return cost(workload, measured(bench.run(command, 4 * seconds + 60)[0]))
 
 
 def measure_truth(bench, workload, rounds, seconds):

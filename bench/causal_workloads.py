@@ -64,10 +64,14 @@ def workloads():
         make("amdahl", "amdahl", "", "serial_part parallel_part", "step",
              lambda s: 0.4 * s["serial_part"] + 0.6 * s["parallel_part"]),
         make("pipeline", "pipeline", "", "stage_read stage_convert stage_write", "written",
-             lambda s: max(s["stage_read"], 0.5 * s["stage_convert"], 0.25 * s["stage_write"])),
+             # three threads; of two processors
+             lambda s: max(s["stage_read"], 0.5 * s["stage_convert"], 0.25 * s["stage_write"],
+                           (s["stage_read"] + 0.5 * s["stage_convert"] + 0.25 * s["stage_write"]) / 2)),
         make("lock", "lock", "", "inside_lock outside_lock", "turn",
              lambda s: max(s["inside_lock"], (s["inside_lock"] + s["outside_lock"]) / 2)),
-        make("lock-crowd", "lock", "--threads 6", "inside_lock outside_lock", "turn"),
+        # of two processors, however many threads there are
+        make("lock-crowd", "lock", "--threads 6", "inside_lock outside_lock", "turn",
+             lambda s: max(s["inside_lock"], (s["inside_lock"] + s["outside_lock"]) / 2)),
         make("readers", "readers", "", "look_up use_result renew prepare", "used"),
         make("pool", "pool", "", "large_task small_task merge", "batch", pool_batch),
         make("server", "server", "", "parse_request make_answer use_answer", "answered",

@@ -235,9 +235,11 @@ static void run_again(uint64_t bytes, unsigned times)
 
 	CHECK(cuMemsetD32_v2(other, 0, (size_t)256 << 20)); /* the cache has none of it */
 	CHECK(cuCtxSynchronize());
-	run(again, ONE_WAVE * 4, 512, NULL, parameters);
-	CHECK(cuCtxSynchronize());
-	printf("again: %llu bytes %u times, %.4f %% of the sectors at most are hits\n",
+	for (unsigned i = 0; i < 2; i++) { /* the second time what fits is there */
+		run(again, ONE_WAVE * 4, 512, NULL, parameters);
+		CHECK(cuCtxSynchronize());
+	}
+	printf("again: %llu bytes %u times, at first %.4f %% of the sectors at most are hits\n",
 	       (unsigned long long)bytes, times, 100.0 * (times - 1) / times);
 }
 

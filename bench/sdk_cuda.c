@@ -11,10 +11,13 @@
  *   copies N BYTES        N times to the device, within it and back, with a kernel between, on two
  * streams end HOW               1000 empty kernels, then after 300 ms: return, exit, _exit, abort,
  * kill spin N US             N kernels of US microseconds
+ *   turns LIBRARY LAPS    empty kernels in rounds with and without recording, by roctx of kymo's,
+ *                         or by what is asked of CUPTI (cupti_floor.c)
  */
 #include <dlfcn.h>
 #include <pthread.h>
 #include <signal.h>
+#include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -250,13 +253,119 @@ static int run_end(int count, char **values)
 	return 0;
 }
 
+/* ---- turns ---- */
+
+#define ROUND_LAUNCHES 10000
+#define LAPS_MAX       64
+
+static int (*roctx_pause)(uint64_t), (*roctx_resume)(uint64_t);
+static void (*floor_turn)(int kinds, int flush_ms, size_t bytes, int clear, int callbacks);
+
+static const struct turn {
+	const char *name;
+	int kinds, flush_ms;
+	size_t bytes;
+	int clear, callbacks;
+} floor_turns[] = {
+	{"kernels, never flushed", 1, 0, 1 << 20, 1, 0},
+	{"kernels, never flushed, 4 MiB, CUPTI clears", 1, 0, 4 << 20, 0, 0},
+	{"kernels and graphs", 3, 0, 1 << 20, 1, 0},
+	{"kernels and copies", 5, 0, 1 << 20, 1, 0},
+	{"all, flushed every 100 ms", 7, 100, 1 << 20, 1, 0},
+	{"all, flushed every 100 ms, callbacks", 7, 100, 1 << 20, 1, 1},
+};
+
+static double round_of_launches(void)
+{
+	double start;
+
+	for (int i = 0; i < 1000; i++)
+		launch(NULL);
+	CHECK(cuCtxSynchronize());
+	start = now_us();
+	for (int i = 0; i < ROUND_LAUNCHES; i++)
+		launch(NULL);
+	CHECK(cuCtxSynchronize());
+	return (now_us() - start) / ROUND_LAUNCHES;
+}
+
+static int compare_numbers(const void *a, const void *b)
+{
+	double one = *(const double *)a, other = *(const double *)b;
+
+	return one < other ? -1 : one > other;
+}
+
+static void take_turn(const struct turn *turn, bool recorded)
+{
+	if (floor_turn != NULL)
+		floor_turn(recorded ? turn->kinds : 0, recorded ? turn->flush_ms : 0, turn->bytes,
+			   turn->clear, recorded && turn->callbacks);
+	else if (recorded)
+		roctx_resume(0);
+	else
+		roctx_pause(0);
+}
+
+/* Medians, and the ratio of the lower quarters, which others on the machine disturb less. */
+static void take_turns(const struct turn *turn, int laps)
+{
+	double without[LAPS_MAX], with[LAPS_MAX], ratios[LAPS_MAX];
+
+	for (int i = 0; i < laps; i++) {
+		take_turn(turn, false);
+		without[i] = round_of_launches();
+		take_turn(turn, true);
+		with[i] = round_of_launches();
+		ratios[i] = with[i] / without[i];
+	}
+	take_turn(turn, false);
+	qsort(without, (size_t)laps, sizeof(double), compare_numbers);
+	qsort(with, (size_t)laps, sizeof(double), compare_numbers);
+	qsort(ratios, (size_t)laps, sizeof(double), compare_numbers);
+	printf("turns: %-44s %.3f -> %.3f us, of neighbours %.3f (%.3f to %.3f), of lower quarters "
+	       "%.3f\n",
+	       turn->name, without[laps / 2], with[laps / 2], ratios[laps / 2], ratios[laps / 4],
+	       ratios[laps * 3 / 4], with[laps / 4] / without[laps / 4]);
+	fflush(stdout);
+}
+
+static void *function_of(void *library, const char *name)
+{
+	return library != NULL ? dlsym(library, name) : NULL;
+}
+
+static int run_turns(int count, char **values)
+{
+	static const struct turn kymo = {"kymo", 0, 0, 0, 0, 0};
+	void *library = count > 0 ? dlopen(values[0], RTLD_NOW) : NULL;
+	int laps = count > 1 ? atoi(values[1]) : 20;
+
+	laps = laps < 1 ? 1 : laps > LAPS_MAX ? LAPS_MAX : laps;
+	*(void **)&floor_turn = function_of(library, "floor_turn");
+	*(void **)&roctx_pause = function_of(library, "roctxProfilerPause");
+	*(void **)&roctx_resume = function_of(library, "roctxProfilerResume");
+	if (floor_turn == NULL && (roctx_pause == NULL || roctx_resume == NULL)) {
+		fprintf(stderr, "sdk_cuda: turns needs roctx or cupti_floor\n");
+		return 2;
+	}
+	if (floor_turn == NULL) {
+		take_turns(&kymo, laps);
+		return 0;
+	}
+	for (size_t i = 0; i < sizeof(floor_turns) / sizeof(*floor_turns); i++)
+		take_turns(&floor_turns[i], laps);
+	return 0;
+}
+
 int main(int count, char **arguments)
 {
 	static const struct {
 		const char *name;
 		int (*run)(int count, char **values);
 	} modes[] = {{"launch", run_launches}, {"threads", run_threads}, {"graph", run_graph},
-		     {"copies", run_copies},   {"spin", run_spin},       {"end", run_end}};
+		     {"copies", run_copies},   {"spin", run_spin},       {"end", run_end},
+		     {"turns", run_turns}};
 
 	for (size_t i = 0; count > 1 && i < sizeof(modes) / sizeof(*modes); i++) {
 		if (strcmp(arguments[1], modes[i].name) != 0)
@@ -264,6 +373,6 @@ int main(int count, char **arguments)
 		start_driver();
 		return modes[i].run(count - 2, arguments + 2);
 	}
-	fprintf(stderr, "usage: sdk_cuda launch|threads|graph|copies|spin|end ...\n");
+	fprintf(stderr, "usage: sdk_cuda launch|threads|graph|copies|spin|end|turns ...\n");
 	return 2;
 }

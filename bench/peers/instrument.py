@@ -7,7 +7,8 @@ usage: instrument.py BUILD-DIRECTORY [CALLS [ROUNDS]]
 
 First ns of CPU time a call on two functions (a leaf and fib), the least of the rounds; then the CPU
 time of real programs with all their functions and those of their libraries instrumented, as a
-multiple of bare; then what starting costs. Peers that are not installed are left out.
+multiple of bare, beside what two bare time stamps for each of these calls would make of it; then
+what starting costs. Peers that are not installed are left out.
 """
 import os
 import re
@@ -98,20 +99,30 @@ class Bench:
         minutes = re.findall(r"(\d+)m([\d.]+)s", text)
         return sum(int(m) * 60 + float(s) for m, s in minutes[2:4])
 
+    def calls_recorded(self):
+        """In the result of the last run."""
+        text = subprocess.run([self.kymo, "report", os.path.join(self.path("out"), "latest")], check=True,
+                              capture_output=True, text=True).stdout
+        found = re.search(r"([\d,]+) calls recorded of", text)
+        return int(found.group(1).replace(",", "")) if found else 0
+
     def show_programs(self):
         open(self.path("bench.lua"), "w", encoding="ascii").write(LUA)
         open(self.path("bench.sql"), "w", encoding="ascii").write(SQL)
         programs = {"lua5.4": ["lua5.4", self.path("bench.lua")],
                     "sqlite3": ["sqlite3", ":memory:", ".read " + self.path("bench.sql")]}
-        print(f"\n{'CPU time, times bare':24} {'bare s':>8} {'traced':>8} {'demoted':>8} {'counted':>8}")
+        print(f"\n{'CPU time, times bare':24} {'bare s':>8} {'calls':>11} {'stamps':>8} {'traced':>8} "
+              f"{'demoted':>8} {'counted':>8}")
         for name, command in programs.items():
             if not shutil.which(name):
                 continue
             least = lambda options: min(self.cpu_seconds(options, command) for _ in range(self.rounds))
-            bare = least(None)
-            figures = [least(options) / bare for options in
-                       ([], ["--demote", "50000,400"], ["--count", "."])]
-            print(f"{name:24} {bare:8.3f} " + " ".join(f"{figure:8.2f}" for figure in figures))
+            bare, traced = least(None), least([])
+            calls = self.calls_recorded()
+            stamps = 1 + calls * self.best["bare", "rdtsc"] / 1e9 / bare
+            demoted, counted = least(["--demote", "50000,400"]), least(["--count", "."])
+            print(f"{name:24} {bare:8.3f} {calls:11} {stamps:8.2f} " +
+                  " ".join(f"{figure / bare:8.2f}" for figure in (traced, demoted, counted)))
 
     def show_start(self):
         print("\nstarting python3 (all functions of it and its libraries)")

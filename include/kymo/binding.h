@@ -52,7 +52,24 @@ struct kymo_note_search {
 	uint32_t type;
 	void (*found)(void *object, void *context);
 	void *context;
+	const struct dl_phdr_info *info;
 };
+
+/* Tools that rewrite programs may have moved the note away from what it tells of (patchelf). */
+static inline int kymo_note_leads_to_data(const struct dl_phdr_info *info, uintptr_t object)
+{
+	uintptr_t at = object - info->dlpi_addr;
+
+	for (unsigned i = 0; i < info->dlpi_phnum; i++) {
+		const ElfW(Phdr) *segment = &info->dlpi_phdr[i];
+
+		if (segment->p_type == PT_LOAD && segment->p_flags & PF_W &&
+		    at >= segment->p_vaddr &&
+		    at + 2 * sizeof(void *) <= segment->p_vaddr + segment->p_filesz)
+			return object % sizeof(void *) == 0;
+	}
+	return 0;
+}
 
 /* Calls found() for each note of this type in one segment of notes. */
 static inline void kymo_note_scan(const struct kymo_note_search *search, const char *notes,
@@ -71,9 +88,12 @@ static inline void kymo_note_scan(const struct kymo_note_search *search, const c
 		if (note.n_type == search->type && note.n_namesz == 5 && note.n_descsz == 4 &&
 		    !memcmp(name, "kymo", 5)) {
 			int32_t distance;
+			uintptr_t object;
+
 			memcpy(&distance, name + name_size, sizeof(distance));
-			search->found((void *)(uintptr_t)(name + name_size + distance),
-				      search->context);
+			object = (uintptr_t)(name + name_size) + (uintptr_t)(intptr_t)distance;
+			if (kymo_note_leads_to_data(search->info, object))
+				search->found((void *)object, search->context);
 		}
 		notes += whole;
 		size -= whole;
@@ -83,6 +103,7 @@ static inline void kymo_note_scan(const struct kymo_note_search *search, const c
 static inline int kymo_note_visit(struct dl_phdr_info *info, size_t size, void *context)
 {
 	(void)size;
+	((struct kymo_note_search *)context)->info = info;
 	for (unsigned i = 0; i < info->dlpi_phnum; i++) {
 		const ElfW(Phdr) *segment = &info->dlpi_phdr[i];
 		if (segment->p_type == PT_NOTE && segment->p_align <= 4)

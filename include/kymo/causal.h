@@ -24,7 +24,7 @@
 #include <stdint.h>
 
 #define CAUSAL_MAGIC   0x6c6173756163796bull /* "kycausal" */
-#define CAUSAL_VERSION 2u
+#define CAUSAL_VERSION 3u
 
 #define CAUSAL_POINTS    256u
 #define CAUSAL_TARGETS   (1u << 20) /* ids 1 .. CAUSAL_TARGETS - 1 */
@@ -43,7 +43,12 @@
 
 /* ---- progress points ---- */
 
-enum causal_point_kind { CAUSAL_POINT_PROGRESS, CAUSAL_POINT_BEGIN, CAUSAL_POINT_END };
+enum causal_point_kind {
+	CAUSAL_POINT_PROGRESS,
+	CAUSAL_POINT_BEGIN,
+	CAUSAL_POINT_END,
+	CAUSAL_POINT_SPIN /* none: a function that waits by looking again and again */
+};
 enum causal_origin {
 	CAUSAL_ORIGIN_USER,     /* kymo/user.h */
 	CAUSAL_ORIGIN_COZ,      /* coz.h: the program counts by itself, in `coz` */
@@ -107,6 +112,10 @@ struct causal_control {
 	uint64_t unused1[7];
 	_Atomic uint64_t runners_used; /* bits */
 	uint64_t unused3[7];
+	/* Threads that run, could, or pause, and all that ever did in this experiment and are there
+	 * still: of even and of odd epochs. The next one's are 0 when it begins. */
+	_Atomic int64_t could_run[2], took_part[2];
+	uint64_t unused4[4];
 	struct causal_runner runners[CAUSAL_RUNNERS];
 	/* What happened, for reports and for tests. Ticks where nothing else is said. */
 	_Atomic uint64_t samples, samples_in_scope, samples_in_target; /* counts */

@@ -19,7 +19,7 @@
 
 #define GPU_MAGIC         "KYMOGPU" /* 7 characters and the terminating zero */
 #define GPU_VERSION_MAJOR 1
-#define GPU_VERSION_MINOR 1
+#define GPU_VERSION_MINOR 2
 #define GPU_HEADER_SIZE   4096u
 
 /* Why something is missing. Append only. */
@@ -51,6 +51,9 @@ enum gpu_record_kind {
 	GPU_RECORD_READING
 };
 
+/* CLOSED: everything was handed over. Ends without exit() leave it open. */
+enum gpu_file_state { GPU_FILE_OPEN = 1, GPU_FILE_CLOSED };
+
 struct gpu_file_header {
 	char magic[8];
 	uint16_t version_major, version_minor;
@@ -62,7 +65,7 @@ struct gpu_file_header {
 	uint64_t losses[GPU_LOSS_COUNT];
 	uint64_t kernels, copies, calls; /* written */
 	uint64_t own_cpu_ns;             /* CPU time of the library's own threads */
-	uint64_t state;                  /* 1 open, 2 closed: everything was handed over */
+	uint64_t state;                  /* gpu_file_state */
 	/* Since 1.1: kernels whose counters are here, kernels that the filter left out, readings */
 	uint64_t counted, filtered, readings;
 	uint8_t reserved[4096 - 8 * 31];
@@ -115,6 +118,7 @@ enum gpu_direction {
 	GPU_DIRECTION_HOST_TO_DEVICE,
 	GPU_DIRECTION_DEVICE_TO_HOST,
 	GPU_DIRECTION_DEVICE_TO_DEVICE,
+	GPU_DIRECTION_FILL, /* memory is filled with one value; minor version 2 */
 	GPU_DIRECTION_COUNT
 };
 

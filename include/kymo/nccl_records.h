@@ -33,7 +33,7 @@
 
 #define NCCL_FILE_MAGIC         "KYMONCL" /* 7 characters and the terminating zero */
 #define NCCL_FILE_VERSION_MAJOR 1         /* readers refuse another major version */
-#define NCCL_FILE_VERSION_MINOR 0
+#define NCCL_FILE_VERSION_MINOR 1
 #define NCCL_HEADER_SIZE        4096u
 #define NCCL_NAMES              256u
 #define NCCL_NAME_SIZE          32u
@@ -43,9 +43,10 @@
 #define NCCL_CHUNK_HEADER_SIZE  64u
 #define NCCL_RECORD_UNIT        64u
 
-#define NCCL_ID_MAGIC      0xau
-#define NCCL_ID_OFFSET(id) (((id)&0xfffffffu) * NCCL_RECORD_UNIT)
-#define NCCL_ID_CHUNK(id)  ((NCCL_ID_OFFSET(id) - NCCL_CHUNKS_OFFSET) / NCCL_CHUNK_SIZE)
+#define NCCL_ID_MAGIC       0xau
+#define NCCL_ID_GENERATIONS 0xfffffu
+#define NCCL_ID_OFFSET(id)  (((id)&0xfffffffu) * NCCL_RECORD_UNIT)
+#define NCCL_ID_CHUNK(id)   ((NCCL_ID_OFFSET(id) - NCCL_CHUNKS_OFFSET) / NCCL_CHUNK_SIZE)
 
 enum nccl_chunk_kind {
 	NCCL_CHUNK_FREE,
@@ -108,7 +109,8 @@ enum nccl_kind {
 #define NCCL_KIND_MASK(kind) (1u << (kind))
 
 enum nccl_operation_state {
-	NCCL_OPERATION_STARTED = 1, /* NCCL is putting it into a stream */
+	NCCL_OPERATION_STARTED = 1, /* NCCL is putting it into a stream; or ENQUEUED, if it has a
+				       stop (see nccl_operation_state) */
 	NCCL_OPERATION_ENQUEUED,    /* it is there; nothing of it was seen to run yet */
 	NCCL_OPERATION_RUNNING,     /* a channel or network transfer of it started and did not stop,
 				       or may be followed by others */
@@ -122,10 +124,10 @@ enum nccl_operation_flag {
 						  no network events of it. state stays ENQUEUED */
 	NCCL_OPERATION_BATCHED = 1u << 1, /* shares its GPU times with others of one device batch,
 					     or send with recv: its own duration is not known */
-	NCCL_OPERATION_ALIASED =
-		1u << 2,                /* a channel has a time from before another operation's
-					   end: the ring of the device was overrun, times are not its own */
-	NCCL_OPERATION_GRAPH = 1u << 3, /* its API call was captured into a CUDA graph */
+	NCCL_OPERATION_ALIASED = 1u << 2, /* a channel has a time from before another operation's
+					     end: the ring of the device was overrun, or NCCL lost
+					     count of its work; times are not its own */
+	NCCL_OPERATION_GRAPH = 1u << 3,   /* its API call was captured into a CUDA graph */
 	NCCL_OPERATION_REPLAYED = 1u
 				  << 4, /* ... and this is not the first operation of that call */
 	NCCL_OPERATION_COUNT_IS_BYTES = 1u << 5, /* count is bytes, whatever data_type says */
@@ -212,7 +214,11 @@ struct nccl_operation {
 	uint8_t late; /* children after it was sealed, saturating */
 	uint8_t api;  /* version */
 	uint8_t reserved[6];
-	uint64_t spare[5];
+	/* From 1.1 on: what threads other than the one that tells most of a communicator's channels
+	 * told of them; readers join it (nccl_operation_join). The plugin has, once SEALED. */
+	uint64_t channels_started_aside, channels_stopped_aside;
+	uint64_t gpu_start_aside, gpu_stop_aside;
+	uint64_t spare;
 };
 
 enum nccl_event_flag {
@@ -374,22 +380,67 @@ struct nccl_chunk_header {
 	uint64_t sequence;     /* order of taking in this process, from 1 */
 	uint32_t generation;   /* of the ids in it */
 	uint32_t taken;        /* records begun; may exceed what the chunk holds */
-	uint64_t reserved[4];
+	uint64_t first;        /* OPERATIONS, from 1.1 on: ordinal of the first record */
+	uint64_t reserved[3];
 };
+
+/* Channels that started, and of them stopped, whoever told it; others may be writing. */
+static inline uint64_t nccl_operation_started(const struct nccl_operation *operation)
+{
+	return __atomic_load_n(&operation->channels_started, __ATOMIC_RELAXED) |
+	       __atomic_load_n(&operation->channels_started_aside, __ATOMIC_RELAXED);
+}
+
+static inline uint64_t nccl_operation_stopped(const struct nccl_operation *operation)
+{
+	return __atomic_load_n(&operation->channels_stopped, __ATOMIC_ACQUIRE) |
+	       __atomic_load_n(&operation->channels_stopped_aside, __ATOMIC_ACQUIRE);
+}
+
+/* Puts what was told aside into the members that are for all. */
+static inline void nccl_operation_join(struct nccl_operation *operation)
+{
+	uint64_t start = __atomic_load_n(&operation->gpu_start_aside, __ATOMIC_RELAXED);
+	uint64_t stop = __atomic_load_n(&operation->gpu_stop_aside, __ATOMIC_RELAXED);
+	uint64_t seen = __atomic_load_n(&operation->gpu_start, __ATOMIC_RELAXED);
+
+	if (!__atomic_load_n(&operation->channels_started_aside, __ATOMIC_RELAXED) &&
+	    !__atomic_load_n(&operation->channels_stopped_aside, __ATOMIC_RELAXED))
+		return;
+	__atomic_store_n(&operation->channels_started, nccl_operation_started(operation),
+			 __ATOMIC_RELAXED);
+	__atomic_store_n(&operation->channels_stopped, nccl_operation_stopped(operation),
+			 __ATOMIC_RELAXED);
+	if (start && (!seen || start < seen))
+		__atomic_store_n(&operation->gpu_start, start, __ATOMIC_RELAXED);
+	if (stop > __atomic_load_n(&operation->gpu_stop, __ATOMIC_RELAXED))
+		__atomic_store_n(&operation->gpu_stop, stop, __ATOMIC_RELAXED);
+}
 
 /* All of it that started has stopped; more may follow until it is SEALED. The rule that the plugin
  * and readers share; others may be writing. */
 static inline int nccl_operation_is_quiet(const struct nccl_operation *operation)
 {
-	uint64_t started = __atomic_load_n(&operation->channels_started, __ATOMIC_RELAXED);
+	uint64_t started = nccl_operation_started(operation);
 	uint16_t networks = __atomic_load_n(&operation->networks_started, __ATOMIC_RELAXED);
 
 	if (!__atomic_load_n(&operation->stop, __ATOMIC_RELAXED) ||
 	    networks != __atomic_load_n(&operation->networks_stopped, __ATOMIC_RELAXED))
 		return 0;
 	if (started)
-		return started == __atomic_load_n(&operation->channels_stopped, __ATOMIC_RELAXED);
+		return started == nccl_operation_stopped(operation);
 	return networks > 0;
+}
+
+/* The state, for readers: a stop alone does not write it. */
+static inline uint8_t nccl_operation_state(const struct nccl_operation *operation)
+{
+	uint8_t state = __atomic_load_n(&operation->state, __ATOMIC_RELAXED);
+
+	return state == NCCL_OPERATION_STARTED &&
+			       __atomic_load_n(&operation->stop, __ATOMIC_RELAXED)
+		       ? NCCL_OPERATION_ENQUEUED
+		       : state;
 }
 
 #ifdef __cplusplus

@@ -62,7 +62,8 @@ struct plan_gate_constants {
 	uint64_t entry_slow, exit_slow, count_slow; /* the runtime's functions */
 	uint64_t shadow_nodes; /* address of the head of the list of shadow stacks, for unwinders */
 	uint64_t foreign_low, foreign_size; /* addresses of struct plan_header's foreign code */
-	uint64_t reserved[8];
+	uint64_t stubs_size;                /* of the stubs' code */
+	uint64_t reserved[7];
 };
 #define PLAN_GATE_CONSTANTS (PLAN_STUBS - 128u) /* offset in the arena */
 
@@ -221,6 +222,7 @@ enum plan_mode {
  *    79  body: displaced instructions, jmp back
  */
 #define PLAN_STUB_EXIT   32u /* offset of the return address that the function sees */
+#define PLAN_STUB_NUMBER 38u /* offset of the number behind that */
 #define PLAN_STUB_COUNT  53u
 #define PLAN_STUB_SKIP   78u
 #define PLAN_STUB_BODY   79u

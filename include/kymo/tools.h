@@ -30,4 +30,20 @@ typedef struct kymo_callback_tracing_call_data_t {
 	const void *result; /* what the function returns, where it has returned; may be NULL */
 } kymo_callback_tracing_call_data_t;
 
+/* Every kind can be configured, and those that nothing here can tell stay silent. Which these are:
+ * for one agent, or, with agent.handle 0, for all of them together. Agents of a runtime that the
+ * program has not started yet may not be known yet. KIND_NOT_FOUND, AGENT_NOT_FOUND. */
+typedef enum kymo_kind_support_t { KYMO_KIND_SILENT, KYMO_KIND_TOLD } kymo_kind_support_t;
+
+ROCPROFILER_EXTERN_C_INIT
+
+rocprofiler_status_t kymo_callback_kind_support(rocprofiler_callback_tracing_kind_t kind,
+						rocprofiler_agent_id_t agent,
+						kymo_kind_support_t *answer) ROCPROFILER_API;
+rocprofiler_status_t kymo_buffer_kind_support(rocprofiler_buffer_tracing_kind_t kind,
+					      rocprofiler_agent_id_t agent,
+					      kymo_kind_support_t *answer) ROCPROFILER_API;
+
+ROCPROFILER_EXTERN_C_FINI
+
 #endif

@@ -16,6 +16,9 @@
 #define LEAST_WINDOWS 2u
 /* Passes over one entry that a fit may take: some seconds. */
 #define WORK_LIMIT 4e8
+/* What the method itself is off by where windows scatter little, at full speedup: one standard
+ * error. Of workloads whose response is known (bench/causal) half are off by more than that. */
+#define METHOD 0.01
 /* An interval of this to both sides is worth reporting even around no effect at all. */
 #define NARROW_PERCENT 5.0
 
@@ -166,14 +169,15 @@ static void set_intervals(const struct fit *fit, struct work *work)
 
 	for (uint32_t g = 1; g < work->model.series->group_count; g++) {
 		struct fit_level *level = &work->model.levels[g];
-		double freedom;
+		double freedom, method;
 
 		if (isnan(level->ratio))
 			continue;
+		method = METHOD * work->model.series->groups[g].speedup / 1000;
 		widen(work,
 		      fit_spread_variance(&work->bootstrap.levels[g], work->bootstrap.repeats),
-		      &one, g, 1, error_of_phases(work->model.series, &one, g, 1), &level->error,
-		      &freedom);
+		      &one, g, 1, error_of_phases(work->model.series, &one, g, 1) + method * method,
+		      &level->error, &freedom);
 		level->half = level->error * fit_student(confidence_of(fit), freedom);
 	}
 }
@@ -246,7 +250,7 @@ static void set_summary(const struct fit *fit, const struct work *work, size_t i
 
 	widen(work, fit_spread_variance(&drawn->best[index], drawn->repeats), curve->best,
 	      curve->first, curve->count,
-	      curve->model +
+	      curve->model + METHOD * METHOD +
 		      error_of_phases(work->model.series, curve->best, curve->first, curve->count),
 	      &error, &freedom);
 	error *= fit_student(confidence_of(fit), freedom);
@@ -257,8 +261,9 @@ static void set_summary(const struct fit *fit, const struct work *work, size_t i
 	prediction->best_high_percent = 100 * fmin(best + error, 1);
 	widen(work, fit_spread_variance(&drawn->slope[index], drawn->repeats), curve->slope,
 	      curve->first, curve->count,
-	      error_of_phases(work->model.series, curve->slope, curve->first, curve->count), &error,
-	      &freedom);
+	      METHOD * METHOD +
+		      error_of_phases(work->model.series, curve->slope, curve->first, curve->count),
+	      &error, &freedom);
 	error *= fit_student(confidence_of(fit), freedom);
 	prediction->slope = slope;
 	prediction->slope_low = slope - error;

@@ -266,6 +266,26 @@ static void merge_rows(struct gpu_data *data)
 	qsort(data->kernels, data->kernel_count, sizeof(*data->kernels), by_time);
 }
 
+/* By _exit(), a signal or exec, or they still run: their tools could not hand over what they had.
+ */
+static int note_ends(struct gpu_data *data)
+{
+	size_t count = 0;
+	char text[256];
+
+	for (size_t i = 0; i < data->process_count; i++)
+		count += data->processes[i].header.state == GPU_FILE_OPEN &&
+			 data->processes[i].header.committed != 0;
+	if (count == 0)
+		return 0;
+	snprintf(text, sizeof(text),
+		 "%zu of %zu processes did not end by exit(): what devices did in the last tenth "
+		 "of a "
+		 "second before, and in the last interval of their counters, may be missing",
+		 count, data->process_count);
+	return note(data, "", text);
+}
+
 int gpu_open(const char *directory, struct gpu_data **ret, struct problem *problem)
 {
 	struct gpu_data *data = calloc(1, sizeof(*data));
@@ -280,6 +300,8 @@ int gpu_open(const char *directory, struct gpu_data **ret, struct problem *probl
 		result = sum_up(data, &data->processes[i], &capacity);
 	if (result == 0)
 		result = gpu_counts_sum(data);
+	if (result == 0)
+		result = note_ends(data);
 	free(spool);
 	if (result != 0) {
 		gpu_close(data);

@@ -214,7 +214,8 @@ const char *gpu_counter_name(const struct gpu_process *process, uint32_t counter
 const char *gpu_direction_name(uint32_t direction)
 {
 	static const char *const names[GPU_DIRECTION_COUNT] = {
-		"other", "host to host", "host to device", "device to host", "device to device"};
+		"other",          "host to host",     "host to device",
+		"device to host", "device to device", "fill"};
 
 	return names[direction < GPU_DIRECTION_COUNT ? direction : GPU_DIRECTION_OTHER];
 }

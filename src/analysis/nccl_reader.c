@@ -239,8 +239,11 @@ int nccl_chunk_each(struct nccl_file *file, const struct nccl_chunk *chunk,
 		return 0; /* used again since */
 	end = (size_t)got;
 	for (size_t at = NCCL_CHUNK_HEADER_SIZE; result == 0 && at + size <= end; at += size) {
-		if (record_belongs(file, chunk, file->buffer + at, chunk->offset + at))
-			result = each(file->buffer + at, context);
+		if (!record_belongs(file, chunk, file->buffer + at, chunk->offset + at))
+			continue;
+		if (chunk->kind == NCCL_CHUNK_OPERATIONS)
+			nccl_operation_join((struct nccl_operation *)(void *)(file->buffer + at));
+		result = each(file->buffer + at, context);
 	}
 	return result;
 }

@@ -157,7 +157,8 @@ bool nccl_view_make(struct nccl_data *data, uint32_t process,
 		ret->size_known = function != NCCL_FUNCTION_OTHER;
 	ret->bus_factor = nccl_function_bus_factor(function, member->ranks);
 	ret->is_waiting = is_waiting(operation, member->record.mask);
-	ret->state = nccl_operation_is_quiet(operation) ? NCCL_OPERATION_DONE : operation->state;
+	ret->state = nccl_operation_is_quiet(operation) ? NCCL_OPERATION_DONE
+							: nccl_operation_state(operation);
 	view_duration(data, member, from, ret);
 	if (times)
 		view_times(data, member, ret);

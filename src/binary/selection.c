@@ -117,15 +117,18 @@ static bool candidate_listed(const struct selecting *selecting, const struct can
 	const char *path = selecting->module->path;
 	bool listed = false;
 
-	for (size_t i = 0; !listed && i < candidate->name_count; i++) {
+	/* All names, though one would do: the list notes which of its own were found. */
+	for (size_t i = 0; i < candidate->name_count; i++) {
 		const char *mangled = candidate->names[i].mangled;
 		char *readable = demangle(mangled), *plain = NULL;
 
 		if (readable)
 			plain = selection_plain_name(readable);
-		listed = selection_list_has_name(list, path, mangled) ||
-			 (readable && selection_list_has_name(list, path, readable)) ||
-			 (plain && selection_list_has_name(list, path, plain));
+		listed |= selection_list_has_name(list, path, mangled);
+		if (readable)
+			listed |= selection_list_has_name(list, path, readable);
+		if (plain)
+			listed |= selection_list_has_name(list, path, plain);
 		free(readable);
 		free(plain);
 	}
@@ -240,11 +243,13 @@ static enum selection_verdict judge(const struct selecting *selecting,
 {
 	enum selection_verdict verdict;
 
+	/* The list is to note also what cannot be instrumented. */
+	bool listed = selecting->rules->list && candidate_listed(selecting, candidate);
+
 	if (!candidate->function->stub)
 		return SELECTION_NOT_PATCHABLE;
 	if (selecting->rules->list)
-		return candidate_listed(selecting, candidate) ? SELECTION_CHOSEN
-							      : SELECTION_NOT_INCLUDED;
+		return listed ? SELECTION_CHOSEN : SELECTION_NOT_INCLUDED;
 	verdict = judge_defaults(selecting, candidate);
 	return verdict ? verdict : judge_asked(selecting, candidate, index);
 }

@@ -79,6 +79,10 @@ struct selection_rules;
 int selection_rules_create(const struct selection_request *request, struct selection_rules **ret,
 			   struct problem *problem);
 void selection_rules_destroy(struct selection_rules *rules);
+/* Of the functions on the lists, how many none of the modules so far has; *ret_count: on the lists;
+ * *ret_first: one that is missing, without its module, or NULL. */
+size_t selection_rules_misses(const struct selection_rules *rules, const char **ret_first,
+			      size_t *ret_count);
 
 /* The module that is selected from. */
 struct selection_module {

@@ -9,12 +9,20 @@
 #include <errno.h>
 #include <inttypes.h>
 #include <jansson.h>
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 
+struct list_entry {
+	char *text;
+	size_t function; /* on the list, which may have several names */
+};
+
 struct selection_list {
-	char **entries; /* sorted */
+	struct list_entry *entries; /* sorted by text */
 	size_t count, capacity;
+	size_t functions;
+	_Atomic bool *found; /* by function; modules are looked through by several threads */
 };
 
 static const char *list_base(const char *path)
@@ -24,22 +32,26 @@ static const char *list_base(const char *path)
 	return slash ? slash + 1 : path;
 }
 
+/* A name of the function that is being read. */
 static int list_add(struct selection_list *list, const char *module, const char *name)
 {
-	char *entry;
+	struct list_entry *entry;
 
 	if (list->count == list->capacity) {
 		size_t capacity = list->capacity ? list->capacity * 2 : 256;
-		char **entries = reallocarray(list->entries, capacity, sizeof(*entries));
+		struct list_entry *entries =
+			reallocarray(list->entries, capacity, sizeof(*entries));
 
 		if (!entries)
 			return -ENOMEM;
 		list->entries = entries;
 		list->capacity = capacity;
 	}
-	if (asprintf(&entry, "%s|%s", list_base(module), name) < 0)
+	entry = &list->entries[list->count];
+	if (asprintf(&entry->text, "%s|%s", list_base(module), name) < 0)
 		return -ENOMEM;
-	list->entries[list->count++] = entry;
+	entry->function = list->functions;
+	list->count++;
 	return 0;
 }
 
@@ -79,6 +91,7 @@ static int list_add_modules(struct selection_list *list, const json_t *modules)
 		{
 			if (!error && path)
 				error = list_add_function(list, path, function);
+			list->functions++;
 		}
 	}
 	return error;
@@ -120,8 +133,10 @@ static int list_read_text(struct selection_list *list, FILE *file, struct proble
 		end = name + strlen(name);
 		while (end > name && (end[-1] == ' ' || end[-1] == '\t'))
 			*--end = '\0';
-		if (*name)
+		if (*name) {
 			error = list_add(list, "", name);
+			list->functions++;
+		}
 	}
 	free(line);
 	return error ? problem_set(problem, error, "out of memory") : 0;
@@ -149,7 +164,8 @@ static int list_read_file(struct selection_list *list, const char *path, struct 
 
 static int list_order(const void *left, const void *right)
 {
-	return strcmp(*(char *const *)left, *(char *const *)right);
+	return strcmp(((const struct list_entry *)left)->text,
+		      ((const struct list_entry *)right)->text);
 }
 
 int selection_list_read(const char *files, struct selection_list **ret, struct problem *problem)
@@ -163,6 +179,11 @@ int selection_list_read(const char *files, struct selection_list **ret, struct p
 			error = list_read_file(list, path, problem);
 	}
 	free(copy);
+	if (!error) {
+		list->found = calloc(list->functions + 1, sizeof(*list->found));
+		if (!list->found)
+			error = problem_set(problem, -ENOMEM, "out of memory");
+	}
 	if (error) {
 		selection_list_destroy(list);
 		return error;
@@ -178,27 +199,48 @@ void selection_list_destroy(struct selection_list *list)
 	if (!list)
 		return;
 	for (size_t i = 0; i < list->count; i++)
-		free(list->entries[i]);
+		free(list->entries[i].text);
 	free(list->entries);
+	free(list->found);
 	free(list);
+}
+
+static void list_note(const struct selection_list *list, size_t at)
+{
+	atomic_store_explicit(&list->found[list->entries[at].function], true, memory_order_relaxed);
+}
+
+/* A name may be on the list several times. */
+static void list_note_all(const struct selection_list *list, size_t at)
+{
+	const struct list_entry *entries = list->entries;
+
+	for (size_t i = at; i && !list_order(&entries[i - 1], &entries[at]); i--)
+		list_note(list, i - 1);
+	for (size_t i = at; i < list->count && !list_order(&entries[i], &entries[at]); i++)
+		list_note(list, i);
 }
 
 static bool list_has(const struct selection_list *list, const char *module, const char *name)
 {
-	char *entry;
-	bool found;
+	const struct list_entry *entry;
+	struct list_entry wanted;
 
-	if (!list->count || asprintf(&entry, "%s|%s", module, name) < 0)
+	if (!list->count || asprintf(&wanted.text, "%s|%s", module, name) < 0)
 		return false;
-	found = bsearch(&entry, list->entries, list->count, sizeof(*list->entries), list_order);
-	free(entry);
-	return found;
+	entry = bsearch(&wanted, list->entries, list->count, sizeof(*list->entries), list_order);
+	free(wanted.text);
+	if (entry)
+		list_note_all(list, (size_t)(entry - list->entries));
+	return entry != NULL;
 }
 
 bool selection_list_has_name(const struct selection_list *list, const char *module,
 			     const char *name)
 {
-	return list_has(list, list_base(module), name) || list_has(list, "", name);
+	bool here = list_has(list, list_base(module), name);
+
+	return list_has(list, "", name) || here;
 }
 
 bool selection_list_has_address(const struct selection_list *list, const char *module,
@@ -208,4 +250,20 @@ bool selection_list_has_address(const struct selection_list *list, const char *m
 
 	snprintf(text, sizeof(text), "@%" PRIu64, vaddr);
 	return list_has(list, list_base(module), text);
+}
+
+size_t selection_list_misses(const struct selection_list *list, const char **ret_first,
+			     size_t *ret_count)
+{
+	size_t misses = 0;
+
+	*ret_first = NULL;
+	*ret_count = list->functions;
+	for (size_t i = 0; i < list->functions; i++)
+		misses += !list->found[i];
+	for (size_t i = 0; misses && !*ret_first && i < list->count; i++) {
+		if (!list->found[list->entries[i].function])
+			*ret_first = list->entries[i].text;
+	}
+	return misses;
 }

@@ -8,6 +8,7 @@
 #define KYMO_BINARY_SELECTION_LIST_H
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 #include "common/problem.h"
@@ -23,5 +24,9 @@ bool selection_list_has_name(const struct selection_list *list, const char *modu
 			     const char *name);
 bool selection_list_has_address(const struct selection_list *list, const char *module,
 				uint64_t vaddr);
+/* How many functions of the list have not been asked for by any of their names, of so many; the
+ * first of them as "module|name". */
+size_t selection_list_misses(const struct selection_list *list, const char **ret_first,
+			     size_t *ret_count);
 
 #endif

@@ -75,6 +75,21 @@ void selection_rules_destroy(struct selection_rules *rules)
 	free(rules);
 }
 
+size_t selection_rules_misses(const struct selection_rules *rules, const char **ret_first,
+			      size_t *ret_count)
+{
+	size_t misses;
+
+	*ret_first = NULL;
+	*ret_count = 0;
+	if (!rules->list)
+		return 0;
+	misses = selection_list_misses(rules->list, ret_first, ret_count);
+	if (*ret_first)
+		*ret_first = strchr(*ret_first, '|') + 1;
+	return misses;
+}
+
 bool selection_rules_given(const struct selection_rules *rules, enum selection_expression which)
 {
 	return rules->expressions[which].given;

@@ -116,7 +116,7 @@ static uint8_t *put_function_stub(struct stubs *stubs, uint8_t *stub, uint32_t n
 	put32(stub + 13, number);
 	put_distance(stubs, stub + 18, PLAN_GATE_ENTRY);
 	put_distance(stubs, stub + 28, start + PLAN_STUB_BODY);
-	put32(stub + 38, number);
+	put32(stub + PLAN_STUB_NUMBER, number);
 	put_distance(stubs, stub + 43, PLAN_GATE_EXIT);
 	put_distance(stubs, stub + 57, gate);
 	stub[62] = PLAN_STUB_SKIP - 63;

@@ -108,8 +108,10 @@ void causal_visit(uint32_t point);
 /* The same by name, for programs that pass names each time: found by the name's address first. */
 void causal_visit_named(const char *name, enum causal_point_kind kind, enum causal_origin origin);
 
-/* The calling thread enters an instrumented function: a visit, if it is a point. */
+/* The calling thread enters an instrumented function: a visit, if it is a point; a wait, if it is
+ * one that waits by looking again and again. And leaves it. */
 void causal_entered(uint64_t address);
+void causal_left(uint64_t address);
 
 /* ---- maps (map.c) ---- */
 

@@ -6,6 +6,7 @@
  */
 #include <time.h>
 
+#include "causal/crowd.h"
 #include "causal/state.h"
 #include "common/syscalls.h"
 
@@ -17,11 +18,23 @@
 #define SPIN_US      80u
 #define SPINS        3u /* so many times that long, awake, in one turn */
 #define STEP_US      128u
+#define PROCESSORS   8192u /* that a kernel may know (NR_CPUS of x86) */
 /* A handler does not pause for longer: the program's signals wait for it. What is still owed then
  * is paid at the next turn. */
 #define HANDLER_US 50000u
 
 struct causal_rates kymo_causal_rates;
+
+static uint64_t processors(void)
+{
+	uint64_t set[PROCESSORS / 64] = {0};
+	long size = sys_call3(SYS_sched_getaffinity, 0, sizeof(set), (long)set);
+	uint64_t count = 0;
+
+	for (size_t i = 0; size > 0 && i < (size_t)size / sizeof(set[0]); i++)
+		count += (uint64_t)__builtin_popcountll(set[i]);
+	return count ? count : PROCESSORS;
+}
 
 void causal_rates_set(uint64_t ticks_per_second)
 {
@@ -39,6 +52,7 @@ void causal_rates_set(uint64_t ticks_per_second)
 	rates->slice = SLICE_US * rates->ticks_per_us;
 	rates->spin = SPIN_US * rates->ticks_per_us;
 	rates->step = STEP_US * rates->ticks_per_us;
+	rates->processors = processors();
 }
 
 static uint64_t owed(const struct causal_control *control, const struct causal_thread *state,
@@ -107,11 +121,20 @@ static uint64_t pause_for(const struct causal_control *control, struct causal_th
 			  uint64_t ticks, uint64_t *turn_spun)
 {
 	const struct causal_rates *rates = &kymo_causal_rates;
-	uint64_t begin = ticks_now(), now = begin, left, word = causal_get(&state->word), spun = 0;
+	uint64_t now = ticks_now(), word = causal_get(&state->word), paused = 0, held = 0, spun = 0;
 
 	atomic_store_explicit(&state->earning.spinning, 1, memory_order_relaxed);
-	while (now - begin < ticks && goes_on(control, word, now)) {
-		left = ticks - (now - begin);
+	while (paused < ticks && goes_on(control, word, now)) {
+		uint64_t begin = now, left = ticks - paused;
+
+		if (causal_is_crowded(control, state)) {
+			uint64_t some = causal_crowd_pause(control, state, left);
+
+			held += some;
+			paused += some;
+			now = ticks_now();
+			continue;
+		}
 		if (left > rates->slice)
 			left = rates->slice;
 		if (left > rates->spin)
@@ -119,13 +142,15 @@ static uint64_t pause_for(const struct causal_control *control, struct causal_th
 		else if (*turn_spun + spun > SPINS * rates->spin)
 			sleep_for(rates->spin);
 		else
-			spun += spin_for(control, word, begin + ticks);
+			spun += spin_for(control, word, begin + left);
 		now = ticks_now();
+		paused += now - begin;
 	}
 	*turn_spun += spun;
-	causal_count(&state->earning.spun_ns, causal_ns(spun));
+	causal_count(&state->earning.spun_ns, causal_ns(spun + held));
 	atomic_store_explicit(&state->earning.spinning, 0, memory_order_relaxed);
-	return now - begin;
+	causal_crowd_away(state, paused - held - spun);
+	return paused;
 }
 
 static bool may_pause(const struct causal_thread *state)
@@ -161,6 +186,9 @@ static void settle(struct causal_control *control, struct causal_thread *state, 
 {
 	uint64_t begin = now, word = causal_turn(control, state), debt, spun = 0;
 
+	debt = word & CAUSAL_ACTIVE ? owed(control, state, now) : 0;
+	if (debt >= kymo_causal_rates.threshold)
+		causal_crowd_credit(control, state, debt, now);
 	while (word & CAUSAL_ACTIVE &&
 	       (debt = owed(control, state, now)) >= kymo_causal_rates.threshold) {
 		if (!goes_on(control, word, now) || !may_pause(state))
@@ -211,6 +239,7 @@ static void pay_all(uint64_t kind)
 		return;
 	turn_and_settle(control, state, 0, &now);
 	causal_run(control, state, kind, now);
+	causal_crowd_settled(control, state, now);
 	causal_leave(state);
 }
 
@@ -251,6 +280,7 @@ void causal_settle_thread(struct thread *thread)
 	} else {
 		turn_and_settle(control, state, HANDLER_US * kymo_causal_rates.ticks_per_us, &now);
 		causal_run_on(control, state, state->earning.kind, lasted, now);
+		causal_crowd_settled(control, state, now);
 	}
 	causal_leave(state);
 }
@@ -267,6 +297,7 @@ void causal_settle_end(void)
 	causal_earn_all(control, state);
 	settle(control, state, ticks_now(), 0);
 	add_up(control, state);
+	causal_crowd_end(control, state);
 	kymo_causal_thread = NULL;
 	causal_leave(state);
 }
@@ -285,6 +316,7 @@ void causal_before_wait(struct causal_wait *wait)
 	causal_turn(control, state);
 	causal_stop_running(control, state, wait->ticks);
 	settle(control, state, wait->ticks, 0);
+	causal_crowd_leave(control, state);
 	causal_set(&state->waiting, (uint64_t)wait > here ? (uint64_t)wait : here);
 	wait->ticks = ticks_now();
 	wait->delay = causal_most(control, wait->ticks);
@@ -338,8 +370,11 @@ static void end_wait(const struct causal_wait *wait, enum causal_waker waker, ui
 	} else {
 		state->waits_outside++;
 	}
+	causal_crowd_join(control, state);
 	settle(control, state, now, 0);
-	causal_run(control, state, kind, ticks_now());
+	now = ticks_now();
+	causal_run(control, state, kind, now);
+	causal_crowd_settled(control, state, now);
 	causal_leave(state);
 }
 

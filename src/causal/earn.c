@@ -83,6 +83,9 @@ void causal_sampled(struct thread *thread, const struct sampler_stack *stack, ui
 
 	if (!state || !(cpu_ns = own_time(state, cpu_ns)))
 		return;
+	/* Waiting awake is no work, and nothing to be made faster. */
+	if (state->spin.epoch && causal_is_waiting(state))
+		return;
 	word = atomic_load_explicit(&control->experiment, memory_order_acquire);
 	hit = attribute(control, stack, cpu_ns, word & CAUSAL_TARGET_MASK);
 	if (!(word & CAUSAL_ACTIVE))

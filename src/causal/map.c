@@ -21,6 +21,7 @@
 #include "causal/map_file.h"
 #include "causal/map_request.h"
 #include "causal/points_named.h"
+#include "causal/spins.h"
 #include "common/syscalls.h"
 #include "core/maps.h"
 #include "core/module_file.h"
@@ -133,6 +134,16 @@ static char *read_mappings(void)
 	return maps_read("/proc/self/maps", &maps.text, &maps.text_size) > 0 ? maps.text : NULL;
 }
 
+static void place_point(struct runtime *runtime, const struct map_point *point, uint64_t address)
+{
+	if (point->kind == CAUSAL_POINT_SPIN)
+		spins_add(address);
+	else
+		points_named_at(
+			runtime, point->instrumented ? POINTS_NAMED_CALLS : POINTS_NAMED_CODE,
+			address, causal_point(point->name, point->kind, CAUSAL_ORIGIN_NAMED));
+}
+
 static void place_points(struct runtime *runtime, const struct maps_line *line,
 			 const struct map_file *file)
 {
@@ -141,11 +152,7 @@ static void place_points(struct runtime *runtime, const struct maps_line *line,
 
 		if (&maps.files[point->file] == file && point->offset >= line->offset &&
 		    point->offset - line->offset < line->end - line->start)
-			points_named_at(
-				runtime,
-				point->instrumented ? POINTS_NAMED_CALLS : POINTS_NAMED_CODE,
-				line->start + (point->offset - line->offset),
-				causal_point(point->name, point->kind, CAUSAL_ORIGIN_NAMED));
+			place_point(runtime, point, line->start + (point->offset - line->offset));
 	}
 }
 

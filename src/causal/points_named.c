@@ -15,6 +15,7 @@
 #include <ucontext.h>
 
 #include "causal/causal.h"
+#include "causal/spins.h"
 #include "causal/state.h"
 #include "common/syscalls.h"
 #include "core/sampler.h"
@@ -81,10 +82,16 @@ void causal_entered(uint64_t address)
 {
 	uint32_t count = atomic_load_explicit(&entered.count, memory_order_acquire);
 
+	spins_entered(address);
 	for (uint32_t i = 0; i < count; i++) {
 		if (entered.list[i].address == address)
 			causal_visit(entered.list[i].point);
 	}
+}
+
+void causal_left(uint64_t address)
+{
+	spins_left(address);
 }
 
 static void visit(struct named_slot *slot)

@@ -10,6 +10,7 @@
  * Others must see it grow while the thread runs: how far it is when they are done with their own
  * decides how long they pause. So the rate is published.
  */
+#include "causal/crowd.h"
 #include "causal/state.h"
 
 #define MEMORY            32u     /* samples; older ones fade */
@@ -221,6 +222,7 @@ void causal_run_on(struct causal_control *control, struct causal_thread *state, 
 	struct causal_runner *runner;
 	bool earns;
 
+	causal_crowd_join(control, state);
 	if (earning->running)
 		grow(control, state, causal_grown(state, now));
 	earning->running = false;

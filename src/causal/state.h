@@ -58,6 +58,16 @@ struct causal_timetable {
 	enum { CAUSAL_TIMES_UNKNOWN, CAUSAL_TIMES_OWN, CAUSAL_TIMES_CLOCKS } kind;
 };
 
+/* Of a thread that competes for processors (crowd.h). */
+struct causal_crowd {
+	uint64_t epoch;         /* in which it is counted; 0: it is not */
+	uint64_t part;          /* the last one that it took part in */
+	uint64_t settled;       /* ticks: it owed nothing */
+	uint64_t ticks, cpu_ns; /* of one moment; cpu_ns 0: it is not known */
+	uint64_t away;          /* since then: it waited or paused */
+	bool realtime;
+};
+
 struct causal_thread {
 	struct thread *thread;
 	_Atomic uint64_t word;  /* the experiment as of the last turn */
@@ -68,6 +78,8 @@ struct causal_thread {
 	uint64_t absorbed;       /* in all epochs before this one */
 	uint64_t clock_absorbed; /* in all when it last read a clock */
 	struct causal_timetable timetable;
+	struct causal_crowd crowd;
+	struct causal_wait spin; /* of a function that is instrumented for that (spins.h) */
 	/* Where on the stack the engine was entered; 0: it is not at work. */
 	_Atomic uint64_t busy;
 	/* Where on the stack the wait is that the thread is in; 0: none. What happens inside, its
@@ -88,6 +100,7 @@ struct causal_rates {
 	uint64_t slice;                         /* no sleep is longer */
 	uint64_t spin;                          /* the end of a pause is waited for awake */
 	uint64_t step;                          /* of struct causal_runner */
+	uint64_t processors;                    /* that the process may use */
 };
 
 extern struct causal_rates kymo_causal_rates;

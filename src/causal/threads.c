@@ -8,6 +8,7 @@
 #include <string.h>
 #include <sys/mman.h>
 
+#include "causal/crowd.h"
 #include "causal/state.h"
 #include "common/syscalls.h"
 
@@ -104,6 +105,7 @@ void causal_state_forked(void)
 	struct causal_thread *old = kymo_causal_thread, *state, kept;
 
 	kymo_causal_thread = NULL;
+	causal_crowd_forked();
 	if (!causal_on() || !kymo_thread)
 		return;
 	if (old)
@@ -113,6 +115,7 @@ void causal_state_forked(void)
 		memcpy(state, &kept, sizeof(kept));
 		state->thread = kymo_thread;
 		state->earning = (struct causal_earning){0}; /* is the parent's */
+		state->crowd = (struct causal_crowd){0};
 		causal_set(&state->busy, 0);
 		causal_set(&state->waiting, 0);
 		state->waits = state->waits_outside = state->credited = 0;

@@ -7,6 +7,7 @@
 #include <jansson.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "cmd/avail.h"
@@ -83,6 +84,8 @@ static bool avail_is_json(const char *path)
 int avail_write_config(const struct resolved *settings, const struct avail_filter *filter,
 		       const char *path, bool force, struct problem *problem)
 {
+	struct stat status;
+	bool in_place; /* a device, pipe or link: renaming would replace it by a file */
 	char *temporary;
 	FILE *out;
 	int error;
@@ -93,7 +96,8 @@ int avail_write_config(const struct resolved *settings, const struct avail_filte
 		return problem_set(problem, -EEXIST, "'%s' exists; --force overwrites it", path);
 	if (asprintf(&temporary, "%s.%ld.tmp", path, (long)getpid()) < 0)
 		return problem_set(problem, -ENOMEM, "out of memory");
-	out = fopen(temporary, "wxe");
+	in_place = !lstat(path, &status) && !S_ISREG(status.st_mode);
+	out = in_place ? fopen(path, "we") : fopen(temporary, "wxe");
 	if (!out) {
 		error = -errno;
 	} else {
@@ -101,9 +105,9 @@ int avail_write_config(const struct resolved *settings, const struct avail_filte
 					    : avail_config_text(settings, filter, out);
 		if (fclose(out) && !error)
 			error = -errno;
-		if (!error && rename(temporary, path))
+		if (!error && !in_place && rename(temporary, path))
 			error = -errno;
-		if (error)
+		if (error && !in_place)
 			unlink(temporary);
 	}
 	free(temporary);

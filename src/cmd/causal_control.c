@@ -58,6 +58,8 @@ void control_activate(struct causal_controller *controller, uint32_t target, uin
 	controller->epoch += !controller->epoch;
 	control_renew(controller);
 	atomic_store(&shared->start_delay, atomic_load(&shared->delay));
+	atomic_store(&shared->could_run[controller->epoch % 2], 0);
+	atomic_store(&shared->took_part[controller->epoch % 2], 0);
 	atomic_store(&shared->experiment, controller->epoch << CAUSAL_EPOCH_SHIFT | CAUSAL_ACTIVE |
 						  (uint64_t)permille << CAUSAL_SPEEDUP_SHIFT |
 						  target);
@@ -77,7 +79,9 @@ static int control_map(struct causal_controller *controller, struct problem *pro
 	int file, error;
 
 	snprintf(path, sizeof(path), "%s/causal/control", controller->options.session);
-	file = open(path, O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
+	/* cutting it would end the processes of a session that is still there with SIGBUS */
+	unlink(path);
+	file = open(path, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
 	if (file < 0)
 		return problem_set(problem, -errno, "cannot write '%s': %s", path, strerror(errno));
 	error = posix_fallocate(file, 0,
@@ -174,7 +178,7 @@ void causal_control_destroy(struct causal_controller *controller)
 {
 	if (!controller)
 		return;
-	causal_control_end(controller, 0, 0);
+	causal_control_end(controller, 0, NULL);
 	causal_journal_deinit(&controller->journal);
 	causal_plan_destroy(controller->plan);
 	if (controller->shared)
@@ -454,17 +458,18 @@ static void control_end_whole(struct causal_controller *controller)
 					    .end_point = CAUSAL_NO_POINT,
 					    .visits = 1,
 					    .virtual_ns = (int64_t)controller->run_ns - delay_ns};
-	struct causal_data_window window = {.run = controller->run,
-					    .target = controller->target,
-					    .speedup_permille = controller->speedup_permille,
-					    .end = controller->stalled ? CAUSAL_ENDED_CUT
-								       : CAUSAL_ENDED_BY_VISITS,
-					    .start_ns = controller->run_start_ns,
-					    .real_ns = controller->run_ns,
-					    .cpu_ns = controller->run_cpu_ns,
-					    .delay_ns = delay_ns > 0 ? (uint64_t)delay_ns : 0,
-					    .visits = &visits,
-					    .visit_count = 1};
+	struct causal_data_window window = {
+		.run = controller->run,
+		.target = controller->target,
+		.speedup_permille = controller->speedup_permille,
+		.end = controller->stalled ? CAUSAL_ENDED_CUT : CAUSAL_ENDED_BY_VISITS,
+		.start_ns = controller->run_start_ns,
+		.real_ns = controller->run_ns,
+		.cpu_ns = controller->run_load.cpu_ns,
+		.involuntary_switches = controller->run_load.involuntary_switches,
+		.delay_ns = delay_ns > 0 ? (uint64_t)delay_ns : 0,
+		.visits = &visits,
+		.visit_count = 1};
 
 	controller->experiments_ns += controller->run_ns;
 	causal_journal_process_point(&controller->journal, controller->options.command[0]);
@@ -472,7 +477,8 @@ static void control_end_whole(struct causal_controller *controller)
 	control_write_window(controller, &window);
 }
 
-void causal_control_end(struct causal_controller *controller, int status, uint64_t cpu_ns)
+void causal_control_end(struct causal_controller *controller, int status,
+			const struct causal_load *used)
 {
 	static const uint64_t one = 1;
 	uint64_t real_ns = causal_clock_ns() - controller->run_start_ns;
@@ -486,7 +492,7 @@ void causal_control_end(struct causal_controller *controller, int status, uint64
 	pthread_join(controller->thread, NULL);
 	controller->running = false;
 	controller->run_ns = real_ns;
-	controller->run_cpu_ns = cpu_ns;
+	controller->run_load = used ? *used : (struct causal_load){0};
 	causal_clock_measure(&controller->clock);
 	if (controller->end_to_end)
 		control_end_whole(controller);

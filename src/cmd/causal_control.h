@@ -13,6 +13,7 @@
 
 #include "analysis/causal.h"
 #include "binary/causal_targets.h"
+#include "cmd/causal_load.h"
 #include "cmd/causal_options.h"
 
 struct causal_controller;
@@ -32,9 +33,10 @@ void causal_control_destroy(struct causal_controller *controller);
 
 /* A run of the program is about to begin: starts the thread. 0 or a negative errno. */
 int causal_control_begin(struct causal_controller *controller);
-/* It has ended, with this wait status and so much CPU time; ends the thread. Nothing happens
- * outside of a run. */
-void causal_control_end(struct causal_controller *controller, int status, uint64_t cpu_ns);
+/* It has ended, with this wait status, and has used this much (NULL: not known); ends the thread.
+ * Nothing happens outside of a run. */
+void causal_control_end(struct causal_controller *controller, int status,
+			const struct causal_load *used);
 
 /* Runs are measured as wholes from now on, one experiment each; there will be few. */
 void causal_control_end_to_end(struct causal_controller *controller);

@@ -56,7 +56,8 @@ struct causal_controller {
 	struct control_counts start_counts;
 	/* End to end: the experiment of the run. */
 	uint32_t target, speedup_permille;
-	uint64_t run_start_delay, run_ns, run_cpu_ns; /* of the run that has ended */
+	uint64_t run_start_delay, run_ns; /* of the run that has ended */
+	struct causal_load run_load;
 	/* Real time that experiments have cost the run so far. */
 	int64_t lost_ns;
 };

@@ -54,11 +54,13 @@ static bool breakpoints_work(void)
 
 bool causal_instrument_wanted(const struct causal_places *places, const struct resolved *settings)
 {
-	bool functions = false;
+	bool functions = false, spins = false;
 
-	for (size_t i = 0; i < places->count; i++)
+	for (size_t i = 0; i < places->count; i++) {
 		functions |= places->list[i].function != NULL;
-	return functions && (places->count > BREAKPOINTS ||
+		spins |= places->list[i].kind == CAUSAL_POINT_SPIN;
+	}
+	return functions && (spins || places->count > BREAKPOINTS ||
 			     !strcmp(resolved_text(settings, SETTING_SAMPLING_SOURCE), "timer") ||
 			     !breakpoints_work());
 }

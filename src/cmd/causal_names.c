@@ -21,7 +21,7 @@ struct search {
 	const struct causal_places *places;
 	const char *debug_path;
 	bool *found;       /* by place */
-	bool opens_others; /* the program calls dlopen */
+	bool opens_others; /* the program opens libraries or starts programs, or is a script */
 };
 
 static bool search_is_done(const struct search *search)
@@ -33,7 +33,23 @@ static bool search_is_done(const struct search *search)
 	return true;
 }
 
-/* What cannot be read has nothing in it. */
+/* Whether a program that calls this may run code that is neither its own nor its libraries'. */
+static bool search_leads_elsewhere(const char *name)
+{
+	static const char *const names[] = {"dlopen",      "execl",        "execle", "execlp",
+					    "execv",       "execve",       "execvp", "execvpe",
+					    "posix_spawn", "posix_spawnp", "system", "popen"};
+
+	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
+		size_t length = strlen(names[i]);
+
+		if (!strncmp(name, names[i], length) && !strcmp(name + length, "@plt"))
+			return true;
+	}
+	return false;
+}
+
+/* What cannot be read has nothing in it; a script runs other programs. */
 static void search_module(struct search *search, const char *path, bool is_program)
 {
 	struct causal_place_address *list = calloc(NAMES_ADDRESSES, sizeof(*list));
@@ -42,6 +58,7 @@ static void search_module(struct search *search, const char *path, bool is_progr
 	int count;
 
 	if (!list || causal_module_open(&module, path, path, search->debug_path, &ignored)) {
+		search->opens_others |= is_program;
 		free(list);
 		return;
 	}
@@ -49,7 +66,7 @@ static void search_module(struct search *search, const char *path, bool is_progr
 	for (int i = 0; i < count; i++)
 		search->found[list[i].place] = true;
 	for (size_t i = 0; is_program && i < symbols_count(module.symbols); i++)
-		search->opens_others |= !strcmp(symbols_at(module.symbols, i)->name, "dlopen@plt");
+		search->opens_others |= search_leads_elsewhere(symbols_at(module.symbols, i)->name);
 	causal_module_close(&module);
 	free(list);
 }
@@ -131,7 +148,9 @@ static int search_missing(const struct search *search, const struct causal_place
 	}
 	if (!search->opens_others)
 		return -EINVAL;
-	message_warning("%s; it may be in one that the program opens later", problem->text);
+	message_warning("%s; it may be in one that the program opens later, or in a program "
+			"that it starts",
+			problem->text);
 	return 0;
 }
 

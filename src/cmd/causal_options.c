@@ -102,6 +102,7 @@ int causal_options_init(struct causal_options *ret, struct resolved *settings,
 	ret->lines = !strcmp(resolved_text(settings, SETTING_CAUSAL_MODE), "line");
 	ret->end_to_end = resolved_bool(settings, SETTING_CAUSAL_END_TO_END);
 	ret->iterations = (uint32_t)resolved_integer(settings, SETTING_CAUSAL_ITERATIONS);
+	ret->iterations_given = !resolved_is_default(settings, SETTING_CAUSAL_ITERATIONS);
 	ret->delay_ns = options_duration(settings, SETTING_CAUSAL_DELAY);
 	ret->duration_ns = options_duration(settings, SETTING_CAUSAL_DURATION);
 	ret->seed = options_seed(settings);

@@ -18,6 +18,7 @@ struct causal_options {
 	bool lines; /* targets are lines, not functions */
 	bool end_to_end;
 	uint32_t iterations;
+	bool iterations_given;
 	uint64_t delay_ns, duration_ns, seed;
 	double until_ci;
 };

@@ -12,6 +12,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "binary/causal_spins.h"
 #include "cmd/causal_control.h"
 #include "cmd/causal_instrument.h"
 #include "cmd/causal_names.h"
@@ -28,7 +29,8 @@ struct session_state {
 	const struct resolved *settings;
 	struct causal_options options;
 	struct causal_scope_request scope;
-	struct causal_places places;
+	struct causal_places places; /* the named ones first, then waits of the program */
+	size_t named;
 	struct causal_server *server;
 	struct causal_instrument *instrument; /* NULL: named points need none */
 	struct causal_controller *controller;
@@ -103,17 +105,20 @@ static uint32_t session_scopes(const struct session_state *state)
 }
 
 /* Where there is no such program, run_program() says so. */
-static int session_check_places(const struct session_state *state, const struct launch *launch,
+static int session_check_places(struct session_state *state, const struct launch *launch,
 				struct problem *problem)
 {
 	struct problem ignored;
 	struct target target;
+	int error;
 
+	state->named = state->places.count;
 	if (target_resolve(launch->arguments[0], &target, &ignored) ||
 	    target_inspect(&target, &ignored) || target.obstacle[0])
 		return 0;
-	return causal_names_check(&state->places, target.path,
-				  resolved_text(state->settings, SETTING_DEBUG_PATH), problem);
+	error = causal_names_check(&state->places, target.path,
+				   resolved_text(state->settings, SETTING_DEBUG_PATH), problem);
+	return error ? error : causal_spins_add(&state->places, target.path, problem);
 }
 
 static int session_request(struct session_state *state, const struct launch *launch,
@@ -159,7 +164,8 @@ static int session_serve(struct session_state *state, const struct target *targe
 	if (error)
 		return error;
 	error = causal_server_prepare(state->server, target->path, problem);
-	return error == -ENOENT ? 0 : error;
+	/* a script's interpreter is asked for when it runs */
+	return error == -ENOENT || error == -ENOEXEC ? 0 : error;
 }
 
 static int session_instrument(struct session_state *state, struct launch *launch,
@@ -213,7 +219,8 @@ static int session_start(void *context, struct launch *launch, const struct targ
 /* ---- several runs ---- */
 
 /* Nothing to measure by was found in the first run: whole runs are measured. Not where running
- * once more would be another thing: input that was read and is gone, a failure, named points. */
+ * once more would be another thing: input that was read and is gone, a failure, named points; nor
+ * oftener than was asked for. */
 static bool session_turn_end_to_end(struct session_state *state, const struct supervised *end)
 {
 	struct causal_control_seen seen;
@@ -221,7 +228,8 @@ static bool session_turn_end_to_end(struct session_state *state, const struct su
 	if (state->options.end_to_end || causal_control_points(state->controller))
 		return false;
 	causal_control_seen(state->controller, &seen);
-	if (!seen.samples_in_scope || end->wait_status || state->places.count)
+	if (!seen.samples_in_scope || end->wait_status || state->named ||
+	    (state->options.iterations_given && state->runs == 1))
 		return false;
 	if (state->input < 0) {
 		message_note("no progress point was visited; to measure whole runs, kymo would "
@@ -230,11 +238,14 @@ static bool session_turn_end_to_end(struct session_state *state, const struct su
 		return false;
 	}
 	state->options.end_to_end = true;
-	state->runs = state->options.duration_ns ? UINT32_MAX : SESSION_RUNS;
-	message_note("no progress point was visited: the program is run again, %s, and whole runs "
-		     "are compared (Ctrl-C ends that; name a point with --progress to need one "
-		     "run only)",
-		     state->options.duration_ns ? "as long as --duration says" : "10 times in all");
+	if (!state->options.iterations_given) {
+		state->runs = state->options.duration_ns ? UINT32_MAX : SESSION_RUNS;
+		message_note("no progress point was visited: the program is run again, %s, and "
+			     "whole runs are compared (Ctrl-C ends that; name a point with "
+			     "--progress, or say --iterations=1, to need one run only)",
+			     state->options.duration_ns ? "as long as --duration says"
+							: "10 times in all");
+	}
 	causal_control_end_to_end(state->controller);
 	return true;
 }
@@ -257,9 +268,10 @@ static void session_show_progress(const struct session_state *state, const struc
 static bool session_again(void *context, struct launch *launch, const struct supervised *end)
 {
 	struct session_state *state = context;
+	struct causal_load used = {.cpu_ns = (uint64_t)(end->user_ns + end->system_ns),
+				   .involuntary_switches = end->involuntary_switches};
 
-	causal_control_end(state->controller, end->wait_status,
-			   (uint64_t)(end->user_ns + end->system_ns));
+	causal_control_end(state->controller, end->wait_status, &used);
 	if (end->interrupted || WIFSIGNALED(end->wait_status))
 		return false;
 	if (causal_control_runs(state->controller) == 1)
@@ -279,7 +291,7 @@ static void session_end(void *context, struct launch *launch)
 
 	(void)launch;
 	if (state->controller)
-		causal_control_end(state->controller, 0, 0);
+		causal_control_end(state->controller, 0, NULL);
 	if (state->server)
 		causal_server_stop(state->server);
 }

@@ -19,6 +19,8 @@
 #define FILE_MAX_SIZE (1u << 20)
 #define PASSES_MAX    1000u
 
+#define BYTE_ORDER_MARK "\xef\xbb\xbf" /* editors of Windows put it in front */
+
 /* Of a job: what is taken, and what rocprofv3 has besides. */
 static const char known_keys[] =
 	"pmc,pmc_groups,kernel_include_regex,kernel_exclude_regex,kernel_iteration_range";
@@ -57,19 +59,21 @@ static int input_no_memory(const struct parse *parse)
 	return problem_set(parse->problem, -ENOMEM, "out of memory reading '%s'", parse->path);
 }
 
-static struct counter_pass *input_add(const struct parse *parse)
+static int input_add(const struct parse *parse, unsigned line, unsigned column,
+		     struct counter_pass **ret)
 {
 	struct counter_input *input = parse->input;
 	struct counter_pass *larger;
 
 	if (input->count == PASSES_MAX)
-		return NULL;
+		return input_wrong(parse, line, column, "more than %u runs", PASSES_MAX);
 	larger = realloc(input->passes, (input->count + 1) * sizeof(*larger));
 	if (!larger)
-		return NULL;
+		return input_no_memory(parse);
 	input->passes = larger;
-	larger[input->count] = (struct counter_pass){.counters = NULL};
-	return &larger[input->count++];
+	*ret = &larger[input->count++];
+	**ret = (struct counter_pass){.line = line};
+	return 0;
 }
 
 /* list := list,word */
@@ -121,9 +125,11 @@ static int input_text_line(const struct parse *parse, struct setting_slice line,
 	line.length -= 4;
 	pass = NULL;
 	while (setting_list_next(&line, &word)) {
-		if (!pass)
-			pass = input_add(parse);
-		if (!pass || !input_append(&pass->counters, word.text, word.length))
+		int error = pass ? 0 : input_add(parse, number, 1, &pass);
+
+		if (error)
+			return error;
+		if (!input_append(&pass->counters, word.text, word.length))
 			return input_no_memory(parse);
 	}
 	return pass ? 0 : input_wrong(parse, number, 1, "'pmc:' without a counter");
@@ -135,6 +141,10 @@ static int input_text(const struct parse *parse, const char *text, size_t size)
 	int error = 0;
 
 	parse->input->is_text = true;
+	if (size >= 3 && !memcmp(text, BYTE_ORDER_MARK, 3)) {
+		text += 3;
+		size -= 3;
+	}
 	while (!error && size) {
 		const char *end = memchr(text, '\n', size);
 		size_t length = end ? (size_t)(end - text) : size;
@@ -186,11 +196,28 @@ static int input_counters(const struct parse *parse, const struct yaml_node *nod
 	return error;
 }
 
-/* "[1,[3-4]]" as kymo writes it: "1,3-4". */
+static int input_range_items(const struct parse *parse, const struct yaml_node *list, char **ret)
+{
+	int error = 0;
+
+	for (const struct yaml_node *item = list->first; !error && item; item = item->next) {
+		if (item->kind == YAML_SEQUENCE)
+			error = input_range_items(parse, item, ret);
+		else if (item->kind != YAML_SCALAR)
+			error = input_wrong(parse, item->line, item->column,
+					    "the number of a launch, or a range of them, is "
+					    "expected here");
+		else if (!input_append(ret, item->text, item->length))
+			error = input_no_memory(parse);
+	}
+	return error;
+}
+
+/* "[1,[3-4]]", a text or a list, as kymo writes it: "1,3-4". */
 static int input_range(const struct parse *parse, const struct yaml_node *node, char **ret)
 {
 	char *to;
-	int error = node->kind == YAML_SEQUENCE ? input_counters(parse, node, ret)
+	int error = node->kind == YAML_SEQUENCE ? input_range_items(parse, node, ret)
 						: input_scalar(parse, node, ret);
 
 	if (error || !*ret)
@@ -252,9 +279,12 @@ static int input_groups(const struct parse *parse, const struct yaml_node *group
 		return input_wrong(parse, groups->line, groups->column,
 				   "a list of lists of counters is expected here");
 	for (const struct yaml_node *group = groups->first; !error && group; group = group->next) {
-		struct counter_pass *pass = input_add(parse);
+		struct counter_pass *pass;
 
-		if (!pass || !input_copy(&parse->input->passes[job], pass))
+		error = input_add(parse, group->line, group->column, &pass);
+		if (error)
+			return error;
+		if (!input_copy(&parse->input->passes[job], pass))
 			return input_no_memory(parse);
 		error = input_counters(parse, group, &pass->counters);
 		if (!error && !pass->counters)
@@ -279,13 +309,15 @@ static int input_job(const struct parse *parse, const struct yaml_node *job)
 {
 	const struct yaml_node *groups = yaml_find(job, "pmc_groups");
 	size_t place = parse->input->count;
-	int error = 0;
+	struct counter_pass *pass;
+	int error;
 
 	if (job->kind != YAML_MAPPING)
 		return input_wrong(parse, job->line, job->column,
 				   "a job with 'pmc: [COUNTER, …]' is expected here");
-	if (!input_add(parse))
-		return input_no_memory(parse);
+	error = input_add(parse, job->line, job->column, &pass);
+	if (error)
+		return error;
 	for (const struct yaml_node *value = job->first; !error && value; value = value->next)
 		error = input_key(parse, value, &parse->input->passes[place]);
 	if (!error && groups)

@@ -16,6 +16,7 @@
 struct counter_pass {
 	char *counters; /* separated by commas */
 	char *include, *exclude, *range;
+	unsigned line; /* where it begins */
 };
 
 struct counter_input {

@@ -42,17 +42,23 @@ static bool request_is_range(struct setting_slice item)
 int counters_request_check_range(const struct resolved *settings, struct problem *problem)
 {
 	const struct resolved_value *value = &settings->values[SETTING_KERNEL_RANGE];
-	struct setting_slice rest = setting_slice(value->text), item;
+	struct setting_slice rest = setting_slice(value->text), item = rest;
+	bool is_right = !rest.length;
 
 	while (setting_list_next(&rest, &item)) {
-		if (!request_is_range(item))
-			return problem_set(problem, -EINVAL,
-					   "%s: '%.*s' is no number of a launch, from 1, and no "
-					   "range of them (3, 2-5, 4-)",
-					   value->source ? value->source : "KERNEL_RANGE",
-					   (int)(item.length < 100 ? item.length : 100), item.text);
+		is_right = request_is_range(item);
+		if (!is_right)
+			break;
 	}
-	return 0;
+	if (is_right)
+		return 0;
+	if (!item.length)
+		item = setting_slice(value->text);
+	return problem_set(problem, -EINVAL,
+			   "%s: '%.*s' is no number of a launch, from 1, and no range of them (3, "
+			   "2-5, 4-)",
+			   value->source ? value->source : "KERNEL_RANGE",
+			   (int)(item.length < 100 ? item.length : 100), item.text);
 }
 
 static const char *text_of(const json_t *object, const char *key)
@@ -160,12 +166,23 @@ static int request_check_refused(const json_t *agent, const struct resolved *set
 			   names, text_of(agent, "product"), why);
 }
 
+int counters_request_check_names(const struct resolved *settings, const json_t *agents, bool *early,
+				 struct problem *problem)
+{
+	bool unused;
+	int error =
+		request_check_names(agents, &settings->values[SETTING_COUNTERS], &unused, problem);
+
+	return error ? error
+		     : request_check_names(agents, &settings->values[SETTING_DEVICE_COUNTERS],
+					   early, problem);
+}
+
 int counters_request_check(const struct resolved *settings, bool *early, struct problem *problem)
 {
 	const char *lists[COUNTER_LISTS];
 	const json_t *agents, *agent;
 	json_t *answer;
-	bool unused;
 	size_t i;
 	int error;
 
@@ -179,10 +196,7 @@ int counters_request_check(const struct resolved *settings, bool *early, struct 
 		return 0;
 	}
 	agents = json_object_get(answer, "agents");
-	error = request_check_names(agents, &settings->values[SETTING_COUNTERS], &unused, problem);
-	if (!error)
-		error = request_check_names(agents, &settings->values[SETTING_DEVICE_COUNTERS],
-					    early, problem);
+	error = counters_request_check_names(settings, agents, early, problem);
 	json_array_foreach(agents, i, agent)
 	{
 		if (!error)

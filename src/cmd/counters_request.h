@@ -7,6 +7,8 @@
 #ifndef KYMO_CMD_COUNTERS_REQUEST_H
 #define KYMO_CMD_COUNTERS_REQUEST_H
 
+#include <jansson.h>
+
 #include "cmd/resolved.h"
 
 bool counters_are_requested(const struct resolved *settings);
@@ -16,5 +18,8 @@ int counters_request_check_range(const struct resolved *settings, struct problem
  * warning. *early: the tool library is to be there from the program's start, since the devices
  * that are to be read over time are there without a runtime. */
 int counters_request_check(const struct resolved *settings, bool *early, struct problem *problem);
+/* Of several runs, before the first: the devices are asked once (counter_query.h). */
+int counters_request_check_names(const struct resolved *settings, const json_t *agents, bool *early,
+				 struct problem *problem);
 
 #endif

@@ -128,7 +128,8 @@ static int instrument_start(void *context, struct launch *launch, const struct t
 static void instrument_end(void *context, struct launch *launch)
 {
 	struct instrument_run *run = context;
-	struct instrument_lists lists = {.labels = run->request->labels};
+	struct instrument_lists lists = {.labels = run->request->labels,
+					 .rules = run->request->rules};
 	struct problem problem;
 
 	if (!run->server)

@@ -264,7 +264,8 @@ static void on_leave(void *context, pid_t pid, bool left)
 static void on_end(void *context, struct launch *launch)
 {
 	struct instrument_attach *attach = context;
-	struct instrument_lists lists = {.labels = attach->request->setup.labels};
+	struct instrument_lists lists = {.labels = attach->request->setup.labels,
+					 .rules = attach->request->rules};
 	struct problem problem;
 
 	pthread_mutex_lock(&attach->lock);

@@ -15,6 +15,7 @@
 
 #include "binary/rewrite.h"
 #include "cmd/instrument_dependencies.h"
+#include "cmd/instrument_misses.h"
 #include "cmd/message.h"
 #include "cmd/result_path.h"
 #include "cmd/target.h"
@@ -136,6 +137,7 @@ int instrument_report(const struct instrument_lists *lists, const struct launch 
 	}
 	fflush(out);
 	instrument_lists_summary(lists);
+	instrument_misses_warn(lists, launch->settings, !options->rewrite);
 	snprintf(directory, sizeof(directory), "%s/instrumentation", launch->result);
 	error = result_make_directories(directory);
 	if (error)
@@ -170,8 +172,14 @@ static int file_rewrite(const struct instrument_module *module, const char *out,
 	struct rewrite_options options = {0};
 	struct rewrite_result result;
 	char directory[PATH_MAX] = "";
+	struct stat there;
 	int error;
 
+	/* Also by another name: a link, or another path. */
+	if (!stat(out, &there) && there.st_dev == module->device && there.st_ino == module->inode)
+		return problem_set(
+			problem, -EINVAL,
+			"'%s' is the file to be instrumented: the copy needs another name", out);
 	if (!force && !access(out, F_OK))
 		return problem_set(problem, -EEXIST, "'%s' is there already; --force overwrites it",
 				   out);
@@ -236,7 +244,7 @@ static int file_lists(struct launch *launch, const struct instrument_request *re
 {
 	struct result_keys keys = {launch->arguments[0], launch->start, getpid()};
 	struct instrument_lists lists = {(const struct instrument_module *const *)modules->list,
-					 modules->count, request->labels};
+					 modules->count, request->labels, request->rules};
 	int error = result_directory_create(launch->settings, &keys, &launch->result, problem);
 
 	return error ? error : instrument_report(&lists, launch, options, stdout, problem);

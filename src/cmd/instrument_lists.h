@@ -14,6 +14,7 @@ struct instrument_lists {
 	const struct instrument_module *const *modules;
 	size_t count;
 	unsigned labels; /* enum selection_label */
+	const struct selection_rules *rules;
 };
 
 /* Writes <directory>/{available,instrumented,excluded,overlapping}.{txt,json} in one go over the

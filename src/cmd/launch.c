@@ -315,7 +315,7 @@ int launch_environment_create(const struct launch *launch, const char *library, 
 
 	while (environment[inherited])
 		inherited++;
-	list = calloc(inherited + SETTING_COUNT + 10, sizeof(*list));
+	list = calloc(inherited + SETTING_COUNT + 12, sizeof(*list));
 	if (!list)
 		return problem_set(problem, -ENOMEM, "out of memory");
 	launch_front_library(library, front);
@@ -331,6 +331,7 @@ int launch_environment_create(const struct launch *launch, const char *library, 
 	complete = complete && launch_add_settings(launch, list, &count) &&
 		   launch_add_tools(launch, environment, front, list, &count) &&
 		   launch_add_devices(launch, environment, library, list, &count) &&
+		   launch_add_nccl(launch, environment, library, list, &count) &&
 		   launch_add(list, &count, launch_preload(library, front, opencl, preload));
 	if (!complete) {
 		launch_environment_destroy(list);

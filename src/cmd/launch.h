@@ -49,6 +49,9 @@ bool launch_is_device_list(const char *variable);
  * entries. */
 bool launch_add_devices(const struct launch *launch, char *const *environment, const char *library,
 			char **list, size_t *count);
+/* The plugin of NCCL and RCCL, and its events. */
+bool launch_add_nccl(const struct launch *launch, char *const *environment, const char *library,
+		     char **list, size_t *count);
 /* The tool library, where it is to be there from the start, or false and "": PATH_MAX bytes. */
 bool launch_early_library(const struct launch *launch, const char *library, char *path);
 /* What is to be preloaded besides, or false and "": PATH_MAX bytes. */

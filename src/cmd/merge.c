@@ -39,8 +39,9 @@ struct merge {
 	struct merge_options options;
 	char **inputs;
 	size_t input_count;
-	size_t files, bytes_copied, duplicates, unusable; /* unusable: directories */
-	struct id_map seen;                               /* device and inode -> file */
+	size_t files, bytes_copied, duplicates;
+	size_t unusable, unusable_files; /* directories; files of the others */
+	struct id_map seen;              /* device and inode -> file */
 	json_t *sources;
 };
 
@@ -117,6 +118,22 @@ static bool merge_knows(struct merge *merge, const char *path)
 	return id_map_set(&merge->seen, key, 1) < 0; /* without memory nothing else will work */
 }
 
+/* Only files can be linked: of another kind the copy might never end. What cannot be read is one
+ * rank's fault, and the others are joined. */
+static bool merge_can_read(struct merge *merge, const char *path)
+{
+	struct stat status;
+	int error = 0;
+
+	if (stat(path, &status) || access(path, R_OK))
+		error = errno;
+	else if (S_ISREG(status.st_mode))
+		return true;
+	message_error("cannot join '%s': %s", path, error ? strerror(error) : "not a regular file");
+	merge->unusable_files++;
+	return false;
+}
+
 /* Names begin with the number of the directory: the first one named is the first one read, and its
  * host's clock is that of the result. */
 static int merge_file(struct merge *merge, const char *from, const char *name, size_t input,
@@ -124,6 +141,8 @@ static int merge_file(struct merge *merge, const char *from, const char *name, s
 {
 	char to[PATH_MAX];
 
+	if (!merge_can_read(merge, from))
+		return 0;
 	if (merge_knows(merge, from)) {
 		merge->duplicates++;
 		return 0;
@@ -131,7 +150,7 @@ static int merge_file(struct merge *merge, const char *from, const char *name, s
 	if (snprintf(to, sizeof(to), "%s/spool/%06zu-%s", merge->options.output, input, name) >=
 	    (int)sizeof(to))
 		return problem_set(problem, -ENAMETOOLONG, "'%s' is too long a path", from);
-	if (link(from, to)) {
+	if (linkat(AT_FDCWD, from, AT_FDCWD, to, AT_SYMLINK_FOLLOW)) {
 		int error = merge_copy(merge, from, to, problem);
 
 		if (error)
@@ -290,6 +309,28 @@ static void merge_empty(const char *spool)
 		free(names);
 }
 
+/* Whether what is to be overwritten is what is to be joined. */
+static bool merge_is_input(const struct merge *merge, const char *spool)
+{
+	struct stat output, input;
+	bool found = false;
+
+	if (stat(spool, &output))
+		return false;
+	for (size_t i = 0; !found && i < merge->input_count; i++) {
+		struct problem problem;
+		char *directory, path[PATH_MAX];
+
+		if (result_directory_find(merge->inputs[i], &directory, &problem))
+			continue;
+		found = snprintf(path, sizeof(path), "%s/spool", directory) < (int)sizeof(path) &&
+			!stat(path, &input) && input.st_dev == output.st_dev &&
+			input.st_ino == output.st_ino;
+		free(directory);
+	}
+	return found;
+}
+
 static int merge_make_directory(struct merge *merge, struct problem *problem)
 {
 	const char *output = merge->options.output;
@@ -301,11 +342,25 @@ static int merge_make_directory(struct merge *merge, struct problem *problem)
 		return problem_set(problem, -EEXIST, "'%s' exists; --force overwrites it", output);
 	if (snprintf(spool, sizeof(spool), "%s/spool", output) >= (int)sizeof(spool))
 		return problem_set(problem, -ENAMETOOLONG, "'%s' is too long a path", output);
+	if (merge_is_input(merge, spool))
+		return problem_set(problem, -EINVAL,
+				   "'%s' is one of the results to join: name another directory",
+				   output);
 	error = result_make_directories(spool);
 	if (error)
 		return problem_set(problem, error, "cannot make '%s': %s", spool, strerror(-error));
 	merge_empty(spool);
 	return 0;
+}
+
+/* So that the next try need not be forced; what holds anything stays. */
+static void merge_remove_empty(const char *output)
+{
+	char spool[PATH_MAX];
+
+	if (snprintf(spool, sizeof(spool), "%s/spool", output) < (int)sizeof(spool) &&
+	    !rmdir(spool))
+		rmdir(output);
 }
 
 static int merge_write(struct merge *merge, struct problem *problem)
@@ -344,8 +399,10 @@ static int merge_make(struct merge *merge, struct problem *problem)
 		error = merge_directory(merge, i, problem);
 	if (error)
 		return error;
-	if (!merge->files)
+	if (!merge->files) {
+		merge_remove_empty(merge->options.output);
 		return problem_set(problem, -ENODATA, "nothing to merge");
+	}
 	if (merge->duplicates)
 		message_warning("%zu files were named more than once and count once",
 				merge->duplicates);
@@ -356,6 +413,9 @@ static int merge_make(struct merge *merge, struct problem *problem)
 		error = problem_set(problem, -ENODATA,
 				    "%zu of %zu directories are not in '%s', see above",
 				    merge->unusable, merge->input_count, merge->options.output);
+	else if (!error && merge->unusable_files)
+		error = problem_set(problem, -ENODATA, "%zu files are not in '%s', see above",
+				    merge->unusable_files, merge->options.output);
 	return error;
 }
 

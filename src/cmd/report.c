@@ -290,15 +290,36 @@ static int report_write_stream(struct report *report, FILE *stream, struct probl
 	return error;
 }
 
+/* What is no file, or leads to another place, is written as it is: renaming would put a file where
+ * /dev/null or /dev/stdout was. */
+static int report_write_in_place(struct report *report, const char *path, struct problem *problem)
+{
+	FILE *stream = fopen(path, "we");
+	int error;
+
+	if (!stream)
+		return problem_set(problem, -errno, "cannot write '%s': %s", path, strerror(errno));
+	error = report_write_stream(report, stream, problem);
+	if (fclose(stream) && !error)
+		error = problem_set(problem, -errno, "cannot write '%s': %s", path,
+				    strerror(errno));
+	return error;
+}
+
 /* To a temporary name, then renamed; never over a file that is there, unless told to. */
 static int report_write_file(struct report *report, const char *path, struct problem *problem)
 {
+	struct stat status;
 	char *temporary;
 	FILE *stream;
 	int error;
 
+	if (!stat(path, &status) && !S_ISREG(status.st_mode) && !S_ISDIR(status.st_mode))
+		return report_write_in_place(report, path, problem);
 	if (!resolved_bool(&report->settings, SETTING_FORCE) && !access(path, F_OK))
 		return problem_set(problem, -EEXIST, "'%s' exists; --force overwrites it", path);
+	if (!lstat(path, &status) && S_ISLNK(status.st_mode))
+		return report_write_in_place(report, path, problem);
 	if (asprintf(&temporary, "%s.%ld.tmp", path, (long)getpid()) < 0)
 		return problem_set(problem, -ENOMEM, "out of memory");
 	stream = fopen(temporary, "wxe");

@@ -79,8 +79,8 @@ static bool run_put_tools(const struct run_options *options)
 static bool run_put_settings(const struct resolved *settings)
 {
 	static const enum setting_id ids[] = {SETTING_KERNEL_INCLUDE, SETTING_KERNEL_EXCLUDE,
-					      SETTING_KERNEL_RANGE, SETTING_COUNTER_DEFS,
-					      SETTING_COUNTER_WATCHDOG};
+					      SETTING_KERNEL_RANGE,   SETTING_COUNT_REGIONS,
+					      SETTING_COUNTER_DEFS,   SETTING_COUNTER_WATCHDOG};
 	char name[64];
 
 	for (size_t i = 0; i < sizeof(ids) / sizeof(*ids); i++) {

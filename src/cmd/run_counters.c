@@ -14,6 +14,7 @@
 #include <unistd.h>
 
 #include "cmd/counter_input.h"
+#include "cmd/counter_query.h"
 #include "cmd/counters_request.h"
 #include "cmd/message.h"
 #include "cmd/run_program.h"
@@ -59,19 +60,34 @@ static int run_set(struct resolved *settings, enum setting_id id, const char *va
 }
 
 /* What the pass says of itself replaces what was given for all of them. */
+static int run_settle_counters(struct resolved *settings, const struct counter_pass *pass,
+			       const char *path, struct problem *problem)
+{
+	const struct {
+		enum setting_id id;
+		const char *value;
+	} values[] = {{SETTING_COUNTERS, pass->counters},
+		      {SETTING_KERNEL_INCLUDE, pass->include},
+		      {SETTING_KERNEL_EXCLUDE, pass->exclude},
+		      {SETTING_KERNEL_RANGE, pass->range}};
+	char *source;
+	int error = 0;
+
+	if (asprintf(&source, "%s:%u", path, pass->line) < 0)
+		return problem_set(problem, -ENOMEM, "out of memory");
+	for (size_t i = 0; !error && i < sizeof(values) / sizeof(*values); i++)
+		error = run_set(settings, values[i].id, values[i].value, source, problem);
+	free(source);
+	return error;
+}
+
 static int run_settle(struct resolved *settings, const struct counter_input *input, size_t number,
 		      const char *path, struct problem *problem)
 {
 	const struct counter_pass *pass = &input->passes[number];
 	char *directory;
-	int error = run_set(settings, SETTING_COUNTERS, pass->counters, path, problem);
+	int error = run_settle_counters(settings, pass, path, problem);
 
-	if (!error)
-		error = run_set(settings, SETTING_KERNEL_INCLUDE, pass->include, path, problem);
-	if (!error)
-		error = run_set(settings, SETTING_KERNEL_EXCLUDE, pass->exclude, path, problem);
-	if (!error)
-		error = run_set(settings, SETTING_KERNEL_RANGE, pass->range, path, problem);
 	if (error || input->count == 1)
 		return error;
 	if (asprintf(&directory, "%s/%s_%zu", resolved_text(settings, SETTING_OUTPUT_PATH),
@@ -108,28 +124,70 @@ static int run_wait(pid_t child)
 	return status;
 }
 
+/* A mistake in what the last run counts is told before the first one. In a child, since settings
+ * change with each; what the devices themselves are in the way of is told when they are asked. */
+static int run_look_ahead(struct resolved *settings, const struct counter_input *input,
+			  const char *path)
+{
+	struct problem problem;
+	json_t *answer;
+	bool unused;
+	int error = 0;
+
+	if (!resolved_bool(settings, SETTING_ENABLED))
+		return EXIT_SUCCESS;
+	if (counter_query(settings, NULL, &answer, &problem))
+		answer = NULL;
+	for (size_t i = 0; !error && i < input->count; i++) {
+		error = run_settle_counters(settings, &input->passes[i], path, &problem);
+		if (!error)
+			error = counters_request_check_range(settings, &problem);
+		if (!error && answer)
+			error = counters_request_check_names(
+				settings, json_object_get(answer, "agents"), &unused, &problem);
+	}
+	if (error)
+		message_error("%s", problem.text);
+	return error ? EXIT_OWN_FAILURE : EXIT_SUCCESS;
+}
+
+/* number: of the run; input->count: none, the look ahead. */
+static int run_in_child(struct resolved *settings, const struct counter_input *input, size_t number,
+			const char *path, char **arguments, size_t count)
+{
+	pid_t child;
+
+	fflush(NULL);
+	child = fork();
+	if (child < 0) {
+		message_error("cannot start a process: %s", strerror(errno));
+		return W_EXITCODE(EXIT_OWN_FAILURE, 0);
+	}
+	if (!child)
+		exit(number < input->count
+			     ? run_pass(settings, input, number, path, arguments, count)
+			     : run_look_ahead(settings, input, path));
+	return run_wait(child);
+}
+
+static bool run_is_over(int status)
+{
+	return WIFSIGNALED(status) || WEXITSTATUS(status) == EXIT_OWN_FAILURE;
+}
+
 static int run_all(struct resolved *settings, const struct counter_input *input, const char *path,
 		   char **arguments, size_t count)
 {
-	int failure = 0;
+	int failure = run_in_child(settings, input, input->count, path, arguments, count);
 
-	for (size_t i = 0; i < input->count; i++) {
-		pid_t child;
+	for (size_t i = 0; !run_is_over(failure) && i < input->count; i++) {
 		int status;
 
 		message_note("run %zu of %zu: %s", i + 1, input->count, input->passes[i].counters);
-		fflush(NULL);
-		child = fork();
-		if (child < 0) {
-			message_error("cannot start a process: %s", strerror(errno));
-			return EXIT_OWN_FAILURE;
-		}
-		if (!child)
-			exit(run_pass(settings, input, i, path, arguments, count));
-		status = run_wait(child);
+		status = run_in_child(settings, input, i, path, arguments, count);
 		if (!failure)
 			failure = status;
-		if (WIFSIGNALED(status) || WEXITSTATUS(status) == EXIT_OWN_FAILURE)
+		if (run_is_over(status))
 			break;
 	}
 	if (failure)

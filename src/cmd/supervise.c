@@ -198,6 +198,7 @@ static void supervise_wait(struct supervised *ret)
 	ret->wait_status = status;
 	ret->user_ns = supervise_ns(usage.ru_utime);
 	ret->system_ns = supervise_ns(usage.ru_stime);
+	ret->involuntary_switches = (uint64_t)usage.ru_nivcsw;
 }
 
 int supervise_run(const char *path, char *const arguments[], char *const environment[],

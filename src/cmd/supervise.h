@@ -16,6 +16,7 @@ struct supervised {
 	int exec_errno;  /* the program could not be executed; 0: it ran */
 	int wait_status; /* of the program, when exec_errno is 0; -1: not known */
 	int64_t user_ns, system_ns;
+	uint64_t involuntary_switches;
 	bool interrupted; /* a SIGINT came */
 	bool give_up;     /* a second one: write no results */
 };

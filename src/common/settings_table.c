@@ -278,14 +278,26 @@ const struct setting settings_table[SETTING_COUNT] = {
 		.metavar = "LIST", ADVANCED, ALIAS),
 	SETTING(USE_NCCL, "wrappers", "Record calls of NCCL and RCCL.", BOOL("on"),
 		.option = "nccl"),
+	SETTING(NCCL_PLUGIN, "wrappers",
+		"NCCL and RCCL load kymo's plugin in programs that kymo starts, unless "
+		"NCCL_PROFILER_PLUGIN names another one.",
+		BOOL("on"), .option = "nccl-plugin"),
 	SETTING(NCCL_EVENTS, "wrappers",
 		"Events that kymo's NCCL plugin asks NCCL for; default: what gives operations "
-		"their durations at the least cost in the NCCL at hand.",
+		"their durations at the least cost in the NCCL at hand; light: calls, operations "
+		"and launches without durations, which is the default where kymo times the "
+		"kernels of GPUs itself.",
 		LIST_OF("default",
-			"default,all,none,group,coll,collective,p2p,proxy-op,proxy-step,proxy-ctrl,"
+			"default,light,all,none,group,coll,collective,p2p,proxy-op,proxy-step,"
+			"proxy-ctrl,"
 			"proxy,kernel-channel,kernel-ch,net-plugin,group-api,coll-api,p2p-api,api,"
 			"kernel-launch,ce-coll,ce-sync,ce-batch,ce,kernel-phase"),
 		.metavar = "LIST"),
+	SETTING(NCCL_GRAPHS, "wrappers",
+		"When calls of NCCL are captured into CUDA graphs: timed keeps the durations, for "
+		"which NCCL adds a host node to each captured launch; fast gives up the durations "
+		"of the process from the first captured call on.",
+		CHOICE("timed", "timed,fast"), ADVANCED),
 	SETTING(NCCL_STALL, "wrappers",
 		"The NCCL plugin tells on standard error of operations that make no progress for "
 		"so long; 0: never.",
@@ -367,6 +379,11 @@ const struct setting settings_table[SETTING_COUNT] = {
 	SETTING(KERNEL_RANGE, "counters",
 		"Which launches of each kernel to count, from 1: 3, 2-5, 1,8-12.", STRING(""),
 		.metavar = "A-B"),
+	SETTING(COUNT_REGIONS, "counters",
+		"Count ranges of roctx and NVTX as kernels of the host: what the thread does "
+		"within "
+		"each.",
+		BOOL("off")),
 	SETTING(COUNTER_DEFS, "counters",
 		"Files with definitions of counters besides kymo's own, separated by colons.",
 		PATH(""), .metavar = "FILE"),

@@ -178,8 +178,9 @@ struct device_counting_sink {
 			      uint64_t start, uint64_t end);
 	/* Samples that were lost (a gap, a full image), to be told with the others' losses. */
 	void (*device_samples_lost)(device_handle agent, uint64_t count);
-	/* What was NOT_READY may be ready now: devices of a runtime can be used. No lock held, and
-	 * not from within a call of the runtime. */
+	/* What was NOT_READY may be ready now: devices of a runtime can be used. CUDA's comes on a
+	 * thread of the program's, within the first of its calls that uses a context, which waits
+	 * for it; no lock is held that device_start() takes. */
 	void (*runtime_ready)(void);
 };
 

@@ -4,6 +4,7 @@
  * All backends together, and the one sink that they tell.
  */
 #include "device/device.h"
+#include "common/hot.h"
 
 #include <stdatomic.h>
 
@@ -17,6 +18,7 @@ static const struct device_backend *const backends[] = {
 
 static _Atomic(const struct device_sink *) current;
 static void (*_Atomic found)(enum device_runtime);
+static _Atomic bool ending;
 
 size_t device_backends(const struct device_backend *const **all)
 {
@@ -30,7 +32,7 @@ void device_start(const struct device_sink *sink, void (*runtime_found)(enum dev
 	atomic_store(&current, sink);
 }
 
-const struct device_sink *device_sink(void)
+KYMO_HOT const struct device_sink *device_sink(void)
 {
 	return atomic_load_explicit(&current, memory_order_acquire);
 }
@@ -51,10 +53,22 @@ void device_discover(void)
 		backends[i]->discover(sink);
 }
 
+void device_process_ends(void)
+{
+	atomic_store(&ending, true);
+}
+
+bool device_is_ending(void)
+{
+	return atomic_load(&ending);
+}
+
 void device_wanted_changed(void)
 {
 	const struct device_sink *sink = device_sink();
 
+	if (device_is_ending())
+		return;
 	for (size_t i = 0; sink != NULL && i < BACKENDS; i++)
 		backends[i]->wanted_changed(sink);
 }

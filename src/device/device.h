@@ -83,7 +83,8 @@ enum device_copy_direction {
 	DEVICE_COPY_HOST_TO_HOST,
 	DEVICE_COPY_HOST_TO_DEVICE,
 	DEVICE_COPY_DEVICE_TO_HOST,
-	DEVICE_COPY_DEVICE_TO_DEVICE
+	DEVICE_COPY_DEVICE_TO_DEVICE,
+	DEVICE_COPY_FILL /* of memory with one value: from and to are the same */
 };
 
 struct device_kernel {
@@ -202,6 +203,8 @@ struct device_sink {
 	void (*thread_started)(void);
 	/* The calling thread is not the program's: nothing it does is traced. */
 	void (*own_thread)(void);
+	/* A runtime has registered its own end by now: that of the tools is to come before it. */
+	void (*end_before_runtime)(void);
 	/* One line for the user, and where it came from. */
 	void (*say)(enum device_runtime runtime, const char *text);
 	const struct device_counting_sink *counting; /* see counting.h; NULL: nobody counts */
@@ -249,8 +252,14 @@ void device_discover(void);
 void device_wanted_changed(void);
 void device_flush(bool wait, uint64_t wait_ns);
 void device_finish(void);
+/* exit() has begun: runtimes may be gone, so nothing is turned off any more. */
+void device_process_ends(void);
+bool device_is_ending(void);
 void device_forked(void);
 void device_losses(struct device_losses *losses); /* of all backends together */
+/* A range of the calling thread's, for counting it as a kernel of the host: host/regions.c. */
+void device_region_push(const char *name);
+void device_region_pop(void);
 size_t device_backends(const struct device_backend *const **all);
 
 /* Functions of a runtime, by their number: names for queries, and descriptions of arguments. */

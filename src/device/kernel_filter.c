@@ -11,7 +11,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define RANGES_MAX 64
+#include "common/settings_value.h"
+
 /* NCCL's and RCCL's kernels and NVSHMEM's, also where a framework has put them into a namespace. */
 #define COMMUNICATION "(^|[^A-Za-z])(nccl|rccl|nvshmem)"
 
@@ -22,10 +23,10 @@ struct pattern {
 
 static pthread_once_t read_once = PTHREAD_ONCE_INIT;
 static struct pattern include, exclude, communication;
-static struct {
+static struct range {
 	uint64_t first, last;
-} ranges[RANGES_MAX];
-static unsigned range_count;
+} * ranges;
+static size_t range_count;
 static bool range_is_wrong;
 
 static void say(const char *name, const char *text, const char *why)
@@ -33,7 +34,7 @@ static void say(const char *name, const char *text, const char *why)
 	const struct device_sink *sink = device_sink();
 	char line[512];
 
-	snprintf(line, sizeof(line), "%s=\"%s\": %s; no kernel is counted", name, text, why);
+	snprintf(line, sizeof(line), "%s=\"%.200s\": %s; no kernel is counted", name, text, why);
 	if (sink != NULL)
 		sink->say(DEVICE_RUNTIME_HOST, line);
 }
@@ -57,47 +58,49 @@ static void compile(struct pattern *pattern, const char *name, const char *text)
 	say(name, text, why);
 }
 
-static bool read_range(const char **at)
+/* "3", "2-5", "4-"; with ':' as well. */
+static bool read_range(struct setting_slice item)
 {
-	char *end;
-	uint64_t first, last;
+	struct range range, *grown;
 
-	if (**at < '0' || **at > '9' || range_count == RANGES_MAX)
+	if (setting_take_digits(&item, &range.first) != SETTING_VALID)
 		return false;
-	first = last = strtoull(*at, &end, 10);
-	if (*end == '-' || *end == ':') {
-		const char *rest = end + 1;
-
-		last = strtoull(rest, &end, 10);
-		if (end == rest)
-			last = UINT64_MAX;
+	range.last = range.first;
+	if (item.length != 0) {
+		if (*item.text != '-' && *item.text != ':')
+			return false;
+		item.text++;
+		item.length--;
+		range.last = UINT64_MAX;
+		if (item.length != 0 &&
+		    (setting_take_digits(&item, &range.last) != SETTING_VALID || item.length != 0))
+			return false;
 	}
-	if (first == 0 || last < first)
+	if (range.first == 0 || range.last < range.first)
 		return false;
-	ranges[range_count].first = first;
-	ranges[range_count++].last = last;
-	*at = end;
+	grown = realloc(ranges, (range_count + 1) * sizeof(*grown));
+	if (grown == NULL)
+		return false;
+	ranges = grown;
+	ranges[range_count++] = range;
 	return true;
 }
 
-/* rocprofv3 writes the list in brackets. */
+/* A list as those of all settings; the command has looked at it before (counters_request.c).
+ * rocprofv3 writes it in brackets. */
 static void read_ranges(const char *text)
 {
-	const char *at = text;
+	struct setting_slice rest = setting_slice(text), item;
 
 	range_count = 0;
 	range_is_wrong = false;
-	if (text == NULL || text[0] == '\0')
+	if (rest.length == 0)
 		return;
-	at += *at == '[';
-	while (read_range(&at)) {
-		if (*at != ',')
-			break;
-		at++;
-		at += *at == ' ';
-	}
-	at += *at == ']';
-	range_is_wrong = *at != '\0' || range_count == 0;
+	if (rest.text[0] == '[' && rest.text[rest.length - 1] == ']')
+		rest = (struct setting_slice){rest.text + 1, rest.length - 2};
+	while (!range_is_wrong && setting_list_next(&rest, &item))
+		range_is_wrong = !read_range(item);
+	range_is_wrong = range_is_wrong || range_count == 0;
 	if (range_is_wrong)
 		say("KYMO_KERNEL_RANGE", text, "not numbers of launches such as 3, 2-5 or 1,8-12");
 }
@@ -117,7 +120,7 @@ static bool matches(const struct pattern *pattern, const char *name)
 
 static bool is_in_range(uint64_t launch)
 {
-	for (unsigned i = 0; i < range_count; i++) {
+	for (size_t i = 0; i < range_count; i++) {
 		if (launch >= ranges[i].first && launch <= ranges[i].last)
 			return true;
 	}

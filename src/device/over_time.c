@@ -15,6 +15,7 @@
 
 #define AGENTS_MAX      64
 #define INTERVAL_MIN_NS 10000u
+#define INTERVAL_MAX_NS ((uint64_t)INT64_MAX) /* a time that is this far away is one */
 
 struct course {
 	device_handle agent; /* DEVICE_NONE: free */
@@ -148,6 +149,14 @@ static enum counting_status begin(struct course *course, struct counting_problem
 	return COUNTING_OK;
 }
 
+/* 0: none. */
+static uint64_t interval_that_goes(uint64_t ns)
+{
+	if (ns > INTERVAL_MAX_NS)
+		return INTERVAL_MAX_NS;
+	return ns != 0 && ns < INTERVAL_MIN_NS ? INTERVAL_MIN_NS : ns;
+}
+
 enum counting_status over_time_start(device_handle agent, void *set, size_t count,
 				     over_time_reader *reader, uint64_t interval_ns,
 				     struct counting_problem *problem)
@@ -171,9 +180,7 @@ enum counting_status over_time_start(device_handle agent, void *set, size_t coun
 		course->set = set;
 		course->count = count;
 		course->reader = reader;
-		course->interval_ns = interval_ns != 0 && interval_ns < INTERVAL_MIN_NS
-					      ? INTERVAL_MIN_NS
-					      : interval_ns;
+		course->interval_ns = interval_that_goes(interval_ns);
 		status = begin(course, problem);
 		if (status != COUNTING_OK)
 			clear(course);
@@ -231,9 +238,10 @@ void over_time_stop(device_handle agent)
 	pthread_mutex_unlock(&lock);
 }
 
+/* What is counted is the parent's. The child may begin anew. */
 void over_time_forked(void)
 {
 	pthread_mutex_init(&lock, NULL);
 	for (unsigned i = 0; i < AGENTS_MAX; i++)
-		courses[i].has_thread = false;
+		clear(&courses[i]);
 }

@@ -2,6 +2,7 @@
  * SPDX-FileCopyrightText: the kymo authors
  */
 #include "device/pointer_map.h"
+#include "common/hot.h"
 
 #include <stdatomic.h>
 
@@ -29,7 +30,7 @@ bool pointer_map_set(struct pointer_map *map, const void *key, uint64_t value)
 	return false;
 }
 
-uint64_t pointer_map_get(struct pointer_map *map, const void *key)
+KYMO_HOT uint64_t pointer_map_get(struct pointer_map *map, const void *key)
 {
 	uintptr_t wanted = (uintptr_t)key;
 	uint32_t slot = first_slot(wanted);

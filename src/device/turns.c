@@ -253,21 +253,28 @@ static enum counting_status wait_for_others(struct turns *turns, device_handle s
 	return COUNTING_RELEASED;
 }
 
-enum counting_status turn_begin(device_handle agent, device_handle symbol, turn_idle *idle,
-				void *context, struct counting_problem *problem)
+enum counting_status turn_is_wanted(device_handle symbol, struct counting_problem *problem)
 {
 	struct kernel *kernel = kernel_of(symbol);
-	struct turns *turns = turns_of(agent);
-	uint64_t until = deadline();
 	const char *why_not = kernel_filter_why_not(
 		turn_kernel_name(symbol),
 		kernel != NULL ? atomic_fetch_add(&kernel->launches, 1) + 1 : 1);
 
 	problem->text[0] = '\0';
-	if (why_not != NULL) {
-		snprintf(problem->text, sizeof(problem->text), "%s", why_not);
-		return COUNTING_FILTERED;
-	}
+	if (why_not == NULL)
+		return COUNTING_OK;
+	snprintf(problem->text, sizeof(problem->text), "%s", why_not);
+	return COUNTING_FILTERED;
+}
+
+enum counting_status turn_take(device_handle agent, device_handle symbol, turn_idle *idle,
+			       void *context, struct counting_problem *problem)
+{
+	const struct kernel *kernel = kernel_of(symbol);
+	struct turns *turns = turns_of(agent);
+	uint64_t until = deadline();
+
+	problem->text[0] = '\0';
 	if (kernel != NULL && atomic_load(&kernel->waits)) {
 		/* It will again: what comes now is not kept waiting for its end. */
 		atomic_store(&turns->given_up, symbol);
@@ -288,6 +295,14 @@ enum counting_status turn_begin(device_handle agent, device_handle symbol, turn_
 		return COUNTING_RELEASED;
 	}
 	return wait_for_others(turns, symbol, idle, context, until, problem);
+}
+
+enum counting_status turn_begin(device_handle agent, device_handle symbol, turn_idle *idle,
+				void *context, struct counting_problem *problem)
+{
+	enum counting_status status = turn_is_wanted(symbol, problem);
+
+	return status == COUNTING_OK ? turn_take(agent, symbol, idle, context, problem) : status;
 }
 
 void turn_end(device_handle agent)

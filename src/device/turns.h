@@ -7,6 +7,7 @@
  * until nothing is in flight any more, and it is never counted again.
  *
  *   turn_begin()     before a kernel that has a set: is it counted, and when is it its turn?
+ *                    It is turn_is_wanted(), which waits for nothing, and then turn_take()
  *   turn_end()       it has run, alone
  *   turn_give_up()   it did not end in time
  *   turn_pass()      before a kernel that is not counted: waits while one is
@@ -30,7 +31,10 @@ uint64_t turn_patience_ns(void);
 typedef bool turn_idle(void *context);
 
 /* OK: it is this kernel's turn, until turn_end() or turn_give_up(). FILTERED, RELEASED: it is not
- * counted; why is in problem. */
+ * counted; why is in problem. Each launch is to be asked for once: they are numbered here. */
+enum counting_status turn_is_wanted(device_handle symbol, struct counting_problem *problem);
+enum counting_status turn_take(device_handle agent, device_handle symbol, turn_idle *idle,
+			       void *context, struct counting_problem *problem);
 enum counting_status turn_begin(device_handle agent, device_handle symbol, turn_idle *idle,
 				void *context, struct counting_problem *problem);
 void turn_end(device_handle agent);

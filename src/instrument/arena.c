@@ -17,7 +17,7 @@
 
 #define TURNS_TO_END 1000 /* of who writes gates, and may have been killed by fork */
 
-extern const uint8_t instrument_gate_begin[], instrument_gate_end[];
+extern const uint8_t instrument_gate_begin[], instrument_gate_end[], instrument_gate_foreign[];
 
 static struct {
 	struct arena *list; /* ARENAS_MAX, reserved */
@@ -42,6 +42,15 @@ static void copy(uint8_t *to, const uint8_t *from, size_t size)
 	__asm__ volatile("rep movsb" : "+D"(to), "+S"(from), "+c"(size) : : "memory");
 }
 
+/* The jump to where the entry looks whether its caller is foreign code becomes a nop. */
+static void skip_foreign(uint8_t *gate)
+{
+	static const uint8_t nop[] = {0x0f, 0x1f, 0x44, 0, 0};
+
+	copy(gate + ((uintptr_t)instrument_gate_foreign - (uintptr_t)instrument_gate_begin), nop,
+	     sizeof(nop));
+}
+
 /* The gate pages are not executable while they are written. */
 static long fill_gate(uint8_t *start, uint64_t id_base, const struct plan_header *plan)
 {
@@ -62,7 +71,12 @@ static long fill_gate(uint8_t *start, uint64_t id_base, const struct plan_header
 		constants->foreign_low =
 			(uint64_t)(uintptr_t)start - plan->arena_vaddr + plan->foreign_low;
 		constants->foreign_size = plan->foreign_high - plan->foreign_low;
+		constants->stubs_size = plan->frames.count
+						? plan->frames.offset - plan->stubs.offset
+						: plan->stubs.count;
 	}
+	if (!constants->foreign_size)
+		skip_foreign(start + PLAN_DATA_SIZE);
 	return sys_call3(SYS_mprotect, (long)(start + PLAN_DATA_SIZE), PLAN_GATE_SIZE,
 			 PROT_READ | PROT_EXEC);
 }

@@ -75,11 +75,24 @@ static uint64_t end(void *argument)
 }
 
 /* NULL: calls are recorded. */
-static void (*told)(uint64_t address);
+static void (*told)(uint64_t address), (*told_end)(uint64_t address);
 
-void instrument_tell(void (*entered)(uint64_t address))
+void instrument_tell(void (*entered)(uint64_t address), void (*left)(uint64_t address))
 {
+	told_end = left;
 	told = entered;
+}
+
+static uint64_t tell_begin(void *argument)
+{
+	told(arena_function_address(((const struct call_event *)argument)->id));
+	return 0;
+}
+
+static uint64_t tell_end(void *argument)
+{
+	told_end(arena_function_address(((const struct call_event *)argument)->id));
+	return 0;
 }
 
 void calls_region_begin(struct shadow_node *node, uint32_t id,
@@ -87,11 +100,7 @@ void calls_region_begin(struct shadow_node *node, uint32_t id,
 {
 	struct call_event event = {id, registers};
 
-	if (told) {
-		told(arena_function_address(id));
-		return;
-	}
-	vectors_keep(node->vectors, begin, &event);
+	vectors_keep(node->vectors, told ? tell_begin : begin, &event);
 }
 
 void calls_region_end(struct shadow_node *node, uint32_t id,
@@ -99,7 +108,5 @@ void calls_region_end(struct shadow_node *node, uint32_t id,
 {
 	struct call_event event = {id, registers};
 
-	if (told)
-		return;
-	vectors_keep(node->vectors, end, &event);
+	vectors_keep(node->vectors, told ? tell_end : end, &event);
 }

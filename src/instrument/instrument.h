@@ -26,9 +26,9 @@ void instrument_start(struct runtime *runtime);
 /* A rewritten library was opened, by a thread that has run none of its code yet; where nothing was
  * instrumented before. */
 void instrument_opened(void);
-/* Before instrument_start(): calls are told instead of recorded, on the calling thread, which may
- * not use vector registers meanwhile. */
-void instrument_tell(void (*entered)(uint64_t address));
+/* Before instrument_start(): calls, their begins and ends, are told instead of recorded, on the
+ * calling thread. */
+void instrument_tell(void (*entered)(uint64_t address), void (*left)(uint64_t address));
 /* Objects may have been loaded that no thread has executed yet. */
 void instrument_loaded(void);
 /* All threads go on; nothing new is recorded. */

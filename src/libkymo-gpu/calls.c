@@ -46,6 +46,13 @@ static bool configure(rocprofiler_context_id_t context, rocprofiler_buffer_id_t 
 		       buffer) == ROCPROFILER_STATUS_SUCCESS;
 }
 
+bool calls_are_off(void)
+{
+	const char *asked = getenv("KYMO_GPU_CALLS");
+
+	return asked != NULL && strcmp(asked, "none") == 0;
+}
+
 void calls_configure(rocprofiler_context_id_t context, rocprofiler_buffer_id_t buffer)
 {
 	const char *asked = getenv("KYMO_GPU_CALLS");
@@ -53,7 +60,7 @@ void calls_configure(rocprofiler_context_id_t context, rocprofiler_buffer_id_t b
 	int32_t driver[1024], opencl[1024];
 	size_t driver_count = 0, opencl_count = 0;
 
-	if (asked != NULL && strcmp(asked, "none") == 0)
+	if (calls_are_off())
 		return;
 	if (!all) {
 		add(cuda_work, sizeof(cuda_work) / sizeof(*cuda_work), driver, &driver_count);

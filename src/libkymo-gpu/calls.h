@@ -12,6 +12,7 @@
 #include <rocprofiler-sdk/rocprofiler.h>
 
 void calls_configure(rocprofiler_context_id_t context, rocprofiler_buffer_id_t buffer);
+bool calls_are_off(void); /* KYMO_GPU_CALLS=none */
 bool calls_is_kind(uint32_t kind);
 
 #endif

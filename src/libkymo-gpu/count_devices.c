@@ -18,6 +18,7 @@
 #include "libkymo-gpu/counter_choice.h"
 #include "libkymo-gpu/counter_records.h"
 #include "libkymo-gpu/file.h"
+#include "libkymo-gpu/names.h"
 
 #define AGENTS_MAX     64
 #define INTERVAL_MS    10.0
@@ -27,6 +28,7 @@
 #pragma weak kymo_configure_device_counting_samples
 
 struct counted_agent {
+	rocprofiler_agent_id_t agent;
 	rocprofiler_context_id_t context;
 	rocprofiler_counter_config_id_t config;
 	bool is_on;
@@ -89,6 +91,7 @@ static void configure(rocprofiler_agent_id_t agent)
 	struct counted_agent *counted = &agents[agent_count];
 	rocprofiler_status_t status;
 
+	counted->agent = agent;
 	counted->config = counter_choice(agent, names);
 	if (counted->config.handle == 0)
 		return;
@@ -141,8 +144,14 @@ void count_devices_start(void)
 		agents[i].status = status;
 		agents[i].is_on = status == ROCPROFILER_STATUS_SUCCESS ||
 				  status == ROCPROFILER_STATUS_ERROR_HSA_NOT_LOADED;
-		if (!agents[i].is_on)
+		if (!agents[i].is_on) {
 			tell("starting", status);
+			continue;
+		}
+		/* However short it runs, it was counted. */
+		gpu_file_lock();
+		names_agent(agents[i].agent);
+		gpu_file_unlock();
 	}
 }
 

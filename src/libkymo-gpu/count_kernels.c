@@ -22,14 +22,11 @@
 #include "libkymo-gpu/counter_records.h"
 #include "libkymo-gpu/file.h"
 
-#define BUFFER_BYTES     (8u << 20)
-#define BUFFER_WATERMARK (1u << 20)
-#define AGENTS_MAX       64
-#define VALUES_AT_ONCE   1024u
+#define AGENTS_MAX     64
+#define VALUES_AT_ONCE 1024u
 
 static const char *names;
 static rocprofiler_context_id_t context;
-static rocprofiler_buffer_id_t buffer;
 static bool is_on;
 static _Atomic uint64_t asked, answered;
 
@@ -77,48 +74,26 @@ static void choose(rocprofiler_dispatch_counting_service_data_t data,
 
 /* ---- what came of it ---- */
 
-static bool is_value(const rocprofiler_record_header_t *header)
-{
-	return header->category == ROCPROFILER_BUFFER_CATEGORY_COUNTERS &&
-	       header->kind == ROCPROFILER_COUNTER_RECORD_VALUE;
-}
-
-/* The header is in front of its values, which know the thread. */
-static void take_header(rocprofiler_record_header_t *const *headers, size_t left)
-{
-	const rocprofiler_counter_record_t *first =
-		left > 1 && is_value(headers[1]) ? headers[1]->payload : NULL;
-
-	counter_records_kernel(headers[0]->payload,
-			       first != NULL ? (uint32_t)first->user_data.value : 0);
-	atomic_fetch_add_explicit(&answered, 1, memory_order_relaxed);
-}
-
-static void take_records(rocprofiler_context_id_t of_context, rocprofiler_buffer_id_t of_buffer,
-			 rocprofiler_record_header_t **headers, size_t count, void *data,
-			 uint64_t dropped)
+/* At once, for a kernel that was counted was waited for: the file has it however the process ends.
+ */
+static void take_values(rocprofiler_dispatch_counting_service_data_t data,
+			rocprofiler_counter_record_t *records, size_t count,
+			rocprofiler_user_data_t user_data, void *unused)
 {
 	const rocprofiler_counter_record_t *values[VALUES_AT_ONCE];
-	size_t i = 0;
 
-	(void)of_context;
-	(void)of_buffer;
-	(void)data;
+	(void)unused;
 	gpu_file_lock();
-	while (i < count) {
+	counter_records_kernel(&data, count, (uint32_t)user_data.value);
+	for (size_t i = 0; i < count;) {
 		size_t taken = 0;
 
-		while (i < count && taken < VALUES_AT_ONCE && is_value(headers[i]))
-			values[taken++] = headers[i++]->payload;
+		while (i < count && taken < VALUES_AT_ONCE)
+			values[taken++] = &records[i++];
 		counter_records_values(values, taken, 0, 0);
-		if (i < count && !is_value(headers[i])) {
-			if (headers[i]->category == ROCPROFILER_BUFFER_CATEGORY_COUNTERS)
-				take_header(headers + i, count - i);
-			i++;
-		}
 	}
 	gpu_file_unlock();
-	gpu_file_lost(GPU_LOSS_BUFFER, dropped);
+	atomic_fetch_add_explicit(&answered, 1, memory_order_relaxed);
 }
 
 /* ---- life ---- */
@@ -141,12 +116,8 @@ void count_kernels_configure(void)
 		return;
 	status = rocprofiler_create_context(&context);
 	if (status == ROCPROFILER_STATUS_SUCCESS)
-		status = rocprofiler_create_buffer(context, BUFFER_BYTES, BUFFER_WATERMARK,
-						   ROCPROFILER_BUFFER_POLICY_LOSSLESS, take_records,
-						   NULL, &buffer);
-	if (status == ROCPROFILER_STATUS_SUCCESS)
-		status = rocprofiler_configure_buffer_dispatch_counting_service(context, buffer,
-										choose, NULL);
+		status = rocprofiler_configure_callback_dispatch_counting_service(
+			context, choose, NULL, take_values, NULL);
 	if (status != ROCPROFILER_STATUS_SUCCESS)
 		tell("configuring", status);
 	is_on = status == ROCPROFILER_STATUS_SUCCESS;
@@ -164,19 +135,12 @@ void count_kernels_start(void)
 		tell("starting", status);
 }
 
-void count_kernels_flush(void)
-{
-	if (is_on)
-		rocprofiler_flush_buffer(buffer);
-}
-
 void count_kernels_end(void)
 {
 	uint64_t launched = atomic_load(&asked), counted, totals[4] = {0};
 
 	if (!is_on)
 		return;
-	rocprofiler_flush_buffer(buffer);
 	counted = atomic_load(&answered);
 	if (kymo_counting_totals != NULL)
 		kymo_counting_totals(totals);

@@ -9,7 +9,6 @@
 /* While the tool is initialized. What goes wrong is a notice; everything else is recorded. */
 void count_kernels_configure(void);
 void count_kernels_start(void);
-void count_kernels_flush(void);
 void count_kernels_forked(void);
 /* What the library says of counting, of kernels and of devices, becomes notices. */
 void counting_problems_follow(void);

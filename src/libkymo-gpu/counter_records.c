@@ -112,7 +112,7 @@ static uint32_t instance_of(const struct known *counter, rocprofiler_counter_ins
 	return instance;
 }
 
-void counter_records_kernel(const rocprofiler_dispatch_counting_service_record_t *told,
+void counter_records_kernel(const rocprofiler_dispatch_counting_service_data_t *told, size_t count,
 			    uint32_t tid)
 {
 	struct gpu_counted record = {
@@ -123,7 +123,7 @@ void counter_records_kernel(const rocprofiler_dispatch_counting_service_record_t
 		.queue = told->dispatch_info.queue_id.handle,
 		.dispatch = told->dispatch_info.dispatch_id,
 		.tid = tid,
-		.value_count = (uint32_t)told->num_records};
+		.value_count = (uint32_t)count};
 
 	gpu_file_write(&record.head);
 }

@@ -11,8 +11,8 @@
 
 #include <rocprofiler-sdk/rocprofiler.h>
 
-/* A kernel, then its values. */
-void counter_records_kernel(const rocprofiler_dispatch_counting_service_record_t *told,
+/* A kernel, then its values, `count` of them. */
+void counter_records_kernel(const rocprofiler_dispatch_counting_service_data_t *told, size_t count,
 			    uint32_t tid);
 /* `count` values of a kernel, or of one reading of a device (start and end; dispatch_id is 0),
  * in the order of their counters. */

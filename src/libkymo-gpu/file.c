@@ -21,8 +21,7 @@
 #define STRINGS      16384u /* places of the table at first */
 #define IMAGES_MAX   1000
 #define LONGEST_TEXT 4096u
-
-enum { OPEN = 1, CLOSED }; /* gpu_file_header.state */
+#define RETRY_NS     1000000000u /* on a full disk */
 
 struct known_string {
 	uint64_t hash;
@@ -34,6 +33,7 @@ static struct gpu_file_header *header;
 static int descriptor = -1;
 static char *window;         /* the mapped part of the records */
 static uint64_t window_from; /* its offset behind the header */
+static uint64_t retry_at;    /* no window before this time: the disk is full */
 static struct known_string *strings;
 static uint32_t string_count, string_room;
 
@@ -92,7 +92,7 @@ static void fill_header(uint32_t image)
 	header->process_start = process_start();
 	header->start_boottime_ns = gpu_now();
 	header->start_realtime_ns = (uint64_t)real.tv_sec * 1000000000u + (uint64_t)real.tv_nsec;
-	header->state = OPEN;
+	header->state = GPU_FILE_OPEN;
 }
 
 static void forget(void)
@@ -152,9 +152,10 @@ void gpu_file_close(void)
 {
 	pthread_mutex_lock(&lock);
 	if (header != NULL) {
-		header->state = CLOSED;
+		header->state = GPU_FILE_CLOSED;
 		if (ftruncate(descriptor, (off_t)(GPU_HEADER_SIZE + header->committed)) != 0)
-			header->state = CLOSED; /* the rest of the window stays, as zeros */
+			header->state =
+				GPU_FILE_CLOSED; /* the rest of the window stays, as zeros */
 	}
 	pthread_mutex_unlock(&lock);
 }
@@ -187,6 +188,21 @@ void gpu_file_cpu(uint64_t ns)
 		__atomic_fetch_add(&header->own_cpu_ns, ns, __ATOMIC_RELAXED);
 }
 
+/* NULL: the disk is full. To find that out the file system may take and clear all pages that it
+ * has left (tmpfs does), too much for each record. */
+static void *map_window(uint64_t from)
+{
+	off_t offset = (off_t)(GPU_HEADER_SIZE + from);
+	void *mapped = MAP_FAILED;
+
+	if (retry_at != 0 && gpu_now() < retry_at)
+		return NULL;
+	if (posix_fallocate(descriptor, offset, WINDOW) == 0)
+		mapped = mmap(NULL, WINDOW, PROT_READ | PROT_WRITE, MAP_SHARED, descriptor, offset);
+	retry_at = mapped == MAP_FAILED ? gpu_now() + RETRY_NS : 0;
+	return mapped == MAP_FAILED ? NULL : mapped;
+}
+
 /* Where `size` bytes at the end of the file go; records do not span windows: a window ends with a
  * notice of no text that is skipped. */
 static char *room_for(uint32_t size)
@@ -196,11 +212,8 @@ static char *room_for(uint32_t size)
 
 	if (window != NULL && at + size <= window_from + WINDOW)
 		return window + (at - window_from);
-	if (posix_fallocate(descriptor, (off_t)(GPU_HEADER_SIZE + at / 4096 * 4096), WINDOW) != 0)
-		return NULL;
-	mapped = mmap(NULL, WINDOW, PROT_READ | PROT_WRITE, MAP_SHARED, descriptor,
-		      (off_t)(GPU_HEADER_SIZE + at / 4096 * 4096));
-	if (mapped == MAP_FAILED)
+	mapped = map_window(at / 4096 * 4096);
+	if (mapped == NULL)
 		return NULL;
 	if (window != NULL)
 		munmap(window, WINDOW);
@@ -228,7 +241,7 @@ void gpu_file_write(const struct gpu_record_head *head)
 	uint32_t padded = (head->size + 7u) & ~7u;
 	struct gpu_record_head *place;
 
-	if (header == NULL || header->state == CLOSED)
+	if (header == NULL || header->state == GPU_FILE_CLOSED)
 		return;
 	place = (struct gpu_record_head *)(void *)room_for(padded);
 	if (place == NULL) {

@@ -54,6 +54,8 @@ static void write_kernel(const rocprofiler_buffer_tracing_kernel_dispatch_record
 static enum gpu_direction direction_of(rocprofiler_memory_copy_operation_t operation)
 {
 	switch ((int)operation) {
+	case ROCPROFILER_MEMORY_COPY_NONE:
+		return GPU_DIRECTION_FILL;
 	case ROCPROFILER_MEMORY_COPY_HOST_TO_HOST:
 		return GPU_DIRECTION_HOST_TO_HOST;
 	case ROCPROFILER_MEMORY_COPY_HOST_TO_DEVICE:
@@ -206,10 +208,13 @@ static void take_control(rocprofiler_callback_tracing_record_t record,
 	(void)user_data;
 	(void)data;
 	if (record.operation == ROCPROFILER_MARKER_CONTROL_API_ID_roctxProfilerPause &&
-	    record.phase == ROCPROFILER_CALLBACK_PHASE_ENTER)
+	    record.phase == ROCPROFILER_CALLBACK_PHASE_ENTER) {
+		/* Work whose launch nobody saw belongs to who listens when it is told. */
+		if (calls_are_off())
+			rocprofiler_flush_buffer(buffer);
 		rocprofiler_stop_context(context);
-	else if (record.operation == ROCPROFILER_MARKER_CONTROL_API_ID_roctxProfilerResume &&
-		 record.phase == ROCPROFILER_CALLBACK_PHASE_EXIT)
+	} else if (record.operation == ROCPROFILER_MARKER_CONTROL_API_ID_roctxProfilerResume &&
+		   record.phase == ROCPROFILER_CALLBACK_PHASE_EXIT)
 		rocprofiler_start_context(context);
 }
 
@@ -218,15 +223,18 @@ static void take_control(rocprofiler_callback_tracing_record_t record,
 /* What is finished becomes part of the file, however the process ends. */
 static void *flush_now_and_then(void *unused)
 {
-	const struct timespec pause = {0, FLUSH_MS * 1000000};
+	const char *asked = getenv("KYMO_CUDA_FLUSH_MS");
+	long period = asked != NULL ? strtol(asked, NULL, 10) : 0;
+	struct timespec pause;
 
+	if (period <= 0)
+		period = FLUSH_MS;
+	pause = (struct timespec){period / 1000, period % 1000 * 1000000};
 	pthread_setname_np(pthread_self(), "kymo-gpu");
 	while (!atomic_load(&has_ended)) {
 		nanosleep(&pause, NULL);
-		if (!atomic_load(&has_ended)) {
+		if (!atomic_load(&has_ended))
 			rocprofiler_flush_buffer(buffer);
-			count_kernels_flush();
-		}
 	}
 	return unused;
 }

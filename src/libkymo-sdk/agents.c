@@ -20,6 +20,7 @@
 /* Pointers that tools get stay valid; what they point at changes only by more agents being there.
  */
 static rocprofiler_agent_v0_t *agents[AGENTS_MAX];
+static _Atomic uint32_t agent_runtimes[AGENTS_MAX]; /* that have told it, by their numbers' bits */
 static _Atomic uint32_t agent_count;
 static pthread_once_t agent_once = PTHREAD_ONCE_INIT;
 
@@ -128,6 +129,19 @@ uint32_t sdk_agent_count(void)
 const rocprofiler_agent_v0_t *sdk_agent_at(uint32_t number)
 {
 	return agents[number];
+}
+
+void sdk_agent_add_runtime(rocprofiler_agent_id_t agent, enum device_runtime runtime)
+{
+	uint64_t number = agent.handle - sdk_handle_base() - 1;
+
+	if (number < atomic_load(&agent_count))
+		atomic_fetch_or(&agent_runtimes[number], 1u << runtime);
+}
+
+uint32_t sdk_agent_runtimes(uint32_t number)
+{
+	return atomic_load(&agent_runtimes[number]);
 }
 
 rocprofiler_agent_id_t sdk_agent_host(void)

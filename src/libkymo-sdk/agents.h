@@ -6,6 +6,7 @@
 #ifndef KYMO_LIBKYMO_SDK_AGENTS_H
 #define KYMO_LIBKYMO_SDK_AGENTS_H
 
+#include "device/device.h"
 #include "libkymo-sdk/emit.h"
 
 /* NULL: no such agent. */
@@ -13,5 +14,8 @@ const rocprofiler_agent_v0_t *sdk_agent_find(uint64_t id);
 /* Those there are now, by number. */
 uint32_t sdk_agent_count(void);
 const rocprofiler_agent_v0_t *sdk_agent_at(uint32_t number);
+/* The runtimes that have told it, a bit each. */
+uint32_t sdk_agent_runtimes(uint32_t number);
+void sdk_agent_add_runtime(rocprofiler_agent_id_t agent, enum device_runtime runtime);
 
 #endif

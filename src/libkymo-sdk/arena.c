@@ -4,6 +4,7 @@
  * See arena.h.
  */
 #include "libkymo-sdk/arena.h"
+#include "common/hot.h"
 
 #include <sched.h>
 #include <stdlib.h>
@@ -142,8 +143,8 @@ static void record_copy(char *to, const void *from, uint32_t size)
 		copies[i] = words[i];
 }
 
-static void chunk_fill(const struct arena_chunk *chunk, uint64_t state,
-		       const struct arena_record *records, uint32_t count, uint64_t time)
+KYMO_HOT static void chunk_fill(const struct arena_chunk *chunk, uint64_t state,
+				const struct arena_record *records, uint32_t count, uint64_t time)
 {
 	uint32_t at = CHUNK_RECORDS(state);
 	char *payload = chunk->payload + (size_t)CHUNK_UNITS(state) * ARENA_UNIT;
@@ -182,8 +183,9 @@ static uint64_t records_units(const struct arena_record *records, uint32_t count
 	return units;
 }
 
-enum arena_result arena_put(struct arena *arena, uint32_t lane, const struct arena_record *records,
-			    uint32_t count, uint64_t time, uint64_t *used)
+KYMO_HOT enum arena_result arena_put(struct arena *arena, uint32_t lane,
+				     const struct arena_record *records, uint32_t count,
+				     uint64_t time, uint64_t *used)
 {
 	uint64_t units = records_units(records, count), state;
 

@@ -17,6 +17,7 @@
 #include "libkymo-sdk/device_calls.h"
 #include "libkymo-sdk/names.h"
 #include "libkymo-sdk/state.h"
+#include "libkymo-sdk/thread.h"
 
 #define TEXT_MAX 512
 
@@ -340,6 +341,9 @@ SDK_EXPORT rocprofiler_status_t rocprofiler_iterate_callback_tracing_kind_operat
 		operations->arguments(&call, arguments_of_device, &context);
 		return ROCPROFILER_STATUS_SUCCESS;
 	}
+	/* A function of CUDA's, told as HIP's, that takes other arguments. */
+	if (sdk_thread_current && sdk_thread_current->without_arguments == record.payload)
+		return ROCPROFILER_STATUS_ERROR_NOT_IMPLEMENTED;
 	function = arguments_function(kind, (int)record.kind, record.operation, &status);
 	if (function)
 		arguments_each(function, (const char *)record.payload + kind->arguments_offset,

@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <unistd.h>
 
+#include "common/hot.h"
 #include "core/futex.h"
 #include "core/ticks.h"
 #include "libkymo-sdk/callback_thread.h"
@@ -97,8 +98,8 @@ static void buffer_drop(struct sdk_buffer *buffer, uint32_t count)
 	atomic_fetch_add_explicit(&buffer->dropped_in_all, count, memory_order_relaxed);
 }
 
-void sdk_buffer_put(struct sdk_buffer *buffer, const struct arena_record *records, uint32_t count,
-		    uint64_t time)
+KYMO_HOT void sdk_buffer_put(struct sdk_buffer *buffer, const struct arena_record *records,
+			     uint32_t count, uint64_t time)
 {
 	struct sdk_thread *thread = sdk_thread_self();
 	uint64_t in_arena;
@@ -174,10 +175,31 @@ static bool buffer_is_flushed(struct sdk_buffer *buffer, uint64_t ticket)
 	return atomic_load(&buffer->flush_done) >= ticket;
 }
 
+/* Its thread is asked again and again: it may have ended just now, for lack of tools, or another
+ * one has been given the buffer. Two threads whose tools flush each other's buffers are both busy.
+ */
+static bool buffer_wait_flushed(struct sdk_buffer *buffer, uint64_t ticket, uint64_t deadline)
+{
+	for (;;) {
+		uint32_t generation = atomic_load(&buffer->generation);
+		struct sdk_callback_thread *thread = atomic_load(&buffer->thread);
+
+		if (buffer_is_flushed(buffer, ticket))
+			return true;
+		if (ticks_clock_ns(CLOCK_MONOTONIC) > deadline ||
+		    !sdk_callback_thread_waits(thread))
+			return false;
+		atomic_fetch_or(&buffer->wanted, WANT_CURRENT);
+		sdk_callback_thread_request(thread, buffer);
+		futex_wait(&buffer->generation, generation, BUFFER_PAUSE_NS);
+	}
+}
+
 bool sdk_buffer_flush(struct sdk_buffer *buffer, uint64_t timeout_ns)
 {
 	struct sdk_callback_thread *thread = atomic_load(&buffer->thread);
 	uint64_t deadline = ticks_clock_ns(CLOCK_MONOTONIC) + timeout_ns, ticket;
+	bool is_done;
 
 	if (sdk_callback_thread_is_current(thread)) {
 		if (atomic_load(&buffer->is_emptying))
@@ -187,17 +209,9 @@ bool sdk_buffer_flush(struct sdk_buffer *buffer, uint64_t timeout_ns)
 		return true;
 	}
 	ticket = atomic_fetch_add(&buffer->flush_asked, 1) + 1;
-	atomic_fetch_or(&buffer->wanted, WANT_CURRENT);
-	sdk_callback_thread_request(thread, buffer);
-	for (;;) {
-		uint32_t generation = atomic_load(&buffer->generation);
-
-		if (buffer_is_flushed(buffer, ticket))
-			return true;
-		if (ticks_clock_ns(CLOCK_MONOTONIC) > deadline)
-			return false;
-		futex_wait(&buffer->generation, generation, BUFFER_PAUSE_NS);
-	}
+	is_done = buffer_wait_flushed(buffer, ticket, deadline);
+	sdk_callback_thread_waits(NULL);
+	return is_done;
 }
 
 bool sdk_buffer_flush_client(uint32_t client, uint64_t timeout_ns)

@@ -13,6 +13,7 @@
 #include "core/ticks.h"
 #include "libkymo-sdk/buffer.h"
 #include "libkymo-sdk/emit.h"
+#include "libkymo-sdk/state.h"
 
 #define THREADS_MAX     256
 #define THREAD_LOOK_NS  ((uint64_t)3600 * 1000000000u)
@@ -24,6 +25,7 @@ enum { THREAD_ABSENT, THREAD_STARTING, THREAD_RUNS, THREAD_FAILED };
 static struct sdk_callback_thread threads[THREADS_MAX];
 static _Atomic uint64_t thread_count = 1; /* the first one always is */
 static __thread struct sdk_callback_thread *thread_current;
+static __thread bool thread_is_creating; /* tools are told of it here, and may flush */
 
 struct sdk_callback_thread *sdk_callback_thread_find(uint64_t number)
 {
@@ -96,12 +98,14 @@ bool sdk_callback_thread_start(struct sdk_callback_thread *thread)
 	uint32_t state = THREAD_ABSENT;
 
 	if (atomic_compare_exchange_strong(&thread->state, &state, THREAD_STARTING)) {
-		bool made;
+		bool made, outer = thread_is_creating;
 
 		atomic_store(&thread->is_to_end, false);
+		thread_is_creating = true;
 		sdk_thread_creating(ROCPROFILER_LIBRARY);
 		made = thread_create(thread);
 		sdk_thread_created(ROCPROFILER_LIBRARY);
+		thread_is_creating = outer;
 		if (!made)
 			atomic_store(&thread->state, THREAD_FAILED);
 	}
@@ -132,13 +136,32 @@ void sdk_callback_thread_request(struct sdk_callback_thread *thread, struct sdk_
 	if (atomic_load(&thread->sleeps))
 		futex_wake(&thread->work);
 	else if (atomic_load_explicit(&thread->state, memory_order_acquire) == THREAD_ABSENT &&
-		 !atomic_load(&thread->is_to_end))
+		 !sdk_fini_status())
 		sdk_callback_thread_start(thread);
 }
 
 bool sdk_callback_thread_is_current(const struct sdk_callback_thread *thread)
 {
 	return thread == thread_current;
+}
+
+bool sdk_callback_thread_waits(struct sdk_callback_thread *target)
+{
+	struct sdk_callback_thread *next = target;
+
+	if (target && thread_is_creating && atomic_load(&target->state) == THREAD_STARTING)
+		return false;
+	if (!thread_current)
+		return true;
+	atomic_store(&thread_current->waits_for, target);
+	for (unsigned i = 0; next && target && i < THREADS_MAX; i++) {
+		next = atomic_load(&next->waits_for);
+		if (next == thread_current) {
+			atomic_store(&thread_current->waits_for, NULL);
+			return false;
+		}
+	}
+	return true;
 }
 
 static void thread_end(struct sdk_callback_thread *thread, uint64_t deadline)
@@ -168,5 +191,6 @@ void sdk_callback_thread_forked(void)
 	for (uint64_t i = 0; i < atomic_load(&thread_count); i++) {
 		atomic_store(&threads[i].state, THREAD_ABSENT);
 		atomic_store(&threads[i].sleeps, false);
+		atomic_store(&threads[i].waits_for, NULL);
 	}
 }

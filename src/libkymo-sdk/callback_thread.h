@@ -19,6 +19,7 @@ struct sdk_callback_thread {
 	_Atomic uint32_t work;  /* bumped with every request; a futex */
 	_Atomic bool sleeps;
 	_Atomic bool is_to_end;
+	struct sdk_callback_thread *_Atomic waits_for; /* whose buffer a tool flushes here */
 };
 
 /* NULL: no such thread. Number 0 always is. */
@@ -30,6 +31,9 @@ bool sdk_callback_thread_start(struct sdk_callback_thread *thread);
 /* The buffer is to be looked at. May start the thread (in a child of fork). */
 void sdk_callback_thread_request(struct sdk_callback_thread *thread, struct sdk_buffer *buffer);
 bool sdk_callback_thread_is_current(const struct sdk_callback_thread *thread);
+/* The calling thread is about to wait for `target` (NULL: not any more). false: they would wait for
+ * each other. */
+bool sdk_callback_thread_waits(struct sdk_callback_thread *target);
 /* Ends all; waits a second at most for each. */
 void sdk_callback_thread_end_all(void);
 void sdk_callback_thread_forked(void);

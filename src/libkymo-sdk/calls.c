@@ -10,30 +10,14 @@
 
 #include <string.h>
 
+#include "common/hot.h"
 #include "libkymo-sdk/buffer.h"
 #include "libkymo-sdk/correlation.h"
 #include "libkymo-sdk/external.h"
 
-void sdk_tell(struct sdk_thread *thread, unsigned context_bit, enum sdk_domain domain,
-	      rocprofiler_callback_tracing_record_t *record, rocprofiler_user_data_t *user_data)
-{
-	struct sdk_context *context = sdk_context_at(context_bit);
-	const struct sdk_callback_service *service = context->callbacks[domain];
-	bool busy = thread->busy;
-	uint32_t before;
-
-	if (!sdk_tool_enter(context, &before))
-		return;
-	record->context_id.handle = context->id;
-	thread->busy = false;
-	service->callback(*record, user_data, service->data);
-	thread->busy = busy;
-	sdk_tool_leave(before);
-}
-
 /* ENTER or EXIT to everybody who wants callbacks. */
-static void call_tell(struct sdk_thread *thread, struct sdk_call *call,
-		      rocprofiler_callback_phase_t phase, void *payload)
+KYMO_HOT static void call_tell(struct sdk_thread *thread, struct sdk_call *call,
+			       rocprofiler_callback_phase_t phase, void *payload)
 {
 	rocprofiler_callback_tracing_record_t record = {
 		.thread_id = call->thread_id,
@@ -77,8 +61,24 @@ static void call_see_pushed(struct sdk_thread *thread, struct sdk_call *call)
 	}
 }
 
-static bool call_enter(struct sdk_call *call, enum sdk_domain domain, int32_t operation,
-		       void *payload, bool detached, rocprofiler_callback_phase_t phase)
+/* first: the same call as one of another domain, which has its id and its end; or NULL. */
+static void call_identify(struct sdk_thread *thread, struct sdk_call *call,
+			  const struct sdk_call *first, uint64_t active)
+{
+	if (first) {
+		call->id = first->id;
+		call->ancestor = first->ancestor;
+		call->retire_contexts = 0;
+		return;
+	}
+	call->id = sdk_correlation_next(thread);
+	call->ancestor = thread->call ? thread->call->id : 0;
+	call->retire_contexts = active & sdk_with_buffers(SDK_DOMAIN_RETIREMENT);
+}
+
+KYMO_HOT static bool call_enter(struct sdk_call *call, enum sdk_domain domain, int32_t operation,
+				void *payload, bool detached, const struct sdk_call *first,
+				rocprofiler_callback_phase_t phase)
 {
 	struct sdk_thread *thread = sdk_wants(domain, operation) ? sdk_record_begin() : NULL;
 	uint64_t active;
@@ -95,12 +95,10 @@ static bool call_enter(struct sdk_call *call, enum sdk_domain domain, int32_t op
 	call->domain = domain;
 	call->operation = operation;
 	call->thread_id = thread->tid;
-	call->id = sdk_correlation_next(thread);
-	call->retire_contexts = active & sdk_with_buffers(SDK_DOMAIN_RETIREMENT);
+	call_identify(thread, call, first, active);
 	call->shared = NULL;
 	call->detached = detached;
 	call->outer = thread->call;
-	call->ancestor = thread->call ? thread->call->id : 0;
 	if (!detached)
 		thread->call = call;
 	call_see_contexts(thread, call);
@@ -113,22 +111,32 @@ static bool call_enter(struct sdk_call *call, enum sdk_domain domain, int32_t op
 	return true;
 }
 
-bool sdk_call_enter(struct sdk_call *call, enum sdk_domain domain, int32_t operation, void *payload)
+KYMO_HOT bool sdk_call_enter(struct sdk_call *call, enum sdk_domain domain, int32_t operation,
+			     void *payload)
 {
-	return call_enter(call, domain, operation, payload, false,
+	return call_enter(call, domain, operation, payload, false, NULL,
 			  ROCPROFILER_CALLBACK_PHASE_ENTER);
 }
 
 bool sdk_call_enter_detached(struct sdk_call *call, enum sdk_domain domain, int32_t operation,
 			     void *payload)
 {
-	return call_enter(call, domain, operation, payload, true, ROCPROFILER_CALLBACK_PHASE_ENTER);
+	return call_enter(call, domain, operation, payload, true, NULL,
+			  ROCPROFILER_CALLBACK_PHASE_ENTER);
+}
+
+bool sdk_call_enter_as(struct sdk_call *call, const struct sdk_call *first, enum sdk_domain domain,
+		       int32_t operation, void *payload)
+{
+	return call_enter(call, domain, operation, payload, true, first,
+			  ROCPROFILER_CALLBACK_PHASE_ENTER);
 }
 
 bool sdk_call_instant(struct sdk_call *call, enum sdk_domain domain, int32_t operation,
 		      void *payload)
 {
-	return call_enter(call, domain, operation, payload, true, ROCPROFILER_CALLBACK_PHASE_NONE);
+	return call_enter(call, domain, operation, payload, true, NULL,
+			  ROCPROFILER_CALLBACK_PHASE_NONE);
 }
 
 void sdk_call_instant_end(struct sdk_call *call)
@@ -165,7 +173,7 @@ static void call_put_ext(struct sdk_buffer *buffer, union call_record *record,
 	record->common.kind = (rocprofiler_buffer_tracing_kind_t)sdk_domains[domain].buffer;
 }
 
-static void call_put(struct sdk_call *call, uint64_t end, const void *payload)
+KYMO_HOT static void call_put(struct sdk_call *call, uint64_t end, const void *payload)
 {
 	union call_record record;
 
@@ -195,7 +203,7 @@ static void call_put(struct sdk_call *call, uint64_t end, const void *payload)
 	}
 }
 
-void sdk_call_exit(struct sdk_call *call, void *payload)
+KYMO_HOT void sdk_call_exit(struct sdk_call *call, void *payload)
 {
 	uint64_t end = call->buffer_contexts ? sdk_now() : 0;
 	struct sdk_thread *thread = sdk_thread_self();

@@ -8,6 +8,7 @@
 
 #include <string.h>
 
+#include "libkymo-sdk/barrier.h"
 #include "libkymo-sdk/context.h"
 #include "libkymo-sdk/thread.h"
 
@@ -81,8 +82,26 @@ static inline void sdk_record_set(rocprofiler_callback_tracing_record_t *record,
 	       sizeof(words));
 }
 
-/* Calls the context's function. record->context_id is set here. */
-void sdk_tell(struct sdk_thread *thread, unsigned context, enum sdk_domain domain,
-	      rocprofiler_callback_tracing_record_t *record, rocprofiler_user_data_t *user_data);
+/* Calls the context's function. record->context_id is set here. What sdk_tool_enter() does, for a
+ * thread and a context that are at hand. */
+static inline void sdk_tell(struct sdk_thread *thread, unsigned bit, enum sdk_domain domain,
+			    rocprofiler_callback_tracing_record_t *record,
+			    rocprofiler_user_data_t *user_data)
+{
+	const struct sdk_context *context = sdk_context_at(bit);
+	const struct sdk_callback_service *service = context->callbacks[domain];
+	uint32_t before = atomic_load_explicit(&thread->in_callback, memory_order_relaxed);
+	bool busy = thread->busy;
+
+	atomic_store_explicit(&thread->in_callback, bit + 1, memory_order_relaxed);
+	sdk_barrier_own();
+	if (__builtin_expect(!atomic_load_explicit(&context->is_closed, memory_order_acquire), 1)) {
+		record->context_id.handle = context->id;
+		thread->busy = false;
+		service->callback(*record, user_data, service->data);
+		thread->busy = busy;
+	}
+	atomic_store_explicit(&thread->in_callback, before, memory_order_release);
+}
 
 #endif

@@ -13,6 +13,7 @@
 #include <unistd.h>
 #include <x86intrin.h>
 
+#include "common/hot.h"
 #include "core/ticks.h"
 #include "libkymo-sdk/emit.h"
 
@@ -142,7 +143,7 @@ static uint64_t clock_renew(uint64_t from_old)
 	return time ? time : clock_real();
 }
 
-uint64_t sdk_now(void)
+KYMO_HOT uint64_t sdk_now(void)
 {
 	uint64_t now, begin, ns, rate, period;
 	const struct clock_line *line;

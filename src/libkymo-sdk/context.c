@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "common/hot.h"
 #include "libkymo-sdk/barrier.h"
 #include "libkymo-sdk/counters/counters.h"
 #include "libkymo-sdk/state.h"
@@ -45,7 +46,7 @@ struct sdk_context *sdk_context_find(uint64_t id)
 	return number < context_number_end() ? context_number((uint32_t)number) : NULL;
 }
 
-bool sdk_wants_any(enum sdk_domain domain)
+KYMO_HOT bool sdk_wants_any(enum sdk_domain domain)
 {
 	return (sdk_active_contexts() & (sdk_with_callbacks(domain) | sdk_with_buffers(domain))) !=
 		       0 ||
@@ -223,7 +224,7 @@ void sdk_context_remove_client(uint32_t client)
 
 /* ---- calling a tool ---- */
 
-bool sdk_tool_enter(struct sdk_context *context, uint32_t *before)
+KYMO_HOT bool sdk_tool_enter(struct sdk_context *context, uint32_t *before)
 {
 	struct sdk_thread *thread = sdk_thread_self();
 	int32_t bit = context ? atomic_load_explicit(&context->bit, memory_order_relaxed) : -1;
@@ -241,7 +242,7 @@ bool sdk_tool_enter(struct sdk_context *context, uint32_t *before)
 	return false;
 }
 
-void sdk_tool_leave(uint32_t before)
+KYMO_HOT void sdk_tool_leave(uint32_t before)
 {
 	atomic_store_explicit(&sdk_thread_current->in_callback, before, memory_order_release);
 }

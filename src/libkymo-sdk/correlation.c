@@ -5,6 +5,7 @@
  */
 #include "libkymo-sdk/correlation.h"
 
+#include "common/hot.h"
 #include "libkymo-sdk/buffer.h"
 #include "libkymo-sdk/context.h"
 #include "libkymo-sdk/thread.h"
@@ -13,7 +14,7 @@
 
 static _Atomic uint64_t correlation_last;
 
-uint64_t sdk_correlation_next(struct sdk_thread *thread)
+KYMO_HOT uint64_t sdk_correlation_next(struct sdk_thread *thread)
 {
 	if (thread->id_next == thread->id_end) {
 		thread->id_next =
@@ -24,7 +25,7 @@ uint64_t sdk_correlation_next(struct sdk_thread *thread)
 	return thread->id_next++;
 }
 
-struct sdk_correlation *sdk_correlation_share(struct sdk_thread *thread)
+KYMO_HOT struct sdk_correlation *sdk_correlation_share(struct sdk_thread *thread)
 {
 	struct sdk_call *call = thread->call;
 	struct sdk_correlation *correlation;
@@ -50,7 +51,7 @@ struct sdk_correlation *sdk_correlation_share(struct sdk_thread *thread)
 	return correlation;
 }
 
-void sdk_correlation_drop(struct sdk_thread *thread, struct sdk_correlation *correlation)
+KYMO_HOT void sdk_correlation_drop(struct sdk_thread *thread, struct sdk_correlation *correlation)
 {
 	/* Whoever holds the only reference is the only one who could make another. */
 	if (atomic_load_explicit(&correlation->references, memory_order_acquire) != 1 &&

@@ -7,14 +7,17 @@
 
 #include <string.h>
 
+#include "common/hot.h"
 #include "core/ticks.h"
 #include "device/device.h"
 #include "libkymo-sdk/agents.h"
 #include "libkymo-sdk/clients.h"
 #include "libkymo-sdk/counters/counters.h"
+#include "libkymo-sdk/cuda_as_hip.h"
 #include "libkymo-sdk/device_calls.h"
 #include "libkymo-sdk/domains.h"
 #include "libkymo-sdk/markers.h"
+#include "libkymo-sdk/start.h"
 #include "libkymo-sdk/state.h"
 #include "libkymo-sdk/thread.h"
 
@@ -45,7 +48,7 @@ static enum sdk_domain sink_domain(enum device_service service)
 	return service < DEVICE_SERVICE_COUNT ? domains[service] : SDK_DOMAIN_NONE;
 }
 
-static bool sink_wants(enum device_service service, int32_t operation)
+KYMO_HOT static bool sink_wants(enum device_service service, int32_t operation)
 {
 	enum sdk_domain domain = sink_domain(service);
 
@@ -55,6 +58,10 @@ static bool sink_wants(enum device_service service, int32_t operation)
 	if (service == DEVICE_SERVICE_MARKERS)
 		return sdk_wants_any(SDK_DOMAIN_MARKER_CORE) ||
 		       sdk_wants_any(SDK_DOMAIN_MARKER_CORE_RANGE);
+	if (service == DEVICE_SERVICE_CALLS_CUDA_RUNTIME &&
+	    (operation < 0 ? sdk_wants_any(SDK_DOMAIN_HIP_RUNTIME)
+			   : sdk_cuda_as_hip_wanted(operation)))
+		return true;
 	return operation < 0 ? sdk_wants_any(domain) : sdk_wants(domain, operation);
 }
 
@@ -92,13 +99,17 @@ static device_handle sink_agent(const struct device_agent *told)
 		.model_name = told->model_name,
 	};
 
+	rocprofiler_agent_id_t id;
+
 	agent.workgroup_max_dim = (rocprofiler_dim3_t){
 		told->group_dimensions[0], told->group_dimensions[1], told->group_dimensions[2]};
 	agent.grid_max_dim = (rocprofiler_dim3_t){
 		told->grid_dimensions[0], told->grid_dimensions[1], told->grid_dimensions[2]};
 	agent.grid_max_size = told->grid_dimensions[0];
 	memcpy(&agent.uuid, told->uuid, sizeof(agent.uuid));
-	return sdk_agent_register(&agent, true).handle;
+	id = sdk_agent_register(&agent, true);
+	sdk_agent_add_runtime(id, told->runtime);
+	return id.handle;
 }
 
 static device_handle sink_host_agent(void)
@@ -153,6 +164,8 @@ static struct sdk_copy sink_copy(const struct device_copy *copy)
 		[DEVICE_COPY_HOST_TO_DEVICE] = ROCPROFILER_MEMORY_COPY_HOST_TO_DEVICE,
 		[DEVICE_COPY_DEVICE_TO_HOST] = ROCPROFILER_MEMORY_COPY_DEVICE_TO_HOST,
 		[DEVICE_COPY_DEVICE_TO_DEVICE] = ROCPROFILER_MEMORY_COPY_DEVICE_TO_DEVICE,
+		/* Upstream has no operation for it: AMD's runtimes fill by kernels. */
+		[DEVICE_COPY_FILL] = ROCPROFILER_MEMORY_COPY_NONE,
 	};
 	uint64_t host = copy->from && copy->to ? 0 : sink_host_agent();
 
@@ -166,7 +179,7 @@ static struct sdk_copy sink_copy(const struct device_copy *copy)
 	};
 }
 
-static device_handle sink_kernel_enqueue(const struct device_kernel *kernel)
+KYMO_HOT static device_handle sink_kernel_enqueue(const struct device_kernel *kernel)
 {
 	rocprofiler_kernel_dispatch_info_t info;
 
@@ -176,7 +189,7 @@ static device_handle sink_kernel_enqueue(const struct device_kernel *kernel)
 	return to_handle(sdk_dispatch_enqueue(&info));
 }
 
-static void sink_kernel_submitted(device_handle kernel, bool failed)
+KYMO_HOT static void sink_kernel_submitted(device_handle kernel, bool failed)
 {
 	if (kernel && failed)
 		sdk_counting_ends(from_handle(kernel), 0, 0);
@@ -234,7 +247,7 @@ static void sink_copy_failed(device_handle copy)
 		sdk_work_cancel(from_handle(copy));
 }
 
-static device_handle sink_correlation_open(void)
+KYMO_HOT static device_handle sink_correlation_open(void)
 {
 	return to_handle(sdk_work_open());
 }
@@ -403,6 +416,7 @@ static const struct device_sink sink = {
 	.thread_starting = sink_thread_starting,
 	.thread_started = sink_thread_started,
 	.own_thread = sdk_thread_is_own,
+	.end_before_runtime = sdk_start_finalizers_again,
 	.say = sink_say,
 	.counting = &sdk_counting_sink,
 };

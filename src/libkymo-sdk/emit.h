@@ -110,6 +110,9 @@ bool sdk_call_enter(struct sdk_call *call, enum sdk_domain domain, int32_t opera
  * `call` outlives the function. Its exit may come from another thread. */
 bool sdk_call_enter_detached(struct sdk_call *call, enum sdk_domain domain, int32_t operation,
 			     void *payload);
+/* The same call once more, as one of another domain, within it: it has the id of `first`. */
+bool sdk_call_enter_as(struct sdk_call *call, const struct sdk_call *first, enum sdk_domain domain,
+		       int32_t operation, void *payload);
 /* record: nothing, or what the kind's buffered record has behind the common part (..._EXT). */
 void sdk_call_exit(struct sdk_call *call, void *payload);
 /* What has no phases: told at once. true: the caller puts its records into the buffers of

@@ -4,6 +4,7 @@
  * See pool.h.
  */
 #include "libkymo-sdk/pool.h"
+#include "common/hot.h"
 
 #include <sys/mman.h>
 
@@ -26,7 +27,7 @@ static void pool_grow(struct sdk_pool *pool, size_t size)
 	}
 }
 
-void *sdk_pool_take(struct sdk_pool *pool, size_t size)
+KYMO_HOT void *sdk_pool_take(struct sdk_pool *pool, size_t size)
 {
 	struct sdk_pooled *object;
 
@@ -41,7 +42,7 @@ void *sdk_pool_take(struct sdk_pool *pool, size_t size)
 	return object;
 }
 
-void sdk_pool_give(void *object, struct sdk_pool *own)
+KYMO_HOT void sdk_pool_give(void *object, struct sdk_pool *own)
 {
 	struct sdk_pooled *pooled = object;
 	struct sdk_pool *pool = pooled->pool;

@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "device/device.h"
 #include "libkymo-sdk/calls.h"
 #include "libkymo-sdk/markers.h"
 
@@ -90,6 +91,7 @@ void sdk_range_push(const char *message)
 	struct sdk_thread *thread = sdk_thread_self();
 	struct range *range;
 
+	device_region_push(message);
 	if (!thread)
 		return;
 	if (!thread->range &&
@@ -115,6 +117,7 @@ void sdk_range_pop(void)
 	struct sdk_thread *thread = sdk_thread_self();
 	struct range *range = thread ? thread->range : NULL;
 
+	device_region_pop();
 	if (!thread)
 		return;
 	if (!range) {

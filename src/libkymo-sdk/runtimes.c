@@ -112,7 +112,7 @@ static void runtime_pass_on(struct runtime *runtime)
 {
 	runtime_show_tables(runtime);
 	if (!strcmp(runtime->library->name, "roctx"))
-		sdk_markers_wrap(runtime->tables, runtime->count);
+		sdk_markers_wrap(runtime->instance, runtime->tables, runtime->count);
 	if (runtime->library->initialization)
 		sdk_runtime_ready((rocprofiler_runtime_initialization_operation_t)
 					  runtime->library->initialization,

@@ -31,6 +31,6 @@ void sdk_runtimes_propagate(void);
 bool sdk_runtime_at(unsigned number, const char **name, uint64_t *version, uint64_t *count);
 
 /* A marker library's tables get functions that tell. */
-void sdk_markers_wrap(void **tables, uint64_t count);
+void sdk_markers_wrap(uint64_t number, void **tables, uint64_t count);
 
 #endif

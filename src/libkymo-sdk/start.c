@@ -10,6 +10,7 @@
 #include <stdlib.h>
 #include <strings.h>
 
+#include "device/device.h"
 #include "libkymo-sdk/barrier.h"
 #include "libkymo-sdk/buffer.h"
 #include "libkymo-sdk/callback_thread.h"
@@ -66,17 +67,28 @@ void sdk_start(void)
 	pthread_once(&start_once, start_run);
 }
 
+static void start_finalize_at_exit(void)
+{
+	device_process_ends();
+	sdk_finalize();
+}
+
 /* Registered last thing, so that it runs before what the program and its runtimes have registered
  * by then. */
 static void start_register_finalizers(void)
 {
-	atexit(sdk_finalize);
-	(void)at_quick_exit(sdk_finalize);
+	atexit(start_finalize_at_exit);
+	(void)at_quick_exit(start_finalize_at_exit);
 }
 
 void sdk_start_finalizers(void)
 {
 	pthread_once(&start_finalizers_once, start_register_finalizers);
+}
+
+void sdk_start_finalizers_again(void)
+{
+	atexit(start_finalize_at_exit);
 }
 
 static bool start_is_true(const char *name)
@@ -98,5 +110,5 @@ __attribute__((constructor)) static void start_load(void)
 
 __attribute__((destructor)) static void start_unload(void)
 {
-	sdk_finalize();
+	start_finalize_at_exit();
 }

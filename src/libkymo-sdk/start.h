@@ -10,5 +10,6 @@
 void sdk_start(void);
 /* Tools are to be ended when the process is. */
 void sdk_start_finalizers(void);
+void sdk_start_finalizers_again(void); /* before what was registered since */
 
 #endif

@@ -27,6 +27,8 @@ struct sdk_thread {
 	uint64_t tid;
 	struct sdk_call *call; /* the innermost open one */
 	uint64_t id_next, id_end;
+	/* The payload that a tool is shown has no arguments: device_calls.c. */
+	const void *without_arguments;
 	struct sdk_external *external; /* its stacks of external ids; NULL: not looked for */
 	struct sdk_pool works, large_works, correlations, calls, ranges;
 	struct range *range; /* innermost open one of the thread; ranges.c */

@@ -9,6 +9,7 @@
 #include <string.h>
 #include <time.h>
 
+#include "common/hot.h"
 #include "core/ticks.h"
 #include "libkymo-sdk/buffer.h"
 #include "libkymo-sdk/calls.h"
@@ -53,9 +54,17 @@ static void work_count(_Atomic uint64_t *count)
 			      memory_order_release);
 }
 
-static struct sdk_work *work_take(struct sdk_thread *thread, uint64_t contexts)
+/* Without an instruction for it, counting bits is a function of the compiler's. */
+static bool work_sees_few(uint64_t contexts)
 {
-	bool few = __builtin_popcountll(contexts) <= WORK_SEEN_FEW;
+	for (unsigned i = 0; contexts && i < WORK_SEEN_FEW; i++)
+		contexts &= contexts - 1;
+	return !contexts;
+}
+
+KYMO_HOT static struct sdk_work *work_take(struct sdk_thread *thread, uint64_t contexts)
+{
+	bool few = work_sees_few(contexts);
 	struct sdk_work *work = sdk_pool_take(
 		few ? &thread->works : &thread->large_works,
 		sizeof(*work) + (few ? WORK_SEEN_FEW : SDK_CONTEXTS_MAX) * sizeof(work->seen[0]));
@@ -69,7 +78,7 @@ static struct sdk_work *work_take(struct sdk_thread *thread, uint64_t contexts)
 	return work;
 }
 
-static void work_give(struct sdk_work *work)
+KYMO_HOT static void work_give(struct sdk_work *work)
 {
 	struct sdk_thread *thread = sdk_thread_self();
 	struct sdk_pool *own = NULL;
@@ -123,8 +132,8 @@ bool sdk_work_wait(uint64_t deadline_ns)
 /* ---- contexts ---- */
 
 /* Adds contexts that are not seen yet; their external ids are asked for. */
-static void work_see(struct sdk_thread *thread, struct sdk_work *work, enum sdk_domain domain,
-		     int32_t operation, uint64_t contexts)
+KYMO_HOT static void work_see(struct sdk_thread *thread, struct sdk_work *work,
+			      enum sdk_domain domain, int32_t operation, uint64_t contexts)
 {
 	for (unsigned i = 0; i < work->seen_count; i++)
 		contexts &= ~((uint64_t)1 << work->seen[i].context);
@@ -153,9 +162,9 @@ static void work_see_pushed(struct sdk_thread *thread, struct sdk_work *work)
 	}
 }
 
-static void work_tell(struct sdk_thread *thread, struct sdk_work *work, enum work_kind kind,
-		      uint64_t contexts, int32_t operation, rocprofiler_callback_phase_t phase,
-		      void *payload)
+static void work_tell_contexts(struct sdk_thread *thread, struct sdk_work *work,
+			       enum work_kind kind, uint64_t contexts, int32_t operation,
+			       rocprofiler_callback_phase_t phase, void *payload)
 {
 	enum sdk_domain domain = work_domains[kind];
 	rocprofiler_callback_tracing_record_t record = {
@@ -165,7 +174,7 @@ static void work_tell(struct sdk_thread *thread, struct sdk_work *work, enum wor
 	};
 
 	sdk_record_set(&record, sdk_domains[domain].callback, operation, phase);
-	for (unsigned i = 0; contexts && i < work->seen_count; i++) {
+	for (unsigned i = 0; i < work->seen_count; i++) {
 		struct sdk_seen *seen = &work->seen[i];
 
 		if (!(contexts >> seen->context & 1) ||
@@ -176,6 +185,21 @@ static void work_tell(struct sdk_thread *thread, struct sdk_work *work, enum wor
 		record.correlation_id.external = seen->external;
 		sdk_tell(thread, seen->context, domain, &record, &seen->user_data);
 	}
+}
+
+static inline void work_tell(struct sdk_thread *thread, struct sdk_work *work, enum work_kind kind,
+			     uint64_t contexts, int32_t operation,
+			     rocprofiler_callback_phase_t phase, void *payload)
+{
+	if (contexts)
+		work_tell_contexts(thread, work, kind, contexts, operation, phase, payload);
+}
+
+/* When it begins. Within a call that has just begun that is near enough, and saves a look at the
+ * clock; a tool's functions may have taken their time in between. */
+static uint64_t work_begins(const struct sdk_thread *thread, bool told)
+{
+	return thread->call && thread->call->start && !told ? thread->call->start : sdk_now();
 }
 
 /* The end of it is told where a context that is active now wants it. */
@@ -288,7 +312,7 @@ static struct sdk_work *dispatch_begin(struct sdk_thread *thread, uint64_t conte
 	return work;
 }
 
-struct sdk_work *sdk_dispatch_enqueue(rocprofiler_kernel_dispatch_info_t *info)
+KYMO_HOT struct sdk_work *sdk_dispatch_enqueue(rocprofiler_kernel_dispatch_info_t *info)
 {
 	uint64_t contexts = dispatch_any();
 	struct sdk_thread *thread = contexts ? sdk_record_begin() : NULL;
@@ -313,13 +337,13 @@ struct sdk_work *sdk_dispatch_enqueue(rocprofiler_kernel_dispatch_info_t *info)
 			 work->callback_contexts[WORK_DISPATCH] |
 				 work->buffer_contexts[WORK_DISPATCH] |
 				 (contexts & sdk_counting_contexts()));
-		work->begun = sdk_now();
+		work->begun = work_begins(thread, work->enqueue_contexts != 0);
 	}
 	sdk_record_end(thread);
 	return work;
 }
 
-void sdk_dispatch_submitted(struct sdk_work *work, bool failed)
+KYMO_HOT void sdk_dispatch_submitted(struct sdk_work *work, bool failed)
 {
 	bool busy;
 	struct sdk_thread *thread = work_end_begin(&busy);
@@ -469,7 +493,7 @@ struct sdk_work *sdk_copy_begin(const struct sdk_copy *copy)
 		work_tell(thread, work, WORK_COPY, callbacks, operation,
 			  ROCPROFILER_CALLBACK_PHASE_ENTER, &work->is.copy.data);
 		work_see_pushed(thread, work);
-		work->begun = sdk_now();
+		work->begun = work_begins(thread, callbacks != 0);
 	}
 	sdk_record_end(thread);
 	return work;
@@ -539,7 +563,7 @@ static struct sdk_work *work_open(struct sdk_thread *thread)
 	return work;
 }
 
-struct sdk_work *sdk_work_open(void)
+KYMO_HOT struct sdk_work *sdk_work_open(void)
 {
 	bool wanted = sdk_wants_any(SDK_DOMAIN_DISPATCH) || sdk_wants_any(SDK_DOMAIN_COPY);
 	struct sdk_thread *thread = wanted ? sdk_record_begin() : NULL;
@@ -549,7 +573,7 @@ struct sdk_work *sdk_work_open(void)
 		return NULL;
 	work = work_open(thread);
 	if (work)
-		work->begun = sdk_now();
+		work->begun = work_begins(thread, false);
 	sdk_record_end(thread);
 	return work;
 }

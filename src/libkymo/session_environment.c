@@ -32,10 +32,13 @@ static bool begins(const char *text, const char *with)
 	return !strncmp(text, with, strlen(with));
 }
 
-/* KYMO_*, and what makes libkymo-dl the tool of a runtime; not the user's own tools. */
+/* KYMO_*, and what makes libkymo-dl the tool of a runtime, and kymo's plugin that of NCCL; not the
+ * user's own tools. */
 static bool is_session_variable(const char *entry)
 {
 	return begins(entry, PREFIX) ||
+	       (begins(entry, "NCCL_PROFILER_PLUGIN=") &&
+		strstr(entry, "/libnccl-profiler-kymo")) ||
 	       ((begins(entry, "OMP_TOOL_LIBRARIES=") || begins(entry, "KOKKOS_TOOLS_LIBS=")) &&
 		strstr(entry, "/" OURS));
 }

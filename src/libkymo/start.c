@@ -62,6 +62,6 @@ __attribute__((constructor)) static void start(int count, char **arguments, char
 	if (dlsym(dlopen(NULL, RTLD_LAZY), "backtrace") != (void *)backtrace)
 		backtraces_redirect();
 	if (causal_on())
-		instrument_tell(causal_entered);
+		instrument_tell(causal_entered, causal_left);
 	instrument_start(&kymo_runtime);
 }

@@ -24,6 +24,19 @@
 	event.user_tag = 0;                                                                        \
 	event.group = NULL
 
+/* The two that come most have ways of their own, unless calls are traced. */
+#define ADAPTER_OFTEN                                                                              \
+	do {                                                                                       \
+		if (!recorder_is_plain())                                                          \
+			break;                                                                     \
+		if (from->type == NCCL_KIND_MASK(NCCL_KIND_COLLECTIVE))                            \
+			return collective(context, handle, from);                                  \
+		if (from->type == NCCL_KIND_MASK(NCCL_KIND_KERNEL_CHANNEL))                        \
+			return plugin_channel(context, handle, from->parent,                       \
+					      from->kernel_channel.channel,                        \
+					      from->kernel_channel.gpu_time);                      \
+	} while (0)
+
 #define ADAPTER_COLLECTIVE(member)                                                                 \
 	do {                                                                                       \
 		event.kind = NCCL_KIND_COLLECTIVE;                                                 \
@@ -160,6 +173,9 @@ static inline int adapter_state_v4(void *handle, int state, const union nccl_sta
 {
 	struct event_state copy = {.known = arguments != NULL};
 
+	if (state == NCCL_STATE_KERNEL_CHANNEL_STOP && arguments && recorder_is_plain() &&
+	    channels_time(handle, arguments->gpu_time))
+		return NCCL_SUCCESS;
 	if (arguments &&
 	    (state == NCCL_STATE_KERNEL_CHANNEL_STOP || state == NCCL_STATE_KERNEL_PHASE_STOP))
 		copy.gpu_time = arguments->gpu_time;

@@ -6,8 +6,16 @@
  */
 #include "nccl/adapter.h"
 
+static int collective(void *context, void **handle, const struct nccl_event_v4 *from)
+{
+	ADAPTER_BEGIN(4);
+	ADAPTER_COLLECTIVE(collective);
+	return plugin_operation(context, handle, &event);
+}
+
 static int start(void *context, void **handle, struct nccl_event_v4 *from)
 {
+	ADAPTER_OFTEN;
 	ADAPTER_BEGIN(4);
 	switch (from->type) {
 	case NCCL_KIND_MASK(NCCL_KIND_GROUP):

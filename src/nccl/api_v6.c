@@ -5,8 +5,22 @@
  */
 #include "nccl/adapter.h"
 
+static inline void fill_collective(struct event *to, const struct nccl_event_v6 *from)
+{
+	to->group = from->collective.group;
+}
+
+static int collective(void *context, void **handle, const struct nccl_event_v6 *from)
+{
+	ADAPTER_BEGIN(6);
+	ADAPTER_COLLECTIVE(collective);
+	fill_collective(&event, from);
+	return plugin_operation(context, handle, &event);
+}
+
 static int start(void *context, void **handle, struct nccl_event_v6 *from)
 {
+	ADAPTER_OFTEN;
 	ADAPTER_BEGIN(6);
 	switch (from->type) {
 	case NCCL_KIND_MASK(NCCL_KIND_GROUP):
@@ -14,7 +28,7 @@ static int start(void *context, void **handle, struct nccl_event_v6 *from)
 		break;
 	case NCCL_KIND_MASK(NCCL_KIND_COLLECTIVE):
 		ADAPTER_COLLECTIVE(collective);
-		event.group = from->collective.group;
+		fill_collective(&event, from);
 		break;
 	case NCCL_KIND_MASK(NCCL_KIND_P2P):
 		ADAPTER_P2P;

@@ -5,8 +5,26 @@
  */
 #include "nccl/adapter.h"
 
+static inline void fill_collective(struct event *to, const struct nccl_event_v7 *from)
+{
+	to->group = from->collective.group;
+	to->user_tag = from->collective.user_tag;
+	/* Algorithm and protocol say nothing about these. */
+	if (from->collective.is_symmetric)
+		to->algorithm = from->collective.kernel_variant;
+}
+
+static int collective(void *context, void **handle, const struct nccl_event_v7 *from)
+{
+	ADAPTER_BEGIN(7);
+	ADAPTER_COLLECTIVE(collective);
+	fill_collective(&event, from);
+	return plugin_operation(context, handle, &event);
+}
+
 static int start(void *context, void **handle, struct nccl_event_v7 *from)
 {
+	ADAPTER_OFTEN;
 	ADAPTER_BEGIN(7);
 	switch (from->type) {
 	case NCCL_KIND_MASK(NCCL_KIND_GROUP):
@@ -14,11 +32,7 @@ static int start(void *context, void **handle, struct nccl_event_v7 *from)
 		break;
 	case NCCL_KIND_MASK(NCCL_KIND_COLLECTIVE):
 		ADAPTER_COLLECTIVE(collective);
-		event.group = from->collective.group;
-		event.user_tag = from->collective.user_tag;
-		/* Algorithm and protocol say nothing about these. */
-		if (from->collective.is_symmetric)
-			event.algorithm = from->collective.kernel_variant;
+		fill_collective(&event, from);
 		break;
 	case NCCL_KIND_MASK(NCCL_KIND_P2P):
 		ADAPTER_P2P;

@@ -14,8 +14,8 @@
 
 enum { LEARNING = 1, LEARNT };
 
-static struct communicator *table;
-static _Atomic uint32_t count;
+struct communicator *communicators_table;
+_Atomic uint32_t communicators_made;
 static _Atomic uint64_t chunk;
 /* Context of communicators that there is no room for. */
 static char unrecorded;
@@ -30,8 +30,8 @@ static void *reserve(uint64_t size)
 
 int communicators_begin(void)
 {
-	table = reserve(COMMUNICATORS_MAX * sizeof(*table));
-	return table ? 0 : -ENOMEM;
+	communicators_table = reserve(COMMUNICATORS_MAX * sizeof(*communicators_table));
+	return communicators_table ? 0 : -ENOMEM;
 }
 
 /* The number of ranks is told by no API before 4. */
@@ -63,38 +63,29 @@ static void describe(struct nccl_communicator *record, const struct communicator
 
 void *communicators_add(const struct communicator_identity *identity)
 {
-	uint32_t number = atomic_load_explicit(&count, memory_order_relaxed);
+	uint32_t number = atomic_load_explicit(&communicators_made, memory_order_relaxed);
 	struct nccl_communicator *record;
-	void *memory = NULL;
-	uint64_t id = number < COMMUNICATORS_MAX
-			      ? store_take(&chunk, NCCL_CHUNK_COMMUNICATORS, 0, &memory)
-			      : 0;
+	struct store_place place = {0, NULL, 0};
 
-	if (!id) {
+	if (number < COMMUNICATORS_MAX)
+		place = store_take(&chunk, NCCL_CHUNK_COMMUNICATORS, 0);
+	if (!place.id) {
 		store_count(NCCL_LOSS_COMMUNICATORS);
 		return &unrecorded;
 	}
-	record = memory;
+	record = place.record;
 	record->creation = number + 1;
 	describe(record, identity);
-	table[number].record = record;
-	table[number].peers = identity->ranks > 0 ? identity->ranks : COMMUNICATOR_PEERS;
-	atomic_store_explicit(&table[number].learnt, identity->api >= 4 ? LEARNT : 0,
+	communicators_table[number].record = record;
+	communicators_table[number].mask = identity->nccl_mask;
+	communicators_table[number].peers =
+		identity->ranks > 0 ? identity->ranks : COMMUNICATOR_PEERS;
+	atomic_store_explicit(&communicators_table[number].learnt, identity->api >= 4 ? LEARNT : 0,
 			      memory_order_relaxed);
-	__atomic_store_n(&record->id, id, __ATOMIC_RELEASE);
-	atomic_store_explicit(&count, number + 1, memory_order_release);
+	__atomic_store_n(&record->id, place.id, __ATOMIC_RELEASE);
+	atomic_store_explicit(&communicators_made, number + 1, memory_order_release);
 	SET(store.header->communicators, number + 1);
-	return (void *)(uintptr_t)id;
-}
-
-uint32_t communicators_count(void)
-{
-	return atomic_load_explicit(&count, memory_order_acquire);
-}
-
-struct communicator *communicators_get(uint32_t creation)
-{
-	return creation && creation <= communicators_count() ? &table[creation - 1] : NULL;
+	return (void *)(uintptr_t)place.id;
 }
 
 struct communicator *communicators_find(void *context)
@@ -103,7 +94,7 @@ struct communicator *communicators_find(void *context)
 	void *record;
 
 	if (store_find(context, &kind, &record) == STORE_FOUND && kind == NCCL_CHUNK_COMMUNICATORS)
-		return &table[((struct nccl_communicator *)record)->creation - 1];
+		return &communicators_table[((struct nccl_communicator *)record)->creation - 1];
 	store_count(context == &unrecorded ? NCCL_LOSS_EVENTS : NCCL_LOSS_FOREIGN_CONTEXT);
 	return NULL;
 }

@@ -8,6 +8,8 @@
 #ifndef KYMO_NCCL_COMMUNICATORS_H
 #define KYMO_NCCL_COMMUNICATORS_H
 
+#include <stddef.h>
+
 #include "nccl/event.h"
 #include "nccl/store.h"
 
@@ -23,6 +25,7 @@ struct channel_memory {
 
 struct communicator {
 	struct nccl_communicator *record;
+	int *mask;                           /* NCCL's, of all communicators; NULL: not told */
 	_Atomic uint64_t operations, events; /* current chunks */
 	uint64_t launch;                     /* ticks of the last KERNEL_LAUNCH, and its thread */
 	uint32_t launch_thread;
@@ -30,12 +33,15 @@ struct communicator {
 	_Atomic uint32_t learnt;     /* v1-v3: rank, hash and name come with an operation */
 	uint32_t *_Atomic sequences; /* of p2p: a pair a peer, send and receive */
 	int32_t peers;
+	void *channel_thread; /* that tells of channels: its thread pointer; NULL: none yet */
 	struct channel_memory channels[COMMUNICATOR_CHANNELS];
 	uint64_t steps[COMMUNICATOR_STEPS]; /* ids of proxy steps, by operation and number */
 	/* Own thread: */
 	uint64_t oldest, oldest_ordinal; /* id of its first operation in flight; 0 none */
 	uint64_t finished, collectives, p2ps;
-	uint64_t told_stall; /* id of the operation that was reported */
+	uint64_t ran_launch, ran_stop; /* of the last launch seen: host ticks, end by the GPU */
+	uint64_t ran_before;           /* end of those before it */
+	uint64_t told_stall;           /* id of the operation that was reported */
 	uint64_t stall_since;
 };
 
@@ -45,6 +51,7 @@ struct communicator_identity {
 	int nodes, ranks, rank;
 	unsigned api;
 	uint32_t mask;
+	int *nccl_mask;
 };
 
 /* The tables; 0 or negative errno. */
@@ -53,9 +60,21 @@ int communicators_begin(void);
 void *communicators_add(const struct communicator_identity *identity);
 /* The communicator of a context that NCCL gave, or NULL, counted. */
 struct communicator *communicators_find(void *context);
+extern struct communicator *communicators_table;
+extern _Atomic uint32_t communicators_made;
+
+static inline uint32_t communicators_count(void)
+{
+	return atomic_load_explicit(&communicators_made, memory_order_acquire);
+}
+
 /* By creation, from 1. */
-struct communicator *communicators_get(uint32_t creation);
-uint32_t communicators_count(void);
+static inline struct communicator *communicators_get(uint32_t creation)
+{
+	return creation && creation <= communicators_count() ? &communicators_table[creation - 1]
+							     : NULL;
+}
+
 /* v1-v3: what the first operation tells. */
 void communicators_learn(struct communicator *communicator, const struct event *event);
 /* Never NULL; empty while it is being learnt. */

@@ -188,6 +188,14 @@ void helper_no_room(int error)
 	log_report("%s: %s", store.path, problem);
 }
 
+void helper_tell(const char *why)
+{
+	char *problem = store.header->problem;
+
+	if (!*problem)
+		strncpy(problem, why, sizeof(store.header->problem) - 1);
+}
+
 void helper_before_fork(void)
 {
 	pthread_mutex_lock(&rounds);

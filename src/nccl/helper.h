@@ -18,6 +18,9 @@ void helper_make_room(void);
 void helper_finish(void);
 /* Room for records is at an end, negative errno; by the store, once. */
 void helper_no_room(int error);
+/* Less is recorded than was asked for: `why` goes into the file, unless there is a reason already.
+ */
+void helper_tell(const char *why);
 /* Around fork. */
 void helper_before_fork(void);
 void helper_after_fork(void);

@@ -14,7 +14,7 @@
 #define CACHE 256u
 
 static _Atomic uint64_t cache[CACHE];
-static _Atomic uint32_t forgotten; /* times */
+_Atomic uint32_t names_forgotten; /* times, from 1 */
 static _Atomic uint32_t count;
 static pthread_mutex_t adding = PTHREAD_MUTEX_INITIALIZER;
 
@@ -100,29 +100,35 @@ uint8_t names_intern(const char *name)
 	return (uint8_t)number;
 }
 
-void names_intern_all(const char *const names[NAMES_OF_OPERATION], uint8_t ret[NAMES_OF_OPERATION])
+/* "AllGather" and "Broadcast" come with the data type ncclInt8 and count in bytes. */
+static bool counts_bytes(const char *function)
 {
-	static __thread struct {
-		uint32_t forgotten;
-		uint8_t numbers[NAMES_OF_OPERATION];
-		const char *names[NAMES_OF_OPERATION];
-	} last;
-	uint32_t now = atomic_load_explicit(&forgotten, memory_order_acquire);
+	return function && (function[0] == 'B' || (function[0] == 'A' && function[1] == 'l' &&
+						   function[2] == 'l' && function[3] == 'G'));
+}
 
-	if (last.forgotten != now || last.names[0] != names[0] || last.names[1] != names[1] ||
-	    last.names[2] != names[2] || last.names[3] != names[3]) {
-		for (unsigned i = 0; i < NAMES_OF_OPERATION; i++) {
-			last.names[i] = names[i];
-			last.numbers[i] = names_intern(names[i]);
-		}
-		last.forgotten = now;
-	}
-	memcpy(ret, last.numbers, sizeof(last.numbers));
+void names_renew(struct names *names, const char *function, const char *data_type,
+		 const char *algorithm, const char *protocol)
+{
+	uint8_t type;
+
+	names->forgotten = atomic_load_explicit(&names_forgotten, memory_order_acquire);
+	names->function = function;
+	names->data_type = data_type;
+	names->algorithm = algorithm;
+	names->protocol = protocol;
+	type = names_intern(data_type);
+	names->numbers = names_intern(function) | (uint32_t)type << 8 |
+			 (uint32_t)names_intern(algorithm) << 16 |
+			 (uint32_t)names_intern(protocol) << 24;
+	names->element_size = names_element_size(type);
+	names->type_unknown = type == 1; /* "Unknown" */
+	names->counts_bytes = counts_bytes(function);
 }
 
 void names_forget_addresses(void)
 {
-	atomic_fetch_add_explicit(&forgotten, 1, memory_order_release);
+	atomic_fetch_add_explicit(&names_forgotten, 1, memory_order_release);
 	for (unsigned i = 0; i < CACHE; i++)
 		atomic_store_explicit(&cache[i], 0, memory_order_relaxed);
 }

@@ -7,15 +7,39 @@
 #ifndef KYMO_NCCL_NAMES_H
 #define KYMO_NCCL_NAMES_H
 
+#include <stdatomic.h>
+#include <stdbool.h>
 #include <stdint.h>
 
 /* Once, when there is a file. */
 void names_begin(void);
 /* Any thread, no lock once a name is known; NULL is 0, and so is what the table has no room for. */
 uint8_t names_intern(const char *name);
-/* The names of an operation at once: mostly those of the thread's last one. */
-#define NAMES_OF_OPERATION 4
-void names_intern_all(const char *const names[NAMES_OF_OPERATION], uint8_t ret[NAMES_OF_OPERATION]);
+
+/* The names of an operation, as a thread knows them from its last one. */
+struct names {
+	const char *function, *data_type, *algorithm, *protocol;
+	uint32_t forgotten; /* names_forgotten at that time */
+	uint32_t numbers;   /* a byte each, in this order from the lowest */
+	uint32_t element_size;
+	bool type_unknown, counts_bytes;
+};
+
+extern _Atomic uint32_t names_forgotten;
+void names_renew(struct names *names, const char *function, const char *data_type,
+		 const char *algorithm, const char *protocol);
+
+static inline void names_use(struct names *names, const char *function, const char *data_type,
+			     const char *algorithm, const char *protocol)
+{
+	if (__builtin_expect(names->function != function || names->data_type != data_type ||
+				     names->algorithm != algorithm || names->protocol != protocol ||
+				     names->forgotten != atomic_load_explicit(&names_forgotten,
+									      memory_order_acquire),
+			     0))
+		names_renew(names, function, data_type, algorithm, protocol);
+}
+
 /* NCCL may have been loaded anew: addresses stand for other names now. */
 void names_forget_addresses(void);
 /* Never NULL. */

@@ -46,12 +46,16 @@ static const struct {
 	{"ce-batch", BIT(CE_BATCH)},
 	{"ce", BIT(CE_COLLECTIVE) | BIT(CE_SYNC) | BIT(CE_BATCH)},
 	{"kernel-phase", BIT(KERNEL_PHASE)},
+	{"light", BIT(COLLECTIVE) | BIT(P2P) | BIT(PROXY_OP) | BIT(GROUP_API) |
+			  BIT(COLLECTIVE_API) | BIT(P2P_API) | BIT(KERNEL_LAUNCH) |
+			  BIT(CE_COLLECTIVE)},
 	{"all", 0xffff},
 	{"none", 0},
 };
 
 #define EVENT_NAMES                                                                                \
-	"default, all, none, group, coll, p2p, proxy-op, proxy-step, proxy-ctrl, kernel-channel, " \
+	"default, light, all, none, group, coll, p2p, proxy-op, proxy-step, proxy-ctrl, "          \
+	"kernel-channel, "                                                                         \
 	"net-plugin, group-api, coll-api, p2p-api, kernel-launch, ce-coll, ce-sync, ce-batch, "    \
 	"kernel-phase"
 
@@ -142,17 +146,38 @@ static void read_full(void)
 			    text);
 }
 
+static void read_gpu_clock(void)
+{
+	const char *text = value_of("KYMO_NCCL_GPU_CLOCK_HZ");
+	int64_t value;
+
+	options.gpu_clock_hz = 100000000; /* AMD's constant-rate clock */
+	if (!*text)
+		return;
+	if (setting_parse_integer(setting_slice(text), &value) || value <= 0)
+		log_problem("KYMO_NCCL_GPU_CLOCK_HZ is '%.64s', which is no rate; it is not used",
+			    text);
+	else
+		options.gpu_clock_hz = (uint64_t)value;
+}
+
+static void read_graphs(void)
+{
+	const char *text = value_of("KYMO_NCCL_GRAPHS");
+
+	options.graphs_fast = setting_slice_is(setting_slice(text), "fast");
+	if (*text && !options.graphs_fast && !setting_slice_is(setting_slice(text), "timed"))
+		log_problem("KYMO_NCCL_GRAPHS is '%.64s', which is neither timed nor fast; timed "
+			    "is used",
+			    text);
+}
+
 void options_read(void)
 {
-	const char *hz = value_of("KYMO_NCCL_GPU_CLOCK_HZ");
-
 	memset(&options, 0, sizeof(options));
 	options.enabled = true;
 	(void)setting_parse_bool(setting_slice(value_of("KYMO_ENABLED")), &options.enabled);
 	options.prometheus_period_ns = 15000000000u;
-	options.gpu_clock_hz = 100000000; /* AMD's constant-rate clock */
-	if (*hz && strtoull(hz, NULL, 10))
-		options.gpu_clock_hz = strtoull(hz, NULL, 10);
 	options.prometheus = value_of("KYMO_NCCL_PROMETHEUS");
 	options.call_trace = value_of("KYMO_NCCL_CALL_TRACE");
 	options.spool = value_of("KYMO_SPOOL_DIRECTORY");
@@ -163,6 +188,8 @@ void options_read(void)
 		options.prometheus_period_ns = 100000000;
 	read_size();
 	read_full();
+	read_gpu_clock();
+	read_graphs();
 }
 
 uint32_t options_mask(unsigned api)

@@ -20,6 +20,7 @@ struct options {
 	uint64_t size;
 	bool ring;
 	const char *call_trace;
+	bool graphs_fast;      /* no kernel channels from the first captured call on */
 	uint64_t gpu_clock_hz; /* of GPU clocks that count ticks */
 	const char *spool;     /* of the session; empty: none */
 };

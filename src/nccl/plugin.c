@@ -186,7 +186,7 @@ static int begin_recording(const struct plugin_init *init, char *directory, size
 				    options.call_trace, strerror(-failed));
 	}
 	/* Before the thread, which ends when it is off. */
-	atomic_store(&recorder_on, 1);
+	atomic_store(&recorder_on, call_trace_is_on() ? RECORDER_TRACED : RECORDER_PLAIN);
 	result = helper_start();
 	if (result)
 		atomic_store(&recorder_on, 0);
@@ -231,7 +231,8 @@ static void add_communicator(const struct plugin_init *init)
 		.ranks = init->ranks,
 		.rank = init->rank,
 		.api = init->api,
-		.mask = options_mask(init->api),
+		.mask = options_mask(init->api) & ~recorder_given_up(),
+		.nccl_mask = init->mask,
 	};
 
 	names_forget_addresses();
@@ -271,10 +272,11 @@ int plugin_finalize(void *context)
 
 int plugin_stop(void *handle)
 {
-	if (!recorder_is_on())
-		return NCCL_SUCCESS;
-	if (__builtin_expect(call_trace_is_on(), 0))
+	if (__builtin_expect(!recorder_is_plain(), 0)) {
+		if (!recorder_is_on())
+			return NCCL_SUCCESS;
 		call_trace_stop(handle);
+	}
 	recorder_stop(handle);
 	return NCCL_SUCCESS;
 }

@@ -9,6 +9,7 @@
 
 #include "nccl/api.h"
 #include "nccl/call_trace.h"
+#include "nccl/operations.h"
 #include "nccl/recorder.h"
 
 #define PLUGIN_NAME "kymo"
@@ -35,6 +36,22 @@ static inline int plugin_start(void *context, void **handle, const struct event 
 	*handle = recorder_start(context, event);
 	if (__builtin_expect(call_trace_is_on(), 0))
 		call_trace_start(context, *handle, event);
+	return NCCL_SUCCESS;
+}
+
+/* These two while recording is plain: the event is not needed in memory, nor at all. */
+static inline __attribute__((always_inline)) int plugin_operation(void *context, void **handle,
+								  const struct event *event)
+{
+	*handle = operations_start(context, event);
+	return NCCL_SUCCESS;
+}
+
+static inline int plugin_channel(void *context, void **handle, void *parent, uint8_t channel,
+				 uint64_t gpu_time)
+{
+	*handle = NULL;
+	*handle = channels_begin(context, parent, channel, gpu_time);
 	return NCCL_SUCCESS;
 }
 

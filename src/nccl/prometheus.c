@@ -15,6 +15,7 @@
 #include <limits.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "nccl/communicators.h"
@@ -221,11 +222,14 @@ static bool expand(char *path, size_t size)
 static int write_file(void)
 {
 	char path[PATH_MAX], temporary[PATH_MAX + 32];
+	struct stat status;
 	FILE *out;
 	int error = 0;
 
 	if (!expand(path, sizeof(path)))
 		return -ENAMETOOLONG;
+	if (!stat(path, &status) && !S_ISREG(status.st_mode))
+		return -EINVAL; /* renaming would replace /dev/null or /dev/stdout, as root */
 	snprintf(temporary, sizeof(temporary), "%s.%ld.tmp", path, (long)getpid());
 	out = fopen(temporary, "we");
 	if (!out)

@@ -203,7 +203,7 @@ static void note_network(struct nccl_event *record, uint64_t ticks)
 		SET(operation->network_start, record->start);
 	count_up(&operation->networks_started);
 	recorder_flag(operation, NCCL_OPERATION_NETWORK);
-	recorder_running(operation);
+	recorder_run(operation, communicators_get(operation->communicator));
 }
 
 static void op_state(struct nccl_event *record, int state, const struct event_state *arguments,

@@ -13,16 +13,30 @@
 #include "nccl/clock.h"
 #include "nccl/helper.h"
 #include "nccl/names.h"
+#include "nccl/operations.h"
+#include "nccl/options.h"
 
 _Atomic uint32_t recorder_on;
 
-uint32_t recorder_thread(void)
-{
-	static __thread uint32_t thread;
+__thread struct recorder_self recorder_thread_variables;
 
-	if (__builtin_expect(!thread, 0))
-		thread = (uint32_t)syscall(SYS_gettid);
-	return thread;
+struct recorder_self *recorder_self_begin(void)
+{
+	struct recorder_self *self = &recorder_thread_variables;
+
+	self->thread = (uint32_t)syscall(SYS_gettid);
+	return self;
+}
+
+struct communicator *recorder_look_up(struct recorder_self *self, void *context)
+{
+	struct communicator *communicator = communicators_find(context);
+
+	if (communicator) {
+		self->context = context;
+		self->communicator = communicator;
+	}
+	return communicator;
 }
 
 /* ---- ids in records ---- */
@@ -58,6 +72,13 @@ static bool wants_parent(unsigned kind)
 	       kind == NCCL_KIND_CE_BATCH;
 }
 
+void recorder_orphan(enum store_found found, uint8_t *flags)
+{
+	if (found == STORE_FOREIGN)
+		*flags |= NCCL_EVENT_FOREIGN_PARENT;
+	store_count(found == STORE_FOREIGN ? NCCL_LOSS_FOREIGN_PARENT : NCCL_LOSS_NO_PARENT);
+}
+
 static uint64_t resolve(void *parent, unsigned kind, uint8_t *flags)
 {
 	unsigned parent_kind;
@@ -69,39 +90,48 @@ static uint64_t resolve(void *parent, unsigned kind, uint8_t *flags)
 			       ? (uint64_t)(uintptr_t)parent
 			       : 0;
 	case STORE_FOREIGN:
-		*flags |= NCCL_EVENT_FOREIGN_PARENT;
-		store_count(NCCL_LOSS_FOREIGN_PARENT);
+		recorder_orphan(STORE_FOREIGN, flags);
 		return 0;
 	default:
 		if (wants_parent(kind))
-			store_count(NCCL_LOSS_NO_PARENT);
+			recorder_orphan(STORE_NULL, flags);
 		return 0;
 	}
 }
 
+uint64_t recorder_resolve(void *parent)
+{
+	uint8_t flags = 0;
+
+	return resolve(parent, NCCL_KIND_GROUP, &flags);
+}
+
 /* ---- events ---- */
+
+void recorder_drop(struct communicator *communicator, struct nccl_operation *operation)
+{
+	store_count(NCCL_LOSS_EVENTS);
+	ADD(communicator->record->dropped_events, 1);
+	if (operation)
+		recorder_flag(operation, NCCL_OPERATION_LOST_CHILD);
+}
 
 struct nccl_event *recorder_event(struct communicator *communicator, const struct event *event,
 				  uint64_t ticks, uint64_t *ret_id)
 {
 	struct nccl_communicator *of = communicator->record;
 	struct nccl_event *record;
-	struct nccl_operation *operation;
-	void *memory;
+	struct store_place place;
 	uint8_t flags = 0;
 	uint64_t parent = resolve(event->parent, event->kind, &flags);
 
-	*ret_id = store_take(&communicator->events, NCCL_CHUNK_EVENTS, (uint32_t)of->creation,
-			     &memory);
-	if (!*ret_id) {
-		store_count(NCCL_LOSS_EVENTS);
-		ADD(of->dropped_events, 1);
-		operation = recorder_operation(parent);
-		if (operation)
-			recorder_flag(operation, NCCL_OPERATION_LOST_CHILD);
+	place = store_take(&communicator->events, NCCL_CHUNK_EVENTS, (uint32_t)of->creation);
+	*ret_id = place.id;
+	if (!place.id) {
+		recorder_drop(communicator, recorder_operation(parent));
 		return NULL;
 	}
-	record = memory;
+	record = place.record;
 	record->parent = parent;
 	record->start = ticks;
 	record->thread = recorder_thread();
@@ -109,6 +139,35 @@ struct nccl_event *recorder_event(struct communicator *communicator, const struc
 	record->kind = event->kind;
 	record->flags = flags;
 	return record;
+}
+
+/* ---- CUDA graphs ---- */
+
+#define TIMED (NCCL_KIND_MASK(NCCL_KIND_KERNEL_CHANNEL) | NCCL_KIND_MASK(NCCL_KIND_KERNEL_PHASE))
+
+static _Atomic uint32_t given_up;
+
+uint32_t recorder_given_up(void)
+{
+	return atomic_load_explicit(&given_up, memory_order_relaxed);
+}
+
+/* For good, and for all communicators: a captured launch without kernel channels moves the device's
+ * count of work, and not the host's, at each replay, so that NCCL would read times of other work
+ * from then on (NCCL 2.28 to 2.31: incWorkCounter in proxy.cc, profiler() in device/common.h).
+ * NCCL has read the mask for this call already: it is timed, the next ones are not. */
+static void give_up_times(struct communicator *communicator)
+{
+	uint32_t mask = GET(store.header->mask) & ~TIMED;
+
+	if (!communicator->mask || !(GET(communicator->record->mask) & TIMED))
+		return;
+	__atomic_fetch_and(communicator->mask, ~(int)TIMED, __ATOMIC_RELAXED);
+	SET(communicator->record->mask, GET(communicator->record->mask) & ~TIMED);
+	SET(store.header->mask, mask);
+	if (!atomic_exchange_explicit(&given_up, TIMED, memory_order_relaxed))
+		helper_tell("no kernel is timed from the first call on that was captured into a "
+			    "CUDA graph (NCCL_GRAPHS=fast)");
 }
 
 static void *start_api_event(struct communicator *communicator, const struct event *event,
@@ -149,22 +208,20 @@ static void *start_api_event(struct communicator *communicator, const struct eve
 		break;
 	}
 	if (event->kind >= NCCL_KIND_GROUP_API && event->kind <= NCCL_KIND_P2P_API &&
-	    event->captured)
+	    event->captured) {
 		record->flags |= NCCL_EVENT_CAPTURED;
+		if (options.graphs_fast)
+			give_up_times(communicator);
+	}
 	return recorder_publish(record, id);
 }
 
 /* ---- operations ---- */
 
-bool recorder_touch(struct nccl_operation *operation, uint64_t ticks)
+bool recorder_late(struct nccl_operation *operation)
 {
-	uint8_t late;
+	uint8_t late = GET(operation->late);
 
-	if (!(GET(operation->flags) & NCCL_OPERATION_SEALED)) {
-		SET(operation->last, ticks);
-		return true;
-	}
-	late = GET(operation->late);
 	if (late < UINT8_MAX)
 		SET(operation->late, (uint8_t)(late + 1));
 	recorder_flag(operation, NCCL_OPERATION_LATE);
@@ -182,117 +239,61 @@ static void raise_state(struct nccl_operation *operation, uint8_t to)
 		;
 }
 
-void recorder_running(struct nccl_operation *operation)
+/* A channel may come by a context that is not the operation's. */
+void recorder_run(struct nccl_operation *operation, struct communicator *communicator)
 {
-	struct communicator *communicator = communicators_get(operation->communicator);
-
+	if (communicator && (uint32_t)communicator->record->creation != operation->communicator)
+		communicator = communicators_get(operation->communicator);
 	raise_state(operation, NCCL_OPERATION_RUNNING);
 	if (communicator && GET(communicator->ran) <= operation->ordinal)
 		SET(communicator->ran, operation->ordinal + 1);
 }
 
 /* The API call that it came of. A captured one comes again with each replay of its graph. */
-static void note_call(struct nccl_operation *operation)
+static void note_call(struct nccl_operation *operation, struct nccl_event *call)
 {
-	struct nccl_event *call = recorder_parent_event(operation->parent);
-	uint8_t flags = call ? GET(call->flags) : 0;
+	uint8_t flags = GET(call->flags);
 
 	if (flags & NCCL_EVENT_CAPTURED) {
 		operation->flags |= NCCL_OPERATION_GRAPH;
 		if (flags & NCCL_EVENT_USED)
 			operation->flags |= NCCL_OPERATION_REPLAYED;
 	}
-	if (call && !(flags & NCCL_EVENT_USED))
+	if (!(flags & NCCL_EVENT_USED))
 		SET(call->flags, (uint8_t)(flags | NCCL_EVENT_USED));
 }
 
-/* "AllGather" and "Broadcast" come with the data type ncclInt8 and count in bytes. */
-static bool counts_bytes(const char *function)
+void operations_parent(struct nccl_operation *operation, void *parent)
 {
-	return function && (function[0] == 'B' || (function[0] == 'A' && function[1] == 'l' &&
-						   function[2] == 'l' && function[3] == 'G'));
-}
+	unsigned kind;
+	void *record;
+	enum store_found found = store_find(parent, &kind, &record);
 
-static void describe(struct nccl_operation *operation, const struct event *event)
-{
-	const char *const names[NAMES_OF_OPERATION] = {event->function, event->data_type,
-						       event->algorithm, event->protocol};
-	uint8_t numbers[NAMES_OF_OPERATION];
-	unsigned size;
-
-	names_intern_all(names, numbers);
-	operation->function = numbers[0];
-	operation->data_type = numbers[1];
-	operation->algorithm = numbers[2];
-	operation->protocol = numbers[3];
-	size = names_element_size(operation->data_type);
-	if (operation->data_type == 1) /* "Unknown" */
-		operation->flags |= NCCL_OPERATION_TYPE_UNKNOWN;
-	if (event->kind == NCCL_KIND_COLLECTIVE && counts_bytes(event->function))
-		operation->flags |= NCCL_OPERATION_COUNT_IS_BYTES;
-	operation->count = event->count;
-	if (__builtin_mul_overflow(event->count, size, &operation->bytes))
-		operation->bytes = 0;
-	operation->traffic_bytes = event->traffic_bytes;
-	operation->send_buffer = (uint64_t)(uintptr_t)event->send_buffer;
-	operation->receive_buffer = (uint64_t)(uintptr_t)event->receive_buffer;
-	operation->user_tag = event->user_tag;
-	operation->channels_expected = event->channels;
-	operation->warps = event->warps;
-}
-
-static void number(struct nccl_operation *operation, struct communicator *communicator,
-		   const struct event *event)
-{
-	operation->ordinal = ADD(communicator->record->operations, 1);
-	operation->sequence = event->sequence;
-	operation->root = event->root;
-	operation->peer = -1;
-	if (event->kind != NCCL_KIND_P2P)
+	if (found == STORE_FOREIGN)
+		store_count(NCCL_LOSS_FOREIGN_PARENT);
+	if (found != STORE_FOUND || (kind != NCCL_CHUNK_EVENTS && kind != NCCL_CHUNK_OPERATIONS))
 		return;
+	operation->parent = (uint64_t)(uintptr_t)parent;
+	if (kind == NCCL_CHUNK_EVENTS)
+		note_call(operation, record);
+}
+
+void operations_number_p2p(struct nccl_operation *operation, struct communicator *communicator,
+			   const char *function, int peer)
+{
 	operation->root = -1;
-	operation->peer = event->root;
-	if (!communicators_p2p_sequence(communicator, event->root,
-					event->function && event->function[0] == 'S',
+	operation->peer = peer;
+	if (!communicators_p2p_sequence(communicator, peer, function && function[0] == 'S',
 					&operation->sequence))
 		operation->flags |= NCCL_OPERATION_NO_SEQUENCE;
 }
 
-static void *start_operation(struct communicator *communicator, const struct event *event,
-			     uint64_t ticks)
+void *operations_drop(struct communicator *communicator)
 {
-	struct nccl_communicator *of = communicator->record;
-	struct nccl_operation *operation;
-	uint8_t flags = 0;
-	void *memory;
-	uint64_t id = store_take(&communicator->operations, NCCL_CHUNK_OPERATIONS,
-				 (uint32_t)of->creation, &memory);
-
-	communicators_learn(communicator, event);
-	if (!id) {
-		store_count(NCCL_LOSS_OPERATIONS);
-		ADD(of->dropped_operations, 1);
-		ADD(of->operations, 1);
-		return NULL;
-	}
-	operation = memory;
-	operation->start = ticks;
-	operation->last = ticks;
-	operation->communicator = (uint32_t)of->creation;
-	operation->thread = recorder_thread();
-	operation->kind = event->kind;
-	operation->api = event->api;
-	operation->state = NCCL_OPERATION_STARTED;
-	operation->parent = resolve(event->parent, event->kind, &flags);
-	operation->group = event->group ? resolve(event->group, event->kind, &flags) : 0;
-	if (GET(communicator->launch_thread) == operation->thread)
-		operation->launch = GET(communicator->launch);
-	describe(operation, event);
-	number(operation, communicator, event);
-	if (operation->parent)
-		note_call(operation);
-	__atomic_store_n(&operation->id, id, __ATOMIC_RELEASE);
-	return (void *)(uintptr_t)id;
+	store_count(NCCL_LOSS_OPERATIONS);
+	ADD(communicator->record->dropped_operations, 1);
+	ADD(communicator->record->operations, 1);
+	return NULL;
 }
 
 static void stop_operation(struct nccl_operation *operation, uint64_t ticks)
@@ -304,7 +305,7 @@ static void stop_operation(struct nccl_operation *operation, uint64_t ticks)
 	SET(operation->stop, ticks);
 	if (GET(operation->last) < ticks)
 		SET(operation->last, ticks);
-	raise_state(operation, NCCL_OPERATION_ENQUEUED);
+	/* That it is ENQUEUED by now follows from the stop: others may be raising its state. */
 }
 
 /* ---- dispatch ---- */
@@ -314,35 +315,22 @@ void recorder_unknown_type(void)
 	store_count(NCCL_LOSS_UNKNOWN_TYPE);
 }
 
-static void *start_channel(struct communicator *communicator, const struct event *event,
-			   uint64_t ticks)
-{
-	uint64_t id;
-	struct nccl_event *record = recorder_event(communicator, event, ticks, &id);
-
-	if (!record)
-		return NULL;
-	channels_start(communicator, record, id, event, ticks);
-	return recorder_publish(record, id);
-}
-
 void *recorder_start(void *context, const struct event *event)
 {
 	uint64_t ticks = clock_ticks();
-	struct communicator *communicator = communicators_find(context);
+	struct recorder_self *self = recorder_self();
+	struct communicator *communicator = recorder_communicator(self, context);
 
 	if (!communicator)
 		return NULL;
-	if (__builtin_expect(GET(communicator->record->flags) & NCCL_COMMUNICATOR_FINALIZED, 0))
-		store_count(NCCL_LOSS_FINALIZED);
 	switch (event->kind) {
 	case NCCL_KIND_COLLECTIVE:
 	case NCCL_KIND_P2P:
 	case NCCL_KIND_CE_COLLECTIVE:
-		return start_operation(communicator, event, ticks);
+		return operations_record(self, communicator, event, ticks, true);
 	case NCCL_KIND_KERNEL_CHANNEL:
 	case NCCL_KIND_KERNEL_PHASE:
-		return start_channel(communicator, event, ticks);
+		return channels_start(self, communicator, event, ticks);
 	case NCCL_KIND_PROXY_OP:
 	case NCCL_KIND_PROXY_STEP:
 	case NCCL_KIND_PROXY_CONTROL:
@@ -353,44 +341,41 @@ void *recorder_start(void *context, const struct event *event)
 	}
 }
 
-/* What a handle is, or NULL, counted. */
-static void *find_handle(void *handle, unsigned *ret_kind)
+static void *count_handle(enum store_found found)
 {
-	void *record;
-
-	switch (store_find(handle, ret_kind, &record)) {
-	case STORE_FOUND:
-		if (*ret_kind == NCCL_CHUNK_OPERATIONS || *ret_kind == NCCL_CHUNK_EVENTS)
-			return record;
-		store_count(NCCL_LOSS_FOREIGN_HANDLE); /* a context */
-		return NULL;
+	switch (found) {
 	case STORE_NULL:
 		store_count(NCCL_LOSS_NULL_HANDLE);
-		return NULL;
-	case STORE_FOREIGN:
-		store_count(NCCL_LOSS_FOREIGN_HANDLE);
-		return NULL;
-	default:
+		break;
+	case STORE_STALE:
 		store_count(NCCL_LOSS_STALE_HANDLE);
-		return NULL;
+		break;
+	default: /* of another process, or a context */
+		store_count(NCCL_LOSS_FOREIGN_HANDLE);
+		break;
 	}
+	return NULL;
 }
 
-void recorder_stop(void *handle)
+/* What a handle is, or NULL, counted. */
+static inline void *find_handle(void *handle, unsigned *ret_kind)
 {
-	uint64_t ticks = clock_ticks();
-	struct nccl_event *event;
-	unsigned kind;
-	void *record = find_handle(handle, &kind);
+	void *record;
+	enum store_found found = store_find(handle, ret_kind, &record);
 
-	if (!record)
-		return;
-	if (kind == NCCL_CHUNK_OPERATIONS) {
-		stop_operation(record, ticks);
-		return;
-	}
-	event = record;
-	if (GET(event->flags) & NCCL_EVENT_STOPPED) {
+	if (__builtin_expect(found != STORE_FOUND, 0))
+		return count_handle(found);
+	if (__builtin_expect(*ret_kind != NCCL_CHUNK_OPERATIONS && *ret_kind != NCCL_CHUNK_EVENTS,
+			     0))
+		return count_handle(STORE_FOREIGN);
+	return record;
+}
+
+static void stop_event(struct nccl_event *event, uint64_t ticks)
+{
+	uint8_t flags = GET(event->flags);
+
+	if (flags & NCCL_EVENT_STOPPED) {
 		store_count(NCCL_LOSS_DOUBLE_STOP);
 		return;
 	}
@@ -401,6 +386,20 @@ void recorder_stop(void *handle)
 		proxies_stop(event, ticks);
 	__atomic_store_n(&event->flags, (uint8_t)(GET(event->flags) | NCCL_EVENT_STOPPED),
 			 __ATOMIC_RELEASE);
+}
+
+void recorder_stop(void *handle)
+{
+	uint64_t ticks = clock_ticks();
+	unsigned kind = NCCL_CHUNK_FREE;
+	void *record = find_handle(handle, &kind);
+
+	if (!record)
+		return;
+	if (kind == NCCL_CHUNK_OPERATIONS)
+		stop_operation(record, ticks);
+	else
+		stop_event(record, ticks);
 }
 
 /* Ticks since the start in units of 64, at least 1; readers take 0 for "never". */
@@ -420,7 +419,7 @@ static bool ends_on_gpu(const struct nccl_event *event, int state)
 
 void recorder_state(void *handle, int state, const struct event_state *arguments)
 {
-	unsigned kind;
+	unsigned kind = NCCL_CHUNK_FREE;
 	struct nccl_event *event = find_handle(handle, &kind);
 
 	if (!event)

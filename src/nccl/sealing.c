@@ -40,7 +40,7 @@ static bool is_finalized(const struct communicator *communicator, uint64_t now)
 static bool has_all_channels(const struct nccl_operation *operation)
 {
 	return operation->kind == NCCL_KIND_COLLECTIVE && operation->channels_expected &&
-	       __builtin_popcountll(GET(operation->channels_stopped)) >=
+	       __builtin_popcountll(nccl_operation_stopped(operation)) >=
 		       operation->channels_expected;
 }
 
@@ -50,7 +50,7 @@ static bool shows_nothing(const struct communicator *communicator,
 {
 	if (!GET(operation->stop))
 		return false;
-	if (!(communicator->record->mask & NCCL_KIND_MASK(NCCL_KIND_KERNEL_CHANNEL)) ||
+	if (!(GET(communicator->record->mask) & NCCL_KIND_MASK(NCCL_KIND_KERNEL_CHANNEL)) ||
 	    operation->kind == NCCL_KIND_CE_COLLECTIVE)
 		return true;
 	/* Symmetric kernels have no channels, and tell of none. */
@@ -67,15 +67,14 @@ static uint8_t judge(const struct communicator *communicator,
 	bool finalized = is_finalized(communicator, now);
 	uint64_t last = GET(operation->last);
 
-	if (__atomic_load_n(&operation->channels_stopped, __ATOMIC_ACQUIRE) &&
-	    nccl_operation_is_quiet(operation) && has_all_channels(operation) &&
-	    was_silent(last, now, SETTLE_NS))
+	if (nccl_operation_stopped(operation) && nccl_operation_is_quiet(operation) &&
+	    has_all_channels(operation) && was_silent(last, now, SETTLE_NS))
 		return NCCL_OPERATION_DONE;
 	if (!was_silent(last, now, SILENCE_NS))
 		return 0;
 	if (nccl_operation_is_quiet(operation))
 		return NCCL_OPERATION_DONE;
-	if (!GET(operation->channels_started) && !GET(operation->networks_started) &&
+	if (!nccl_operation_started(operation) && !GET(operation->networks_started) &&
 	    shows_nothing(communicator, operation, finalized)) {
 		*flags = NCCL_OPERATION_ENQUEUE_ONLY;
 		return NCCL_OPERATION_ENQUEUED;
@@ -83,11 +82,37 @@ static uint8_t judge(const struct communicator *communicator,
 	return finalized ? NCCL_OPERATION_INCOMPLETE : 0;
 }
 
+/* Kernels of a communicator run one after the other. NCCL's count of a channel's work can get out
+ * of step with the device's (after replays of graphs, say): the times are of earlier work then, and
+ * begin before the launch before has ended. */
+static void check_order(struct communicator *communicator, struct nccl_operation *operation)
+{
+	uint64_t launch = operation->launch, start = GET(operation->gpu_start);
+	uint64_t stop = GET(operation->gpu_stop);
+
+	if (!launch || !start || stop < start ||
+	    GET(operation->flags) & (NCCL_OPERATION_GRAPH | NCCL_OPERATION_ALIASED) ||
+	    launch < communicator->ran_launch)
+		return;
+	if (launch > communicator->ran_launch) {
+		if (communicator->ran_stop > communicator->ran_before)
+			communicator->ran_before = communicator->ran_stop;
+		communicator->ran_launch = launch;
+		communicator->ran_stop = 0;
+	}
+	if (start < communicator->ran_before)
+		recorder_flag(operation, NCCL_OPERATION_ALIASED);
+	else if (stop > communicator->ran_stop)
+		communicator->ran_stop = stop;
+}
+
 static void seal(struct communicator *communicator, struct nccl_operation *operation, uint8_t state,
 		 uint32_t flags)
 {
 	SET(operation->state, state);
 	__atomic_fetch_or(&operation->flags, flags | NCCL_OPERATION_SEALED, __ATOMIC_RELEASE);
+	nccl_operation_join(operation);
+	check_order(communicator, operation);
 	communicator->finished++;
 	if (operation->kind == NCCL_KIND_P2P)
 		communicator->p2ps++;
@@ -207,6 +232,8 @@ static void tell(struct communicator *communicator)
 	SET(record->finished, communicator->finished);
 	SET(record->collectives, communicator->collectives);
 	SET(record->p2ps, communicator->p2ps);
+	if (GET(record->mask) & recorder_given_up())
+		SET(record->mask, GET(record->mask) & ~recorder_given_up());
 }
 
 void sealing_round(uint64_t now)

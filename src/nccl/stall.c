@@ -70,8 +70,8 @@ static void tell_communicator(const struct communicator *communicator,
 
 static void tell_progress(const struct nccl_operation *operation)
 {
-	uint64_t started = GET(operation->channels_started);
-	uint64_t stopped = GET(operation->channels_stopped);
+	uint64_t started = nccl_operation_started(operation);
+	uint64_t stopped = nccl_operation_stopped(operation);
 	char all[128], open[128];
 
 	if (!GET(operation->stop))
@@ -203,7 +203,7 @@ void stall_round(uint64_t now)
 		uint64_t last = operation ? GET(operation->last) : now;
 		/* A captured operation may never be launched. */
 		bool is_captured = operation && operation->flags & NCCL_OPERATION_GRAPH &&
-				   !GET(operation->channels_started);
+				   !nccl_operation_started(operation);
 		bool is_stalled = operation && !is_captured && now > last && now - last >= limit;
 
 		if (communicator->told_stall &&

@@ -27,7 +27,6 @@
 #define TARGET        128u /* chunks kept ready */
 #define HELP          32u  /* chunks that a callback makes where there are none */
 #define TARGET_MAX    2048u
-#define GENERATIONS   0xfffffu
 #define LIMIT_LARGEST (16ull << 30) /* 28 bits of 64 bytes */
 
 struct store store;
@@ -64,13 +63,6 @@ static uint32_t pop(struct store_stack *stack)
 }
 
 /* ---- callbacks ---- */
-
-static uint64_t make_id(const void *record, uint32_t generation)
-{
-	uint64_t unit = (uint64_t)((const uint8_t *)record - store.base) / NCCL_RECORD_UNIT;
-
-	return store.nonce | (uint64_t)(generation & GENERATIONS) << 28 | unit;
-}
 
 static bool help(void);
 
@@ -119,6 +111,9 @@ static uint64_t next_chunk(_Atomic uint64_t *current, uint64_t old, unsigned kin
 
 	if (!fresh)
 		return 0;
+	/* Should the old one be somebody else's by now, this does not become the next one. */
+	SET(store_chunk((uint32_t)(fresh >> 32) - 1)->first,
+	    old ? GET(store_chunk((uint32_t)(old >> 32) - 1)->first) + store_capacity(kind) : 0);
 	if (atomic_compare_exchange_strong_explicit(current, &seen, fresh, memory_order_acq_rel,
 						    memory_order_acquire)) {
 		if (old)
@@ -130,19 +125,10 @@ static uint64_t next_chunk(_Atomic uint64_t *current, uint64_t old, unsigned kin
 	return seen;
 }
 
-/* Records to come were never in this processor's cache: the lines of the one that is taken in a
- * moment are asked for now. */
-static void prefetch_next(const uint8_t *record, uint32_t size)
-{
-	const uint8_t *next = record + (size < 256 ? 4 * size : 2 * size);
-
-	for (uint32_t at = 0; at < size; at += 64)
-		__builtin_prefetch(next + at, 1);
-}
-
-uint64_t store_take(_Atomic uint64_t *current, unsigned kind, uint32_t communicator, void **ret)
+struct store_place store_take_next(_Atomic uint64_t *current, unsigned kind, uint32_t communicator)
 {
 	uint64_t word = atomic_load_explicit(current, memory_order_acquire), taken;
+	struct store_place place = {0, NULL, 0};
 
 	for (int tries = 0; tries < 8; tries++) {
 		uint32_t chunk = (uint32_t)(word >> 32) - 1;
@@ -151,16 +137,17 @@ uint64_t store_take(_Atomic uint64_t *current, unsigned kind, uint32_t communica
 			taken = __atomic_fetch_add(store_word(chunk), 1ull << 32, __ATOMIC_ACQUIRE);
 			if ((uint32_t)taken == (uint32_t)word &&
 			    taken >> 32 < store_capacity(kind)) {
-				*ret = store_record(chunk, kind, (uint32_t)(taken >> 32));
-				prefetch_next(*ret, store_record_size(kind));
-				return make_id(*ret, (uint32_t)word);
+				place.record = store_record(chunk, kind, (uint32_t)(taken >> 32));
+				place.id = store_id(place.record, (uint32_t)word);
+				place.ordinal = GET(store_chunk(chunk)->first) + (taken >> 32);
+				break;
 			}
 		}
 		word = next_chunk(current, word, kind, communicator);
 		if (!word)
-			return 0;
+			break;
 	}
-	return 0;
+	return place;
 }
 
 /* ---- the file ---- */

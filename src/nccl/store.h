@@ -135,40 +135,93 @@ static inline uint32_t store_taken(uint32_t chunk, unsigned kind)
 	return taken < capacity ? taken : capacity;
 }
 
+static inline uint64_t store_id(const uint8_t *record, uint32_t generation)
+{
+	uint64_t unit = (uint64_t)(record - store.base) / NCCL_RECORD_UNIT;
+
+	return store.nonce | (uint64_t)(generation & NCCL_ID_GENERATIONS) << 28 | unit;
+}
+
 /* The word of a chunk that callbacks add to: generation below, taken above. */
 static inline uint64_t *store_word(uint32_t chunk)
 {
 	return (uint64_t *)(void *)&store_chunk(chunk)->generation;
 }
 
-/* Room for a record of `kind` behind *current (chunk and its generation, see store.c; 0: none yet);
- * its id, and the record in *ret, all zero. 0: nothing is ready. */
-uint64_t store_take(_Atomic uint64_t *current, unsigned kind, uint32_t communicator, void **ret);
+/* A place for a record: all zero but for `id`, which is stored last. */
+struct store_place {
+	uint64_t id; /* 0: nothing is ready */
+	void *record;
+	uint64_t ordinal; /* records taken before behind the same `current` */
+};
+
+/* Another chunk behind *current, which is full or 0, and a record of it. */
+struct store_place store_take_next(_Atomic uint64_t *current, unsigned kind, uint32_t communicator);
+
+/* Records to come were never in this processor's cache: the lines of the one that is taken in a
+ * moment are asked for now. */
+static inline void store_prefetch(const uint8_t *record, uint32_t size)
+{
+	const uint8_t *next = record + (size < 256 ? 4 * size : 2 * size);
+
+	for (uint32_t at = 0; at < size; at += 64)
+		__builtin_prefetch(next + at, 1);
+}
+
+/* Room for a record of `kind` behind *current (chunk and its generation, see store.c; 0: none yet).
+ * Inline: `kind` is a constant. */
+static inline __attribute__((always_inline)) struct store_place
+store_take(_Atomic uint64_t *current, unsigned kind, uint32_t communicator)
+{
+	uint64_t word = atomic_load_explicit(current, memory_order_acquire), index;
+	uint32_t chunk = (uint32_t)(word >> 32) - 1, generation = (uint32_t)word;
+	struct store_place place;
+
+	if (__builtin_expect(!word, 0))
+		return store_take_next(current, kind, communicator);
+	index = __atomic_fetch_add(store_word(chunk), 1ull << 32, __ATOMIC_ACQUIRE);
+	if (__builtin_expect((uint32_t)index != generation || index >> 32 >= store_capacity(kind),
+			     0))
+		return store_take_next(current, kind, communicator);
+	index >>= 32;
+	place.record = store_record(chunk, kind, (uint32_t)index);
+	store_prefetch(place.record, store_record_size(kind));
+	place.id = store_id(place.record, generation);
+	place.ordinal = GET(store_chunk(chunk)->first) + index;
+	return place;
+}
 
 /* What an id that NCCL gave us is. */
 enum store_found { STORE_NULL, STORE_FOREIGN, STORE_STALE, STORE_FOUND };
 
-static inline enum store_found store_find(const void *handle, unsigned *ret_kind, void **ret)
+/* Not a kind that has records: never asked for. */
+static inline bool store_starts_record(uint64_t inside, unsigned kind)
 {
-	uint64_t id = (uint64_t)(uintptr_t)handle, offset = NCCL_ID_OFFSET(id), inside;
+	return kind != NCCL_CHUNK_FREE && inside >= NCCL_CHUNK_HEADER_SIZE &&
+	       !((inside - NCCL_CHUNK_HEADER_SIZE) & (store_record_size(kind) - 1));
+}
+
+static inline __attribute__((always_inline)) enum store_found
+store_find(const void *handle, unsigned *ret_kind, void **ret)
+{
+	uint64_t id = (uint64_t)(uintptr_t)handle, offset = NCCL_ID_OFFSET(id);
+	uint64_t behind = offset - NCCL_CHUNKS_OFFSET, inside = behind % NCCL_CHUNK_SIZE;
 	const struct nccl_chunk_header *chunk;
 
-	if (!id)
-		return STORE_NULL;
-	if ((id & 0xffffull << 48) != store.nonce)
+	if (__builtin_expect((id & 0xffffull << 48) != store.nonce, 0))
+		return id ? STORE_FOREIGN : STORE_NULL;
+	if (__builtin_expect(
+		    offset < NCCL_CHUNKS_OFFSET + NCCL_CHUNK_HEADER_SIZE ||
+			    offset >= atomic_load_explicit(&store.mapped, memory_order_acquire),
+		    0))
 		return STORE_FOREIGN;
-	if (offset < NCCL_CHUNKS_OFFSET + NCCL_CHUNK_HEADER_SIZE ||
-	    offset >= atomic_load_explicit(&store.mapped, memory_order_acquire))
-		return STORE_FOREIGN;
-	chunk = store_chunk(store_chunk_of(id));
-	inside = (offset - NCCL_CHUNKS_OFFSET) % NCCL_CHUNK_SIZE;
+	chunk = (const struct nccl_chunk_header *)(store.base + (offset - inside));
 	*ret_kind = GET(chunk->kind);
-	if (inside < NCCL_CHUNK_HEADER_SIZE || *ret_kind == NCCL_CHUNK_FREE ||
-	    (inside - NCCL_CHUNK_HEADER_SIZE) & (store_record_size(*ret_kind) - 1))
+	if (__builtin_expect(!store_starts_record(inside, *ret_kind), 0))
 		return STORE_STALE;
 	*ret = store.base + offset;
 	/* id is the first word of every record */
-	if (__atomic_load_n((uint64_t *)*ret, __ATOMIC_ACQUIRE) != id)
+	if (__builtin_expect(__atomic_load_n((uint64_t *)*ret, __ATOMIC_ACQUIRE) != id, 0))
 		return STORE_STALE;
 	return STORE_FOUND;
 }

@@ -25,18 +25,19 @@ static uint8_t size_class(uint64_t bytes)
 
 static struct nccl_total *add_record(const struct nccl_operation *operation)
 {
-	void *memory;
-	uint64_t id = count < TABLE / 2 ? store_take(&chunk, NCCL_CHUNK_TOTALS, 0, &memory) : 0;
+	struct store_place place = {0, NULL, 0};
 	struct nccl_total *total;
 
-	if (!id)
+	if (count < TABLE / 2)
+		place = store_take(&chunk, NCCL_CHUNK_TOTALS, 0);
+	if (!place.id)
 		return NULL;
-	total = memory;
+	total = place.record;
 	total->communicator = operation->communicator;
 	total->function = operation->function;
 	total->size_class = size_class(operation->bytes);
 	total->kind = operation->kind;
-	__atomic_store_n(&total->id, id, __ATOMIC_RELEASE);
+	__atomic_store_n(&total->id, place.id, __ATOMIC_RELEASE);
 	in_order[count++] = total;
 	return total;
 }

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: MIT
  * SPDX-FileCopyrightText: the kymo authors
  *
- * results.db: counters as SQLite, with the tables and columns of rocpd (schema 3) that have to do
- * with kernels and counters, and its view counters_collection. Tables carry no suffix of a run's
- * uuid. A reading of a device is a sample with an event, as rocpd has it.
+ * results.db: counters, and what NCCL did (nccl_db.c), as SQLite; of counters with the tables and
+ * columns of rocpd (schema 3) that have to do with kernels and counters, and its view
+ * counters_collection. Tables carry no suffix of a run's uuid. A reading of a device is a sample
+ * with an event, as rocpd has it.
  *
  * The database is made in a temporary file, which is then copied into the stream. Ids are
  * process << 32 | id, so that no id needs to be looked up.
@@ -17,6 +18,7 @@
 #include "analysis/gpu_counts.h"
 #include "output/counters_schema.h"
 #include "output/gpu_names.h"
+#include "output/nccl_db.h"
 #include "output/writers.h"
 
 #define GUID_SIZE 40
@@ -346,7 +348,8 @@ static int fill(struct database *database, const struct session *session)
 	return result;
 }
 
-static int make(struct database *database, const char *path, const struct session *session)
+static int make(struct database *database, const char *path, const struct session *session,
+		struct problem *problem)
 {
 	int result = sqlite3_open(path, &database->handle) == SQLITE_OK ? 0 : -EIO;
 
@@ -362,6 +365,8 @@ static int make(struct database *database, const char *path, const struct sessio
 	}
 	if (result == 0 && session->gpu != NULL && session->gpu->process_count != 0)
 		result = fill(database, session);
+	if (result == 0 && session->nccl != NULL)
+		result = nccl_db_fill(database->handle, session, problem);
 	return result == 0 ? execute(database, "COMMIT") : result;
 }
 
@@ -399,8 +404,9 @@ int output_counters_db(struct session *session, const struct output_options *opt
 	if (descriptor < 0)
 		return problem_set(problem, -errno, "cannot make '%s': %s", path, strerror(errno));
 	close(descriptor);
-	result = make(&database, path, session);
-	if (result != 0)
+	*problem->text = '\0';
+	result = make(&database, path, session, problem);
+	if (result != 0 && *problem->text == '\0')
 		problem_set(problem, result, "cannot make the database in '%s': %s", path,
 			    result == -ENOMEM || database.handle == NULL
 				    ? "out of memory"

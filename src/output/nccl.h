@@ -35,6 +35,11 @@ struct nccl_label nccl_operation_label(const struct nccl_data *data, uint32_t fu
 __attribute__((format(printf, 3, 4))) void nccl_line(FILE *stream, unsigned indent,
 						     const char *format, ...);
 
+/* What an operation is marked with (docs/nccl.md); their number. */
+#define NCCL_MARKS 16
+size_t nccl_marks(const struct nccl_view *view, const struct nccl_member *member,
+		  const char *ret[NCCL_MARKS]);
+
 /* nccl_text_hang.c: what was in flight. `most`: lines a rank or transfer; 0: all. */
 void nccl_write_hang(struct nccl_data *data, const struct nccl_hang *hang, FILE *stream,
 		     unsigned most);

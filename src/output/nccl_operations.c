@@ -75,24 +75,37 @@ static const struct flag_name flag_names[] = {
 	{NCCL_OPERATION_LOST_CHILD, "lost_events"},
 };
 
+size_t nccl_marks(const struct nccl_view *view, const struct nccl_member *member,
+		  const char *ret[NCCL_MARKS])
+{
+	const struct nccl_operation *record = view->record;
+	size_t count = 0;
+
+	_Static_assert(sizeof(flag_names) / sizeof(*flag_names) + 4 <= NCCL_MARKS, "room for all");
+	for (size_t i = 0; i < sizeof(flag_names) / sizeof(*flag_names); i++) {
+		if (record->flags & flag_names[i].flag)
+			ret[count++] = flag_names[i].name;
+	}
+	if (view->timing == NCCL_TIMING_NONE && !(record->flags & NCCL_OPERATION_ENQUEUE_ONLY))
+		ret[count++] = "enqueue_only"; /* the process ended before it said so */
+	if (record->state == NCCL_OPERATION_INCOMPLETE)
+		ret[count++] = "incomplete";
+	if (view->is_waiting)
+		ret[count++] = "in_flight";
+	if (member->ranks_inferred)
+		ret[count++] = "ranks_inferred";
+	return count;
+}
+
 static void put_marks(struct json_writer *json, const struct nccl_view *view,
 		      const struct nccl_member *member)
 {
-	const struct nccl_operation *record = view->record;
+	const char *marks[NCCL_MARKS];
+	size_t count = nccl_marks(view, member, marks);
 
 	json_array_begin(json, "marks");
-	for (size_t i = 0; i < sizeof(flag_names) / sizeof(*flag_names); i++) {
-		if (record->flags & flag_names[i].flag)
-			json_put_text(json, NULL, flag_names[i].name);
-	}
-	if (view->timing == NCCL_TIMING_NONE && !(record->flags & NCCL_OPERATION_ENQUEUE_ONLY))
-		json_put_text(json, NULL, "enqueue_only"); /* the process ended before it said so */
-	if (record->state == NCCL_OPERATION_INCOMPLETE)
-		json_put_text(json, NULL, "incomplete");
-	if (view->is_waiting)
-		json_put_text(json, NULL, "in_flight");
-	if (member->ranks_inferred)
-		json_put_text(json, NULL, "ranks_inferred");
+	for (size_t i = 0; i < count; i++)
+		json_put_text(json, NULL, marks[i]);
 	json_array_end(json);
 }
 

@@ -197,7 +197,11 @@ static void name_track(const struct gpu_writer *writer, const struct slice *slic
 			 (unsigned long long)(kernel->queue & UINT32_MAX));
 		break;
 	case GROUP_COPIES:
-		snprintf(name, size, "copies %s", gpu_direction_name((uint32_t)slice->group));
+		if (slice->group == GPU_DIRECTION_FILL)
+			snprintf(name, size, "fills");
+		else
+			snprintf(name, size, "copies %s",
+				 gpu_direction_name((uint32_t)slice->group));
 		break;
 	case GROUP_CALLS:
 		snprintf(name, size, "calls of devices");

@@ -81,6 +81,52 @@ static void write_counted(const struct summary *summary)
 			     quantity_count(counted).text, quantity_count(functions).text);
 }
 
+/* What the process was told, where it counted nothing that has come through. */
+static bool was_to_count(const struct session *session)
+{
+	static const char *const settings[] = {"INSTRUMENT_COUNT", "INSTRUMENT_DEMOTE", "COVERAGE"};
+	const struct model_launch *launch = &session->launch;
+
+	for (uint32_t i = 0; i < launch->setting_count; i++) {
+		const struct model_setting *setting = &launch->settings[i];
+
+		for (size_t k = 0; k < sizeof(settings) / sizeof(settings[0]); k++) {
+			if (!strcmp(setting->name, settings[k]) && *setting->value &&
+			    strcmp(setting->value, "none") != 0)
+				return true;
+		}
+	}
+	return session->calls->counted_count != 0;
+}
+
+static bool is_instrumented(const struct session *session, uint32_t process)
+{
+	for (uint32_t i = 0; i < session->calls->module_count; i++) {
+		if (session->calls->modules[i].process == process)
+			return true;
+	}
+	return false;
+}
+
+/* Counts are written every second, and at the end where the process knows of it. */
+static void write_cut(const struct summary *summary)
+{
+	const struct session *session = summary->session;
+	uint64_t cut = 0;
+
+	if (!was_to_count(session))
+		return;
+	for (uint32_t i = 0; i < session->process_count; i++)
+		cut += session->processes[i].state == SPOOL_STATE_OPEN &&
+		       is_instrumented(session, i);
+	if (cut)
+		summary_line(summary,
+			     "%s process%s ended without a word (by a signal): what %s counted in "
+			     "up to a second before is missing",
+			     quantity_count(cut).text, cut == 1 ? "" : "es",
+			     cut == 1 ? "it" : "they");
+}
+
 static void write_demoted(const struct summary *summary)
 {
 	const struct session *session = summary->session;
@@ -113,6 +159,7 @@ int summary_calls(const struct summary *summary)
 	summary_heading(summary, "Instrumented functions");
 	result = write_calls(summary);
 	write_counted(summary);
+	write_cut(summary);
 	write_demoted(summary);
 	return result;
 }

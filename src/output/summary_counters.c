@@ -121,17 +121,46 @@ bool summary_has_counters(const struct summary *summary)
 	return data != NULL && (data->count_rows != 0 || data->reading_rows != 0);
 }
 
+static bool is_asked_for(const struct session *session, const char *setting)
+{
+	for (uint32_t i = 0; i < session->launch.setting_count; i++) {
+		const struct model_setting *known = &session->launch.settings[i];
+
+		if (strcmp(known->name, setting) == 0)
+			return known->value != NULL && known->value[0] != '\0';
+	}
+	return false;
+}
+
+/* There are no files of them then, and whoever asked for them is to know why. */
+static void write_none(const struct summary *summary, bool of_kernels, bool of_devices)
+{
+	if (of_kernels && is_asked_for(summary->session, "COUNTERS")) {
+		summary_heading(summary, "Counters of kernels");
+		summary_warning(summary,
+				"no kernel was counted: none ran on a device that has these "
+				"counters of single kernels, or it is said above why");
+	}
+	if (of_devices && is_asked_for(summary->session, "DEVICE_COUNTERS")) {
+		summary_heading(summary, "Counters of devices");
+		summary_warning(summary,
+				"no device was read: none that has these counters was used, or "
+				"it is said above why");
+	}
+}
+
 void summary_counters(const struct summary *summary)
 {
 	const struct gpu_data *data = summary->session->gpu;
+	bool has_kernels = data != NULL && data->count_rows != 0;
+	bool has_devices = data != NULL && data->reading_rows != 0;
 
-	if (data == NULL)
-		return;
-	if (data->count_rows != 0)
+	if (has_kernels)
 		write_kernels(summary, data);
-	if (data->reading_rows != 0)
+	if (has_devices)
 		write_devices(summary, data);
-	if (data->filtered_kernels != 0)
+	write_none(summary, !has_kernels, !has_devices);
+	if (data != NULL && data->filtered_kernels != 0)
 		summary_line(summary,
 			     "%s launches were left out by the filter of kernels, and not counted",
 			     quantity_count(data->filtered_kernels).text);

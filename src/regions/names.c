@@ -85,6 +85,19 @@ uint32_t names_categories_off(void)
 
 /* ---- definitions in the spool ---- */
 
+/* The background thread is one of those that make chunks; another may be at it. */
+static struct spool_chunk *make_chunk(struct spool_writer *spool)
+{
+	struct spool_chunk *chunk = NULL;
+
+	for (int i = 0; !chunk && !spool->disk_error && i < 100; i++) {
+		if (!spool_refill(spool, spool->fd))
+			sys_call0(SYS_sched_yield);
+		chunk = spool_chunk_take(spool, SPOOL_SMALL);
+	}
+	return chunk;
+}
+
 static bool make_room(uint32_t size)
 {
 	struct spool_writer *spool = &kymo_runtime.spool;
@@ -95,12 +108,10 @@ static bool make_room(uint32_t size)
 	if (chunk)
 		spool_chunk_retire(spool, chunk);
 	table.chunk = spool_chunk_take(spool, SPOOL_SMALL);
-	if (!table.chunk && table.background == &kymo_region_own) {
-		spool_refill(spool, spool->fd);
-		table.chunk = spool_chunk_take(spool, SPOOL_SMALL);
-	} else if (!table.chunk) {
+	if (!table.chunk && table.background == &kymo_region_own)
+		table.chunk = make_chunk(spool);
+	else if (!table.chunk)
 		table.chunk = stream_wait_for_chunk(SPOOL_SMALL);
-	}
 	if (!table.chunk)
 		return false;
 	spool_chunk_keep(table.chunk);
@@ -354,6 +365,20 @@ __attribute__((no_sanitize("address"))) bool names_equal(const char *copy, const
 	return !((a ^ b) & ~(UINT64_MAX << 8 * (length - i)));
 }
 
+/* The first words, and which bytes of them belong to the name. Kept texts have a word of room
+ * behind them. */
+static void keep_head(struct region_cached_name *cached)
+{
+	for (uint32_t i = 0; i < 2; i++) {
+		uint32_t length = cached->length > 8 * i ? cached->length - 8 * i : 0;
+
+		cached->head[i] = 0;
+		if (length)
+			__builtin_memcpy(&cached->head[i], cached->copy + 8 * i, 8);
+		cached->mask[i] = length < 8 ? ~(UINT64_MAX << 8 * length) : UINT64_MAX;
+	}
+}
+
 region_id names_find_uncached(struct region_cached_name *cached, const char *category,
 			      const char *name)
 {
@@ -365,9 +390,7 @@ region_id names_find_uncached(struct region_cached_name *cached, const char *cat
 		cached->length = (uint32_t)text_length(cached->copy, NAME_MAX) + 1;
 		cached->category = category;
 		cached->region = region;
-		__builtin_memcpy(&cached->head, cached->copy, 8);
-		cached->mask =
-			cached->length < 8 ? ~(UINT64_MAX << 8 * cached->length) : UINT64_MAX;
+		keep_head(cached);
 		if (cached->length <= NAME_MAX) /* a cut name never equals its origin */
 			cached->pointer = name;
 	}

@@ -35,13 +35,15 @@ region_id names_find_uncached(struct region_cached_name *cached, const char *cat
 __attribute__((no_sanitize("address"))) static inline bool
 names_is_same(const struct region_cached_name *cached, const char *name)
 {
-	uint64_t head;
+	uint64_t head[2];
 
-	if (__builtin_expect(((uintptr_t)name & (NAMES_PAGE - 1)) > NAMES_PAGE - 8, 0))
+	if (__builtin_expect(((uintptr_t)name & (NAMES_PAGE - 1)) > NAMES_PAGE - 16, 0))
 		return names_equal(cached->copy, name, cached->length);
-	__builtin_memcpy(&head, name, 8);
-	return !((head ^ cached->head) & cached->mask) &&
-	       (cached->length <= 8 || names_equal(cached->copy + 8, name + 8, cached->length - 8));
+	__builtin_memcpy(head, name, sizeof(head));
+	return !(((head[0] ^ cached->head[0]) & cached->mask[0]) |
+		 ((head[1] ^ cached->head[1]) & cached->mask[1])) &&
+	       (cached->length <= 16 ||
+		names_equal(cached->copy + 16, name + 16, cached->length - 16));
 }
 
 /* The id of a name passed by the program at every call: through the thread's cache. */

@@ -14,6 +14,7 @@
 #include "regions/gate.h"
 #include "regions/names.h"
 #include "regions/profile.h"
+#include "regions/quick.h"
 #include "regions/stream.h"
 
 /* ---- selected regions ---- */
@@ -228,7 +229,7 @@ begin(struct region_thread *thread, region_id region, const char *name, uint64_t
 	thread->values_allowed = frame->flags & FRAME_TRACED;
 }
 
-void region_begin(region_id region)
+__attribute__((noinline)) static void begin_other(region_id region)
 {
 	struct region_thread *thread;
 
@@ -243,6 +244,17 @@ void region_begin(region_id region)
 	region_leave(thread);
 }
 
+void region_begin(region_id region)
+{
+	struct region_thread *thread = region ? quick_enter() : NULL;
+	bool begun = thread && quick_begin(thread, region, NULL);
+
+	if (thread)
+		region_leave(thread);
+	if (__builtin_expect(!begun, 0))
+		begin_other(region);
+}
+
 int region_begin_name(const char *category, const char *name)
 {
 	struct region_thread *thread = region_enter();
@@ -252,7 +264,7 @@ int region_begin_name(const char *category, const char *name)
 		return 0;
 	region = names_find_cached(thread, category, name);
 	thread->values_allowed = false;
-	if (region)
+	if (region && __builtin_expect(!quick_begin(thread, region, name), 0))
 		begin(thread, region, name, 0);
 	region_leave(thread);
 	return 0;
@@ -420,7 +432,7 @@ static bool count_unbalanced(void)
 	return false;
 }
 
-bool region_end(region_id region)
+__attribute__((noinline)) static bool end_other(region_id region)
 {
 	struct region_thread *thread;
 	bool found = true;
@@ -447,6 +459,17 @@ bool region_end(region_id region)
 	return found;
 }
 
+bool region_end(region_id region)
+{
+	struct region_thread *thread = region ? quick_enter() : NULL;
+	bool ended = thread && !thread->skipped && is_innermost(thread, region) &&
+		     quick_end(thread, &thread->frames[thread->depth - 1]);
+
+	if (thread)
+		region_leave(thread);
+	return __builtin_expect(ended, 1) || end_other(region);
+}
+
 static int end_by_name(struct region_thread *thread, const char *category, const char *name)
 {
 	region_id region = names_find_cached(thread, category, name);
@@ -466,7 +489,7 @@ static int end_by_name(struct region_thread *thread, const char *category, const
 	return 0;
 }
 
-int region_end_name(const char *category, const char *name)
+__attribute__((noinline)) static int end_name_other(const char *category, const char *name)
 {
 	struct region_thread *thread = kymo_region_thread ? region_enter() : NULL;
 	int result = 0;
@@ -483,4 +506,16 @@ int region_end_name(const char *category, const char *name)
 		result = end_by_name(thread, category, name);
 	region_leave(thread);
 	return result;
+}
+
+int region_end_name(const char *category, const char *name)
+{
+	struct region_thread *thread = name ? quick_enter() : NULL;
+	bool ended = thread && !thread->skipped && thread->depth &&
+		     thread->frames[thread->depth - 1].name == name &&
+		     quick_end(thread, &thread->frames[thread->depth - 1]);
+
+	if (thread)
+		region_leave(thread);
+	return __builtin_expect(ended, 1) ? 0 : end_name_other(category, name);
 }

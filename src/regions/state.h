@@ -62,7 +62,7 @@ struct region_stream {
 struct region_cached_name {
 	const char *pointer, *category; /* as passed */
 	const char *copy;               /* what the name was */
-	uint64_t head, mask;            /* its first bytes; which of them count */
+	uint64_t head[2], mask[2];      /* its first bytes; which of them count */
 	uint32_t length;                /* with the terminating zero */
 	region_id region;
 };
@@ -87,8 +87,12 @@ struct region_thread {
 	struct region_frame first_frames[REGION_FRAMES_FIRST];
 };
 
+/* Which regions quick.h takes. */
+enum regions_quick { REGIONS_QUICK_NONE, REGIONS_QUICK_TRACE, REGIONS_QUICK_PROFILE };
+
 struct regions {
 	struct runtime *runtime;
+	enum regions_quick quick;
 	bool trace;       /* events are recorded */
 	bool profile;     /* the profile is kept in the process */
 	uint32_t select;  /* SELECTED_REGIONS is set */

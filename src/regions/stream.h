@@ -78,21 +78,41 @@ static inline bool stream_is_quick(const struct region_stream *stream, uint64_t 
 	return (size_t)(stream->limit - stream->at) >= STREAM_ROOM && delta < STREAM_SHORT_TICKS;
 }
 
+/* Where stream_is_quick(): kind, length, dt and one number, which is short. */
+static inline void stream_put(struct region_stream *stream, enum spool_record kind, uint64_t ticks,
+			      uint64_t delta, uint64_t number)
+{
+	uint8_t *record = stream->at;
+	uint64_t word = (uint64_t)kind | 5u << 8 | stream_three_bytes(delta) << 16 |
+			stream_two_bytes(number) << 40;
+
+	stream->last_ticks = ticks;
+	__builtin_memcpy(record, &word, sizeof(word));
+	stream_commit(stream, record + 7);
+}
+
+/* An end, which has no number. */
+static inline void stream_put_end(struct region_stream *stream, uint64_t ticks, uint64_t delta)
+{
+	uint8_t *record = stream->at;
+	uint64_t word =
+		(uint64_t)SPOOL_RECORD_REGION_END | 3u << 8 | stream_three_bytes(delta) << 16;
+
+	stream->last_ticks = ticks;
+	__builtin_memcpy(record, &word, sizeof(word));
+	stream_commit(stream, record + 5);
+}
+
 /* kind, length, dt and one number: what begin, mark and the like are. False: no chunk. */
 static inline bool stream_write(struct region_thread *thread, enum spool_record kind,
 				uint64_t ticks, uint64_t number)
 {
 	struct region_stream *stream = &thread->stream;
-	uint64_t delta = ticks - stream->last_ticks, word;
-	uint8_t *record = stream->at;
+	uint64_t delta = ticks - stream->last_ticks;
 
 	if (__builtin_expect(!stream_is_quick(stream, delta) || number >= STREAM_SHORT_NUMBER, 0))
 		return stream_write_any(thread, kind, ticks, number);
-	stream->last_ticks = ticks;
-	word = (uint64_t)kind | 5u << 8 | stream_three_bytes(delta) << 16 |
-	       stream_two_bytes(number) << 40;
-	__builtin_memcpy(record, &word, sizeof(word));
-	stream_commit(stream, record + 7);
+	stream_put(stream, kind, ticks, delta, number);
 	return true;
 }
 
@@ -100,15 +120,11 @@ static inline bool stream_write(struct region_thread *thread, enum spool_record 
 static inline bool stream_write_end(struct region_thread *thread, uint64_t ticks)
 {
 	struct region_stream *stream = &thread->stream;
-	uint64_t delta = ticks - stream->last_ticks, word;
-	uint8_t *record = stream->at;
+	uint64_t delta = ticks - stream->last_ticks;
 
 	if (__builtin_expect(!stream_is_quick(stream, delta), 0))
 		return stream_write_any_end(thread, ticks);
-	stream->last_ticks = ticks;
-	word = (uint64_t)SPOOL_RECORD_REGION_END | 3u << 8 | stream_three_bytes(delta) << 16;
-	__builtin_memcpy(record, &word, sizeof(word));
-	stream_commit(stream, record + 5);
+	stream_put_end(stream, ticks, delta);
 	return true;
 }
 

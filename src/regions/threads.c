@@ -283,6 +283,14 @@ static void set_up(struct runtime *runtime)
 	kymo_regions.careful = kymo_regions.select || kymo_regions.throttle_count;
 	kymo_regions.throttle_ticks = (uint64_t)((unsigned __int128)options->throttle_ns *
 						 runtime->sampling.tick_hz / 1000000000u);
+	if (!kymo_regions.careful && !kymo_ticks_are_ns && kymo_regions.trace &&
+	    !kymo_regions.profile)
+		kymo_regions.quick = REGIONS_QUICK_TRACE;
+	else if (!kymo_regions.careful && !kymo_ticks_are_ns && !kymo_regions.trace &&
+		 kymo_regions.profile && kymo_regions.ticks_only)
+		kymo_regions.quick = REGIONS_QUICK_PROFILE;
+	else
+		kymo_regions.quick = REGIONS_QUICK_NONE;
 	if (kymo_regions.profile && probes)
 		probe_start(options->component_events);
 }

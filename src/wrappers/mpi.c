@@ -15,6 +15,7 @@
 #include <sys/mman.h>
 
 #include "common/syscalls.h"
+#include "core/notices.h"
 #include "core/rank.h"
 #include "wrappers/got.h"
 #include "wrappers/mpi_record.h"
@@ -172,6 +173,19 @@ void mpi_before_finalize(void)
 	atomic_store_explicit(&state.values_known, 0, memory_order_release);
 }
 
+/* kymo itself does not know the functions. */
+static void warn_of_unknown(const char *text, const char *list)
+{
+	char name[NAME_MAX_BYTES] = "";
+	size_t length;
+	const char *word = mpi_list_unknown(list, &length);
+
+	if (!word)
+		return;
+	memcpy(name, word, length < sizeof(name) ? length : sizeof(name) - 1);
+	notices_post(&kymo_runtime.background, SPOOL_NOTICE_FALLBACK, 0, text, name);
+}
+
 int wrappers_mpi_add(const struct options_wrappers *options)
 {
 	static const enum mpi_spelling spellings[] = {
@@ -187,6 +201,8 @@ int wrappers_mpi_add(const struct options_wrappers *options)
 	if (error)
 		return error;
 	decode_letters();
+	warn_of_unknown("MPIP_PERMIT_LIST: no MPI function that kymo knows: ", options->mpi_permit);
+	warn_of_unknown("MPIP_REJECT_LIST: no MPI function that kymo knows: ", options->mpi_reject);
 	for (uint32_t call = 0; call < mpi_calls_count; call++)
 		state.wanted[call] = mpi_call_selected(&mpi_calls[call], options->mpi_permit,
 						       options->mpi_reject);

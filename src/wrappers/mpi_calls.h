@@ -91,5 +91,7 @@ int mpi_call_spell(const struct mpi_call *call, enum mpi_spelling spelling, char
 /* Is the function in the lists of names and shell patterns ("MPI_I*,MPI_Wait")? An empty or missing
  * `permit` permits all. Letter case does not matter. */
 bool mpi_call_selected(const struct mpi_call *call, const char *permit, const char *reject);
+/* The first word of such a list that is no function's name, or NULL. */
+const char *mpi_list_unknown(const char *list, size_t *ret_length);
 
 #endif

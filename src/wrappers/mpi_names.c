@@ -80,10 +80,10 @@ static bool matches(const char *pattern, const char *end, const char *name)
 	return pattern == end;
 }
 
+static const char separators[] = ",; \t\n";
+
 static bool listed(const char *list, const char *name)
 {
-	static const char separators[] = ",; \t\n";
-
 	while (list && *list) {
 		size_t length = strcspn(list, separators);
 
@@ -100,4 +100,21 @@ bool mpi_call_selected(const struct mpi_call *call, const char *permit, const ch
 	if (permit && *permit)
 		return listed(permit, call->name);
 	return !listed(reject, call->name);
+}
+
+const char *mpi_list_unknown(const char *list, size_t *ret_length)
+{
+	while (list && *list) {
+		size_t length = strcspn(list, separators);
+		bool known = !length;
+
+		for (uint32_t call = 0; !known && call < mpi_calls_count; call++)
+			known = matches(list, list + length, mpi_calls[call].name);
+		*ret_length = length;
+		if (!known)
+			return list;
+		list += length;
+		list += strspn(list, separators);
+	}
+	return NULL;
 }

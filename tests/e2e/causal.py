@@ -5,7 +5,9 @@
 that know nothing of it: results are there and are right about what matters most, and the program does
 what it does bare, in every way of waiting. How far predictions are off is measured by bench/causal.
 
-  causal.py KYMO DIRECTORY-OF-PROGRAMS [--long | CHECK...]
+  causal.py KYMO DIRECTORY-OF-PROGRAMS [--alone | --beside | --long | CHECK...]
+
+--alone are those checks that need the machine to themselves, --beside all others.
 """
 import json
 import os
@@ -52,6 +54,11 @@ SHORT_RUNS += [["lock", "--threads", "6"], ["processes", "--kind", "pipe"],
                ["processes", "--kind", "shared"], ["sleeper", "--kind", "device"]]
 
 
+# Threads of one program that wait for each other: what else runs there changes what is worth most.
+ALONE = ("slower_half_is_worth_most", "hottest_function_is_worth_nothing", "other_process_is_worth_most",
+         "latency_is_predicted", "waiting_awake_is_seen")
+
+
 class Causal:
     def __init__(self, kymo, programs, scratch):
         self._kymo, self._programs, self._scratch = kymo, programs, scratch
@@ -76,7 +83,7 @@ class Causal:
     def _toy(self):
         """Experiments and result of a run that several checks look at."""
         if not self._toys:
-            self._toys = self._experiments(self._program("toy", "--seconds", "3"))
+            self._toys = self._experiments(self._program("toy", "--seconds", "5"))
         return self._toys
 
     def _predictions(self, experiments, point):
@@ -164,6 +171,11 @@ class Causal:
         self._expect_best(lambda seconds: self._program("meet", "--kind", "cond", "--seconds", seconds),
                           "met", "slow_half")
 
+    def waiting_awake_is_seen(self):
+        """Two threads that meet 10,000 times a second, by looking again and again."""
+        self._expect_best(lambda seconds: self._program("meet", "--kind", "spin", "--length", "100",
+                                                        "--seconds", seconds), "met", "slow_half")
+
     def hottest_function_is_worth_nothing(self):
         self._expect_best(lambda seconds: self._program("hog", "--seconds", seconds), "done", "useful")
 
@@ -234,7 +246,43 @@ class Causal:
         expect(experiments["predictions"], "nothing is predicted")
         expect(len(experiments["experiments"]) >= 3, f"{len(experiments['experiments'])} experiments")
 
+    def runs_no_oftener_than_asked(self):
+        """There is no point to measure by, and -n says how often; without it, it would be ten times."""
+        command = ["/bin/sh", "-c", "i=0; while [ $i -lt 30000 ]; do i=$((i+1)); done; echo once"]
+        for times in (1, 2):
+            directory = tempfile.mkdtemp(dir=self._scratch.directory)
+            ended = run([self._kymo.path, "causal", "-q", "-o", directory, "--time-output=off",
+                         f"--iterations={times}", "--", *command])
+            expect(ended.status == 0, f"status {ended.status}: {ended.stderr[-1000:]}")
+            expect(ended.stdout == b"once\n" * times, f"said {ended.stdout[:300]!r}")
+
+    def points_behind_a_script(self):
+        """The point is in a program that a script runs: its name cannot be known before."""
+        program, _ = self._plain()
+        script = self._scratch.path("behind.sh")
+        with open(script, "w", encoding="utf-8") as stream:
+            stream.write(f"#!/bin/sh\n{program} 600\n")
+        os.chmod(script, 0o755)
+        for command in ([script], ["env", program, "600"]):
+            ended, result = self._causal(command, "--progress=step")
+            expect(ended.status == 5, f"status {ended.status}: {ended.stderr[-1000:]}")
+            expect(result.json("causal/experiments.json")["experiments"], f"{command[0]}: no experiment by the point")
+
     # ---- the program does what it does bare ----
+
+    def two_in_one_directory(self):
+        """By force the second takes the place of the first, whose program goes on."""
+        directory = tempfile.mkdtemp(dir=self._scratch.directory)
+        command = [self._kymo.path, "causal", "-q", "-o", directory, "--time-output=off", "--force",
+                   "--iterations=1", "--", "/bin/sh", "-c",
+                   "i=0; while [ $i -lt 150000 ]; do i=$((i+1)); done; echo done"]
+        with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL,
+                              env=clean_environment()) as first:
+            time.sleep(0.1)
+            second = run(command)
+            said = first.communicate(timeout=60)[0]
+        for status, output in ((first.returncode, said), (second.status, second.stdout)):
+            expect((status, output) == (0, b"done\n"), f"status {status}, said {output!r}")
 
     def output_and_status_are_the_programs(self):
         program, _ = self._plain()
@@ -346,9 +394,11 @@ def main():
         if "--long" in sys.argv:
             tap.point("1000 short runs end", lambda: causal._short_runs(1000))  # pylint: disable=protected-access
             tap.finish()
-        for name in (name for name in vars(Causal) if not name.startswith("_")):
-            if not sys.argv[3:] or name in sys.argv[3:]:
-                tap.point(name.replace("_", " "), getattr(causal, name))
+        names = [name for name in vars(Causal) if not name.startswith("_")]
+        groups = {"--alone": ALONE, "--beside": [name for name in names if name not in ALONE]}
+        wanted = [name for word in sys.argv[3:] for name in groups.get(word, [word])] or names
+        for name in (name for name in names if name in wanted):
+            tap.point(name.replace("_", " "), getattr(causal, name))
     tap.finish()
 
 

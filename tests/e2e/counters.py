@@ -26,6 +26,26 @@ COLUMNS = ("Correlation_Id,Dispatch_Id,Agent_Id,Queue_Id,Process_Id,Thread_Id,Gr
            "Counter_Value,Start_Timestamp,End_Timestamp").split(",")
 BURN = "import time\nend = time.process_time() + 0.6\nwhile time.process_time() < end: pass\nprint(time.process_time())"
 
+RANGES = """import ctypes, mmap, sys, time
+marks = ctypes.CDLL(sys.argv[1])
+def burn(seconds):
+    end = time.thread_time() + seconds
+    while time.thread_time() < end: pass
+marks.roctxRangePushA(b"all")
+for seconds in (0.05, 0.1, 0.15):
+    before = time.thread_time()
+    marks.roctxRangePushA(b"turn")
+    burn(seconds)
+    marks.roctxRangePop()
+    print(time.thread_time() - before)
+memory = mmap.mmap(-1, 4 << 20)
+if hasattr(memory, "madvise") and hasattr(mmap, "MADV_NOHUGEPAGE"): memory.madvise(mmap.MADV_NOHUGEPAGE)
+for at in range(0, 4 << 20, 4096): memory[at] = 1
+marks.roctxRangePop()
+marks.roctxRangePushA(b"open at the end")
+sys.exit(3)
+"""
+
 
 def rows_of(result, name="counter_collection.csv"):
     with open(result.path(name), encoding="utf-8", newline="") as stream:
@@ -122,7 +142,7 @@ def main():
     def filter_of_kernels():
         with_opencl()
         result, ended = counted([mix, "3"], "--counters", "task_clock", "--kernel-include", "^add$",
-                                "--kernel-range", "2-3,5", quiet=False)
+                                "--kernel-range", "2-3; 5", quiet=False)
         expect(ended.status == 0, ended.stderr)
         _, rows = launches_of(result)
         expect([row["Kernel_Name"] for row in rows.values()] == ["add"] * 3, f"launches {sorted(rows)} are counted")
@@ -161,6 +181,7 @@ def main():
     def mistakes_end_before_the_start():
         expect("did you mean 'task_clock'?" in (said := refused("--counters", "task_clok")), said)
         expect("--kernel-range: '5-3'" in (said := refused("--counters", "task_clock", "--kernel-range", "5-3")), said)
+        expect("--kernel-range: ','" in (said := refused("--counters", "task_clock", "--kernel-range", ",")), said)
         expect("no regular expression" in (said := refused("--counters", "task_clock", "--kernel-include", "(")), said)
         expect("no device here has a counter 'zzz'" in (said := refused("--device-counters", "zzz")), said)
         expect("cannot read" in (said := refused("-i", "/nonexistent.txt")), said)
@@ -193,10 +214,17 @@ def main():
                    f"{name}: {second}")
             expect(len(first) == (2 if folder == "pass" else len(second)), f"{name}: {len(first)} launches")
 
+        path = scratch.path("late.txt")
+        with open(path, "w", encoding="ascii") as stream:
+            stream.write("pmc: task_clock\n\npmc: task_clokc\n")
+        expect(f"{path}:3: no device here has a counter 'task_clokc'" in (said := refused("-i", path)), said)
+
     def statuses_are_the_programs():
         for status in 0, 3:
-            _, ended = counted(["sh", "-c", f"exit {status}"], "--device-counters", "task_clock")
+            _, ended = counted(["sh", "-c", f"exit {status}"], "--device-counters", "task_clock", quiet=False)
             expect(ended.status == status, f"{ended.status}, not {status}: {ended.stderr}")
+            # Shells end by _exit(): no reading is made of the last interval.
+            expect("1 of 1 processes did not end by exit()" in ended.stderr, ended.stderr)
         path = scratch.path("two.txt")
         with open(path, "w", encoding="ascii") as stream:
             stream.write("pmc: task_clock\npmc: page_faults\n")
@@ -228,6 +256,33 @@ def main():
         expect(not trace.errors, f"{trace.errors[:5]}")
         expect(any("task_clock of" in str(track) for track in trace.tracks.values()), "no track")
 
+    def ranges_are_kernels_of_the_host():
+        """roctx in a program that knows nothing of kymo: what each range says of itself, and what is counted."""
+        library = os.path.join(os.path.dirname(kymo.path), "../libkymo-sdk-roctx/librocprofiler-sdk-roctx.so.1")
+        if not os.path.exists(library):
+            library = "librocprofiler-sdk-roctx.so.1"
+        program = scratch.path("ranges.py")
+        with open(program, "w", encoding="utf-8") as stream:
+            stream.write(RANGES)
+        options = ("--counters", "task_clock,page_faults", "--count-regions=on")
+        result, ended = counted([sys.executable, program, library], *options, quiet=False)
+        expect(ended.status == 3, f"{ended.status}: {ended.stderr}")
+        own = [float(line) for line in ended.stdout.split()]
+        values, rows = launches_of(result)
+        names = collections.Counter(row["Kernel_Name"] for row in rows.values())
+        expect(names == {"turn": 3, "all": 1}, f"{names}")
+        turns = [values[number]["task_clock"] / 1e9 for number in sorted(rows) if rows[number]["Kernel_Name"] == "turn"]
+        for counted_s, said_s in zip(turns, own):
+            expect(abs(counted_s - said_s) <= 0.05 * said_s + 0.001, f"{turns} s counted, the program says {own} s")
+        whole = next(values[number] for number in rows if rows[number]["Kernel_Name"] == "all")
+        expect(whole["task_clock"] / 1e9 >= sum(turns), f"{whole} about {turns}")
+        expect(whole["page_faults"] >= 500, f"{whole}")
+        expect("turn, 3 launches" in ended.stderr, ended.stderr)
+        expect("open when the process ended" in ended.stderr + json.dumps(result.json("counters.json")),
+               "nothing of the range that was open")
+        _, ended = counted([sys.executable, program, library], *options[:2], quiet=False)
+        expect("turn" not in ended.stderr, ended.stderr)
+
     def survives_sigkill():
         with_opencl()
         directory = scratch.path("killed")
@@ -250,6 +305,40 @@ def main():
         values, _ = launches_of(Result(directory))
         expect(len(values) >= 10, f"{len(values)} launches are left")
         expect(all(counters["task_clock"] > 0 for counters in values.values()), "values without time")
+
+    def a_full_disk_stops_nothing():
+        """Each record finds the disk full anew; asking for room each time took longer than the program."""
+        with_opencl()
+        if os.geteuid():
+            raise Skipped("needs root for a small file system")
+        place = scratch.path("small")
+        os.mkdir(place)
+        if run(["mount", "-t", "tmpfs", "-o", "size=3m", "tmpfs", place]).status != 0:
+            raise Skipped("cannot mount")
+        try:
+            ended = run([kymo.path, "run", "-o", os.path.join(place, "results"), "--counters", "task_clock", "--", mix,
+                         "200"], timeout=30)
+            expect(ended.status == 0 and ended.stdout == run([mix, "200"]).stdout, f"{ended}")
+            expect("the disk is full" in " ".join(ended.stderr.split()), ended.stderr)
+        finally:
+            run(["umount", "-l", place])
+
+    def nothing_counted_is_said():
+        with_opencl()
+        _, ended = counted(["true"], "--counters", "task_clock", "--device-counters", "busy_time,task_clock", quiet=False)
+        expect(ended.status == 0 and "no kernel was counted" in ended.stderr and "no device was read" in ended.stderr,
+               ended.stderr)
+        _, ended = counted([mix, "1"], "--counters", "kernels", quiet=False)
+        expect("not of single kernels" in " ".join(ended.stderr.split()) and "no kernel was counted" in ended.stderr,
+               ended.stderr)
+
+    def survives_exit():
+        """A counted kernel is in the file when its enqueueing returns."""
+        with_opencl()
+        result, ended = counted([mix, "2", "_exit"], "--counters", "task_clock")
+        expect(ended.status == 0, f"{ended.status}: {ended.stderr}")
+        values, _ = launches_of(result)
+        expect(len(values) == int(re.search(r"kernels (\d+)", ended.stdout.decode()).group(1)), f"{len(values)} launches")
 
     def definitions_of_users():
         with_opencl()
@@ -287,7 +376,8 @@ def main():
     with Scratch() as scratch:
         for check in (each_launch_is_counted, values_are_what_the_program_measures, launches_are_one_after_the_other,
                       filter_of_kernels, files_say_the_same, mistakes_end_before_the_start, several_runs,
-                      statuses_are_the_programs, device_over_time, survives_sigkill, definitions_of_users, listing):
+                      statuses_are_the_programs, device_over_time, ranges_are_kernels_of_the_host,
+                      survives_sigkill, survives_exit, a_full_disk_stops_nothing, nothing_counted_is_said, definitions_of_users, listing):
             tap.point(check.__name__, check, retries=2 if check is values_are_what_the_program_measures else 0)
     tap.finish()
 

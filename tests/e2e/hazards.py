@@ -102,7 +102,7 @@ def environment_only_documented(_result, ended, bare):
     """The environment differs by what docs/fidelity.md names only."""
     documented = ("LD_PRELOAD=", "KYMO_", "OMP_TOOL_LIBRARIES=", "KOKKOS_TOOLS_LIBS=",
                   "CUDA_INJECTION64_PATH=", "NVTX_INJECTION64_PATH=", "OPENCL_LAYERS=",
-                  "ROCP_TOOL_LIBRARIES=")
+                  "ROCP_TOOL_LIBRARIES=", "NCCL_PROFILER_PLUGIN=")
 
     def lines(text):
         return {line for line in text.decode().splitlines() if not line.startswith(documented)}

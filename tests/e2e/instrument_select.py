@@ -39,6 +39,7 @@ int main(int argc, char **argv)
 """
 
 ENDINGS = r"""
+#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/wait.h>
@@ -53,6 +54,7 @@ int main(int argc, char **argv)
 	if (!strcmp(argv[1], "_exit")) _exit(0);
 	if (!strcmp(argv[1], "_Exit")) _Exit(0);
 	if (!strcmp(argv[1], "quick_exit")) quick_exit(0);
+	if (!strcmp(argv[1], "kill")) raise(SIGKILL);
 	if (!strcmp(argv[1], "exec")) execl("/bin/true", "true", NULL);
 	return argc < 2;
 }
@@ -71,10 +73,10 @@ class Tests:
         built = run(["g++", "-O1", "-g", source, "-o", self.program])
         expect(built.status == 0, built.stderr)
 
-    def instrument(self, *options, arguments=(), program=None, status=None):
+    def instrument(self, *options, arguments=(), program=None, status=None, quiet=("-q",)):
         self.count += 1
         directory = self.scratch.path(f"out{self.count}")
-        line = [self.kymo.path, "instrument", "-q", "--output", directory, "--time-output=off",
+        line = [self.kymo.path, "instrument", *quiet, "--output", directory, "--time-output=off",
                 f"--plan-cache={self.scratch.path('cache')}", *options, "--", program or self.program, *arguments]
         ended = run(line)
         wanted = (0 if "--simulate" in options else 7) if status is None else status
@@ -161,6 +163,25 @@ class Tests:
         expect(set(self.listed(again)) == {"work::add(int)", "plain_c"}, self.listed(again).keys())
         expect(self.listed(again, "excluded")["main"]["reason"] == "not-listed", "reason")
 
+    def what_was_named_and_has_no_effect(self):
+        names = self.scratch.path("names")
+        for text, told in (("plain_c\nplian_c\n", "1 of its 2 functions were not found, such as 'plian_c'"),
+                           ("plian_c\n", "none of its 1 functions was found, such as 'plian_c'"),
+                           ("# plain_c\n", "no functions on the list"), ("plain_c\nwork::add(int)\n", None)):
+            with open(names, "w", encoding="utf-8") as stream:
+                stream.write(text)
+            _, ended = self.instrument("--simulate", "--load-instr", names, quiet=())
+            expect(f"warning: --load-instr: {told}" in ended.stderr if told else "warning" not in ended.stderr,
+                   f"{text}: {ended.stderr}")
+        _, ended = self.instrument("--selected-regions", "plain_c,step", quiet=())
+        expect("warning: --selected-regions: 'plain_c' is an instrumented function" in ended.stderr and
+               "'step'" not in ended.stderr, ended.stderr)
+        for copy in (self.program, self.scratch.path("link")):
+            if copy != self.program:
+                os.symlink(self.program, copy)
+            _, ended = self.instrument("-o", copy, "--force", status=125)
+            expect("is the file to be instrumented" in ended.stderr, ended.stderr)
+
     def runs_record_what_is_chosen(self):
         directory, _ = self.instrument("-R", "^work::add|^plain_c$")
         calls = self.calls(directory)
@@ -202,6 +223,14 @@ class Tests:
                     counts = {one["name"]: one["calls"] for one in json.load(stream).get("counted_functions", ())}
                 expect(counts == {"counted": 1000}, f"{end} {child}: {counts}")
 
+    def killed(self):
+        """By a signal: the summary says that counts are missing, and says nothing where none can be."""
+        for options, missing in ((("--count=^counted$",), True), ((), False)):
+            directory, _ = self.instrument(*options, program=self.scratch.path("endings"), arguments=("kill",),
+                                           status=-9)
+            summary = self.kymo.report(directory).stdout.decode()
+            expect(("counted in up to a second before is missing" in summary) == missing, summary)
+
     def printed(self):
         _, ended = self.instrument("--simulate", "-R", "^plain_c$", "--print-instrumented", "pair+")
         expect(ended.stdout.decode() == f"[{self.program}] plain_c\n", ended.stdout)
@@ -235,9 +264,11 @@ def main():
     tap = Tap()
     with Scratch() as scratch:
         tests = Tests(sys.argv[1], scratch)
-        for name in ("default", "names_and_signatures", "rules", "lists_go_back_in", "runs_record_what_is_chosen",
+        for name in ("default", "names_and_signatures", "rules", "lists_go_back_in",
+                     "what_was_named_and_has_no_effect", "runs_record_what_is_chosen",
                      "children_follow", "counted",
-                     "left_out_as_other_regions_are", "counted_to_the_end", "printed", "long_paths", "self_contained", "in_memory"):
+                     "left_out_as_other_regions_are", "counted_to_the_end", "killed", "printed", "long_paths",
+                     "self_contained", "in_memory"):
             tap.point(name.replace("_", " "), getattr(tests, name))
     tap.finish()
 

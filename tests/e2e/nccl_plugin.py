@@ -11,8 +11,10 @@ import json
 import os
 import shutil
 import signal
+import sqlite3
 import subprocess
 import sys
+import tempfile
 import time
 
 from harness import Failed, Scratch, Skipped, Tap, clean_environment, expect, run
@@ -336,6 +338,67 @@ def main():
         processes = [uuid for uuid, track in trace.tracks.items() if 3 in track]
         expect(len(processes) == 1, "the process is there twice")
 
+    def set_up_by_itself():
+        """In a session NCCL finds the plugin without a word of the user's; his own stays."""
+        def session(name, options=(), environment=None, plugin=""):
+            directory = scratch.path(f"by-itself-{name}")
+            job = subprocess.run([KYMO, "sample", "-q", "-o", directory, "--time-output=off", *options, "--", "sh", "-c",
+                                  'echo "$NCCL_PROFILER_PLUGIN"; exec "$1" "${2:-$NCCL_PROFILER_PLUGIN}"', "sh", JOB, plugin],
+                                 input="comm abc 2 0 world\nloop 100 1024 0\nfinalize\nexit 0\n", capture_output=True,
+                                 env={**clean_environment(), **(environment or {})}, text=True, timeout=120, check=False)
+            named = job.stdout.splitlines()[0]
+            if not os.path.exists(os.path.join(directory, "nccl")):
+                return named, None
+            return named, [row["timing"] for row in operations(directory)]
+        # Where kymo times kernels itself, the plugin's own times cost too much.
+        expect(session("light") == (PLUGIN, ["none"] * 100), "in a session")
+        expect(session("timed", ["--gpu=off"]) == (PLUGIN, ["gpu"] * 100), "without devices")
+        expect(session("asked", ["--nccl-events=default"]) == (PLUGIN, ["gpu"] * 100), "with --nccl-events=default")
+        expect(session("others", environment={"CUDA_INJECTION64_PATH": "/other.so"}) == (PLUGIN, ["gpu"] * 100),
+               "with another tool for CUDA")
+        expect(session("own", environment={"NCCL_PROFILER_PLUGIN": "/opt/mine.so"}, plugin=PLUGIN) ==
+               ("/opt/mine.so", ["none"] * 100), "with a plugin of the user's")
+        expect(session("off", ["--nccl-plugin=off"], plugin="/nowhere.so") == ("", None), "with --nccl-plugin=off")
+
+    def in_sqlite():
+        """Tables of results.db are the lines of the other formats."""
+        os.makedirs(scratch.path("tables"), exist_ok=True)
+        expect(run([WRITE, scratch.path("tables")]).status == 0, "no records")
+        directory, path = scratch.path("tables/all"), scratch.path("tables/results.db")
+        expect(kymo("merge", "-q", *sorted(glob.glob(scratch.path("tables/rank?"))), "-o", directory).status == 0, "merge")
+        ended = kymo("report", "--format", "counters-db", "-o", path, directory)
+        expect(ended.status == 0, ended.stderr)
+        summary = json.loads(kymo("report", "--format", "nccl-json", directory).stdout)
+        overall = [{"communicator": None, **row} for row in summary["functions"]]
+        with sqlite3.connect(path) as database:
+            database.row_factory = sqlite3.Row
+            for table, wanted, spared in (
+                    ("nccl_operations", operations(directory), {"id", "marks"}),
+                    ("nccl_collectives", lines(directory, "collectives", "nccl-collectives")[1], {"id"}),
+                    ("nccl_functions", overall + summary["functions_by_communicator"], {"id"})):
+                found = [dict(row) for row in database.execute(f"SELECT * FROM {table} ORDER BY id")]
+                expect(len(found) == len(wanted) and found, f"{table}: {len(found)} rows, not {len(wanted)}")
+                for row, line in zip(found, wanted):
+                    for column in row.keys() - spared:
+                        value = line.get(column, row[column] and None)
+                        if table == "nccl_functions" and column.endswith("_ns") and row[column] is None:
+                            value = value or None  # nothing timed
+                        if table == "nccl_functions" and column.endswith("_gbs") and row[column] is None:
+                            value = value or None
+                        if isinstance(value, float):
+                            expect(abs(row[column] - value) <= 1e-4 * abs(value), f"{table}.{column}: {row}, {line}")
+                        elif column == "root" and row[column] is None:
+                            expect((value if value is not None else -1) < 0, f"{table}.root: {row}, {line}")
+                        else:
+                            expect(row[column] == (int(value) if isinstance(value, bool) else value),
+                                   f"{table}.{column}: {row}, {line}")
+                    if "marks" in row:
+                        expect(row["marks"] == ",".join(line["marks"]), f"{row}, {line}")
+            slowest = database.execute("SELECT late_rank, COUNT(*) FROM nccl_collectives WHERE late_rank IS NOT NULL "
+                                       "GROUP BY late_rank ORDER BY 2 DESC").fetchone()
+            expect(tuple(slowest) == (3, 10), tuple(slowest))
+            expect(database.execute("PRAGMA integrity_check").fetchone()[0] == "ok", "integrity_check")
+
     def a_hundred_thousand():
         """All are recorded, or what is missing is counted exactly."""
         directory = scratch.path("many")
@@ -426,6 +489,39 @@ def main():
         twice = kymo("merge", good, copy, "-o", scratch.path("bad4"))
         expect(twice.status == 0 and "is the same as" in twice.stdout.decode(), twice)
         expect(len(operations(scratch.path("bad4"))) == 10, "a copy counts twice")
+        expect(kymo("merge", scratch.path("nowhere"), "-o", scratch.path("bad5")).status == 125, "merges nothing")
+        expect(not os.path.exists(scratch.path("bad5")), "what could not be made is left")
+
+    def overwrites_no_input():
+        """Not even by force, and not by another name."""
+        inputs = [scratch.path(f"input{number}") for number in (0, 1)]
+        for path in inputs:
+            shutil.copytree(alone(), path)
+        os.symlink(inputs[1], scratch.path("other-name"))
+        for output in (inputs[0], scratch.path("other-name")):
+            ended = kymo("merge", "--force", *inputs, "-o", output)
+            expect(ended.status == 125 and "one of the results to join" in ended.stderr, ended)
+        for path in inputs:
+            expect(len(operations(path)) == 10, "records are gone")
+
+    def kinds_of_files():
+        """What is no file of records is told, does not hold the merge up, and the rest is joined."""
+        for number, place in enumerate((scratch.path("kinds"), tempfile.mkdtemp(dir="/dev/shm"))):
+            shutil.copytree(alone(), os.path.join(place, "r0"))
+            spool = os.path.join(place, "r0", "spool")
+            record, = glob.glob(os.path.join(spool, "*.nccl"))
+            os.rename(record, os.path.join(place, "kept"))
+            os.symlink("../../kept", record)
+            os.mkfifo(os.path.join(spool, "pipe.nccl"))
+            os.mkdir(os.path.join(spool, "directory.nccl"))
+            os.symlink("/dev/zero", os.path.join(spool, "zeros.nccl"))
+            merged = scratch.path(f"kinds-all{number}")
+            ended = kymo("merge", os.path.join(place, "r0"), "-o", merged)
+            if number:
+                shutil.rmtree(place)
+            expect(ended.status == 125, ended)
+            needs(ended.stderr, "pipe.nccl", "directory.nccl", "zeros.nccl", "3 files are not in")
+            expect(len(operations(merged)) == 10, "the good file is not joined")
 
     def damaged_files():
         """Cut at any place, of another version, of nothing: one line, and the rest is shown."""
@@ -467,8 +563,9 @@ def main():
             raise Skipped("no plugin")
         for check in (a_rank_alone, gpu_times_on_the_host_clock, killed_in_the_middle, killed_inside, while_it_runs,
                       sends_wait, who_is_late, a_collective_is_left_out, skipped_and_different, hosts_with_other_clocks, timeline,
-                      beside_samples, a_hundred_thousand, oldest_overwritten, old_versions, names_of_anybody, many_ranks,
-                      bad_directories, damaged_files, stall_is_told):
+                      beside_samples, set_up_by_itself, in_sqlite, a_hundred_thousand, oldest_overwritten, old_versions,
+                      names_of_anybody, many_ranks, bad_directories, overwrites_no_input, kinds_of_files, damaged_files,
+                      stall_is_told):
             if not sys.argv[6:] or check.__name__ in sys.argv[6:]:
                 tap.point(check.__name__.replace("_", " "), check)
     tap.finish()

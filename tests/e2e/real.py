@@ -142,7 +142,7 @@ class Real:
         self.made_file()
         ours_total = sum(profile.total("samples") for profile, _ in self.beside_perf)
         theirs_total = sum(count for _, (_, count) in self.beside_perf)
-        for kind, pick in (("function", lambda sample: [sample.stack[0].function]),
+        for kind, pick in (("function", lambda sample: [one_name(sample.stack[0].function)]),
                            ("module", lambda sample: [os.path.basename(sample.stack[0].module)])):
             ours, theirs = collections.Counter(), collections.Counter()
             for profile, (shares, count) in self.beside_perf:
@@ -169,6 +169,11 @@ def compare_share(kind, name, ours, theirs, their_count, our_count):
            f"{kind} {name}: kymo {ours:.2%}, perf {theirs:.2%}, sigma {sigma:.2%}")
 
 
+def one_name(name):
+    """libc has several names for one address, munmap and __munmap: who takes which is all the same."""
+    return name.lstrip("_")
+
+
 def unresolved(name):
     return name == "" or name.startswith(("[", "0x")) or "+0x" in name
 
@@ -191,7 +196,7 @@ def perf_shares(command, data):
         frames = [frame for frame in frames if not frame[1].startswith("[")]
         if frames:
             total += 1
-            counts["function"][frames[0][0].split("@")[0]] += 1
+            counts["function"][one_name(frames[0][0].split("@")[0])] += 1
             counts["module"][os.path.basename(frames[0][1])] += 1
     expect(total > 100, f"perf took {total} samples")
     return {kind: {name: count / total for name, count in counter.items()}

@@ -27,7 +27,7 @@ __attribute__((noinline)) static void child_work(void)
 static int is_profilers(const char *variable)
 {
 	return strncmp(variable, "KYMO_", 5) == 0 || strncmp(variable, "LD_PRELOAD=", 11) == 0 ||
-	       strstr(variable, "/libkymo");
+	       strstr(variable, "/libkymo") || strstr(variable, "/libnccl-profiler-kymo");
 }
 
 /* Runs in the child: exactly `count` variables Vn=n are there, in order. */

@@ -10,6 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "common/hot.h"
 #include "device/cuda/counting.h"
 
 #define DEVICES_MAX 64
@@ -290,7 +291,7 @@ void cuda_driver_is_up(void)
 		atomic_store(&by_ordinal[i], tell_driver_device(&driver, i));
 }
 
-device_handle cuda_agent(uint32_t ordinal)
+KYMO_HOT device_handle cuda_agent(uint32_t ordinal)
 {
 	return ordinal < DEVICES_MAX ? atomic_load(&by_ordinal[ordinal]) : DEVICE_NONE;
 }

@@ -9,6 +9,7 @@
 #include <dlfcn.h>
 #include <string.h>
 
+#include "common/hot.h"
 #include "device/cuda/counting.h"
 
 #define DRIVER_CALLS_MAX  1024
@@ -34,12 +35,18 @@ struct frame {
 	struct cuda_counting counting; /* session NULL: kernels are not counted */
 };
 
-static _Thread_local struct {
+struct open_calls {
 	unsigned depth;
 	struct frame frames[DEPTH_MAX];
-} open_calls;
-_Thread_local bool cuda_inside;
-static _Atomic int captures; /* streams that are being captured */
+};
+
+/* Room that a library gets beside the program's own is found by a call each time; the way to it is
+ * one word of the little that is at a fixed place. */
+static _Thread_local struct open_calls open_calls;
+static _Thread_local struct open_calls *open_here __attribute__((tls_model("initial-exec")));
+_Thread_local bool cuda_inside __attribute__((tls_model("initial-exec")));
+static _Atomic bool is_behind; /* callbacks are on that nobody wants */
+static _Atomic int captures;   /* streams that are being captured */
 
 /* Of the parameters of cuLaunchKernel and its like, and of cuLaunchKernelEx's config (cuda.h). */
 struct launch_parameters {
@@ -57,6 +64,13 @@ struct launch_ex_parameters {
 	const struct launch_config *config;
 	const void *function;
 };
+
+static inline struct open_calls *calls_of_thread(void)
+{
+	if (__builtin_expect(open_here == NULL, 0))
+		open_here = &open_calls;
+	return open_here;
+}
 
 static bool is_kernel_launch(uint32_t call)
 {
@@ -101,7 +115,7 @@ static bool is_transfer(uint32_t call)
 }
 
 /* While a graph is made of what is launched, nothing runs. */
-static bool is_captured(const void *stream)
+KYMO_HOT static bool is_captured(const void *stream)
 {
 	static int (*is_capturing)(const void *stream, int *status);
 	int status = 0;
@@ -128,9 +142,19 @@ static void *stream_of(uint32_t call, const void *stream)
 	return stream == NULL && is_own ? OWN_STREAM : (void *)(uintptr_t)stream; // NOLINT
 }
 
+/* NULL: of a graph. */
+static const void *function_of(uint32_t call, const struct cupti_callback_data *data)
+{
+	if (is_graph_launch(call))
+		return NULL;
+	if (call == CUPTI_CALL_LAUNCH_KERNEL_EX || call == CUPTI_CALL_LAUNCH_KERNEL_EX_PTSZ)
+		return ((const struct launch_ex_parameters *)data->parameters)->function;
+	return ((const struct launch_parameters *)data->parameters)->function;
+}
+
 /* true: it is captured. */
-static bool describe_launch(uint32_t call, const void *parameters, const char *name,
-			    struct device_kernel *kernel, void **its_stream)
+KYMO_HOT static bool describe_launch(uint32_t call, const void *parameters, const char *name,
+				     struct device_kernel *kernel, void **its_stream)
 {
 	const void *function, *stream;
 	const uint32_t *grid, *block;
@@ -194,6 +218,8 @@ static void begin_kernel(const struct device_sink *sink, struct frame *frame,
 			 const struct cupti_callback_data *data, struct device_kernel *kernel,
 			 void *stream)
 {
+	struct cuda_going going = {data->context, stream, function_of(frame->call, data),
+				   stream == OWN_STREAM};
 	struct cuda_launch launch = {CUDA_LAUNCH_KERNEL, DEVICE_NONE};
 	bool is_counting = cuda_counts_any();
 
@@ -204,20 +230,31 @@ static void begin_kernel(const struct device_sink *sink, struct frame *frame,
 	if (frame->work == DEVICE_NONE)
 		return;
 	if (is_counting && cuda_counts(kernel->agent) &&
-	    cuda_count_enter(&frame->counting, data->context, stream, frame->work, kernel)) {
+	    cuda_count_enter(&frame->counting, &going, frame->work, kernel)) {
+		if (frame->counting.is_timed)
+			return;
 		launch.kind = CUDA_LAUNCH_COUNTED;
 		launch.handle = cuda_counted_handle(frame->counting.counted);
 	}
 	cuda_launch_put(data->correlation_id, launch);
 }
 
-static void begin_work(const struct device_sink *sink, struct frame *frame,
-		       const struct cupti_callback_data *data)
+static bool wants_work(const struct device_sink *sink)
+{
+	return (!cuda_without_launches() || cuda_counts_any()) &&
+	       (sink->wants(DEVICE_SERVICE_KERNELS, -1) || sink->wants(DEVICE_SERVICE_COPIES, -1));
+}
+
+KYMO_HOT static void begin_work(const struct device_sink *sink, struct frame *frame,
+				const struct cupti_callback_data *data)
 {
 	struct cuda_launch launch = {CUDA_LAUNCH_OTHER, DEVICE_NONE};
 	struct device_kernel kernel = {0};
 	void *stream = NULL;
 
+	if (!wants_work(sink))
+		return;
+	cuda_used(CUDA_USE_WORK);
 	if (is_kernel_launch(frame->call)) {
 		if (sink->wants(DEVICE_SERVICE_KERNELS, -1) &&
 		    !describe_launch(frame->call, data->parameters, data->symbol_name, &kernel,
@@ -240,18 +277,19 @@ static void begin_work(const struct device_sink *sink, struct frame *frame,
 	cuda_launch_put(data->correlation_id, launch);
 }
 
-static void enter(const struct device_sink *sink, int domain, uint32_t call,
-		  const struct cupti_callback_data *data)
+KYMO_HOT static void enter(const struct device_sink *sink, int domain, uint32_t call,
+			   const struct cupti_callback_data *data)
 {
 	enum device_service service = domain == CUPTI_DOMAIN_DRIVER
 					      ? DEVICE_SERVICE_CALLS_CUDA_DRIVER
 					      : DEVICE_SERVICE_CALLS_CUDA_RUNTIME;
+	struct open_calls *calls = calls_of_thread();
 	struct frame *frame;
 
 	*data->correlation_data = 0;
-	if (open_calls.depth == DEPTH_MAX)
+	if (calls->depth == DEPTH_MAX)
 		return;
-	frame = &open_calls.frames[open_calls.depth++];
+	frame = &calls->frames[calls->depth++];
 	*data->correlation_data = (uintptr_t)frame;
 	frame->domain = domain;
 	frame->call = call;
@@ -263,8 +301,11 @@ static void enter(const struct device_sink *sink, int domain, uint32_t call,
 		frame->arguments = (struct device_call){service, (int32_t)call, data->parameters};
 		frame->told = sink->call_enter(&frame->arguments);
 	}
-	if (domain == CUPTI_DOMAIN_DRIVER)
-		begin_work(sink, frame, data);
+	if (domain != CUPTI_DOMAIN_DRIVER)
+		return;
+	if (data->context != NULL && cuda_is_awaited())
+		cuda_tell_ready();
+	begin_work(sink, frame, data);
 }
 
 /* A call that failed starts nothing; its place is free again. */
@@ -295,15 +336,16 @@ static void count_captures(uint32_t call, bool succeeded)
 		atomic_fetch_sub(&captures, 1);
 }
 
-static void leave(const struct device_sink *sink, int domain, uint32_t call,
-		  const struct cupti_callback_data *data)
+KYMO_HOT static void leave(const struct device_sink *sink, int domain, uint32_t call,
+			   const struct cupti_callback_data *data)
 {
+	struct open_calls *calls = calls_of_thread();
 	struct frame *frame = (struct frame *)(uintptr_t)*data->correlation_data;
-	size_t place = (size_t)(frame - open_calls.frames);
+	size_t place = (size_t)(frame - calls->frames);
 
 	/* An exit whose entry was before callbacks were enabled has somebody else's data, or none.
 	 */
-	if (frame < open_calls.frames || place >= open_calls.depth || frame->domain != domain ||
+	if (frame < calls->frames || place >= calls->depth || frame->domain != domain ||
 	    frame->call != call || frame->correlation != data->correlation_id)
 		return;
 	if (domain == CUPTI_DOMAIN_DRIVER)
@@ -314,7 +356,7 @@ static void leave(const struct device_sink *sink, int domain, uint32_t call,
 			 data->return_value != NULL && *(const int *)data->return_value != 0);
 	if (frame->told != DEVICE_NONE)
 		sink->call_exit(frame->told, &frame->arguments, data->return_value);
-	open_calls.depth = (unsigned)place;
+	calls->depth = (unsigned)place;
 }
 
 static void resource(uint32_t what, const struct cupti_resource_data *data)
@@ -322,6 +364,7 @@ static void resource(uint32_t what, const struct cupti_resource_data *data)
 	switch (what) {
 	case CUPTI_RESOURCE_CONTEXT_CREATED:
 		cuda_driver_is_up();
+		cuda_context_made();
 		if (cuda_counts_any())
 			device_backend_cuda.wanted_changed(device_sink());
 		break;
@@ -329,6 +372,7 @@ static void resource(uint32_t what, const struct cupti_resource_data *data)
 		cuda_count_context_gone(data->context);
 		break;
 	case CUPTI_RESOURCE_MODULE_LOADED:
+		cuda_used(CUDA_USE_CODE);
 		if (data->descriptor != NULL)
 			cuda_module_loaded(data->descriptor, data->context);
 		break;
@@ -341,7 +385,7 @@ static void resource(uint32_t what, const struct cupti_resource_data *data)
 	}
 }
 
-void cuda_callback(void *user, int domain, uint32_t call, const void *data)
+KYMO_HOT void cuda_callback(void *user, int domain, uint32_t call, const void *data)
 {
 	const struct device_sink *sink = device_sink();
 	const struct cupti_callback_data *told = data;
@@ -367,27 +411,52 @@ static bool is_work(uint32_t call)
 	       (call >= CUPTI_CALL_LAUNCH && call <= CUPTI_CALL_LAUNCH_GRID_ASYNC);
 }
 
+/* What programs do first with a context: load code (18-21, 678), take memory (243, 598). */
+static bool is_first(uint32_t call)
+{
+	return (call >= 18 && call <= 21) || call == 243 || call == 598 || call == 678;
+}
+
+/* A callback that is taken away between entry and exit of its call leaves CUPTI with the id of that
+ * call for all further ones of the thread (CUDA 13.0). So none is within a callback, but a little
+ * later, and those of work, in which threads are most, are never. */
+static bool switch_call(void *subscriber, int domain, uint32_t call, bool wanted, bool is_on)
+{
+	if (!wanted && domain == CUPTI_DOMAIN_DRIVER && is_work(call))
+		return is_on;
+	if (!wanted && cuda_inside) {
+		atomic_store(&is_behind, true);
+		return is_on;
+	}
+	cupti.EnableCallback(wanted, subscriber, domain, call);
+	return wanted;
+}
+
+bool cuda_follow_is_behind(void)
+{
+	return atomic_exchange(&is_behind, false);
+}
+
 /* Turns single callbacks on and off, only where something has changed. */
 void cuda_follow_wanted(const struct device_sink *sink, void *subscriber)
 {
 	static bool driver_is_on[DRIVER_CALLS_MAX], runtime_is_on[RUNTIME_CALLS_MAX];
-	bool work =
-		(!cuda_without_launches() || cuda_counts_any()) &&
-		(sink->wants(DEVICE_SERVICE_KERNELS, -1) || sink->wants(DEVICE_SERVICE_COPIES, -1));
+	bool awaited = cuda_is_awaited();
+	bool work = awaited || wants_work(sink);
 
 	for (uint32_t call = 1; call < DRIVER_CALLS_MAX; call++) {
 		bool wanted = sink->wants(DEVICE_SERVICE_CALLS_CUDA_DRIVER, (int32_t)call) ||
-			      (work && is_work(call));
+			      (work && is_work(call)) || (awaited && is_first(call));
 
 		if (wanted != driver_is_on[call])
-			cupti.EnableCallback(wanted, subscriber, CUPTI_DOMAIN_DRIVER, call);
-		driver_is_on[call] = wanted;
+			driver_is_on[call] = switch_call(subscriber, CUPTI_DOMAIN_DRIVER, call,
+							 wanted, driver_is_on[call]);
 	}
 	for (uint32_t call = 1; call < RUNTIME_CALLS_MAX; call++) {
 		bool wanted = sink->wants(DEVICE_SERVICE_CALLS_CUDA_RUNTIME, (int32_t)call);
 
 		if (wanted != runtime_is_on[call])
-			cupti.EnableCallback(wanted, subscriber, CUPTI_DOMAIN_RUNTIME, call);
-		runtime_is_on[call] = wanted;
+			runtime_is_on[call] = switch_call(subscriber, CUPTI_DOMAIN_RUNTIME, call,
+							  wanted, runtime_is_on[call]);
 	}
 }

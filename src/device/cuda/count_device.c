@@ -365,6 +365,7 @@ enum counting_status cuda_device_start(device_handle agent, void *given, uint64_
 	problem->text[0] = '\0';
 	if (!cuda_agent_ordinal(agent, &ordinal)) {
 		snprintf(problem->text, sizeof(problem->text), "the CUDA driver is not up yet");
+		cuda_await_driver();
 		return COUNTING_NOT_READY;
 	}
 	if (set->of[PROFILER_OF_SAMPLES].config == NULL) {

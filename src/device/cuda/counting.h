@@ -6,7 +6,8 @@
  *   metrics.c          which metrics a chip has, by CUPTI's host library, which needs no device
  *   counting_sets.c    sets of them, and how many passes they take
  *   counting.c         the table that the tool library asks
- *   count_kernels.c    kernels one at a time, each within a range of the range profiler
+ *   count_session.c    sessions of the range profiler
+ *   count_kernels.c    kernels one at a time, each within a range of a session
  *   counted.c          from a kernel that was counted to its record, which comes later
  *   count_device.c     the whole device over time, by PM sampling
  */
@@ -80,24 +81,34 @@ int cuda_set_evaluate(struct cuda_set *set, enum profiler_type type, const uint8
 
 /* ---- count_kernels.c ---- */
 
+struct cuda_going { /* a launch that may be counted */
+	void *context, *stream;
+	const void *function; /* NULL: it is a graph */
+	bool is_of_thread;    /* the stream */
+};
+
 struct cuda_counting { /* of a launch, from its entry to its exit */
 	struct cuda_session *session;
 	struct cuda_counted *counted; /* NULL: it is not counted, but others must wait for it */
 	void *stream;
+	bool is_timed; /* by us: CUPTI makes no record of it */
 };
 
 device_handle cuda_context_agent(void *context);
 bool cuda_counts(device_handle agent);
 bool cuda_counts_any(void);
-extern _Thread_local bool cuda_own_call; /* the thread calls the driver on our behalf */
+extern _Thread_local bool cuda_own_call
+	__attribute__((tls_model("initial-exec"))); /* the thread calls the driver on our behalf */
 /* Before a kernel or a graph goes: waits for its turn and opens its range. true: it is counted, and
- * its record is to be given to cuda_counted_ran(). */
-bool cuda_count_enter(struct cuda_counting *counting, void *context, void *stream,
+ * unless it is_timed its record is to be given to cuda_counted_ran(). */
+bool cuda_count_enter(struct cuda_counting *counting, const struct cuda_going *going,
 		      device_handle handle, const struct device_kernel *kernel);
 void cuda_count_exit(struct cuda_counting *counting, bool failed);
 void cuda_count_context_gone(void *context);
 void cuda_count_set_gone(const struct cuda_set *set);
 void cuda_count_flush(void); /* hands over what was counted */
+/* Kernel records are on or off again everywhere; for contexts that count, by themselves. */
+void cuda_count_records(bool on);
 void cuda_count_finish(void);
 void cuda_count_forked(void);
 
@@ -106,6 +117,7 @@ void cuda_count_forked(void);
 struct cuda_counted {
 	device_handle handle, symbol;
 	struct cuda_set *set;
+	void *before, *behind;  /* events of a kernel that was given up */
 	uint64_t start, end;    /* around the call; its record knows better */
 	_Atomic uint32_t parts; /* of its story: values, record */
 	bool has_ran;
@@ -139,6 +151,10 @@ enum counting_status cuda_device_read(device_handle agent, double *values, size_
 void cuda_device_stop(device_handle agent);
 void cuda_device_finish(void); /* stops what still counts */
 void cuda_device_forked(void);
+
+/* Whether CUPTI makes records of the context's next kernels (session.c). Where it does, it has them
+ * run some instructions of its own (8 a warp, CUDA 13), which would be counted. */
+bool cuda_kernel_records(void *context, bool on);
 
 extern const struct device_counting cuda_counting;
 

@@ -30,15 +30,27 @@ bool cuda_by_node(
 /* KYMO_GPU_CALLS=none: launches are not looked at. Kernels and copies then belong to no call and no
  * thread. */
 bool cuda_without_launches(void);
+/* Counting over time waits for the driver: from the first call within a context on it can. Those
+ * that load code, take memory or start work are heard of for that. */
+void cuda_await_driver(void);
+bool cuda_is_awaited(void);
+void cuda_tell_ready(void); /* on a thread of the program's, within a callback */
+void cuda_context_made(void);
+/* So far the program has come. */
+enum cuda_use { CUDA_USE_CONTEXT = 1, CUDA_USE_CODE = 2, CUDA_USE_WORK = 4 };
+void cuda_used(enum cuda_use use);
 /* The thread is inside of one of our own callbacks, where CUPTI must not be asked to flush. */
-extern _Thread_local bool cuda_inside;
+extern _Thread_local bool cuda_inside __attribute__((tls_model("initial-exec")));
 uint64_t cuda_time(uint64_t record_time); /* of a record on our clock; 0 stays 0 */
 
 /* callbacks.c */
 void cuda_callback(void *user, int domain, uint32_t call, const void *data);
+bool cuda_follow_is_behind(void); /* to be called again, later */
 void cuda_follow_wanted(const struct device_sink *sink, void *subscriber);
 
 /* records.c */
+bool cuda_buffers_make(void);
+uint64_t cuda_queue(uint32_t context, uint32_t stream);
 void cuda_request(uint8_t **buffer, size_t *size, size_t *records_max);
 void cuda_complete(void *context, uint32_t stream, uint8_t *buffer, size_t size, size_t valid);
 
@@ -59,6 +71,9 @@ bool cuda_launch_put(uint32_t correlation, struct cuda_launch launch);
 struct cuda_launch cuda_launch_get(uint32_t correlation, bool keep);
 uint64_t cuda_launches_waiting(void);
 void cuda_launches_sweep(void); /* closes those whose records have come */
+uint32_t cuda_launches_newest(void);
+/* Those up to `last` without a record will have none; but for what is being counted. */
+void cuda_launches_give_up(uint32_t last);
 void cuda_launches_close(void); /* closes all */
 
 /* symbols.c */

@@ -14,6 +14,7 @@
 #define CUPTI_SUCCESS                    0
 #define CUPTI_ERROR_MULTIPLE_SUBSCRIBERS 39
 #define CUPTI_FLUSH_FORCED               1u
+#define CUPTI_ATTRIBUTE_CLEAR_BUFFERS    5 /* uint8_t: buffers that it is given are zero */
 #define CUPTI_OLD_SUBSCRIBER_NAME        64
 #define CUPTI_VERSION_OLDEST             14 /* CUDA 11.1: kernel records with the graph's id */
 
@@ -207,8 +208,13 @@ typedef void cupti_complete(void *context, uint32_t stream, uint8_t *buffer, siz
 	X(Subscribe_v2, (void **subscriber, cupti_callback *callback, void *user,                  \
 			 struct cupti_subscriber_parameters *parameters))                          \
 	X(ActivityRegisterTimestampCallback, (uint64_t(*now)(void)))                               \
+	X(ActivitySetAttribute, (int attribute, size_t *size, const void *value))                  \
 	X(GetGraphExecId, (void *executable, uint32_t *id))                                        \
-	X(GetDeviceId, (void *context, uint32_t *device))
+	X(GetDeviceId, (void *context, uint32_t *device))                                          \
+	X(GetContextId, (void *context, uint32_t *id))                                             \
+	X(GetStreamIdEx, (void *context, void *stream, uint8_t is_of_thread, uint32_t *id))        \
+	X(ActivityEnableContext, (void *context, int kind))                                        \
+	X(ActivityDisableContext, (void *context, int kind))
 
 struct cupti_api {
 	void *library;

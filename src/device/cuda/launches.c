@@ -9,6 +9,7 @@
  * A kernel has one record. A copy, a graph or a fill may have several or none, so their correlation
  * is kept for a while after its first record.
  */
+#include "common/hot.h"
 #include "device/cuda/counting.h"
 
 #define PLACES (1u << 20)
@@ -32,7 +33,7 @@ static struct place *place_of(uint32_t correlation)
 }
 
 /* Takes what is there, if it is still `correlation`. */
-static struct cuda_launch take(struct place *place, uint32_t correlation)
+KYMO_HOT static struct cuda_launch take(struct place *place, uint32_t correlation)
 {
 	struct cuda_launch launch = {CUDA_LAUNCH_NONE, DEVICE_NONE};
 	uint32_t state = atomic_load_explicit(&place->state, memory_order_acquire);
@@ -59,7 +60,7 @@ static void give_up(struct cuda_launch launch)
 	}
 }
 
-bool cuda_launch_put(uint32_t correlation, struct cuda_launch launch)
+KYMO_HOT bool cuda_launch_put(uint32_t correlation, struct cuda_launch launch)
 {
 	struct place *place = place_of(correlation);
 	uint32_t old = atomic_load_explicit(&place->correlation, memory_order_relaxed);
@@ -124,21 +125,38 @@ void cuda_launches_sweep(void)
 	}
 }
 
-/* The end: what has no record yet will have none. */
-void cuda_launches_close(void)
+uint32_t cuda_launches_newest(void)
 {
-	uint32_t end = atomic_load(&newest) + 1;
+	return atomic_load(&newest);
+}
 
-	for (uint32_t i = end > PLACES ? end - PLACES : 0; i != end; i++) {
+static void close_until(uint32_t last, bool counted_too)
+{
+	uint32_t end = last + 1;
+
+	for (uint32_t i = end > PLACES ? end - PLACES : 0; i != end && cuda_launches_waiting() != 0;
+	     i++) {
 		struct place *place = place_of(i);
 		uint32_t correlation = atomic_load(&place->correlation);
 		struct cuda_launch launch;
 
-		if (correlation == 0)
+		if (correlation == 0 || (int32_t)(correlation - last) > 0 ||
+		    (!counted_too && atomic_load(&place->state) >> 8 == CUDA_LAUNCH_COUNTED))
 			continue;
 		launch = take(place, correlation);
 		if (launch.kind == CUDA_LAUNCH_KERNEL)
 			cuda_losses.incomplete++;
 		give_up(launch);
 	}
+}
+
+void cuda_launches_give_up(uint32_t last)
+{
+	close_until(last, false);
+}
+
+/* The end: what has no record yet will have none. */
+void cuda_launches_close(void)
+{
+	close_until(atomic_load(&newest), true);
 }

@@ -3,22 +3,40 @@
  *
  * CUPTI's activity records: what the device did and when. They come in buffers that we give (from a
  * list of free ones, since CUPTI asks on the program's threads too) on a thread of CUPTI's.
+ *
+ * CUPTI clears a buffer when it gets it, in the middle of somebody's launch, unless it is told that
+ * buffers come cleared: ours do. What was used of one is cleared where its records are read, and
+ * buffers are small, so that they stay in the caches of whoever fills them.
  */
 #include <string.h>
 #include <sys/mman.h>
 
 #include "device/cuda/counting.h"
 
-#define BUFFER_BYTES (4u << 20)
-#define BUFFERS_MAX  64
+#define BUFFER_BYTES (1u << 20)
+#define BUFFERS_MAX  256u
 
 struct device_losses cuda_losses;
-static struct {
-	uint8_t *memory;
-	_Atomic uint32_t next;
-} buffers[BUFFERS_MAX + 1];
+static uint8_t *_Atomic memory; /* of all buffers; pages come when they are touched */
+static _Atomic uint32_t next_free[BUFFERS_MAX + 1];
 static _Atomic uint64_t free_head; /* count << 32 | number of a buffer, from 1 */
 static _Atomic uint32_t buffer_count;
+
+/* Before the first is asked for. false: no memory. */
+bool cuda_buffers_make(void)
+{
+	static const uint8_t are_clear = 1;
+	size_t size = sizeof(are_clear);
+	void *mapped = mmap(NULL, (size_t)BUFFERS_MAX * BUFFER_BYTES, PROT_READ | PROT_WRITE,
+			    MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+
+	if (mapped == MAP_FAILED)
+		return false;
+	atomic_store(&memory, mapped);
+	if (cupti.ActivitySetAttribute != NULL)
+		cupti.ActivitySetAttribute(CUPTI_ATTRIBUTE_CLEAR_BUFFERS, &size, &are_clear);
+	return true;
+}
 
 static uint8_t *take_buffer(void)
 {
@@ -29,31 +47,30 @@ static uint8_t *take_buffer(void)
 		number = (uint32_t)head;
 		if (atomic_compare_exchange_weak(&free_head, &head,
 						 ((head >> 32) + 1) << 32 |
-							 atomic_load(&buffers[number].next)))
-			return buffers[number].memory;
+							 atomic_load(&next_free[number])))
+			return atomic_load(&memory) + (size_t)(number - 1) * BUFFER_BYTES;
 	}
-	number = atomic_fetch_add(&buffer_count, 1) + 1;
-	if (number > BUFFERS_MAX) {
-		atomic_fetch_sub(&buffer_count, 1);
-		return NULL;
-	}
-	buffers[number].memory = mmap(NULL, BUFFER_BYTES, PROT_READ | PROT_WRITE,
-				      MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-	return buffers[number].memory == MAP_FAILED ? NULL : buffers[number].memory;
+	number = atomic_load(&buffer_count);
+	do {
+		if (number == BUFFERS_MAX)
+			return NULL;
+	} while (!atomic_compare_exchange_weak(&buffer_count, &number, number + 1));
+	return atomic_load(&memory) + (size_t)number * BUFFER_BYTES;
 }
 
-static void give_buffer(const uint8_t *memory)
+/* used: what of it is not zero any more. */
+static void give_buffer(uint8_t *buffer, size_t used)
 {
+	size_t offset = (size_t)(buffer - atomic_load(&memory));
+	uint32_t number = (uint32_t)(offset / BUFFER_BYTES) + 1;
 	uint64_t head;
-	uint32_t number = 1;
 
-	while (number <= BUFFERS_MAX && buffers[number].memory != memory)
-		number++;
-	if (number > BUFFERS_MAX)
+	if (offset >= (size_t)BUFFERS_MAX * BUFFER_BYTES)
 		return;
+	memset(buffer, 0, used < BUFFER_BYTES ? used : BUFFER_BYTES);
 	head = atomic_load(&free_head);
 	do {
-		atomic_store(&buffers[number].next, (uint32_t)head);
+		atomic_store(&next_free[number], (uint32_t)head);
 	} while (!atomic_compare_exchange_weak(&free_head, &head,
 					       ((head >> 32) + 1) << 32 | number));
 }
@@ -66,7 +83,7 @@ void cuda_request(uint8_t **buffer, size_t *size, size_t *records_max)
 	*records_max = 0;
 }
 
-static uint64_t queue_of(uint32_t context, uint32_t stream)
+uint64_t cuda_queue(uint32_t context, uint32_t stream)
 {
 	return (uint64_t)context << 32 | stream;
 }
@@ -76,7 +93,7 @@ static void tell_kernel(const struct device_sink *sink, const struct cupti_kerne
 	struct device_kernel ran = {
 		.agent = cuda_agent(record->device),
 		.symbol = cuda_symbol_of_name(record->name),
-		.queue = queue_of(record->context, record->stream),
+		.queue = cuda_queue(record->context, record->stream),
 		.private_bytes = record->local_per_thread,
 		.group_bytes = (uint32_t)(record->static_shared + record->dynamic_shared)};
 	bool is_of_graph = record->graph != 0;
@@ -111,7 +128,7 @@ static void tell_graph(const struct device_sink *sink, const struct cupti_graph 
 {
 	struct device_kernel ran = {.agent = cuda_agent(record->device),
 				    .symbol = cuda_symbol_of_graph(record->graph),
-				    .queue = queue_of(record->context, record->stream),
+				    .queue = cuda_queue(record->context, record->stream),
 				    .group = {1, 1, 1},
 				    .grid = {1, 1, 1}};
 	struct cuda_launch launch = cuda_launch_get(record->correlation, true);
@@ -175,7 +192,7 @@ static void tell_memcpy(const struct device_sink *sink, const struct cupti_memcp
 	struct device_copy copy = {.direction = direction,
 				   .from = from_host ? host : device,
 				   .to = to_host ? host : device,
-				   .queue = queue_of(record->context, record->stream),
+				   .queue = cuda_queue(record->context, record->stream),
 				   .bytes = record->bytes};
 
 	tell_copy(sink, record->correlation, &copy, cuda_time(record->start),
@@ -187,10 +204,24 @@ static void tell_peer(const struct device_sink *sink, const struct cupti_memcpy_
 	struct device_copy copy = {.direction = DEVICE_COPY_DEVICE_TO_DEVICE,
 				   .from = cuda_agent(record->from_device),
 				   .to = cuda_agent(record->to_device),
-				   .queue = queue_of(record->context, record->stream),
+				   .queue = cuda_queue(record->context, record->stream),
 				   .bytes = record->bytes};
 
 	tell_copy(sink, record->correlation, &copy, cuda_time(record->start),
+		  cuda_time(record->end));
+}
+
+/* What is filled of an array has no address, and no number of bytes either. */
+static void tell_fill(const struct device_sink *sink, const struct cupti_memset *record)
+{
+	device_handle device = cuda_agent(record->device);
+	struct device_copy fill = {.direction = DEVICE_COPY_FILL,
+				   .from = device,
+				   .to = device,
+				   .queue = cuda_queue(record->context, record->stream),
+				   .bytes = record->bytes};
+
+	tell_copy(sink, record->correlation, &fill, cuda_time(record->start),
 		  cuda_time(record->end));
 }
 
@@ -226,7 +257,10 @@ static void tell_record(const struct device_sink *sink, const void *record, uint
 	case CUPTI_KIND_MEMORY:
 		tell_memory(sink, record);
 		break;
-	default: /* fills are no copies, and no kernels */
+	case CUPTI_KIND_MEMSET:
+		tell_fill(sink, record);
+		break;
+	default:
 		break;
 	}
 }
@@ -247,6 +281,6 @@ void cuda_complete(void *context, uint32_t stream, uint8_t *buffer, size_t size,
 		tell_record(sink, record, record->kind);
 	if (cupti.ActivityGetNumDroppedRecords(context, stream, &dropped) == CUPTI_SUCCESS)
 		cuda_losses.dropped += dropped;
-	give_buffer(buffer);
+	give_buffer(buffer, valid);
 	cuda_inside = outer;
 }

@@ -23,9 +23,8 @@
 #define FLUSH_IDLE       20 /* periods */
 #define FLUSH_WAIT_NS    500000000
 
-#define TELLING_WAIT_S     5
-#define LOOK_FOR_DRIVER_NS 2000000
-#define LOOKS_FOR_DRIVER   50 /* between two periods */
+#define TELLING_WAIT_S 5
+#define IDLE_NS        1000000000u
 
 enum { NOT_BEGUN, BEGINNING, ON, OFF };
 static _Atomic int state;
@@ -34,6 +33,8 @@ static int64_t clock_difference;
 static bool is_without_launches;
 static _Atomic uint64_t flushed_ns; /* when somebody last asked */
 static _Atomic bool kernels_on, copies_on, memory_on, has_ended;
+static _Atomic uint64_t context_ns; /* when the newest context was made; 0: none was */
+static _Atomic bool is_awaited;
 static pthread_mutex_t following = PTHREAD_MUTEX_INITIALIZER, flushing = PTHREAD_MUTEX_INITIALIZER,
 		       telling = PTHREAD_MUTEX_INITIALIZER;
 
@@ -110,16 +111,32 @@ static bool subscribe(const struct device_sink *sink)
 	return false;
 }
 
-static void turn(_Atomic bool *is_on, bool wanted, const int *kinds, size_t count)
+static bool turn(_Atomic bool *is_on, bool wanted, const int *kinds, size_t count)
 {
 	if (atomic_exchange(is_on, wanted) == wanted)
-		return;
+		return false;
 	for (size_t i = 0; i < count; i++) {
 		if (wanted)
 			cupti.ActivityEnable(kinds[i]);
 		else
 			cupti.ActivityDisable(kinds[i]);
 	}
+	return true;
+}
+
+bool cuda_kernel_records(void *context, bool on)
+{
+	int result = CUPTI_SUCCESS;
+
+	if (cupti.ActivityEnableContext == NULL || cupti.ActivityDisableContext == NULL)
+		return false;
+	pthread_mutex_lock(&following);
+	if (!on)
+		result = cupti.ActivityDisableContext(context, CUPTI_KIND_CONCURRENT_KERNEL);
+	else if (atomic_load(&kernels_on))
+		result = cupti.ActivityEnableContext(context, CUPTI_KIND_CONCURRENT_KERNEL);
+	pthread_mutex_unlock(&following);
+	return result == CUPTI_SUCCESS;
 }
 
 /* Records of graphs and of their nodes exclude each other: with both, there are those of graphs
@@ -127,12 +144,14 @@ static void turn(_Atomic bool *is_on, bool wanted, const int *kinds, size_t coun
 static void follow(const struct device_sink *sink)
 {
 	static const int kernels[] = {CUPTI_KIND_CONCURRENT_KERNEL, CUPTI_KIND_GRAPH_TRACE};
-	static const int copies[] = {CUPTI_KIND_MEMCPY, CUPTI_KIND_MEMCPY_PEER};
+	static const int copies[] = {CUPTI_KIND_MEMCPY, CUPTI_KIND_MEMCPY_PEER, CUPTI_KIND_MEMSET};
 	static const int memory[] = {CUPTI_KIND_MEMORY};
 
 	pthread_mutex_lock(&following);
-	turn(&kernels_on, sink->wants(DEVICE_SERVICE_KERNELS, -1), kernels, cuda_by_node() ? 1 : 2);
-	turn(&copies_on, sink->wants(DEVICE_SERVICE_COPIES, -1), copies, 2);
+	if (turn(&kernels_on, sink->wants(DEVICE_SERVICE_KERNELS, -1), kernels,
+		 cuda_by_node() ? 1 : 2))
+		cuda_count_records(kernels_on);
+	turn(&copies_on, sink->wants(DEVICE_SERVICE_COPIES, -1), copies, 3);
 	turn(&memory_on, sink->wants(DEVICE_SERVICE_ALLOCATIONS, -1), memory, 1);
 	cuda_follow_wanted(sink, subscriber);
 	pthread_mutex_unlock(&following);
@@ -140,7 +159,7 @@ static void follow(const struct device_sink *sink)
 
 /* One at a time, so that whoever has flushed has everything. A thread of CUPTI's that waits for
  * room in a tool's buffer can hold the other one up, so nobody waits for ever. */
-static void flush_all(uint32_t flags)
+static bool flush_all(uint32_t flags)
 {
 	bool outer = cuda_inside;
 	struct timespec until;
@@ -150,33 +169,73 @@ static void flush_all(uint32_t flags)
 	until.tv_sec += until.tv_nsec / 1000000000;
 	until.tv_nsec %= 1000000000;
 	if (outer || pthread_mutex_timedlock(&flushing, &until) != 0)
-		return;
+		return false;
 	cuda_inside = true;
 	cupti.ActivityFlushAll(flags);
 	atomic_store(&flushed_ns, device_sink()->now());
 	cuda_inside = outer;
 	pthread_mutex_unlock(&flushing);
+	return true;
 }
 
-/* Counting a device over time waits for the driver, which is up when there is a context: looked for
- * often at first, since what happens until then is not counted. */
-static bool tell_when_up(const struct device_sink *sink)
+void cuda_context_made(void)
 {
-	const struct timespec pause = {0, LOOK_FOR_DRIVER_NS};
+	atomic_store(&context_ns, device_sink()->now());
+	cuda_used(CUDA_USE_CONTEXT);
+}
 
-	for (unsigned i = 0; i < LOOKS_FOR_DRIVER && cuda_agent(0) == DEVICE_NONE; i++) {
-		if (atomic_load(&has_ended))
-			return false;
-		nanosleep(&pause, NULL);
-	}
-	if (cuda_agent(0) == DEVICE_NONE)
-		return false;
+/* CUDA's runtime destroys its contexts when the process ends, in a function that it registers
+ * somewhere between its first call and its first kernel. CUPTI crashes when it is asked to turn
+ * anything off after that (CUDA 13.0, two devices). */
+void cuda_used(enum cuda_use use)
+{
+	static _Atomic unsigned seen;
+
+	if ((atomic_load_explicit(&seen, memory_order_relaxed) & use) == 0 &&
+	    (atomic_fetch_or(&seen, use) & use) == 0 && device_sink()->end_before_runtime != NULL)
+		device_sink()->end_before_runtime();
+}
+
+bool cuda_is_awaited(void)
+{
+	return atomic_load_explicit(&is_awaited, memory_order_relaxed);
+}
+
+void cuda_await_driver(void)
+{
+	if (!atomic_exchange(&is_awaited, true) && cuda_is_on())
+		follow(device_sink());
+}
+
+static void tell(void)
+{
 	/* The process must not end while something is begun here. */
 	pthread_mutex_lock(&telling);
-	if (sink->counting != NULL && !atomic_load(&has_ended))
-		sink->counting->runtime_ready();
+	if (atomic_exchange(&is_awaited, false) && !atomic_load(&has_ended))
+		device_sink()->counting->runtime_ready();
 	pthread_mutex_unlock(&telling);
-	return true;
+}
+
+/* CUPTI's profilers crash when they are begun while another thread is in CUPTI, as all of the
+ * program's are that make a context or load a module (libnvperf_host, CUDA 13.0). Here one of them
+ * waits for it. */
+void cuda_tell_ready(void)
+{
+	bool outer = cuda_own_call;
+
+	cuda_own_call = true;
+	tell();
+	cuda_own_call = outer;
+}
+
+/* The program has made a context and then called nothing for long. */
+static void tell_idle(void)
+{
+	uint64_t made = atomic_load(&context_ns);
+
+	if (cuda_is_awaited() && made != 0 && cuda_agent(0) != DEVICE_NONE &&
+	    device_sink()->now() - made > IDLE_NS)
+		tell();
 }
 
 static void *flush_now_and_then(void *unused)
@@ -186,7 +245,6 @@ static void *flush_now_and_then(void *unused)
 	long period = asked != NULL ? strtol(asked, NULL, 10) : 0;
 	struct timespec pause;
 	unsigned idle = 0;
-	bool is_told = false;
 
 	(void)unused;
 	if (period <= 0)
@@ -195,7 +253,9 @@ static void *flush_now_and_then(void *unused)
 	pthread_setname_np(pthread_self(), "kymo-cuda");
 	sink->own_thread();
 	while (!atomic_load(&has_ended)) {
-		is_told = is_told || tell_when_up(sink);
+		tell_idle();
+		if (cuda_follow_is_behind())
+			follow(sink);
 		nanosleep(&pause, NULL);
 		idle = cuda_launches_waiting() != 0 || cuda_without_launches() ? FLUSH_IDLE
 									       : idle + 1;
@@ -244,7 +304,8 @@ static bool begin(const struct device_sink *sink)
 	if (!subscribe(sink))
 		return false;
 	settle_clock(sink);
-	if (cupti.ActivityRegisterCallbacks(cuda_request, cuda_complete) != CUPTI_SUCCESS) {
+	if (!cuda_buffers_make() ||
+	    cupti.ActivityRegisterCallbacks(cuda_request, cuda_complete) != CUPTI_SUCCESS) {
 		sink->say(DEVICE_RUNTIME_CUDA,
 			  "CUDA is not recorded: CUPTI refuses buffers for its records");
 		cupti.Unsubscribe(subscriber);
@@ -291,6 +352,8 @@ static void wanted_changed(const struct device_sink *sink)
 	void *driver;
 	Dl_info place;
 
+	if (device_is_ending())
+		return;
 	if (cuda_is_on()) {
 		follow(sink);
 		return;
@@ -301,21 +364,34 @@ static void wanted_changed(const struct device_sink *sink)
 	if (driver != NULL) {
 		dlclose(driver);
 		cuda_begin();
-		if (cuda_is_on())
+		if (cuda_is_on()) {
 			cuda_driver_is_up();
+			cuda_context_made();
+		}
 	} else if (dladdr(&state, &place) != 0 && place.dli_fname != NULL) {
 		setenv("CUDA_INJECTION64_PATH", place.dli_fname, 0);
 	}
 }
 
+/* A forced flush has told all there was. What was begun before it and has no record when the next
+ * one returns will have none (it was captured into a graph, or there was nothing to do), and nobody
+ * waits for it. The second gives a call that is being made meanwhile the time to be over. */
 static void flush(bool wait, uint64_t wait_ns)
 {
+	uint32_t begun = cuda_launches_newest();
+	bool has_all = wait;
+
 	(void)wait_ns;
 	if (!cuda_is_on() || atomic_load(&has_ended))
 		return;
 	if (!cuda_inside)
 		cuda_count_flush();
-	flush_all(wait ? CUPTI_FLUSH_FORCED : 0);
+	if (!wait)
+		flush_all(0);
+	for (unsigned i = 0; i < 2 && has_all; i++)
+		has_all = flush_all(CUPTI_FLUSH_FORCED);
+	if (has_all)
+		cuda_launches_give_up(begun);
 }
 
 /* What the thread has begun it ends, but no program waits for ever. */

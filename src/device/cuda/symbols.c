@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "common/hot.h"
 #include "device/cuda/cuda.h"
 #include "device/pointer_map.h"
 #include "device/turns.h"
@@ -94,7 +95,7 @@ device_handle cuda_symbol_of_name(const char *name)
 	return handle;
 }
 
-device_handle cuda_symbol_of_function(const void *function, const char *name)
+KYMO_HOT device_handle cuda_symbol_of_function(const void *function, const char *name)
 {
 	device_handle handle = pointer_map_get(&by_function, function);
 

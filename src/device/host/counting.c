@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT
  * SPDX-FileCopyrightText: the kymo authors
  *
- * Counting on the host: over time only, for nothing is enqueued here. The process' own events are
- * the first package's, so that a sum over agents counts them once; each package has its CPUs'.
+ * Counting on the host: over time, or within ranges of threads (regions.c), for nothing is
+ * enqueued here. The process' own events are the first package's, so that a sum over agents counts
+ * them once; each package has its CPUs'.
  */
 #include <stdatomic.h>
 #include <stdio.h>
@@ -83,6 +84,18 @@ static const struct package *find(device_handle agent)
 	return NULL;
 }
 
+device_handle host_first_agent(void)
+{
+	const struct package *package = atomic_load(&packages[0]);
+
+	return package != NULL ? atomic_load(&package->agent) : DEVICE_NONE;
+}
+
+const struct process_set *host_set_process(const void *set)
+{
+	return ((const struct host_set *)set)->process;
+}
+
 static struct process_cpus cpus_of(const struct package *package)
 {
 	return (struct process_cpus){package->cpus, package->cpu_count};
@@ -99,12 +112,17 @@ static bool is_system(const char *block)
 	return strcmp(block, "SYSTEM") == 0;
 }
 
+static uint32_t ways_of(const char *block)
+{
+	return COUNTING_BY_DEVICE | (is_system(block) ? 0 : COUNTING_BY_DISPATCH);
+}
+
 static bool list_one(void *context, const struct counting_event *event)
 {
 	const struct listing *listing = context;
 	struct counting_event told = *event;
 
-	told.ways = COUNTING_BY_DEVICE;
+	told.ways = ways_of(event->block);
 	return (!listing->is_first && !is_system(event->block)) ||
 	       listing->each(listing->context, &told);
 }
@@ -135,7 +153,8 @@ static enum counting_status host_event(device_handle agent, const char *block, c
 		return COUNTING_NO_SUCH_EVENT;
 	cpus = cpus_of(package);
 	status = process_event(&cpus, block, event, told);
-	told->ways = COUNTING_BY_DEVICE;
+	if (status == COUNTING_OK)
+		told->ways = ways_of(told->block);
 	return status;
 }
 
@@ -170,7 +189,8 @@ static enum counting_status set_make(device_handle agent, const struct counting_
 		return status;
 	}
 	*made = set;
-	*ways = COUNTING_BY_DEVICE;
+	*ways = COUNTING_BY_DEVICE |
+		(process_set_is_of_threads(set->process) ? COUNTING_BY_DISPATCH : 0);
 	return COUNTING_OK;
 }
 

@@ -157,8 +157,15 @@ static void wanted_changed(const struct device_sink *sink)
 
 static void flush(bool wait, uint64_t wait_ns)
 {
-	(void)wait;
 	(void)wait_ns;
+	if (wait)
+		host_regions_give_up();
+}
+
+static void forked(void)
+{
+	host_regions_forked();
+	over_time_forked();
 }
 
 static void nothing(void)
@@ -171,5 +178,5 @@ static void losses(struct device_losses *out)
 }
 
 const struct device_backend device_backend_host = {
-	"host",  DEVICE_RUNTIME_HOST, discover, wanted_changed, flush,
-	nothing, over_time_forked,    losses,   &host_counting};
+	"host", DEVICE_RUNTIME_HOST, discover, wanted_changed, flush, nothing, forked,
+	losses, &host_counting};

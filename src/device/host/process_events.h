@@ -6,6 +6,9 @@
 #ifndef KYMO_DEVICE_HOST_PROCESS_EVENTS_H
 #define KYMO_DEVICE_HOST_PROCESS_EVENTS_H
 
+#include <sys/resource.h>
+#include <time.h>
+
 #include "common/perf_events.h"
 #include "device/host/process_set.h"
 
@@ -30,5 +33,19 @@ enum counting_status process_event_origin(const struct process_cpus *cpus, const
  * is left out where that is all that is permitted. A descriptor, or -errno. */
 int process_perf_open(const struct perf_event_name *event, int thread, int cpu, int leader,
 		      bool inherit);
+
+/* ---- process_set.c, for spans ---- */
+
+enum process_source process_set_source(const struct process_set *set, size_t event,
+				       const char **text);
+/* What the kernel accounts anyway, by the clock and the usage of whom it is asked of. */
+double process_account(enum process_source source, clockid_t clock, const struct rusage *usage);
+/* A descriptor for each perf event of the set, of the calling thread alone; -1 for the others. */
+enum counting_status process_row_open(const struct process_set *set, int *row,
+				      struct counting_problem *problem);
+void process_row_close(const int *row, size_t count);
+/* Adds. false: it did not count all the time. */
+bool process_row_read(int descriptor, double *value);
+void process_set_shared(const char *text, struct counting_problem *problem);
 
 #endif

@@ -28,7 +28,7 @@ struct process_set {
 	size_t values;
 	struct process_cpus cpus;
 	pthread_mutex_t lock;
-	_Atomic bool is_started;
+	_Atomic pid_t started_in; /* 0: not yet. A child of fork has events of its own. */
 	/* Rows of `count` descriptors: one a thread, or one a CPU in `system`. */
 	int *rows, *system;
 	uint32_t row_count;
@@ -183,15 +183,20 @@ enum counting_status process_set_make(const struct process_cpus *cpus,
 	return COUNTING_OK;
 }
 
-static void close_row(const struct process_set *set, const int *row)
+void process_row_close(const int *row, size_t count)
 {
-	for (uint32_t i = 0; i < set->count; i++) {
+	for (size_t i = 0; i < count; i++) {
 		if (row[i] >= 0)
 			close(row[i]);
 	}
 }
 
-void process_set_free(struct process_set *set)
+static void close_row(const struct process_set *set, const int *row)
+{
+	process_row_close(row, set->count);
+}
+
+static void close_all(struct process_set *set)
 {
 	for (uint32_t i = 0; i < set->row_count; i++)
 		close_row(set, set->rows + (size_t)i * set->count);
@@ -199,6 +204,13 @@ void process_set_free(struct process_set *set)
 		close_row(set, set->system + (size_t)i * set->count);
 	free(set->rows);
 	free(set->system);
+	set->rows = set->system = NULL;
+	set->row_count = 0;
+}
+
+void process_set_free(struct process_set *set)
+{
+	close_all(set);
 	pthread_mutex_destroy(&set->lock);
 	free(set);
 }
@@ -210,8 +222,9 @@ size_t process_set_values(const struct process_set *set)
 
 /* ---- opening ---- */
 
+/* inherit: threads that it makes are counted with it. */
 static int open_row(const struct process_set *set, int *row, enum process_source source, int thread,
-		    int cpu, uint32_t *failed)
+		    int cpu, bool inherit, uint32_t *failed)
 {
 	for (uint32_t i = 0; i < set->count; i++)
 		row[i] = -1;
@@ -222,8 +235,7 @@ static int open_row(const struct process_set *set, int *row, enum process_source
 
 		if (member->origin.source != source)
 			continue;
-		row[i] = process_perf_open(&member->origin.perf, thread, cpu, leader,
-					   source == PROCESS_PERF);
+		row[i] = process_perf_open(&member->origin.perf, thread, cpu, leader, inherit);
 		if (row[i] < 0) {
 			int error = -row[i];
 
@@ -243,7 +255,8 @@ static int add_thread(struct process_set *set, int thread, uint32_t *failed)
 	if (grown == NULL)
 		return ENOMEM;
 	set->rows = grown;
-	error = open_row(set, grown + (rows - 1) * set->count, PROCESS_PERF, thread, -1, failed);
+	error = open_row(set, grown + (rows - 1) * set->count, PROCESS_PERF, thread, -1, true,
+			 failed);
 	if (error == ESRCH) /* it has ended meanwhile */
 		return 0;
 	set->row_count += error == 0;
@@ -286,6 +299,27 @@ static bool has_source(const struct process_set *set, enum process_source source
 	return false;
 }
 
+bool process_set_is_of_threads(const struct process_set *set)
+{
+	return !has_source(set, PROCESS_PERF_SYSTEM);
+}
+
+enum counting_status process_row_open(const struct process_set *set, int *row,
+				      struct counting_problem *problem)
+{
+	uint32_t failed = 0;
+	int error = open_row(set, row, PROCESS_PERF, 0, -1, false, &failed);
+
+	return error == 0 ? COUNTING_OK : problem_of(error, set->members[failed].text, problem);
+}
+
+enum process_source process_set_source(const struct process_set *set, size_t event,
+				       const char **text)
+{
+	*text = set->members[event].text;
+	return set->members[event].origin.source;
+}
+
 static int open_cpus(struct process_set *set, uint32_t *failed)
 {
 	size_t entries = (size_t)set->cpus.count * set->count;
@@ -297,7 +331,7 @@ static int open_cpus(struct process_set *set, uint32_t *failed)
 		set->system[i] = -1;
 	for (uint32_t i = 0; i < set->cpus.count; i++) {
 		int error = open_row(set, set->system + (size_t)i * set->count, PROCESS_PERF_SYSTEM,
-				     -1, set->cpus.numbers[i], failed);
+				     -1, set->cpus.numbers[i], false, failed);
 
 		if (error != 0)
 			return error;
@@ -308,18 +342,20 @@ static int open_cpus(struct process_set *set, uint32_t *failed)
 enum counting_status process_set_start(struct process_set *set, struct counting_problem *problem)
 {
 	uint32_t failed = 0;
+	pid_t own = getpid();
 	int error = 0;
 
 	problem->text[0] = '\0';
-	if (atomic_load_explicit(&set->is_started, memory_order_acquire))
+	if (atomic_load_explicit(&set->started_in, memory_order_acquire) == own)
 		return COUNTING_OK;
 	pthread_mutex_lock(&set->lock);
-	if (!set->is_started) {
+	if (set->started_in != own) {
+		close_all(set);
 		if (has_source(set, PROCESS_PERF))
 			error = open_threads(set, &failed);
 		if (error == 0 && has_source(set, PROCESS_PERF_SYSTEM))
 			error = open_cpus(set, &failed);
-		atomic_store_explicit(&set->is_started, error == 0, memory_order_release);
+		atomic_store_explicit(&set->started_in, error == 0 ? own : 0, memory_order_release);
 	}
 	pthread_mutex_unlock(&set->lock);
 	return error == 0 ? COUNTING_OK : problem_of(error, set->members[failed].text, problem);
@@ -328,7 +364,7 @@ enum counting_status process_set_start(struct process_set *set, struct counting_
 /* ---- reading ---- */
 
 /* A counter that had to share the hardware has not seen everything. */
-static bool read_one(int descriptor, double *value)
+bool process_row_read(int descriptor, double *value)
 {
 	uint64_t read_back[3] = {0}; /* value, time enabled, time running */
 
@@ -338,13 +374,13 @@ static bool read_one(int descriptor, double *value)
 	return read_back[2] + read_back[1] / 100 >= read_back[1];
 }
 
-static double read_account(enum process_source source, const struct rusage *usage)
+double process_account(enum process_source source, clockid_t clock, const struct rusage *usage)
 {
 	struct timespec time;
 
 	switch (source) {
 	case PROCESS_CPU_TIME:
-		clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &time);
+		clock_gettime(clock, &time);
 		return (double)time.tv_sec * 1e9 + (double)time.tv_nsec;
 	case PROCESS_FAULTS:
 		return (double)(usage->ru_minflt + usage->ru_majflt);
@@ -355,6 +391,13 @@ static double read_account(enum process_source source, const struct rusage *usag
 	default:
 		return (double)(usage->ru_nvcsw + usage->ru_nivcsw);
 	}
+}
+
+void process_set_shared(const char *text, struct counting_problem *problem)
+{
+	snprintf(problem->text, sizeof(problem->text),
+		 "%s was counted a part of the time only: somebody else uses the CPU's counters",
+		 text);
 }
 
 enum counting_status process_set_read(struct process_set *set, double *values,
@@ -370,17 +413,19 @@ enum counting_status process_set_read(struct process_set *set, double *values,
 		if (member->origin.source == PROCESS_PERF_SYSTEM) {
 			for (uint32_t cpu = 0; cpu < set->cpus.count; cpu++, values++) {
 				*values = 0;
-				if (!read_one(set->system[(size_t)cpu * set->count + i], values))
+				if (!process_row_read(set->system[(size_t)cpu * set->count + i],
+						      values))
 					shared = member->text;
 			}
 			continue;
 		}
 		*values = 0;
 		if (member->origin.source < PROCESS_PERF)
-			*values = read_account(member->origin.source, &usage);
+			*values = process_account(member->origin.source, CLOCK_PROCESS_CPUTIME_ID,
+						  &usage);
 		for (uint32_t row = 0;
 		     member->origin.source == PROCESS_PERF && row < set->row_count; row++) {
-			if (!read_one(set->rows[(size_t)row * set->count + i], values))
+			if (!process_row_read(set->rows[(size_t)row * set->count + i], values))
 				shared = member->text;
 		}
 		values++;
@@ -388,8 +433,6 @@ enum counting_status process_set_read(struct process_set *set, double *values,
 	problem->text[0] = '\0';
 	if (shared == NULL)
 		return COUNTING_OK;
-	snprintf(problem->text, sizeof(problem->text),
-		 "%s was counted a part of the time only: somebody else uses the CPU's counters",
-		 shared);
+	process_set_shared(shared, problem);
 	return COUNTING_BUSY;
 }

@@ -38,6 +38,8 @@ enum counting_status process_set_make(const struct process_cpus *cpus,
 				      const struct counting_request *requests, uint32_t count,
 				      struct process_set **made, struct counting_problem *problem);
 void process_set_free(struct process_set *set);
+/* Can it be counted of one thread: has it no events of CPUs? */
+bool process_set_is_of_threads(const struct process_set *set);
 /* How many values it has. */
 size_t process_set_values(const struct process_set *set);
 /* Opens what must be open; once, later calls do nothing. */

@@ -192,9 +192,11 @@ static enum counting_status prepare(const struct opencl_command *command, cl_com
 				    struct opencl_set *set, struct counting_problem *problem)
 {
 	unsigned number = command->queue.device_number;
-	enum counting_status status;
+	enum counting_status status = turn_is_wanted(command->kernel.symbol, problem);
 
-	problem->text[0] = '\0';
+	/* What is left out waits for nothing. */
+	if (status != COUNTING_OK)
+		return status;
 	if (waits_for_program(waits, waits_for)) {
 		snprintf(problem->text, sizeof(problem->text),
 			 "it waits for an event that the program itself sets");
@@ -210,7 +212,7 @@ static enum counting_status prepare(const struct opencl_command *command, cl_com
 			     problem);
 		return COUNTING_RELEASED;
 	}
-	return turn_begin(command->kernel.agent, command->kernel.symbol, is_idle, &number, problem);
+	return turn_take(command->kernel.agent, command->kernel.symbol, is_idle, &number, problem);
 }
 
 void opencl_count_begin(struct opencl_command *command, cl_command_queue queue, cl_uint waits,

@@ -190,23 +190,42 @@ static void config_free(struct sdk_config *config)
 	free(config);
 }
 
-/* With the lock held. */
+static bool configs_grow(void)
+{
+	uint32_t capacity = configs_capacity ? configs_capacity * 2 : 16;
+	struct sdk_config **grown;
+
+	if (capacity > CONFIGS_MAX)
+		return false;
+	grown = (struct sdk_config **)realloc((void *)configs, capacity * sizeof(void *));
+	if (!grown)
+		return false;
+	configs = grown;
+	configs_capacity = capacity;
+	return true;
+}
+
+/* With the lock held. The number of one that was destroyed is given away again as late as can be.
+ */
 static bool config_publish(struct sdk_config *config)
 {
-	if (configs_count == configs_capacity) {
-		uint32_t capacity = configs_capacity ? configs_capacity * 2 : 16;
-		struct sdk_config **grown;
+	static uint32_t last;
+	uint32_t count = configs_count, number = count;
 
-		if (capacity > CONFIGS_MAX)
+	if (configs_count < configs_capacity || configs_grow()) {
+		configs_count++;
+	} else if (count) {
+		for (uint32_t tries = 0; tries < count && configs[last]; tries++)
+			last = last + 1 < count ? last + 1 : 0;
+		if (configs[last])
 			return false;
-		grown = (struct sdk_config **)realloc((void *)configs, capacity * sizeof(void *));
-		if (!grown)
-			return false;
-		configs = grown;
-		configs_capacity = capacity;
+		number = last;
+		last = last + 1 < count ? last + 1 : 0;
+	} else {
+		return false;
 	}
-	configs[configs_count++] = config;
-	config->id = sdk_handle_base() + configs_count;
+	configs[number] = config;
+	config->id = sdk_handle_base() + number + 1;
 	return true;
 }
 

@@ -87,10 +87,13 @@ static struct sdk_config *select_config(struct sdk_context *context,
 	if (sdk_config_agent(config) == facts->dispatch_info.agent_id.handle &&
 	    (sdk_config_ways(config) & COUNTING_BY_DISPATCH))
 		return config;
-	not_counted_because(sdk_config_agent(config) == facts->dispatch_info.agent_id.handle
-				    ? COUNTING_DOES_NOT_FIT
-				    : COUNTING_NO_SUCH_EVENT,
-			    facts, "the config is not for kernels of this agent");
+	if (sdk_config_agent(config) == facts->dispatch_info.agent_id.handle)
+		not_counted_because(
+			COUNTING_NOT_SUPPORTED, facts,
+			"its counters are of the device over time, not of single kernels");
+	else
+		not_counted_because(COUNTING_NO_SUCH_EVENT, facts,
+				    "the config is for another agent");
 	sdk_config_drop(config);
 	return NULL;
 }

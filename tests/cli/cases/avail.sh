@@ -7,6 +7,7 @@ kymo avail -G kymo.conf && head -12 kymo.conf
 kymo avail -G kymo.conf
 echo "$?"
 kymo avail --force -G kymo.conf
+ln -s kymo.conf link && kymo avail --force -G link && [ -L link ] && echo "through a link"
 kymo avail --all -G kymo.json
 for file in kymo.conf kymo.json; do
 	kymo avail -c $file --json --all settings | python3 -c '

@@ -20,6 +20,11 @@ kill -STOP $pid
 until ! grep -h '^State' /proc/$pid/task/*/status | grep -qv stopped; do sleep 0.02; done
 answer $pid stop
 kill -CONT $pid
+# It goes on before its threads have been told.
+for _ in $(seq 100); do
+	kymo ctl $pid status 2>/dev/null | grep -q 'not collecting' && break
+	sleep 0.05
+done
 answer $pid status
 kill $pid
 wait

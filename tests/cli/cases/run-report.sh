@@ -13,6 +13,10 @@ echo "$?"
 kymo report --format text -o one.txt && kymo report --format text -o one.txt
 echo "$?"
 kymo report --format text -o one.txt --force && echo forced
+ln -s one.txt link && kymo report --format text -o link --force && [ -L link ] && echo "through a link"
+mkfifo pipe && cat pipe >piped &
+until [ -p pipe ]; do :; done
+kymo report --format text -o pipe --force && wait && [ -p pipe ] && [ -s piped ] && echo "into a pipe"
 kymo report --pid 1
 kymo report --tid 1
 echo "$?"

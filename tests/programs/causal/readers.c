@@ -2,7 +2,8 @@
  * SPDX-FileCopyrightText: the kymo authors
  *
  * A reader and a writer of something that a read-write lock guards, each with work outside of it.
- * Progress is what the reader makes.
+ * Progress is what the reader makes. The writer prepares for longer than the reader looks up, or it
+ * would be left to chance who comes to the lock first.
  */
 #include <pthread.h>
 
@@ -19,7 +20,7 @@ static double length;
 static void *run_writer(void *argument)
 {
 	while (workload_running()) {
-		prepare(0.4 * length);
+		prepare(0.45 * length);
 		pthread_rwlock_wrlock(&lock);
 		renew(0.6 * length);
 		pthread_rwlock_unlock(&lock);

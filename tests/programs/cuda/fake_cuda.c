@@ -11,6 +11,9 @@
  *   FAKE_CUPTI_HOLDER=NAME   somebody else has CUPTI
  *   FAKE_CUPTI_VERSION=N     instead of 130000
  *   FAKE_CUPTI_DROP=N        every N-th record is dropped, and counted
+ *
+ * A buffer that was promised to be clear and is not ends the process, as NVIDIA's would tell
+ * rubbish.
  */
 #include <dlfcn.h>
 #include <pthread.h>
@@ -33,6 +36,7 @@ enum driver_call {
 	CALL_HTOD_ASYNC = 277,
 	CALL_DTOH_ASYNC = 279,
 	CALL_DTOD_ASYNC = 281,
+	CALL_FILL_ASYNC = 216,
 	CALL_SYNCHRONIZE = 17,
 	CALL_MEM_ALLOC = 243
 };
@@ -46,6 +50,7 @@ static cupti_complete *complete;
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static uint8_t *buffer;
 static size_t buffer_size, buffer_used, dropped;
+static bool clear_is_promised;
 static uint32_t correlations;
 static uint64_t records;
 static int the_context;
@@ -102,6 +107,16 @@ static void hand_over(void)
 	pthread_mutex_lock(&lock);
 }
 
+static void clear_buffer(void)
+{
+	for (size_t i = 0; clear_is_promised && buffer != NULL && i < buffer_size; i++) {
+		if (buffer[i] != 0)
+			abort();
+	}
+	if (!clear_is_promised && buffer != NULL)
+		memset(buffer, 0, buffer_size);
+}
+
 static void add_record(const void *record, size_t size)
 {
 	const char *drop = getenv("FAKE_CUPTI_DROP");
@@ -119,6 +134,7 @@ static void add_record(const void *record, size_t size)
 	if (buffer == NULL) {
 		request(&buffer, &buffer_size, &most);
 		buffer_used = 0;
+		clear_buffer();
 	}
 	if (buffer == NULL) {
 		dropped++;
@@ -138,6 +154,8 @@ static size_t record_size(uint32_t kind)
 		return sizeof(struct cupti_graph);
 	case CUPTI_KIND_MEMORY:
 		return sizeof(struct cupti_memory);
+	case CUPTI_KIND_MEMSET:
+		return sizeof(struct cupti_memset);
 	default:
 		return sizeof(struct cupti_memcpy);
 	}
@@ -265,12 +283,28 @@ API int cuDeviceTotalMem_v2(size_t *bytes, int device)
 	return 0;
 }
 
+/* As the runtime's, the context ends with the process; CUPTI crashes when something is turned off
+ * after that. */
+static bool is_over;
+
+static void is_over_now(void)
+{
+	is_over = true;
+}
+
+static void end_with_process(void)
+{
+	atexit(is_over_now);
+}
+
 API int cuDevicePrimaryCtxRetain(void **context, int device)
 {
 	struct cupti_resource_data data = {&the_context, NULL, NULL};
+	static pthread_once_t once = PTHREAD_ONCE_INIT;
 
 	(void)device;
 	*context = &the_context;
+	pthread_once(&once, end_with_process);
 	if (callback != NULL && is_on[CUPTI_DOMAIN_RESOURCE][CUPTI_RESOURCE_CONTEXT_CREATED])
 		callback(callback_user, CUPTI_DOMAIN_RESOURCE, CUPTI_RESOURCE_CONTEXT_CREATED,
 			 &data);
@@ -383,6 +417,26 @@ API int cuMemcpyDtoHAsync_v2(void *to, uint64_t from, size_t bytes, void *stream
 	return call_exit(&call, 0);
 }
 
+API int cuMemsetD8Async(uint64_t to, unsigned char value, size_t bytes, void *stream)
+{
+	struct cupti_memset record = {.kind = CUPTI_KIND_MEMSET,
+				      .value = value,
+				      .bytes = bytes,
+				      .start = now() + RUN_AT_NS,
+				      .context = 1,
+				      .stream = 7};
+	struct call call;
+
+	(void)to;
+	(void)stream;
+	call_enter(&call, CALL_FILL_ASYNC, NULL, NULL);
+	record.correlation = current_correlation;
+	record.end = record.start + bytes;
+	if (!capturing && kinds[CUPTI_KIND_MEMSET])
+		add_record(&record, sizeof(record));
+	return call_exit(&call, 0);
+}
+
 API int cuStreamCreate(void **stream, unsigned flags)
 {
 	static int streams[64];
@@ -451,7 +505,7 @@ API int cuGraphLaunch(void *executable, void *stream)
 
 	call_enter(&call, CUPTI_CALL_GRAPH_LAUNCH, &told, NULL);
 	for (unsigned i = 0; i < graph->nodes; i++)
-		fake_profiler_kernel("nothing", stream);
+		fake_profiler_kernel("nothing", stream, 0);
 	if (kinds[CUPTI_KIND_GRAPH_TRACE]) {
 		struct cupti_graph record = {.kind = CUPTI_KIND_GRAPH_TRACE,
 					     .correlation = current_correlation,
@@ -493,7 +547,7 @@ API int cuLaunchKernel(void *function, unsigned grid_x, unsigned grid_y, unsigne
 	}
 	if (block_x > 1024)
 		return call_exit(&call, 1);
-	fake_profiler_kernel(function, stream);
+	fake_profiler_kernel(function, stream, kinds[CUPTI_KIND_CONCURRENT_KERNEL]);
 	kernel_ran(function, 0, grid_x, block_x);
 	return call_exit(&call, 0);
 }
@@ -601,8 +655,35 @@ API int cuptiActivityEnable(int kind)
 
 API int cuptiActivityDisable(int kind)
 {
+	if (is_over)
+		abort();
 	kinds[kind & 63] = false;
 	return 0;
+}
+
+/* There is one context. */
+API int cuptiActivityEnableContext(void *context, int kind)
+{
+	return context != &the_context ? 1 : cuptiActivityEnable(kind);
+}
+
+API int cuptiActivityDisableContext(void *context, int kind)
+{
+	return context != &the_context ? 1 : cuptiActivityDisable(kind);
+}
+
+API int cuptiGetContextId(void *context, uint32_t *id)
+{
+	*id = 1;
+	return context != &the_context;
+}
+
+API int cuptiGetStreamIdEx(void *context, void *stream, uint8_t is_of_thread, uint32_t *id)
+{
+	(void)stream;
+	(void)is_of_thread;
+	*id = 7;
+	return context != &the_context;
 }
 
 API int cuptiActivityRegisterCallbacks(cupti_request *ask, cupti_complete *take)
@@ -610,6 +691,14 @@ API int cuptiActivityRegisterCallbacks(cupti_request *ask, cupti_complete *take)
 	request = ask;
 	complete = take;
 	return 0;
+}
+
+API int cuptiActivitySetAttribute(int attribute, size_t *size, const void *value)
+{
+	if (attribute != CUPTI_ATTRIBUTE_CLEAR_BUFFERS || *size != 1)
+		return 1;
+	clear_is_promised = *(const uint8_t *)value != 0;
+	return CUPTI_SUCCESS;
 }
 
 API int cuptiActivityRegisterTimestampCallback(uint64_t (*given)(void))

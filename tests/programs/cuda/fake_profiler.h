@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT
  * SPDX-FileCopyrightText: the kymo authors
  *
- * CUPTI's profilers of fake_cuda.c: a metric "fake__kernels" that counts a hundred a kernel, and
+ * CUPTI's profilers of fake_cuda.c: a metric "fake__kernels" that counts a hundred a kernel (and
+ * eight of CUPTI's own instructions where CUPTI makes a record of it in a range), and
  * "fake__share", always 50 %. Sets of more than three take two passes.
  *
  *   FAKE_CUPTI_RANGES=N    beginning to count kernels fails with N
@@ -14,7 +15,7 @@
 #include <stdint.h>
 
 /* A kernel runs: one that is called "waits" does not end until one that is called "signals" has. */
-void fake_profiler_kernel(const char *name, const void *stream);
+void fake_profiler_kernel(const char *name, const void *stream, int is_recorded);
 uint64_t fake_now(void);
 
 #endif

@@ -61,6 +61,13 @@ static void write_rank(const char *directory, uint32_t pid, const char *host, in
 
 		nccl_fixture_run(&fixture, operation, at + 10000, at + 510000,
 				 GPU_AHEAD - clock_ahead_ns);
+		if (i == 3) { /* first and last were told by another thread */
+			operation->channels_started_aside = operation->channels_stopped_aside = 2;
+			operation->gpu_start_aside = operation->gpu_start;
+			operation->gpu_stop_aside = operation->gpu_stop;
+			operation->gpu_start += 1000;
+			operation->gpu_stop -= 1000;
+		}
 	}
 	if (hangs) {
 		struct nccl_operation *operation =

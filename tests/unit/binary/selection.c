@@ -226,21 +226,29 @@ static void own_close(struct own *own)
 	elf_close(own->file);
 }
 
+static void own_select(const struct own *own, const struct selection_rules *rules,
+		       struct selection *ret)
+{
+	const struct selection_module module = {.path = "/opt/selection",
+						.file = own->file,
+						.plan = &own->plan,
+						.is_program = true};
+	struct problem problem;
+
+	assert_int_equal(selection_make(rules, &module, own->names, ret, &problem), 0);
+}
+
 static enum selection_verdict own_verdict(const struct own *own,
 					  const struct selection_request *request, const char *name,
 					  enum plan_mode *ret_mode)
 {
-	struct selection_module module = {.path = "/opt/selection",
-					  .file = own->file,
-					  .plan = &own->plan,
-					  .is_program = true};
 	enum selection_verdict verdict = SELECTION_VERDICTS;
 	struct selection_rules *rules;
 	struct selection selection;
 	struct problem problem;
 
 	assert_int_equal(selection_rules_create(request, &rules, &problem), 0);
-	assert_int_equal(selection_make(rules, &module, own->names, &selection, &problem), 0);
+	own_select(own, rules, &selection);
 	for (size_t i = 0; i < selection.count; i++) {
 		size_t count;
 		const struct selection_name *found =
@@ -381,6 +389,39 @@ static void test_lists(void **state)
 	own_close(&own);
 }
 
+/* Names of one function count once, and those that are on the list twice as well. */
+static void test_misses(void **state)
+{
+	struct selection_request request = {.minimum_instructions = 1000000};
+	struct selection_rules *rules;
+	struct selection selection;
+	struct problem problem;
+	const char *first;
+	struct own own;
+	size_t count;
+
+	(void)state;
+	own_open(&own);
+	request.list_files = list_file("{\"modules\": [{\"module\": \"/elsewhere/selection\", "
+				       "\"functions\": [{\"mangled\": \"" ALPHA
+				       "\", \"function_signature\": \"nobody\"}, {\"mangled\": "
+				       "\"" ALPHA "\"}, {\"mangled\": \"zeta\"}]}]}");
+	assert_int_equal(selection_rules_create(&request, &rules, &problem), 0);
+	unlink(request.list_files);
+	assert_int_equal(selection_rules_misses(rules, &first, &count), 3);
+	assert_int_equal(count, 3);
+	own_select(&own, rules, &selection);
+	selection_deinit(&selection);
+	assert_int_equal(selection_rules_misses(rules, &first, &count), 1);
+	assert_string_equal(first, "zeta");
+	selection_rules_destroy(rules);
+	request.list_files = NULL;
+	assert_int_equal(selection_rules_create(&request, &rules, &problem), 0);
+	assert_int_equal(selection_rules_misses(rules, &first, &count), 0);
+	selection_rules_destroy(rules);
+	own_close(&own);
+}
+
 /* ---- small parts ---- */
 
 static void test_bad_expressions(void **state)
@@ -463,6 +504,7 @@ int main(void)
 		cmocka_unit_test(test_callers),
 		cmocka_unit_test(test_kinds_and_modes),
 		cmocka_unit_test(test_lists),
+		cmocka_unit_test(test_misses),
 		cmocka_unit_test(test_bad_expressions),
 		cmocka_unit_test(test_readable_names),
 		cmocka_unit_test(test_defaults),

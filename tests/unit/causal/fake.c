@@ -96,7 +96,9 @@ void fake_experiment(uint32_t target, uint32_t permille)
 	static uint64_t epoch;
 
 	fake_control->start_delay = fake_control->delay;
-	atomic_store(&fake_control->experiment, ++epoch << CAUSAL_EPOCH_SHIFT | CAUSAL_ACTIVE |
+	epoch++;
+	fake_control->could_run[epoch % 2] = fake_control->took_part[epoch % 2] = 0;
+	atomic_store(&fake_control->experiment, epoch << CAUSAL_EPOCH_SHIFT | CAUSAL_ACTIVE |
 							(uint64_t)permille << CAUSAL_SPEEDUP_SHIFT |
 							target);
 }

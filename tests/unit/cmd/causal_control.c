@@ -243,7 +243,7 @@ static const struct causal_data *measure(struct bench *bench, unsigned windows)
 	program_start(bench);
 	wait_for_windows(bench, windows);
 	program_end(bench);
-	causal_control_end(bench->controller, 3 << 8, 0);
+	causal_control_end(bench->controller, 3 << 8, NULL);
 	return causal_control_data(bench->controller);
 }
 
@@ -331,7 +331,9 @@ static void a_run_is_one_window_end_to_end(void **state)
 		program_start(bench);
 		let_run(bench->program.shared, run == 0);
 		program_end(bench);
-		causal_control_end(bench->controller, 0, 1000);
+		causal_control_end(
+			bench->controller, 0,
+			&(struct causal_load){.cpu_ns = 1000, .involuntary_switches = 7});
 	}
 	data = causal_control_data(bench->controller);
 	assert_int_equal(data->window_count, 3);
@@ -342,6 +344,7 @@ static void a_run_is_one_window_end_to_end(void **state)
 
 		assert_int_equal(window->visit_count, 1);
 		assert_int_equal(window->visits[0].visits, 1);
+		assert_int_equal(window->involuntary_switches, 7);
 		assert_int_equal(window->run, i);
 		assert_int_equal(window->target, i > 0);
 		assert_true(fabs(saved - (double)window->delay_ns) < 1000);
@@ -358,8 +361,8 @@ static void nothing_is_tried_without_a_program(void **state)
 	session_start(bench);
 	assert_int_equal(causal_control_begin(bench->controller), 0);
 	nanosleep(&time, NULL);
-	causal_control_end(bench->controller, 9, 0);
-	causal_control_end(bench->controller, 9, 0); /* nothing */
+	causal_control_end(bench->controller, 9, NULL);
+	causal_control_end(bench->controller, 9, NULL); /* nothing */
 	causal_control_seen(bench->controller, &seen);
 	assert_false(seen.taken_part);
 	assert_int_equal(causal_control_data(bench->controller)->window_count, 0);
@@ -411,7 +414,7 @@ static void nonsense_in_the_file_does_no_harm(void **state)
 		nanosleep(&moment, NULL);
 	}
 	program_end(bench);
-	causal_control_end(bench->controller, 0, 0);
+	causal_control_end(bench->controller, 0, NULL);
 	assert_int_equal(causal_control_data(bench->controller)->bad_lines, 0);
 }
 

@@ -57,6 +57,28 @@ static void test_text_mistakes(void **state)
 	wrong("a.txt", "", "names no counters");
 }
 
+static void test_windows(void **state)
+{
+	struct counter_input input;
+
+	(void)state;
+	assert_int_equal(parse("a.txt", "\xef\xbb\xbfpmc: A\r\n\r\npmc: B\r\n", &input), 0);
+	assert_int_equal(input.count, 2);
+	assert_string_equal(input.passes[0].counters, "A");
+	assert_int_equal(input.passes[1].line, 3);
+	counter_input_deinit(&input);
+}
+
+static void test_too_many(void **state)
+{
+	char text[1001 * 7 + 1];
+
+	(void)state;
+	for (unsigned i = 0; i < 1001; i++)
+		memcpy(text + i * 7, "pmc: A\n", 8);
+	wrong("a.txt", text, "a.txt:1001:1: more than 1000 runs");
+}
+
 static void test_zero_bytes(void **state)
 {
 	static const char text[] = "pmc: \0A\n";
@@ -103,7 +125,7 @@ static void test_json(void **state)
 	(void)state;
 	assert_int_equal(
 		parse("a.json",
-		      "{\"jobs\": [{\"pmc\": [\"A\"], \"kernel_iteration_range\": [\"1-2\", 5],\n"
+		      "{\"jobs\": [{\"pmc\": [\"A\"], \"kernel_iteration_range\": [\"1-2\", [5]],\n"
 		      " \"truncate_kernels\": true}]}\n",
 		      &input),
 		0);
@@ -143,6 +165,8 @@ static void test_yaml_mistakes(void **state)
 	wrong("a.yaml", "jobs:\n  - pmc: {A: 1}\n", "a.yaml:2:10:");
 	wrong("a.yaml", "jobs:\n  - pmc: [[A]]\n", "the name of a counter");
 	wrong("a.yaml", "jobs:\n  - pmc_groups: [[]]\n", "a group without a counter");
+	wrong("a.yaml", "jobs:\n  - pmc: [A]\n    kernel_iteration_range: [{a: 1}]\n",
+	      "a.yaml:3:30: the number of a launch");
 	wrong("a.yaml", "jobs:\n  - pmc: [A\n", "a.yaml:");
 	wrong("a.json", "{\"jobs\": []}", "names no counters");
 }
@@ -175,6 +199,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_text),          cmocka_unit_test(test_text_mistakes),
+		cmocka_unit_test(test_windows),       cmocka_unit_test(test_too_many),
 		cmocka_unit_test(test_zero_bytes),    cmocka_unit_test(test_yaml),
 		cmocka_unit_test(test_json),          cmocka_unit_test(test_groups_are_runs),
 		cmocka_unit_test(test_yaml_mistakes), cmocka_unit_test(test_ranges),

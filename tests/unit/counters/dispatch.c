@@ -232,6 +232,26 @@ static void configs(void)
 	CHECK_EQUAL(mock.sets_freed, 1);
 }
 
+/* Tools that make one for each kernel do not run out of them. */
+static void many_configs(void)
+{
+	rocprofiler_counter_config_id_t kept = {0}, made;
+	rocprofiler_agent_id_t agent;
+	rocprofiler_counter_id_t cycles;
+
+	begin();
+	agent.handle = mock_agent;
+	cycles = tool_counter(mock_agent, "CYCLES");
+	OK(rocprofiler_create_counter_config(agent, &cycles, 1, &kept));
+	for (unsigned i = 0; i < 70000; i++) {
+		made.handle = 0;
+		OK(rocprofiler_create_counter_config(agent, &cycles, 1, &made));
+		CHECK(made.handle != kept.handle);
+		OK(rocprofiler_destroy_counter_config(made));
+	}
+	OK(rocprofiler_destroy_counter_config(kept));
+}
+
 /* One that is destroyed while kernels are counted with it goes on. */
 static void destroyed_in_use(void)
 {
@@ -364,6 +384,7 @@ SCENARIO(by_record_callback)
 SCENARIO(larger_than_the_buffer)
 SCENARIO(not_counted)
 SCENARIO(configs)
+SCENARIO(many_configs)
 SCENARIO(destroyed_in_use)
 SCENARIO(queries)
 SCENARIO(one_way)
@@ -376,6 +397,7 @@ int main(void)
 		cmocka_unit_test(test_larger_than_the_buffer),
 		cmocka_unit_test(test_not_counted),
 		cmocka_unit_test(test_configs),
+		cmocka_unit_test(test_many_configs),
 		cmocka_unit_test(test_destroyed_in_use),
 		cmocka_unit_test(test_queries),
 		cmocka_unit_test(test_one_way),

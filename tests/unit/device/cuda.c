@@ -34,6 +34,7 @@ static struct {
 	int (*launch)(void *, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned,
 		      void *, void **, void **);
 	int (*to_device)(uint64_t, const void *, size_t, void *);
+	int (*fill)(uint64_t, unsigned char, size_t, void *);
 	int (*begin_capture)(void *, int);
 	int (*end_capture)(void *, void **);
 	int (*graph_launch)(void *, void *);
@@ -63,6 +64,7 @@ static void start(void)
 	find(library, &cu.function, "cuModuleGetFunction");
 	find(library, &cu.launch, "cuLaunchKernel");
 	find(library, &cu.to_device, "cuMemcpyHtoDAsync_v2");
+	find(library, &cu.fill, "cuMemsetD8Async");
 	find(library, &cu.begin_capture, "cuStreamBeginCapture_v2");
 	find(library, &cu.end_capture, "cuStreamEndCapture");
 	find(library, &cu.graph_launch, "cuGraphLaunch");
@@ -179,6 +181,47 @@ static void copies_and_memory(void)
 	assert_int_equal(told.misused, 0);
 }
 
+static void fills(void)
+{
+	struct device_losses losses;
+	uint64_t address;
+
+	start();
+	cu.allocate(&address, 1000);
+	for (unsigned i = 0; i < 20; i++)
+		cu.fill(address, 7, 1000, NULL);
+	finish();
+	assert_int_equal(told.copy_records, 20);
+	assert_int_equal(told.copied_bytes, 20000);
+	assert_int_equal(told.opened, 20);
+	assert_int_equal(told.closed, 20);
+	assert_int_equal(told.unknown_correlations, 0);
+	assert_int_equal(told.misused, 0);
+	device_losses(&losses);
+	assert_int_equal(losses.dropped + losses.unmatched + losses.incomplete, 0);
+}
+
+/* What is captured does not run. Behind a flush that waits nothing is in flight any more. */
+static void what_has_no_record_is_not_waited_for(void)
+{
+	void *graph;
+
+	start();
+	cu.begin_capture(NULL, 1);
+	cu.fill(0x1000, 7, 1000, NULL);
+	cu.end_capture(NULL, &graph);
+	assert_int_equal(told.opened, 1);
+	launch(32);
+	device_flush(true, 1000000000);
+	assert_int_equal(told.closed, 1);
+	assert_int_equal(told.completed, 1);
+	launch(32);
+	finish();
+	assert_int_equal(told.completed, 2);
+	assert_int_equal(told.without_time, 0);
+	assert_int_equal(told.misused, 0);
+}
+
 static void what_is_dropped_is_counted(void)
 {
 	struct device_losses losses;
@@ -278,11 +321,18 @@ static const struct {
 	{                                                                                          \
 #name, name                                                                        \
 	}
-	X(each_launch_has_its_record), X(a_launch_that_fails_is_none),
-	X(a_graph_is_one_record),      X(a_graph_is_its_nodes_when_asked),
-	X(copies_and_memory),          X(what_is_dropped_is_counted),
-	X(another_tool_is_left_alone), X(an_old_cupti_is_refused),
-	X(no_cupti_is_said),           X(nobody_wants_anything),
+	X(each_launch_has_its_record),
+	X(a_launch_that_fails_is_none),
+	X(a_graph_is_one_record),
+	X(a_graph_is_its_nodes_when_asked),
+	X(copies_and_memory),
+	X(what_is_dropped_is_counted),
+	X(fills),
+	X(what_has_no_record_is_not_waited_for),
+	X(another_tool_is_left_alone),
+	X(an_old_cupti_is_refused),
+	X(no_cupti_is_said),
+	X(nobody_wants_anything),
 	X(from_several_threads),
 #undef X
 };

@@ -140,6 +140,7 @@ static void each_kernel_has_its_own_values(void)
 	assert_int_equal((int)counted_told.last[1], 50);
 	assert_int_equal((int)counted_told.sums[0], 20000);
 	assert_int_equal(told.without_time, 0);
+	assert_int_equal(counted_told.last_end - counted_told.last_start, 250000);
 	assert_string_equal(told.last_symbol, "of_test");
 }
 
@@ -315,6 +316,20 @@ static void the_device_over_time(void)
 	counting->set_free(set);
 }
 
+/* By the first call of the program that has a context, once. */
+static void the_driver_is_awaited(void)
+{
+	start();
+	cuda_await_driver();
+	assert_int_equal(counted_told.ready, 0);
+	launch(kernel("first"), NULL, 32);
+	launch(kernel("second"), NULL, 32);
+	assert_int_equal(counted_told.ready, 1);
+	finish();
+	assert_int_equal(told.completed, 2);
+	assert_int_equal(told.without_time, 0);
+}
+
 static void a_device_that_is_sampled_already(void)
 {
 	void *set;
@@ -347,6 +362,7 @@ static const struct {
 	X(while_somebody_else_counts),
 	X(sets_of_two_passes_are_refused),
 	X(the_device_over_time),
+	X(the_driver_is_awaited),
 	X(a_device_that_is_sampled_already),
 #undef X
 };

@@ -12,8 +12,12 @@
 
 #include <pthread.h>
 #include <sched.h>
+#include <stdatomic.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -78,7 +82,7 @@ static void *start(const struct counting_request *requests, uint32_t count, uint
 
 	assert_int_equal(host->set_make(AGENT, requests, count, &set, &ways, &problem),
 			 COUNTING_OK);
-	assert_int_equal(ways, COUNTING_BY_DEVICE);
+	assert_int_equal(ways & COUNTING_BY_DEVICE, COUNTING_BY_DEVICE);
 	assert_int_equal(host->device_start(AGENT, set, interval, &problem), COUNTING_OK);
 	return set;
 }
@@ -136,6 +140,110 @@ static void what_the_process_does_is_counted(void **state)
 	assert_int_equal(host->device_start(AGENT, set, 0, &problem), COUNTING_BUSY);
 	host->device_stop(AGENT);
 	assert_int_equal(host->device_read(AGENT, values, 2, &time, &problem), COUNTING_FAILED);
+	host->set_free(set);
+}
+
+static double own_faults(void)
+{
+	struct rusage usage;
+
+	getrusage(RUSAGE_THREAD, &usage);
+	return (double)(usage.ru_minflt + usage.ru_majflt);
+}
+
+/* The first of the machine's packages: that of ranges. */
+static void *count_ranges(const struct counting_request *requests, uint32_t count)
+{
+	void *set = NULL;
+	uint32_t ways = 0;
+
+	setenv("KYMO_COUNT_REGIONS", "on", 1);
+	assert_int_equal(host->set_make(host_first_agent(), requests, count, &set, &ways, &problem),
+			 COUNTING_OK);
+	assert_int_equal(ways, COUNTING_BY_DEVICE | COUNTING_BY_DISPATCH);
+	atomic_store(&counting_set, set);
+	memset(&counted_told, 0, sizeof(counted_told));
+	memset(&told, 0, sizeof(told));
+	return set;
+}
+
+static void *leaves_one_open(void *unused)
+{
+	device_region_push("open");
+	return unused;
+}
+
+static void ranges_of_threads_are_kernels(void **state)
+{
+	static const struct counting_request requests[] = {{.block = "SW", .event = "task-clock"},
+							   {.block = "SW", .event = "page-faults"},
+							   {.block = "SW", .event = "cpu-clock"}};
+	void *set = count_ranges(requests, 3);
+	double outer = elapsed(CLOCK_THREAD_CPUTIME_ID), inner, faults;
+	pthread_t thread;
+
+	(void)state;
+	device_region_push("outer");
+	pthread_create(&thread, NULL, burn_thread, NULL); /* another thread's is not in it */
+	inner = elapsed(CLOCK_THREAD_CPUTIME_ID);
+	faults = own_faults();
+	device_region_push("inner");
+	burn(1e7);
+	touch(300);
+	device_region_pop();
+	faults = own_faults() - faults;
+	inner = elapsed(CLOCK_THREAD_CPUTIME_ID) - inner;
+	assert_true(counted_told.last[0] >= 1e7 && counted_told.last[0] <= inner);
+	assert_true(counted_told.last[1] >= 300 && counted_told.last[1] <= faults);
+	assert_true(counted_told.last[2] >= 0.9e7 && counted_told.last[2] <= 1.1 * inner + 1e6);
+	assert_true(counted_told.last_end - counted_told.last_start >= 10000000);
+	assert_string_equal(told.last_symbol, "inner");
+	device_region_pop();
+	outer = elapsed(CLOCK_THREAD_CPUTIME_ID) - outer;
+	assert_true(counted_told.last[0] >= 1e7 && counted_told.last[0] <= outer);
+	device_region_pop(); /* nothing is open */
+	pthread_join(thread, NULL);
+	pthread_create(&thread, NULL, leaves_one_open, NULL);
+	pthread_join(thread, NULL);
+	device_region_push("at the end");
+	device_flush(true, 0);
+	device_region_pop();
+	assert_int_equal(counted_told.asked, 4);
+	assert_int_equal(counted_told.counted, 2);
+	assert_int_equal(counted_told.not_counted, 2);
+	assert_int_equal(counted_told.last_status, COUNTING_NOT_FINISHED);
+	assert_int_equal(told.kernels, 4);
+	assert_int_equal(told.completed, 4);
+	atomic_store(&counting_set, NULL);
+	device_region_push("nobody counts");
+	device_region_pop();
+	assert_int_equal(counted_told.asked, 4);
+	host->set_free(set);
+}
+
+/* Of the parent's ranges the child tells nothing. */
+static void ranges_across_a_fork(void **state)
+{
+	static const struct counting_request request = {.block = "SW", .event = "task-clock"};
+	void *set = count_ranges(&request, 1);
+	int status = 0;
+	pid_t child;
+
+	(void)state;
+	device_region_push("of the parent");
+	child = fork();
+	if (child == 0) {
+		device_backend_host.forked();
+		device_region_pop();
+		device_region_push("of the child");
+		device_region_pop();
+		_exit(counted_told.counted == 1 && counted_told.not_counted == 0 ? 0 : 1);
+	}
+	assert_int_equal(waitpid(child, &status, 0), child);
+	assert_int_equal(status, 0);
+	device_region_pop();
+	assert_int_equal(counted_told.counted, 1);
+	atomic_store(&counting_set, NULL);
 	host->set_free(set);
 }
 
@@ -222,6 +330,63 @@ static void samples_come_at_intervals(void **state)
 	host->set_free(set);
 }
 
+static void an_interval_for_ever(void **state)
+{
+	static const struct counting_request request = {.block = "SW", .event = "task-clock"};
+	void *set;
+
+	(void)state;
+	memset((void *)&counted_told, 0, sizeof(counted_told));
+	set = start(&request, 1, UINT64_MAX);
+	usleep(20000);
+	host->device_stop(AGENT);
+	host->set_free(set);
+	assert_int_equal(counted_told.samples, 1); /* the last one */
+	assert_int_equal(counted_told.samples_lost, 0);
+}
+
+/* In the child of a fork: it may count, and what it counts is its own. */
+static int count_in_child(void *set)
+{
+	double values[2];
+	uint64_t time;
+
+	device_backend_host.forked();
+	if (host->device_start(AGENT, set, 0, &problem) != COUNTING_OK)
+		return 1;
+	burn(2e7);
+	if (host->device_read(AGENT, values, 2, &time, &problem) != COUNTING_OK)
+		return 2;
+	host->device_stop(AGENT);
+	if (values[1] < 2e7 || values[1] > 2e8)
+		return 3;
+	return values[0] < 1e7 || values[0] > 2e8 ? 4 : 0;
+}
+
+static void a_child_counts_by_itself(void **state)
+{
+	static const struct counting_request requests[] = {{.block = "SW", .event = "cpu-clock"},
+							   {.block = "SW", .event = "task-clock"}};
+	struct counting_event event;
+	pid_t child;
+	void *set;
+	int status;
+
+	(void)state;
+	if (host->event(AGENT, "SW", "cpu-clock", &event) != COUNTING_OK)
+		skip();
+	set = start(requests, 2, 0);
+	burn(3e8);
+	child = fork();
+	if (child == 0)
+		_exit(count_in_child(set));
+	burn(3e8);
+	assert_int_equal(waitpid(child, &status, 0), child);
+	assert_int_equal(status, 0);
+	host->device_stop(AGENT);
+	host->set_free(set);
+}
+
 static void whole_cpus(void **state)
 {
 	static const struct counting_request request = {.block = "SYSTEM", .event = "cpu-clock"};
@@ -284,10 +449,14 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(its_events_are_listed),
+		cmocka_unit_test(ranges_of_threads_are_kernels),
+		cmocka_unit_test(ranges_across_a_fork),
 		cmocka_unit_test(what_the_process_does_is_counted),
 		cmocka_unit_test(switches_of_all_threads),
 		cmocka_unit_test(perf_events_know_all_threads),
 		cmocka_unit_test(samples_come_at_intervals),
+		cmocka_unit_test(an_interval_for_ever),
+		cmocka_unit_test(a_child_counts_by_itself),
 		cmocka_unit_test(whole_cpus),
 		cmocka_unit_test(what_it_cannot_do_is_refused),
 	};

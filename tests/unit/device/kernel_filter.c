@@ -10,6 +10,7 @@
 
 #include <cmocka.h>
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -68,11 +69,31 @@ static void launches(void **state)
 	set("", "", "[1-2, 4]"); /* as rocprofv3 writes it */
 	assert_true(counts("a", 4));
 	assert_false(counts("a", 3));
+	set("", "", " 1;2,,4  6 "); /* as lists of other settings are written */
+	assert_true(counts("a", 2));
+	assert_true(counts("a", 6));
+	assert_false(counts("a", 5));
+}
+
+static void many_launches(void **state)
+{
+	char range[4096];
+	size_t length = 0;
+
+	(void)state;
+	for (unsigned i = 1; i < 1000; i += 2)
+		length += (size_t)snprintf(range + length, sizeof(range) - length, "%u,", i);
+	set("", "", range);
+	assert_int_equal(told.said, 0);
+	assert_true(counts("a", 1));
+	assert_true(counts("a", 999));
+	assert_false(counts("a", 998));
 }
 
 static void what_is_wrong_counts_nothing_and_is_said(void **state)
 {
-	static const char *const ranges[] = {"x", "0", "5-2", "1,,2", "1-2-3", "-4", "1;2"};
+	static const char *const ranges[] = {"x",  "0", "5-2", "1-2-3",
+					     "-4", ",", "[]",  "1-18446744073709551616"};
 
 	(void)state;
 	for (size_t i = 0; i < sizeof(ranges) / sizeof(ranges[0]); i++) {
@@ -96,6 +117,7 @@ int main(void)
 		cmocka_unit_test(everything_but_communication),
 		cmocka_unit_test(names),
 		cmocka_unit_test(launches),
+		cmocka_unit_test(many_launches),
 		cmocka_unit_test(what_is_wrong_counts_nothing_and_is_said),
 	};
 

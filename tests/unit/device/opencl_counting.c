@@ -291,6 +291,35 @@ static void a_kernel_that_waits_for_the_program(void)
 	assert_int_equal(counted_told.last_status, COUNTING_NOT_SUPPORTED);
 }
 
+/* What is left out goes behind the same event at once; and it has a number all the same. */
+static void what_is_left_out_waits_for_nothing(void)
+{
+	cl_event go;
+	cl_int result;
+	cl_kernel nccl, work;
+	size_t items = 64;
+
+	setenv("KYMO_COUNTER_WATCHDOG", "300ms", 1);
+	setenv("KYMO_KERNEL_RANGE", "2", 1);
+	start();
+	count_with(of_kernels, 3);
+	nccl = kernel_of("nccl_all");
+	work = kernel_of("work");
+	go = cl->clCreateUserEvent(context, &result);
+	check(result);
+	check(cl->clEnqueueNDRangeKernel(queues[0], work, 1, NULL, &items, NULL, 1, &go, NULL));
+	enqueue(queues[0], nccl, 64);
+	assert_int_equal(counted_told.filtered, 2);
+	check(cl->clSetUserEventStatus(go, CL_COMPLETE));
+	check(cl->clReleaseEvent(go));
+	check(cl->clFinish(queues[0]));
+	enqueue(queues[0], work, 64);
+	finish();
+	assert_int_equal(told.said, 0);
+	assert_int_equal(counted_told.released, 0);
+	assert_int_equal(counted_told.counted, 1);
+}
+
 static void the_device_is_counted_over_time(void)
 {
 	static const struct counting_request requests[] = {
@@ -357,6 +386,7 @@ static const struct {
 	X(threads_take_turns),
 	X(kernels_that_wait_for_each_other),
 	X(a_kernel_that_waits_for_the_program),
+	X(what_is_left_out_waits_for_nothing),
 	X(the_device_is_counted_over_time),
 	X(what_it_cannot_do_is_refused),
 #undef X

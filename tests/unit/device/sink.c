@@ -54,7 +54,12 @@ static bool wants(enum device_service service, int32_t operation)
 
 static device_handle agent(const struct device_agent *agent)
 {
-	(void)agent;
+	pthread_mutex_lock(&lock);
+	told.last_device = *agent;
+	snprintf(told.last_agent, sizeof(told.last_agent), "%s, %s",
+		 agent->name != NULL ? agent->name : "",
+		 agent->product_name != NULL ? agent->product_name : "");
+	pthread_mutex_unlock(&lock);
 	told.agents++;
 	return make(AGENT);
 }

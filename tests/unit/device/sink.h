@@ -16,9 +16,10 @@ struct told {
 		kernel_records, copy_records, unknown_correlations, allocations, frees, programs,
 		symbols, unloaded, markers, said, misused;
 	_Atomic uint64_t copied_bytes, allocated_bytes;
-	char last_symbol[256], last_said[512], last_marker[256];
+	char last_agent[256], last_symbol[256], last_said[512], last_marker[256];
 	struct device_kernel last_kernel;
 	struct device_copy last_copy;
+	struct device_agent last_device; /* its texts are not there any more */
 };
 
 extern struct told told;

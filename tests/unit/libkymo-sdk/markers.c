@@ -338,9 +338,64 @@ static void a_runtime_before_the_tool(void)
 	CHECK_EQUAL(event_count, 4);
 	CHECK(!strcmp(last_mark, "heard"));
 	event_count = 0;
-	CHECK_EQUAL(announce(), 0); /* a second library of this kind is not traced, and works */
+	CHECK_EQUAL(announce(), 0); /* a library that announces itself again is told once */
 	core.roctxMarkA_fn("once");
 	CHECK_EQUAL(event_count, 4);
+}
+
+static uint64_t other_range;
+static const char *other_mark;
+
+static void mark_of_other(const char *message)
+{
+	other_mark = message;
+}
+
+static roctx_range_id_t start_of_other(const char *message)
+{
+	(void)message;
+	return ++other_range;
+}
+
+/* Another copy, as a framework brings one: both are told, each by its own functions, and ranges
+ * with the same number are two. */
+static void two_copies(void)
+{
+	roctxCoreApiTable_t other = {sizeof(other),  mark_of_other, push,     pop,
+				     start_of_other, stop,          thread_id};
+	roctxControlApiTable_t its_control = {sizeof(its_control), pause_or_resume,
+					      pause_or_resume};
+	roctxNameApiTable_t its_name = {sizeof(its_name), name_thread, name_agent, name_device,
+					name_stream};
+	void *tables[] = {&other, &its_control, &its_name};
+	uint64_t identifier = 0, one, two;
+	struct event seen[EVENTS_MAX];
+
+	OK(rocprofiler_force_configure(configure));
+	CHECK_EQUAL(announce(), 0);
+	CHECK_EQUAL(
+		rocprofiler_register_library_api_table("roctx", NULL, 701, tables, 3, &identifier),
+		0);
+	event_count = 0;
+	other.roctxMarkA_fn("other");
+	CHECK_EQUAL(event_count, 4);
+	CHECK(!strcmp(other_mark, "other"));
+	CHECK(last_mark == NULL);
+	core.roctxMarkA_fn("one");
+	CHECK(!strcmp(last_mark, "one"));
+	CHECK(!strcmp(other_mark, "other"));
+	CHECK_EQUAL(its_name.roctxNameOsThread_fn("four"), 4);
+	event_count = 0;
+	one = core.roctxRangeStartA_fn("of one");
+	two = other.roctxRangeStartA_fn("of the other");
+	CHECK_EQUAL(one, two);
+	core.roctxRangeStop_fn(one);
+	CHECK_EQUAL(ranges_only(seen), 3);
+	CHECK_EQUAL(seen[0].record.correlation_id.internal, seen[2].record.correlation_id.internal);
+	event_count = 0;
+	other.roctxRangeStop_fn(two);
+	CHECK_EQUAL(ranges_only(seen), 1);
+	CHECK_EQUAL(seen[0].record.phase, ROCPROFILER_CALLBACK_PHASE_EXIT);
 }
 
 static void last_at_exit(void)
@@ -373,6 +428,12 @@ static void test_watermark(void **state)
 	scenario(watermark_and_exit_checked);
 }
 
+static void test_two_copies(void **state)
+{
+	(void)state;
+	scenario(two_copies);
+}
+
 static void test_late_tool(void **state)
 {
 	(void)state;
@@ -382,10 +443,9 @@ static void test_late_tool(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_calls),
-		cmocka_unit_test(test_ranges),
-		cmocka_unit_test(test_watermark),
-		cmocka_unit_test(test_late_tool),
+		cmocka_unit_test(test_calls),      cmocka_unit_test(test_ranges),
+		cmocka_unit_test(test_watermark),  cmocka_unit_test(test_late_tool),
+		cmocka_unit_test(test_two_copies),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

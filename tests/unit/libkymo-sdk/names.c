@@ -8,6 +8,9 @@
 #include <math.h>
 #include <sys/mman.h>
 
+#include <kymo/tools.h>
+
+#include "libkymo-sdk/agents.h"
 #include "libkymo-sdk/domains.h"
 #include "libkymo-sdk/names.h"
 
@@ -577,6 +580,55 @@ static void mistakes_are_told(void **state)
 	assert_int_equal(rocprofiler_destroy_counter_config(config), ROCPROFILER_STATUS_SUCCESS);
 }
 
+/* Asked with a device that only seems to be there. */
+static void support_of_kinds_is_told(void **state)
+{
+	const rocprofiler_agent_v0_t device = {
+		.type = ROCPROFILER_AGENT_TYPE_GPU, .name = "sm_00", .product_name = "of test"};
+	rocprofiler_agent_id_t all = {0}, nobody = {77}, gpu, host = sdk_agent_host();
+	kymo_kind_support_t answer;
+
+	(void)state;
+#define SUPPORT(kind, agent, expected)                                                             \
+	do {                                                                                       \
+		assert_int_equal(kymo_callback_kind_support(ROCPROFILER_CALLBACK_TRACING_##kind,   \
+							    agent, &answer),                       \
+				 ROCPROFILER_STATUS_SUCCESS);                                      \
+		assert_int_equal(answer, KYMO_KIND_##expected);                                    \
+	} while (0)
+	SUPPORT(MARKER_CORE_API, all, TOLD);
+	SUPPORT(OMPT, host, TOLD);
+	SUPPORT(SCRATCH_MEMORY, all, SILENT);
+	SUPPORT(HIP_RUNTIME_API, host, SILENT);
+	gpu = sdk_agent_register(&device, true);
+	SUPPORT(KERNEL_DISPATCH, gpu, SILENT);
+	sdk_agent_add_runtime(gpu, DEVICE_RUNTIME_CUDA);
+	SUPPORT(KERNEL_DISPATCH, gpu, TOLD);
+	SUPPORT(HIP_RUNTIME_API, gpu, TOLD);
+	SUPPORT(HIP_RUNTIME_API, all, TOLD);
+	SUPPORT(HIP_RUNTIME_API, host, SILENT);
+	SUPPORT(HIP_COMPILER_API, gpu, SILENT);
+	assert_int_equal(
+		kymo_callback_kind_support(KYMO_CALLBACK_TRACING_CUDA_DRIVER_API, gpu, &answer),
+		ROCPROFILER_STATUS_SUCCESS);
+	assert_int_equal(answer, KYMO_KIND_TOLD);
+	assert_int_equal(kymo_buffer_kind_support(ROCPROFILER_BUFFER_TRACING_HIP_RUNTIME_API_EXT,
+						  gpu, &answer),
+			 ROCPROFILER_STATUS_SUCCESS);
+	assert_int_equal(answer, KYMO_KIND_TOLD);
+	assert_int_equal(
+		kymo_buffer_kind_support(ROCPROFILER_BUFFER_TRACING_KFD_QUEUE, all, &answer),
+		ROCPROFILER_STATUS_SUCCESS);
+	assert_int_equal(answer, KYMO_KIND_SILENT);
+	IS(kymo_buffer_kind_support(ROCPROFILER_BUFFER_TRACING_NONE, all, &answer), KIND_NOT_FOUND);
+	IS(kymo_callback_kind_support(ROCPROFILER_CALLBACK_TRACING_LAST, all, &answer),
+	   KIND_NOT_FOUND);
+	IS(kymo_callback_kind_support(ROCPROFILER_CALLBACK_TRACING_OMPT, nobody, &answer),
+	   AGENT_NOT_FOUND);
+	IS(kymo_callback_kind_support(ROCPROFILER_CALLBACK_TRACING_OMPT, all, NULL),
+	   INVALID_ARGUMENT);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -591,6 +643,7 @@ int main(void)
 		cmocka_unit_test(what_has_no_arguments_says_so),
 		cmocka_unit_test(statuses_are_told_in_words),
 		cmocka_unit_test(mistakes_are_told),
+		cmocka_unit_test(support_of_kinds_is_told),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

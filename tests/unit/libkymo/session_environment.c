@@ -42,6 +42,7 @@ static char **start(void)
 					      "KYMO_SPOOL_DIRECTORY=/s",
 					      "KYMO_SAMPLING_FREQ=200",
 					      "OMP_TOOL_LIBRARIES=" FRONT,
+					      "NCCL_PROFILER_PLUGIN=/l/libnccl-profiler-kymo.so",
 					      "KOKKOS_TOOLS_LIBS=/opt/users.so",
 					      NULL};
 	char **environment = copy(session);
@@ -88,6 +89,7 @@ static bool empty_list(void)
 	       same(given, "KYMO_SPOOL_DIRECTORY", "/s") &&
 	       same(given, "KYMO_SAMPLING_FREQ", "200") &&
 	       same(given, "OMP_TOOL_LIBRARIES", FRONT) &&
+	       same(given, "NCCL_PROFILER_PLUGIN", "/l/libnccl-profiler-kymo.so") &&
 	       same(given, "KOKKOS_TOOLS_LIBS", "(none)") && same(given, "A", "(none)") &&
 	       same(none.environment, "LD_PRELOAD", LIBRARY ":" FRONT);
 }
@@ -150,7 +152,7 @@ static bool large_list(void)
 	session_list_make(&list, given);
 	while (list.environment[count])
 		count++;
-	if (count != COUNT + 4 || !list.mapping || strcmp(list.environment[count - 1], "V4999=x"))
+	if (count != COUNT + 5 || !list.mapping || strcmp(list.environment[count - 1], "V4999=x"))
 		return false;
 	session_list_destroy(&list);
 	return true;
@@ -178,6 +180,7 @@ static bool children_left_alone(void)
 	return !list.completed && same(environment, "LD_PRELOAD", "/opt/other.so") &&
 	       same(environment, "KYMO_SPOOL_DIRECTORY", "(none)") &&
 	       same(environment, "OMP_TOOL_LIBRARIES", "(none)") &&
+	       same(environment, "NCCL_PROFILER_PLUGIN", "(none)") &&
 	       same(environment, "KOKKOS_TOOLS_LIBS", "/opt/users.so") &&
 	       same(environment, "A", "1");
 }

@@ -42,7 +42,9 @@ void drive_directory(void)
 					    "WORLD_SIZE",
 					    "RANK",
 					    "KYMO_NCCL_CALL_TRACE",
-					    "KYMO_NCCL_PROMETHEUS_PERIOD"};
+					    "KYMO_NCCL_PROMETHEUS_PERIOD",
+					    "KYMO_NCCL_GPU_CLOCK_HZ",
+					    "KYMO_NCCL_GRAPHS"};
 	const char *temporary = getenv("TMPDIR");
 
 	owner = getpid();

@@ -4,6 +4,7 @@
  * What NCCL does beside the usual sequence, one hazard a test: handles of other processes, handles
  * that were never cleared, children that come late or never, times that are not their own.
  */
+#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -212,6 +213,122 @@ static void aborted(void)
 	drive_stop(&driver, proxy);
 }
 
+/* ---- kernels run in the order of their launches: a channel that says otherwise is out of step
+ * ---- */
+
+static void out_of_step(void)
+{
+	static const struct {
+		bool launch;
+		unsigned channel;
+		uint64_t start, stop;
+	} told[] = {
+		{true, 0, GPU, GPU + 1000},         {true, 1, GPU + 2000, GPU + 3000},
+		{false, 2, GPU + 500, GPU + 2500}, /* a group: of the same launch, and too early */
+		{false, 3, GPU + 1500, GPU + 2500}, {true, 4, GPU + 4000, GPU + 5000},
+		{true, 5, GPU + 4500, GPU + 5500}, /* in the midst of the one before */
+		{true, 4, GPU + 6000, GPU + 7000},
+	};
+	struct driver driver = drive_open(5);
+	void *context = drive_init(&driver, &identity);
+
+	for (uint64_t i = 0; i < sizeof(told) / sizeof(told[0]); i++) {
+		void *operation;
+
+		if (told[i].launch)
+			drive_stop(&driver,
+				   drive_simple(&driver, context, NULL, NCCL_KIND_KERNEL_LAUNCH));
+		operation = drive_collective(&driver, context, NULL, "AllReduce", i, 1);
+		drive_stop(&driver, operation);
+		drive_channel_stop(
+			&driver,
+			drive_channel(&driver, context, operation, told[i].channel, told[i].start),
+			told[i].stop);
+	}
+	drive_wait_finished(sizeof(told) / sizeof(told[0]));
+}
+
+static void test_out_of_step(void **state)
+{
+	(void)state;
+	drive_directory();
+	assert_child(out_of_step);
+	for (uint64_t i = 0; i < 7; i++)
+		assert_int_equal(!!(drive_find(drive_read(), "AllReduce", i)->flags &
+				    NCCL_OPERATION_ALIASED),
+				 i == 2 || i == 5);
+}
+
+/* ---- channels of one operation, told by several threads ---- */
+
+struct teller {
+	struct driver *driver;
+	void *context, *operation, *others;
+};
+
+static void *tell_channels(void *argument)
+{
+	const struct teller *teller = argument;
+	void *channel = drive_channel(teller->driver, teller->context, teller->operation, 1, GPU);
+
+	/* Its own, begun and ended; one that the other thread began; one that nobody ends yet. */
+	drive_channel_stop(teller->driver, channel, GPU + 900);
+	drive_channel_stop(teller->driver, channel, GPU + 5000); /* of later work: it is over */
+	drive_channel_stop(teller->driver, teller->others, GPU + 500);
+	drive_channel(teller->driver, teller->context, teller->operation, 2, GPU + 50);
+	return NULL;
+}
+
+static void several_tellers(void)
+{
+	struct driver driver = drive_open(5);
+	void *context = drive_init(&driver, &identity), *channel;
+	struct teller teller = {&driver, context, NULL, NULL};
+	pthread_t thread;
+
+	for (uint64_t i = 0; i < 2; i++) {
+		teller.operation = drive_collective(&driver, context, NULL, "AllReduce", i, 3);
+		drive_stop(&driver, teller.operation);
+		channel = drive_channel(&driver, context, teller.operation, 0, GPU + 100);
+		teller.others = channel;
+		require(!pthread_create(&thread, NULL, tell_channels, &teller));
+		require(!pthread_join(thread, NULL));
+		if (i) /* once more, by the thread that is not the one that ended it */
+			drive_channel_stop(
+				&driver,
+				drive_channel(&driver, context, teller.operation, 0, GPU + 600),
+				GPU + 700);
+		else
+			drive_channel_stop(
+				&driver,
+				drive_channel(&driver, context, teller.operation, 2, GPU + 60),
+				GPU + 400);
+	}
+	drive_wait_finished(1);
+}
+
+static void test_several_tellers(void **state)
+{
+	const struct nccl_operation *operation;
+
+	(void)state;
+	drive_directory();
+	assert_child(several_tellers);
+	operation = drive_find(drive_read(), "AllReduce", 0);
+	assert_int_equal(operation->state, NCCL_OPERATION_DONE);
+	assert_int_equal(operation->channels_started, 7);
+	assert_int_equal(operation->channels_stopped, 7);
+	assert_int_equal(operation->gpu_start, GPU);
+	assert_int_equal(operation->gpu_stop, GPU + 900);
+	for (size_t i = 0; i < drive_read()->events; i++)
+		assert_true(drive_read()->event[i]->gpu.stop <= GPU + 900);
+	/* Channel 2 of the second one never ended. */
+	operation = drive_find(drive_read(), "AllReduce", 1);
+	assert_int_equal(operation->state, NCCL_OPERATION_RUNNING);
+	assert_int_equal(nccl_operation_started(operation), 7);
+	assert_int_equal(nccl_operation_stopped(operation), 3);
+}
+
 static void test_aborted(void **state)
 {
 	const struct recording *recording;
@@ -334,7 +451,7 @@ static void channels(void)
 		drive_channel_stop(&driver,
 				   drive_channel(&driver, context, staggered, i, GPU + 1000),
 				   GPU + 1002);
-	usleep(20000);
+	usleep(5000); /* less than the 50 ms of silence that end it */
 	drive_channel_stop(&driver, drive_channel(&driver, context, staggered, 3, GPU + 1098),
 			   GPU + 1099);
 	drive_wait_finished(4);
@@ -443,10 +560,11 @@ static void test_names(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_foreign), cmocka_unit_test(test_handles),
-		cmocka_unit_test(test_polls),   cmocka_unit_test(test_aborted),
-		cmocka_unit_test(test_times),   cmocka_unit_test(test_channels),
-		cmocka_unit_test(test_graphs),  cmocka_unit_test(test_names),
+		cmocka_unit_test(test_foreign),         cmocka_unit_test(test_handles),
+		cmocka_unit_test(test_polls),           cmocka_unit_test(test_out_of_step),
+		cmocka_unit_test(test_several_tellers), cmocka_unit_test(test_aborted),
+		cmocka_unit_test(test_times),           cmocka_unit_test(test_channels),
+		cmocka_unit_test(test_graphs),          cmocka_unit_test(test_names),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

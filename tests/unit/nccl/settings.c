@@ -48,6 +48,7 @@ static void test_events(void **state)
 	(void)state;
 	assert_int_equal(mask_of("all"), 0xfff);
 	assert_int_equal(mask_of("none"), 0);
+	assert_int_equal(mask_of("light"), 0xf0e);
 	assert_int_equal(mask_of("coll, p2p kernel_launch"), 0x806);
 	assert_int_equal(mask_of("DEFAULT,proxy-step"), 0xf5e);
 	assert_int_equal(mask_of("default"), 0xf4e);
@@ -64,6 +65,61 @@ static void test_events(void **state)
 	assert_int_equal(mask_of(""), 0xf4e);
 }
 
+/* A call that is captured into a CUDA graph, after one that is not. */
+static void capture(void)
+{
+	struct driver driver = drive_open(5), other = drive_open(5);
+	struct event call = {.kind = NCCL_KIND_COLLECTIVE_API,
+			     .function = "AllReduce",
+			     .data_type = "ncclFloat32"};
+	void *context = drive_init(&driver, &identity), *handle;
+	bool fast = !strcmp(getenv("KYMO_NCCL_GRAPHS"), "fast");
+
+	drive_start(&driver, context, &handle, &call);
+	drive_stop(&driver, handle);
+	require(driver.mask == 0xf4e);
+	call.captured = true;
+	drive_start(&driver, context, &handle, &call);
+	drive_stop(&driver, handle);
+	require(driver.mask == (fast ? 0xf0e : 0xf4e));
+	drive_init(&other, &identity); /* later ones are not timed either */
+	require(other.mask == driver.mask);
+	drive_stop(&driver, drive_collective(&driver, context, NULL, "AllReduce", 0, 1));
+}
+
+static void captured_operation(void)
+{
+	capture();
+	if (!strcmp(getenv("KYMO_NCCL_GRAPHS"), "fast"))
+		drive_wait_finished(1);
+}
+
+static void test_graphs(void **state)
+{
+	const struct nccl_operation *operation;
+
+	(void)state;
+	drive_directory();
+	drive_setenv("KYMO_NCCL_GRAPHS", "timed");
+	assert_child(captured_operation);
+	assert_int_equal(drive_read()->communicator[1]->mask, 0xf4e);
+	assert_string_equal(drive_read()->header->problem, "");
+	drive_directory();
+	drive_setenv("KYMO_NCCL_GRAPHS", "fast");
+	assert_child(captured_operation);
+	assert_int_equal(drive_read()->communicator[0]->mask, 0xf0e);
+	assert_int_equal(drive_read()->communicator[1]->mask, 0xf0e);
+	assert_non_null(strstr(drive_read()->header->problem, "NCCL_GRAPHS=fast"));
+	/* It is over, though nothing is ever told of its end. */
+	operation = drive_find(drive_read(), "AllReduce", 0);
+	assert_true(operation->flags & NCCL_OPERATION_ENQUEUE_ONLY);
+	drive_directory();
+	drive_setenv("KYMO_NCCL_GRAPHS", "quick");
+	assert_child(one_operation);
+	assert_non_null(
+		strstr(drive_error_output(), "KYMO_NCCL_GRAPHS is 'quick', which is neither"));
+}
+
 static void test_bad_values(void **state)
 {
 	(void)state;
@@ -71,10 +127,12 @@ static void test_bad_values(void **state)
 	drive_setenv("KYMO_NCCL_STALL", "soon");
 	drive_setenv("KYMO_NCCL_SIZE", "5X");
 	drive_setenv("KYMO_NCCL_FULL", "burst");
+	drive_setenv("KYMO_NCCL_GPU_CLOCK_HZ", "-5");
 	assert_child(one_operation);
 	assert_non_null(strstr(drive_error_output(), "KYMO_NCCL_STALL is 'soon'"));
 	assert_non_null(strstr(drive_error_output(), "KYMO_NCCL_SIZE is '5X'"));
 	assert_non_null(strstr(drive_error_output(), "KYMO_NCCL_FULL is 'burst'"));
+	assert_non_null(strstr(drive_error_output(), "KYMO_NCCL_GPU_CLOCK_HZ is '-5'"));
 	assert_int_equal(drive_read()->header->stall_limit_ns, 0);
 	assert_int_equal(drive_read()->header->ring, 1);
 	assert_int_equal(drive_read()->operations, 1);
@@ -216,6 +274,7 @@ static void test_prometheus(void **state)
 {
 	static char text[200000];
 	char path[4200];
+	struct stat status;
 	FILE *file;
 
 	(void)state;
@@ -249,14 +308,24 @@ static void test_prometheus(void **state)
 	assert_non_null(strstr(drive_error_output(), "'/nonexistent/kymo.prom' cannot be written"));
 	assert_null(strstr(strstr(drive_error_output(), "cannot") + 1, "cannot"));
 	assert_int_equal(drive_read()->operations, 1);
+	/* What is no file stays what it is. */
+	drive_directory();
+	snprintf(path, sizeof(path), "%s/pipe", drive_path());
+	assert_int_equal(mkfifo(path, 0600), 0);
+	drive_setenv("KYMO_NCCL_PROMETHEUS", path);
+	assert_child(one_operation);
+	assert_non_null(strstr(drive_error_output(), "/pipe' cannot be written"));
+	assert_int_equal(stat(path, &status), 0);
+	assert_true(S_ISFIFO(status.st_mode));
 }
 
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_events), cmocka_unit_test(test_bad_values),
-		cmocka_unit_test(test_off),    cmocka_unit_test(test_session),
-		cmocka_unit_test(test_stall),  cmocka_unit_test(test_prometheus),
+		cmocka_unit_test(test_events),     cmocka_unit_test(test_bad_values),
+		cmocka_unit_test(test_graphs),     cmocka_unit_test(test_off),
+		cmocka_unit_test(test_session),    cmocka_unit_test(test_stall),
+		cmocka_unit_test(test_prometheus),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -143,7 +143,8 @@ def text():
     assert max(len(line) for line in lines) <= 110, max(lines, key=len)
     ranks = [line for line in lines if re.match(r" +[123]  +[+-]\d", line)]
     equal(len(ranks), 6)
-    assert re.match(r" +1 +\+50\.0 % +\+\d+\.\d \.\.\. +\+50\.\d +\+5\.00 +50\.0 % +50\.0 %  fast\(int\) \(a\.c:5\)",
+    # Windows that do not scatter: what is left is the method's own error, 1 point at full speedup.
+    assert re.match(r" +1 +\+50\.0 % +\+48\.0 \.\.\. +\+52\.0 +\+5\.00 +50\.0 % +50\.0 %  fast\(int\) \(a\.c:5\)",
                     ranks[0]), ranks[0]
     assert re.match(r" +3 +-20\.0 %", ranks[2]), ranks[2]
     assert "50.0   50.0  +50.0      5          int <five> = 5;" in written.text, written.text

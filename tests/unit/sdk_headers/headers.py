@@ -7,6 +7,7 @@
   alone    every header by itself, in C99, or C++17 where it is C++
   layout   sizes, offsets and values are upstream's, in every standard
   names    programs with the names of all releases, and without the old ones
+  helpers  what tools in C++ do with the helpers; serialization where cereal is installed
 """
 import os
 import shutil
@@ -53,14 +54,25 @@ def check_alone(root):
     problems = []
     with tempfile.TemporaryDirectory() as directory:
         path = os.path.join(directory, "alone.c")
+        with open(path, "w", encoding="utf-8") as stream:
+            stream.write("#include <cereal/cereal.hpp>\n")
+        has_cereal = bool(compilers(("g++",))) and not compile_file("g++", "c++17", root, path)
         for suffix, compiler, standard in ((".h", "gcc", "c99"), (".hpp", "g++", "c++17")):
             for header in headers(root, suffix):
+                if header.endswith("serialization.hpp") and not has_cereal:
+                    continue
                 with open(path, "w", encoding="utf-8") as stream:
                     # Twice: guards hold.
                     stream.write(f"#include <{header}>\n#include <{header}>\nextern int translation_unit;\n")
                 for name in compilers((compiler,)):
                     problems += compile_file(name, standard, root, path)
     return problems
+
+
+def check_helpers(root):
+    path = os.path.join(root, "tests/unit/sdk_headers/helpers.cpp")
+    return [line for name, standard in zip(CXX_COMPILERS, CXX_STANDARDS) if compilers((name,))
+            for line in compile_file(name, standard, root, path, "-DROCPROFILER_SDK_NO_ROCM_HEADERS")]
 
 
 def check_everywhere(root, name, *options):
@@ -82,6 +94,7 @@ def main():
     points = [("alone", check_alone(root)),
               ("layout", check_everywhere(root, "layout.c", own)),
               ("names", check_everywhere(root, "generations.c", own)),
+              ("helpers", check_helpers(root)),
               ("names of 1.0 only", check_everywhere(root, "layout.c", own, "-DROCPROFILER_SDK_BETA_COMPAT=0"))]
     print(f"1..{len(points)}")
     for number, (point, problems) in enumerate(points, 1):

@@ -108,6 +108,20 @@ static void lists_choose(void **state)
 	assert_false(selected(",,", NULL));
 }
 
+static void typos_are_found(void **state)
+{
+	const char *list = "mpi_isend,MPI_*recv; MPI_Sned,MPI_X*";
+	size_t length;
+
+	(void)state;
+	assert_ptr_equal(mpi_list_unknown(list, &length), strstr(list, "MPI_Sned"));
+	assert_int_equal(length, strlen("MPI_Sned"));
+	assert_non_null(mpi_list_unknown("MPI_X*", &length));
+	assert_null(mpi_list_unknown(",MPI_Recv,,", &length));
+	assert_null(mpi_list_unknown("", &length));
+	assert_null(mpi_list_unknown(NULL, &length));
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -115,6 +129,7 @@ int main(void)
 		cmocka_unit_test(well_known_functions_are_right),
 		cmocka_unit_test(compilers_spell_differently),
 		cmocka_unit_test(lists_choose),
+		cmocka_unit_test(typos_are_found),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

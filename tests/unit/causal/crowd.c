@@ -1,0 +1,184 @@
+/* SPDX-License-Identifier: MIT
+ * SPDX-FileCopyrightText: the kymo authors
+ *
+ * More threads than processors: who pauses keeps its processor, who waits for one is credited.
+ */
+#include "fake.h"
+
+#include <time.h>
+
+#include "causal/crowd.h"
+
+static uint64_t cpu_ns(void)
+{
+	struct timespec time;
+
+	clock_gettime(CLOCK_THREAD_CPUTIME_ID, &time);
+	return (uint64_t)time.tv_sec * 1000 * MS + (uint64_t)time.tv_nsec;
+}
+
+static int64_t could_run(void)
+{
+	uint64_t epoch = causal_get(&fake_control->experiment) >> CAUSAL_EPOCH_SHIFT;
+
+	return atomic_load(&fake_control->could_run[epoch % 2]);
+}
+
+static int64_t took_part(void)
+{
+	uint64_t epoch = causal_get(&fake_control->experiment) >> CAUSAL_EPOCH_SHIFT;
+
+	return atomic_load(&fake_control->took_part[epoch % 2]);
+}
+
+/* One processor, another thread that could run, and this one. */
+static void make_crowd(void)
+{
+	uint64_t epoch;
+
+	kymo_causal_rates.processors = 1;
+	fake_experiment(3, 500);
+	epoch = causal_get(&fake_control->experiment) >> CAUSAL_EPOCH_SHIFT;
+	atomic_store(&fake_control->could_run[epoch % 2], 1);
+	atomic_store(&fake_control->took_part[epoch % 2], 1);
+	causal_pay();
+	causal_self()->crowd.realtime = true;
+	causal_pay();
+}
+
+/* Not on the processor, and nobody was told. */
+static void lose_the_processor(uint64_t ns)
+{
+	struct timespec time = {.tv_nsec = (long)ns};
+
+	nanosleep(&time, NULL);
+}
+
+static void test_who_could_run(void **state)
+{
+	struct causal_wait wait;
+
+	(void)state;
+	fake_experiment(3, 500);
+	causal_pay();
+	causal_pay();
+	assert_int_equal(could_run(), 1);
+	causal_before_wait(&wait);
+	assert_int_equal(could_run(), 0);
+	causal_after_wait(&wait, CAUSAL_WAKER_SESSION);
+	assert_int_equal(could_run(), 1);
+	assert_int_equal(took_part(), 1);
+	causal_before_wait(&wait);
+	fake_experiment(3, 500); /* what is left of the one before counts no more */
+	assert_int_equal(could_run(), 0);
+	causal_after_wait(&wait, CAUSAL_WAKER_OUTSIDE);
+	assert_int_equal(could_run(), 1);
+	assert_int_equal(took_part(), 1);
+	fake_experiment(3, 500);
+	causal_before_wait(&wait);
+	causal_after_wait(&wait, CAUSAL_WAKER_SESSION);
+	assert_int_equal(could_run(), 1);
+	assert_int_equal(took_part(), 1);
+	causal_settle_end();
+	assert_int_equal(could_run(), 0);
+	assert_int_equal(took_part(), 0);
+}
+
+static void test_a_pause_keeps_the_processor(void **state)
+{
+	uint64_t before;
+
+	(void)state;
+	make_crowd();
+	fake_owe(20 * MS);
+	before = cpu_ns();
+	causal_pay();
+	assert_true(cpu_ns() - before + fake_count_ns(&fake_control->credited) > 15 * MS);
+	fake_assert_near(fake_delay_ns(), 20 * MS);
+	/* Its samples tell of the program alone. */
+	assert_true(causal_self()->earning.spun_ns > 15 * MS);
+}
+
+static void test_a_pause_gives_a_free_processor_back(void **state)
+{
+	uint64_t before;
+
+	(void)state;
+	make_crowd();
+	kymo_causal_rates.processors = 2;
+	fake_owe(20 * MS);
+	before = cpu_ns();
+	causal_pay();
+	assert_true(cpu_ns() - before < 10 * MS);
+	fake_assert_near(fake_delay_ns(), 20 * MS);
+}
+
+static void test_waiting_for_a_processor_is_credited(void **state)
+{
+	struct causal_thread *self = causal_self();
+	uint64_t before;
+
+	(void)state;
+	make_crowd();
+	lose_the_processor(40 * MS);
+	fake_owe(20 * MS);
+	causal_pay();
+	fake_assert_near(fake_delay_ns(), 20 * MS);
+	assert_true(fake_count_ns(&fake_control->paid) < 5 * MS);
+	assert_true(causal_ns(self->credited) > 15 * MS);
+	/* What it ran meanwhile is not. */
+	before = self->credited;
+	for (uint64_t end = cpu_ns() + 10 * MS; cpu_ns() < end;)
+		;
+	fake_owe(2 * MS);
+	causal_pay();
+	assert_true(fake_count_ns(&fake_control->paid) > 0 || self->credited > before);
+	fake_assert_near(fake_delay_ns(), 22 * MS);
+}
+
+static void test_where_there_is_no_crowd_it_is_owed(void **state)
+{
+	(void)state;
+	make_crowd();
+	kymo_causal_rates.processors = 2;
+	causal_pay();
+	lose_the_processor(40 * MS);
+	fake_owe(20 * MS);
+	causal_pay();
+	assert_int_equal(causal_self()->credited, 0);
+	assert_true(fake_count_ns(&fake_control->paid) > 19 * MS);
+}
+
+/* A wait that was told of is accounted for as such. */
+static void test_other_waits_are_not_credited_again(void **state)
+{
+	struct causal_wait wait;
+
+	(void)state;
+	make_crowd();
+	causal_before_wait(&wait);
+	lose_the_processor(40 * MS);
+	causal_after_wait(&wait, CAUSAL_WAKER_OUTSIDE);
+	fake_owe(10 * MS);
+	causal_pay();
+	assert_true(fake_count_ns(&fake_control->paid) + causal_ns(causal_self()->credited) >
+		    9 * MS);
+	assert_true(fake_count_ns(&fake_control->paid) > 0);
+	fake_assert_near(fake_delay_ns(), 10 * MS);
+}
+
+#define TEST(name) cmocka_unit_test_setup_teardown(name, fake_begin, fake_end)
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		TEST(test_who_could_run),
+		TEST(test_a_pause_keeps_the_processor),
+		TEST(test_a_pause_gives_a_free_processor_back),
+		TEST(test_waiting_for_a_processor_is_credited),
+		TEST(test_where_there_is_no_crowd_it_is_owed),
+		TEST(test_other_waits_are_not_credited_again),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
