@@ -4,9 +4,10 @@
  * The directory of a run; see result_path.h.
  *
  * `<OUTPUT_PATH>/<date_time>/`, or OUTPUT_PATH itself without TIME_OUTPUT. What is there already
- * is never touched without FORCE: a suffix -2, -3, … makes the name free. mkdir decides who owns a
- * name, so that runs started at the same moment do not meet. In a process of a parallel job
- * (mpirun kymo sample …) the name says the rank, unless OUTPUT_PATH does.
+ * is never touched without FORCE, but for an empty directory that the user named: a suffix -2,
+ * -3, … makes the name free. mkdir decides who owns a name, so that runs started at the same moment
+ * do not meet. In a process of a parallel job (mpirun kymo sample …) the name says the rank, unless
+ * OUTPUT_PATH does.
  */
 #include "cmd/result_path.h"
 
@@ -71,15 +72,18 @@ static int result_failed(const char *path, int error, struct problem *problem)
 			   path, strerror(error));
 }
 
-/* Claims `base`, or base-2, base-3, …; *ret is malloc'ed. */
-static int result_claim(const char *base, bool force, char **ret, struct problem *problem)
+/* Claims `base`, or base-2, base-3, …; *ret is malloc'ed. `named`: by the user, who may have made
+ * it; an empty one that nobody named is another run's that has just begun. */
+static int result_claim(const char *base, bool named, bool force, char **ret,
+			struct problem *problem)
 {
 	for (unsigned n = 1; n < RESULT_SUFFIX_MAX; n++) {
 		char *path;
 
 		if ((n == 1 ? asprintf(&path, "%s", base) : asprintf(&path, "%s-%u", base, n)) < 0)
 			return problem_set(problem, -ENOMEM, "out of memory");
-		if (!mkdir(path, 0777) || (errno == EEXIST && (force || result_is_empty(path)))) {
+		if (!mkdir(path, 0777) ||
+		    (errno == EEXIST && (force || (named && n == 1 && result_is_empty(path))))) {
 			*ret = path;
 			return 0;
 		}
@@ -185,6 +189,7 @@ int result_directory_create(const struct resolved *settings, const struct result
 {
 	char *base, *path = NULL;
 	bool force = resolved_bool(settings, SETTING_FORCE);
+	bool named = !resolved_bool(settings, SETTING_TIME_OUTPUT);
 	struct rank rank = {0};
 	int error = result_base(settings, keys, &base, problem);
 
@@ -192,7 +197,7 @@ int result_directory_create(const struct resolved *settings, const struct result
 		return error;
 	error = result_make_parents(base, problem);
 	if (!error)
-		error = result_claim(base, force, &path, problem);
+		error = result_claim(base, named, force, &path, problem);
 	free(base);
 	if (error)
 		return error;

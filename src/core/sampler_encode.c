@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "common/leb128.h"
+#include "core/chunk_wait.h"
 #include "core/runtime.h"
 #include "core/sampler.h"
 #include "core/ticks.h"
@@ -144,6 +145,8 @@ static bool next_chunk(struct thread *stream, uint64_t ticks, size_t size)
 		chunk = spool_chunk_take(spool, large ? SPOOL_LARGE : SPOOL_SMALL);
 	if (atomic_load_explicit(&spool->wanted, memory_order_relaxed) || !chunk)
 		wake_allocators();
+	if (!chunk)
+		chunk = chunk_wait(large ? SPOOL_LARGE : SPOOL_SMALL, CHUNK_IN_HANDLER);
 	if (!chunk) {
 		spool_count_no_chunk(spool);
 		return false;

@@ -11,6 +11,7 @@
 #include <time.h>
 
 #include "common/syscalls.h"
+#include "core/chunk_wait.h"
 #include "core/ticks.h"
 
 int track_init(struct track *track, struct spool_writer *spool)
@@ -94,14 +95,8 @@ static bool make_room(struct track *track, size_t size)
 	    !atomic_load_explicit(&track->spool->ready[SPOOL_LARGE].count, memory_order_relaxed))
 		make_large(track->spool);
 	track->chunk = spool_chunk_take(track->spool, large ? SPOOL_LARGE : SPOOL_SMALL);
-	/* This thread is one of those that make chunks: try at once; another may be at it. */
-	for (int i = 0; !track->chunk && i < 100; i++) {
-		if (!spool_refill(track->spool, track->spool->fd))
-			sys_call0(SYS_sched_yield);
-		track->chunk = spool_chunk_take(track->spool, SPOOL_SMALL);
-		if (track->spool->disk_error)
-			break;
-	}
+	if (!track->chunk) /* this thread is one of those that make chunks */
+		track->chunk = chunk_make(track->spool);
 	return track->chunk && spool_chunk_capacity(track->chunk) >= size;
 }
 

@@ -7,6 +7,7 @@
 
 #include <stddef.h>
 
+#include "core/chunk_wait.h"
 #include "core/ticks.h"
 #include "instrument/demote.h"
 #include "instrument/vectors.h"
@@ -131,7 +132,7 @@ static struct spool_chunk *take_chunk(struct shadow_node *node)
 	struct spool_chunk *chunk = spool_chunk_take(spool, wanted);
 
 	if (!chunk)
-		return stream_wait_for_chunk(SPOOL_LARGE);
+		return chunk_wait(SPOOL_LARGE, CHUNK_IN_CALL);
 	if (atomic_load_explicit(&spool->wanted, memory_order_relaxed))
 		background_wake(&kymo_runtime.background);
 	return chunk;

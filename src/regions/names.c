@@ -12,6 +12,7 @@
 #include "common/leb128.h"
 #include "common/settings_value.h"
 #include "common/syscalls.h"
+#include "core/chunk_wait.h"
 #include "core/notices.h"
 #include "regions/stream.h"
 
@@ -85,19 +86,6 @@ uint32_t names_categories_off(void)
 
 /* ---- definitions in the spool ---- */
 
-/* The background thread is one of those that make chunks; another may be at it. */
-static struct spool_chunk *make_chunk(struct spool_writer *spool)
-{
-	struct spool_chunk *chunk = NULL;
-
-	for (int i = 0; !chunk && !spool->disk_error && i < 100; i++) {
-		if (!spool_refill(spool, spool->fd))
-			sys_call0(SYS_sched_yield);
-		chunk = spool_chunk_take(spool, SPOOL_SMALL);
-	}
-	return chunk;
-}
-
 static bool make_room(uint32_t size)
 {
 	struct spool_writer *spool = &kymo_runtime.spool;
@@ -109,9 +97,9 @@ static bool make_room(uint32_t size)
 		spool_chunk_retire(spool, chunk);
 	table.chunk = spool_chunk_take(spool, SPOOL_SMALL);
 	if (!table.chunk && table.background == &kymo_region_own)
-		table.chunk = make_chunk(spool);
+		table.chunk = chunk_make(spool);
 	else if (!table.chunk)
-		table.chunk = stream_wait_for_chunk(SPOOL_SMALL);
+		table.chunk = chunk_wait(SPOOL_SMALL, CHUNK_IN_CALL);
 	if (!table.chunk)
 		return false;
 	spool_chunk_keep(table.chunk);

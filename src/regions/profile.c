@@ -10,8 +10,8 @@
 
 #include "common/leb128.h"
 #include "common/syscalls.h"
+#include "core/chunk_wait.h"
 #include "regions/names.h"
-#include "regions/stream.h"
 
 #define PARTS_MAX   4096u
 #define FIRST_NODES 128u
@@ -43,7 +43,7 @@ static bool add_part(struct profile_tree *tree)
 	uint8_t *at;
 
 	if (!chunk)
-		chunk = stream_wait_for_chunk(chunk_class);
+		chunk = chunk_wait(chunk_class, CHUNK_IN_CALL);
 	if (!chunk)
 		return false;
 	spool_chunk_keep(chunk);

@@ -6,40 +6,13 @@
 #include "regions/stream.h"
 
 #include "common/syscalls.h"
+#include "core/chunk_wait.h"
 #include "core/ticks.h"
 #include "regions/names.h"
 
-#define SPAN_OPEN_MAX     512u /* open regions listed in a span: the innermost ones */
-#define SPAN_ENTRY_MAX    (5 + LEB128_MAX)
-#define WAIT_ROUNDS_SHORT 40u
-#define WAIT_ROUNDS_LONG  240u
-#define WAIT_FIRST_NS     250000
-#define WAIT_THEN_NS      10000000
-#define RETRY_FRACTION    20 /* of a second, after which a chunk is asked for again */
-
-/* Up to two seconds, which only an overloaded machine takes; after that has failed once, 10 ms,
- * until a chunk comes. Nothing that kymo's own threads do waits for the program. */
-struct spool_chunk *stream_wait_for_chunk(enum spool_chunk_class chunk_class)
-{
-	static _Atomic bool failed;
-	struct spool_writer *spool = &kymo_runtime.spool;
-	struct timespec pause = {0, WAIT_FIRST_NS};
-	struct spool_chunk *chunk = NULL;
-	unsigned rounds = failed ? WAIT_ROUNDS_SHORT : WAIT_ROUNDS_LONG;
-
-	for (unsigned i = 0; !chunk && i < rounds; i++) {
-		if (atomic_load_explicit(&spool->disk_error, memory_order_relaxed))
-			return NULL;
-		background_wake(&kymo_runtime.background);
-		allocators_wake(&kymo_runtime.allocators);
-		sys_call4(SYS_clock_nanosleep, CLOCK_MONOTONIC, 0, (long)&pause, 0);
-		if (i >= WAIT_ROUNDS_SHORT)
-			pause.tv_nsec = WAIT_THEN_NS;
-		chunk = spool_chunk_take(spool, chunk_class);
-	}
-	failed = !chunk;
-	return chunk;
-}
+#define SPAN_OPEN_MAX  512u /* open regions listed in a span: the innermost ones */
+#define SPAN_ENTRY_MAX (5 + LEB128_MAX)
+#define RETRY_FRACTION 20 /* of a second, after which a chunk is asked for again */
 
 static struct spool_chunk *with_room(struct spool_writer *spool, struct spool_chunk *chunk,
 				     uint32_t wanted)
@@ -160,7 +133,7 @@ bool stream_next_chunk(struct region_thread *thread, uint32_t size, uint64_t tic
 		return false;
 	chunk = take_chunk(spool, stream->large, wanted);
 	if (!chunk)
-		chunk = with_room(spool, stream_wait_for_chunk(SPOOL_LARGE), wanted);
+		chunk = with_room(spool, chunk_wait(SPOOL_LARGE, CHUNK_IN_CALL), wanted);
 	else if (atomic_load_explicit(&spool->wanted, memory_order_relaxed))
 		background_wake(&kymo_runtime.background);
 	if (!chunk) {

@@ -18,8 +18,6 @@
 
 /* A chunk with room for `size` bytes, begun with a span; false when there is none. */
 bool stream_next_chunk(struct region_thread *thread, uint32_t size, uint64_t ticks);
-/* When none is ready: kymo's own threads are told to make one, and waited for. NULL: none came. */
-struct spool_chunk *stream_wait_for_chunk(enum spool_chunk_class chunk_class);
 /* The chunk goes back, for another thread if there is room in it. */
 void stream_close(struct region_thread *thread);
 /* In a forked child: the chunk is the parent's. */

@@ -160,6 +160,21 @@ static void nothing_is_overwritten_unless_forced(void **state)
 	assert_int_equal(access("out/keep", F_OK), 0);
 }
 
+/* It is that of a run that began in the same second, and has nothing in it yet. */
+static void an_empty_one_that_nobody_named_is_not(void **state)
+{
+	char *first, *second;
+
+	(void)state;
+	set(SETTING_OUTPUT_PATH, "timed");
+	first = create();
+	second = create();
+	assert_string_not_equal(first, second);
+	assert_non_null(strstr(second, "-2"));
+	free(first);
+	free(second);
+}
+
 static void an_empty_directory_is_used(void **state)
 {
 	char *path;
@@ -217,6 +232,7 @@ int main(void)
 		TEST(ranks_have_directories_of_their_own),
 		TEST(nothing_is_overwritten_unless_forced),
 		TEST(an_empty_directory_is_used),
+		TEST(an_empty_one_that_nobody_named_is_not),
 		TEST(a_file_in_the_way_is_an_error),
 		TEST(results_are_found),
 	};
