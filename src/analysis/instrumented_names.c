@@ -6,6 +6,8 @@
  * they are of is known nevertheless, from the record of their instrumentation.
  */
 #include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -18,6 +20,7 @@
 struct naming {
 	const struct elf_file *file;
 	uint64_t *offsets; /* in the file, ascending */
+	uint64_t *vaddrs;
 	uint32_t *regions; /* by offset */
 	size_t count;
 };
@@ -73,25 +76,37 @@ static void gather(struct naming *naming, const struct model_instrumented *modul
 		    (naming->count && offset <= naming->offsets[naming->count - 1]))
 			continue;
 		naming->offsets[naming->count] = offset;
+		naming->vaddrs[naming->count] = plan->list[i].vaddr;
 		naming->regions[naming->count++] = region;
 	}
 }
 
-static int take_names(struct session *session, const struct naming *naming,
+/* Of a stripped file: as analysis/resolve.c names code by where its function begins. */
+static const char *place_name(struct arena *arena, const char *path, uint64_t vaddr)
+{
+	const char *slash = strrchr(path, '/');
+	char name[512];
+
+	snprintf(name, sizeof(name), "[%.400s+0x%" PRIx64 "]", slash ? slash + 1 : path, vaddr);
+	return arena_intern(arena, name);
+}
+
+static int take_names(struct session *session, const struct naming *naming, const char *path,
 		      const struct symbolize_result *result)
 {
+	static const struct symbolize_frame unknown;
 	struct arena *arena = &session_private(session)->arena;
 
 	for (size_t i = 0; i < naming->count && i < result->chain_count; i++) {
 		const struct symbolize_chain *chain = &result->chains[i];
 		struct model_region *region = &session->regions->regions[naming->regions[i]];
-		const struct symbolize_frame *frame;
+		const struct symbolize_frame *frame = &unknown;
 		const char *name;
 
-		if (!chain->count)
-			continue;
-		frame = &result->frames[chain->first + chain->count - 1];
-		name = arena_intern(arena, frame->function);
+		if (chain->count)
+			frame = &result->frames[chain->first + chain->count - 1];
+		name = frame->function ? arena_intern(arena, frame->function)
+				       : place_name(arena, path, naming->vaddrs[i]);
 		if (!name)
 			return -ENOMEM;
 		region->name = name;
@@ -121,7 +136,7 @@ static int look_up(struct session *session, const struct model_instrumented *mod
 
 	if (error)
 		return error == -ENOMEM ? error : 0;
-	error = take_names(session, naming, &result);
+	error = take_names(session, naming, module->module, &result);
 	symbolize_result_deinit(&result);
 	return error;
 }
@@ -139,13 +154,15 @@ int instrumented_name(struct session *session, const struct model_instrumented *
 	naming.file = file;
 	naming.offsets = calloc((size_t)plan->count + 1, sizeof(*naming.offsets));
 	naming.regions = calloc((size_t)plan->count + 1, sizeof(*naming.regions));
-	if (!naming.offsets || !naming.regions)
+	naming.vaddrs = calloc((size_t)plan->count + 1, sizeof(*naming.vaddrs));
+	if (!naming.offsets || !naming.regions || !naming.vaddrs)
 		error = -ENOMEM;
 	if (!error)
 		gather(&naming, module, calls, plan);
 	if (!error && naming.count)
 		error = look_up(session, module, plan, &naming);
 	free(naming.offsets);
+	free(naming.vaddrs);
 	free(naming.regions);
 	elf_close(file);
 	return error;

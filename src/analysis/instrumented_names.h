@@ -18,8 +18,8 @@ struct process_calls;
 /* Does the address lead to the file that was instrumented there, and never to another one? */
 bool instrumented_is_mapped(const struct session *session, const struct model_instrumented *module,
 			    uint64_t address);
-/* Gives the regions of the module's functions their names. What has none stays as it is. 0 or
- * -ENOMEM. */
+/* Gives the regions of the module's functions their names, or those of their places where the file
+ * has none. 0 or -ENOMEM. */
 int instrumented_name(struct session *session, const struct model_instrumented *module,
 		      const struct process_calls *calls, const struct plan_functions *plan);
 
