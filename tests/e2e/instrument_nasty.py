@@ -117,6 +117,14 @@ class Nasty:
                f"status {ended.status}, alone {bare.status}\n{ended.stdout.decode()[-1500:]}\n"
                f"not\n{bare.stdout.decode()[-1500:]}\n{ended.stderr[-1500:]}")
 
+    @staticmethod
+    def of_names(ended):
+        """docs/instrument.md, known limits: an unwinder of the program's own sees in a rewritten file
+        where calls return to, which has no name."""
+        lines = [line.replace(b" ?", b"") if line.startswith(b"unwind:") else line
+                 for line in ended.stdout.splitlines(True)]
+        return ended._replace(stdout=b"".join(lines))
+
     def losses(self, results):
         losses = collections.Counter()
         for process in (process for result in results for process in result.processes()):
@@ -228,6 +236,8 @@ class Nasty:
         self.same(run([copy, *self.arguments], timeout=60), bare)
         ended = run([copy, *self.arguments], timeout=100, cwd=self.scratch.directory,
                     environment={"KYMO_ENABLED": "on"})
+        if (self.name, self.variant) == ("bt", "libgcc"):
+            ended, bare = self.of_names(ended), self.of_names(bare)
         self.same(ended, bare)
         # A program that executes itself begins a session of its own each time.
         output = self.scratch.path(f"kymo-rewritten_{self.name}-output")
