@@ -202,7 +202,7 @@ class Nasty:
         rounds = ["asked", *self.arguments[1:]]
         if self.name == "sig":
             rounds[1:] = ["400000"]
-        bare = run([self.path, *self.arguments], timeout=60)
+        bare = run([self.path, *self.arguments[:1], *rounds[1:]], timeout=60)
         process = subprocess.Popen([self.path, *rounds], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
                                    stderr=subprocess.PIPE, env=clean_environment(), start_new_session=True)
         calls = 0
