@@ -26,7 +26,7 @@
 #endif
 #define EVENT_STOP   128 /* PTRACE_EVENT_STOP */
 #define LATE_STEP_NS 1000000ull
-#define LATE_STEPS   500
+#define LATE_STEPS   2000
 
 uint64_t commit_now_ns(void)
 {
