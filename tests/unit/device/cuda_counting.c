@@ -280,10 +280,25 @@ static void sets_of_two_passes_are_refused(void)
 			 COUNTING_NO_SUCH_EVENT);
 }
 
+static const struct timespec pause = {0, 1000000};
+
+/* What is before the end of the first sample is left out. */
+static void wait_for_first_sample(void)
+{
+	uint64_t begun = device_sink()->now(), time = 0;
+	double values[2];
+
+	for (int i = 0; i < 5000 && time <= begun; i++) {
+		nanosleep(&pause, NULL);
+		assert_int_equal(counting->device_read(agent, values, 2, &time, &problem),
+				 COUNTING_OK);
+	}
+	assert_true(time > begun);
+}
+
 static void the_device_over_time(void)
 {
-	const struct timespec pause = {0, 1000000};
-	double values[2];
+	double values[2] = {0};
 	uint64_t time;
 	void *set;
 
@@ -292,13 +307,16 @@ static void the_device_over_time(void)
 	launch(kernel("before"), NULL, 32);
 	assert_int_equal(counting->device_start(agent, set, 0, &problem), COUNTING_OK);
 	assert_int_equal(counting->device_start(agent, set, 0, &problem), COUNTING_BUSY);
-	nanosleep(&(struct timespec){0, 20000000}, NULL);
+	wait_for_first_sample();
 	for (unsigned i = 0; i < 50; i++) {
 		launch(kernel("during"), NULL, 32);
 		nanosleep(&pause, NULL);
 	}
-	nanosleep(&(struct timespec){0, 20000000}, NULL);
-	assert_int_equal(counting->device_read(agent, values, 2, &time, &problem), COUNTING_OK);
+	for (int i = 0; i < 5000 && values[0] < 5000; i++) {
+		nanosleep(&pause, NULL);
+		assert_int_equal(counting->device_read(agent, values, 2, &time, &problem),
+				 COUNTING_OK);
+	}
 	assert_int_equal((int)values[0], 5000);
 	assert_int_equal((int)(values[1] + 0.5), 50);
 	counting->device_stop(agent);
@@ -306,7 +324,7 @@ static void the_device_over_time(void)
 	assert_int_equal(counted_told.samples, 0);
 	/* As samples: the same once more. */
 	assert_int_equal(counting->device_start(agent, set, 5000000, &problem), COUNTING_OK);
-	nanosleep(&(struct timespec){0, 20000000}, NULL);
+	wait_for_first_sample();
 	for (unsigned i = 0; i < 20; i++)
 		launch(kernel("during"), NULL, 32);
 	nanosleep(&(struct timespec){0, 40000000}, NULL);
