@@ -16,6 +16,7 @@
 
 /* A window whose delays are more than so many percent of its time, all paid for by others, is cut
  * when it has lasted so long. */
+#define AREA_MAX       9e18 /* what an int64_t holds, in ns */
 #define WINDOW_STARVED 80
 #define WINDOW_STARVES WINDOW_LENGTH
 /* Before a window the program gets into the rhythm of the experiment, and its threads learn how
@@ -270,8 +271,12 @@ static bool window_latency(const struct causal_controller *controller, const str
 	most = ((double)(int64_t)(begin_first->visits - first->visits) + (double)ret->arrivals +
 		1) *
 	       (double)ret->virtual_ns * 2;
+	if (most > AREA_MAX)
+		most = AREA_MAX;
+	if (!(area > -(double)ret->virtual_ns && area < most)) /* of nonsense it is no number */
+		return false;
 	ret->area_ns = (int64_t)area;
-	return area > -(double)ret->virtual_ns && area < most;
+	return true;
 }
 
 /* Times that targets ran in the window; those that hardly did are left out. */

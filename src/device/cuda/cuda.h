@@ -16,7 +16,10 @@
 #include "device/device.h"
 
 extern struct cupti_api cupti;
-extern struct device_losses cuda_losses;
+/* struct device_losses as they come: buffers are handed over on several threads. */
+extern struct cuda_losses {
+	_Atomic uint64_t dropped, unmatched, incomplete, conflicts;
+} cuda_losses;
 
 /* Finds CUPTI: the copy that is mapped, else by name, else where CUDA is installed. NULL: done,
  * else what was missing. */

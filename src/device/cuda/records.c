@@ -16,7 +16,7 @@
 #define BUFFER_BYTES (1u << 20)
 #define BUFFERS_MAX  256u
 
-struct device_losses cuda_losses;
+struct cuda_losses cuda_losses;
 static uint8_t *_Atomic memory; /* of all buffers; pages come when they are touched */
 static _Atomic uint32_t next_free[BUFFERS_MAX + 1];
 static _Atomic uint64_t free_head; /* count << 32 | number of a buffer, from 1 */

@@ -428,7 +428,8 @@ static void forked(void)
 
 static void losses(struct device_losses *out)
 {
-	*out = cuda_losses;
+	*out = (struct device_losses){cuda_losses.dropped, cuda_losses.unmatched,
+				      cuda_losses.incomplete, cuda_losses.conflicts};
 }
 
 const struct device_backend device_backend_cuda = {
