@@ -361,6 +361,28 @@ def main():
         found = [counter for each in agent["agents"] for counter in each["counters"]]
         expect([counter["name"] for counter in found] == ["TWICE"] and found[0]["derived"], f"{found}")
 
+    def what_is_no_number():
+        """Empty, and the same in every file."""
+        with_opencl()
+        path = scratch.path("no_numbers.yaml")
+        with open(path, "w", encoding="ascii") as stream:
+            for name, expression in ("HUGE", "(task_clock+1)*1e308*1e308"), ("NONE", "HUGE-HUGE"):
+                stream.write(f"{name}:\n  architectures:\n    pocl_cpu:\n      expression: {expression}\n"
+                             f"  description: no finite number\n")
+        result, ended = counted([mix, "1"], "--counters", "HUGE,NONE,task_clock", "--counter-defs", path, quiet=False)
+        expect(ended.status == 0, ended.stderr)
+        expect(not re.search(r"\b(nan|inf)\b", ended.stderr), ended.stderr)
+        for row in (rows := rows_of(result)):
+            expect((row["Counter_Value"] == "") == (row["Counter_Name"] != "task_clock"), f"{row}")
+        expect(rows, "nothing was counted")
+        values = [value for each in result.json("counters.json")["processes"][0]["dispatches"] for value in each["values"]]
+        expect(values and all((value["value"] is None) == (value["counter"] != "task_clock") for value in values), f"{values}")
+        with sqlite3.connect(result.path("results.db")) as database:
+            types = set(database.execute("SELECT counter_name, typeof(value) FROM counters_collection"))
+        expect(types == {("HUGE", "null"), ("NONE", "null"), ("task_clock", "real")}, f"{types}")
+        with open(result.path("trace.pftrace"), "rb") as stream:
+            expect(not (trace := Trace(stream.read())).errors, f"{trace.errors[:5]}")
+
     def listing():
         ended = run([kymo.path, "avail", "--counters"])
         expect(ended.status == 0, ended.stderr)
@@ -377,7 +399,8 @@ def main():
         for check in (each_launch_is_counted, values_are_what_the_program_measures, launches_are_one_after_the_other,
                       filter_of_kernels, files_say_the_same, mistakes_end_before_the_start, several_runs,
                       statuses_are_the_programs, device_over_time, ranges_are_kernels_of_the_host,
-                      survives_sigkill, survives_exit, a_full_disk_stops_nothing, nothing_counted_is_said, definitions_of_users, listing):
+                      survives_sigkill, survives_exit, a_full_disk_stops_nothing, nothing_counted_is_said, definitions_of_users,
+                      what_is_no_number, listing):
             tap.point(check.__name__, check, retries=2 if check is values_are_what_the_program_measures else 0)
     tap.finish()
 
