@@ -353,6 +353,12 @@ def main():
         expect(ended.status == 0 and not ended.stdout, f"{ended}")
         ended = run([kymo.path, "counters", "check", wrong, right])
         expect(ended.status == 1 and ended.stdout.startswith(f"{wrong}:4:".encode()), f"{ended}")
+        foreign = scratch.path("latin1.yaml")
+        with open(foreign, "w", encoding="latin-1") as stream:
+            stream.write("TWICE:\n  architectures:\n    pocl_cpu:\n      expression: 2*task_clock\n"
+                         "  description: \xdcberall\n")
+        ended = run([kymo.path, "counters", "check", foreign])
+        expect(ended.status == 1 and ended.stdout.startswith(f"{foreign}:5:16: ".encode()), f"{ended}")
         result, ended = counted([mix, "1"], "--counters", "TWICE,task_clock", "--counter-defs", right)
         expect(ended.status == 0, ended.stderr)
         values, _ = launches_of(result)
