@@ -32,6 +32,7 @@ ALLOWED = {
     "device": {"core", "common"},
     "counters": {"device", "common"},  # device/counting.h: what an event is
     "libkymo-sdk": {"counters", "device", "core", "common"},
+    "libkymo-sdk-rocpd": set(),
     "libkymo-sdk-roctx": set(),
     "libkymo-gpu": {"common"},
     "libkymo-opencl": {"device"},  # its tables of functions

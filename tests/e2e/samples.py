@@ -213,7 +213,7 @@ class Samples:
 
     def by_cmake(self, stage, project):
         configs = {name: glob.glob(f"{stage}/**/{name}-config.cmake", recursive=True)
-                   for name in ("rocprofiler-sdk", "rocprofiler-sdk-roctx")}
+                   for name in ("rocprofiler-sdk", "rocprofiler-sdk-rocpd", "rocprofiler-sdk-roctx")}
         expect(all(len(found) == 1 for found in configs.values()), f"{configs}")
         os.mkdir(project)
         with open(f"{project}/CMakeLists.txt", "w", encoding="utf-8") as stream:

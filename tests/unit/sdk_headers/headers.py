@@ -21,7 +21,7 @@ C_COMPILERS = ("gcc", "clang")
 CXX_COMPILERS = ("g++", "clang++")
 C_STANDARDS = ("c99", "c11", "c17", "gnu17")
 CXX_STANDARDS = ("c++17", "c++20")
-FOLDERS = ("rocprofiler-sdk", "rocprofiler-sdk-roctx")
+FOLDERS = ("rocprofiler-sdk", "rocprofiler-sdk-rocpd", "rocprofiler-sdk-roctx")
 
 
 def headers(root, suffixes):
