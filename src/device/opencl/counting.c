@@ -379,7 +379,8 @@ cl_event hooked_clCreateUserEvent(cl_context context, cl_int *errcode_ret)
 /* Functions of the program may be called in there, which enqueue what waited for it. */
 cl_int hooked_clSetUserEventStatus(cl_event event, cl_int execution_status)
 {
-	user_events_set(event);
+	if (execution_status <= CL_COMPLETE) /* others are refused */
+		user_events_set(event);
 	return opencl_next.clSetUserEventStatus(event, execution_status);
 }
 
