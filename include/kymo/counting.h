@@ -37,6 +37,13 @@ kymo_configure_device_counting_samples(rocprofiler_context_id_t context, uint64_
  * or rocprofiler_start_context() was refused; "" where it was not. Valid until its next call. */
 const char *kymo_counter_config_problem(void);
 
+/* How a counter can be counted: of single kernels (rocprofiler_configure_*_dispatch_counting_*), of
+ * devices over time (rocprofiler_configure_device_counting_service()). INVALID_ARGUMENT,
+ * COUNTER_NOT_FOUND. */
+#define KYMO_COUNTING_OF_KERNELS 1u
+#define KYMO_COUNTING_OF_DEVICES 2u
+rocprofiler_status_t kymo_counter_ways(rocprofiler_counter_id_t counter, uint32_t *ways);
+
 /* Calls `told` with each line that counting has to say: mistakes in definitions, kernels that were
  * not counted and why, services that could not be started. NULL: they go to standard error. */
 void kymo_counting_problem(void (*told)(void *context, const char *text), void *context);

@@ -6,6 +6,7 @@
 #include "analysis/gpu_counts.h"
 
 #include <errno.h>
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -231,9 +232,10 @@ static int add_count(const struct gpu_count *count, void *context)
 
 	if (result != 0)
 		return result;
-	if (row->count == 0 || count->total < row->minimum)
+	/* What is no number is neither least nor most where others are. */
+	if (row->count == 0 || isnan(row->minimum) || count->total < row->minimum)
 		row->minimum = count->total;
-	if (row->count == 0 || count->total > row->maximum)
+	if (row->count == 0 || isnan(row->maximum) || count->total > row->maximum)
 		row->maximum = count->total;
 	row->count++;
 	row->sum += count->total;

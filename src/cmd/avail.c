@@ -280,7 +280,7 @@ static int avail_run(char **arguments, size_t count)
 	if (request.filtered)
 		regfree(&request.expression);
 	resolved_deinit(&settings);
-	return error || fflush(stdout) ? EXIT_OWN_FAILURE : EXIT_SUCCESS;
+	return error ? EXIT_OWN_FAILURE : message_end_answer(EXIT_SUCCESS);
 }
 
 const struct command command_avail = {

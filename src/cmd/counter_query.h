@@ -14,8 +14,8 @@
 
 /* *ret: {"agents": [{"node", "type", "name", "product", "problem" (why there are no counters),
  * "counters": [{"name", "description", "block", "expression", "constant", "derived", "dimensions":
- * [{"name", "size"}]}], "early" (it is there before any runtime), "refused": [{"name", "list",
- * "fits", "why"}]}]}.
+ * [{"name", "size"}], "kernels", "devices" (it can be counted of them)}], "early" (it is there
+ * before any runtime), "refused": [{"name", "list", "fits", "why"}]}]}.
  *
  * lists: of counters that are to be counted together, COUNTER_LISTS of them or NULL. "refused" are
  * those of the agent that cannot be, because they do not fit or for another reason. */

@@ -12,6 +12,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include <kymo/counting.h>
 #include <rocprofiler-sdk/registration.h>
 #include <rocprofiler-sdk/rocprofiler.h>
 
@@ -28,7 +29,9 @@ static struct {
 	__typeof__(rocprofiler_query_counter_info) *query_counter_info;
 	__typeof__(rocprofiler_create_counter_config) *create_counter_config;
 	__typeof__(rocprofiler_get_status_string) *get_status_string;
-	const char *(*counter_config_problem)(void); /* kymo/counting.h; may be NULL */
+	/* kymo/counting.h; may be NULL */
+	const char *(*counter_config_problem)(void);
+	rocprofiler_status_t (*counter_ways)(rocprofiler_counter_id_t counter, uint32_t *ways);
 } sdk_calls;
 
 static const char *const *query_lists; /* COUNTER_LISTS; NULL: none */
@@ -54,6 +57,7 @@ static bool query_load(const char *path)
 	FIND(get_status_string);
 #undef FIND
 	*(void **)&sdk_calls.counter_config_problem = dlsym(library, "kymo_counter_config_problem");
+	*(void **)&sdk_calls.counter_ways = dlsym(library, "kymo_counter_ways");
 	return true;
 }
 
@@ -92,6 +96,16 @@ static json_t *query_dimensions(const rocprofiler_counter_info_v1_t *info)
 		json_array_append_new(array, dimension);
 	}
 	return array;
+}
+
+static void query_ways(json_t *counter, rocprofiler_counter_id_t id)
+{
+	uint32_t ways = KYMO_COUNTING_OF_KERNELS | KYMO_COUNTING_OF_DEVICES;
+
+	if (sdk_calls.counter_ways)
+		sdk_calls.counter_ways(id, &ways);
+	json_object_set_new(counter, "kernels", json_boolean(ways & KYMO_COUNTING_OF_KERNELS));
+	json_object_set_new(counter, "devices", json_boolean(ways & KYMO_COUNTING_OF_DEVICES));
 }
 
 static bool query_is_named(const char *list, const char *name)
@@ -151,6 +165,7 @@ static rocprofiler_status_t query_counters(rocprofiler_agent_id_t agent,
 		json_object_set_new(counter, "constant", json_boolean(info.is_constant));
 		json_object_set_new(counter, "derived", json_boolean(info.is_derived));
 		json_object_set_new(counter, "dimensions", query_dimensions(&info));
+		query_ways(counter, ids[i]);
 		json_array_append_new(counters->array, counter);
 		query_choose(counters, ids[i], info.name);
 	}

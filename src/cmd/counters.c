@@ -81,7 +81,7 @@ static int counters_check(char **paths, size_t count)
 		}
 	}
 	free(base);
-	return fflush(stdout) ? EXIT_OWN_FAILURE : status;
+	return message_end_answer(status);
 }
 
 static int counters_run(char **arguments, size_t count)

@@ -68,7 +68,7 @@ static const char *text_of(const json_t *object, const char *key)
 	return text ? text : "";
 }
 
-static bool request_has(const json_t *agent, struct setting_slice name)
+static const json_t *request_find(const json_t *agent, struct setting_slice name)
 {
 	const json_t *counter;
 	size_t i;
@@ -78,9 +78,49 @@ static bool request_has(const json_t *agent, struct setting_slice name)
 		const char *text = text_of(counter, "name");
 
 		if (strlen(text) == name.length && !memcmp(text, name.text, name.length))
-			return true;
+			return counter;
 	}
-	return false;
+	return NULL;
+}
+
+/* What is in the way of a counter that some device has. */
+enum obstacle { OBSTACLE_NONE, OBSTACLE_ONLY_HOST, OBSTACLE_OTHER_LIST };
+
+/* Kernels of the host are regions of threads, if those are to be counted. */
+static enum obstacle request_obstacle(const struct resolved *settings, const json_t *agent,
+				      const json_t *counter, enum setting_id list)
+{
+	bool is_host = json_is_true(json_object_get(agent, "early")) &&
+		       !strcmp(text_of(agent, "type"), "cpu");
+
+	if (!json_is_true(json_object_get(counter,
+					  list == SETTING_DEVICE_COUNTERS ? "devices" : "kernels")))
+		return OBSTACLE_OTHER_LIST;
+	return is_host && list == SETTING_COUNTERS &&
+			       !resolved_bool(settings, SETTING_COUNT_REGIONS)
+		       ? OBSTACLE_ONLY_HOST
+		       : OBSTACLE_NONE;
+}
+
+static int request_impossible(const struct resolved_value *value, struct setting_slice name,
+			      enum setting_id list, enum obstacle obstacle, struct problem *problem)
+{
+	int length = (int)(name.length < 100 ? name.length : 100);
+	const char *source = value->source ? value->source : settings_table[list].name;
+
+	if (obstacle == OBSTACLE_ONLY_HOST)
+		return problem_set(problem, -EINVAL,
+				   "%s: only the host has '%.*s': it counts over time "
+				   "(--device-counters), and ranges of threads with "
+				   "--count-regions=on",
+				   source, length, name.text);
+	return problem_set(problem, -EINVAL,
+			   list == SETTING_DEVICE_COUNTERS
+				   ? "%s: '%.*s' is of single kernels (--counters), not of devices "
+				     "over time"
+				   : "%s: '%.*s' is of devices over time (--device-counters), not "
+				     "of single kernels",
+			   source, length, name.text);
 }
 
 static int request_unknown(const json_t *agents, const struct resolved_value *value,
@@ -109,27 +149,35 @@ static int request_unknown(const json_t *agents, const struct resolved_value *va
 			   nearest_hint(&nearest, "", hint, sizeof(hint)));
 }
 
-/* Every name is that of a counter of some device. *early: of one that is there early. */
-static int request_check_names(const json_t *agents, const struct resolved_value *value,
-			       bool *early, struct problem *problem)
+/* Every name is that of a counter of some device, which can count it. *early: of one that is there
+ * early. */
+static int request_check_names(const struct resolved *settings, const json_t *agents,
+			       enum setting_id list, bool *early, struct problem *problem)
 {
+	const struct resolved_value *value = &settings->values[list];
 	struct setting_slice rest = setting_slice(value->text), name;
 	const json_t *agent;
 	size_t i;
 
 	*early = *value->text;
 	while (setting_list_next(&rest, &name)) {
+		enum obstacle least = OBSTACLE_OTHER_LIST;
 		bool found = false, found_early = false;
 
 		json_array_foreach(agents, i, agent)
 		{
-			bool has = request_has(agent, name);
+			const json_t *counter = request_find(agent, name);
+			enum obstacle obstacle =
+				counter ? request_obstacle(settings, agent, counter, list) : least;
 
-			found |= has;
-			found_early |= has && json_is_true(json_object_get(agent, "early"));
+			found |= counter != NULL;
+			found_early |= counter && json_is_true(json_object_get(agent, "early"));
+			least = obstacle < least ? obstacle : least;
 		}
 		if (!found)
 			return request_unknown(agents, value, name, problem);
+		if (least != OBSTACLE_NONE)
+			return request_impossible(value, name, list, least, problem);
 		*early &= found_early;
 	}
 	return 0;
@@ -170,12 +218,11 @@ int counters_request_check_names(const struct resolved *settings, const json_t *
 				 struct problem *problem)
 {
 	bool unused;
-	int error =
-		request_check_names(agents, &settings->values[SETTING_COUNTERS], &unused, problem);
+	int error = request_check_names(settings, agents, SETTING_COUNTERS, &unused, problem);
 
 	return error ? error
-		     : request_check_names(agents, &settings->values[SETTING_DEVICE_COUNTERS],
-					   early, problem);
+		     : request_check_names(settings, agents, SETTING_DEVICE_COUNTERS, early,
+					   problem);
 }
 
 int counters_request_check(const struct resolved *settings, bool *early, struct problem *problem)

@@ -180,7 +180,7 @@ static int ctl_run(char **arguments, size_t count)
 	if (error)
 		message_error("%s", problem.text);
 	resolved_deinit(&settings);
-	return error || fflush(stdout) ? EXIT_OWN_FAILURE : EXIT_SUCCESS;
+	return error ? EXIT_OWN_FAILURE : message_end_answer(EXIT_SUCCESS);
 }
 
 const struct command command_ctl = {

@@ -6,6 +6,7 @@
 #include "cmd/generate.h"
 
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "cmd/command.h"
@@ -84,14 +85,14 @@ int generate(const char *name)
 	for (unsigned i = 0; i < sizeof(files) / sizeof(files[0]); i++) {
 		if (!strcmp(files[i].name, name)) {
 			files[i].print();
-			return fflush(stdout) ? EXIT_OWN_FAILURE : 0;
+			return message_end_answer(EXIT_SUCCESS);
 		}
 	}
 	for (const struct command *const *command = commands; *command; command++) {
 		snprintf(page, sizeof(page), "kymo-%s.1", (*command)->name);
 		if (!strcmp(page, name)) {
 			generate_man_command(*command);
-			return fflush(stdout) ? EXIT_OWN_FAILURE : 0;
+			return message_end_answer(EXIT_SUCCESS);
 		}
 	}
 	message_error("nothing to generate called '%s'", name);

@@ -243,7 +243,7 @@ int help_show(const struct command *command, const char *topic)
 		help_command(command ? command : &command_sample, true);
 	else if (!help_about(command, topic))
 		return help_unknown(topic);
-	return fflush(stdout) ? EXIT_OWN_FAILURE : EXIT_SUCCESS;
+	return message_end_answer(EXIT_SUCCESS);
 }
 
 /* Shows the manual page with man(1), the page of this very version, installed or not. False when
@@ -273,7 +273,7 @@ static int help_manual(const struct command *command)
 	if (isatty(STDOUT_FILENO) && help_through_man(command))
 		return EXIT_SUCCESS;
 	help_command(command, true);
-	return fflush(stdout) ? EXIT_OWN_FAILURE : EXIT_SUCCESS;
+	return message_end_answer(EXIT_SUCCESS);
 }
 
 static const char *help_generated;

@@ -135,7 +135,8 @@ int instrument_report(const struct instrument_lists *lists, const struct launch 
 			instrument_lists_print(lists, (enum instrument_print)i, options->print[i],
 					       out);
 	}
-	fflush(out);
+	if (fflush(out) || ferror(out))
+		return problem_set(problem, -EIO, "cannot write what is to be printed");
 	instrument_lists_summary(lists);
 	instrument_misses_warn(lists, launch->settings, !options->rewrite);
 	snprintf(directory, sizeof(directory), "%s/instrumentation", launch->result);

@@ -26,7 +26,7 @@ static const struct command *main_by_own_name(const char *path)
 static int main_version(void)
 {
 	puts("kymo " KYMO_VERSION);
-	return fflush(stdout) ? EXIT_OWN_FAILURE : EXIT_SUCCESS;
+	return message_end_answer(EXIT_SUCCESS);
 }
 
 static int main_dispatch(char **arguments, size_t count)

@@ -100,3 +100,14 @@ void message_detail(const char *format, ...)
 	message_line("", format, arguments);
 	va_end(arguments);
 }
+
+int message_end_answer(int status)
+{
+	errno = 0;
+	if (!fflush(stdout) && !ferror(stdout))
+		return status;
+	/* Nothing is left to be flushed where an earlier write has failed; its errno is gone. */
+	message_error("cannot write to standard output%s%s", errno ? ": " : "",
+		      errno ? strerror(errno) : "");
+	return EXIT_OWN_FAILURE;
+}

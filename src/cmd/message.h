@@ -25,6 +25,10 @@ void message_set_color(const char *when);
 /* Whether to colour what goes to this descriptor (NO_COLOR, TERM=dumb and COLOR honoured). */
 bool message_color(int descriptor);
 
+/* The exit status of a command that answers on standard output: STATUS, or, where the answer could
+ * not be written, EXIT_OWN_FAILURE, which is said. */
+int message_end_answer(int status);
+
 __attribute__((format(printf, 1, 2))) void message_error(const char *format, ...);
 __attribute__((format(printf, 1, 2))) void message_warning(const char *format, ...);
 __attribute__((format(printf, 1, 2))) void message_note(const char *format, ...);

@@ -287,6 +287,8 @@ static int report_write_stream(struct report *report, FILE *stream, struct probl
 	if (!error && fflush(stream))
 		error = problem_set(problem, -errno, "cannot write the report: %s",
 				    strerror(errno));
+	if (!error && ferror(stream))
+		error = problem_set(problem, -EIO, "cannot write the report");
 	return error;
 }
 

@@ -10,6 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "common/utf8.h"
 #include "counters/yaml_reader.h"
 
 #define DEPTH_MAX 64u
@@ -422,9 +423,14 @@ static struct yaml_node *read_block(struct yaml_reader *reader, int64_t parent)
 
 static bool check_text(struct yaml_reader *reader)
 {
-	for (; reader->at < reader->size; reader->at++) {
+	size_t length;
+
+	for (; reader->at < reader->size; reader->at += (uint32_t)length) {
 		unsigned char c = (unsigned char)reader->text[reader->at];
 
+		length = utf8_character_size(reader->text + reader->at, reader->size - reader->at);
+		if (length == 0)
+			return yaml_fail(reader, "a byte that is no UTF-8 (0x%02x)", c);
 		if ((c < ' ' && c != '\n' && c != '\r' && c != '\t') || c == 0x7f)
 			return yaml_fail(reader, "a control character (0x%02x)", c);
 		if (c == '\n') {

@@ -4,6 +4,7 @@
  * See buffer.h.
  */
 #include "libkymo-sdk/buffer.h"
+#include "libkymo-sdk/keep_loaded.h"
 
 #include <stdlib.h>
 #include <unistd.h>
@@ -336,6 +337,7 @@ SDK_EXPORT rocprofiler_status_t rocprofiler_create_buffer(rocprofiler_context_id
 	buffer->policy = policy;
 	buffer->callback = callback;
 	buffer->callback_data = callback_data;
+	sdk_keep_loaded((void (*)(void))callback);
 	if (!buffer_publish(buffer)) {
 		arena_free(&buffer->arenas[0]);
 		arena_free(&buffer->arenas[1]);

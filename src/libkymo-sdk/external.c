@@ -6,6 +6,7 @@
  * contexts. Changes are made with the entry's lock held, which no tool's function runs under.
  */
 #include "libkymo-sdk/external.h"
+#include "libkymo-sdk/keep_loaded.h"
 
 #include <pthread.h>
 #include <stdlib.h>
@@ -288,6 +289,7 @@ SDK_EXPORT rocprofiler_status_t rocprofiler_configure_external_correlation_id_re
 	request = calloc(1, sizeof(*request));
 	if (!request)
 		return ROCPROFILER_STATUS_ERROR_OUT_OF_RESOURCES;
+	sdk_keep_loaded((void (*)(void))callback);
 	request->callback = callback;
 	request->data = callback_args;
 	request->domains = domains;

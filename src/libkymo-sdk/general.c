@@ -6,6 +6,7 @@
  */
 #include "core/ticks.h"
 #include "libkymo-sdk/emit.h"
+#include "libkymo-sdk/keep_loaded.h"
 #include "libkymo-sdk/state.h"
 #include "libkymo-sdk/thread.h"
 
@@ -65,6 +66,8 @@ SDK_EXPORT rocprofiler_status_t rocprofiler_at_internal_thread_create(
 {
 	unsigned number;
 
+	sdk_keep_loaded((void (*)(void))precreate);
+	sdk_keep_loaded((void (*)(void))postcreate);
 	sdk_lock();
 	number = atomic_load(&listener_count);
 	if (number < GENERAL_LISTENERS_MAX) {

@@ -18,6 +18,7 @@
 #include "libkymo-sdk/callback_thread.h"
 #include "libkymo-sdk/clients.h"
 #include "libkymo-sdk/context.h"
+#include "libkymo-sdk/keep_loaded.h"
 #include "libkymo-sdk/runtimes.h"
 #include "libkymo-sdk/start.h"
 #include "libkymo-sdk/state.h"
@@ -64,6 +65,8 @@ static bool client_take_result(struct sdk_client *client,
 		return false;
 	}
 	client->result = *result;
+	sdk_keep_loaded((void (*)(void))result->initialize);
+	sdk_keep_loaded((void (*)(void))result->finalize);
 	return true;
 }
 
@@ -80,6 +83,7 @@ static void client_ask(rocprofiler_configure_func_t configure)
 	if (!client->id)
 		return;
 	client->configure = configure;
+	sdk_keep_loaded((void (*)(void))configure);
 	atomic_store(&client->state, SDK_CLIENT_ASKED);
 	atomic_store(&sdk_client_count, number + 1);
 	sdk_set_configuring_client(handle);

@@ -5,6 +5,7 @@
  * is started there sees everything the runtime does after it.
  */
 #include "libkymo-sdk/runtimes.h"
+#include "libkymo-sdk/keep_loaded.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -214,6 +215,7 @@ SDK_EXPORT rocprofiler_status_t rocprofiler_at_intercept_table_registration(
 		return ROCPROFILER_STATUS_ERROR_CONFIGURATION_LOCKED;
 	if (!callback)
 		return ROCPROFILER_STATUS_ERROR_INVALID_ARGUMENT;
+	sdk_keep_loaded((void (*)(void))callback);
 	sdk_lock();
 	number = atomic_load(&intercept_count);
 	if (number < INTERCEPTS_MAX) {

@@ -9,6 +9,7 @@
 
 #include "libkymo-sdk/buffer.h"
 #include "libkymo-sdk/context.h"
+#include "libkymo-sdk/keep_loaded.h"
 #include "libkymo-sdk/state.h"
 
 typedef rocprofiler_status_t (*operation_query)(int kind, int32_t operation);
@@ -71,6 +72,7 @@ SDK_EXPORT rocprofiler_status_t rocprofiler_configure_callback_tracing_service(
 		free(service);
 		return ROCPROFILER_STATUS_ERROR_OPERATION_NOT_FOUND;
 	}
+	sdk_keep_loaded((void (*)(void))callback);
 	context->callbacks[domain] = service;
 	sdk_context_configured(context);
 	return ROCPROFILER_STATUS_SUCCESS;

@@ -10,6 +10,7 @@
  * process << 32 | id, so that no id needs to be looked up.
  */
 #include <errno.h>
+#include <math.h>
 #include <sqlite3.h>
 #include <stdlib.h>
 #include <string.h>
@@ -303,7 +304,9 @@ static int put_count(const struct gpu_count *count, void *context)
 
 		bind_id(database, INSERT_VALUE, 1, database->event);
 		bind_id(database, INSERT_VALUE, 2, id_of(database, count->counter->head.id));
-		sqlite3_bind_double(database->prepared[INSERT_VALUE], 3, value->value);
+		/* Infinity as well as what is no number is NULL, as in all files. */
+		sqlite3_bind_double(database->prepared[INSERT_VALUE], 3,
+				    isfinite(value->value) ? value->value : NAN);
 		if (count->value_count > 1) {
 			describe_instance(database, count->counter, value->instance, extra,
 					  sizeof(extra));

@@ -9,7 +9,7 @@
 #include <string.h>
 #include <sys/wait.h>
 
-#include "output/utf8.h"
+#include "common/utf8.h"
 
 /* Three significant digits, whatever the size. */
 static void three_digits(struct quantity *quantity, double value, const char *unit)

@@ -58,7 +58,9 @@ struct gpu_number gpu_number(double value)
 {
 	struct gpu_number number;
 
-	if (value == rint(value) && fabs(value) < 9007199254740992.0)
+	if (!isfinite(value))
+		number.text[0] = '\0';
+	else if (value == rint(value) && fabs(value) < 9007199254740992.0)
 		snprintf(number.text, sizeof(number.text), "%.0f", value + 0.0);
 	else
 		snprintf(number.text, sizeof(number.text), "%.15g", value);

@@ -25,7 +25,8 @@ struct gpu_agent_label {
 	char text[24];
 } gpu_names_agent(const struct gpu_process *process, uint32_t agent);
 
-/* A value of a counter, without digits that say nothing. By value, to be printed at once. */
+/* A value of a counter, without digits that say nothing; "" for what is no finite number. By value,
+ * to be printed at once. */
 struct gpu_number {
 	char text[40];
 } gpu_number(double value);

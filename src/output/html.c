@@ -9,10 +9,10 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "common/utf8.h"
 #include "output/html_page.h"
 #include "output/html_tree.h"
 #include "output/strings.h"
-#include "output/utf8.h"
 #include "output/writers.h"
 
 /* A page of this many nodes still loads and zooms at once; it is some 3 MB. */

@@ -9,8 +9,8 @@
 #include <math.h>
 #include <string.h>
 
+#include "common/utf8.h"
 #include "output/stream.h"
-#include "output/utf8.h"
 
 void json_writer_init(struct json_writer *json, FILE *stream)
 {

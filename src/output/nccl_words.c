@@ -8,8 +8,8 @@
 #include <stdarg.h>
 #include <string.h>
 
+#include "common/utf8.h"
 #include "output/nccl.h"
-#include "output/utf8.h"
 
 #define LINE_WIDTH 100
 

@@ -6,6 +6,7 @@
  * over its interval. Instances are added up.
  */
 #include <errno.h>
+#include <math.h>
 #include <stdlib.h>
 
 #include "analysis/gpu_counts.h"
@@ -46,6 +47,8 @@ static void write_value(struct perfetto *trace, uint64_t track, uint64_t time_ns
 {
 	struct protobuf *out = &trace->writer;
 
+	if (!isfinite(value))
+		return;
 	perfetto_open_packet(trace, time_ns);
 	protobuf_open(out, PACKET_TRACK_EVENT);
 	protobuf_uint(out, TRACK_EVENT_TYPE, TRACK_EVENT_COUNTER_TYPE);

@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "output/utf8.h"
+#include "common/utf8.h"
 
 int protobuf_init(struct protobuf *writer, size_t flush_at, protobuf_sink sink, void *sink_context)
 {

@@ -18,12 +18,14 @@ struct shown {
 	char text[40];
 };
 
-/* Up to fifteen digits as they are, more as a power of ten. */
+/* Up to fifteen digits as they are, more as a power of ten; "-": no finite number. */
 static struct shown shown(double value)
 {
 	struct shown text;
 
-	if (value == rint(value) && fabs(value) < 1e15)
+	if (!isfinite(value))
+		strcpy(text.text, "-");
+	else if (value == rint(value) && fabs(value) < 1e15)
 		snprintf(text.text, sizeof(text.text), "%s%s", value < 0 ? "-" : "",
 			 quantity_count((uint64_t)fabs(value)).text);
 	else

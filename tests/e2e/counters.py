@@ -190,6 +190,28 @@ def main():
             stream.write("jobs:\n  - pcm: [task_clock]\n")
         expect(f"{path}:2:5: unknown key 'pcm'; did you mean 'pmc'?" in (said := refused("-i", path)), said)
 
+    def what_no_device_counts_that_way_is_told_before():
+        """Of the host alone, of devices alone, of kernels alone, and what is computed of them."""
+        expect("'system_task_clock' is of devices over time" in (said := refused("--counters", "system_task_clock")), said)
+        path = scratch.path("ways.yaml")
+        with open(path, "w", encoding="ascii") as stream:
+            stream.write("WHOLE:\n  architectures:\n    host:\n      expression: 1+system_task_clock\n"
+                         "  description: of devices\nOF_HOST:\n  architectures:\n    host:\n"
+                         "      expression: 2*task_clock\n  description: of the host\n")
+        definitions = ("--counter-defs", path)
+        expect("'WHOLE' is of devices over time" in (said := refused(*definitions, "--counters", "WHOLE")), said)
+        expect("only the host has 'OF_HOST'" in (said := refused(*definitions, "--counters", "OF_HOST")), said)
+        for options in ("--counters", "OF_HOST", "--count-regions=on"), ("--device-counters", "OF_HOST,WHOLE"):
+            _, ended = counted(["true"], *definitions, *options)
+            expect(ended.status == 0, f"{options}: {ended.stderr}")
+        jobs = scratch.path("ways.txt")
+        with open(jobs, "w", encoding="ascii") as stream:
+            stream.write("pmc: task_clock\npmc: system_task_clock\n")
+        with_opencl()
+        expect(f"{jobs}:2: 'system_task_clock'" in (said := refused("-i", jobs)), said)
+        expect("'kernels' is of devices over time" in (said := refused("--counters", "kernels")), said)
+        expect("'kernel_time' is of single kernels" in (said := refused("--device-counters", "kernel_time")), said)
+
     def several_runs():
         with_opencl()
         forms = {
@@ -328,9 +350,6 @@ def main():
         _, ended = counted(["true"], "--counters", "task_clock", "--device-counters", "busy_time,task_clock", quiet=False)
         expect(ended.status == 0 and "no kernel was counted" in ended.stderr and "no device was read" in ended.stderr,
                ended.stderr)
-        _, ended = counted([mix, "1"], "--counters", "kernels", quiet=False)
-        expect("not of single kernels" in " ".join(ended.stderr.split()) and "no kernel was counted" in ended.stderr,
-               ended.stderr)
 
     def survives_exit():
         """A counted kernel is in the file when its enqueueing returns."""
@@ -353,6 +372,12 @@ def main():
         expect(ended.status == 0 and not ended.stdout, f"{ended}")
         ended = run([kymo.path, "counters", "check", wrong, right])
         expect(ended.status == 1 and ended.stdout.startswith(f"{wrong}:4:".encode()), f"{ended}")
+        foreign = scratch.path("latin1.yaml")
+        with open(foreign, "w", encoding="latin-1") as stream:
+            stream.write("TWICE:\n  architectures:\n    pocl_cpu:\n      expression: 2*task_clock\n"
+                         "  description: \xdcberall\n")
+        ended = run([kymo.path, "counters", "check", foreign])
+        expect(ended.status == 1 and ended.stdout.startswith(f"{foreign}:5:16: ".encode()), f"{ended}")
         result, ended = counted([mix, "1"], "--counters", "TWICE,task_clock", "--counter-defs", right)
         expect(ended.status == 0, ended.stderr)
         values, _ = launches_of(result)
@@ -360,6 +385,28 @@ def main():
         agent = json.loads(run([kymo.path, "avail", "--counters", "--json", "--counter-defs", right, "TWICE"]).stdout)
         found = [counter for each in agent["agents"] for counter in each["counters"]]
         expect([counter["name"] for counter in found] == ["TWICE"] and found[0]["derived"], f"{found}")
+
+    def what_is_no_number():
+        """Empty, and the same in every file."""
+        with_opencl()
+        path = scratch.path("no_numbers.yaml")
+        with open(path, "w", encoding="ascii") as stream:
+            for name, expression in ("HUGE", "(task_clock+1)*1e308*1e308"), ("NONE", "HUGE-HUGE"):
+                stream.write(f"{name}:\n  architectures:\n    pocl_cpu:\n      expression: {expression}\n"
+                             f"  description: no finite number\n")
+        result, ended = counted([mix, "1"], "--counters", "HUGE,NONE,task_clock", "--counter-defs", path, quiet=False)
+        expect(ended.status == 0, ended.stderr)
+        expect(not re.search(r"\b(nan|inf)\b", ended.stderr), ended.stderr)
+        for row in (rows := rows_of(result)):
+            expect((row["Counter_Value"] == "") == (row["Counter_Name"] != "task_clock"), f"{row}")
+        expect(rows, "nothing was counted")
+        values = [value for each in result.json("counters.json")["processes"][0]["dispatches"] for value in each["values"]]
+        expect(values and all((value["value"] is None) == (value["counter"] != "task_clock") for value in values), f"{values}")
+        with sqlite3.connect(result.path("results.db")) as database:
+            types = set(database.execute("SELECT counter_name, typeof(value) FROM counters_collection"))
+        expect(types == {("HUGE", "null"), ("NONE", "null"), ("task_clock", "real")}, f"{types}")
+        with open(result.path("trace.pftrace"), "rb") as stream:
+            expect(not (trace := Trace(stream.read())).errors, f"{trace.errors[:5]}")
 
     def listing():
         ended = run([kymo.path, "avail", "--counters"])
@@ -375,9 +422,11 @@ def main():
 
     with Scratch() as scratch:
         for check in (each_launch_is_counted, values_are_what_the_program_measures, launches_are_one_after_the_other,
-                      filter_of_kernels, files_say_the_same, mistakes_end_before_the_start, several_runs,
+                      filter_of_kernels, files_say_the_same, mistakes_end_before_the_start,
+                      what_no_device_counts_that_way_is_told_before, several_runs,
                       statuses_are_the_programs, device_over_time, ranges_are_kernels_of_the_host,
-                      survives_sigkill, survives_exit, a_full_disk_stops_nothing, nothing_counted_is_said, definitions_of_users, listing):
+                      survives_sigkill, survives_exit, a_full_disk_stops_nothing, nothing_counted_is_said, definitions_of_users,
+                      what_is_no_number, listing):
             tap.point(check.__name__, check, retries=2 if check is values_are_what_the_program_measures else 0)
     tap.finish()
 

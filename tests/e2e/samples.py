@@ -32,13 +32,15 @@ CMAKE = """
 cmake_minimum_required(VERSION 3.18)
 project(demo C CXX)
 find_package(rocprofiler-sdk 1.0 REQUIRED)
+find_package(rocprofiler-sdk-rocpd REQUIRED)
 find_package(rocprofiler-sdk-roctx REQUIRED)
 find_package(Threads REQUIRED)
 add_library(tool MODULE {source}/samples/buffered_tracing.cpp)
 target_compile_features(tool PRIVATE cxx_std_17)
 target_link_libraries(tool PRIVATE rocprofiler-sdk::rocprofiler-sdk)
 add_executable(program {source}/samples/workload.c)
-target_link_libraries(program PRIVATE rocprofiler-sdk-roctx::rocprofiler-sdk-roctx Threads::Threads)
+target_link_libraries(program PRIVATE rocprofiler-sdk-rocpd::rocprofiler-sdk-rocpd
+                      rocprofiler-sdk-roctx::rocprofiler-sdk-roctx Threads::Threads)
 find_package(rocprofiler-sdk 2.0 QUIET)
 if(rocprofiler-sdk_FOUND)
   message(FATAL_ERROR "a version that does not exist was found")
@@ -213,7 +215,7 @@ class Samples:
 
     def by_cmake(self, stage, project):
         configs = {name: glob.glob(f"{stage}/**/{name}-config.cmake", recursive=True)
-                   for name in ("rocprofiler-sdk", "rocprofiler-sdk-roctx")}
+                   for name in ("rocprofiler-sdk", "rocprofiler-sdk-rocpd", "rocprofiler-sdk-roctx")}
         expect(all(len(found) == 1 for found in configs.values()), f"{configs}")
         os.mkdir(project)
         with open(f"{project}/CMakeLists.txt", "w", encoding="utf-8") as stream:

@@ -11,6 +11,7 @@
 #include <string.h>
 
 #include "device/opencl/opencl.h"
+#include "device/opencl/user_events.h"
 #include "device/pointer_map.h"
 #include "device/turns.h"
 
@@ -210,6 +211,7 @@ static void losses(struct device_losses *out)
 static void forked(void)
 {
 	opencl_forget_in_flight();
+	user_events_forked();
 	turns_forked();
 }
 

@@ -419,11 +419,11 @@ CALL(83, cl_int, clSetMemObjectDestructorCallback,
      (cl_mem memobj, cl_callback pfn_notify, void *user_data),
      (memobj, pfn_notify, user_data),
      (&memobj, &pfn_notify, &user_data))
-CALL(84, cl_event, clCreateUserEvent,
+HOOKED(84, cl_event, clCreateUserEvent,
      (cl_context context, cl_int *errcode_ret),
      (context, errcode_ret),
      (&context, &errcode_ret))
-CALL(85, cl_int, clSetUserEventStatus,
+HOOKED(85, cl_int, clSetUserEventStatus,
      (cl_event event, cl_int execution_status),
      (event, execution_status),
      (&event, &execution_status))

@@ -5,6 +5,9 @@
  * reads the four times that the queue's profiling keeps. What must be remembered meanwhile is a
  * slot of a pool that only grows; free slots are a stack of numbers with a count in its head, so
  * that a slot that was taken and given back meanwhile is noticed.
+ *
+ * PoCL calls no callback of commands that fail, of those behind an event that the program sets to
+ * an error for example: whoever waits looks for them (opencl_find_failed()).
  */
 #include <sched.h>
 #include <stdatomic.h>
@@ -12,13 +15,19 @@
 #include <time.h>
 
 #include "device/opencl/opencl.h"
+#include "device/opencl/user_events.h"
 
 #define BLOCK_SLOTS 1024u
 #define BLOCKS_MAX  1024u
 #define DEVICES_MAX 64
 
+/* Who is about to tell the end of a command, its callback or who looks for failed ones: beside the
+ * slot's generation, so that nobody tells another's. */
+enum { FREE, IN_FLIGHT, LOOKED_AT, TOLD_MEANWHILE, STATE_MASK = 3 };
+
 struct slot {
-	uint32_t next; /* number of the next free one, +1 */
+	_Atomic uint32_t state; /* generation << 2 | one of these */
+	uint32_t next;          /* number of the next free one, +1 */
 	bool is_copy;
 	unsigned device_number;
 	device_handle handle;
@@ -109,9 +118,8 @@ static uint64_t time_of(cl_event event, cl_profiling_info what)
 	return value;
 }
 
-static void completed(cl_event event, cl_int status, void *data)
+static void tell_completed(uint32_t number, cl_event event, cl_int status)
 {
-	uint32_t number = (uint32_t)(uintptr_t)data;
 	struct slot slot = *slot_at(number);
 	uint64_t start = 0, end = 0;
 
@@ -138,6 +146,61 @@ static void completed(cl_event event, cl_int status, void *data)
 		atomic_fetch_sub(&kernels_in_flight[slot.device_number], 1);
 	}
 	atomic_fetch_sub(&in_flight, 1);
+}
+
+/* true: the caller, and nobody else, tells the end of what has this state in the slot. */
+static bool claim(struct slot *slot, uint32_t state)
+{
+	uint32_t seen = state, generation = state & ~(uint32_t)STATE_MASK;
+
+	while (seen == state || seen == (generation | LOOKED_AT)) {
+		bool mine = seen == state;
+
+		if (atomic_compare_exchange_strong(&slot->state, &seen,
+						   generation | (mine ? FREE : TOLD_MEANWHILE)))
+			return mine;
+	}
+	return false;
+}
+
+static void completed(cl_event event, cl_int status, void *data)
+{
+	uint32_t number = (uint32_t)(uintptr_t)data;
+
+	if (claim(slot_at(number), (uint32_t)((uintptr_t)data >> 32)))
+		tell_completed(number, event, status);
+}
+
+static void look_at(uint32_t number)
+{
+	struct slot *slot = slot_at(number);
+	uint32_t state = atomic_load(&slot->state), generation = state & ~(uint32_t)STATE_MASK;
+	uint32_t looked_at = generation | LOOKED_AT;
+	cl_int status = CL_COMPLETE;
+	cl_event event;
+
+	if ((state & STATE_MASK) != IN_FLIGHT ||
+	    !atomic_compare_exchange_strong(&slot->state, &state, looked_at))
+		return;
+	event = slot->event; /* it is there as long as the slot is not given back */
+	opencl_next.clGetEventInfo(event, CL_EVENT_EXECUTION_STATUS, sizeof(status), &status, NULL);
+	if (status >= CL_COMPLETE &&
+	    atomic_compare_exchange_strong(&slot->state, &looked_at, generation | IN_FLIGHT))
+		return;
+	/* It has failed, or its callback came meanwhile. */
+	atomic_store(&slot->state, generation | FREE);
+	opencl_next.clGetEventInfo(event, CL_EVENT_EXECUTION_STATUS, sizeof(status), &status, NULL);
+	tell_completed(number, event, status);
+}
+
+void opencl_find_failed(void)
+{
+	uint32_t count = atomic_load(&block_count) * BLOCK_SLOTS;
+
+	for (uint32_t number = 0; number < count && opencl_in_flight() != 0; number++) {
+		if (atomic_load(&blocks[number / BLOCK_SLOTS]) != NULL)
+			look_at(number);
+	}
 }
 
 /* Threads of a group that the runtime chooses itself are not known: 0. */
@@ -200,12 +263,13 @@ static void tell_submitted(const struct opencl_command *command, bool failed)
 		sink->copy_failed(command->handle);
 }
 
-void opencl_enqueued(struct opencl_command *command, cl_int result, const cl_event *slot_of_event)
+void opencl_enqueued(struct opencl_command *command, cl_command_queue queue, cl_int result,
+		     const cl_event *slot_of_event)
 {
 	typedef void event_callback(cl_event, cl_int, void *);
 	event_callback *const call = completed;
 	bool is_ours = slot_of_event == &command->own;
-	uint32_t number;
+	uint32_t number, state;
 	struct slot *slot;
 
 	if (result != CL_SUCCESS) {
@@ -236,20 +300,21 @@ void opencl_enqueued(struct opencl_command *command, cl_int result, const cl_eve
 	if (!is_ours)
 		opencl_next.clRetainEvent(slot->event);
 	atomic_fetch_add(&in_flight, 1);
-	if (!command->is_copy)
+	if (!command->is_copy) {
 		atomic_fetch_add(&kernels_in_flight[command->queue.device_number], 1);
+		if (user_events_pending())
+			user_events_kernel(queue, command->queue.device_number);
+	}
+	state = (atomic_load(&slot->state) & ~(uint32_t)STATE_MASK) + STATE_MASK + 1;
+	state |= IN_FLIGHT;
+	atomic_store(&slot->state, state);
 	if (opencl_next.clSetEventCallback(slot->event, CL_COMPLETE, (cl_callback)call,
-					   (void *)(uintptr_t)number) == CL_SUCCESS)
+					   (void *)((uintptr_t)state << 32 | number)) ==
+	    CL_SUCCESS) // NOLINT: no pointer
 		return;
-	atomic_fetch_sub(&in_flight, 1);
-	if (!command->is_copy)
-		atomic_fetch_sub(&kernels_in_flight[command->queue.device_number], 1);
 	opencl_losses.dropped++;
-	put_back(number);
-	if (command->counted != NULL)
-		opencl_count_failed(command->counted, "the runtime refuses to tell its end");
-	tell_end(command->is_copy, command->handle, 0, 0);
-	opencl_next.clReleaseEvent(*slot_of_event);
+	if (claim(slot, state))
+		tell_completed(number, *slot_of_event, CL_INVALID_OPERATION);
 }
 
 uint64_t opencl_in_flight(void)
@@ -278,6 +343,10 @@ void opencl_wait(uint64_t wait_ns)
 	if (sink == NULL)
 		return;
 	until = sink->now() + wait_ns;
-	while (atomic_load(&in_flight) != 0 && sink->now() < until)
+	for (;;) {
+		opencl_find_failed();
+		if (atomic_load(&in_flight) == 0 || sink->now() >= until)
+			return;
 		nanosleep(&pause, NULL);
+	}
 }

@@ -20,7 +20,7 @@
 		slot = &command.own;                                                               \
 	result = enqueue;                                                                          \
 	if (wanted)                                                                                \
-		opencl_enqueued(&command, result, slot);                                           \
+		opencl_enqueued(&command, command_queue, result, slot);                            \
 	return result
 
 static uint64_t volume(const size_t *region)
@@ -251,11 +251,12 @@ static bool begin_map(struct opencl_command *command, cl_command_queue queue, cl
 	return (flags & CL_MAP_READ) != 0 && opencl_begin_copy(command, queue, &told);
 }
 
-static void end_map(struct opencl_command *command, bool wanted, cl_int result, cl_event *slot,
-		    const void *mapped, cl_map_flags flags, uint64_t bytes)
+static void end_map(struct opencl_command *command, cl_command_queue queue, bool wanted,
+		    cl_int result, cl_event *slot, const void *mapped, cl_map_flags flags,
+		    uint64_t bytes)
 {
 	if (wanted)
-		opencl_enqueued(command, result, slot);
+		opencl_enqueued(command, queue, result, slot);
 	if (mapped != NULL)
 		pointer_map_set(&written, mapped,
 				(flags & ~(cl_map_flags)CL_MAP_READ) != 0 ? bytes : 0);
@@ -275,7 +276,7 @@ void *hooked_clEnqueueMapBuffer(cl_command_queue command_queue, cl_mem buffer, c
 		command_queue, buffer, blocking_map, map_flags, offset, cb, num_events_in_wait_list,
 		event_wait_list, slot, result);
 
-	end_map(&command, wanted, *result, slot, mapped, map_flags, bytes);
+	end_map(&command, command_queue, wanted, *result, slot, mapped, map_flags, bytes);
 	return mapped;
 }
 
@@ -294,7 +295,7 @@ void *hooked_clEnqueueMapImage(cl_command_queue command_queue, cl_mem image, cl_
 		command_queue, image, blocking_map, map_flags, origin, region, image_row_pitch,
 		image_slice_pitch, num_events_in_wait_list, event_wait_list, slot, result);
 
-	end_map(&command, wanted, *result, slot, mapped, map_flags, bytes);
+	end_map(&command, command_queue, wanted, *result, slot, mapped, map_flags, bytes);
 	return mapped;
 }
 

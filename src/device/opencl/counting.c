@@ -9,6 +9,7 @@
  */
 #include "device/opencl/counting.h"
 
+#include <errno.h>
 #include <semaphore.h>
 #include <stdatomic.h>
 #include <stdio.h>
@@ -16,10 +17,12 @@
 #include <time.h>
 
 #include "device/opencl/opencl.h"
+#include "device/opencl/user_events.h"
 #include "device/over_time.h"
 #include "device/turns.h"
 
-#define DEVICES_MAX 64
+#define DEVICES_MAX   64
+#define LOOK_AFTER_NS 20000000
 
 enum { COUNTS, COUNTED, GIVEN_UP };
 
@@ -53,60 +56,50 @@ static void drop(struct opencl_counted *counted)
 	free(counted);
 }
 
-/* false: it did not come in time. */
-static bool wait_for(sem_t *ended)
+/* Runtimes may never tell the end of what fails: now and then `has_failed` looks. false: it did not
+ * come in time. */
+static bool wait_for(sem_t *ended, bool (*has_failed)(cl_event event), cl_event event)
 {
-	uint64_t patience = turn_patience_ns();
-	struct timespec until;
+	uint64_t patience = turn_patience_ns(), waited = 0;
 
-	clock_gettime(CLOCK_MONOTONIC, &until);
-	if (patience == UINT64_MAX) {
-		while (sem_wait(ended) != 0)
+	while (waited < patience) {
+		struct timespec until;
+		int value;
+
+		clock_gettime(CLOCK_MONOTONIC, &until);
+		until.tv_nsec += LOOK_AFTER_NS;
+		until.tv_sec += until.tv_nsec / 1000000000;
+		until.tv_nsec %= 1000000000;
+		while ((value = sem_clockwait(ended, CLOCK_MONOTONIC, &until)) != 0 &&
+		       errno == EINTR)
 			;
-		return true;
-	}
-	until.tv_sec += (time_t)(patience / 1000000000u);
-	until.tv_nsec += (long)(patience % 1000000000u);
-	until.tv_sec += until.tv_nsec / 1000000000;
-	until.tv_nsec %= 1000000000;
-	for (;;) {
-		int value = sem_clockwait(ended, CLOCK_MONOTONIC, &until);
-		struct timespec now;
-
-		if (value == 0)
+		if (value == 0 || has_failed(event))
 			return true;
-		clock_gettime(CLOCK_MONOTONIC, &now);
-		if (now.tv_sec > until.tv_sec ||
-		    (now.tv_sec == until.tv_sec && now.tv_nsec >= until.tv_nsec))
-			return false;
+		waited += LOOK_AFTER_NS;
 	}
+	return false;
 }
 
 /* ---- what a kernel waits for ---- */
 
-/* The program itself is going to set it, perhaps the thread that would wait here. What waits in
- * other queues is sent on its way. */
-static bool waits_for_program(cl_uint count, const cl_event *events)
+/* What waits in other queues is sent on its way. false: some of it has failed; PoCL never ends what
+ * is enqueued behind that. */
+static bool flush_awaited(cl_uint count, const cl_event *events)
 {
-	bool found = false;
-
 	for (cl_uint i = 0; events != NULL && i < count; i++) {
-		cl_uint type = 0;
 		cl_int status = CL_COMPLETE;
 		cl_command_queue queue = NULL;
 
-		opencl_next.clGetEventInfo(events[i], CL_EVENT_COMMAND_TYPE, sizeof(type), &type,
-					   NULL);
 		opencl_next.clGetEventInfo(events[i], CL_EVENT_EXECUTION_STATUS, sizeof(status),
 					   &status, NULL);
 		opencl_next.clGetEventInfo(events[i], CL_EVENT_COMMAND_QUEUE, sizeof(queue), &queue,
 					   NULL);
-		if (type == CL_COMMAND_USER && status > CL_COMPLETE)
-			found = true;
-		else if (queue != NULL && status > CL_COMPLETE)
+		if (status < CL_COMPLETE)
+			return false;
+		if (queue != NULL && status > CL_COMPLETE)
 			opencl_next.clFlush(queue);
 	}
-	return found;
+	return true;
 }
 
 struct mark {
@@ -132,13 +125,39 @@ static void mark_reached(cl_event event, cl_int status, void *data)
 	opencl_next.clReleaseEvent(event);
 }
 
-/* Waits for what is before the kernel. false: it does not end. */
-static bool reach(cl_command_queue queue, cl_uint count, const cl_event *events)
+static bool mark_failed(cl_event event)
+{
+	cl_int status = CL_COMPLETE;
+
+	opencl_next.clGetEventInfo(event, CL_EVENT_EXECUTION_STATUS, sizeof(status), &status, NULL);
+	return status < CL_COMPLETE;
+}
+
+static cl_event enqueue_mark(struct mark *mark, cl_command_queue queue, cl_uint count,
+			     const cl_event *events)
 {
 	typedef void event_callback(cl_event, cl_int, void *);
 	event_callback *const call = mark_reached;
-	struct mark *mark;
 	cl_event event = NULL;
+
+	if (opencl_next.clEnqueueMarkerWithWaitList(queue, events != NULL ? count : 0,
+						    count != 0 ? events : NULL,
+						    &event) != CL_SUCCESS)
+		return NULL;
+	opencl_next.clRetainEvent(event); /* the callback's */
+	if (opencl_next.clSetEventCallback(event, CL_COMPLETE, (cl_callback)call, mark) ==
+	    CL_SUCCESS)
+		return event;
+	opencl_next.clReleaseEvent(event);
+	opencl_next.clReleaseEvent(event);
+	return NULL;
+}
+
+/* Waits for what is before the kernel. false: it does not end. */
+static bool reach(cl_command_queue queue, cl_uint count, const cl_event *events)
+{
+	struct mark *mark;
+	cl_event event;
 	bool reached;
 
 	if (opencl_next.clEnqueueMarkerWithWaitList == NULL)
@@ -148,26 +167,34 @@ static bool reach(cl_command_queue queue, cl_uint count, const cl_event *events)
 		return true;
 	sem_init(&mark->reached, 0, 0);
 	mark->references = 2;
-	if (opencl_next.clEnqueueMarkerWithWaitList(queue, events != NULL ? count : 0,
-						    count != 0 ? events : NULL,
-						    &event) != CL_SUCCESS ||
-	    opencl_next.clSetEventCallback(event, CL_COMPLETE, (cl_callback)call, mark) !=
-		    CL_SUCCESS) {
-		if (event != NULL)
-			opencl_next.clReleaseEvent(event);
+	event = enqueue_mark(mark, queue, count, events);
+	if (event == NULL) {
 		sem_destroy(&mark->reached); /* nobody else has it */
 		free(mark);
 		return true;
 	}
 	opencl_next.clFlush(queue);
-	reached = wait_for(&mark->reached);
+	reached = wait_for(&mark->reached, mark_failed, event);
+	opencl_next.clReleaseEvent(event);
 	drop_mark(mark);
 	return reached;
 }
 
 static bool is_idle(void *context)
 {
-	return opencl_kernels_in_flight(*(const unsigned *)context) == 0;
+	const unsigned *number = context;
+
+	if (opencl_kernels_in_flight(*number) != 0)
+		opencl_find_failed();
+	return opencl_kernels_in_flight(*number) == 0;
+}
+
+/* What is found is told like everything else: its semaphore is next. */
+static bool kernel_failed(cl_event event)
+{
+	(void)event;
+	opencl_find_failed();
+	return false;
 }
 
 /* ---- one kernel ---- */
@@ -197,10 +224,15 @@ static enum counting_status prepare(const struct opencl_command *command, cl_com
 	/* What is left out waits for nothing. */
 	if (status != COUNTING_OK)
 		return status;
-	if (waits_for_program(waits, waits_for)) {
+	if (user_events_hold(queue, number)) {
 		snprintf(problem->text, sizeof(problem->text),
-			 "it waits for an event that the program itself sets");
+			 "it, or what is before it, waits for an event that the program itself "
+			 "sets");
 		return COUNTING_NOT_SUPPORTED;
+	}
+	if (!flush_awaited(waits, waits_for)) {
+		snprintf(problem->text, sizeof(problem->text), "an event it waits for has failed");
+		return COUNTING_FAILED;
 	}
 	if (set->process != NULL) {
 		status = process_set_start(set->process, problem);
@@ -259,7 +291,7 @@ void opencl_count_end(struct opencl_command *command, cl_command_queue queue)
 		return;
 	}
 	opencl_next.clFlush(queue);
-	if (!wait_for(&counted->ended) &&
+	if (!wait_for(&counted->ended, kernel_failed, NULL) &&
 	    atomic_compare_exchange_strong(&counted->state, &counts, GIVEN_UP)) {
 		turn_give_up(counted->agent, counted->symbol, DEVICE_RUNTIME_OPENCL, &problem);
 		sink->dispatch_not_counted(counted->handle, COUNTING_RELEASED, problem.text);
@@ -331,6 +363,25 @@ static void dispatches(device_handle agent, bool on)
 {
 	(void)agent;
 	(void)on;
+}
+
+/* ---- events that the program sets ---- */
+
+cl_event hooked_clCreateUserEvent(cl_context context, cl_int *errcode_ret)
+{
+	cl_event event = opencl_next.clCreateUserEvent(context, errcode_ret);
+
+	if (event != NULL)
+		user_events_created(event);
+	return event;
+}
+
+/* Functions of the program may be called in there, which enqueue what waited for it. */
+cl_int hooked_clSetUserEventStatus(cl_event event, cl_int execution_status)
+{
+	if (execution_status <= CL_COMPLETE) /* others are refused */
+		user_events_set(event);
+	return opencl_next.clSetUserEventStatus(event, execution_status);
 }
 
 /* ---- the device over time ---- */

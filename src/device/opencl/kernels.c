@@ -24,7 +24,7 @@ cl_int hooked_clEnqueueNDRangeKernel(cl_command_queue command_queue, cl_kernel k
 	result = opencl_next.clEnqueueNDRangeKernel(
 		command_queue, kernel, work_dim, global_work_offset, global_work_size,
 		local_work_size, num_events_in_wait_list, event_wait_list, slot);
-	opencl_enqueued(&command, result, slot);
+	opencl_enqueued(&command, command_queue, result, slot);
 	opencl_count_end(&command, command_queue);
 	return result;
 }
@@ -44,7 +44,7 @@ cl_int hooked_clEnqueueTask(cl_command_queue command_queue, cl_kernel kernel,
 	opencl_count_begin(&command, command_queue, num_events_in_wait_list, event_wait_list);
 	result = opencl_next.clEnqueueTask(command_queue, kernel, num_events_in_wait_list,
 					   event_wait_list, slot);
-	opencl_enqueued(&command, result, slot);
+	opencl_enqueued(&command, command_queue, result, slot);
 	opencl_count_end(&command, command_queue);
 	return result;
 }

@@ -12,6 +12,7 @@
 #include <string.h>
 
 #include "device/opencl/opencl.h"
+#include "device/opencl/user_events.h"
 
 struct opencl_table opencl_next;
 struct device_losses opencl_losses;
@@ -31,6 +32,40 @@ static inline const struct device_sink *sink_of_call(void)
 	return device_sink();
 }
 
+/* Where the parameters of a function are that enqueues, from 1; 0: it has none such. */
+static struct places {
+	uint8_t queue, count, waits_for, event;
+} places[OPENCL_CALLS];
+
+static void tell_enqueueing(uint32_t number, const void *const *where)
+{
+	const struct places *at = &places[number];
+
+	if (at->queue != 0 && at->count != 0)
+		user_events_enqueueing(*(const cl_command_queue *)where[at->queue - 1],
+				       *(const cl_uint *)where[at->count - 1],
+				       *(const cl_event *const *)where[at->waits_for - 1]);
+}
+
+static void tell_enqueued(uint32_t number, const void *const *where)
+{
+	const struct places *at = &places[number];
+	const cl_event *made;
+
+	if (at->queue == 0 || at->event == 0)
+		return;
+	made = *(const cl_event *const *)where[at->event - 1];
+	if (made != NULL)
+		user_events_enqueued(*(const cl_command_queue *)where[at->queue - 1], *made);
+}
+
+/* Statuses, and what is mapped. */
+static bool has_failed(const void *result, size_t size)
+{
+	return size == sizeof(cl_int) ? *(const cl_int *)result != CL_SUCCESS
+				      : *(const void *const *)result == NULL;
+}
+
 #define PLAIN(...) __VA_ARGS__
 #define ENTER(number, addresses)                                                                   \
 	const struct device_sink *sink = sink_of_call();                                           \
@@ -38,9 +73,13 @@ static inline const struct device_sink *sink_of_call(void)
 	const struct opencl_arguments told = {where};                                              \
 	const struct device_call call = {DEVICE_SERVICE_CALLS_OPENCL, number, &told};              \
 	device_handle handle = DEVICE_NONE;                                                        \
+	if (user_events_pending())                                                                 \
+		tell_enqueueing(number, where);                                                    \
 	if (sink != NULL && sink->wants(DEVICE_SERVICE_CALLS_OPENCL, number))                      \
 	handle = sink->call_enter(&call)
-#define LEAVE(result)                                                                              \
+#define LEAVE(result, number, failed)                                                              \
+	if (user_events_pending() && !(failed))                                                    \
+		tell_enqueued(number, where);                                                      \
 	if (handle != DEVICE_NONE)                                                                 \
 	sink->call_exit(handle, &call, result)
 #define TRACED(number, type, name, parameters, arguments, addresses, inner)                        \
@@ -48,7 +87,7 @@ static inline const struct device_sink *sink_of_call(void)
 	{                                                                                          \
 		ENTER(number, addresses);                                                          \
 		type result = inner arguments;                                                     \
-		LEAVE(&result);                                                                    \
+		LEAVE(&result, number, has_failed(&result, sizeof(result)));                       \
 		return result;                                                                     \
 	}
 #define TRACED_VOID(number, name, parameters, arguments, addresses, inner)                         \
@@ -56,7 +95,7 @@ static inline const struct device_sink *sink_of_call(void)
 	{                                                                                          \
 		ENTER(number, addresses);                                                          \
 		inner arguments;                                                                   \
-		LEAVE(NULL);                                                                       \
+		LEAVE(NULL, number, false);                                                        \
 	}
 
 #define CALL(number, type, name, parameters, arguments, addresses)                                 \
@@ -89,6 +128,8 @@ static const struct opencl_table traced = {
 #undef ABSENT
 };
 
+static void find_places(void);
+
 const void *opencl_interpose(const void *const *below, unsigned entries)
 {
 	static const void *table[OPENCL_CALLS];
@@ -97,6 +138,7 @@ const void *opencl_interpose(const void *const *below, unsigned entries)
 	if (entries > OPENCL_CALLS)
 		entries = OPENCL_CALLS;
 	memcpy(&opencl_next, below, entries * sizeof(*below));
+	find_places();
 	for (unsigned i = 0; i < entries; i++)
 		table[i] = ours[i] != NULL && below[i] != NULL ? ours[i] : below[i];
 	atomic_store(&is_there, true);
@@ -218,6 +260,37 @@ static int opencl_call_arguments(const struct device_call *call,
 		at += strspn(at, ", ");
 	}
 	return result;
+}
+
+static int find_place(void *context, uint32_t number, const char *type, const char *name,
+		      const void *value)
+{
+	struct places *at = context;
+	uint8_t place = (uint8_t)(number + 1);
+
+	(void)value;
+	if (strcmp(name, "command_queue") == 0)
+		at->queue = place;
+	else if (strcmp(name, "num_events_in_wait_list") == 0 || strcmp(name, "num_events") == 0)
+		at->count = place;
+	else if (strcmp(name, "event_wait_list") == 0 || strcmp(name, "event_list") == 0)
+		at->waits_for = place;
+	else if (strcmp(name, "event") == 0 && strcmp(type, "cl_event *") == 0)
+		at->event = place;
+	return 0;
+}
+
+static void find_places(void)
+{
+	static const void *const none[OPENCL_CALLS];
+	const struct opencl_arguments no_values = {none};
+
+	for (uint32_t i = 0; i < OPENCL_CALLS; i++) {
+		const struct device_call call = {DEVICE_SERVICE_CALLS_OPENCL, (int32_t)i,
+						 &no_values};
+
+		opencl_call_arguments(&call, find_place, &places[i]);
+	}
 }
 
 const struct device_operations opencl_operations = {DEVICE_SERVICE_CALLS_OPENCL, OPENCL_CALLS,

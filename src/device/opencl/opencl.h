@@ -85,7 +85,10 @@ bool opencl_begin_kernel(struct opencl_command *command, cl_command_queue queue,
 			 cl_uint dimensions, const size_t *global, const size_t *local);
 bool opencl_begin_copy(struct opencl_command *command, cl_command_queue queue,
 		       const struct device_copy *copy);
-void opencl_enqueued(struct opencl_command *command, cl_int result, const cl_event *slot);
+void opencl_enqueued(struct opencl_command *command, cl_command_queue queue, cl_int result,
+		     const cl_event *slot);
+/* Tells the end of what has failed without its callback being called. */
+void opencl_find_failed(void);
 /* Kernels of a device that were enqueued and have not ended. */
 uint64_t opencl_kernels_in_flight(unsigned device_number);
 

@@ -18,6 +18,7 @@
 #include "libkymo-sdk/buffer.h"
 #include "libkymo-sdk/context.h"
 #include "libkymo-sdk/counters/counters.h"
+#include "libkymo-sdk/keep_loaded.h"
 #include "libkymo-sdk/state.h"
 
 enum service_state {
@@ -531,6 +532,7 @@ SDK_EXPORT rocprofiler_status_t rocprofiler_configure_device_counting_service(
 		return ROCPROFILER_STATUS_ERROR_CONFIGURATION_LOCKED;
 	if (sdk_dispatch_counting_has(told.context))
 		return ROCPROFILER_STATUS_ERROR_AGENT_DISPATCH_CONFLICT;
+	sdk_keep_loaded((void (*)(void))cb);
 	sdk_counters_lock();
 	status = device_configure(&told);
 	sdk_counters_unlock();
@@ -553,6 +555,7 @@ kymo_configure_device_counting_samples(rocprofiler_context_id_t context_id, uint
 	service = service_first(context);
 	if (!service)
 		return ROCPROFILER_STATUS_ERROR_CONTEXT_INVALID;
+	sdk_keep_loaded((void (*)(void))samples);
 	for (; service; service = service_next(service)) {
 		service->interval_ns = interval_ns;
 		service->samples = interval_ns ? samples : NULL;

@@ -13,6 +13,7 @@
 #include "libkymo-sdk/buffer.h"
 #include "libkymo-sdk/calls.h"
 #include "libkymo-sdk/counters/counters.h"
+#include "libkymo-sdk/keep_loaded.h"
 #include "libkymo-sdk/state.h"
 
 #define REASONS (COUNTING_NOT_FINISHED + 1)
@@ -399,6 +400,8 @@ static rocprofiler_status_t dispatch_configure_locked(struct sdk_context *contex
 	rocprofiler_context_is_active((rocprofiler_context_id_t){context->id}, &active);
 	if (active)
 		return ROCPROFILER_STATUS_ERROR_CONFIGURATION_LOCKED;
+	sdk_keep_loaded((void (*)(void))service->select);
+	sdk_keep_loaded((void (*)(void))service->record);
 	sdk_counters_lock();
 	status = dispatch_configure(context, service);
 	sdk_counters_unlock();

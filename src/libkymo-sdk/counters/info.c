@@ -168,6 +168,28 @@ rocprofiler_query_counter_info(rocprofiler_counter_id_t counter_id,
 	return ROCPROFILER_STATUS_SUCCESS;
 }
 
+_Static_assert(KYMO_COUNTING_OF_KERNELS == COUNTING_BY_DISPATCH &&
+		       KYMO_COUNTING_OF_DEVICES == COUNTING_BY_DEVICE,
+	       "the backends' numbers");
+
+SDK_EXPORT rocprofiler_status_t kymo_counter_ways(rocprofiler_counter_id_t counter_id,
+						  uint32_t *ways)
+{
+	const struct sdk_counter *found = sdk_counter_find(counter_id.handle);
+	const struct program *program = found ? found->counter->program : NULL;
+
+	if (!ways)
+		return ROCPROFILER_STATUS_ERROR_INVALID_ARGUMENT;
+	if (!found)
+		return ROCPROFILER_STATUS_ERROR_COUNTER_NOT_FOUND;
+	*ways = found->counter->kind == COUNTER_DERIVED
+			? KYMO_COUNTING_OF_KERNELS | KYMO_COUNTING_OF_DEVICES
+			: found->counter->ways;
+	for (uint32_t i = 0; program && i < program->inputs_count; i++)
+		*ways &= program->inputs[i].counter->ways;
+	return ROCPROFILER_STATUS_SUCCESS;
+}
+
 SDK_EXPORT rocprofiler_status_t rocprofiler_iterate_counter_dimensions(
 	rocprofiler_counter_id_t id, rocprofiler_available_dimensions_cb_t info_cb, void *user_data)
 {

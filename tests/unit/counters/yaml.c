@@ -140,6 +140,11 @@ static void test_mistakes(void **state)
 	refuses("a: 'b' c", 1, 8);
 	refuses("a: \x01", 1, 4);
 	refuses("\xc3\xa9: [", 1, 4);
+	/* Bytes that are no UTF-8: alone, cut off, a surrogate, longer than need be. */
+	refuses("a: b\nd: \xc3\xa9\xff", 2, 5);
+	refuses("a: \xc3", 1, 4);
+	refuses("a: \xed\xa0\x80", 1, 4);
+	refuses("# \xc0\x80", 1, 3);
 }
 
 static void test_places(void **state)

@@ -291,6 +291,124 @@ static void a_kernel_that_waits_for_the_program(void)
 	assert_int_equal(counted_told.last_status, COUNTING_NOT_SUPPORTED);
 }
 
+static cl_event user_event(void)
+{
+	cl_int result;
+	cl_event event = cl->clCreateUserEvent(context, &result);
+
+	check(result);
+	return event;
+}
+
+static cl_event write_behind(cl_command_queue queue, cl_event awaited)
+{
+	static cl_int value;
+	cl_event event = NULL;
+
+	check(cl->clEnqueueWriteBuffer(queue, seen, 0, 0, sizeof(value), &value, 1, &awaited,
+				       &event));
+	return event;
+}
+
+/* Through the event of another command, through what is before it in its queue, and through a
+ * kernel of another queue that must end before it can be alone. */
+static void kernels_that_wait_for_the_program_in_the_end(void)
+{
+	cl_event go, written, after;
+	cl_kernel work;
+	size_t items = 64;
+
+	start();
+	count_with(of_kernels, 3);
+	work = kernel_of("work");
+	go = user_event();
+	written = write_behind(queues[0], go);
+	enqueue(queues[0], work, items);
+	check(cl->clEnqueueNDRangeKernel(queues[1], work, 1, NULL, &items, NULL, 1, &written,
+					 &after));
+	check(cl->clSetUserEventStatus(go, CL_COMPLETE));
+	assert_int_equal(counted_told.last_status, COUNTING_NOT_SUPPORTED);
+	check(cl->clWaitForEvents(1, &after));
+	check(cl->clReleaseEvent(go));
+	/* What they waited for is there. */
+	check(cl->clEnqueueNDRangeKernel(queues[0], work, 1, NULL, &items, NULL, 1, &after, NULL));
+	assert_int_equal(counted_told.counted, 1);
+	check(cl->clReleaseEvent(written));
+	check(cl->clReleaseEvent(after));
+
+	go = user_event();
+	check(cl->clEnqueueNDRangeKernel(queues[0], work, 1, NULL, &items, NULL, 1, &go, NULL));
+	enqueue(queues[1], work, items);
+	check(cl->clSetUserEventStatus(go, CL_COMPLETE));
+	check(cl->clReleaseEvent(go));
+	finish();
+	assert_int_equal(counted_told.counted, 1);
+	assert_int_equal(counted_told.released, 0);
+	assert_int_equal(told.said, 0);
+}
+
+/* As many as there are bits for, and more. */
+static void many_events_that_the_program_sets(void)
+{
+	enum { MANY = 200 };
+	cl_event events[MANY], written;
+	cl_kernel work;
+
+	start();
+	count_with(of_kernels, 3);
+	work = kernel_of("work");
+	for (unsigned i = 0; i < MANY; i++)
+		events[i] = user_event();
+	enqueue(queues[1], work, 64); /* waits for none of them */
+	assert_int_equal(counted_told.counted, 1);
+	written = write_behind(queues[0], events[MANY - 1]);
+	enqueue(queues[0], work, 64);
+	assert_int_equal(counted_told.last_status, COUNTING_NOT_SUPPORTED);
+	for (unsigned i = MANY; i-- > 0;) {
+		check(cl->clSetUserEventStatus(events[i], CL_COMPLETE));
+		check(cl->clReleaseEvent(events[i]));
+	}
+	check(cl->clFinish(queues[0]));
+	check(cl->clReleaseEvent(written));
+	enqueue(queues[0], work, 64);
+	finish();
+	assert_int_equal(counted_told.counted, 2);
+	assert_int_equal(counted_told.released, 0);
+}
+
+/* PoCL tells nobody of commands that fail for that. */
+static void an_event_set_to_an_error(void)
+{
+	cl_event go, written, failed;
+	cl_kernel work;
+	size_t items = 64;
+
+	start();
+	count_with(of_kernels, 3);
+	work = kernel_of("work");
+	go = user_event();
+	written = write_behind(queues[0], go);
+	check(cl->clEnqueueNDRangeKernel(queues[1], work, 1, NULL, &items, NULL, 1, &written,
+					 &failed));
+	check(cl->clSetUserEventStatus(go, -5));
+	enqueue(queues[0], work, items);
+	enqueue(queues[1], work, items);
+	device_flush(true, 60000000000);
+	assert_int_equal(opencl_in_flight(), 0);
+	check(cl->clReleaseEvent(go));
+	check(cl->clReleaseEvent(written));
+	finish();
+	assert_int_equal(counted_told.counted, 2);
+	assert_int_equal(counted_told.released, 0);
+	assert_int_equal(told.said, 0);
+	/* The runtime may let wait for ever what waits for what has failed; it is not waited for.
+	 */
+	count_with(of_kernels, 3);
+	cl->clEnqueueNDRangeKernel(queues[1], work, 1, NULL, &items, NULL, 1, &failed, NULL);
+	assert_int_equal(counted_told.last_status, COUNTING_FAILED);
+	assert_int_equal(told.said, 0);
+}
+
 /* What is left out goes behind the same event at once; and it has a number all the same. */
 static void what_is_left_out_waits_for_nothing(void)
 {
@@ -386,6 +504,9 @@ static const struct {
 	X(threads_take_turns),
 	X(kernels_that_wait_for_each_other),
 	X(a_kernel_that_waits_for_the_program),
+	X(kernels_that_wait_for_the_program_in_the_end),
+	X(many_events_that_the_program_sets),
+	X(an_event_set_to_an_error),
 	X(what_is_left_out_waits_for_nothing),
 	X(the_device_is_counted_over_time),
 	X(what_it_cannot_do_is_refused),

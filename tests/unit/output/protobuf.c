@@ -12,8 +12,8 @@
 
 #include <cmocka.h>
 
+#include "common/utf8.h"
 #include "output/protobuf.h"
-#include "output/utf8.h"
 
 struct collected {
 	uint8_t bytes[1 << 20];

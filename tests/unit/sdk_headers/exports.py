@@ -73,9 +73,22 @@ def check_roctx(root, library):
     return problems
 
 
+def check_rocpd(root, library):
+    wanted = declared(os.path.join(root, "include/rocprofiler-sdk-rocpd"), r"\b(rocpd_\w+)\([^;{}]*?\)\s*ROCPD_API\b")
+    names = exported(library)
+    problems = [f"not exported: {name}" for name in sorted(wanted - names)]
+    problems += [f"exported and not declared: {name}" for name in sorted(names - wanted)]
+    if len(wanted) != 5:
+        problems.append(f"{len(wanted)} functions are declared")
+    if soname(library) != "librocprofiler-sdk-rocpd.so.1":
+        problems.append(f"its name is {soname(library)}")
+    return problems
+
+
 def main():
-    root, sdk, roctx = sys.argv[1:4]
-    points = [("tool library", check_sdk(root, sdk)), ("roctx", check_roctx(root, roctx))]
+    root, sdk, roctx, rocpd = sys.argv[1:5]
+    points = [("tool library", check_sdk(root, sdk)), ("roctx", check_roctx(root, roctx)),
+              ("rocpd", check_rocpd(root, rocpd))]
     print(f"1..{len(points)}")
     for number, (point, problems) in enumerate(points, 1):
         print(f"{'not ok' if problems else 'ok'} {number} - {point}")

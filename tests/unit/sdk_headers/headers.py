@@ -8,6 +8,7 @@
   layout   sizes, offsets and values are upstream's, in every standard
   names    programs with the names of all releases, and without the old ones
   helpers  what tools in C++ do with the helpers; serialization where cereal is installed
+  running  what helpers answer; Perfetto's library is a stand-in
 """
 import os
 import shutil
@@ -21,7 +22,7 @@ C_COMPILERS = ("gcc", "clang")
 CXX_COMPILERS = ("g++", "clang++")
 C_STANDARDS = ("c99", "c11", "c17", "gnu17")
 CXX_STANDARDS = ("c++17", "c++20")
-FOLDERS = ("rocprofiler-sdk", "rocprofiler-sdk-roctx")
+FOLDERS = ("rocprofiler-sdk", "rocprofiler-sdk-rocpd", "rocprofiler-sdk-roctx")
 
 
 def headers(root, suffixes):
@@ -64,8 +65,33 @@ def check_alone(root):
                 with open(path, "w", encoding="utf-8") as stream:
                     # Twice: guards hold.
                     stream.write(f"#include <{header}>\n#include <{header}>\nextern int translation_unit;\n")
+                more = ["-I", perfetto(root)] if header.endswith("perfetto.hpp") else []
                 for name in compilers((compiler,)):
-                    problems += compile_file(name, standard, root, path)
+                    problems += compile_file(name, standard, root, path, *more)
+    return problems
+
+
+def perfetto(root):
+    """A stand-in for Perfetto's library."""
+    return os.path.join(root, "tests/unit/sdk_headers/perfetto")
+
+
+def check_running(root):
+    path = os.path.join(root, "tests/unit/sdk_headers/helpers_run.cpp")
+    problems = []
+    with tempfile.TemporaryDirectory() as directory:
+        program = os.path.join(directory, "helpers")
+        for name, standard in zip(CXX_COMPILERS, CXX_STANDARDS):
+            if not compilers((name,)):
+                continue
+            command = [name, f"-std={standard}", *WARNINGS, "-I", os.path.join(root, "include"), "-I", perfetto(root), path,
+                       "-o", program]
+            for step in command, [program]:
+                done = subprocess.run(step, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+                                      text=True, check=False)
+                if done.returncode:
+                    problems += [f"{step[0]} {standard}: {line}" for line in done.stdout.splitlines()[:5]]
+                    break
     return problems
 
 
@@ -95,6 +121,7 @@ def main():
               ("layout", check_everywhere(root, "layout.c", own)),
               ("names", check_everywhere(root, "generations.c", own)),
               ("helpers", check_helpers(root)),
+              ("helpers that run", check_running(root)),
               ("names of 1.0 only", check_everywhere(root, "layout.c", own, "-DROCPROFILER_SDK_BETA_COMPAT=0"))]
     print(f"1..{len(points)}")
     for number, (point, problems) in enumerate(points, 1):

@@ -8,6 +8,8 @@
 #include <rocprofiler-sdk/rocprofiler.h>
 #include <rocprofiler-sdk/spm.h>
 
+#include <rocprofiler-sdk-rocpd/rocpd.h>
+
 #include <stddef.h>
 
 #define SIZE(type, bytes) extern char layout_is_upstreams[sizeof(type) == (bytes) ? 1 : -1];

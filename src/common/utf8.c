@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  * SPDX-FileCopyrightText: the kymo authors */
-#include "output/utf8.h"
+#include "common/utf8.h"
 
 #include <string.h>
 

@@ -4,8 +4,8 @@
  * UTF-8 checks for text that comes from the profiled program: symbol names, paths, thread names and
  * command lines may hold any bytes, while JSON and protobuf strings may not. Pure functions.
  */
-#ifndef KYMO_OUTPUT_UTF8_H
-#define KYMO_OUTPUT_UTF8_H
+#ifndef KYMO_COMMON_UTF8_H
+#define KYMO_COMMON_UTF8_H
 
 #include <stdbool.h>
 #include <stddef.h>
