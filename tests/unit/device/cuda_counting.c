@@ -280,7 +280,7 @@ static void sets_of_two_passes_are_refused(void)
 			 COUNTING_NO_SUCH_EVENT);
 }
 
-static const struct timespec pause = {0, 1000000};
+static const struct timespec moment = {0, 1000000};
 
 /* What is before the end of the first sample is left out. */
 static void wait_for_first_sample(void)
@@ -289,7 +289,7 @@ static void wait_for_first_sample(void)
 	double values[2];
 
 	for (int i = 0; i < 5000 && time <= begun; i++) {
-		nanosleep(&pause, NULL);
+		nanosleep(&moment, NULL);
 		assert_int_equal(counting->device_read(agent, values, 2, &time, &problem),
 				 COUNTING_OK);
 	}
@@ -310,10 +310,10 @@ static void the_device_over_time(void)
 	wait_for_first_sample();
 	for (unsigned i = 0; i < 50; i++) {
 		launch(kernel("during"), NULL, 32);
-		nanosleep(&pause, NULL);
+		nanosleep(&moment, NULL);
 	}
 	for (int i = 0; i < 5000 && values[0] < 5000; i++) {
-		nanosleep(&pause, NULL);
+		nanosleep(&moment, NULL);
 		assert_int_equal(counting->device_read(agent, values, 2, &time, &problem),
 				 COUNTING_OK);
 	}
@@ -328,7 +328,7 @@ static void the_device_over_time(void)
 	for (unsigned i = 0; i < 20; i++)
 		launch(kernel("during"), NULL, 32);
 	for (unsigned i = 0; i < 10000 && counted_told.samples < 8; i++)
-		nanosleep(&pause, NULL);
+		nanosleep(&moment, NULL);
 	counting->device_stop(agent);
 	assert_true(counted_told.samples >= 8);
 	assert_int_equal((int)counted_told.sums[0], 2000);
