@@ -72,6 +72,8 @@ def workloads():
         # of two processors, however many threads there are
         make("lock-crowd", "lock", "--threads 6", "inside_lock outside_lock", "turn",
              lambda s: max(s["inside_lock"], (s["inside_lock"] + s["outside_lock"]) / 2)),
+        # measured: a lock takes some of the time
+        make("locks", "locks", "", "guarded between", "done"),
         make("readers", "readers", "", "look_up use_result renew prepare", "used"),
         make("pool", "pool", "", "large_task small_task merge", "batch", pool_batch),
         make("server", "server", "", "parse_request make_answer use_answer", "answered",

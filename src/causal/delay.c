@@ -18,6 +18,8 @@
 #define SPIN_US      80u
 #define SPINS        3u /* so many times that long, awake, in one turn */
 #define STEP_US      128u
+#define TURN_US      5u
+#define TURNS        64u   /* so many may follow at once on each other */
 #define PROCESSORS   8192u /* that a kernel may know (NR_CPUS of x86) */
 /* A handler does not pause for longer: the program's signals wait for it. What is still owed then
  * is paid at the next turn. */
@@ -52,6 +54,7 @@ void causal_rates_set(uint64_t ticks_per_second)
 	rates->slice = SLICE_US * rates->ticks_per_us;
 	rates->spin = SPIN_US * rates->ticks_per_us;
 	rates->step = STEP_US * rates->ticks_per_us;
+	rates->turn = TURN_US * rates->ticks_per_us;
 	rates->processors = processors();
 }
 
@@ -229,13 +232,10 @@ static void turn_and_settle(struct causal_control *control, struct causal_thread
 	}
 }
 
-static void pay_all(uint64_t kind)
+static void pay_all(struct causal_control *control, struct causal_thread *state, uint64_t kind,
+		    uint64_t now)
 {
-	struct causal_control *control = control_now();
-	struct causal_thread *state = control ? causal_self() : NULL;
-	uint64_t now = ticks_now();
-
-	if (!state || causal_is_waiting(state) || !causal_enter(state))
+	if (causal_is_waiting(state) || !causal_enter(state))
 		return;
 	turn_and_settle(control, state, 0, &now);
 	causal_run(control, state, kind, now);
@@ -245,12 +245,34 @@ static void pay_all(uint64_t kind)
 
 void causal_pay(void)
 {
-	pay_all(KIND);
+	struct causal_control *control = control_now();
+	struct causal_thread *state = control ? causal_self() : NULL;
+
+	if (state)
+		pay_all(control, state, KIND, ticks_now());
 }
 
 void causal_pay_at(uint64_t site)
 {
-	pay_all(KIND_AT(site));
+	struct causal_control *control = control_now();
+	struct causal_thread *state = control ? causal_self() : NULL;
+
+	if (state)
+		pay_all(control, state, KIND_AT(site), ticks_now());
+}
+
+/* Turns go off an allowance that comes back with time: threads that take a lock now and then begin
+ * a stretch wherever they do. */
+void causal_pay_often_at(uint64_t site)
+{
+	struct causal_control *control = control_now();
+	struct causal_thread *state = control ? causal_self() : NULL;
+	uint64_t now = ticks_now(), turn = kymo_causal_rates.turn;
+
+	if (!state || (int64_t)(state->turns - now) > (int64_t)(TURNS * turn))
+		return;
+	state->turns = (state->turns > now ? state->turns : now) + turn;
+	pay_all(control, state, KIND_AT(site), now);
 }
 
 /* The session's counts take part in nothing: they are brought up to date when there is time. */

@@ -85,6 +85,7 @@ struct causal_thread {
 	/* Where on the stack the wait is that the thread is in; 0: none. What happens inside, its
 	 * end settles. */
 	_Atomic uint64_t waiting;
+	uint64_t turns; /* ticks: the turns it has had are worth the time until then */
 	/* For the session's counts; added up a sample at a time. */
 	uint64_t waits, waits_outside, credited;
 };
@@ -100,7 +101,8 @@ struct causal_rates {
 	uint64_t slice;                         /* no sleep is longer */
 	uint64_t spin;                          /* the end of a pause is waited for awake */
 	uint64_t step;                          /* of struct causal_runner */
-	uint64_t processors;                    /* that the process may use */
+	uint64_t turn;       /* what is taken often makes no more turns than one in it */
+	uint64_t processors; /* that the process may use */
 };
 
 extern struct causal_rates kymo_causal_rates;

@@ -22,7 +22,7 @@
 		int error;                                                                         \
 		if (!causal_on())                                                                  \
 			return ORIGINAL(symbol)(lock);                                             \
-		causal_pay_at(CAUSAL_SITE);                                                        \
+		causal_pay_often_at(CAUSAL_SITE);                                                  \
 		if (ORIGINAL(attempt) && (error = ORIGINAL(attempt)(lock)) != (busy))              \
 			return error;                                                              \
 		causal_before_wait(&wait);                                                         \
@@ -40,7 +40,7 @@
 		int error;                                                                         \
 		if (!causal_on())                                                                  \
 			return ORIGINAL(symbol) arguments;                                         \
-		causal_pay_at(CAUSAL_SITE);                                                        \
+		causal_pay_often_at(CAUSAL_SITE);                                                  \
 		if (ORIGINAL(attempt) && (error = ORIGINAL(attempt)(lock)) != (busy))              \
 			return error;                                                              \
 		causal_before_wait(&wait);                                                         \
@@ -48,6 +48,15 @@
 		error = ORIGINAL(symbol) arguments;                                                \
 		causal_after_wait_at(&wait, paced_waker(error != (timed_out)), CAUSAL_SITE);       \
 		return error;                                                                      \
+	}
+
+#define PACED_UNLOCK(symbol, type)                                                                 \
+	PACED_ORIGINAL(symbol);                                                                    \
+	static int paced_##symbol(type *lock)                                                      \
+	{                                                                                          \
+		if (causal_on())                                                                   \
+			causal_pay_often_at(CAUSAL_SITE);                                          \
+		return ORIGINAL(symbol)(lock);                                                     \
 	}
 
 /* Found, but called by their own names without us: they neither wait nor wake. */
@@ -72,12 +81,12 @@ PACED_LOCK_UNTIL(pthread_mutex_clocklock, pthread_mutex_trylock, pthread_mutex_t
 		 clock,
 		 PARAMETERS(pthread_mutex_t *lock, clockid_t clock, const struct timespec *end),
 		 ARGUMENTS(lock, clock, end))
-PACED_WAKE(int, pthread_mutex_unlock, PARAMETERS(pthread_mutex_t *lock), ARGUMENTS(lock))
+PACED_UNLOCK(pthread_mutex_unlock, pthread_mutex_t)
 
 PACED_LOCK(mtx_lock, mtx_trylock, mtx_t, thrd_busy)
 PACED_LOCK_UNTIL(mtx_timedlock, mtx_trylock, mtx_t, thrd_busy, thrd_timedout, CLOCK_REALTIME,
 		 PARAMETERS(mtx_t *lock, const struct timespec *end), ARGUMENTS(lock, end))
-PACED_WAKE(int, mtx_unlock, PARAMETERS(mtx_t *lock), ARGUMENTS(lock))
+PACED_UNLOCK(mtx_unlock, mtx_t)
 
 /* ---- read-write locks ---- */
 
@@ -99,12 +108,12 @@ PACED_LOCK_UNTIL(pthread_rwlock_clockwrlock, pthread_rwlock_trywrlock, pthread_r
 		 ETIMEDOUT, clock,
 		 PARAMETERS(pthread_rwlock_t *lock, clockid_t clock, const struct timespec *end),
 		 ARGUMENTS(lock, clock, end))
-PACED_WAKE(int, pthread_rwlock_unlock, PARAMETERS(pthread_rwlock_t *lock), ARGUMENTS(lock))
+PACED_UNLOCK(pthread_rwlock_unlock, pthread_rwlock_t)
 
 /* ---- spin locks ---- */
 
 PACED_LOCK(pthread_spin_lock, pthread_spin_trylock, pthread_spinlock_t, EBUSY)
-PACED_WAKE(int, pthread_spin_unlock, PARAMETERS(pthread_spinlock_t *lock), ARGUMENTS(lock))
+PACED_UNLOCK(pthread_spin_unlock, pthread_spinlock_t)
 
 int causal_locks_add(void)
 {

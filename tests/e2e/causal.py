@@ -187,6 +187,19 @@ class Causal:
         self._expect_best(lambda seconds: self._program("open", "--spacing", "3", "--seconds", seconds),
                           "request", "handle", "--function-scope=^(handle|render)$")
 
+    def locks_that_are_free_cost_little(self):
+        """Ten million calls a second: what they cost more in an experiment would be taken for a loss."""
+        for seconds in ("4", "12", "36"):
+            program = self._program("locks", "--length", "0.05", "--seconds", seconds)
+            experiments, _ = self._experiments(program, "--speedups=50", timeout=300)
+            losses = [(one["function"], point["ci_high_percent"])
+                      for one in self._predictions(experiments, "done") for point in one["points"]
+                      if one["function"] in ("guarded", "between") and point["ci_high_percent"] < 0]
+            if not losses:
+                return
+            Tap.note(f"{seconds} s: {losses}")
+        raise Failed(f"what takes time is worth less than nothing: {losses}")
+
     def lines_are_told_apart_where_all_is_inlined(self):
         experiments, _ = self._experiments(self._program("inlined", "--seconds", "4"), "--mode=line")
         best = self._predictions(experiments, "done")[0]

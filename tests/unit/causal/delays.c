@@ -116,6 +116,30 @@ static void test_a_small_debt_is_kept(void **state)
 	assert_true(fake_control->pauses <= 50);
 }
 
+/* So are those of locks once there were too many in short time. */
+static void test_locks_are_not_all_turns(void **state)
+{
+	(void)state;
+	fake_experiment(3, 500);
+	kymo_causal_rates.turn = causal_ticks(1000000 * MS);
+	for (int i = 0; i < 10; i++) {
+		fake_owe(MS);
+		causal_pay_often_at(0);
+		fake_assert_near(fake_delay_ns(), fake_most_ns());
+	}
+	for (int i = 0; i < 100; i++)
+		causal_pay_often_at(0);
+	fake_owe(MS);
+	causal_pay_often_at(0);
+	fake_assert_near(fake_delay_ns(), 10 * MS);
+	causal_pay();
+	fake_assert_near(fake_delay_ns(), 11 * MS);
+	fake_owe(MS);
+	causal_self()->turns = ticks_now() - 1; /* long after */
+	causal_pay_often_at(0);
+	fake_assert_near(fake_delay_ns(), 12 * MS);
+}
+
 static void test_oversleeping_goes_off_the_next_debt(void **state)
 {
 	struct causal_thread *self = causal_self();
@@ -446,6 +470,7 @@ int main(void)
 		TEST(test_what_was_not_foreseen_is_due),
 		TEST(test_a_debt_is_paid_once),
 		TEST(test_a_small_debt_is_kept),
+		TEST(test_locks_are_not_all_turns),
 		TEST(test_oversleeping_goes_off_the_next_debt),
 		TEST(test_a_wait_for_others_is_credited),
 		TEST(test_a_wait_for_time_is_not),

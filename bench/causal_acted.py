@@ -1,0 +1,140 @@
+# SPDX-License-Identifier: MIT
+# SPDX-FileCopyrightText: the kymo authors
+"""What bench/causal_real has in common for all programs: what `kymo causal` predicts, how much faster a
+function has really become by what was done, and what that gained.
+
+What was done seldom makes the function that was recommended take no time at all: something else does
+its work. So the CPU time of the innermost function that there is before and after is measured both
+times (`kymo sample`), and the prediction is read off its curve, at the speedup that it has really got.
+"""
+import json
+import os
+import re
+import statistics
+import sys
+
+from harness import Result, run
+
+PERCENTS = "--speedups=25,50,75,100"
+
+
+def ask(condition, text):
+    if not condition:
+        sys.exit(text)
+
+
+NICE = [0]
+
+
+def be_nice():
+    """In a child that leads a session: with autogroups that is what is scheduled against others, by a
+    priority of its own."""
+    os.setpriority(os.PRIO_PROCESS, 0, NICE[0])
+    if os.path.exists("/proc/self/autogroup"):
+        with open("/proc/self/autogroup", "w", encoding="ascii") as stream:
+            stream.write(str(NICE[0]))
+
+
+def succeeded(command, **how):
+    ended = run(command, preexec=be_nice, **how)
+    ask(ended.status == 0, f"{' '.join(command)}: {ended.status}\n{ended.stderr[-2000:]}")
+    return ended
+
+
+def causal(kymo, directory, *options):
+    return [kymo, "causal", "-q", "-o", directory, "--time-output=off", *options, "--"]
+
+
+def sample(kymo, directory):
+    return [kymo, "sample", "-q", "-f", "1000", "-o", directory, "--time-output=off", "--"]
+
+
+# ---- predictions ----
+
+def predictions_in(directory):
+    with open(os.path.join(directory, "causal/experiments.json"), encoding="utf-8") as stream:
+        return json.load(stream)["predictions"]
+
+
+def best_leaf(predictions):
+    """The best target that does most of its work itself: callers of it gain at least as much."""
+    best = next((one for one in predictions if one["points"]
+                 and one["self_percent"] > one["total_percent"] / 2), None)
+    ask(best, "  nothing is recommended")
+    return best
+
+
+def prediction_of(predictions, function):
+    found = next((one for one in predictions if one["function"] == function and one["points"]), None)
+    ask(found, f"  {function} was not tried")
+    return found
+
+
+def only(function):
+    """The option that has it tried alone."""
+    return "--function-scope=^" + re.sub(r"([][+.^$*?(){}|\\])", r"\\\1", function) + "$"
+
+
+def print_top(predictions):
+    for one in predictions[:3]:
+        print(f"  {one.get('function')}: " + ", ".join(
+            f"{point['speedup_percent']:.0f} %: {point['predicted_percent']:.1f} "
+            f"[{point['ci_low_percent']:.1f}, {point['ci_high_percent']:.1f}]" for point in one["points"]),
+            flush=True)
+
+
+def at(prediction, speedup):
+    """(gain, low, high), between the points that were tried; at 100 % by all of them."""
+    full = prediction["full_speedup"]
+    points = [(0.0, 0.0, 0.0, 0.0)] + [
+        (one["speedup_percent"], one["predicted_percent"], one["ci_low_percent"], one["ci_high_percent"])
+        for one in prediction["points"] if one["speedup_percent"] < 100] + [
+            (100.0, full["value"], full["ci_low"], full["ci_high"])]
+    for left, right in zip(points, points[1:]):
+        if speedup <= right[0]:
+            share = (speedup - left[0]) / (right[0] - left[0])
+            return tuple(a + share * (b - a) for a, b in zip(left[1:], right[1:]))
+    return points[-1][1:]
+
+
+# ---- what was done ----
+
+def cpu_by_function(directory):
+    """{function: CPU time with all that it calls}"""
+    times = {}
+    for one in Result(directory).profile().samples:
+        for function in {frame.function for frame in one.stack}:
+            times[function] = times.get(function, 0) + one.values["cpu"]
+    return times
+
+
+def innermost_of_both(before, after, function):
+    """The function itself, or the innermost caller of it that is there afterwards; of several, that in
+    which it takes most time."""
+    left, found = cpu_by_function(after), {}
+    for one in Result(before).profile().samples:
+        names = [frame.function for frame in one.stack]
+        if function in names:
+            name = next((name for name in names[names.index(function):] if name in left), None)
+            found[name] = found.get(name, 0) + one.values["cpu"]
+    ask(found, f"  {function} was not sampled")
+    return max(found, key=found.get)
+
+
+def became_faster(before, after, function):
+    """By how many percent, by two results of the same amount of work."""
+    return 100 * (1 - cpu_by_function(after).get(function, 0) / cpu_by_function(before)[function])
+
+
+def verdict(before, after, prediction, speedup):
+    """before, after: what a unit of work took, in turns."""
+    gains = [100 * (1 - one / other) for one, other in zip(after, before)]
+    gain = 100 * (1 - statistics.median(after) / statistics.median(before))
+    predicted, low, high = at(prediction, speedup)
+    inside = low <= gain <= high
+    print(f"  {prediction['function']} made {speedup:.1f} % faster: gained {gain:.1f} % "
+          f"(in turns {min(gains):.1f} to {max(gains):.1f}), "
+          f"predicted {predicted:.1f} % [{low:.1f}, {high:.1f}]: "
+          + ("inside" if inside else f"{min(abs(gain - low), abs(gain - high)):.1f} points outside"),
+          flush=True)
+    return inside
