@@ -5,6 +5,7 @@
  * of all samples that have it anywhere on the stack, as a faster one would make all of it shorter;
  * what is worth a try shows by the time that it is innermost.
  */
+#include "causal/points_named.h"
 #include "causal/state.h"
 #include "core/sampler.h"
 
@@ -36,6 +37,8 @@ static bool attribute(struct causal_control *control, const struct sampler_stack
 {
 	struct seen seen = {.count = 0};
 	bool hit = false, any = false;
+	/* Else the function that the user calls progress would look as if it were worth a try. */
+	bool is_visit = stack->count != 0 && points_named_is_visited(stack->frames[0]);
 
 	for (uint32_t i = 0; i < stack->count; i++) {
 		/* Return addresses are behind the call. */
@@ -43,7 +46,7 @@ static bool attribute(struct causal_control *control, const struct sampler_stack
 
 		for (; *id && *id < CAUSAL_TARGETS; id++) {
 			hit = hit || *id == target;
-			if (!any)
+			if (!any && !is_visit)
 				causal_count(&control->targets[*id].self_ns, cpu_ns);
 			any = true;
 			if (add(&seen, *id))

@@ -49,7 +49,7 @@ struct named_event {
 };
 
 struct named_slot {
-	uint64_t address; /* 0: free */
+	_Atomic uint64_t address; /* 0: free */
 	enum points_named_what what;
 	_Atomic uint32_t point;
 	_Atomic uint64_t visits;
@@ -92,6 +92,18 @@ void causal_entered(uint64_t address)
 void causal_left(uint64_t address)
 {
 	spins_left(address);
+}
+
+bool points_named_is_visited(uint64_t address)
+{
+	for (uint32_t i = 0; i < POINTS_NAMED_MAX; i++) {
+		const struct named_slot *slot = &named.slots[i];
+
+		if (atomic_load_explicit(&slot->address, memory_order_relaxed) == address &&
+		    slot->what == POINTS_NAMED_CODE)
+			return true;
+	}
+	return false;
 }
 
 static void visit(struct named_slot *slot)

@@ -10,7 +10,7 @@
  * missed. The processor has four. A visit costs microseconds: what is visited too often is given
  * up.
  *
- * Background thread only.
+ * Background thread only, but for what says otherwise.
  */
 #ifndef KYMO_CAUSAL_POINTS_NAMED_H
 #define KYMO_CAUSAL_POINTS_NAMED_H
@@ -33,6 +33,9 @@ void points_named_at(struct runtime *runtime, enum points_named_what what, uint6
 void points_named_end(struct runtime *runtime);
 /* Every round: threads that were made before the events were, points that cost too much. */
 void points_named_follow(struct runtime *runtime);
+/* Anywhere, in signal handlers too. Samples at such an address are of the time that visits take,
+ * not of the one instruction there. */
+bool points_named_is_visited(uint64_t address);
 /* Forked child: its threads have no events yet. */
 void points_named_forked(void);
 

@@ -16,9 +16,9 @@
 
 /* A window whose delays are more than so many percent of its time, all paid for by others, is cut
  * when it has lasted so long. */
-#define AREA_MAX       9e18 /* what an int64_t holds, in ns */
 #define WINDOW_STARVED 80
 #define WINDOW_STARVES WINDOW_LENGTH
+#define AREA_MAX       9e18 /* of latencies, in ns: what an int64_t holds */
 /* Before a window the program gets into the rhythm of the experiment, and its threads learn how
  * much of their time is the target's, for which they need some samples each; a visit counts as the
  * window's begin when half of that is over. */

@@ -10,6 +10,18 @@
 #include <signal.h>
 #include <sys/time.h>
 
+static void test_a_sample_at_a_breakpoint(void **state)
+{
+	(void)state;
+	fake_experiment(3, 500);
+	fake_at_breakpoint = true;
+	fake_sample(3, 2 * MS);
+	fake_at_breakpoint = false;
+	assert_int_equal(fake_control->samples_in_target, 1);
+	assert_int_equal(fake_control->targets[3].total_ns, 2 * MS);
+	assert_int_equal(fake_control->targets[3].self_ns, 0);
+}
+
 static void test_what_a_sample_earns(void **state)
 {
 	(void)state;
@@ -466,6 +478,7 @@ int main(void)
 #define TEST(name) cmocka_unit_test_setup_teardown(name, fake_begin, fake_end)
 	const struct CMUnitTest tests[] = {
 		TEST(test_what_a_sample_earns),
+		TEST(test_a_sample_at_a_breakpoint),
 		TEST(test_earning_while_running),
 		TEST(test_what_was_not_foreseen_is_due),
 		TEST(test_a_debt_is_paid_once),

@@ -10,11 +10,14 @@
 #include <time.h>
 
 #include "causal/map.h"
+#include "causal/points_named.h"
 #include "core/sampler.h"
 
-#define BLOCKS 256
+#define BLOCKS         256
+#define FAKE_INNERMOST 0x100u
 
 struct causal_control *fake_control;
+bool fake_at_breakpoint;
 
 static struct thread blocks[BLOCKS];
 static _Atomic uint32_t block_count;
@@ -30,6 +33,11 @@ const uint32_t *causal_map_find(uint64_t address)
 	uint64_t target = (address - FAKE_CODE) / 16;
 
 	return lists[address >= FAKE_CODE && target < FAKE_TARGETS ? target : 0];
+}
+
+bool points_named_is_visited(uint64_t address)
+{
+	return fake_at_breakpoint && address == FAKE_INNERMOST;
 }
 
 void causal_map_start(struct runtime *runtime, const char *directory)
@@ -105,7 +113,7 @@ void fake_experiment(uint32_t target, uint32_t permille)
 
 void fake_sample(uint32_t target, uint64_t cpu_ns)
 {
-	const uint64_t frames[] = {0x100, FAKE_CODE + 16 * target + 1};
+	const uint64_t frames[] = {FAKE_INNERMOST, FAKE_CODE + 16 * target + 1};
 	const struct sampler_stack stack = {.frames = frames, .count = 2};
 	struct causal_thread *state = causal_self();
 

@@ -22,6 +22,7 @@
 #define MS           1000000ull
 
 extern struct causal_control *fake_control;
+extern bool fake_at_breakpoint; /* samples are at one */
 
 /* Everything anew; the calling thread is the first. */
 int fake_begin(void **state);
