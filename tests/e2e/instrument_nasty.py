@@ -125,6 +125,13 @@ class Nasty:
                  for line in ended.stdout.splitlines(True)]
         return ended._replace(stdout=b"".join(lines))
 
+    @staticmethod
+    def exits_are_few(ended, bare):
+        """One for each frame that the program has, at most."""
+        for line, alone in zip(ended.stdout.splitlines(), bare.stdout.splitlines()):
+            more, frames = line.count(b" ?") - alone.count(b" ?"), len(alone.split()) - 2
+            expect(0 <= more <= (frames if line.startswith(b"unwind:") else 0), f"{line} not {alone}")
+
     def losses(self, results):
         losses = collections.Counter()
         for process in (process for result in results for process in result.processes()):
@@ -237,6 +244,7 @@ class Nasty:
         ended = run([copy, *self.arguments], timeout=100, cwd=self.scratch.directory,
                     environment={"KYMO_ENABLED": "on"})
         if (self.name, self.variant) == ("bt", "libgcc"):
+            self.exits_are_few(ended, bare)
             ended, bare = self.of_names(ended), self.of_names(bare)
         self.same(ended, bare)
         # A program that executes itself begins a session of its own each time.
