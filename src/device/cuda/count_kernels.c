@@ -115,6 +115,48 @@ static void mark_passing(struct cuda_session *session, void *stream)
 
 /* ---- one launch ---- */
 
+static enum counting_status ready(struct cuda_session *session, struct cuda_set *set,
+				  struct counting_problem *problem)
+{
+	enum counting_status status;
+
+	pthread_mutex_lock(&session->lock);
+	status = session_ready(session, set, problem);
+	session_unlock_and_tell(session);
+	return status;
+}
+
+static enum counting_status open_range(struct cuda_session *session,
+				       struct counting_problem *problem)
+{
+	enum counting_status status;
+
+	pthread_mutex_lock(&session->lock);
+	status = session_open_range(session, problem);
+	pthread_mutex_unlock(&session->lock);
+	return status;
+}
+
+/* Clocks of the device are counted from where the range is open, whatever runs: what can be done
+ * before that is. */
+static enum counting_status open_for(const struct cuda_going *going,
+				     const struct device_kernel *kernel,
+				     struct cuda_counting *counting,
+				     struct counting_problem *problem)
+{
+	struct cuda_session *session = counting->session;
+	bool is_timed = times_prepare(session, counting->counted, going, kernel);
+	enum counting_status status;
+
+	counting->counted->start = device_sink()->now();
+	status = open_range(session, problem);
+	if (status != COUNTING_OK)
+		times_launched(session);
+	else
+		counting->is_timed = is_timed && times_before(session, going->stream);
+	return status;
+}
+
 static enum counting_status enter(const struct cuda_going *going, struct cuda_set *set,
 				  device_handle handle, const struct device_kernel *kernel,
 				  struct cuda_counting *counting, struct counting_problem *problem)
@@ -127,24 +169,18 @@ static enum counting_status enter(const struct cuda_going *going, struct cuda_se
 	if (status != COUNTING_OK)
 		return status;
 	own = session_own_begin();
-	pthread_mutex_lock(&session->lock);
-	status = session_open_range(session, set, problem);
+	status = ready(session, set, problem);
 	if (status == COUNTING_OK) {
 		counting->counted = cuda_counted_new(handle, kernel->symbol, set);
-		if (counting->counted == NULL) {
-			session_close_range(session);
-			session->pending[session->ranges++] = NULL;
-			status = COUNTING_NO_MEMORY;
-		}
-	}
-	session_unlock_and_tell(session);
-	if (status == COUNTING_OK) {
-		counting->is_timed = times_before(session, counting->counted, going, kernel);
-		counting->counted->start = device_sink()->now();
+		status = counting->counted != NULL ? open_for(going, kernel, counting, problem)
+						   : COUNTING_NO_MEMORY;
 	}
 	session_own_end(own);
-	if (status != COUNTING_OK)
+	if (status != COUNTING_OK) {
+		cuda_counted_free(counting->counted);
+		counting->counted = NULL;
 		turn_end(session->agent);
+	}
 	return status;
 }
 
@@ -225,11 +261,11 @@ static void leave(const struct cuda_counting *counting, bool failed)
 	struct counting_problem problem = {""};
 	int result;
 
+	pthread_mutex_lock(&session->lock);
 	counted->end = device_sink()->now();
+	result = session_close_range(session);
 	if (counting->is_timed && !failed)
 		times_of(session, counted, counted->end);
-	pthread_mutex_lock(&session->lock);
-	result = session_close_range(session);
 	if (failed) {
 		session->pending[session->ranges] = NULL;
 	} else if (result != CUPTI_SUCCESS) {
@@ -261,11 +297,12 @@ void cuda_count_exit(struct cuda_counting *counting, bool failed)
 		return;
 	}
 	own = session_own_begin();
-	times_launched(session);
 	if (!failed && !wait_for_kernel(session, counting->stream)) {
+		times_launched(session);
 		give_up(counting);
 	} else {
 		leave(counting, failed);
+		times_launched(session);
 		turn_end(session->agent);
 	}
 	session_own_end(own);

@@ -329,12 +329,19 @@ static enum counting_status start(struct cuda_session *session, struct cuda_set 
 	return status;
 }
 
-enum counting_status session_open_range(struct cuda_session *session, struct cuda_set *set,
-					struct counting_problem *problem)
+static enum counting_status remember(struct cuda_session *session, enum counting_status status,
+				     const struct counting_problem *problem)
 {
-	PROFILER_PARAMETERS(range_push, push, name);
+	session->failed = status;
+	session->failure = *problem;
+	session->failed_ns = device_sink()->now();
+	return status;
+}
+
+enum counting_status session_ready(struct cuda_session *session, struct cuda_set *set,
+				   struct counting_problem *problem)
+{
 	enum counting_status status = COUNTING_OK;
-	char name[24];
 
 	problem->text[0] = '\0';
 	if (set->of[PROFILER_OF_RANGES].config == NULL) {
@@ -355,17 +362,22 @@ enum counting_status session_open_range(struct cuda_session *session, struct cud
 		if (status == COUNTING_OK)
 			status = start(session, set, problem);
 	}
-	if (status == COUNTING_OK) {
-		snprintf(name, sizeof(name), "%u", session->ranges);
-		push.object = session->object;
-		push.name = name;
-		status = cuda_profiler_status(profiler.RangeProfilerPushRange(&push),
-					      "opening a range", problem);
-	}
-	session->failed = status;
-	session->failure = *problem;
-	session->failed_ns = device_sink()->now();
-	return status;
+	return remember(session, status, problem);
+}
+
+enum counting_status session_open_range(struct cuda_session *session,
+					struct counting_problem *problem)
+{
+	PROFILER_PARAMETERS(range_push, push, name);
+	enum counting_status status;
+	char name[24];
+
+	snprintf(name, sizeof(name), "%u", session->ranges);
+	push.object = session->object;
+	push.name = name;
+	status = cuda_profiler_status(profiler.RangeProfilerPushRange(&push), "opening a range",
+				      problem);
+	return status == COUNTING_OK ? status : remember(session, status, problem);
 }
 
 void session_with_context(struct cuda_session *session, void (*act)(struct cuda_session *session))

@@ -71,8 +71,11 @@ void session_with_context(struct cuda_session *session, void (*act)(struct cuda_
 /* Unlocks, and tells what is done: the tool library may ask for anything in that. */
 void session_unlock_and_tell(struct cuda_session *session);
 
-/* Opens the range of the next kernel, or says why there is none. */
-enum counting_status session_open_range(struct cuda_session *session, struct cuda_set *set,
+/* Begins what the next kernel's range needs, or says why there can be none. */
+enum counting_status session_ready(struct cuda_session *session, struct cuda_set *set,
+				   struct counting_problem *problem);
+/* From here on the device counts: after session_ready(), and right before the launch. */
+enum counting_status session_open_range(struct cuda_session *session,
 					struct counting_problem *problem);
 int session_close_range(const struct cuda_session *session); /* of CUPTI's */
 /* What became of `counted`; its story is told by session_unlock_and_tell(). Values are taken over.
@@ -85,9 +88,11 @@ void session_end(struct cuda_session *session);
 
 /* ---- count_times.c: for who has the turn, without the lock ---- */
 
-/* Right before the launch. true: kymo times it, CUPTI makes no record. */
-bool times_before(struct cuda_session *session, struct cuda_counted *counted,
-		  const struct cuda_going *going, const struct device_kernel *kernel);
+/* Before its range. true: kymo times it, CUPTI makes no record. */
+bool times_prepare(struct cuda_session *session, struct cuda_counted *counted,
+		   const struct cuda_going *going, const struct device_kernel *kernel);
+/* Within its range, right before the launch. false: CUPTI makes a record after all. */
+bool times_before(struct cuda_session *session, void *stream);
 void times_launched(const struct cuda_session *session); /* it has been, or was refused */
 bool times_behind(struct cuda_session *session, void *stream);
 /* It has ended, at `end` of our clock. */

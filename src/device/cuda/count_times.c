@@ -42,27 +42,38 @@ static void describe(struct cuda_counted *counted, const struct cuda_going *goin
 	counted->ran.private_bytes = attribute(ATTRIBUTE_LOCAL_BYTES, going->function);
 }
 
-static bool record(void **event, void *stream)
+static bool make(void **event)
 {
 	if (*event == NULL && session_driver.EventCreate(event, WITH_TIMES) != 0)
 		*event = NULL;
-	return *event != NULL && session_driver.EventRecord(*event, stream) == 0;
+	return *event != NULL;
 }
 
-bool times_before(struct cuda_session *session, struct cuda_counted *counted,
-		  const struct cuda_going *going, const struct device_kernel *kernel)
+static bool record(void **event, void *stream)
 {
-	if (!cuda_kernel_records(going->context, false))
+	return make(event) && session_driver.EventRecord(*event, stream) == 0;
+}
+
+/* Asking for attributes has the driver load a function that it has not loaded yet. */
+bool times_prepare(struct cuda_session *session, struct cuda_counted *counted,
+		   const struct cuda_going *going, const struct device_kernel *kernel)
+{
+	if (!make(&session->before) || !make(&session->behind) ||
+	    !cuda_kernel_records(going->context, false))
 		return false;
 	atomic_store(&session->is_switched, true);
 	if (going->function == NULL)
 		return false;
-	if (!record(&session->before, going->stream)) {
-		cuda_kernel_records(going->context, true);
-		return false;
-	}
 	describe(counted, going, kernel);
 	return true;
+}
+
+bool times_before(struct cuda_session *session, void *stream)
+{
+	if (record(&session->before, stream))
+		return true;
+	cuda_kernel_records(atomic_load(&session->context), true);
+	return false;
 }
 
 void times_launched(const struct cuda_session *session)

@@ -29,9 +29,10 @@ device_handle cuda_counted_handle(const struct cuda_counted *counted)
 	return (device_handle)(uintptr_t)counted;
 }
 
-static void drop(struct cuda_counted *counted)
+void cuda_counted_free(struct cuda_counted *counted)
 {
-	free(counted->values);
+	if (counted != NULL)
+		free(counted->values);
 	free(counted);
 }
 
@@ -50,7 +51,7 @@ static void add_part(struct cuda_counted *counted, uint32_t part)
 		sink->counting->dispatch_counted(counted->handle, counted->values,
 						 counted->set->count, start, end);
 	sink->kernel_complete(counted->handle, counted->has_ran ? &counted->ran : NULL, start, end);
-	drop(counted);
+	cuda_counted_free(counted);
 }
 
 void cuda_counted_values(struct cuda_counted *counted)
@@ -68,7 +69,7 @@ void cuda_counted_failed(struct cuda_counted *counted)
 {
 	device_sink()->counting->dispatch_not_counted(counted->handle, COUNTING_FAILED,
 						      "the driver refused to launch it");
-	drop(counted);
+	cuda_counted_free(counted);
 }
 
 /* The profiler that replays kernels leaves their records without times. */

@@ -133,6 +133,7 @@ struct cuda_counted {
 /* NULL: no memory. */
 struct cuda_counted *cuda_counted_new(device_handle handle, device_handle symbol,
 				      struct cuda_set *set);
+void cuda_counted_free(struct cuda_counted *counted); /* untold; NULL does nothing */
 /* What stands for it in the table of launches. */
 device_handle cuda_counted_handle(const struct cuda_counted *counted);
 void cuda_counted_values(struct cuda_counted *counted); /* they are there */

@@ -16,6 +16,8 @@
 
 /* A kernel runs: one that is called "waits" does not end until one that is called "signals" has. */
 void fake_profiler_kernel(const char *name, const void *stream, int is_recorded);
+/* Something of the driver's or CUPTI's was called that takes time. */
+void fake_profiler_called(void);
 uint64_t fake_now(void);
 
 #endif

@@ -144,6 +144,21 @@ static void each_kernel_has_its_own_values(void)
 	assert_string_equal(told.last_symbol, "of_test");
 }
 
+/* The device's clocks are counted while a range is open. */
+static void nothing_delays_a_kernel_in_its_range(void)
+{
+	_Atomic int *delays;
+
+	start();
+	find(RTLD_DEFAULT, &delays, "fake_profiler_delays");
+	count_kernels();
+	for (unsigned i = 0; i < 100; i++)
+		assert_int_equal(launch(kernel("of_test"), NULL, 64), 0);
+	finish();
+	assert_int_equal(counted_told.counted, 100);
+	assert_int_equal(*delays, 0);
+}
+
 static void a_launch_that_fails_has_none(void)
 {
 	start();
@@ -372,6 +387,7 @@ static const struct {
 #name, name                                                                        \
 	}
 	X(each_kernel_has_its_own_values),
+	X(nothing_delays_a_kernel_in_its_range),
 	X(a_launch_that_fails_has_none),
 	X(kernels_that_are_declined_or_filtered),
 	X(a_graph_is_one_of_them),
