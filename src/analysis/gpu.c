@@ -59,6 +59,33 @@ static int read_file(const char *path, uint8_t **ret, size_t *size)
 	return 0;
 }
 
+int gpu_process_open(const char *path, struct gpu_process *ret)
+{
+	uint8_t *bytes;
+	size_t size;
+	int result = read_file(path, &bytes, &size);
+
+	return result == 0 ? gpu_process_read(bytes, size, ret) : result;
+}
+
+int gpu_header_read(const char *path, struct gpu_file_header *ret)
+{
+	struct problem problem;
+	uint64_t length;
+	int descriptor = -1;
+	ssize_t got = record_file_open(path, &descriptor, &length, &problem);
+
+	if (got == 0)
+		got = record_file_read(descriptor, ret, sizeof(*ret), 0);
+	if (descriptor >= 0)
+		close(descriptor);
+	if (got < 0)
+		return (int)got;
+	return (size_t)got == sizeof(*ret) && memcmp(ret->magic, GPU_MAGIC, sizeof(ret->magic)) == 0
+		       ? 0
+		       : -EBADMSG;
+}
+
 static int add_file(struct gpu_data *data, size_t *capacity, const char *path)
 {
 	struct gpu_process process;

@@ -78,6 +78,9 @@ void gpu_close(struct gpu_data *data);
  * `bytes`, which must be malloc'ed, in any case. */
 int gpu_process_read(uint8_t *bytes, size_t size, struct gpu_process *ret);
 void gpu_process_deinit(struct gpu_process *process);
+/* The file at `path`; or its header alone. As above, or what reading it failed with. */
+int gpu_process_open(const char *path, struct gpu_process *ret);
+int gpu_header_read(const char *path, struct gpu_file_header *ret);
 /* Calls `each` for every record, whose size is at least that of its kind. Non-zero ends, and is
  * given. */
 int gpu_each(const struct gpu_process *process,

@@ -23,6 +23,7 @@
 #include "analysis/clocks.h"
 #include "analysis/nccl_align.h"
 #include "analysis/nccl_gpu_clock.h"
+#include "analysis/nccl_kernels.h"
 #include "analysis/nccl_reader.h"
 #include "analysis/nccl_tally.h"
 
@@ -49,6 +50,7 @@ struct nccl_process {
 	uint64_t overwritten;             /* by newer ones: the oldest operations */
 	uint32_t functions[NCCL_NAMES];   /* index in nccl_data.functions by name, or NCCL_NONE */
 	struct id_map members;            /* creation -> index in nccl_data.members */
+	struct nccl_kernels kernels;      /* as the GPU's own records have them, if there are any */
 };
 
 /* A clock, in other words: processes with the same boot id. */
@@ -141,6 +143,7 @@ bool nccl_gpu_time(const struct nccl_data *data, const struct nccl_member *membe
 
 enum nccl_timing {
 	NCCL_TIMING_GPU,     /* first start to last stop of its channels, by the GPU */
+	NCCL_TIMING_KERNEL,  /* of its kernel, which ran nothing else, by the GPU's own record */
 	NCCL_TIMING_NETWORK, /* first start to last stop of its transfers, by the host */
 	NCCL_TIMING_NONE,    /* nothing says when it ran */
 	NCCL_TIMING_SHARED,  /* of several operations together: a batch, or overrun times */
@@ -151,8 +154,9 @@ struct nccl_view {
 	const struct nccl_operation *record;
 	uint32_t process, member, function;
 	enum nccl_timing timing;
-	uint64_t duration_ns; /* GPU, NETWORK, and SHARED: of all together; 0 else */
-	uint64_t size_bytes;  /* as nccl-tests counts */
+	uint64_t duration_ns; /* GPU, KERNEL, NETWORK, and SHARED: of all together; 0 else */
+	const struct nccl_kernel *kernel; /* that ran it; NULL: not known, or not needed */
+	uint64_t size_bytes;              /* as nccl-tests counts */
 	bool size_known, is_waiting;
 	uint8_t state; /* nccl_operation_state, also where the process ended before it was told */
 	double bus_factor; /* 0: not known */
@@ -176,6 +180,8 @@ int nccl_each_event(struct nccl_data *data, uint32_t process,
 
 const char *nccl_state_name(uint8_t state);
 const char *nccl_timing_name(enum nccl_timing timing);
+/* The duration is of the operation alone. */
+bool nccl_timing_is_own(enum nccl_timing timing);
 const char *nccl_loss_name(enum nccl_loss loss);      /* NULL: not used */
 const char *nccl_loss_explained(enum nccl_loss loss); /* for people; NULL: not used */
 bool nccl_loss_is_data(enum nccl_loss loss);          /* something is missing because of it */

@@ -179,7 +179,7 @@ static void add_duration(struct nccl_collective *collective, const struct nccl_v
 
 static bool has_own_duration(const struct nccl_view *view)
 {
-	return view->timing == NCCL_TIMING_GPU || view->timing == NCCL_TIMING_NETWORK;
+	return nccl_timing_is_own(view->timing);
 }
 
 static int join_operation(const struct nccl_view *view, void *context)

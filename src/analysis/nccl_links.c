@@ -139,7 +139,7 @@ static int take_p2p(const struct nccl_view *view, void *context)
 	uint32_t link;
 
 	if (view->record->kind != NCCL_KIND_P2P || view->record->peer < 0 ||
-	    (view->timing != NCCL_TIMING_GPU && view->timing != NCCL_TIMING_NETWORK))
+	    !nccl_timing_is_own(view->timing))
 		return 0;
 	if (link_of(finder->joined, view->member, view->record->peer, sends, false, &link) < 0)
 		return -ENOMEM;

@@ -15,9 +15,15 @@ const char *nccl_state_name(uint8_t state)
 
 const char *nccl_timing_name(enum nccl_timing timing)
 {
-	static const char *const names[] = {"gpu", "network", "none", "shared", "open"};
+	static const char *const names[] = {"gpu", "kernel", "network", "none", "shared", "open"};
 
 	return names[timing];
+}
+
+bool nccl_timing_is_own(enum nccl_timing timing)
+{
+	return timing == NCCL_TIMING_GPU || timing == NCCL_TIMING_KERNEL ||
+	       timing == NCCL_TIMING_NETWORK;
 }
 
 const char *nccl_ended_name(enum nccl_ended ended)

@@ -350,6 +350,8 @@ static int read_data(const char *spool, struct dirent **names, int count, struct
 	if (!data)
 		return nccl_out_of_memory(problem);
 	result = open_all(data, spool, names, count, problem);
+	if (result == 0 && nccl_read_kernels(data, spool) < 0)
+		result = nccl_out_of_memory(problem);
 	if (result == 0 && nccl_make_teams(data) < 0)
 		result = nccl_out_of_memory(problem);
 	if (result == 0)
@@ -392,6 +394,7 @@ void nccl_close(struct nccl_data *data)
 	for (uint32_t i = 0; i < data->process_count; i++) {
 		nccl_file_close(&data->processes[i].file);
 		clock_map_deinit(&data->processes[i].clock);
+		nccl_kernels_deinit(&data->processes[i].kernels);
 		id_map_deinit(&data->processes[i].members);
 	}
 	for (uint32_t i = 0; i < data->member_count; i++) {

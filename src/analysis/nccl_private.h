@@ -32,6 +32,9 @@ int nccl_note(struct nccl_data *data, const char *format, ...)
 /* nccl_teams.c: members to teams. 0 or -ENOMEM. */
 int nccl_make_teams(struct nccl_data *data);
 
+/* nccl_timed.c: what the GPU's own records in `spool` have of the processes. 0 or -ENOMEM. */
+int nccl_read_kernels(struct nccl_data *data, const char *spool);
+
 /* nccl_survey.c: the pass over all records. 0 or negative errno. */
 int nccl_survey(struct nccl_data *data, struct problem *problem);
 
@@ -39,6 +42,9 @@ int nccl_survey(struct nccl_data *data, struct problem *problem);
 void nccl_total_add(struct nccl_tally *tally, const struct nccl_total *total,
 		    enum nccl_function function, uint32_t ranks);
 
+/* nccl_view.c: NULL: not known. */
+struct nccl_kernel *nccl_kernel_of(struct nccl_process *process,
+				   const struct nccl_operation *operation);
 /* nccl_view.c: false: its communicator is not known. `times`: the clocks are known already. */
 bool nccl_view_make(struct nccl_data *data, uint32_t process,
 		    const struct nccl_operation *operation, bool times, struct nccl_view *ret);

@@ -53,7 +53,7 @@ static struct nccl_sum *sum_of(struct nccl_data *data, uint32_t member, uint32_t
 static int add_to_sum(struct nccl_data *data, const struct nccl_view *view)
 {
 	struct nccl_sum *sum = sum_of(data, view->member, view->function);
-	bool own = view->timing == NCCL_TIMING_GPU || view->timing == NCCL_TIMING_NETWORK;
+	bool own = nccl_timing_is_own(view->timing);
 	struct nccl_timed timed = {
 		.size_bytes = view->size_known ? view->size_bytes : 0,
 		.ns = own ? view->duration_ns : 0,
@@ -169,7 +169,8 @@ static int look_at(struct survey *survey, const struct nccl_view *view)
 	    !nccl_function_joins_all(data->functions[view->function].function))
 		return 0;
 	sight.entered_ns = nccl_own_time(process, operation->launch);
-	sight.left_ns = nccl_own_time(process, operation->last);
+	sight.left_ns = view->kernel ? view->kernel->start_ns + view->kernel->duration_ns
+				     : nccl_own_time(process, operation->last);
 	return keep_sight(survey, &sight);
 }
 
@@ -274,11 +275,25 @@ static int survey_total(const void *record, void *context)
 	return 0;
 }
 
+static int count_in_kernel(const void *record, void *context)
+{
+	struct survey *survey = context;
+	struct nccl_kernel *kernel =
+		nccl_kernel_of(&survey->data->processes[survey->process], record);
+
+	if (kernel)
+		kernel->operations++;
+	return 0;
+}
+
 static int survey_process(struct survey *survey, struct problem *problem)
 {
 	struct nccl_process *process = &survey->data->processes[survey->process];
 	int result = nccl_file_resume(&process->file, problem);
 
+	if (result == 0 && process->kernels.count)
+		result = nccl_file_each(&process->file, NCCL_CHUNK_OPERATIONS, count_in_kernel,
+					survey);
 	for (size_t i = 0; result == 0 && i < process->file.chunk_count; i++) {
 		const struct nccl_chunk *chunk = &process->file.chunks[i];
 

@@ -72,6 +72,17 @@ static bool has_gpu_times(const struct nccl_operation *operation)
 	       operation->gpu_stop >= operation->gpu_start;
 }
 
+struct nccl_kernel *nccl_kernel_of(struct nccl_process *process,
+				   const struct nccl_operation *operation)
+{
+	if (!process->kernels.count || !operation->launch || !operation->stop ||
+	    (operation->flags & NCCL_OPERATION_REPLAYED))
+		return NULL;
+	return nccl_kernels_find(&process->kernels, operation->thread,
+				 nccl_own_time(process, operation->launch),
+				 nccl_own_time(process, operation->start));
+}
+
 static uint64_t at_least_one(uint64_t ns)
 {
 	return ns ? ns : 1;
@@ -82,8 +93,16 @@ static void view_duration(const struct nccl_data *data, const struct nccl_member
 {
 	const struct nccl_operation *operation = view->record;
 
+	const struct nccl_kernel *kernel = nccl_kernel_of(process, operation);
+
 	view->timing = NCCL_TIMING_NONE;
-	if (view->is_waiting) {
+	if (kernel && (kernel->operations == 1 || !has_gpu_times(operation))) {
+		view->kernel = kernel;
+		view->is_waiting = false;
+		view->state = NCCL_OPERATION_DONE;
+		view->timing = kernel->operations == 1 ? NCCL_TIMING_KERNEL : NCCL_TIMING_SHARED;
+		view->duration_ns = kernel->duration_ns;
+	} else if (view->is_waiting) {
 		view->timing = NCCL_TIMING_OPEN;
 	} else if (has_gpu_times(operation)) {
 		view->timing = operation->flags & (NCCL_OPERATION_BATCHED | NCCL_OPERATION_ALIASED)
@@ -113,6 +132,19 @@ static void view_gpu_times(const struct nccl_data *data, const struct nccl_membe
 		view->end_ns = time.time_ns + view->duration_ns;
 }
 
+/* Of the same clock as the call that launched it, before which it cannot have begun. */
+static void view_kernel_times(const struct nccl_data *data, struct nccl_view *view)
+{
+	const struct nccl_kernel *kernel = view->kernel;
+
+	view->begin_ns =
+		nccl_common_time(data, data->processes[view->process].host, kernel->start_ns);
+	view->end_ns = view->begin_ns + view->duration_ns;
+	view->begin_error_ns = kernel->start_ns > kernel->called_ns
+				       ? kernel->start_ns - kernel->called_ns
+				       : kernel->called_ns - kernel->start_ns;
+}
+
 /* The best that is known of when it ran: by the GPU, by the network, or when it was enqueued. */
 static void view_times(struct nccl_data *data, const struct nccl_member *member,
 		       struct nccl_view *view)
@@ -122,7 +154,10 @@ static void view_times(struct nccl_data *data, const struct nccl_member *member,
 
 	view->enqueue_ns = nccl_time(data, process, operation->start);
 	view->enqueued_ns = operation->stop ? nccl_time(data, process, operation->stop) : 0;
-	view_gpu_times(data, member, view);
+	if (view->kernel)
+		view_kernel_times(data, view);
+	else
+		view_gpu_times(data, member, view);
 	if (view->begin_ns)
 		return;
 	if (operation->network_start) {

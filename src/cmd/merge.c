@@ -29,6 +29,10 @@
 
 #define COPY_CHUNK (8u << 20)
 
+#define MERGE_NCCL    ".nccl"
+#define MERGE_GPU     ".gpu"
+#define MERGE_KERNELS ".kernels" /* what is behind .gpu in a merged result */
+
 struct merge_options {
 	const char *output;
 	bool no_trace;
@@ -118,6 +122,13 @@ static bool merge_knows(struct merge *merge, const char *path)
 	return id_map_set(&merge->seen, key, 1) < 0; /* without memory nothing else will work */
 }
 
+static bool merge_ends_with(const char *name, const char *end)
+{
+	size_t length = strlen(name), end_length = strlen(end);
+
+	return length > end_length && !strcmp(name + length - end_length, end);
+}
+
 /* Only files can be linked: of another kind the copy might never end. What cannot be read is one
  * rank's fault, and the others are joined. */
 static bool merge_can_read(struct merge *merge, const char *path)
@@ -139,16 +150,17 @@ static bool merge_can_read(struct merge *merge, const char *path)
 static int merge_file(struct merge *merge, const char *from, const char *name, size_t input,
 		      struct problem *problem)
 {
+	bool is_gpu = merge_ends_with(name, MERGE_GPU);
 	char to[PATH_MAX];
 
 	if (!merge_can_read(merge, from))
 		return 0;
 	if (merge_knows(merge, from)) {
-		merge->duplicates++;
+		merge->duplicates += !is_gpu;
 		return 0;
 	}
-	if (snprintf(to, sizeof(to), "%s/spool/%06zu-%s", merge->options.output, input, name) >=
-	    (int)sizeof(to))
+	if (snprintf(to, sizeof(to), "%s/spool/%06zu-%s%s", merge->options.output, input, name,
+		     is_gpu ? MERGE_KERNELS : "") >= (int)sizeof(to))
 		return problem_set(problem, -ENAMETOOLONG, "'%s' is too long a path", from);
 	if (linkat(AT_FDCWD, from, AT_FDCWD, to, AT_SYMLINK_FOLLOW)) {
 		int error = merge_copy(merge, from, to, problem);
@@ -156,7 +168,7 @@ static int merge_file(struct merge *merge, const char *from, const char *name, s
 		if (error)
 			return error;
 	}
-	merge->files++;
+	merge->files += merge_ends_with(name, MERGE_NCCL);
 	return 0;
 }
 
@@ -164,16 +176,26 @@ static int merge_file(struct merge *merge, const char *from, const char *name, s
 
 static int merge_is_records(const struct dirent *entry)
 {
-	size_t length = strlen(entry->d_name);
-
-	return length > 5 && !strcmp(entry->d_name + length - 5, ".nccl");
+	return merge_ends_with(entry->d_name, MERGE_NCCL);
 }
 
-static int merge_spool(struct merge *merge, const char *spool, size_t input, size_t *ret_files,
-		       struct problem *problem)
+static int merge_is_kernels(const struct dirent *entry)
+{
+	return merge_ends_with(entry->d_name, MERGE_GPU) ||
+	       merge_ends_with(entry->d_name, MERGE_KERNELS);
+}
+
+static int merge_is_own(const struct dirent *entry)
+{
+	return merge_is_records(entry) || merge_ends_with(entry->d_name, MERGE_KERNELS);
+}
+
+static int merge_each(struct merge *merge, const char *spool, size_t input,
+		      int (*is_wanted)(const struct dirent *entry), size_t *ret_files,
+		      struct problem *problem)
 {
 	struct dirent **names;
-	int count = scandir(spool, &names, merge_is_records, alphasort), error = 0;
+	int count = scandir(spool, &names, is_wanted, alphasort), error = 0;
 
 	if (count < 0)
 		return problem_set(problem, -errno, "cannot read '%s': %s", spool, strerror(errno));
@@ -190,6 +212,18 @@ static int merge_spool(struct merge *merge, const char *spool, size_t input, siz
 	}
 	free(names);
 	*ret_files = (size_t)count;
+	return error;
+}
+
+/* GPUs' records tell how long NCCL's kernels took, and are taken for that alone. */
+static int merge_spool(struct merge *merge, const char *spool, size_t input, size_t *ret_files,
+		       struct problem *problem)
+{
+	int error = merge_each(merge, spool, input, merge_is_records, ret_files, problem);
+	size_t kernels;
+
+	if (!error && *ret_files)
+		error = merge_each(merge, spool, input, merge_is_kernels, &kernels, problem);
 	return error;
 }
 
@@ -295,7 +329,7 @@ static bool merge_is_empty(const char *path)
 static void merge_empty(const char *spool)
 {
 	struct dirent **names;
-	int count = scandir(spool, &names, merge_is_records, alphasort);
+	int count = scandir(spool, &names, merge_is_own, alphasort);
 
 	for (int i = 0; i < count; i++) {
 		char path[PATH_MAX];

@@ -171,8 +171,7 @@ static void put_when(struct rows *rows, const struct nccl_view *view)
 
 static void put_bandwidth(struct rows *rows, const struct nccl_view *view)
 {
-	bool known = view->size_known &&
-		     (view->timing == NCCL_TIMING_GPU || view->timing == NCCL_TIMING_NETWORK);
+	bool known = view->size_known && nccl_timing_is_own(view->timing);
 	double bandwidth =
 		known ? nccl_algorithm_bandwidth(view->size_bytes, view->duration_ns) : 0;
 

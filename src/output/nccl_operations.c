@@ -81,11 +81,15 @@ size_t nccl_marks(const struct nccl_view *view, const struct nccl_member *member
 	const struct nccl_operation *record = view->record;
 	size_t count = 0;
 
-	_Static_assert(sizeof(flag_names) / sizeof(*flag_names) + 4 <= NCCL_MARKS, "room for all");
+	_Static_assert(sizeof(flag_names) / sizeof(*flag_names) + 5 <= NCCL_MARKS, "room for all");
 	for (size_t i = 0; i < sizeof(flag_names) / sizeof(*flag_names); i++) {
-		if (record->flags & flag_names[i].flag)
+		if (record->flags & flag_names[i].flag &&
+		    !(view->kernel && flag_names[i].flag == NCCL_OPERATION_ENQUEUE_ONLY))
 			ret[count++] = flag_names[i].name;
 	}
+	if (view->kernel && view->timing == NCCL_TIMING_SHARED &&
+	    !(record->flags & NCCL_OPERATION_BATCHED))
+		ret[count++] = "batched"; /* the launch held several */
 	if (view->timing == NCCL_TIMING_NONE && !(record->flags & NCCL_OPERATION_ENQUEUE_ONLY))
 		ret[count++] = "enqueue_only"; /* the process ended before it said so */
 	if (record->state == NCCL_OPERATION_INCOMPLETE)
@@ -190,7 +194,7 @@ static void put_when(struct json_writer *json, const struct nccl_view *view)
 /* Of what several operations did together there is no bandwidth of one of them. */
 static void put_bandwidth(struct json_writer *json, const struct nccl_view *view)
 {
-	bool own = view->timing == NCCL_TIMING_GPU || view->timing == NCCL_TIMING_NETWORK;
+	bool own = nccl_timing_is_own(view->timing);
 	double bandwidth = nccl_algorithm_bandwidth(view->size_bytes, view->duration_ns);
 
 	if (!own || !view->size_known) {

@@ -106,13 +106,14 @@ static int add_gpu(struct nccl_slices *slices, const struct nccl_view *view)
 	struct nccl_slice slice = describe(view, NCCL_SLICE_GPU);
 	const struct nccl_operation *record = view->record;
 
-	if (!record->gpu_start || !view->begin_ns)
+	if ((!record->gpu_start && !view->kernel) || !view->begin_ns)
 		return 0;
 	slice.start_ns = view->begin_ns;
 	slice.end_ns = view->is_waiting ? NCCL_SLICE_OPEN : view->begin_ns + view->duration_ns;
 	slice.flow = flow_of(record->parent ? record->parent : record->id);
 	slice.correlation = record->kind == NCCL_KIND_P2P ? 0 : correlation_of(slices->data, view);
-	if (view->timing == NCCL_TIMING_GPU && view->size_known)
+	if ((view->timing == NCCL_TIMING_GPU || view->timing == NCCL_TIMING_KERNEL) &&
+	    view->size_known)
 		slice.bus_bandwidth =
 			nccl_algorithm_bandwidth(view->size_bytes, view->duration_ns) *
 			view->bus_factor;

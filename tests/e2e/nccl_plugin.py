@@ -12,6 +12,7 @@ import os
 import shutil
 import signal
 import sqlite3
+import struct
 import subprocess
 import sys
 import tempfile
@@ -85,6 +86,19 @@ def operations(directory):
 
 def all_reduce(number, count=EIGHT_MIB, channels=4):
     return f"coll AllReduce {number} {count} ncclFloat32 {channels}"
+
+
+def write_gpu_file(directory, pid, process_start, kernels):
+    """A file of a GPU's records (kymo/gpu_records.h): the kernels of NCCL's [(thread, called, start, duration)]."""
+    name = b"ncclDevKernel_AllReduce_Sum_f32_RING_LL\0"
+    records = struct.pack("<HHI40s", 1, 48, 1, name) + struct.pack("<HHI10I", 3, 48, 1, 1, 0, 1, 1, 1, 1, 1, 1, 0, 0)
+    for number, (thread, called, start, duration) in enumerate(kernels, 1):
+        records += struct.pack("<HHI3Q2I", 6, 40, 0, called, 2000, number, thread, 0)
+        records += struct.pack("<HHI4Q2I", 4, 48, 1, start, duration, number, 0, 0, 0)
+    header = struct.pack("<8sHHIIIQQQQ", b"KYMOGPU", 1, 2, 4096, pid, 0, process_start,
+                         time.clock_gettime_ns(time.CLOCK_BOOTTIME), time.time_ns(), len(records))
+    with open(os.path.join(directory, f"spool/{pid}-0.gpu"), "wb") as stream:
+        stream.write(header.ljust(4096, b"\0") + records)
 
 
 def report(directory):
@@ -226,6 +240,37 @@ def main():
         worst = [line.split() for line in text.splitlines()]
         at = next(i for i, words in enumerate(worst) if words[:2] == ["Late", "ranks"])
         expect(worst[at + 2][0] == "2" and int(worst[at + 2][3]) >= 3, worst[at + 2])
+
+    def by_their_kernels():
+        """Without the plugin's own times of kernels: the GPU's records have them, in a merged result, too."""
+        for number in range(2):
+            directory = scratch.path(f"kernels/r{number}")
+            rank = Rank(directory, environment={"KYMO_NCCL_EVENTS": "light"})
+            with open(f"/proc/{rank.process.pid}/stat", encoding="ascii") as stream:
+                process_start = int(stream.read().rpartition(")")[2].split()[19])
+            rank.tell(f"comm abc 2 {number} world", *(line for i in range(4) for line in (all_reduce(i), "done")))
+            expect(rank.say("exit 0") == 0, rank.stderr)
+            rows = operations(directory)
+            expect([row["timing"] for row in rows] == ["none"] * 4, rows)
+            expect(all(row["marks"] == ["enqueue_only"] for row in rows), rows)
+            # Rank 1 waits 2 ms each time; the last kernel has no record.
+            write_gpu_file(directory, rank.process.pid, process_start,
+                           [(row["tid"], row["enqueue_ns"], row["enqueue_ns"] + 50_000, 1_000_000 + number * 2_000_000)
+                            for row in rows[:3]])
+            rows = operations(directory)
+            expect([row["timing"] for row in rows] == ["kernel"] * 3 + ["none"], rows)
+            for row in rows[:3]:
+                expect(row["duration_ns"] == 1_000_000 + number * 2_000_000 and not row["marks"], row)
+                expect(row["begin_ns"] == row["enqueue_ns"] + 50_000 and row["state"] == "done", row)
+                expect(abs(row["algbw_gbs"] * row["duration_ns"] / row["size_bytes"] - 1) < 1e-4, row)
+        merged, again = scratch.path("kernels/all"), scratch.path("kernels/again")
+        for inputs, to in (([scratch.path("kernels/r0"), scratch.path("kernels/r1")], merged), ([merged], again)):
+            ended = kymo("merge", "-q", *inputs, "-o", to)
+            expect(ended.status == 0, ended.stderr)
+            rows = lines(to, "collectives", "nccl-collectives")[1]
+            for row in rows[:3]:
+                expect(row["ranks_timed"] == 2 and row["transfer_ns"] == 1_000_000, row)
+                expect(row["longest_ns"] == 3_000_000, row)
 
     def a_collective_is_left_out():
         """NCCL numbers the calls of each rank by themselves: who skips one has the others' next one under
@@ -562,7 +607,7 @@ def main():
         if not os.path.exists(PLUGIN):
             raise Skipped("no plugin")
         for check in (a_rank_alone, gpu_times_on_the_host_clock, killed_in_the_middle, killed_inside, while_it_runs,
-                      sends_wait, who_is_late, a_collective_is_left_out, skipped_and_different, hosts_with_other_clocks, timeline,
+                      sends_wait, who_is_late, by_their_kernels, a_collective_is_left_out, skipped_and_different, hosts_with_other_clocks, timeline,
                       beside_samples, set_up_by_itself, in_sqlite, a_hundred_thousand, oldest_overwritten, old_versions,
                       names_of_anybody, many_ranks, bad_directories, overwrites_no_input, kinds_of_files, damaged_files,
                       stall_is_told):
