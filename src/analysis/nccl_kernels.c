@@ -36,6 +36,7 @@ static int take_kernel(const struct gpu_record_head *head, void *context)
 	struct nccl_kernels *kernels = reading->kernels;
 
 	if (head->kind != GPU_RECORD_KERNEL || kernel->correlation == 0 || kernel->duration == 0 ||
+	    kernel->start > INT64_MAX || kernel->duration > INT64_MAX - kernel->start ||
 	    !is_of_nccl(gpu_kernel_name(reading->process, head->id)))
 		return 0;
 	/* Kernels of one launch of a graph: which is which is not known. */
