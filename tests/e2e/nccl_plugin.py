@@ -271,6 +271,11 @@ def main():
             for row in rows[:3]:
                 expect(row["ranks_timed"] == 2 and row["transfer_ns"] == 1_000_000, row)
                 expect(row["longest_ns"] == 3_000_000, row)
+        with open(os.path.join(merged, "trace.pftrace"), "rb") as stream:
+            trace = perfetto_decode.Trace(stream.read())
+        gpu = [uuid for uuid in trace.tracks if trace.track_name(uuid) == "operations on the GPU"]
+        times = sorted(piece["end"] - piece["time"] for piece in trace.slices if piece["track"] in gpu)
+        expect(times == [1_000_000] * 3 + [3_000_000] * 3, times)
 
     def a_collective_is_left_out():
         """NCCL numbers the calls of each rank by themselves: who skips one has the others' next one under
