@@ -192,6 +192,7 @@ static bool buffer_wait_flushed(struct sdk_buffer *buffer, uint64_t ticket, uint
 			return false;
 		atomic_fetch_or(&buffer->wanted, WANT_CURRENT);
 		sdk_callback_thread_request(thread, buffer);
+		sdk_callback_thread_stand_in(thread);
 		futex_wait(&buffer->generation, generation, BUFFER_PAUSE_NS);
 	}
 }

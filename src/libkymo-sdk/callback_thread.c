@@ -140,6 +140,21 @@ void sdk_callback_thread_request(struct sdk_callback_thread *thread, struct sdk_
 		sdk_callback_thread_start(thread);
 }
 
+void sdk_callback_thread_stand_in(struct sdk_callback_thread *thread)
+{
+	uint32_t state = atomic_load(&thread->state), before = state;
+
+	if (thread_current != NULL ||
+	    (state != THREAD_FAILED && (state != THREAD_ABSENT || !sdk_fini_status())) ||
+	    !atomic_compare_exchange_strong(&thread->state, &state, THREAD_RUNS))
+		return;
+	thread_current = thread;
+	thread_round(thread);
+	thread_current = NULL;
+	atomic_store_explicit(&thread->state, before, memory_order_release);
+	futex_wake(&thread->state);
+}
+
 bool sdk_callback_thread_is_current(const struct sdk_callback_thread *thread)
 {
 	return thread == thread_current;

@@ -30,6 +30,9 @@ struct sdk_callback_thread *sdk_callback_thread_make(void);
 bool sdk_callback_thread_start(struct sdk_callback_thread *thread);
 /* The buffer is to be looked at. May start the thread (in a child of fork). */
 void sdk_callback_thread_request(struct sdk_callback_thread *thread, struct sdk_buffer *buffer);
+/* Where it is not there and none is made (the process ends, in a child of fork; or none could be
+ * made), the caller, who waits for it, does what it would. */
+void sdk_callback_thread_stand_in(struct sdk_callback_thread *thread);
 bool sdk_callback_thread_is_current(const struct sdk_callback_thread *thread);
 /* The calling thread is about to wait for `target` (NULL: not any more). false: they would wait for
  * each other. */

@@ -359,6 +359,14 @@ def main():
         values, _ = launches_of(result)
         expect(len(values) == int(re.search(r"kernels (\d+)", ended.stdout.decode()).group(1)), f"{len(values)} launches")
 
+    def children_that_end_at_once():
+        """Of a shell, and of a program that goes on with what its parent had opened."""
+        for options in (["--device-counters", "task_clock"], ["--counters", "task_clock", "--count-regions=on"]):
+            directory = scratch.path("children")
+            ended = run([kymo.path, "run", "-q", "--force", "--output-path", directory, *options, "--", "bash", "-c",
+                         "(true); x=$(echo one); echo $x | cat; (exit 3)"], timeout=60)
+            expect(ended.status == 3 and ended.stdout == b"one\n", f"{ended}")
+
     def definitions_of_users():
         with_opencl()
         right, wrong = scratch.path("right.yaml"), scratch.path("wrong_defs.yaml")
@@ -425,7 +433,7 @@ def main():
                       filter_of_kernels, files_say_the_same, mistakes_end_before_the_start,
                       what_no_device_counts_that_way_is_told_before, several_runs,
                       statuses_are_the_programs, device_over_time, ranges_are_kernels_of_the_host,
-                      survives_sigkill, survives_exit, a_full_disk_stops_nothing, nothing_counted_is_said, definitions_of_users,
+                      survives_sigkill, survives_exit, children_that_end_at_once, a_full_disk_stops_nothing, nothing_counted_is_said, definitions_of_users,
                       what_is_no_number, listing):
             tap.point(check.__name__, check, retries=2 if check is values_are_what_the_program_measures else 0)
     tap.finish()

@@ -145,6 +145,31 @@ static void call(void)
 	sdk_call_exit(&one, &data);
 }
 
+static void flush_at_the_end(void)
+{
+	put(0, 0, 1);
+	OK(rocprofiler_flush_buffer(ids[0]));
+	CHECK_EQUAL(taken, 1);
+}
+
+/* The thread that would hand its records over has not been made, and is not any more. */
+static void a_child_that_ends_at_once(void)
+{
+	pid_t child;
+	int status;
+
+	scenario_finalize = flush_at_the_end;
+	scenario_tool(initialize);
+	settle();
+	child = fork();
+	if (!child) {
+		alarm(20);
+		exit(0);
+	}
+	CHECK_EQUAL(waitpid(child, &status, 0), child);
+	CHECK_EQUAL(status, 0);
+}
+
 /* Within a call of the parent's that ends in both. */
 static void forked_within_a_call(void)
 {
@@ -202,6 +227,7 @@ static void executed(void)
 #define TESTS(TEST)                                                                                \
 	TEST(a_child_has_its_own)                                                                  \
 	TEST(forked_in_the_middle)                                                                 \
+	TEST(a_child_that_ends_at_once)                                                            \
 	TEST(forked_within_a_call)                                                                 \
 	TEST(a_child_of_a_child)                                                                   \
 	TEST(executed)
