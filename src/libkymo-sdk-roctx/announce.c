@@ -10,17 +10,22 @@
 #include "libkymo-sdk-roctx/announce.h"
 
 #include <dlfcn.h>
+#include <errno.h>
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
+#include <time.h>
 
 #include <rocprofiler-sdk-roctx/version.h>
 
 #define ANNOUNCE_SUCCESS  0
 #define ANNOUNCE_NO_TOOLS 1 /* tables are kept, and passed on to tools that come later */
 #define ANNOUNCE_DEADLOCK 2 /* the tool that asks is being initialized; tables are kept */
+
+#define WAIT_MS 1000
 
 typedef int (*register_function)(const char *name, uint32_t (*import)(void), uint32_t version,
 				 void **tables, uint64_t count, uint64_t *identifier);
@@ -29,6 +34,8 @@ atomic_uint_fast64_t roctx_until_next = 1;
 static atomic_uint_fast64_t interval = 1;
 /* One thread looks at a time. The profiler calls tools, which may mark things themselves. */
 static atomic_flag is_looking = ATOMIC_FLAG_INIT;
+static _Thread_local int looks;
+static atomic_bool is_first_over; /* or was waited for for too long */
 /* The tables are given once, whatever a late count may have left in roctx_until_next. Under
  * is_looking. */
 static int is_announced;
@@ -102,14 +109,31 @@ static register_function announce_find(void)
 	return (register_function)(found || !handle ? found : dlsym(handle, symbol));
 }
 
+/* What other threads mark while the first one brings the profiler up would be lost. Not for longer
+ * than WAIT_MS: it may wait for one of them, which holds the loader's lock, or is a tool's. */
+static void wait_for_first(void)
+{
+	const struct timespec pause = {0, 1000000};
+	int error = errno;
+
+	for (int i = 0; !looks && !atomic_load(&is_first_over) && i < WAIT_MS; i++)
+		nanosleep(&pause, NULL);
+	if (!looks)
+		atomic_store(&is_first_over, true);
+	errno = error;
+}
+
 void roctx_look(void *const *tables, uint64_t count)
 {
 	uint64_t identifier = 0, next;
 	register_function announce;
 	int code;
 
-	if (atomic_flag_test_and_set_explicit(&is_looking, memory_order_acquire))
+	if (atomic_flag_test_and_set_explicit(&is_looking, memory_order_acquire)) {
+		wait_for_first();
 		return;
+	}
+	looks = 1;
 	next = atomic_load_explicit(&roctx_until_next, memory_order_relaxed);
 	/* Another thread may have looked since. */
 	if (next == 1 && !is_announced) {
@@ -122,5 +146,7 @@ void roctx_look(void *const *tables, uint64_t count)
 		atomic_store_explicit(&interval, next, memory_order_relaxed);
 	}
 	atomic_store_explicit(&roctx_until_next, is_announced ? 0 : next, memory_order_release);
+	looks = 0;
+	atomic_store(&is_first_over, true);
 	atomic_flag_clear_explicit(&is_looking, memory_order_release);
 }

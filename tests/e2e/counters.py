@@ -46,6 +46,19 @@ marks.roctxRangePushA(b"open at the end")
 sys.exit(3)
 """
 
+THREADS = """import ctypes, sys, threading
+marks = ctypes.CDLL(sys.argv[1])
+together = threading.Barrier(6)
+def work():
+    together.wait()
+    for _ in range(5):
+        marks.roctxRangePushA(b"of a thread")
+        marks.roctxRangePop()
+threads = [threading.Thread(target=work) for _ in range(6)]
+for each in threads: each.start()
+for each in threads: each.join()
+"""
+
 
 def rows_of(result, name="counter_collection.csv"):
     with open(result.path(name), encoding="utf-8", newline="") as stream:
@@ -278,11 +291,21 @@ def main():
         expect(not trace.errors, f"{trace.errors[:5]}")
         expect(any("task_clock of" in str(track) for track in trace.tracks.values()), "no track")
 
+    def roctx():
+        library = os.path.join(os.path.dirname(kymo.path), "../libkymo-sdk-roctx/librocprofiler-sdk-roctx.so.1")
+        return library if os.path.exists(library) else "librocprofiler-sdk-roctx.so.1"
+
+    def first_ranges_of_all_threads():
+        """The tool is loaded at the first mark of one thread, while others make theirs."""
+        program = scratch.path("threads.py")
+        with open(program, "w", encoding="utf-8") as stream:
+            stream.write(THREADS)
+        result, _ = counted([sys.executable, program, roctx()], "--counters", "task_clock", "--count-regions=on")
+        expect(len(rows_of(result)) == 30, f"{len(rows_of(result))} of 30 ranges")
+
     def ranges_are_kernels_of_the_host():
         """roctx in a program that knows nothing of kymo: what each range says of itself, and what is counted."""
-        library = os.path.join(os.path.dirname(kymo.path), "../libkymo-sdk-roctx/librocprofiler-sdk-roctx.so.1")
-        if not os.path.exists(library):
-            library = "librocprofiler-sdk-roctx.so.1"
+        library = roctx()
         program = scratch.path("ranges.py")
         with open(program, "w", encoding="utf-8") as stream:
             stream.write(RANGES)
@@ -433,7 +456,7 @@ def main():
                       filter_of_kernels, files_say_the_same, mistakes_end_before_the_start,
                       what_no_device_counts_that_way_is_told_before, several_runs,
                       statuses_are_the_programs, device_over_time, ranges_are_kernels_of_the_host,
-                      survives_sigkill, survives_exit, children_that_end_at_once, a_full_disk_stops_nothing, nothing_counted_is_said, definitions_of_users,
+                      first_ranges_of_all_threads, survives_sigkill, survives_exit, children_that_end_at_once, a_full_disk_stops_nothing, nothing_counted_is_said, definitions_of_users,
                       what_is_no_number, listing):
             tap.point(check.__name__, check, retries=2 if check is values_are_what_the_program_measures else 0)
     tap.finish()
