@@ -19,13 +19,17 @@
 #define SPINS        3u /* so many times that long, awake, in one turn */
 #define STEP_US      128u
 #define TURN_US      5u
-#define TURNS        64u   /* so many may follow at once on each other */
-#define PROCESSORS   8192u /* that a kernel may know (NR_CPUS of x86) */
+#define TURNS        64u /* so many may follow at once on each other */
+/* That pass without a look at the clock; odd with the one that looks, or of locks and unlocks in
+ * turns it would be always the same. */
+#define UNREAD     30u
+#define PROCESSORS 8192u /* that a kernel may know (NR_CPUS of x86) */
 /* A handler does not pause for longer: the program's signals wait for it. What is still owed then
  * is paid at the next turn. */
 #define HANDLER_US 50000u
 
 struct causal_rates kymo_causal_rates;
+__thread uint32_t kymo_causal_unread;
 
 static uint64_t processors(void)
 {
@@ -237,6 +241,7 @@ static void pay_all(struct causal_control *control, struct causal_thread *state,
 {
 	if (causal_is_waiting(state) || !causal_enter(state))
 		return;
+	kymo_causal_unread = 0;
 	turn_and_settle(control, state, 0, &now);
 	causal_run(control, state, kind, now);
 	causal_crowd_settled(control, state, now);
@@ -261,18 +266,41 @@ void causal_pay_at(uint64_t site)
 		pay_all(control, state, KIND_AT(site), ticks_now());
 }
 
+static bool may_turn(const struct causal_thread *state, uint64_t now)
+{
+	uint64_t reserve = TURNS * kymo_causal_rates.turn;
+
+	return (int64_t)(state->turns - now) <= (int64_t)reserve;
+}
+
+/* As many calls as, by those of late, take no longer than a turn is worth. */
+static void let_pass(struct causal_thread *state, uint64_t now)
+{
+	uint64_t passed = now - state->looked;
+	uint64_t calls = (state->let_pass + 1) * kymo_causal_rates.turn / (passed ? passed : 1);
+
+	state->looked = now;
+	state->let_pass = calls < UNREAD ? (uint32_t)calls & ~1u : UNREAD;
+	kymo_causal_unread = state->let_pass;
+}
+
 /* Turns go off an allowance that comes back with time: threads that take a lock now and then begin
  * a stretch wherever they do. */
-void causal_pay_often_at(uint64_t site)
+void causal_pay_seldom_at(uint64_t site)
 {
 	struct causal_control *control = control_now();
 	struct causal_thread *state = control ? causal_self() : NULL;
-	uint64_t now = ticks_now(), turn = kymo_causal_rates.turn;
+	uint64_t now;
 
-	if (!state || (int64_t)(state->turns - now) > (int64_t)(TURNS * turn))
+	if (!state)
 		return;
-	state->turns = (state->turns > now ? state->turns : now) + turn;
-	pay_all(control, state, KIND_AT(site), now);
+	now = ticks_now();
+	if (may_turn(state, now)) {
+		state->turns = (state->turns > now ? state->turns : now) + kymo_causal_rates.turn;
+		pay_all(control, state, KIND_AT(site), now);
+	}
+	if (!may_turn(state, now))
+		let_pass(state, now);
 }
 
 /* The session's counts take part in nothing: they are brought up to date when there is time. */
@@ -295,6 +323,7 @@ void causal_settle_thread(struct thread *thread)
 
 	if (!control || !state || !causal_enter(state))
 		return;
+	kymo_causal_unread = 0;
 	add_up(control, state);
 	lasted = state->earning.begin ? begin - state->earning.begin : 0;
 	if (causal_is_waiting(state)) {
@@ -377,6 +406,7 @@ static void end_wait(const struct causal_wait *wait, enum causal_waker waker, ui
 
 	if (!state || !causal_enter(state))
 		return;
+	kymo_causal_unread = 0;
 	causal_set(&state->waiting, 0);
 	now = ticks_now();
 	if (waker == CAUSAL_WAKER_SESSION) {
