@@ -99,13 +99,17 @@ static bool goes_on(const struct causal_control *control, uint64_t word, uint64_
 	       now < causal_get(&control->expires);
 }
 
-static void sleep_for(uint64_t ticks)
+/* Returns what it was late by, beyond what timers are. */
+static uint64_t sleep_for(uint64_t begin, uint64_t ticks)
 {
+	uint64_t usual = ticks + kymo_causal_rates.spin, took;
 	uint64_t ns = causal_ns(ticks);
 	struct timespec time = {.tv_sec = (time_t)(ns / 1000000000u),
 				.tv_nsec = (long)(ns % 1000000000u)};
 
 	sys_call4(SYS_clock_nanosleep, CLOCK_MONOTONIC, 0, (long)&time, 0);
+	took = ticks_now() - begin;
+	return took > usual ? took - usual : 0;
 }
 
 /* The end of it awake: what a sleep is late by is more than threads that meet every 100 us can do
@@ -124,11 +128,12 @@ static uint64_t spin_for(const struct causal_control *control, uint64_t word, ui
 /* Returns how long it was; less than asked for where the experiment has ended. *spun is how long
  * this turn has been awake so far: whoever follows a debt that grows as it is paid would be awake
  * for all of it, on a processor that other threads wait for. */
-static uint64_t pause_for(const struct causal_control *control, struct causal_thread *state,
+static uint64_t pause_for(struct causal_control *control, struct causal_thread *state,
 			  uint64_t ticks, uint64_t *turn_spun)
 {
 	const struct causal_rates *rates = &kymo_causal_rates;
 	uint64_t now = ticks_now(), word = causal_get(&state->word), paused = 0, held = 0, spun = 0;
+	uint64_t late = 0;
 
 	atomic_store_explicit(&state->earning.spinning, 1, memory_order_relaxed);
 	while (paused < ticks && goes_on(control, word, now)) {
@@ -145,15 +150,17 @@ static uint64_t pause_for(const struct causal_control *control, struct causal_th
 		if (left > rates->slice)
 			left = rates->slice;
 		if (left > rates->spin)
-			sleep_for(left - rates->spin);
+			late += sleep_for(begin, left - rates->spin);
 		else if (*turn_spun + spun > SPINS * rates->spin)
-			sleep_for(rates->spin);
+			late += sleep_for(begin, rates->spin);
 		else
 			spun += spin_for(control, word, begin + left);
 		now = ticks_now();
 		paused += now - begin;
 	}
 	*turn_spun += spun;
+	if (late)
+		causal_count(&control->late, late);
 	causal_count(&state->earning.spun_ns, causal_ns(spun + held));
 	atomic_store_explicit(&state->earning.spinning, 0, memory_order_relaxed);
 	causal_crowd_away(state, paused - held - spun);
