@@ -282,19 +282,36 @@ static double lost_effect(const struct causal_data *data, const struct fit_serie
 	return squares > 0 ? fmin(fmax(products / squares, 0), 1) : 0;
 }
 
-/* Latency is an area; how it grows is not known. */
-static void take_off(const struct causal_data *data, struct fit_series *series, lost_how lost_time)
+/* Of a visit, in all windows. */
+static double usual_loss(const struct causal_data *data, const struct fit_series *series,
+			 lost_how lost_time)
 {
-	double effect;
+	double lost = 0, count = 0;
+
+	for (uint32_t i = 0; i < series->count; i++) {
+		lost += lost_time(&data->windows[series->entries[i].window]);
+		count += series->entries[i].count;
+	}
+	return count > 0 ? lost / count : 0;
+}
+
+/* What a window lost more or less than usual made it longer or shorter. What is usual made it
+ * longer by a part of that only: threads may have lost it at the same time. Latency is an area; how
+ * it grows is not known. */
+static void take_off(const struct causal_data *data, struct fit_series *series, lost_how lost_time,
+		     uint64_t threads)
+{
+	double effect, usual;
 
 	if (series->end_point != UINT32_MAX || series->process)
 		return;
 	effect = lost_effect(data, series, lost_time);
+	usual = usual_loss(data, series, lost_time) * (1 - 1 / fmax((double)threads, 1));
 	for (uint32_t i = 0; i < series->count; i++) {
 		struct fit_entry *entry = &series->entries[i];
-		double off = effect * lost_time(&data->windows[entry->window]);
+		double lost = lost_time(&data->windows[entry->window]) - usual * entry->count;
 
-		entry->time -= fmin(off, entry->time * MOST_LOST);
+		entry->time -= fmin(effect * lost, entry->time * MOST_LOST);
 	}
 }
 
@@ -321,10 +338,10 @@ int fit_leave_out_disturbed(const struct causal_data *data, struct fit_series *s
 	int result = leave_out_marked(series, disturbed);
 
 	if (result == 0)
-		take_off(data, series, stolen_time);
+		take_off(data, series, stolen_time, 1);
 	/* More threads than processors wait for each other, which is the program's own doing. */
 	if (result == 0 && fit_threads_of(data) <= fit_processors_of(data))
-		take_off(data, series, queued_time);
+		take_off(data, series, queued_time, fit_threads_of(data));
 	if (result < 0 || series->process || !series->count || series->groups[0].count < GROUP)
 		return result;
 	result = search_init(series, &search);

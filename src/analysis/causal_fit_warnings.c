@@ -39,14 +39,14 @@ uint64_t fit_threads_of(const struct causal_data *data)
 	return threads;
 }
 
-/* More threads ran than there are processors; or may have, by data of older versions, which say
- * only how much time that was. */
+/* Threads that are no more than processors may keep all of them busy, as those that wait awake do.
+ */
 static bool may_oversubscribe(const struct causal_data *data, double cpu, double real)
 {
 	uint64_t threads = fit_threads_of(data);
 	unsigned processors = fit_processors_of(data);
 
-	return threads ? threads > processors : cpu > BUSY * processors * real;
+	return cpu > BUSY * processors * real && (!threads || threads > processors);
 }
 
 uint32_t fit_warnings_of_run(const struct causal_data *data)

@@ -446,6 +446,16 @@ static void window_begin(struct causal_controller *controller, struct window *wi
 	window_read(controller, window->first, &window->point_count);
 }
 
+/* Of forked children only that they are there: their threads are not counted. */
+static int64_t window_threads(const struct causal_controller *controller)
+{
+	struct causal_control *shared = controller->shared;
+	uint32_t processes = atomic_load(&shared->processes);
+
+	return atomic_load(&shared->took_part[controller->epoch % 2]) +
+	       (processes ? (int64_t)processes - 1 : 0);
+}
+
 static void window_finish(struct causal_controller *controller, struct window *window)
 {
 	window_read(controller, window->last, &window->point_count);
@@ -453,7 +463,7 @@ static void window_finish(struct causal_controller *controller, struct window *w
 	window->end_delay = atomic_load(&controller->shared->delay);
 	window->end_paid = atomic_load(&controller->shared->paid);
 	window->end_late = atomic_load(&controller->shared->late);
-	window->threads = atomic_load(&controller->shared->took_part[controller->epoch % 2]);
+	window->threads = window_threads(controller);
 	control_times(controller);
 	causal_load_read(controller->options.session, &window->end_load);
 }

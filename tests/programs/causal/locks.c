@@ -9,7 +9,7 @@
 
 #include "workload.h"
 
-#define TIMES 2000
+#define TIMES 1000
 
 WORK(guarded)
 WORK(between)
@@ -24,7 +24,7 @@ int main(int argc, char **argv)
 	static struct workload_point done = {.name = "done"};
 	static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 	workload_start(argc, argv);
-	double length = workload_number("length", 0.2);
+	double length = workload_number("length", 0.5);
 	if (workload_number("threads", 1) > 1) {
 		pthread_t other;
 		CHECK(pthread_create(&other, NULL, end_at_once, NULL) == 0);
