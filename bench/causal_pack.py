@@ -9,10 +9,13 @@ import shutil
 import subprocess
 import sys
 import tempfile
+import time
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 PROGRAMS = "tests/programs/causal"
 LIBRARIES = "libraries"  # of programs; in the build
+# Options that choose workloads and say where they run; the last one has no value.
+OF_THE_WHOLE = ("--only", "--side-by-side", "--json", "--time", "--whole-cores")
 OF_THE_SYSTEM = r"(libc|libm|libpthread|libdl|librt|ld-linux.*)\.so"
 
 
@@ -58,42 +61,76 @@ def arguments_for_one():
     kept, skipping = [], False
     for argument in sys.argv:
         if argument.startswith("-"):
-            skipping = argument in ("--only", "--side-by-side", "--json", "--time")
-            if argument.startswith(("--only", "--side-by-side", "--json", "--time")):
+            skipping = argument in OF_THE_WHOLE[:-1]
+            if argument.startswith(OF_THE_WHOLE):
                 continue
         if not skipping:
             kept.append(argument)
     return kept
 
 
-def side_by_side(names, processors, seconds):
-    """{workload: what do_workload() gives} of one process each, with so many processors of its own,
-    for no longer than `seconds`."""
-    free = sorted(os.sched_getaffinity(0))
-    slots = [free[i:i + processors] for i in range(0, len(free) - processors + 1, processors)]
-    waiting, running, results = list(names), [], {}
+def siblings(processor):
+    """Those of the same core, as text; the processor itself where that is not told."""
+    path = f"/sys/devices/system/cpu/cpu{processor}/topology/thread_siblings_list"
+    try:
+        with open(path, encoding="ascii") as stream:
+            return stream.read().strip()
+    except OSError:
+        return str(processor)
+
+
+def slots_of(processors, whole_cores):
+    """Lists of so many processors each. Two of one core take from each other, so a slot has them of
+    different cores as long as there are any; with whole_cores, each core counts for one only."""
+    turns = {}
+    for processor in sorted(os.sched_getaffinity(0)):
+        of_core = turns.setdefault(siblings(processor), [])
+        of_core.append(processor)
+    layers = [[core[layer] for core in turns.values() if len(core) > layer]
+              for layer in range(1 if whole_cores else max(map(len, turns.values())))]
+    ordered = [processor for layer in layers for processor in layer]
+    print(f"{len(turns)} cores, {sum(map(len, turns.values()))} processors; "
+          f"{len(ordered) // processors} workloads at once", flush=True)
+    return [ordered[i:i + processors] for i in range(0, len(ordered) - processors + 1, processors)]
+
+
+def start(command, name, slot, scratch):
+    """One workload on these processors; what it prints is for the end."""
+    with open(os.path.join(scratch, name + ".txt"), "w", encoding="utf-8") as stream:
+        return subprocess.Popen(
+            [sys.executable, *command, "--only", name, "--json", os.path.join(scratch, name + ".json")],
+            stdout=stream, stderr=subprocess.STDOUT,
+            preexec_fn=lambda: os.sched_setaffinity(0, slot))
+
+
+def finished(name, scratch):
+    """Prints what the workload printed; {name: what do_workload() gives}, empty where that failed."""
+    with open(os.path.join(scratch, name + ".txt"), encoding="utf-8") as stream:
+        print("\n".join(line for line in stream.read().splitlines()
+                        if line and not re.match(r"(rate |kymo[ :]|[Cc]oz[ :]|time to |\|)", line)),
+              flush=True)
+    path = os.path.join(scratch, name + ".json")
+    if not os.path.exists(path):
+        return {}
+    with open(path, encoding="utf-8") as stream:
+        return json.load(stream)
+
+
+def side_by_side(names, slots, seconds):
+    """{workload: what do_workload() gives} of one process each, on the processors of a slot each; none
+    begins after `seconds`."""
+    waiting, running, results = list(names), {}, {}
     command = arguments_for_one()
-    end = os.times().elapsed + seconds
+    end = time.monotonic() + seconds
     with tempfile.TemporaryDirectory(prefix="bench-causal-") as scratch:
-        while waiting or running:
-            while waiting and slots and os.times().elapsed < end:
+        while running or waiting and time.monotonic() < end:
+            while waiting and slots and time.monotonic() < end:
                 name, slot = waiting.pop(0), slots.pop(0)
-                path = os.path.join(scratch, name)
-                process = subprocess.Popen(
-                    [sys.executable, *command, "--only", name, "--json", path + ".json"],
-                    stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
-                    preexec_fn=lambda slot=slot: os.sched_setaffinity(0, slot))
-                running.append((process, name, slot, path))
-            if not running:
-                break
-            process, name, slot, path = running.pop(0)
-            text = process.communicate()[0]
-            slots.append(slot)
-            print("\n".join(line for line in text.splitlines()
-                            if line and not re.match(r"(rate |kymo[ :]|[Cc]oz[ :]|time to )", line)), flush=True)
-            if os.path.exists(path + ".json"):
-                with open(path + ".json", encoding="utf-8") as stream:
-                    results.update(json.load(stream))
+                running[name] = start(command, name, slot, scratch), slot
+            for name in [name for name, (process, _) in running.items() if process.poll() is not None]:
+                slots.append(running.pop(name)[1])
+                results.update(finished(name, scratch))
+            time.sleep(0.1)
     if waiting:
         print(f"no time for: {' '.join(waiting)}")
     return results

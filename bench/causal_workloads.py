@@ -74,6 +74,7 @@ def workloads():
              lambda s: max(s["inside_lock"], (s["inside_lock"] + s["outside_lock"]) / 2)),
         # measured: a lock takes some of the time
         make("locks", "locks", "", "guarded between", "done"),
+        make("locks-threads", "locks", "--threads 2", "guarded between", "done"),
         make("readers", "readers", "", "look_up use_result renew prepare", "used"),
         make("pool", "pool", "", "large_task small_task merge", "batch", pool_batch),
         make("server", "server", "", "parse_request make_answer use_answer", "answered",

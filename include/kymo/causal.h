@@ -130,7 +130,10 @@ struct causal_control {
 	_Atomic uint32_t maps_pending; /* modules that are asked for and not answered */
 	_Atomic uint32_t maps;         /* that are in use */
 	_Atomic uint32_t points_lost;
-	uint64_t unused2[50];
+	/* Sleeps of pauses ended later than timers do: the thread waited for a processor, which
+	 * makes the program no slower, as `overslept` goes off the next pause. */
+	_Atomic uint64_t late;
+	uint64_t unused2[49];
 	/* When a thread of the session last did something that wakes whoever waits for a thing (a
 	 * pipe, a socket, an eventfd): ticks, at the hash of the thing. */
 	_Atomic uint64_t marks[CAUSAL_MARKS];

@@ -22,7 +22,9 @@
  *                       "virtual_ns":..}],                               latency
  *            "times":[[5,self_ns,total_ns],...],                         CPU time of targets
  *            "cpu_ns":..,"involuntary_switches":..,                      of the whole session
- *            "stolen_ns":..}                        of all processors, by the hypervisor
+ *            "stolen_ns":..,                        of all processors, by the hypervisor
+ *            "queued_ns":..,                        that its threads waited for processors
+ *            "threads":..}                          that ran
  *            target 0: a baseline
  *   end     {"kind":"end","run":0,"status":0,"real_ns":..,"samples":..,"samples_in_scope":..,
  *            "paid_ns":..,"overslept_ns":..,"credited_ns":..,"pauses":..}
@@ -84,7 +86,8 @@ enum causal_window_end {
 struct causal_data_window {
 	uint32_t run, target, speedup_permille;
 	enum causal_window_end end;
-	uint64_t start_ns, real_ns, delay_ns, cpu_ns, involuntary_switches, stolen_ns;
+	uint64_t start_ns, real_ns, delay_ns, cpu_ns, involuntary_switches, stolen_ns, queued_ns;
+	uint64_t threads;
 	struct causal_data_visits *visits;
 	size_t visit_count;
 	struct causal_data_time *times;

@@ -256,6 +256,8 @@ static int read_window(struct causal_data *data, struct reader *reader)
 	window.cpu_ns = take_count(reader, "cpu_ns");
 	window.involuntary_switches = take_count(reader, "involuntary_switches");
 	window.stolen_ns = take_count(reader, "stolen_ns");
+	window.queued_ns = take_count(reader, "queued_ns");
+	window.threads = take_count(reader, "threads");
 	result = read_visits(reader, &window);
 	if (result == 0)
 		result = read_times(reader, &window);

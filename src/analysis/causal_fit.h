@@ -58,6 +58,10 @@ int fit_series_make(const struct causal_data *data, struct fit_series_list *ret)
 void fit_series_deinit(struct fit_series_list *list);
 /* Makes order and groups of entries. 0 or -ENOMEM. */
 int fit_series_group(struct fit_series *series);
+/* That the program could use. */
+unsigned fit_processors_of(const struct causal_data *data);
+/* The most that ran in a window; 0: not known. */
+uint64_t fit_threads_of(const struct causal_data *data);
 /* Sets disturbed[] of the windows in which much time was stolen. 0 or -ENOMEM. */
 int fit_find_stolen(const struct causal_data *data, bool *disturbed);
 /* Takes out entries of disturbed windows, and those that took far longer than others of their kind;

@@ -13,7 +13,10 @@
  *
  * Before, windows are left out in which a hypervisor gave processors to others for long, as long as
  * others stay to go by. From the rest is taken off what stolen time did: by how much it makes
- * windows of the same target and speedup longer is seen by comparing them.
+ * windows of the same target and speedup longer is seen by comparing them. And what time did that
+ * threads waited in the kernel's queues for a processor: that is part of the time which a function
+ * takes on a machine with other load, but not of its CPU time, by which others are delayed, so all
+ * gains would come out too small.
  */
 #include <errno.h>
 #include <math.h>
@@ -37,6 +40,8 @@
 /* Share of its time that may be stolen of a window; where it is of most, so many stay. */
 #define STOLEN      0.15
 #define STOLEN_STAY 0.6
+/* Share of a window that is taken off at most. */
+#define MOST_LOST 0.75
 
 struct search {
 	const struct fit_series *series;
@@ -195,7 +200,7 @@ static void search_deinit(struct search *search)
 	free(search->sorted);
 }
 
-/* ---- stolen time ---- */
+/* ---- stolen time, and queues for processors ---- */
 
 static double stolen_share(const struct causal_data_window *window)
 {
@@ -228,19 +233,33 @@ int fit_find_stolen(const struct causal_data *data, bool *disturbed)
 	return 0;
 }
 
-struct stolen_sums {
-	double time, count, stolen;
+/* Of what keeps a window from the processors: nanoseconds. */
+typedef double (*lost_how)(const struct causal_data_window *window);
+
+static double stolen_time(const struct causal_data_window *window)
+{
+	return (double)window->stolen_ns;
+}
+
+static double queued_time(const struct causal_data_window *window)
+{
+	return (double)window->queued_ns;
+}
+
+struct lost_sums {
+	double time, count, lost;
 };
 
-/* How much longer windows were for each nanosecond stolen, 0 to 1: by least squares within groups.
+/* How much longer windows were for each nanosecond lost, 0 to 1: by least squares within groups.
  */
-static double stolen_effect(const struct causal_data *data, const struct fit_series *series)
+static double lost_effect(const struct causal_data *data, const struct fit_series *series,
+			  lost_how lost_time)
 {
 	double products = 0, squares = 0;
 
 	for (uint32_t g = 0; g < series->group_count; g++) {
 		const struct fit_group *group = &series->groups[g];
-		struct stolen_sums all = {0};
+		struct lost_sums all = {0};
 
 		for (uint32_t i = 0; i < group->count; i++) {
 			const struct fit_entry *entry =
@@ -248,34 +267,51 @@ static double stolen_effect(const struct causal_data *data, const struct fit_ser
 
 			all.time += entry->time;
 			all.count += entry->count;
-			all.stolen += (double)data->windows[entry->window].stolen_ns;
+			all.lost += lost_time(&data->windows[entry->window]);
 		}
 		for (uint32_t i = 0; i < group->count; i++) {
 			const struct fit_entry *entry =
 				&series->entries[series->order[group->first + i]];
-			double stolen = (double)data->windows[entry->window].stolen_ns -
-					entry->count * all.stolen / all.count;
+			double lost = lost_time(&data->windows[entry->window]) -
+				      entry->count * all.lost / all.count;
 
-			products += stolen * (entry->time - entry->count * all.time / all.count);
-			squares += stolen * stolen;
+			products += lost * (entry->time - entry->count * all.time / all.count);
+			squares += lost * lost;
 		}
 	}
 	return squares > 0 ? fmin(fmax(products / squares, 0), 1) : 0;
 }
 
-/* Latency is an area; how it grows is not known. */
-static void take_off_stolen(const struct causal_data *data, struct fit_series *series)
+/* Of a visit, in all windows. */
+static double usual_loss(const struct causal_data *data, const struct fit_series *series,
+			 lost_how lost_time)
 {
-	double effect;
+	double lost = 0, count = 0;
+
+	for (uint32_t i = 0; i < series->count; i++) {
+		lost += lost_time(&data->windows[series->entries[i].window]);
+		count += series->entries[i].count;
+	}
+	return count > 0 ? lost / count : 0;
+}
+
+/* What a window lost more or less than usual made it longer or shorter. What is usual made it
+ * longer by a part of that only: threads may have lost it at the same time. Latency is an area; how
+ * it grows is not known. */
+static void take_off(const struct causal_data *data, struct fit_series *series, lost_how lost_time,
+		     uint64_t threads)
+{
+	double effect, usual;
 
 	if (series->end_point != UINT32_MAX || series->process)
 		return;
-	effect = stolen_effect(data, series);
+	effect = lost_effect(data, series, lost_time);
+	usual = usual_loss(data, series, lost_time) * (1 - 1 / fmax((double)threads, 1));
 	for (uint32_t i = 0; i < series->count; i++) {
 		struct fit_entry *entry = &series->entries[i];
-		double off = effect * (double)data->windows[entry->window].stolen_ns;
+		double lost = lost_time(&data->windows[entry->window]) - usual * entry->count;
 
-		entry->time -= fmin(off, entry->time / 2);
+		entry->time -= fmin(effect * lost, entry->time * MOST_LOST);
 	}
 }
 
@@ -302,7 +338,10 @@ int fit_leave_out_disturbed(const struct causal_data *data, struct fit_series *s
 	int result = leave_out_marked(series, disturbed);
 
 	if (result == 0)
-		take_off_stolen(data, series);
+		take_off(data, series, stolen_time, 1);
+	/* More threads than processors wait for each other, which is the program's own doing. */
+	if (result == 0 && fit_threads_of(data) <= fit_processors_of(data))
+		take_off(data, series, queued_time, fit_threads_of(data));
 	if (result < 0 || series->process || !series->count || series->groups[0].count < GROUP)
 		return result;
 	result = search_init(series, &search);

@@ -19,7 +19,7 @@
 /* A baseline that ends this much off its beginning, and clearly so, has drifted. */
 #define DRIFT 0.05
 
-static unsigned processors_of(const struct causal_data *data)
+unsigned fit_processors_of(const struct causal_data *data)
 {
 	long online = sysconf(_SC_NPROCESSORS_ONLN);
 
@@ -28,6 +28,25 @@ static unsigned processors_of(const struct causal_data *data)
 			return data->runs[i].processors;
 	}
 	return online > 0 ? (unsigned)online : 1;
+}
+
+uint64_t fit_threads_of(const struct causal_data *data)
+{
+	uint64_t threads = 0;
+
+	for (size_t i = 0; i < data->window_count; i++)
+		threads = data->windows[i].threads > threads ? data->windows[i].threads : threads;
+	return threads;
+}
+
+/* Threads that are no more than processors may keep all of them busy, as those that wait awake do.
+ */
+static bool may_oversubscribe(const struct causal_data *data, double cpu, double real)
+{
+	uint64_t threads = fit_threads_of(data);
+	unsigned processors = fit_processors_of(data);
+
+	return cpu > BUSY * processors * real && (!threads || threads > processors);
 }
 
 uint32_t fit_warnings_of_run(const struct causal_data *data)
@@ -54,9 +73,9 @@ uint32_t fit_warnings_of_run(const struct causal_data *data)
 	if (baselines < 3)
 		warnings |= CAUSAL_WARN_FEW_WINDOWS;
 	if (switches > SWITCHES_PER_SECOND * cpu / 1e9)
-		warnings |= cpu > BUSY * processors_of(data) * real ? CAUSAL_WARN_OVERSUBSCRIBED
-								    : CAUSAL_WARN_LOAD;
-	if (stolen > STOLEN * processors_of(data) * real)
+		warnings |= may_oversubscribe(data, cpu, real) ? CAUSAL_WARN_OVERSUBSCRIBED
+							       : CAUSAL_WARN_LOAD;
+	if (stolen > STOLEN * fit_processors_of(data) * real)
 		warnings |= CAUSAL_WARN_LOAD;
 	return warnings;
 }

@@ -19,13 +19,17 @@
 #define SPINS        3u /* so many times that long, awake, in one turn */
 #define STEP_US      128u
 #define TURN_US      5u
-#define TURNS        64u   /* so many may follow at once on each other */
-#define PROCESSORS   8192u /* that a kernel may know (NR_CPUS of x86) */
+#define TURNS        64u /* so many may follow at once on each other */
+/* That pass without a look at the clock; odd with the one that looks, or of locks and unlocks in
+ * turns it would be always the same. */
+#define UNREAD     30u
+#define PROCESSORS 8192u /* that a kernel may know (NR_CPUS of x86) */
 /* A handler does not pause for longer: the program's signals wait for it. What is still owed then
  * is paid at the next turn. */
 #define HANDLER_US 50000u
 
 struct causal_rates kymo_causal_rates;
+__thread uint32_t kymo_causal_unread;
 
 static uint64_t processors(void)
 {
@@ -95,13 +99,17 @@ static bool goes_on(const struct causal_control *control, uint64_t word, uint64_
 	       now < causal_get(&control->expires);
 }
 
-static void sleep_for(uint64_t ticks)
+/* Returns what it was late by, beyond what timers are. */
+static uint64_t sleep_for(uint64_t begin, uint64_t ticks)
 {
+	uint64_t usual = ticks + kymo_causal_rates.spin, took;
 	uint64_t ns = causal_ns(ticks);
 	struct timespec time = {.tv_sec = (time_t)(ns / 1000000000u),
 				.tv_nsec = (long)(ns % 1000000000u)};
 
 	sys_call4(SYS_clock_nanosleep, CLOCK_MONOTONIC, 0, (long)&time, 0);
+	took = ticks_now() - begin;
+	return took > usual ? took - usual : 0;
 }
 
 /* The end of it awake: what a sleep is late by is more than threads that meet every 100 us can do
@@ -120,11 +128,12 @@ static uint64_t spin_for(const struct causal_control *control, uint64_t word, ui
 /* Returns how long it was; less than asked for where the experiment has ended. *spun is how long
  * this turn has been awake so far: whoever follows a debt that grows as it is paid would be awake
  * for all of it, on a processor that other threads wait for. */
-static uint64_t pause_for(const struct causal_control *control, struct causal_thread *state,
+static uint64_t pause_for(struct causal_control *control, struct causal_thread *state,
 			  uint64_t ticks, uint64_t *turn_spun)
 {
 	const struct causal_rates *rates = &kymo_causal_rates;
 	uint64_t now = ticks_now(), word = causal_get(&state->word), paused = 0, held = 0, spun = 0;
+	uint64_t late = 0;
 
 	atomic_store_explicit(&state->earning.spinning, 1, memory_order_relaxed);
 	while (paused < ticks && goes_on(control, word, now)) {
@@ -141,15 +150,17 @@ static uint64_t pause_for(const struct causal_control *control, struct causal_th
 		if (left > rates->slice)
 			left = rates->slice;
 		if (left > rates->spin)
-			sleep_for(left - rates->spin);
+			late += sleep_for(begin, left - rates->spin);
 		else if (*turn_spun + spun > SPINS * rates->spin)
-			sleep_for(rates->spin);
+			late += sleep_for(begin, rates->spin);
 		else
 			spun += spin_for(control, word, begin + left);
 		now = ticks_now();
 		paused += now - begin;
 	}
 	*turn_spun += spun;
+	if (late)
+		causal_count(&control->late, late);
 	causal_count(&state->earning.spun_ns, causal_ns(spun + held));
 	atomic_store_explicit(&state->earning.spinning, 0, memory_order_relaxed);
 	causal_crowd_away(state, paused - held - spun);
@@ -237,6 +248,7 @@ static void pay_all(struct causal_control *control, struct causal_thread *state,
 {
 	if (causal_is_waiting(state) || !causal_enter(state))
 		return;
+	kymo_causal_unread = 0;
 	turn_and_settle(control, state, 0, &now);
 	causal_run(control, state, kind, now);
 	causal_crowd_settled(control, state, now);
@@ -261,18 +273,41 @@ void causal_pay_at(uint64_t site)
 		pay_all(control, state, KIND_AT(site), ticks_now());
 }
 
+static bool may_turn(const struct causal_thread *state, uint64_t now)
+{
+	uint64_t reserve = TURNS * kymo_causal_rates.turn;
+
+	return (int64_t)(state->turns - now) <= (int64_t)reserve;
+}
+
+/* As many calls as, by those of late, take no longer than a turn is worth. */
+static void let_pass(struct causal_thread *state, uint64_t now)
+{
+	uint64_t passed = now - state->looked;
+	uint64_t calls = (state->let_pass + 1) * kymo_causal_rates.turn / (passed ? passed : 1);
+
+	state->looked = now;
+	state->let_pass = calls < UNREAD ? (uint32_t)calls & ~1u : UNREAD;
+	kymo_causal_unread = state->let_pass;
+}
+
 /* Turns go off an allowance that comes back with time: threads that take a lock now and then begin
  * a stretch wherever they do. */
-void causal_pay_often_at(uint64_t site)
+void causal_pay_seldom_at(uint64_t site)
 {
 	struct causal_control *control = control_now();
 	struct causal_thread *state = control ? causal_self() : NULL;
-	uint64_t now = ticks_now(), turn = kymo_causal_rates.turn;
+	uint64_t now;
 
-	if (!state || (int64_t)(state->turns - now) > (int64_t)(TURNS * turn))
+	if (!state)
 		return;
-	state->turns = (state->turns > now ? state->turns : now) + turn;
-	pay_all(control, state, KIND_AT(site), now);
+	now = ticks_now();
+	if (may_turn(state, now)) {
+		state->turns = (state->turns > now ? state->turns : now) + kymo_causal_rates.turn;
+		pay_all(control, state, KIND_AT(site), now);
+	}
+	if (!may_turn(state, now))
+		let_pass(state, now);
 }
 
 /* The session's counts take part in nothing: they are brought up to date when there is time. */
@@ -295,6 +330,7 @@ void causal_settle_thread(struct thread *thread)
 
 	if (!control || !state || !causal_enter(state))
 		return;
+	kymo_causal_unread = 0;
 	add_up(control, state);
 	lasted = state->earning.begin ? begin - state->earning.begin : 0;
 	if (causal_is_waiting(state)) {
@@ -377,6 +413,7 @@ static void end_wait(const struct causal_wait *wait, enum causal_waker waker, ui
 
 	if (!state || !causal_enter(state))
 		return;
+	kymo_causal_unread = 0;
 	causal_set(&state->waiting, 0);
 	now = ticks_now();
 	if (waker == CAUSAL_WAKER_SESSION) {

@@ -86,6 +86,9 @@ struct causal_thread {
 	 * end settles. */
 	_Atomic uint64_t waiting;
 	uint64_t turns; /* ticks: the turns it has had are worth the time until then */
+	/* Ticks: when it had none left and calls were let pass unread; how many. */
+	uint64_t looked;
+	uint32_t let_pass;
 	/* For the session's counts; added up a sample at a time. */
 	uint64_t waits, waits_outside, credited;
 };

@@ -8,12 +8,15 @@
 #include <errno.h>
 #include <inttypes.h>
 #include <jansson.h>
+#include <sched.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/sysinfo.h>
 #include <time.h>
 
 #include "analysis/causal_data.h"
+
+enum { JOURNAL_PROCESSORS = 8192 }; /* that a kernel may know (NR_CPUS of x86) */
 
 int causal_journal_open(struct causal_journal *journal, const char *path, struct problem *problem)
 {
@@ -74,6 +77,17 @@ static json_t *journal_count(uint64_t count)
 	return json_integer(count > INT64_MAX ? INT64_MAX : (json_int_t)count);
 }
 
+/* The program inherits what kymo may use. */
+static int processors_usable(void)
+{
+	cpu_set_t *set = CPU_ALLOC(JOURNAL_PROCESSORS);
+	size_t size = CPU_ALLOC_SIZE(JOURNAL_PROCESSORS);
+	int count = set && sched_getaffinity(0, size, set) == 0 ? CPU_COUNT_S(size, set) : 0;
+
+	CPU_FREE(set);
+	return count ? count : get_nprocs();
+}
+
 void causal_journal_run(struct causal_journal *journal, const struct causal_journal_run *run)
 {
 	json_t *command = json_array();
@@ -85,7 +99,7 @@ void causal_journal_run(struct causal_journal *journal, const struct causal_jour
 	journal_line(journal,
 		     json_pack("{s:s,s:i,s:o,s:s,s:o,s:i,s:o,s:b,s:o}", "kind", "run", "run",
 			       (int)run->number, "command", command, "mode", run->mode, "seed",
-			       journal_count(run->seed), "processors", get_nprocs(),
+			       journal_count(run->seed), "processors", processors_usable(),
 			       "ticks_per_second", journal_count(run->ticks_per_second),
 			       "end_to_end", run->end_to_end, "started_unix_ns",
 			       journal_count((uint64_t)now.tv_sec * 1000000000u +
@@ -163,17 +177,19 @@ void causal_journal_window(struct causal_journal *journal, const struct causal_d
 		json_array_append_new(times, json_pack("[i,o,o]", (int)window->times[i].target,
 						       journal_count(window->times[i].self_ns),
 						       journal_count(window->times[i].total_ns)));
-	journal_line(journal,
-		     json_pack("{s:s,s:i,s:i,s:i,s:o,s:o,s:o,s:s,s:o,s:o,s:o,s:o,s:o}", "kind",
-			       "window", "run", (int)window->run, "target", (int)window->target,
-			       "speedup_permille", (int)window->speedup_permille, "start_ns",
-			       journal_count(window->start_ns), "real_ns",
-			       journal_count(window->real_ns), "delay_ns",
-			       journal_count(window->delay_ns), "ended", ends[window->end],
-			       "points", points, "times", times, "cpu_ns",
-			       journal_count(window->cpu_ns), "involuntary_switches",
-			       journal_count(window->involuntary_switches), "stolen_ns",
-			       journal_count(window->stolen_ns)));
+	journal_line(
+		journal,
+		json_pack("{s:s,s:i,s:i,s:i,s:o,s:o,s:o,s:s,s:o,s:o,s:o,s:o,s:o,s:o,s:o}", "kind",
+			  "window", "run", (int)window->run, "target", (int)window->target,
+			  "speedup_permille", (int)window->speedup_permille, "start_ns",
+			  journal_count(window->start_ns), "real_ns",
+			  journal_count(window->real_ns), "delay_ns",
+			  journal_count(window->delay_ns), "ended", ends[window->end], "points",
+			  points, "times", times, "cpu_ns", journal_count(window->cpu_ns),
+			  "involuntary_switches", journal_count(window->involuntary_switches),
+			  "stolen_ns", journal_count(window->stolen_ns), "queued_ns",
+			  journal_count(window->queued_ns), "threads",
+			  journal_count(window->threads)));
 }
 
 void causal_journal_end(struct causal_journal *journal, const struct causal_data_run *run)

@@ -32,6 +32,21 @@ static uint64_t load_switches_of(const char *path)
 	return found ? strtoull(found + sizeof(label) - 1, NULL, 10) : 0;
 }
 
+/* proc(5), schedstat: CPU time, time in queues for a processor, how often; nanoseconds. Nothing
+ * where the kernel does not count. */
+static uint64_t load_queued_ns(const char *path)
+{
+	unsigned long long queued = 0;
+	char text[128];
+	int file = open(path, O_RDONLY | O_CLOEXEC);
+	ssize_t length = file < 0 ? -1 : read(file, text, sizeof(text) - 1);
+
+	if (file >= 0)
+		close(file);
+	text[length > 0 ? length : 0] = '\0';
+	return sscanf(text, "%*u %llu", &queued) == 1 ? queued : 0;
+}
+
 static void load_add_threads(int pid, unsigned *room, struct causal_load *ret)
 {
 	char path[PATH_MAX];
@@ -45,6 +60,8 @@ static void load_add_threads(int pid, unsigned *room, struct causal_load *ret)
 			continue;
 		snprintf(path, sizeof(path), "/proc/%d/task/%s/status", pid, entry->d_name);
 		ret->involuntary_switches += load_switches_of(path);
+		snprintf(path, sizeof(path), "/proc/%d/task/%s/schedstat", pid, entry->d_name);
+		ret->queued_ns += load_queued_ns(path);
 		--*room;
 	}
 	if (directory)

@@ -11,6 +11,7 @@
 struct causal_load {
 	uint64_t cpu_ns;               /* of all processes that live */
 	uint64_t involuntary_switches; /* of their first threads: reading all would take long */
+	uint64_t queued_ns;            /* that threads could run and waited for a processor */
 	uint64_t stolen_ns; /* of all processors, by the hypervisor, since the machine started */
 };
 

@@ -35,7 +35,9 @@ struct window {
 	uint64_t begin_ns, start_ns, end_ns; /* of the experiment, and of what is measured of it */
 	uint64_t start_delay, end_delay;
 	uint64_t start_paid, end_paid;
+	uint64_t start_late, end_late;
 	struct causal_load start_load, end_load;
+	int64_t threads;
 	enum causal_window_end end;
 	uint32_t point_count;
 	struct causal_reading first[CAUSAL_POINTS], last[CAUSAL_POINTS];
@@ -320,6 +322,16 @@ void control_write_window(struct causal_controller *controller, struct causal_da
 	free(times);
 }
 
+/* What threads waited for processors, but for the ends of pauses. */
+static uint64_t window_queued_ns(const struct causal_controller *controller,
+				 const struct window *window)
+{
+	int64_t late = control_duration(controller, window->end_late - window->start_late);
+	int64_t queued = (int64_t)(window->end_load.queued_ns - window->start_load.queued_ns);
+
+	return queued > late ? (uint64_t)(queued - late) : 0;
+}
+
 static void window_write(struct causal_controller *controller, const struct window *window,
 			 uint32_t target, uint32_t permille)
 {
@@ -343,6 +355,8 @@ static void window_write(struct causal_controller *controller, const struct wind
 		data.cpu_ns = data.involuntary_switches = 0; /* a process has gone */
 	if (window->end_load.stolen_ns > window->start_load.stolen_ns)
 		data.stolen_ns = window->end_load.stolen_ns - window->start_load.stolen_ns;
+	data.queued_ns = window_queued_ns(controller, window);
+	data.threads = window->threads > 0 ? (uint64_t)window->threads : 0;
 	for (uint32_t i = 0; i < window->point_count; i++) {
 		const struct causal_known_point *point = &controller->points.list[i];
 		struct causal_data_visits *next = &visits[data.visit_count];
@@ -427,8 +441,19 @@ static void window_begin(struct causal_controller *controller, struct window *wi
 	causal_load_read(controller->options.session, &window->start_load);
 	window->start_delay = atomic_load(&controller->shared->delay);
 	window->start_paid = atomic_load(&controller->shared->paid);
+	window->start_late = atomic_load(&controller->shared->late);
 	window->start_ns = causal_clock_ns();
 	window_read(controller, window->first, &window->point_count);
+}
+
+/* Of forked children only that they are there: their threads are not counted. */
+static int64_t window_threads(const struct causal_controller *controller)
+{
+	struct causal_control *shared = controller->shared;
+	uint32_t processes = atomic_load(&shared->processes);
+
+	return atomic_load(&shared->took_part[controller->epoch % 2]) +
+	       (processes ? (int64_t)processes - 1 : 0);
 }
 
 static void window_finish(struct causal_controller *controller, struct window *window)
@@ -437,6 +462,8 @@ static void window_finish(struct causal_controller *controller, struct window *w
 	window->end_ns = causal_clock_ns();
 	window->end_delay = atomic_load(&controller->shared->delay);
 	window->end_paid = atomic_load(&controller->shared->paid);
+	window->end_late = atomic_load(&controller->shared->late);
+	window->threads = window_threads(controller);
 	control_times(controller);
 	causal_load_read(controller->options.session, &window->end_load);
 }

@@ -137,6 +137,8 @@ static void put_window(struct json_writer *json, const struct causal_data *data,
 	json_put_count(json, "cpu_ns", window->cpu_ns);
 	json_put_count(json, "involuntary_switches", window->involuntary_switches);
 	json_put_count(json, "stolen_ns", window->stolen_ns);
+	json_put_count(json, "queued_ns", window->queued_ns);
+	json_put_count(json, "threads", window->threads);
 	for (size_t i = 0; i < window->time_count; i++) {
 		if (window->times[i].target != window->target)
 			continue;

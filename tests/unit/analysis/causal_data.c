@@ -40,7 +40,8 @@ static void whole_file(void **state)
 		"\"virtual_ns\":26},{\"id\":2,\"end\":3,\"arrivals\":5,\"departures\":4,\"area_"
 		"ns\":-8,"
 		"\"virtual_ns\":26}],\"times\":[[5,100,200],[9,1,2]],\"cpu_ns\":50,"
-		"\"involuntary_switches\":6,\"stolen_ns\":7,\"more\":[]}\n"
+		"\"involuntary_switches\":6,\"stolen_ns\":7,\"queued_ns\":8,\"threads\":9,"
+		"\"more\":[]}\n"
 		"{\"kind\":\"window\",\"run\":3,\"target\":0,\"speedup_permille\":0,\"start_ns\":"
 		"10,"
 		"\"ended\":\"cut\"}\n"
@@ -85,6 +86,8 @@ static void whole_file(void **state)
 	assert_int_equal(window->times[1].total_ns, 2);
 	assert_int_equal(window->involuntary_switches, 6);
 	assert_int_equal(window->stolen_ns, 7);
+	assert_int_equal(window->queued_ns, 8);
+	assert_int_equal(window->threads, 9);
 	assert_true(causal_data_find_point(&data, 1)->given_up); /* said later */
 	causal_data_deinit(&data);
 }

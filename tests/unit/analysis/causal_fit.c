@@ -362,6 +362,16 @@ static void load_and_oversubscription(void **state)
 	fit(&data, &result);
 	assert_int_equal(result.warnings, CAUSAL_WARN_LOAD);
 	causal_result_deinit(&result);
+	/* How many threads there are says more than how much they run. */
+	data.runs[0].processors = 1;
+	data.windows[3].threads = 1;
+	fit(&data, &result);
+	assert_int_equal(result.warnings, CAUSAL_WARN_LOAD);
+	causal_result_deinit(&result);
+	data.windows[3].threads = 2;
+	fit(&data, &result);
+	assert_int_equal(result.warnings, CAUSAL_WARN_OVERSUBSCRIBED);
+	causal_result_deinit(&result);
 	causal_data_deinit(&data);
 }
 
@@ -422,6 +432,39 @@ static void stolen(void **state)
 		width = result.predictions[0].best_high_percent -
 			result.predictions[0].best_low_percent;
 		assert_true(known ? width < 2 * OWN + 0.5 : width > 2 * OWN + 2);
+		causal_result_deinit(&result);
+		causal_data_deinit(&data);
+	}
+}
+
+/* A program that gets its processor for two thirds of the time, more or less: a function that is
+ * half of its CPU time is half of what it needs, not a third. Two threads may have waited at the
+ * same time; three, of two processors, have waited for each other. */
+static void queued(void **state)
+{
+	static const double expected[] = {50, 41, 33}, error[] = {0.5, 2, 2};
+
+	(void)state;
+	for (unsigned threads = 1; threads <= 3; threads++) {
+		struct causal_data_run run = {.processors = 2};
+		struct causal_data data = {0};
+		struct causal_result result;
+
+		assert_int_equal(causal_data_add_run(&data, &run), 0);
+		for (unsigned i = 0; i < 40; i++) {
+			double off = (40 + i * 7 % 21) * MS;
+			double period = i % 2 ? 2.5 * MS : 5 * MS;
+
+			add(&data, i % 2, i % 2 * 1000, 20, period + off / 20);
+			data.windows[i].queued_ns = (uint64_t)off;
+			data.windows[i].threads = threads;
+			/* load, either way */
+			data.windows[i].involuntary_switches = threads < 3 ? 20 : 0;
+			data.windows[i].stolen_ns = threads < 3 ? 0 : 2 * MS;
+		}
+		fit(&data, &result);
+		assert_int_equal(result.warnings, CAUSAL_WARN_LOAD);
+		near(result.predictions[0].best_percent, expected[threads - 1], error[threads - 1]);
 		causal_result_deinit(&result);
 		causal_data_deinit(&data);
 	}
@@ -530,6 +573,7 @@ int main(void)
 		cmocka_unit_test(load_and_oversubscription),
 		cmocka_unit_test(disturbed),
 		cmocka_unit_test(stolen),
+		cmocka_unit_test(queued),
 		cmocka_unit_test(any_values),
 		cmocka_unit_test(student),
 		cmocka_unit_test(size),

@@ -152,6 +152,53 @@ static void test_locks_are_not_all_turns(void **state)
 	fake_assert_near(fake_delay_ns(), 12 * MS);
 }
 
+/* The clock is not looked at for some calls, but is as soon as the thread has waited, has had a
+ * turn of its own or was sampled: what comes after is another matter. */
+static void test_locks_that_pass_unread(void **state)
+{
+	struct causal_wait wait;
+
+	(void)state;
+	fake_experiment(3, 500);
+	kymo_causal_rates.turn = causal_ticks(1000000 * MS);
+	for (int i = 0; i < 100; i++)
+		causal_pay_often_at(0);
+	for (int i = 0; i < 3; i++) {
+		while (!kymo_causal_unread)
+			causal_pay_often_at(0);
+		causal_self()->turns = ticks_now() - 1; /* would have one, if it looked */
+		fake_owe(MS);
+		causal_pay_often_at(0);
+		assert_true(fake_delay_ns() < fake_most_ns() - MS / 2);
+		if (i == 0)
+			causal_pay();
+		if (i == 1)
+			causal_settle_thread(kymo_thread);
+		if (i == 2) {
+			causal_before_wait(&wait);
+			causal_after_wait(&wait, CAUSAL_WAKER_OUTSIDE);
+		}
+		assert_int_equal(kymo_causal_unread, 0);
+		fake_owe(MS);
+		causal_pay_often_at(0);
+		fake_assert_near(fake_delay_ns(), fake_most_ns());
+		causal_self()->turns = ticks_now() + 100 * kymo_causal_rates.turn;
+	}
+}
+
+/* Not for longer than a turn is worth, by how often they come. */
+static void test_seldom_locks_are_all_looked_at(void **state)
+{
+	(void)state;
+	fake_experiment(3, 500);
+	kymo_causal_rates.turn = 1; /* tick */
+	causal_self()->turns = ticks_now() + causal_ticks(1000000 * MS);
+	for (int i = 0; i < 100; i++) {
+		causal_pay_often_at(0);
+		assert_int_equal(kymo_causal_unread, 0);
+	}
+}
+
 static void test_oversleeping_goes_off_the_next_debt(void **state)
 {
 	struct causal_thread *self = causal_self();
@@ -484,6 +531,8 @@ int main(void)
 		TEST(test_a_debt_is_paid_once),
 		TEST(test_a_small_debt_is_kept),
 		TEST(test_locks_are_not_all_turns),
+		TEST(test_locks_that_pass_unread),
+		TEST(test_seldom_locks_are_all_looked_at),
 		TEST(test_oversleeping_goes_off_the_next_debt),
 		TEST(test_a_wait_for_others_is_credited),
 		TEST(test_a_wait_for_time_is_not),

@@ -95,6 +95,7 @@ struct thread *fake_thread(void)
 	assert_true(index < BLOCKS);
 	blocks[index].index = index;
 	kymo_causal_thread = NULL;
+	kymo_causal_unread = 0;
 	kymo_thread = &blocks[index];
 	return kymo_thread;
 }

@@ -90,7 +90,7 @@ def json_experiments():
     equal(second["points"][0]["visits"], 20)
     equal(second["points"][1]["departures"], 20)
     equal(written.json["runs"][0]["samples"], 1000)
-    equal(second["stolen_ns"], 8)
+    equal((second["stolen_ns"], second["queued_ns"], second["threads"]), (8, 9, 3))
     equal([point["name"] for point in written.json["progress_points"] if point.get("given_up")],
           ["too often"])
     equal(written.json["bad_lines"], 0)

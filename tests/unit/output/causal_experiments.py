@@ -29,7 +29,8 @@ def write(path, source=None, mode="function", lines=None, noise=None):
         taken = round(20 * period)
         out.append({"kind": "window", "run": 0, "target": target, "speedup_permille": speedup,
                     "start_ns": 10**9 * (number + 1), "real_ns": taken + 1000, "delay_ns": 1000,
-                    "ended": "visits", "cpu_ns": 2 * taken, "involuntary_switches": 0, "stolen_ns": 8,
+                    "ended": "visits", "cpu_ns": 2 * taken, "involuntary_switches": 0, "stolen_ns": 8, "queued_ns": 9,
+                    "threads": 3,
                     "points": [{"id": 0, "visits": 20, "virtual_ns": taken},
                                {"id": 1, "end": 2, "arrivals": 19, "departures": 20,
                                 "area_ns": round(2.345 * taken), "virtual_ns": taken}],
