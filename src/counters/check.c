@@ -4,6 +4,7 @@
  * A file of definitions by itself, without an agent: do the names in expressions stand for
  * something, on each architecture? How many dimensions there are shows only on a device.
  */
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -50,6 +51,44 @@ static bool check_add(struct catalogue *catalogue, const struct definition *defi
 	return true;
 }
 
+static bool check_own(struct catalogue *catalogue, const char *prefix, const char *name)
+{
+	char text[256];
+	struct counter *counter;
+
+	snprintf(text, sizeof(text), "%s%s", prefix, name);
+	counter = catalogue_add(catalogue, text);
+	if (counter != NULL)
+		counter->kind = COUNTER_EVENT;
+	return counter != NULL;
+}
+
+/* What devices list by themselves: the host the events of kymo's definitions, for the process and
+ * for whole CPUs; OpenCL devices times of their own, those that are the host's CPUs its events. */
+static bool check_add_own(struct catalogue *catalogue, const struct definitions *definitions,
+			  const char *architecture, const struct checking *checking)
+{
+	static const char *const opencl[] = {"kernel_time", "busy_time", "kernels"};
+	bool is_opencl =
+		strncmp(architecture, "opencl", 6) == 0 || strncmp(architecture, "pocl", 4) == 0;
+	bool is_host = strcmp(architecture, "host") == 0 || strcmp(architecture, "x86_64") == 0;
+	bool done = true;
+
+	for (size_t i = 0; is_opencl && done && i < sizeof(opencl) / sizeof(opencl[0]); i++)
+		done = check_own(catalogue, "", opencl[i]);
+	for (uint32_t i = 0; (is_opencl || is_host) && done && i < definitions->count; i++) {
+		const struct definition *definition = definitions->list[i];
+
+		if (definition->file == checking->file || definition->expression[0] != '\0' ||
+		    strcmp(definition->architecture, "host") != 0)
+			continue;
+		done = check_own(catalogue, "", definition->name);
+		if (done && is_host)
+			done = check_own(catalogue, "system_", definition->name);
+	}
+	return done;
+}
+
 /* false: no memory. */
 static bool check_architecture(const struct definitions *definitions, const char *architecture,
 			       struct checking *checking)
@@ -64,6 +103,7 @@ static bool check_architecture(const struct definitions *definitions, const char
 	if (strncmp(architecture, "sm", 2) == 0)
 		catalogue->may_exist = may_be_nvidia;
 	counter_properties_add(catalogue);
+	done = check_add_own(catalogue, definitions, architecture, checking);
 	for (uint32_t i = 0; i < definitions->count && done; i++) {
 		const struct definition *definition = definitions->list[i];
 

@@ -31,7 +31,8 @@ struct known_string {
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static struct gpu_file_header *header;
 static int descriptor = -1;
-static char *window;         /* the mapped part of the records */
+static char *window; /* the mapped part of the records */
+static size_t window_size;
 static uint64_t window_from; /* its offset behind the header */
 static uint64_t retry_at;    /* no window before this time: the disk is full */
 static struct known_string *strings;
@@ -139,7 +140,7 @@ void gpu_file_forked(void)
 
 	lock = fresh;
 	if (window != NULL)
-		munmap(window, WINDOW);
+		munmap(window, window_size);
 	if (header != NULL)
 		munmap(header, GPU_HEADER_SIZE);
 	forget();
@@ -189,16 +190,22 @@ void gpu_file_cpu(uint64_t ns)
 }
 
 /* NULL: the disk is full. To find that out the file system may take and clear all pages that it
- * has left (tmpfs does), too much for each record. */
-static void *map_window(uint64_t from)
+ * has left (tmpfs does), too much for each record. What is left of a disk is used in small parts,
+ * each of which has room for the longest record, wherever in its first page that begins. */
+static void *map_window(uint64_t from, size_t *size)
 {
+	static const size_t sizes[] = {WINDOW, WINDOW / 8, UINT16_MAX + 1 + 4096};
 	off_t offset = (off_t)(GPU_HEADER_SIZE + from);
 	void *mapped = MAP_FAILED;
 
 	if (retry_at != 0 && gpu_now() < retry_at)
 		return NULL;
-	if (posix_fallocate(descriptor, offset, WINDOW) == 0)
-		mapped = mmap(NULL, WINDOW, PROT_READ | PROT_WRITE, MAP_SHARED, descriptor, offset);
+	for (size_t i = 0; mapped == MAP_FAILED && i < sizeof(sizes) / sizeof(sizes[0]); i++) {
+		*size = sizes[i];
+		if (posix_fallocate(descriptor, offset, (off_t)*size) == 0)
+			mapped = mmap(NULL, *size, PROT_READ | PROT_WRITE, MAP_SHARED, descriptor,
+				      offset);
+	}
 	retry_at = mapped == MAP_FAILED ? gpu_now() + RETRY_NS : 0;
 	return mapped == MAP_FAILED ? NULL : mapped;
 }
@@ -208,16 +215,18 @@ static void *map_window(uint64_t from)
 static char *room_for(uint32_t size)
 {
 	uint64_t at = header->committed;
+	size_t fresh_size = 0;
 	void *mapped;
 
-	if (window != NULL && at + size <= window_from + WINDOW)
+	if (window != NULL && at + size <= window_from + window_size)
 		return window + (at - window_from);
-	mapped = map_window(at / 4096 * 4096);
+	mapped = map_window(at / 4096 * 4096, &fresh_size);
 	if (mapped == NULL)
 		return NULL;
 	if (window != NULL)
-		munmap(window, WINDOW);
+		munmap(window, window_size);
 	window = mapped;
+	window_size = fresh_size;
 	window_from = at / 4096 * 4096;
 	return window + (at - window_from);
 }
