@@ -326,6 +326,7 @@ void functions_destroy(struct functions *functions)
 	free(functions->code);
 	free(functions->list);
 	free(functions->targets);
+	frames_deinit(&functions->frames);
 	free(functions);
 }
 
@@ -342,6 +343,8 @@ int functions_find(const struct elf_file *file, const struct symbols *symbols,
 	if (!error) {
 		finder.functions->targets = finder.marks[MARK_TARGET];
 		finder.marks[MARK_TARGET] = NULL;
+		finder.functions->frames = finder.frames;
+		finder.frames = (struct frames){0};
 		measure_space(finder.functions);
 		finder_deinit(&finder);
 		*ret = finder.functions;

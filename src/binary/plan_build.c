@@ -214,7 +214,7 @@ static int build(struct building *building, const struct plan_options *options, 
 	if (!error)
 		error = add_places(building);
 	if (!error)
-		error = stubs_add_frames(&building->stubs, building->file, building->list,
+		error = stubs_add_frames(&building->stubs, &functions->frames, building->list,
 					 building->count, building->sites, &building->frames);
 	if (!error && PLAN_STUBS + building->stubs.size > room)
 		error = -ENOSPC;
