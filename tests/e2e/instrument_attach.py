@@ -9,7 +9,9 @@ usage: instrument_attach.py KYMO PROGRAM-DIRECTORY [CYCLES]     (TAP)
 import collections
 import os
 import re
+import shutil
 import socket
+import statistics
 import subprocess
 import sys
 import time
@@ -70,6 +72,7 @@ class InstrumentAttach:
     def __init__(self, kymo, programs, scratch, cycles):
         self._kymo, self._programs, self._scratch, self._cycles = kymo, programs, scratch, cycles
         self._count = 0
+        self._stops = []  # ms that the process stood still, a number for each time
 
     def _program(self, *words):
         return [os.path.join(self._programs, words[0]), *words[1:]]
@@ -85,8 +88,12 @@ class InstrumentAttach:
         directory, line = self._line(pid, "-d", str(seconds), *options)
         ended = run(line, timeout=120)
         expect(ended.status == 0, f"status {ended.status}: {ended.stderr}")
-        expect("stood still for" in ended.stderr, f"{ended.stderr}")
-        return calls_in(directory)
+        stood = re.search(r"stood still for ([\d.]+) ms", ended.stderr)
+        expect(stood, f"{ended.stderr}")
+        self._stops.append(float(stood.group(1)))
+        calls = calls_in(directory)
+        shutil.rmtree(directory)
+        return calls
 
     def _attach_until(self, pid, seconds, enough):
         """The calls of as many times as it takes on a busy machine."""
@@ -138,6 +145,9 @@ class InstrumentAttach:
             for key in ("handlers", "ignored", "blocked", "threads", "spool"):
                 expect(before[key] == after[key], f"{key}: {before[key]}, {after[key]}")
             status, output = server.end()
+        stops = sorted(self._stops)
+        Tap.note(f"{self._cycles} cycles, attached to {len(stops)} times; stood still for "
+                 f"{statistics.median(stops)} ms in the middle, {stops[-1]} ms at most")
         expect((status, output) == (0, "busy_server: OK\n"), f"{status}: {output}")
 
     def kymo_is_killed(self):
