@@ -90,13 +90,17 @@ static const struct known_name known_prefixes[] = {
 
 /* V8's garbage collector walks the stack from where its generated code (Builtins_*) called C++: it
  * looks up that return address (ExitFrame in its src/execution/frames.cc). Called from there are
- * runtime functions, builtins, and callbacks, which their arguments give away. */
+ * runtime functions, builtins, and callbacks, which their arguments give away. Compiled regular
+ * expressions pass on where their call's return address is, to have it changed where their code has
+ * moved (CheckStackGuardState in its src/regexp/regexp-macro-assembler.cc). */
 static bool is_called_by_v8(const char *name)
 {
-	if (strstr(name, "20FunctionCallbackInfoI") || strstr(name, "20PropertyCallbackInfoI"))
+	const bool is_v8 = !strncmp(name, "_ZN2v88internal", 15);
+
+	if (strstr(name, "20FunctionCallbackInfoI") || strstr(name, "20PropertyCallbackInfoI") ||
+	    (is_v8 && strstr(name, "20CheckStackGuardStateE")))
 		return true;
-	return !strncmp(name, "_ZN2v88internal", 15) &&
-	       (strstr(name, "Runtime_") || strstr(name, "Builtin_")) &&
+	return is_v8 && (strstr(name, "Runtime_") || strstr(name, "Builtin_")) &&
 	       strstr(name, "PNS0_7IsolateE");
 }
 
