@@ -51,6 +51,7 @@ struct functions {
 	uint64_t low, high;                 /* link-time addresses of all PT_LOADs */
 	uint64_t entry;                     /* e_entry */
 	uint64_t foreign_low, foreign_high; /* as in struct plan_header; 0, 0: none */
+	uint64_t set_resolver;              /* the same */
 	uint64_t *targets;                  /* bits, a byte of [low, high) of executable ranges; see
 					       functions_is_target */
 	uint64_t targets_low, targets_high;

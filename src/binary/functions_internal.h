@@ -42,6 +42,7 @@ struct finder_symbol {
 	uint64_t vaddr, size;
 	uint8_t reason; /* enum plan_reason, by name or type */
 	bool function, global, part;
+	bool called; /* by V8's generated code */
 };
 
 struct finder {
@@ -95,6 +96,10 @@ int finder_read_symbols(struct finder *finder);
 /* functions_names.c: what is known about functions of this name: a reason not to touch them. */
 enum plan_reason finder_name_reason(const char *name);
 bool finder_name_is_part(const char *name);
+/* Is it called by V8's generated code? And is it what V8 can be told by whom to ask (struct
+ * plan_header)? */
+bool finder_name_is_called(const char *name);
+bool finder_name_sets_resolver(const char *name);
 /* functions_references.c: relocations, data, landing pads. */
 int finder_mark_references(struct finder *finder);
 /* functions_scan.c: looks through all code. */

@@ -138,6 +138,7 @@ static void fill_header(const struct building *building, const struct plan_optio
 		.high = building->functions->high,
 		.foreign_low = building->functions->foreign_low,
 		.foreign_high = building->functions->foreign_high,
+		.set_resolver = building->functions->set_resolver,
 		.arena_vaddr = stubs->arena_vaddr,
 		.arena_size = aligned(PLAN_STUBS + stubs->size, PLAN_PAGE),
 	};

@@ -49,6 +49,43 @@ int relocated(int n)
 }
 __asm__(".set local_other, other");
 """
+# As V8 does: a function looks up where it will return to, through whoever told where to ask.
+TELLS = """
+#include <stdint.h>
+#include <stdio.h>
+#ifdef TELLS
+static uintptr_t (*resolver)(uintptr_t);
+void set(uintptr_t (*to)(uintptr_t)) __asm__("_ZN2v82V832SetReturnAddressLocationResolverEPFmmE");
+void set(uintptr_t (*to)(uintptr_t)) { resolver = to; }
+#endif
+static unsigned plain, found;
+int caller(void);
+__attribute__((noinline)) static void look(uintptr_t *frame)
+{
+	uintptr_t *slot = frame + 1, *place = slot;
+#ifdef TELLS
+	if (resolver)
+		place = (uintptr_t *)resolver((uintptr_t)slot);
+#endif
+	plain += place == slot;
+	found += *place - (uintptr_t)caller < 64;
+}
+int called(void) __asm__("_ZN2v88internal9Builtin_XEPNS0_7IsolateE");
+__attribute__((noinline)) int called(void)
+{
+	look(__builtin_frame_address(0));
+	__asm__ volatile("");
+	return 7;
+}
+__attribute__((noinline)) int caller(void) { return called() + 1; }
+int main(void)
+{
+	for (int i = 0; i < %d; i++)
+		if (caller() != 8)
+			return 1;
+	printf("plain %%u found %%u\\n", plain, found);
+}
+""" % OWN_CALLS
 
 
 def code_of(pid, name):
@@ -251,6 +288,20 @@ class InstrumentAttach:
                 expect(ended.status == 0, f"{ended}")
                 expect(calls_in(directory).get("counted") == OWN_CALLS,
                        f"{preload} {wrapper}: {calls_in(directory)}, {ended}")
+
+    def told_where_addresses_are(self):
+        """Functions that V8's code calls are recorded if V8 can be told where return addresses are, and left alone
+        if not."""
+        for flag, recorded in (("-DTELLS", OWN_CALLS), ("-DNONE", None)):
+            program = self._make("tells" + flag, TELLS, "-fno-omit-frame-pointer", flag)
+            self._count += 1
+            directory = self._scratch.path(f"tells-{self._count}")
+            ended = run([self._kymo.path, "instrument", "-q", "--output", directory, "--time-output=off",
+                         "-I", "Builtin_X|caller", "-E", "look", "--", program])
+            expected = f"plain {0 if recorded else OWN_CALLS} found {OWN_CALLS}\n"
+            expect((ended.status, ended.stdout.decode()) == (0, expected), f"{flag}: {ended}")
+            calls = [count for name, count in calls_in(directory).items() if "Builtin_X" in name]
+            expect(calls == ([recorded] if recorded else []), f"{flag}: {calls_in(directory)}")
 
     def text_relocations(self):
         """Code that the loader changes is left alone, and that is said."""

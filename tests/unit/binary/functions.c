@@ -90,8 +90,7 @@ static void test_names(void **state)
 		{"vforks", PLAN_PATCHABLE},
 		{"_Unwind_Resume", PLAN_UNWINDER},
 		{"Builtins_ArrayMap", PLAN_READS_RETURN},
-		{"_ZN2v88internal20Runtime_ThrowIfNotOkEiPmPNS0_7IsolateE", PLAN_READS_RETURN},
-		{"_ZN4node2fs5FStatERKN2v820FunctionCallbackInfoINS1_5ValueEEE", PLAN_READS_RETURN},
+		{"_ZN2v88internal20Runtime_ThrowIfNotOkEiPmPNS0_7IsolateE", PLAN_PATCHABLE},
 		{"_ZN2v88internal23RegExpMacroAssemblerX6420CheckStackGuardStateEPmmm",
 		 PLAN_READS_RETURN},
 		{"_ZN2v88internal23RegExpMacroAssemblerX6424CallCheckStackGuardStateEv",
@@ -102,6 +101,12 @@ static void test_names(void **state)
 	(void)state;
 	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)
 		assert_int_equal(finder_name_reason(names[i].name), names[i].reason);
+	assert_true(
+		finder_name_is_called("_ZN2v88internal20Runtime_ThrowIfNotOkEiPmPNS0_7IsolateE"));
+	assert_true(finder_name_is_called(
+		"_ZN4node2fs5FStatERKN2v820FunctionCallbackInfoINS1_5ValueEEE"));
+	assert_false(finder_name_is_called("_ZN4node2fs5FStatEPN2v87IsolateE"));
+	assert_false(finder_name_is_called("Runtime_PNS0_7IsolateE"));
 }
 
 static void test_reasons(void **state)
