@@ -49,7 +49,7 @@ MODULES = {
 ROWS = {"short": 300, "long": 20000}
 BYTES = {"short": 1 << 18, "long": 1 << 23}
 FUNCTIONS = {"short": 3, "long": 1500}
-TURNS = {"short": 500, "long": 40000}
+TURNS = {"short": 200, "long": 40000}
 # Everything is recorded where that is little; else calls are counted: a minute of python3's would
 # be 30 GB.
 OPTIONS = {"short": [], "long": ["--count", "."]}
