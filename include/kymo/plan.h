@@ -27,7 +27,7 @@
 #include <stdint.h>
 
 #define PLAN_MAGIC   "KYMOPLN"
-#define PLAN_VERSION 2u
+#define PLAN_VERSION 3u
 
 #define PLAN_PAGE      4096u
 #define PLAN_DATA_SIZE PLAN_PAGE
@@ -176,6 +176,9 @@ struct plan_header {
 	/* Code that no unwind table describes (a language runtime's own, such as V8's): it may look
 	 * at the return addresses of what it calls, so calls from there are not recorded. */
 	uint64_t foreign_low, foreign_high;
+	/* V8's own way out of that: a function of the module (V8::SetReturnAddressLocationResolver)
+	 * that is told whom to ask where a return address is. Link-time address; 0: none. */
+	uint64_t set_resolver;
 	uint64_t arena_vaddr;     /* link-time, page-aligned; the arena's start; modulo 2^64, as it
 				     may lie below address 0 of a file that is loaded higher */
 	uint64_t arena_size;      /* whole arena, multiple of PLAN_PAGE */

@@ -48,6 +48,7 @@ void blocks_deinit(struct blocks *blocks)
 		free(workspace->ends);
 		free(workspace->tables);
 		free(workspace->graph);
+		free(workspace->steps);
 		free(workspace);
 	}
 	free(blocks->list);

@@ -26,6 +26,7 @@ struct blocks_table {
 	uint32_t bound;        /* entries by the comparison before it; 0: none was found */
 	bool exact;            /* the comparison was of the index */
 	bool absolute;         /* entries are 64-bit addresses; else 32-bit distances */
+	uint32_t fitting;      /* entries before something else begins */
 	uint32_t first, count; /* in blocks.table_targets */
 };
 
@@ -55,7 +56,8 @@ struct blocks_workspace {
 	uint64_t vaddr;
 	uint32_t size;
 	uint32_t *graph; /* arrays of blocks_loops.c, one after the other */
-	size_t graph_capacity;
+	void *steps;     /* of its walk */
+	size_t graph_capacity, step_capacity;
 };
 
 /* Makes room for `count` elements of `size` bytes; the contents stay. */

@@ -3,175 +3,206 @@
  *
  * Natural loops: an edge that leads back to a block through which every way to the edge's source
  * leads. A depth-first walk finds the edges that lead back at all; most functions have none, and
- * only for the others are dominators computed (Cooper, Harvey and Kennedy, A Simple, Fast Dominance
- * Algorithm).
+ * only for the others are dominators computed (after Cooper, Harvey and Kennedy, A Simple, Fast
+ * Dominance Algorithm).
  *
  * The walk begins at the entry, then at each block that it has not seen. Edges that lead from such
  * a part into an earlier one (a landing pad that goes on in a loop) do not count for dominance:
  * otherwise no loop with a handler would be one.
+ *
+ * Blocks are known by their number in postorder: those of a part are behind those of the parts
+ * before it, its root is the last, and an edge leads back where it leads to a number that is not
+ * lower.
  */
 #include <errno.h>
 #include <string.h>
 
 #include "binary/blocks_internal.h"
 
+#define NOT_FOUND    BLOCKS_NONE /* as a number: the walk has not been there */
+#define NOT_FINISHED (BLOCKS_NONE - 1)
+
+/* A block on the way to where the walk is, and which of its successors is next. */
+struct step {
+	uint32_t at, next, end;
+};
+
 struct graph {
 	struct blocks *blocks;
-	uint32_t *finished;  /* number in postorder; BLOCKS_NONE: not yet */
-	uint32_t *root;      /* of the walk that found the block; BLOCKS_NONE: not found */
-	uint32_t *order;     /* blocks in postorder */
-	uint32_t *stack;     /* of the walk */
-	uint32_t *position;  /* successors of each block that were followed */
-	uint32_t *dominator; /* immediate */
-	uint32_t *first_predecessor, *predecessors;
-	uint32_t finished_count;
-	bool leads_back;
+	uint32_t *number;    /* of each block */
+	uint32_t *order;     /* the block of each number */
+	uint32_t *dominator; /* immediate; numbers, by number */
+	struct step *steps;
+	uint32_t low, count; /* numbers of the part begin here; numbers given */
+	bool leads_back;     /* an edge of the part does */
 };
 
 static int graph_init(struct graph *graph, struct blocks *blocks)
 {
 	struct blocks_workspace *workspace = blocks->workspace;
 	size_t count = blocks->count;
-	uint32_t *next;
-	int error =
-		blocks_reserve(&workspace->graph, &workspace->graph_capacity,
-			       7 * count + 1 + blocks->successor_count, sizeof(*workspace->graph));
+	int error = blocks_reserve(&workspace->graph, &workspace->graph_capacity, 3 * count + 1,
+				   sizeof(*workspace->graph));
 
+	if (!error)
+		error = blocks_reserve(&workspace->steps, &workspace->step_capacity, count + 1,
+				       sizeof(struct step));
 	if (error)
 		return error;
-	next = workspace->graph;
 	*graph = (struct graph){.blocks = blocks,
-				.finished = next,
-				.root = next + count,
-				.order = next + 2 * count,
-				.stack = next + 3 * count,
-				.position = next + 4 * count,
-				.dominator = next + 5 * count,
-				.first_predecessor = next + 6 * count,
-				.predecessors = next + 7 * count + 1};
-	/* Also BLOCKS_NONE in each of `root`. */
-	memset(graph->finished, 0xff, 2 * count * sizeof(*graph->finished));
+				.number = workspace->graph,
+				.order = workspace->graph + count,
+				.dominator = workspace->graph + 2 * count,
+				.steps = workspace->steps};
+	memset(graph->number, 0xff, count * sizeof(*graph->number));
 	return 0;
+}
+
+static struct step enter(struct graph *graph, uint32_t at)
+{
+	const struct block *block = &graph->blocks->list[at];
+
+	graph->number[at] = NOT_FINISHED;
+	return (struct step){at, block->first_successor,
+			     block->first_successor + block->successor_count};
 }
 
 static void walk(struct graph *graph, uint32_t from)
 {
-	const struct blocks *blocks = graph->blocks;
+	const uint32_t *successors = graph->blocks->successors;
 	uint32_t depth = 0;
 
-	graph->root[from] = from;
-	graph->position[from] = 0;
-	graph->stack[depth++] = from;
+	graph->low = graph->count;
+	graph->leads_back = false;
+	graph->steps[depth++] = enter(graph, from);
 	while (depth) {
-		uint32_t at = graph->stack[depth - 1], to;
-		const struct block *block = &blocks->list[at];
-		if (graph->position[at] == block->successor_count) {
-			graph->finished[at] = graph->finished_count;
-			graph->order[graph->finished_count++] = at;
+		struct step *step = &graph->steps[depth - 1];
+		uint32_t to;
+		if (step->next == step->end) {
+			graph->number[step->at] = graph->count;
+			graph->order[graph->count++] = step->at;
 			depth--;
 			continue;
 		}
-		to = blocks->successors[block->first_successor + graph->position[at]++];
-		if (graph->root[to] == BLOCKS_NONE) {
-			graph->root[to] = from;
-			graph->position[to] = 0;
-			graph->stack[depth++] = to;
-		} else if (graph->finished[to] == BLOCKS_NONE) {
-			graph->leads_back = true;
-		}
+		to = successors[step->next++];
+		if (graph->number[to] == NOT_FOUND)
+			graph->steps[depth++] = enter(graph, to);
+		else
+			graph->leads_back |= graph->number[to] == NOT_FINISHED;
 	}
 }
 
-static void find_predecessors(struct graph *graph)
-{
-	const struct blocks *blocks = graph->blocks;
-	uint32_t *first = graph->first_predecessor, sum = 0;
-
-	memset(first, 0, ((size_t)blocks->count + 1) * sizeof(*first));
-	for (uint32_t i = 0; i < blocks->successor_count; i++)
-		first[blocks->successors[i]]++;
-	for (uint32_t i = 0; i <= blocks->count; i++) {
-		sum += first[i];
-		first[i] = sum;
-	}
-	for (uint32_t i = 0; i < blocks->count; i++) {
-		const struct block *block = &blocks->list[i];
-		for (uint32_t k = 0; k < block->successor_count; k++) {
-			uint32_t to = blocks->successors[block->first_successor + k];
-			graph->predecessors[--first[to]] = i;
-		}
-	}
-}
-
-static uint32_t common_dominator(const struct graph *graph, uint32_t left, uint32_t right)
+static uint32_t common_dominator(const uint32_t *dominator, uint32_t left, uint32_t right)
 {
 	while (left != right) {
-		while (graph->finished[left] < graph->finished[right])
-			left = graph->dominator[left];
-		while (graph->finished[right] < graph->finished[left])
-			right = graph->dominator[right];
+		while (left < right)
+			left = dominator[left];
+		while (right < left)
+			right = dominator[right];
 	}
 	return left;
 }
 
-static uint32_t meet_predecessors(const struct graph *graph, uint32_t at)
+/* What is dominated may only turn out to be less so; false: nothing did. */
+static bool pass_on(const struct graph *graph, uint32_t from, uint32_t below)
 {
-	uint32_t dominator = BLOCKS_NONE;
+	const struct block *block = &graph->blocks->list[graph->order[from]];
+	const uint32_t *successors = graph->blocks->successors + block->first_successor;
+	uint32_t *dominator = graph->dominator;
+	bool changed = false;
 
-	for (uint32_t i = graph->first_predecessor[at]; i < graph->first_predecessor[at + 1]; i++) {
-		uint32_t from = graph->predecessors[i];
-		if (graph->root[from] != graph->root[at] || graph->dominator[from] == BLOCKS_NONE)
+	for (uint32_t k = 0; k < block->successor_count; k++) {
+		uint32_t to = graph->number[successors[k]], before;
+		if (to < graph->low || to >= below)
 			continue;
-		dominator =
-			dominator == BLOCKS_NONE ? from : common_dominator(graph, dominator, from);
+		before = dominator[to];
+		dominator[to] =
+			before == BLOCKS_NONE ? from : common_dominator(dominator, before, from);
+		changed |= dominator[to] != before;
 	}
-	return dominator;
-}
-
-static void find_dominators(struct graph *graph)
-{
-	bool changed = true;
-
-	find_predecessors(graph);
-	for (uint32_t i = 0; i < graph->blocks->count; i++)
-		graph->dominator[i] = graph->root[i] == i ? i : BLOCKS_NONE;
-	while (changed) {
-		changed = false;
-		for (uint32_t i = graph->finished_count; i-- > 0;) {
-			uint32_t at = graph->order[i], dominator;
-			if (graph->root[at] == at)
-				continue;
-			dominator = meet_predecessors(graph, at);
-			changed |= dominator != graph->dominator[at];
-			graph->dominator[at] = dominator;
-		}
-	}
+	return changed;
 }
 
 static bool dominates(const struct graph *graph, uint32_t above, uint32_t at)
 {
-	while (graph->finished[at] < graph->finished[above])
+	while (at < above)
 		at = graph->dominator[at];
 	return at == above;
 }
 
-/* An edge to a block that finishes later leads back, or to itself. */
+/* The next edge that leads back, from the one that *from and *k are at on. */
+static bool edge_back(const struct graph *graph, uint32_t *from, uint32_t *k, uint32_t *ret_to)
+{
+	for (; *from < graph->count; ++*from, *k = 0) {
+		const struct block *block = &graph->blocks->list[graph->order[*from]];
+		while (*k < block->successor_count) {
+			uint32_t at = graph->blocks->successors[block->first_successor + (*k)++];
+			*ret_to = graph->number[at];
+			if (*ret_to >= *from)
+				return true;
+		}
+	}
+	return false;
+}
+
+/* Without the edges that lead back, once is enough. These change nothing as long as each leads to
+ * what dominates its source, which only loops with several entries do not. */
+static void find_dominators(struct graph *graph)
+{
+	uint32_t last = graph->count - 1, from = graph->low, k = 0, to;
+	bool changed = false;
+
+	memset(graph->dominator + graph->low, 0xff,
+	       (graph->count - graph->low) * sizeof(*graph->dominator));
+	graph->dominator[last] = last;
+	for (uint32_t i = last; i > graph->low; i--)
+		pass_on(graph, i, i);
+	while (!changed && edge_back(graph, &from, &k, &to))
+		changed = !dominates(graph, to, from);
+	while (changed) {
+		changed = false;
+		for (uint32_t i = last + 1; i-- > graph->low;)
+			changed |= pass_on(graph, i, last);
+	}
+}
+
 static void mark_heads(struct graph *graph)
 {
 	struct blocks *blocks = graph->blocks;
+	uint32_t from = graph->low, k = 0, to;
 
+	while (edge_back(graph, &from, &k, &to)) {
+		struct block *head = &blocks->list[graph->order[to]];
+		if (head->is_loop_head || !dominates(graph, to, from))
+			continue;
+		head->is_loop_head = true;
+		blocks->loops++;
+	}
+}
+
+/* No loop without an edge to a block that does not lie further on. */
+static bool runs_forward(const struct blocks *blocks)
+{
 	for (uint32_t i = 0; i < blocks->count; i++) {
 		const struct block *block = &blocks->list[i];
+		const uint32_t *successors = blocks->successors + block->first_successor;
 		for (uint32_t k = 0; k < block->successor_count; k++) {
-			uint32_t to = blocks->successors[block->first_successor + k];
-			if (graph->finished[to] < graph->finished[i] ||
-			    graph->root[to] != graph->root[i] || blocks->list[to].is_loop_head ||
-			    !dominates(graph, to, i))
-				continue;
-			blocks->list[to].is_loop_head = true;
-			blocks->loops++;
+			if (successors[k] <= i)
+				return false;
 		}
 	}
+	return true;
+}
+
+/* The walk's roots, where it would come to each block from an earlier one. */
+static void mark_roots(struct graph *graph)
+{
+	struct blocks *blocks = graph->blocks;
+
+	for (uint32_t i = 0; i < blocks->successor_count; i++)
+		graph->number[blocks->successors[i]] = 0;
+	for (uint32_t i = 0; i < blocks->count; i++)
+		blocks->list[i].is_root = graph->number[i] == NOT_FOUND;
 }
 
 int blocks_find_loops(struct blocks *blocks)
@@ -181,15 +212,19 @@ int blocks_find_loops(struct blocks *blocks)
 
 	if (error)
 		return error;
+	if (runs_forward(blocks)) {
+		mark_roots(&graph);
+		return 0;
+	}
 	for (uint32_t i = 0; i < blocks->count; i++) {
-		if (graph.root[i] != BLOCKS_NONE)
+		if (graph.number[i] != NOT_FOUND)
 			continue;
 		blocks->list[i].is_root = true;
 		walk(&graph, i);
-	}
-	if (graph.leads_back) {
-		find_dominators(&graph);
-		mark_heads(&graph);
+		if (graph.leads_back) {
+			find_dominators(&graph);
+			mark_heads(&graph);
+		}
 	}
 	return 0;
 }

@@ -449,6 +449,22 @@ static uint32_t count_entries(struct blocks_workspace *workspace, const struct b
 	return index > inside ? index : inside;
 }
 
+/* The jumps of an interpreter's instructions go through the same table, each by itself: one that
+ * was read already is not read again. */
+static bool take_again(const struct blocks_workspace *workspace, struct blocks_table *table)
+{
+	for (const struct blocks_table *other = workspace->tables; other < table; other++) {
+		if (other->count && other->at == table->at && other->base == table->base &&
+		    other->fitting == table->fitting && other->bound == table->bound &&
+		    other->exact == table->exact && other->absolute == table->absolute) {
+			table->first = other->first;
+			table->count = other->count;
+			return true;
+		}
+	}
+	return false;
+}
+
 /* Reads the table as if it lay at table->at. */
 static int read_table_there(struct blocks *blocks, struct blocks_table *table)
 {
@@ -463,7 +479,10 @@ static int read_table_there(struct blocks *blocks, struct blocks_table *table)
 	if (!table->at || !range)
 		return 0;
 	at = range->bytes + (table->at - range->vaddr);
-	count = count_entries(workspace, table, at, entries_that_fit(workspace, table, range));
+	table->fitting = entries_that_fit(workspace, table, range);
+	if (take_again(workspace, table))
+		return 0;
+	count = count_entries(workspace, table, at, table->fitting);
 	if (!count)
 		return 0;
 	error = blocks_reserve(&blocks->table_targets, &workspace->target_capacity,

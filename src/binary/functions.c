@@ -214,6 +214,8 @@ static void note_foreign(struct finder *finder)
 	const struct frames *frames = &finder->frames;
 	uint64_t end = functions->targets_low, largest = FOREIGN_LEAST;
 
+	if (functions->set_resolver)
+		return;
 	for (size_t i = 0; i < frames->count; i++) {
 		const struct frame *frame = &frames->list[i];
 		size_t left = 0;
@@ -239,6 +241,8 @@ static void name_functions(struct finder *finder)
 		if (!symbol || symbol->address != function->vaddr)
 			continue;
 		enum plan_reason reason = finder_name_reason(symbol->name);
+		if (!reason && !functions->set_resolver && finder_name_is_called(symbol->name))
+			reason = PLAN_READS_RETURN;
 		function->name = symbol->name;
 		function->flags &= (uint16_t)~PLAN_FUNCTION_NO_SYMBOL;
 		if (reason)
@@ -326,6 +330,7 @@ void functions_destroy(struct functions *functions)
 	free(functions->code);
 	free(functions->list);
 	free(functions->targets);
+	frames_deinit(&functions->frames);
 	free(functions);
 }
 
@@ -342,6 +347,8 @@ int functions_find(const struct elf_file *file, const struct symbols *symbols,
 	if (!error) {
 		finder.functions->targets = finder.marks[MARK_TARGET];
 		finder.marks[MARK_TARGET] = NULL;
+		finder.functions->frames = finder.frames;
+		finder.frames = (struct frames){0};
 		measure_space(finder.functions);
 		finder_deinit(&finder);
 		*ret = finder.functions;

@@ -19,6 +19,7 @@
 #define KYMO_BINARY_FUNCTIONS_H
 
 #include "binary/elf.h"
+#include "binary/functions_frames.h"
 #include "binary/symbols.h"
 #include "common/problem.h"
 #include "kymo/plan.h"
@@ -50,9 +51,11 @@ struct functions {
 	uint64_t low, high;                 /* link-time addresses of all PT_LOADs */
 	uint64_t entry;                     /* e_entry */
 	uint64_t foreign_low, foreign_high; /* as in struct plan_header; 0, 0: none */
+	uint64_t set_resolver;              /* the same */
 	uint64_t *targets;                  /* bits, a byte of [low, high) of executable ranges; see
 					       functions_is_target */
 	uint64_t targets_low, targets_high;
+	struct frames frames; /* .eh_frame */
 };
 
 /* `symbols` may be NULL (then names are NULL and only ranges of .eh_frame are known). */

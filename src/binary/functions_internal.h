@@ -42,6 +42,7 @@ struct finder_symbol {
 	uint64_t vaddr, size;
 	uint8_t reason; /* enum plan_reason, by name or type */
 	bool function, global, part;
+	bool called; /* by V8's generated code */
 };
 
 struct finder {
@@ -56,19 +57,19 @@ struct finder {
 	uint64_t *marks[MARK_COUNT];
 	uint64_t *twice_slots; /* words of the GOT that lead to what returns twice, sorted */
 	size_t twice_slot_count;
-	bool absolute; /* ET_EXEC: addresses stand in the code as they are */
-	bool go;       /* Go's run time */
+	uint64_t code_low, code_size; /* functions->targets_low to targets_high */
+	bool absolute;                /* ET_EXEC: addresses stand in the code as they are */
+	bool go;                      /* Go's run time */
 };
 
 static inline bool finder_in_code(const struct finder *finder, uint64_t vaddr)
 {
-	return vaddr - finder->functions->targets_low <
-	       finder->functions->targets_high - finder->functions->targets_low;
+	return vaddr - finder->code_low < finder->code_size;
 }
 
 static inline bool finder_is(const struct finder *finder, enum finder_mark mark, uint64_t vaddr)
 {
-	uint64_t bit = vaddr - finder->functions->targets_low;
+	uint64_t bit = vaddr - finder->code_low;
 
 	return finder_in_code(finder, vaddr) && finder->marks[mark][bit / 64] >> bit % 64 & 1;
 }
@@ -76,7 +77,7 @@ static inline bool finder_is(const struct finder *finder, enum finder_mark mark,
 /* From any of the threads that look through code. Most marks are there already. */
 static inline void finder_mark(struct finder *finder, enum finder_mark mark, uint64_t vaddr)
 {
-	uint64_t at = vaddr - finder->functions->targets_low, bit = (uint64_t)1 << at % 64, *word;
+	uint64_t at = vaddr - finder->code_low, bit = (uint64_t)1 << at % 64, *word;
 
 	if (!finder_in_code(finder, vaddr))
 		return;
@@ -95,6 +96,10 @@ int finder_read_symbols(struct finder *finder);
 /* functions_names.c: what is known about functions of this name: a reason not to touch them. */
 enum plan_reason finder_name_reason(const char *name);
 bool finder_name_is_part(const char *name);
+/* Is it called by V8's generated code? And is it what V8 can be told by whom to ask (struct
+ * plan_header)? */
+bool finder_name_is_called(const char *name);
+bool finder_name_sets_resolver(const char *name);
 /* functions_references.c: relocations, data, landing pads. */
 int finder_mark_references(struct finder *finder);
 /* functions_scan.c: looks through all code. */
@@ -117,6 +122,26 @@ void stack_watch_start(struct stack_watch *watch, const struct finder *finder, u
 		       uint64_t vaddr);
 void stack_watch_step(struct stack_watch *watch, const uint8_t *bytes,
 		      const struct instruction *instruction, uint64_t vaddr);
+
+/* Most instructions need no step: neither an operand on the stack, nor rsp among their registers,
+ * nor one of the opcodes that use it without naming it. */
+static inline bool stack_watch_concerns(const struct instruction *instruction)
+{
+	unsigned opcode = instruction->opcode;
+
+	if (instruction->flow != INSTRUCTION_NEXT)
+		return true;
+	if (instruction->has_modrm && instruction->modrm < 0xc0)
+		return (instruction->modrm & 6) == 4 || (instruction->modrm >> 3 & 7) == 4 ||
+		       instruction->prefixes & INSTRUCTION_PREFIX_FS || opcode == 0x8f ||
+		       opcode == 0xff;
+	if (instruction->map || instruction->vex)
+		return false;
+	if (instruction->has_modrm)
+		return (instruction->modrm & 7) == 4 || (instruction->modrm >> 3 & 7) == 4 ||
+		       opcode == 0x8f || opcode == 0xff;
+	return (opcode & 0xf0) == 0x50 || (opcode & 0xfd) == 0x68 || (opcode & 0xfe) == 0x9c;
+}
 
 int finder_add_function(struct finder *finder, uint64_t vaddr, uint64_t size, uint32_t frame);
 struct function *finder_function_at(const struct finder *finder, uint64_t vaddr);

@@ -146,5 +146,7 @@ int finder_load(struct finder *finder, struct problem *problem)
 		return problem_set(problem, error, "%s: its code cannot be read: %s", file->path,
 				   strerror(-error));
 	limit_code(functions);
+	finder->code_low = functions->targets_low;
+	finder->code_size = functions->targets_high - functions->targets_low;
 	return 0;
 }

@@ -9,6 +9,8 @@
 
 #include "binary/functions_internal.h"
 
+#define V8_INTERNAL "_ZN2v88internal"
+
 struct known_name {
 	const char *name;
 	enum plan_reason reason;
@@ -91,13 +93,28 @@ static const struct known_name known_prefixes[] = {
 /* V8's garbage collector walks the stack from where its generated code (Builtins_*) called C++: it
  * looks up that return address (ExitFrame in its src/execution/frames.cc). Called from there are
  * runtime functions, builtins, and callbacks, which their arguments give away. */
-static bool is_called_by_v8(const char *name)
+bool finder_name_is_called(const char *name)
 {
+	if (name[0] != '_' || name[1] != 'Z')
+		return false;
 	if (strstr(name, "20FunctionCallbackInfoI") || strstr(name, "20PropertyCallbackInfoI"))
 		return true;
-	return !strncmp(name, "_ZN2v88internal", 15) &&
+	return !strncmp(name, V8_INTERNAL, sizeof(V8_INTERNAL) - 1) &&
 	       (strstr(name, "Runtime_") || strstr(name, "Builtin_")) &&
 	       strstr(name, "PNS0_7IsolateE");
+}
+
+bool finder_name_sets_resolver(const char *name)
+{
+	return !strcmp(name, "_ZN2v82V832SetReturnAddressLocationResolverEPFmmE");
+}
+
+/* Compiled regular expressions pass on where their call's return address is, to have it changed
+ * where their code has moved (V8's src/regexp/regexp-macro-assembler.cc). */
+static bool changes_return(const char *name)
+{
+	return !strncmp(name, V8_INTERNAL, sizeof(V8_INTERNAL) - 1) &&
+	       strstr(name, "20CheckStackGuardStateE");
 }
 
 static int name_compare(const void *key, const void *element)
@@ -114,7 +131,7 @@ enum plan_reason finder_name_reason(const char *name)
 	if (known)
 		return known->reason;
 	if (name[0] == '_' && name[1] == 'Z') /* C++ and Rust: most of all names */
-		return is_called_by_v8(name) ? PLAN_READS_RETURN : PLAN_PATCHABLE;
+		return changes_return(name) ? PLAN_READS_RETURN : PLAN_PATCHABLE;
 	if (name[0] != '_' && name[0] != 'u' && name[0] != 'B')
 		return PLAN_PATCHABLE;
 	for (size_t i = 0; i < sizeof(known_prefixes) / sizeof(known_prefixes[0]); i++) {

@@ -194,14 +194,17 @@ static void mark_data(struct finder *finder)
 
 	for (size_t i = 0; i < functions->loaded_count; i++) {
 		const struct code_range *range = &functions->loaded[i];
-		uint64_t skip = -range->vaddr & 7, before = 0, value = 0, after;
+		uint64_t skip = -range->vaddr & 7, before, value, after;
 		for (uint64_t at = skip; range->size >= 8 && at <= range->size - 8; at += 8) {
 			memcpy(&value, range->bytes + at, sizeof(value));
-			after = 0;
-			if (finder_in_code(finder, value) && at + 16 <= range->size)
+			if (!finder_in_code(finder, value))
+				continue;
+			before = after = 0;
+			if (at >= skip + 8)
+				memcpy(&before, range->bytes + at - 8, sizeof(before));
+			if (at + 16 <= range->size)
 				memcpy(&after, range->bytes + at + 8, sizeof(after));
 			mark_word(finder, value, before, after);
-			before = value;
 		}
 	}
 }

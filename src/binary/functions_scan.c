@@ -173,7 +173,8 @@ static void scan_instruction(struct scan *scan, const uint8_t *bytes, uint64_t v
 {
 	if (scan->function) {
 		scan->function->instructions++;
-		stack_watch_step(&scan->watch, bytes, instruction, vaddr);
+		if (stack_watch_concerns(instruction))
+			stack_watch_step(&scan->watch, bytes, instruction, vaddr);
 	}
 	if (instruction->rip_relative)
 		mark_operand(scan, instruction);

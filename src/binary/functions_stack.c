@@ -213,41 +213,9 @@ static bool is_pointer_guard(const uint8_t *bytes, const struct instruction *ins
 	return where == 0x30 && (instruction->opcode == 0x33 || instruction->opcode == 0x8b);
 }
 
-/* Most instructions have nothing to do with the stack: no operand there, and none of the opcodes
- * that are looked at below. */
-static bool concerns_stack(const struct instruction *instruction)
-{
-	if (instruction->flow != INSTRUCTION_NEXT)
-		return true;
-	if (instruction->has_modrm && instruction->modrm < 0xc0 &&
-	    ((instruction->modrm & 6) == 4 || instruction->prefixes & INSTRUCTION_PREFIX_FS))
-		return true;
-	if (instruction->map || instruction->vex)
-		return false;
-	switch (instruction->opcode) {
-	case 0x50 ... 0x5f:
-	case 0x68:
-	case 0x6a:
-	case 0x81:
-	case 0x83:
-	case 0x87:
-	case 0x89:
-	case 0x8b:
-	case 0x8f:
-	case 0x9c:
-	case 0x9d:
-	case 0xff:
-		return true;
-	default:
-		return false;
-	}
-}
-
 void stack_watch_step(struct stack_watch *watch, const uint8_t *bytes,
 		      const struct instruction *instruction, uint64_t vaddr)
 {
-	if (!concerns_stack(instruction))
-		return;
 	frame_walk_to(&watch->walk, vaddr);
 	if (instruction->has_modrm && instruction->modrm < 0xc0) {
 		watch_operand(watch, bytes, instruction, vaddr);

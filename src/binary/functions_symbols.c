@@ -45,6 +45,9 @@ static int add_symbol(struct finder *finder, const Elf64_Sym *symbol, const char
 	found.function = function;
 	found.global = function && ELF64_ST_BIND(symbol->st_info) != STB_LOCAL;
 	found.part = function && finder_name_is_part(name);
+	found.called = finder_name_is_called(name);
+	if (function && finder_name_sets_resolver(name))
+		finder->functions->set_resolver = symbol->st_value;
 	found.reason = (uint8_t)(type == STT_GNU_IFUNC ? PLAN_RESOLVER : finder_name_reason(name));
 	if (!function && !found.reason)
 		return 0;
@@ -118,8 +121,18 @@ static void merge(struct finder *finder)
 								: last->part || symbol->part;
 		last->function |= symbol->function;
 		last->global |= symbol->global;
+		last->called |= symbol->called;
 	}
 	finder->name_count = kept + 1;
+}
+
+/* Whoever looks up return addresses must be told where they are. */
+static void decide_called(struct finder *finder)
+{
+	for (size_t i = 0; !finder->functions->set_resolver && i < finder->name_count; i++) {
+		if (finder->names[i].called && !finder->names[i].reason)
+			finder->names[i].reason = PLAN_READS_RETURN;
+	}
 }
 
 int finder_read_symbols(struct finder *finder)
@@ -131,7 +144,9 @@ int finder_read_symbols(struct finder *finder)
 		error = add_tables(finder, inner);
 		elf_close(inner);
 	}
-	if (!error)
-		merge(finder);
-	return error;
+	if (error)
+		return error;
+	merge(finder);
+	decide_called(finder);
+	return 0;
 }

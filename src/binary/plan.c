@@ -41,6 +41,9 @@ static bool header_valid(const struct plan_header *header, size_t size)
 	    header->arena_size % PLAN_PAGE || header->arena_size < PLAN_STUBS ||
 	    header->arena_size > REACH_MAX || header->high - header->low > REACH_MAX)
 		return false;
+	if (header->set_resolver &&
+	    (header->set_resolver < header->low || header->set_resolver >= header->high))
+		return false;
 	if (!table_valid(header, stubs, 1) || stubs->offset % PLAN_PAGE ||
 	    stubs->count > header->arena_size - PLAN_STUBS ||
 	    !table_valid(header, &header->functions, sizeof(struct plan_function)) ||

@@ -138,6 +138,7 @@ static void fill_header(const struct building *building, const struct plan_optio
 		.high = building->functions->high,
 		.foreign_low = building->functions->foreign_low,
 		.foreign_high = building->functions->foreign_high,
+		.set_resolver = building->functions->set_resolver,
 		.arena_vaddr = stubs->arena_vaddr,
 		.arena_size = aligned(PLAN_STUBS + stubs->size, PLAN_PAGE),
 	};
@@ -214,7 +215,7 @@ static int build(struct building *building, const struct plan_options *options, 
 	if (!error)
 		error = add_places(building);
 	if (!error)
-		error = stubs_add_frames(&building->stubs, building->file, building->list,
+		error = stubs_add_frames(&building->stubs, &functions->frames, building->list,
 					 building->count, building->sites, &building->frames);
 	if (!error && PLAN_STUBS + building->stubs.size > room)
 		error = -ENOSPC;

@@ -69,7 +69,8 @@ enum { ENCODED_RELATIVE = 0x1b, ENCODED_COUNT = 0x03, ENCODED_TABLE = 0x3b };
 
 /* Where the stub's first distance leads to the data page from: the field behind `mov gate(%rip)`.
  */
-#define GATE_DISTANCE 6u
+#define GATE_DISTANCE     6u
+#define FUNCTION_ROWS_MAX 128u
 #define TO_NODES                                                                                   \
 	(4 + PLAN_GATE_CONSTANTS + (uint32_t)offsetof(struct plan_gate_constants, shadow_nodes) -  \
 	 (uint32_t)offsetof(struct plan_arena_data, gate))
@@ -130,9 +131,11 @@ static const uint8_t common_entry[] = {
 
 struct frame_writer {
 	struct stubs *stubs;
-	const struct frames *frames; /* of the module */
-	uint32_t common;             /* offset of the CIE in the arena */
-	uint32_t location;           /* of the last row, from the stub */
+	const struct frames *frames;     /* of the module */
+	uint32_t common;                 /* offset of the CIE in the arena */
+	uint32_t location;               /* of the last row, from the stub */
+	uint8_t rows[FUNCTION_ROWS_MAX]; /* of a stub's own part, once they were written */
+	size_t rows_size;
 	int error;
 };
 
@@ -253,9 +256,12 @@ static void put_exit_rows(struct frame_writer *writer)
 	PUT(writer, CFA_SAVED | REGISTER_RIP, 1, CFA_RESTORE | FRAME_RSP);
 }
 
-/* The part that all stubs of functions have (kymo/plan.h). */
-static void put_function_rows(struct frame_writer *writer)
+/* The part that all stubs of functions have (kymo/plan.h), in the same bytes. */
+static void make_function_rows(struct frame_writer *writer)
 {
+	const size_t begin = writer->stubs->size;
+
+	PUT(writer, CFA_REMEMBER, CFA_SAVED | REGISTER_RIP, 1);
 	put_offset(writer, 3, 16);
 	put_offset(writer, 17, 24);
 	put_offset(writer, 27, 0);
@@ -265,6 +271,20 @@ static void put_function_rows(struct frame_writer *writer)
 	put_offset(writer, 68, 24);
 	put_offset(writer, PLAN_STUB_SKIP, 16);
 	put_offset(writer, PLAN_STUB_BODY, 8);
+	if (writer->error || writer->stubs->size - begin > sizeof(writer->rows))
+		return;
+	writer->rows_size = writer->stubs->size - begin;
+	memcpy(writer->rows, writer->stubs->bytes + begin, writer->rows_size);
+}
+
+static void put_function_rows(struct frame_writer *writer)
+{
+	if (!writer->rows_size) {
+		make_function_rows(writer);
+	} else {
+		put(writer, writer->rows, writer->rows_size);
+		writer->location = PLAN_STUB_BODY;
+	}
 }
 
 /* The part that all stubs of places have, in a frame of which only rsp is known to change. */
@@ -434,11 +454,10 @@ static void put_entry(struct frame_writer *writer, const struct plan_function *f
 	put_word(writer, function->stub - here(writer));
 	put_word(writer, end - function->stub);
 	PUT(writer, 0);
-	if (!place)
-		PUT(writer, CFA_REMEMBER);
-	PUT(writer, CFA_SAVED | REGISTER_RIP, 1);
 	writer->location = 0;
-	if (!place)
+	if (place)
+		PUT(writer, CFA_SAVED | REGISTER_RIP, 1);
+	else
 		put_function_rows(writer);
 	known = begin_rows(writer, site->vaddr, &walk);
 	if (known && place)
@@ -523,23 +542,19 @@ static void put_entries(struct frame_writer *writer, const struct plan_function 
 	put_word(writer, 0);
 }
 
-int stubs_add_frames(struct stubs *stubs, const struct elf_file *file,
+int stubs_add_frames(struct stubs *stubs, const struct frames *frames,
 		     const struct plan_function *functions, size_t count,
 		     const struct plan_site *sites, struct plan_table *ret_frames)
 {
-	struct frames frames = {0};
-	struct frame_writer writer = {.stubs = stubs, .frames = &frames};
+	struct frame_writer writer = {.stubs = stubs, .frames = frames};
 	size_t stub_count, begin = (stubs->size + 7) & ~(size_t)7;
 	struct stub_order *order = order_stubs(functions, count, &stub_count);
 
 	*ret_frames = (struct plan_table){0};
 	if (!order)
 		return stub_count ? -ENOMEM : 0;
-	writer.error = file ? frames_read(file, &frames) : 0;
-	if (!writer.error)
-		put_entries(&writer, functions, sites, order, stub_count);
+	put_entries(&writer, functions, sites, order, stub_count);
 	free(order);
-	frames_deinit(&frames);
 	if (writer.error)
 		return writer.error;
 	*ret_frames =

@@ -27,9 +27,9 @@ void stubs_deinit(struct stubs *stubs);
 int64_t stubs_add(struct stubs *stubs, enum stub_kind kind, uint32_t number, const uint8_t *code,
 		  uint64_t vaddr, uint32_t window, struct plan_site *site);
 /* Appends .eh_frame_hdr and .eh_frame for all of it, given the functions that were added and their
- * sites. `file`: what .eh_frame says about the displaced instructions; NULL: nothing. ret_frames:
- * where, as an offset in the arena; count 0: there are no stubs. */
-int stubs_add_frames(struct stubs *stubs, const struct elf_file *file,
+ * sites. `frames`: what .eh_frame says about the displaced instructions. ret_frames: where, as an
+ * offset in the arena; count 0: there are no stubs. */
+int stubs_add_frames(struct stubs *stubs, const struct frames *frames,
 		     const struct plan_function *functions, size_t count,
 		     const struct plan_site *sites, struct plan_table *ret_frames);
 

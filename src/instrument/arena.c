@@ -136,6 +136,24 @@ int arena_adopt(struct arena *arena)
 	return (int)(error ? error : fill_gate(start, arenas.next_id, arena->plan));
 }
 
+/* V8 asks it for each frame that it walks, most of which are not of stubs; in signal handlers, too.
+ */
+static uint64_t resolve(uint64_t slot)
+{
+	if (!arena_find(*(const uint64_t *)(uintptr_t)slot))
+		return slot;
+	return (uint64_t)(uintptr_t)shadow_return_place(slot);
+}
+
+static void set_resolver(const struct arena *arena)
+{
+	void (*set)(uint64_t(*)(uint64_t)) =
+		(void (*)(uint64_t(*)(uint64_t)))(arena->bias + arena->plan->set_resolver);
+
+	if (arena->plan->set_resolver)
+		set(resolve);
+}
+
 struct arena *arena_add(const struct arena *arena)
 {
 	uint32_t count = atomic_load_explicit(&arenas.count, memory_order_relaxed);
@@ -159,6 +177,7 @@ struct arena *arena_add(const struct arena *arena)
 	entry->data->gate = atomic_load_explicit(&arenas.gate, memory_order_relaxed);
 	atomic_store_explicit(&arenas.count, count + 1, memory_order_release);
 	jit_register(entry);
+	set_resolver(entry);
 	return entry;
 }
 

@@ -35,7 +35,8 @@ int arena_map(const struct plan_header *plan, int plan_fd, uint64_t bias, struct
 /* For an arena that is mapped already (rewritten file): puts the gate code in and fills the data
  * page. Expects data, size. */
 int arena_adopt(struct arena *arena);
-/* Makes it known and gives it function ids. The arena to keep, or NULL when there is no room. */
+/* Makes it known, gives it function ids, and tells a V8 in its module whom to ask for return
+ * addresses (struct plan_header). The arena to keep, or NULL when there is no room. */
 struct arena *arena_add(const struct arena *arena);
 /* One that was made for the same plan and place before, or NULL. */
 struct arena *arena_again(const struct plan_header *plan, uint64_t bias);

@@ -425,7 +425,7 @@ bool shadow_pop(struct calls_thread *calls, uint64_t slot, uint32_t id, struct s
 }
 
 /* Unwinders come here, mostly for their own thread. */
-uint64_t shadow_return_address(uint64_t slot)
+static struct shadow_entry *find_anywhere(uint64_t slot)
 {
 	struct shadow_node *node = atomic_load_explicit(&kymo_shadow_nodes, memory_order_acquire);
 	struct shadow_entry *entry = find_below(kymo_calls.top, slot, ANY_ID);
@@ -434,5 +434,20 @@ uint64_t shadow_return_address(uint64_t slot)
 		entry = find_left(kymo_calls.node, slot);
 	for (; !entry && node; node = node->next)
 		entry = find_in(node, slot, ANY_ID);
+	return entry;
+}
+
+uint64_t shadow_return_address(uint64_t slot)
+{
+	const struct shadow_entry *entry = find_anywhere(slot);
+
 	return entry ? entry->return_address : 0;
+}
+
+uint64_t *shadow_return_place(uint64_t slot)
+{
+	struct shadow_entry *entry = find_anywhere(slot);
+
+	return entry && shadow_is_live(entry) ? &entry->return_address
+					      : (uint64_t *)(uintptr_t)slot;
 }

@@ -119,5 +119,7 @@ bool shadow_pop(struct calls_thread *calls, uint64_t slot, uint32_t id, struct s
 		void (*each)(const struct shadow_entry *));
 /* The return address that belongs to a slot, on whichever thread; 0: not known. */
 uint64_t shadow_return_address(uint64_t slot);
+/* Where that is: there, or, if no call is open at the slot, still on the slot. */
+uint64_t *shadow_return_place(uint64_t slot);
 
 #endif

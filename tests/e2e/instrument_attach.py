@@ -9,7 +9,9 @@ usage: instrument_attach.py KYMO PROGRAM-DIRECTORY [CYCLES]     (TAP)
 import collections
 import os
 import re
+import shutil
 import socket
+import statistics
 import subprocess
 import sys
 import time
@@ -47,6 +49,43 @@ int relocated(int n)
 }
 __asm__(".set local_other, other");
 """
+# As V8 does: a function looks up where it will return to, through whoever told where to ask.
+TELLS = """
+#include <stdint.h>
+#include <stdio.h>
+#ifdef TELLS
+static uintptr_t (*resolver)(uintptr_t);
+void set(uintptr_t (*to)(uintptr_t)) __asm__("_ZN2v82V832SetReturnAddressLocationResolverEPFmmE");
+void set(uintptr_t (*to)(uintptr_t)) { resolver = to; }
+#endif
+static unsigned plain, found;
+int caller(void);
+__attribute__((noinline)) static void look(uintptr_t *frame)
+{
+	uintptr_t *slot = frame + 1, *place = slot;
+#ifdef TELLS
+	if (resolver)
+		place = (uintptr_t *)resolver((uintptr_t)slot);
+#endif
+	plain += place == slot;
+	found += *place - (uintptr_t)caller < 64;
+}
+int called(void) __asm__("_ZN2v88internal9Builtin_XEPNS0_7IsolateE");
+__attribute__((noinline)) int called(void)
+{
+	look(__builtin_frame_address(0));
+	__asm__ volatile("");
+	return 7;
+}
+__attribute__((noinline)) int caller(void) { return called() + 1; }
+int main(void)
+{
+	for (int i = 0; i < %d; i++)
+		if (caller() != 8)
+			return 1;
+	printf("plain %%u found %%u\\n", plain, found);
+}
+""" % OWN_CALLS
 
 
 def code_of(pid, name):
@@ -70,6 +109,7 @@ class InstrumentAttach:
     def __init__(self, kymo, programs, scratch, cycles):
         self._kymo, self._programs, self._scratch, self._cycles = kymo, programs, scratch, cycles
         self._count = 0
+        self._stops = []  # ms that the process stood still, a number for each time
 
     def _program(self, *words):
         return [os.path.join(self._programs, words[0]), *words[1:]]
@@ -85,8 +125,12 @@ class InstrumentAttach:
         directory, line = self._line(pid, "-d", str(seconds), *options)
         ended = run(line, timeout=120)
         expect(ended.status == 0, f"status {ended.status}: {ended.stderr}")
-        expect("stood still for" in ended.stderr, f"{ended.stderr}")
-        return calls_in(directory)
+        stood = re.search(r"stood still for ([\d.]+) ms", ended.stderr)
+        expect(stood, f"{ended.stderr}")
+        self._stops.append(float(stood.group(1)))
+        calls = calls_in(directory)
+        shutil.rmtree(directory)
+        return calls
 
     def _attach_until(self, pid, seconds, enough):
         """The calls of as many times as it takes on a busy machine."""
@@ -138,6 +182,9 @@ class InstrumentAttach:
             for key in ("handlers", "ignored", "blocked", "threads", "spool"):
                 expect(before[key] == after[key], f"{key}: {before[key]}, {after[key]}")
             status, output = server.end()
+        stops = sorted(self._stops)
+        Tap.note(f"{self._cycles} cycles, attached to {len(stops)} times; stood still for "
+                 f"{statistics.median(stops)} ms in the middle, {stops[-1]} ms at most")
         expect((status, output) == (0, "busy_server: OK\n"), f"{status}: {output}")
 
     def kymo_is_killed(self):
@@ -241,6 +288,20 @@ class InstrumentAttach:
                 expect(ended.status == 0, f"{ended}")
                 expect(calls_in(directory).get("counted") == OWN_CALLS,
                        f"{preload} {wrapper}: {calls_in(directory)}, {ended}")
+
+    def told_where_addresses_are(self):
+        """Functions that V8's code calls are recorded if V8 can be told where return addresses are, and left alone
+        if not."""
+        for flag, recorded in (("-DTELLS", OWN_CALLS), ("-DNONE", None)):
+            program = self._make("tells" + flag, TELLS, "-fno-omit-frame-pointer", flag)
+            self._count += 1
+            directory = self._scratch.path(f"tells-{self._count}")
+            ended = run([self._kymo.path, "instrument", "-q", "--output", directory, "--time-output=off",
+                         "-I", "Builtin_X|caller", "-E", "look", "--", program])
+            expected = f"plain {0 if recorded else OWN_CALLS} found {OWN_CALLS}\n"
+            expect((ended.status, ended.stdout.decode()) == (0, expected), f"{flag}: {ended}")
+            calls = [count for name, count in calls_in(directory).items() if "Builtin_X" in name]
+            expect(calls == ([recorded] if recorded else []), f"{flag}: {calls_in(directory)}")
 
     def text_relocations(self):
         """Code that the loader changes is left alone, and that is said."""

@@ -2,7 +2,8 @@
 # SPDX-License-Identifier: MIT
 # SPDX-FileCopyrightText: the kymo authors
 """Real programs with all their functions instrumented do what they do bare: python3 passes the tests
-of its own that it passes bare, sqlite3 runs a long script, xz, openssl and gcc make the same files.
+of its own that it passes bare, sqlite3 runs a long script, xz, openssl and gcc make the same files,
+node collects garbage below all that generated code calls.
 
 usage: instrument_real.py KYMO short|long [POINT...]     (TAP)
        instrument_real.py --list
@@ -48,6 +49,7 @@ MODULES = {
 ROWS = {"short": 300, "long": 20000}
 BYTES = {"short": 1 << 18, "long": 1 << 23}
 FUNCTIONS = {"short": 3, "long": 1500}
+TURNS = {"short": 200, "long": 40000}
 # Everything is recorded where that is little; else calls are counted: a minute of python3's would
 # be 30 GB.
 OPTIONS = {"short": [], "long": ["--count", "."]}
@@ -68,6 +70,33 @@ select b, row_number() over (partition by substr(b, 1, 1) order by a) from t ord
 select json_extract('{{"k": [1, 2, {{"m": "' || b || '"}}]}}', '$.k[2].m') from t order by a limit 5;
 select nothing from t;
 pragma integrity_check;
+"""
+# Errors have the stack in them, gc() walks it, and so does the collector, from callbacks, runtime functions and
+# regular expressions; long ones are interrupted.
+NODE = """
+const fs = require('fs'), crypto = require('crypto'), { Worker, isMainThread, parentPort, workerData } =
+  require('worker_threads');
+function work(turns) {
+  const hash = crypto.createHash('sha256');
+  let stacks = 0, kept = [];
+  for (let i = 0; i < turns; i++) {
+    try { fs.statSync(i % 3 ? '.' : '/nonexistent'); } catch (error) { stacks += error.stack.length > 0; }
+    hash.update('x' + i);
+    kept = kept.length > 500 ? [] : kept.concat({ a: i, b: [i, String(i)] });
+    if (i % 100) continue;
+    gc();
+    stacks += [3, 1, 2, i].sort((a, b) => { fs.existsSync('/'); gc(); return a - b; }).length;
+    stacks += ('a'.repeat(300) + i).replace(/a+?(?=a*\\d)/g, m => m.length).length;
+    /(a+)+b/.test('aaaaaaaaaaaaaaaaac');
+    try { (function deeper() { deeper(); })(); } catch (error) { stacks++; }
+  }
+  return [stacks, hash.digest('hex')];
+}
+if (isMainThread) {
+  new Worker(__filename, { workerData: 1 }).on('message', told => console.log(told, work(TURNS)));
+} else {
+  parentPort.postMessage(work(TURNS));
+}
 """
 TEXT = b"some text that a compressor finds repetitive, %d\n"
 
@@ -187,6 +216,13 @@ class Real:
                          for i in range(FUNCTIONS[self._size]))
         self._same("gcc", os.path.realpath(compiler), ["-quiet", "-O2", "made.c", "-o", "made.s"],
                    {"made.c": source.encode()}, rewritten=self._size == "long", options=["--count", "."])
+
+    def node(self):
+        require_tool("node")
+        script = NODE.replace("TURNS", str(TURNS[self._size]))
+        self._same("node", os.path.realpath(shutil.which("node")),
+                   ["--expose-gc", "--stress-compaction", "--interrupt-budget=2000", "script.js"],
+                   {"script.js": script.encode()}, rewritten=self._size == "long")
 
 
 def difference(old, new):

@@ -176,7 +176,7 @@ static void listen_somewhere(void)
 
 int main(void)
 {
-	struct sigaction end = {.sa_handler = on_end},
+	struct sigaction end = {.sa_handler = on_end, .sa_flags = SA_RESTART},
 			 tick = {.sa_handler = on_tick, .sa_flags = SA_RESTART};
 	struct itimerval timer = {{0, 2000}, {0, 2000}};
 	pthread_t threads[SERVING + WORKING];

@@ -226,6 +226,117 @@ static void test_dominance(void **state)
 	blocks_deinit(&blocks);
 }
 
+/* ---- loops of any graph, beside what they are by definition ---- */
+
+#define GRAPH_MAX 24u
+
+struct random_graph {
+	uint32_t count;
+	uint32_t part[GRAPH_MAX]; /* the first block that leads to it, as the walk would find out */
+	uint8_t code[GRAPH_MAX * 6];
+};
+
+static uint32_t draw(uint32_t *seed, uint32_t below)
+{
+	*seed = *seed * 1664525 + 1013904223;
+	return (*seed >> 8) % below;
+}
+
+/* Each block is one je, jmp or ret. */
+static uint32_t make_graph(struct random_graph *graph, uint32_t *seed)
+{
+	uint8_t kinds[GRAPH_MAX];
+	uint32_t at[GRAPH_MAX + 1] = {0};
+
+	graph->count = 2 + draw(seed, GRAPH_MAX - 2);
+	for (uint32_t i = 0; i < graph->count; i++) {
+		kinds[i] = (uint8_t)draw(seed, 10);
+		at[i + 1] = at[i] + (kinds[i] == 0 ? 1 : kinds[i] < 4 ? 5 : 6);
+	}
+	for (uint32_t i = 0; i < graph->count; i++) {
+		uint32_t distance = at[draw(seed, graph->count)] - at[i + 1];
+		uint8_t *code = graph->code + at[i];
+
+		memcpy(code,
+		       kinds[i] == 0  ? "\xc3"
+		       : kinds[i] < 4 ? "\xe9"
+				      : "\x0f\x84",
+		       at[i + 1] - at[i] > 5 ? 2 : 1);
+		if (kinds[i])
+			memcpy(graph->code + at[i + 1] - 4, &distance, 4);
+	}
+	return at[graph->count];
+}
+
+/* Marks what `from` leads to within its part (or in none yet), not through `without`. */
+static void reach(const struct blocks *blocks, const uint32_t *part, uint32_t within, uint32_t from,
+		  uint32_t without, bool *reached)
+{
+	const struct block *block = &blocks->list[from];
+
+	if (from == without || reached[from] || part[from] != within)
+		return;
+	reached[from] = true;
+	for (uint32_t k = 0; k < block->successor_count; k++)
+		reach(blocks, part, within, blocks->successors[block->first_successor + k], without,
+		      reached);
+}
+
+static bool is_head(const struct blocks *blocks, const struct random_graph *graph, uint32_t head)
+{
+	const uint32_t root = graph->part[head];
+	bool reached[GRAPH_MAX] = {false};
+
+	reach(blocks, graph->part, root, root, head, reached);
+	for (uint32_t i = 0; i < blocks->count; i++) {
+		const struct block *block = &blocks->list[i];
+		for (uint32_t k = 0; k < block->successor_count; k++) {
+			if (blocks->successors[block->first_successor + k] == head &&
+			    graph->part[i] == root && !reached[i])
+				return true;
+		}
+	}
+	return false;
+}
+
+static void find_parts(const struct blocks *blocks, struct random_graph *graph)
+{
+	memset(graph->part, 0xff, sizeof(graph->part));
+	for (uint32_t i = 0; i < blocks->count; i++) {
+		bool reached[GRAPH_MAX] = {false};
+
+		assert_int_equal(blocks->list[i].is_root, graph->part[i] == UINT32_MAX);
+		if (graph->part[i] != UINT32_MAX)
+			continue;
+		reach(blocks, graph->part, UINT32_MAX, i, UINT32_MAX, reached);
+		for (uint32_t k = 0; k < blocks->count; k++)
+			graph->part[k] = reached[k] ? i : graph->part[k];
+	}
+}
+
+static void test_random_graphs(void **state)
+{
+	struct random_graph graph;
+	struct blocks blocks;
+	uint32_t seed = 1;
+
+	(void)state;
+	assert_int_equal(blocks_init(&blocks), 0);
+	for (unsigned round = 0; round < 20000; round++) {
+		uint32_t loops = 0;
+
+		find(&blocks, graph.code, make_graph(&graph, &seed));
+		assert_int_equal(blocks.count, graph.count);
+		find_parts(&blocks, &graph);
+		for (uint32_t i = 0; i < blocks.count; i++) {
+			assert_int_equal(blocks.list[i].is_loop_head, is_head(&blocks, &graph, i));
+			loops += blocks.list[i].is_loop_head;
+		}
+		assert_int_equal(blocks.loops, loops);
+	}
+	blocks_deinit(&blocks);
+}
+
 static void test_damaged(void **state)
 {
 	/* A branch behind the lock prefix, and a byte that is no instruction. */
@@ -249,9 +360,8 @@ static void test_damaged(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_edges),
-		cmocka_unit_test(test_dominance),
-		cmocka_unit_test(test_damaged),
+		cmocka_unit_test(test_edges),         cmocka_unit_test(test_dominance),
+		cmocka_unit_test(test_random_graphs), cmocka_unit_test(test_damaged),
 		cmocka_unit_test(test_compilers),
 	};
 

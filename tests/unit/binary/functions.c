@@ -15,6 +15,7 @@
 
 #include <cmocka.h>
 
+#include "binary/functions_internal.h"
 #include "binary/plan.h"
 
 struct sample {
@@ -77,6 +78,35 @@ static void check_names(const struct plan *plan, const struct symbols *symbols, 
 		checked++;
 	}
 	assert_in_range(checked, 25, 100);
+}
+
+static void test_names(void **state)
+{
+	static const struct {
+		const char *name;
+		enum plan_reason reason;
+	} names[] = {
+		{"vfork", PLAN_RETURNS_TWICE},
+		{"vforks", PLAN_PATCHABLE},
+		{"_Unwind_Resume", PLAN_UNWINDER},
+		{"Builtins_ArrayMap", PLAN_READS_RETURN},
+		{"_ZN2v88internal20Runtime_ThrowIfNotOkEiPmPNS0_7IsolateE", PLAN_PATCHABLE},
+		{"_ZN2v88internal23RegExpMacroAssemblerX6420CheckStackGuardStateEPmmm",
+		 PLAN_READS_RETURN},
+		{"_ZN2v88internal23RegExpMacroAssemblerX6424CallCheckStackGuardStateEv",
+		 PLAN_PATCHABLE},
+		{"_ZN4work20CheckStackGuardStateEPm", PLAN_PATCHABLE},
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)
+		assert_int_equal(finder_name_reason(names[i].name), names[i].reason);
+	assert_true(
+		finder_name_is_called("_ZN2v88internal20Runtime_ThrowIfNotOkEiPmPNS0_7IsolateE"));
+	assert_true(finder_name_is_called(
+		"_ZN4node2fs5FStatERKN2v820FunctionCallbackInfoINS1_5ValueEEE"));
+	assert_false(finder_name_is_called("_ZN4node2fs5FStatEPN2v87IsolateE"));
+	assert_false(finder_name_is_called("Runtime_PNS0_7IsolateE"));
 }
 
 static void test_reasons(void **state)
@@ -188,9 +218,9 @@ static void test_not_ours(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_reasons),  cmocka_unit_test(test_stripped),
-		cmocka_unit_test(test_ranges),   cmocka_unit_test(test_flags),
-		cmocka_unit_test(test_not_ours),
+		cmocka_unit_test(test_names),    cmocka_unit_test(test_reasons),
+		cmocka_unit_test(test_stripped), cmocka_unit_test(test_ranges),
+		cmocka_unit_test(test_flags),    cmocka_unit_test(test_not_ours),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

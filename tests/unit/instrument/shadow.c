@@ -102,6 +102,25 @@ static void nested_calls_return(void **state)
 	assert_ptr_equal(kymo_calls.top, kymo_calls.node->entries + 1);
 }
 
+/* Whoever changes it there changes where the call returns to. */
+static void return_addresses_have_a_place(void **state)
+{
+	uint64_t *slot = &own_stack[WORDS - 1];
+	struct shadow_entry entry;
+
+	(void)state;
+	assert_ptr_equal(shadow_return_place(address(slot)), slot);
+	enter(slot);
+	enter(slot - 1);
+	assert_int_equal(*shadow_return_place(address(slot)), address(slot) + 1);
+	*shadow_return_place(address(slot)) = 77;
+	leave(slot - 1);
+	assert_true(shadow_pop(&kymo_calls, address(slot), PLAN_ID_MAX, &entry, note_end));
+	assert_int_equal(entry.return_address, 77);
+	*slot = 1;
+	assert_ptr_equal(shadow_return_place(address(slot)), slot);
+}
+
 /* longjmp to the outermost, again and again */
 static void calls_that_were_left_end(void **state)
 {
@@ -298,15 +317,11 @@ int main(void)
 {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
 	const struct CMUnitTest tests[] = {
-		TEST(nested_calls_return),
-		TEST(calls_that_were_left_end),
-		TEST(carved_coroutines_go_on),
-		TEST(coroutines_outlive_any_number),
-		TEST(newest_counts),
-		TEST(newest_counts_in_the_middle),
-		TEST(the_function_counts),
-		TEST(other_stacks_are_kept),
-		TEST(coroutines_outlive_threads),
+		TEST(nested_calls_return),           TEST(return_addresses_have_a_place),
+		TEST(calls_that_were_left_end),      TEST(carved_coroutines_go_on),
+		TEST(coroutines_outlive_any_number), TEST(newest_counts),
+		TEST(newest_counts_in_the_middle),   TEST(the_function_counts),
+		TEST(other_stacks_are_kept),         TEST(coroutines_outlive_threads),
 	};
 
 	return cmocka_run_group_tests(tests, other_lies_further_in, NULL) +
