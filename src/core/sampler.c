@@ -141,6 +141,15 @@ static inline void tell_settled(struct thread *thread)
 		settle(thread);
 }
 
+/* A breakpoint that was just taken away, and that its processor had still armed: the kernel knows
+ * no event for it and tells it as it tells debuggers' (exc_debug_user() in the kernel's
+ * arch/x86/kernel/traps.c). It would kill a program that never had a debugger. */
+static bool is_left_over(int signal, const siginfo_t *information)
+{
+	return signal == SIGTRAP && information->si_code == TRAP_HWBKPT &&
+	       atomic_load_explicit(&kymo_runtime.sampling.visited, memory_order_acquire) != NULL;
+}
+
 /* False: no breakpoint of ours. */
 static bool tell_visited(int signal, const siginfo_t *information, const void *context)
 {
@@ -207,7 +216,8 @@ __attribute__((noinline)) static void handle(int signal, siginfo_t *information,
 	enum spool_sample_source source = source_of(thread, signal, information);
 
 	if (source == SPOOL_SOURCE_COUNT) {
-		if (tell_visited(signal, information, context))
+		if (tell_visited(signal, information, context) ||
+		    is_left_over(signal, information))
 			return;
 		/* The program has it blocked: it waits for the program to open it. A trap of the
 		 * thread's own instruction cannot wait. */
