@@ -9,6 +9,7 @@
 
 #include "cmd/avail.h"
 #include "cmd/counter_query.h"
+#include "cmd/counters_request.h"
 #include "cmd/listing.h"
 
 enum { DEVICES_WIDTH = 100, DEVICES_COLUMN = 32 };
@@ -152,6 +153,8 @@ int avail_device_counters(const struct resolved *settings, const struct avail_fi
 	long node;
 	int error = devices_node(agent, &node, problem);
 
+	if (!error)
+		error = counters_request_check_files(settings, problem);
 	if (!error)
 		error = counter_query(settings, NULL, &answer, problem);
 	if (error)

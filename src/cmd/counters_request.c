@@ -6,7 +6,10 @@
 #include "cmd/counters_request.h"
 
 #include <errno.h>
+#include <limits.h>
 #include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #include "cmd/counter_query.h"
 #include "cmd/message.h"
@@ -59,6 +62,37 @@ int counters_request_check_range(const struct resolved *settings, struct problem
 			   "2-5, 4-)",
 			   value->source ? value->source : "KERNEL_RANGE",
 			   (int)(item.length < 100 ? item.length : 100), item.text);
+}
+
+int counters_request_check_files(const struct resolved *settings, struct problem *problem)
+{
+	const struct resolved_value *value = &settings->values[SETTING_COUNTER_DEFS];
+	const char *at = resolved_text(settings, SETTING_COUNTER_DEFS);
+	char path[PATH_MAX];
+	struct stat status;
+
+	for (; *at; at += *at == ':') {
+		size_t length = strcspn(at, ":");
+		int error = 0;
+
+		if (length && length < sizeof(path)) {
+			memcpy(path, at, length);
+			path[length] = '\0';
+			if (stat(path, &status) || access(path, R_OK))
+				error = errno;
+			else if (S_ISDIR(status.st_mode))
+				error = EISDIR;
+		} else if (length) {
+			error = ENAMETOOLONG;
+		}
+		if (error)
+			return problem_set(problem, -EINVAL, "%s: cannot read '%.*s': %s",
+					   value->source ? value->source : "COUNTER_DEFS",
+					   (int)(length < 1000 ? length : 1000), at,
+					   strerror(error));
+		at += length;
+	}
+	return 0;
 }
 
 static const char *text_of(const json_t *object, const char *key)

@@ -14,6 +14,8 @@
 bool counters_are_requested(const struct resolved *settings);
 /* Nothing of devices needs to be asked for this: -EINVAL where KERNEL_RANGE says nothing. */
 int counters_request_check_range(const struct resolved *settings, struct problem *problem);
+/* The same for files of definitions that cannot be read. */
+int counters_request_check_files(const struct resolved *settings, struct problem *problem);
 /* 0 or -EINVAL: no device has such a counter, or they do not fit. What else is in the way is a
  * warning. *early: the tool library is to be there from the program's start, since the devices
  * that are to be read over time are there without a runtime. */

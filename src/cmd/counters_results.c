@@ -19,6 +19,13 @@ static bool is_wanted(const struct gpu_data *data, const char *format)
 	return !strcmp(format, "counters-json") || !strcmp(format, "counters-db");
 }
 
+/* Also if nothing came of it: why is in counters.json. */
+static bool was_asked_for(const struct gpu_data *data)
+{
+	return data->count_rows != 0 || data->reading_rows != 0 || data->filtered_kernels != 0 ||
+	       data->losses[GPU_LOSS_NOT_COUNTED] != 0 || data->losses[GPU_LOSS_READINGS] != 0;
+}
+
 int counters_results_write(struct session *session, const char *directory, const char *prefix,
 			   struct problem *problem)
 {
@@ -26,7 +33,7 @@ int counters_results_write(struct session *session, const char *directory, const
 	const struct gpu_data *data = session->gpu;
 	int result = 0;
 
-	if (!data || (!data->count_rows && !data->reading_rows))
+	if (!data || !was_asked_for(data))
 		return 0;
 	for (size_t i = 0; !result && i < output_format_count; i++) {
 		if (is_wanted(data, output_formats[i].name))

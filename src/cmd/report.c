@@ -14,6 +14,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "analysis/gpu.h"
 #include "cmd/causal_results.h"
 #include "cmd/command.h"
 #include "cmd/coverage.h"
@@ -22,6 +23,7 @@
 #include "cmd/result_path.h"
 #include "cmd/results.h"
 #include "common/settings_value.h"
+#include "output/format.h"
 
 enum { REPORT_FORMATS_MAX = 32, REPORT_PROBLEMS_SHOWN = 8 };
 
@@ -212,11 +214,23 @@ static int report_check_formats(struct report *report, struct problem *problem)
 	return 0;
 }
 
+static void report_gpu_problems(const struct gpu_data *data)
+{
+	if (data == NULL)
+		return;
+	if (data->torn_bytes != 0)
+		message_warning("%s of records of devices cannot be read",
+				quantity_bytes(data->torn_bytes).text);
+	for (size_t i = 0; i < data->problem_count; i++)
+		message_warning("%s", data->problems[i]);
+}
+
 /* What could not be read, for formats that do not say it themselves. */
 static void report_problems(const struct session *session)
 {
 	size_t shown = session->problem_count;
 
+	report_gpu_problems(session->gpu);
 	if (shown > REPORT_PROBLEMS_SHOWN && message_verbosity() < 1)
 		shown = REPORT_PROBLEMS_SHOWN;
 	for (size_t i = 0; i < shown; i++)

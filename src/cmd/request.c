@@ -80,6 +80,8 @@ int request_check(const struct resolved *settings, struct problem *problem)
 					    SETTING_MPIP_REJECT_LIST, problem);
 	if (!error)
 		error = counters_request_check_range(settings, problem);
+	if (!error)
+		error = counters_request_check_files(settings, problem);
 	if (error)
 		return error;
 	request_warn_categories(settings, SETTING_ENABLE_CATEGORIES);

@@ -216,8 +216,7 @@ __attribute__((noinline)) static void handle(int signal, siginfo_t *information,
 	enum spool_sample_source source = source_of(thread, signal, information);
 
 	if (source == SPOOL_SOURCE_COUNT) {
-		if (tell_visited(signal, information, context) ||
-		    is_left_over(signal, information))
+		if (tell_visited(signal, information, context) || is_left_over(signal, information))
 			return;
 		/* The program has it blocked: it waits for the program to open it. A trap of the
 		 * thread's own instruction cannot wait. */

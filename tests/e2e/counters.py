@@ -362,8 +362,8 @@ def main():
             raise Skipped("cannot mount")
         try:
             ended = run([kymo.path, "run", "-o", os.path.join(place, "results"), "--counters", "task_clock", "--", mix,
-                         "200"], timeout=30)
-            expect(ended.status == 0 and ended.stdout == run([mix, "200"]).stdout, f"{ended}")
+                         "2000"], timeout=60)
+            expect(ended.status == 0 and ended.stdout == run([mix, "2000"]).stdout, f"{ended}")
             expect("the disk is full" in " ".join(ended.stderr.split()), ended.stderr)
         finally:
             run(["umount", "-l", place])
@@ -373,6 +373,20 @@ def main():
         _, ended = counted(["true"], "--counters", "task_clock", "--device-counters", "busy_time,task_clock", quiet=False)
         expect(ended.status == 0 and "no kernel was counted" in ended.stderr and "no device was read" in ended.stderr,
                ended.stderr)
+        result, _ = counted([mix, "1"], "--counters", "task_clock", "--kernel-include", "no such kernel")
+        expect(result.json("counters.json")["processes"], "nothing about what the filter left out")
+
+    def damage_is_told():
+        """By formats that have no place for it, too."""
+        with_opencl()
+        result, _ = counted([mix, "1"], "--counters", "task_clock")
+        for name in os.listdir(result.path("spool")):
+            if name.endswith(".gpu"):
+                with open(os.path.join(result.path("spool"), name), "r+b") as stream:
+                    stream.seek(4096 + 64)
+                    stream.write(b"\xff" * 200)
+        ended = run([kymo.path, "report", "--format", "counters", result.path("")])
+        expect("cannot be read" in ended.stderr, f"{ended}")
 
     def survives_exit():
         """A counted kernel is in the file when its enqueueing returns."""
@@ -409,6 +423,16 @@ def main():
                          "  description: \xdcberall\n")
         ended = run([kymo.path, "counters", "check", foreign])
         expect(ended.status == 1 and ended.stdout.startswith(f"{foreign}:5:16: ".encode()), f"{ended}")
+        listed = scratch.path("listed.yaml")
+        with open(listed, "w", encoding="ascii") as stream:
+            stream.write("A: {architectures: {host: {expression: 'reduce(system_task_clock,sum)'}}}\n"
+                         "B: {architectures: {pocl_cpu: {expression: task_clock+kernel_time}}}\n"
+                         "kernel_time: {architectures: {opencl: {expression: kernel_time*2}}}\n"
+                         "task_clock: {architectures: {host: {expression: task_clock*2}}}\n")
+        ended = run([kymo.path, "counters", "check", listed])
+        expect(ended.status == 0 and not ended.stdout, f"what devices list by themselves: {ended}")
+        expect("--counter-defs: cannot read 'nothing.yaml'" in
+               (said := refused("--counters", "task_clock", "--counter-defs", "nothing.yaml")), said)
         result, ended = counted([mix, "1"], "--counters", "TWICE,task_clock", "--counter-defs", right)
         expect(ended.status == 0, ended.stderr)
         values, _ = launches_of(result)
@@ -456,7 +480,7 @@ def main():
                       filter_of_kernels, files_say_the_same, mistakes_end_before_the_start,
                       what_no_device_counts_that_way_is_told_before, several_runs,
                       statuses_are_the_programs, device_over_time, ranges_are_kernels_of_the_host,
-                      first_ranges_of_all_threads, survives_sigkill, survives_exit, children_that_end_at_once, a_full_disk_stops_nothing, nothing_counted_is_said, definitions_of_users,
+                      first_ranges_of_all_threads, survives_sigkill, survives_exit, children_that_end_at_once, a_full_disk_stops_nothing, nothing_counted_is_said, damage_is_told, definitions_of_users,
                       what_is_no_number, listing):
             tap.point(check.__name__, check, retries=2 if check is values_are_what_the_program_measures else 0)
     tap.finish()
