@@ -195,13 +195,26 @@ static int run_all(struct resolved *settings, const struct counter_input *input,
 	return EXIT_SUCCESS;
 }
 
+/* The counters of each run are the file's; others on the command line would go uncounted. */
+static int run_check_input(const struct resolved *settings, const char *path,
+			   struct problem *problem)
+{
+	if (settings->values[SETTING_COUNTERS].origin != ORIGIN_OPTION)
+		return 0;
+	return problem_set(problem, -EINVAL,
+			   "--counters and --input cannot both be given: '%s' says what each run "
+			   "counts",
+			   path);
+}
+
 int run_counters(struct resolved *settings, const char *path, char **arguments, size_t count)
 {
 	struct counter_input input = {.count = 0};
 	struct problem problem;
 	int status = EXIT_OWN_FAILURE;
 
-	if ((path && counter_input_read(path, &input, &problem)) ||
+	if ((path && (run_check_input(settings, path, &problem) ||
+		      counter_input_read(path, &input, &problem))) ||
 	    run_defaults(settings, &problem))
 		message_error("%s", problem.text);
 	else if (input.count > 1)

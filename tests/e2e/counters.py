@@ -431,6 +431,7 @@ def main():
                          "task_clock: {architectures: {host: {expression: task_clock*2}}}\n")
         ended = run([kymo.path, "counters", "check", listed])
         expect(ended.status == 0 and not ended.stdout, f"what devices list by themselves: {ended}")
+        expect("cannot both be given" in (said := refused("--counters", "task_clock", "--input", listed)), said)
         expect("--counter-defs: cannot read 'nothing.yaml'" in
                (said := refused("--counters", "task_clock", "--counter-defs", "nothing.yaml")), said)
         result, ended = counted([mix, "1"], "--counters", "TWICE,task_clock", "--counter-defs", right)
