@@ -20,6 +20,7 @@
 
 #define NAMES_FOLLOWED 1000 /* with more threads, only the names at their ends are taken */
 #define TASK_LINKS     2 /* of /proc/self/task besides one a thread (kernel, proc_task_getattr) */
+#define COMING_NS      1000000 /* of CPU time: before that a thread has not begun what it is for */
 
 static void read_name(uint32_t tid, char *name)
 {
@@ -197,6 +198,14 @@ static void found(struct runtime *runtime, uint32_t tid)
 	begin(runtime, thread);
 }
 
+/* One that is created takes the block that was made for it, with its number, as soon as it runs,
+ * which on a busy machine can be a while after it is on the list. */
+static bool may_be_coming(struct runtime *runtime, uint32_t tid)
+{
+	return atomic_load_explicit(&runtime->threads.coming, memory_order_relaxed) &&
+	       ticks_thread_cpu_ns(tid) < COMING_NS;
+}
+
 static void look_at(struct runtime *runtime, const char *name)
 {
 	struct thread *thread;
@@ -209,7 +218,7 @@ static void look_at(struct runtime *runtime, const char *name)
 	thread = threads_by_tid(&runtime->threads, (uint32_t)tid);
 	if (thread && atomic_load_explicit(&thread->state, memory_order_acquire) != THREAD_FREE)
 		thread->seen = runtime->background.scan;
-	else
+	else if (!may_be_coming(runtime, (uint32_t)tid))
 		found(runtime, (uint32_t)tid);
 }
 

@@ -49,7 +49,7 @@ void threads_reset(struct threads *threads)
 	sys_madvise((void *)threads->by_tid, TID_MAX * sizeof(*threads->by_tid), MADV_DONTNEED);
 	threads->free_list = threads->announced = 0;
 	threads->next_internal = threads->next_sequent = threads->next_own = 0;
-	threads->live = threads->registered = 0;
+	threads->live = threads->registered = threads->coming = 0;
 	threads->grow_lock = 0;
 	for (uint32_t i = 0; i < SLABS_MAX && threads->slabs[i]; i++) {
 		sys_munmap((void *)threads->slabs[i], (size_t)threads->block_size * SLAB_BLOCKS);
@@ -193,6 +193,22 @@ struct thread *threads_allocate(struct threads *threads, enum thread_how how, ui
 	atomic_store_explicit(&thread->state, THREAD_NEW, memory_order_relaxed);
 	atomic_fetch_add_explicit(&threads->registered, 1, memory_order_relaxed);
 	return thread;
+}
+
+void threads_come(struct threads *threads)
+{
+	atomic_fetch_add_explicit(&threads->coming, 1, memory_order_relaxed);
+}
+
+/* Some may have been forgotten meanwhile, with all others. */
+void threads_came(struct threads *threads)
+{
+	uint32_t coming = atomic_load_explicit(&threads->coming, memory_order_relaxed);
+
+	while (coming &&
+	       !atomic_compare_exchange_weak_explicit(&threads->coming, &coming, coming - 1,
+						      memory_order_relaxed, memory_order_relaxed))
+		;
 }
 
 void threads_discard(struct threads *threads, struct thread *thread)

@@ -99,6 +99,7 @@ struct threads {
 	_Atomic uint64_t free_list, announced; /* tagged indexes */
 	_Atomic uint32_t block_count, next_internal, next_sequent, next_own;
 	_Atomic uint32_t live, registered;
+	_Atomic uint32_t coming; /* being created; they have not run yet */
 	_Atomic uint32_t grow_lock;
 	_Atomic(struct thread *) *slabs; /* THREADS_SLAB blocks each */
 	_Atomic uint32_t *by_tid; /* block index + 1; direct by tid, reserved address space */
@@ -119,6 +120,10 @@ void threads_forget_announced(struct threads *threads);
 
 /* A block with fresh ids, or NULL when memory is short. Not for handlers. */
 struct thread *threads_allocate(struct threads *threads, enum thread_how how, uint32_t parent);
+/* A thread is about to be created with such a block; it runs, or will not. Between the two nobody
+ * else is to take it for a thread that was found. */
+void threads_come(struct threads *threads);
+void threads_came(struct threads *threads);
 /* Gives back a block that no thread came of. */
 void threads_discard(struct threads *threads, struct thread *thread);
 /* Makes the block findable by tid; called by the thread itself or on its behalf. Returns the block

@@ -39,6 +39,7 @@ static void begin(struct thread *thread)
 {
 	set_bounds(thread, thread->bounds.high);
 	runtime_thread_begin(thread);
+	threads_came(&kymo_runtime.threads);
 }
 
 static void *trampoline(void *argument)
@@ -82,7 +83,14 @@ static struct thread *prepare(const pthread_attr_t *attributes, void *(*routine)
 	thread->wants_blocked = parent && parent->wants_blocked;
 	thread->bounds.high = stack_size(attributes); /* until the thread knows its address */
 	causal_thread_created(thread);
+	threads_come(&kymo_runtime.threads);
 	return thread;
+}
+
+static void none_came(struct thread *thread)
+{
+	threads_came(&kymo_runtime.threads);
+	threads_discard(&kymo_runtime.threads, thread);
 }
 
 EXPORTED int pthread_create(pthread_t *restrict id, const pthread_attr_t *restrict attributes,
@@ -95,7 +103,7 @@ EXPORTED int pthread_create(pthread_t *restrict id, const pthread_attr_t *restri
 		return REAL(pthread_create)(id, attributes, routine, argument);
 	error = REAL(pthread_create)(id, attributes, trampoline, thread);
 	if (error)
-		threads_discard(&kymo_runtime.threads, thread);
+		none_came(thread);
 	return error;
 }
 
@@ -108,6 +116,6 @@ EXPORTED int thrd_create(thrd_t *id, thrd_start_t routine, void *argument)
 		return REAL(thrd_create)(id, routine, argument);
 	result = REAL(thrd_create)(id, trampoline_c11, thread);
 	if (result != thrd_success)
-		threads_discard(&kymo_runtime.threads, thread);
+		none_came(thread);
 	return result;
 }

@@ -366,6 +366,19 @@ static void a_race_for_a_tid_has_one_winner(void **state)
 
 #define TEST(name) cmocka_unit_test_setup(name, set_up)
 
+/* Those that are forgotten meanwhile come all the same. */
+static void comings_are_counted(void **state)
+{
+	(void)state;
+	threads_come(&threads);
+	threads_come(&threads);
+	threads_came(&threads);
+	assert_int_equal(threads.coming, 1);
+	threads_came(&threads);
+	threads_came(&threads);
+	assert_int_equal(threads.coming, 0);
+}
+
 int main(void)
 {
 	static const struct CMUnitTest tests[] = {
@@ -384,6 +397,7 @@ int main(void)
 		TEST(after_a_fork_the_registry_is_empty),
 		TEST(churn_of_many_threads_loses_none),
 		TEST(a_race_for_a_tid_has_one_winner),
+		TEST(comings_are_counted),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
