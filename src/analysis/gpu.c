@@ -89,12 +89,8 @@ int gpu_header_read(const char *path, struct gpu_file_header *ret)
 static int add_file(struct gpu_data *data, size_t *capacity, const char *path)
 {
 	struct gpu_process process;
-	uint8_t *bytes = NULL;
-	size_t size = 0;
-	int result = read_file(path, &bytes, &size);
+	int result = gpu_process_open(path, &process);
 
-	if (result == 0)
-		result = gpu_process_read(bytes, size, &process);
 	if (result == -ENOMEM)
 		return result;
 	if (result != 0)

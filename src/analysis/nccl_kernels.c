@@ -45,8 +45,8 @@ static int take_kernel(const struct gpu_record_head *head, void *context)
 	if (array_reserve((void **)&kernels->kernels, &kernels->capacity, kernels->count,
 			  sizeof(*kernels->kernels)) < 0)
 		return -ENOMEM;
-	kernels->kernels[kernels->count] = (struct nccl_kernel){
-		.start_ns = kernel->start, .duration_ns = kernel->duration, .thread = kernel->tid};
+	kernels->kernels[kernels->count] =
+		(struct nccl_kernel){.start_ns = kernel->start, .duration_ns = kernel->duration};
 	return id_map_set(&reading->of_call, kernel->correlation, (uint32_t)kernels->count++);
 }
 
