@@ -203,7 +203,7 @@ class AppendixA:
 
     def a19_traces_are_not_kept_in_memory_nor_cut_silently(self):
         """The trace lay in memory until the end and was cut at a limit without a word."""
-        command = [self._program("locks_counted"), "4", "250000"]
+        command = [self._program("locks_counted"), "4", "250000", "peak"]
         options = ("--trace-thread-locks=on", "--format=json")
         bare, ended = self._peak(command), None
         result, ended = self._sample(command, *options)

@@ -170,8 +170,9 @@ def compare_share(kind, name, ours, theirs, their_count, our_count):
 
 
 def one_name(name):
-    """libc has several names for one address, munmap and __munmap: who takes which is all the same."""
-    return name.lstrip("_")
+    """libc has several names for one address, munmap and __munmap, __memcpy_avx512_unaligned_erms and
+    __memmove_...: who takes which is all the same."""
+    return re.sub(r"^memcpy_(?=avx|evex|sse|erms)", "memmove_", name.lstrip("_"))
 
 
 def unresolved(name):
