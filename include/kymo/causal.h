@@ -24,7 +24,7 @@
 #include <stdint.h>
 
 #define CAUSAL_MAGIC   0x6c6173756163796bull /* "kycausal" */
-#define CAUSAL_VERSION 3u
+#define CAUSAL_VERSION 4u
 
 #define CAUSAL_POINTS    256u
 #define CAUSAL_TARGETS   (1u << 20) /* ids 1 .. CAUSAL_TARGETS - 1 */
@@ -84,7 +84,9 @@ struct causal_target_time {
 /* A thread that earns as it runs: its L was `delay` at `ticks`, and grows from there, at rates that
  * change with the time since it began what it does: the first one for `step` ticks, the second one
  * for as many again, each further one for twice as long as the one before, the last one for the
- * rest. G is as far as the furthest of them, or `delay` of the control file where that is more. */
+ * rest. That it has come to a step says something of the ones before: by so much L jumps then, up
+ * or down. G is as far as the furthest of them, or `delay` of the control file where that is more.
+ */
 #define CAUSAL_STEPS 6u
 struct causal_runner {
 	_Atomic uint64_t sequence; /* odd: being written */
@@ -94,7 +96,8 @@ struct causal_runner {
 	_Atomic uint64_t step;
 	_Atomic uint64_t until;               /* ticks: grows no further, whatever became of it */
 	_Atomic uint64_t rates[CAUSAL_STEPS]; /* in 2^32ths of ticks a tick */
-	uint64_t unused[3];
+	_Atomic int64_t jumps[CAUSAL_STEPS];  /* ticks, where the step begins */
+	uint64_t unused[5];
 };
 
 struct causal_control {

@@ -26,8 +26,7 @@
 
 uint64_t causal_absorbed_now(const struct causal_thread *state)
 {
-	uint64_t far = causal_get(&state->delay) + causal_grown(state, ticks_now()) +
-		       causal_get(&state->bank),
+	uint64_t far = causal_delay_at(state, ticks_now()) + causal_get(&state->bank),
 		 start = causal_get(&state->start);
 
 	return far > start ? far - start : 0;

@@ -230,12 +230,11 @@ static struct causal_control *control_now(void)
 #define KIND          KIND_AT(0ull)
 
 /* *ret_now becomes the time after a pause. */
-static void turn_and_settle(struct causal_control *control, struct causal_thread *state,
-			    uint64_t limit, uint64_t *ret_now)
+static void settle_at_turn(struct causal_control *control, struct causal_thread *state,
+			   uint64_t limit, uint64_t *ret_now)
 {
 	uint64_t now = *ret_now;
 
-	causal_turn(control, state);
 	if (owed(control, state, now) >= kymo_causal_rates.threshold) {
 		causal_stop_running(control, state, now);
 		settle(control, state, now, limit);
@@ -249,7 +248,9 @@ static void pay_all(struct causal_control *control, struct causal_thread *state,
 	if (causal_is_waiting(state) || !causal_enter(state))
 		return;
 	kymo_causal_unread = 0;
-	turn_and_settle(control, state, 0, &now);
+	causal_turn(control, state);
+	causal_end_running(control, state, now);
+	settle_at_turn(control, state, 0, &now);
 	causal_run(control, state, kind, now);
 	causal_crowd_settled(control, state, now);
 	causal_leave(state);
@@ -333,10 +334,9 @@ void causal_settle_thread(struct thread *thread)
 	kymo_causal_unread = 0;
 	add_up(control, state);
 	lasted = state->earning.begin ? begin - state->earning.begin : 0;
-	if (causal_is_waiting(state)) {
-		causal_turn(control, state);
-	} else {
-		turn_and_settle(control, state, HANDLER_US * kymo_causal_rates.ticks_per_us, &now);
+	causal_turn(control, state);
+	if (!causal_is_waiting(state)) {
+		settle_at_turn(control, state, HANDLER_US * kymo_causal_rates.ticks_per_us, &now);
 		causal_run_on(control, state, state->earning.kind, lasted, now);
 		causal_crowd_settled(control, state, now);
 	}
@@ -351,7 +351,7 @@ void causal_settle_end(void)
 	if (!state || !causal_enter(state))
 		return;
 	causal_turn(control, state);
-	causal_stop_running(control, state, ticks_now());
+	causal_end_running(control, state, ticks_now());
 	causal_earn_all(control, state);
 	settle(control, state, ticks_now(), 0);
 	add_up(control, state);
@@ -372,7 +372,7 @@ void causal_before_wait(struct causal_wait *wait)
 		return;
 	wait->ticks = ticks_now();
 	causal_turn(control, state);
-	causal_stop_running(control, state, wait->ticks);
+	causal_end_running(control, state, wait->ticks);
 	settle(control, state, wait->ticks, 0);
 	causal_crowd_leave(control, state);
 	causal_set(&state->waiting, (uint64_t)wait > here ? (uint64_t)wait : here);

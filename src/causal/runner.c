@@ -12,10 +12,8 @@
  */
 #include "causal/crowd.h"
 #include "causal/state.h"
+#include "causal/stretch.h"
 
-#define MEMORY            32u     /* samples; older ones fade */
-#define DOUBT_NS          250000u /* a kind that is new is thought to have run so long elsewhere */
-#define PLACES            8u      /* at which a kind may be found; the last one's is taken */
 #define FORGOTTEN         1000u /* milliseconds after its end a slot may be taken from its owner */
 #define SLOT_OWNER(state) ((uint64_t)(uintptr_t)(state) ^ (uint64_t)kymo_runtime.pid << 48 ^ 1)
 
@@ -37,10 +35,15 @@ static void publish(struct causal_runner *runner, const struct causal_thread *st
 				      memory_order_release);
 		atomic_store_explicit(&runner->ticks, now, memory_order_release);
 		atomic_store_explicit(&runner->step, kymo_causal_rates.step, memory_order_release);
-		for (uint32_t i = 0; i < CAUSAL_STEPS; i++)
+		for (uint32_t i = 0; i < CAUSAL_STEPS; i++) {
 			atomic_store_explicit(&runner->rates[i],
 					      causal_get(&state->earning.rates[i]),
 					      memory_order_release);
+			atomic_store_explicit(&runner->jumps[i],
+					      atomic_load_explicit(&state->earning.jumps[i],
+								   memory_order_relaxed),
+					      memory_order_release);
+		}
 	}
 	atomic_store_explicit(&runner->sequence, sequence + 1, memory_order_release);
 }
@@ -96,50 +99,6 @@ static void leave_slot(struct causal_control *control, struct causal_thread *sta
 
 /* ---- rates ---- */
 
-/* First stretches of threads, of this process. */
-static struct causal_stretch starts[CAUSAL_STRETCHES];
-
-static void empty(struct causal_stretch *stretch, uint64_t kind, uint64_t epoch)
-{
-	for (uint32_t i = 0; i < CAUSAL_STEPS; i++) {
-		causal_set(&stretch->ns[i], 0);
-		causal_set(&stretch->target_ns[i], 0);
-	}
-	causal_set(&stretch->kind, kind);
-	causal_set(&stretch->epoch, epoch);
-}
-
-/* What was learnt in another experiment is forgotten. */
-static struct causal_stretch *stretch_of(struct causal_thread *state)
-{
-	struct causal_earning *earning = &state->earning;
-	struct causal_stretch *stretches =
-		earning->kind & CAUSAL_KIND_START ? starts : earning->stretches;
-	uint64_t hash = earning->kind * 0x9e3779b97f4a7c15ull >> 32;
-	uint64_t epoch = causal_get(&state->word) >> CAUSAL_EPOCH_SHIFT;
-	struct causal_stretch *stretch;
-
-	for (uint32_t i = 0; i < PLACES; i++) {
-		stretch = &stretches[(hash + i) % CAUSAL_STRETCHES];
-		if (causal_get(&stretch->epoch) != epoch)
-			break;
-		if (causal_get(&stretch->kind) == earning->kind)
-			return stretch;
-	}
-	empty(stretch, earning->kind, epoch);
-	return stretch;
-}
-
-/* The step at `ticks` since the begin. */
-static uint32_t step_at(uint64_t ticks)
-{
-	uint32_t step = 0;
-
-	while (step + 1 < CAUSAL_STEPS && ticks >= kymo_causal_rates.step << step)
-		step++;
-	return step;
-}
-
 static int64_t rate_of_due(const struct causal_earning *earning)
 {
 	int64_t due = atomic_load_explicit(&earning->due, memory_order_relaxed);
@@ -148,33 +107,30 @@ static int64_t rate_of_due(const struct causal_earning *earning)
 			 (int64_t)(earning->repay ? earning->repay : kymo_causal_rates.repay));
 }
 
-/* Steps of which little is known are taken for what the whole stretch is. False: all rates are 0.
- */
+/* False: all rates are 0. */
 static bool find_rates(struct causal_thread *state)
 {
 	struct causal_earning *earning = &state->earning;
-	const struct causal_stretch *stretch = stretch_of(state);
-	uint64_t word = causal_get(&state->word), ns = 0, target_ns = 0, usual;
+	uint64_t word = causal_get(&state->word);
 	uint64_t speedup = word >> CAUSAL_SPEEDUP_SHIFT & CAUSAL_SPEEDUP_MASK;
 	int64_t due = rate_of_due(earning), rate;
-	bool any = false;
+	struct causal_stretch *stretch;
+	bool any;
 
 	if (!(word & CAUSAL_ACTIVE) || !speedup)
 		return false;
+	stretch = stretch_at_hand(state);
+	any = stretch_conclude(stretch, speedup);
 	for (uint32_t i = 0; i < CAUSAL_STEPS; i++) {
-		ns += causal_get(&stretch->ns[i]);
-		target_ns += causal_get(&stretch->target_ns[i]);
-	}
-	usual = (uint64_t)(((unsigned __int128)target_ns * DOUBT_NS) / (ns + DOUBT_NS));
-	for (uint32_t i = 0; i < CAUSAL_STEPS; i++) {
-		rate = (int64_t)((causal_get(&stretch->target_ns[i]) + usual) *
-				 (CAUSAL_RATE_ONE >> 10) /
-				 (causal_get(&stretch->ns[i]) + DOUBT_NS) * speedup / 1000 * 1024);
-		rate += due;
+		rate = (int64_t)causal_get(&stretch->rates[i]) + due;
 		rate = rate < 0                          ? 0
 		       : rate > (int64_t)CAUSAL_RATE_ONE ? (int64_t)CAUSAL_RATE_ONE
 							 : rate;
 		causal_set(&earning->rates[i], (uint64_t)rate);
+		atomic_store_explicit(
+			&earning->jumps[i],
+			atomic_load_explicit(&stretch->jumps[i], memory_order_relaxed),
+			memory_order_relaxed);
 		any |= rate > 0;
 	}
 	return any;
@@ -190,29 +146,49 @@ static void raise_most(struct causal_control *control, uint64_t delay)
 		;
 }
 
-static void grow(struct causal_control *control, struct causal_thread *state, uint64_t amount)
+/* L never falls below where the experiment began. */
+static void grow(struct causal_control *control, struct causal_thread *state, int64_t amount)
 {
+	uint64_t delay = causal_get(&state->delay);
+	int64_t least = (int64_t)(causal_get(&state->start) - delay);
+
+	amount = amount > least ? amount : least;
 	if (!amount)
 		return;
-	causal_set(&state->delay, causal_get(&state->delay) + amount);
+	causal_set(&state->delay, delay + (uint64_t)amount);
 	raise_most(control, causal_get(&state->delay));
-	causal_count(&control->earned, amount);
-	atomic_fetch_sub_explicit(&state->earning.due, (int64_t)amount, memory_order_relaxed);
+	causal_count(&control->earned, (uint64_t)amount);
+	atomic_fetch_sub_explicit(&state->earning.due, amount, memory_order_relaxed);
 }
 
-void causal_stop_running(struct causal_control *control, struct causal_thread *state, uint64_t now)
+static void stop(struct causal_control *control, struct causal_thread *state, int64_t amount,
+		 uint64_t now)
 {
 	struct causal_runner *runner;
-	uint64_t amount;
 
 	if (!state->earning.running)
 		return;
-	amount = causal_grown(state, now);
 	state->earning.running = false;
 	grow(control, state, amount);
 	runner = slot_of(control, state);
 	if (runner)
 		publish(runner, NULL, now);
+}
+
+void causal_stop_running(struct causal_control *control, struct causal_thread *state, uint64_t now)
+{
+	stop(control, state, causal_grown(state, now), now);
+}
+
+void causal_end_running(struct causal_control *control, struct causal_thread *state, uint64_t now)
+{
+	struct causal_earning *earning = &state->earning;
+	int64_t amount = causal_grown(state, now);
+
+	if (earning->begin && now > earning->begin)
+		amount += stretch_ended(state, now - earning->begin);
+	earning->begin = 0;
+	stop(control, state, amount, now);
 }
 
 void causal_run_on(struct causal_control *control, struct causal_thread *state, uint64_t kind,
@@ -265,14 +241,10 @@ void causal_learn(struct causal_thread *state, uint64_t cpu_ns, bool hit, uint64
 		  uint64_t now)
 {
 	struct causal_earning *earning = &state->earning;
-	struct causal_stretch *stretch = stretch_of(state);
-	uint32_t step = step_at(now > earning->begin ? now - earning->begin : 0);
-	uint64_t ns = causal_get(&stretch->ns[step]);
-	uint64_t target_ns = causal_get(&stretch->target_ns[step]);
 
 	set_repay(earning, cpu_ns, now);
-	causal_set(&stretch->ns[step], ns + cpu_ns - ns / MEMORY);
-	causal_set(&stretch->target_ns[step], target_ns + (hit ? cpu_ns : 0) - target_ns / MEMORY);
+	stretch_sampled(state, earning->begin && now > earning->begin ? now - earning->begin : 0,
+			cpu_ns, hit);
 	if (now < earning->learning_until)
 		atomic_store_explicit(&earning->due, 0, memory_order_relaxed);
 	else if (hit)
@@ -286,7 +258,7 @@ void causal_earn_all(struct causal_control *control, struct causal_thread *state
 	int64_t due = atomic_load_explicit(&state->earning.due, memory_order_relaxed);
 
 	if (due > 0)
-		grow(control, state, (uint64_t)due);
+		grow(control, state, due);
 	leave_slot(control, state);
 }
 
@@ -296,6 +268,7 @@ void causal_forget_earnings(struct causal_control *control, struct causal_thread
 
 	leave_slot(control, state);
 	earning->running = false;
+	stretch_forget(state);
 	atomic_store_explicit(&earning->due, 0, memory_order_relaxed);
 	earning->learning_until = ticks_now() + kymo_causal_rates.learning;
 }

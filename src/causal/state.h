@@ -20,12 +20,23 @@
 #include "common/causal_most.h"
 #include "core/ticks.h"
 
+struct causal_time {
+	_Atomic uint64_t ns, target_ns;
+};
+
 /* What the thread does between two turns of one kind, and how much of that is the target: of late,
- * and by how long it has been at it (struct causal_runner). A turn that is followed by a short task
- * or by a long one is so told apart. */
+ * by the step (struct causal_runner) that it ended in, and by the one that it was in. A turn that
+ * is followed by a short task or by a long one is so told apart, if not before its end (stretch.c).
+ */
 struct causal_stretch {
 	_Atomic uint64_t kind, epoch;
-	_Atomic uint64_t ns[CAUSAL_STEPS], target_ns[CAUSAL_STEPS];
+	struct causal_time seen[CAUSAL_STEPS][CAUSAL_STEPS];
+	/* What follows from that at the speedup of the epoch: what L grows by on average, from what
+	 * is known when it has come to a step; and by what more, or less, if it ends in that step.
+	 */
+	_Atomic uint32_t stale;
+	_Atomic uint64_t rates[CAUSAL_STEPS];
+	_Atomic int64_t jumps[CAUSAL_STEPS], end_jumps[CAUSAL_STEPS], end_rates[CAUSAL_STEPS];
 };
 
 #define CAUSAL_STRETCHES 64u /* power of two */
@@ -34,9 +45,11 @@ struct causal_earning {
 	struct causal_stretch stretches[CAUSAL_STRETCHES];
 	uint64_t kind; /* of the stretch at hand */
 	bool running;
-	uint64_t begin;         /* of the stretch */
-	_Atomic uint64_t ticks; /* since when `rates` hold */
+	uint64_t begin;                        /* of the stretch; 0: it has ended */
+	struct causal_time seen[CAUSAL_STEPS]; /* in it, by step */
+	_Atomic uint64_t ticks;                /* since when `rates` hold */
 	_Atomic uint64_t rates[CAUSAL_STEPS];
+	_Atomic int64_t jumps[CAUSAL_STEPS];
 	uint64_t until;
 	_Atomic int64_t due;      /* earned by samples and not in L; negative: L was ahead */
 	uint64_t repay;           /* ticks of running in which what is due becomes L */
@@ -70,11 +83,10 @@ struct causal_crowd {
 
 struct causal_thread {
 	struct thread *thread;
-	_Atomic uint64_t word;  /* the experiment as of the last turn */
-	_Atomic uint64_t start; /* G when its epoch began */
-	_Atomic uint64_t delay; /* L; while it earns, as of `ticks` */
-	_Atomic uint64_t bank;  /* paused more than was owed; goes off the next debt */
-	struct causal_earning earning;
+	_Atomic uint64_t word;   /* the experiment as of the last turn */
+	_Atomic uint64_t start;  /* G when its epoch began */
+	_Atomic uint64_t delay;  /* L; while it earns, as of `ticks` */
+	_Atomic uint64_t bank;   /* paused more than was owed; goes off the next debt */
 	uint64_t absorbed;       /* in all epochs before this one */
 	uint64_t clock_absorbed; /* in all when it last read a clock */
 	struct causal_timetable timetable;
@@ -91,6 +103,8 @@ struct causal_thread {
 	uint32_t let_pass;
 	/* For the session's counts; added up a sample at a time. */
 	uint64_t waits, waits_outside, credited;
+	/* Large, and nothing that a forked child goes on with. */
+	struct causal_earning earning;
 };
 
 /* Of the ticks of this process. */
@@ -206,20 +220,29 @@ static inline uint64_t causal_turn(struct causal_control *control, struct causal
 
 /* ---- earning (runner.c); on a state that was entered ---- */
 
-/* How much L has grown since it was last brought up to date. */
-static inline uint64_t causal_grown(const struct causal_thread *state, uint64_t now)
+/* How much L has grown since it was last brought up to date: less than nothing, where it was too
+ * much. */
+static inline int64_t causal_grown(const struct causal_thread *state, uint64_t now)
 {
 	const struct causal_earning *earning = &state->earning;
 
 	if (!earning->running)
 		return 0;
 	now = now < earning->until ? now : earning->until;
-	return causal_growth(earning->rates, earning->begin, kymo_causal_rates.step,
+	return causal_growth(earning->rates, earning->jumps, earning->begin, kymo_causal_rates.step,
 			     causal_get(&earning->ticks), now);
 }
 
-/* The thread stops running: L is what it is. */
+/* L at that moment. */
+static inline uint64_t causal_delay_at(const struct causal_thread *state, uint64_t now)
+{
+	return causal_get(&state->delay) + (uint64_t)causal_grown(state, now);
+}
+
+/* The thread stops running for a while: L is what it is. */
 void causal_stop_running(struct causal_control *control, struct causal_thread *state, uint64_t now);
+/* Its stretch ends. */
+void causal_end_running(struct causal_control *control, struct causal_thread *state, uint64_t now);
 /* It runs, in a stretch of this kind that begins. */
 void causal_run(struct causal_control *control, struct causal_thread *state, uint64_t kind,
 		uint64_t now);

@@ -91,7 +91,7 @@ void causal_thread_created(struct thread *child)
 		return;
 	causal_set(&state->word, causal_get(&mine->word));
 	causal_set(&state->start, causal_get(&mine->start));
-	causal_set(&state->delay, causal_get(&mine->delay) + causal_grown(mine, ticks_now()));
+	causal_set(&state->delay, causal_delay_at(mine, ticks_now()));
 	state->earning.learning_until = mine->earning.learning_until;
 	/* from now on it runs */
 	causal_run(atomic_load(&kymo_causal), state, (uint64_t)child->entry | CAUSAL_KIND_START,
@@ -102,19 +102,20 @@ void causal_thread_created(struct thread *child)
  * blocks are numbered anew. */
 void causal_state_forked(void)
 {
-	struct causal_thread *old = kymo_causal_thread, *state, kept;
+	struct causal_thread *old = kymo_causal_thread, *state;
+	_Alignas(struct causal_thread) uint8_t kept[offsetof(struct causal_thread, earning)];
 
 	kymo_causal_thread = NULL;
 	causal_crowd_forked();
 	if (!causal_on() || !kymo_thread)
 		return;
 	if (old)
-		memcpy(&kept, old, sizeof(kept));
+		memcpy(kept, old, sizeof(kept));
 	state = causal_state_of(kymo_thread);
 	if (state && old) {
-		memcpy(state, &kept, sizeof(kept));
+		memcpy(state, kept, sizeof(kept));
 		state->thread = kymo_thread;
-		state->earning = (struct causal_earning){0}; /* is the parent's */
+		memset(&state->earning, 0, sizeof(state->earning)); /* is the parent's */
 		state->crowd = (struct causal_crowd){0};
 		causal_set(&state->busy, 0);
 		causal_set(&state->waiting, 0);

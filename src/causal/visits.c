@@ -88,7 +88,7 @@ static uint64_t virtual_time(struct causal_control *control, struct causal_threa
 		delay = causal_get(&state->delay) + causal_get(&state->bank);
 		atomic_signal_fence(memory_order_seq_cst);
 		now = ticks_now();
-		absorbed = delay + causal_grown(state, now);
+		absorbed = delay + (uint64_t)causal_grown(state, now);
 		atomic_signal_fence(memory_order_seq_cst);
 	} while (delay != causal_get(&state->delay) + causal_get(&state->bank));
 	return causal_get(&state->word) & CAUSAL_ACTIVE

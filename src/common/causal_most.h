@@ -14,12 +14,12 @@
 
 #define CAUSAL_RATE_ONE (1ull << 32)
 
-/* What L grows by from one moment to a later one, when it is written above what `begin`, `step` and
- * `rates` are. */
-static inline uint64_t causal_growth(const _Atomic uint64_t *rates, uint64_t begin, uint64_t step,
-				     uint64_t from, uint64_t to)
+/* What L grows by from one moment to a later one; what `begin`, `step`, `rates` and `jumps` are is
+ * written above struct causal_runner. */
+static inline int64_t causal_growth(const _Atomic uint64_t *rates, const _Atomic int64_t *jumps,
+				    uint64_t begin, uint64_t step, uint64_t from, uint64_t to)
 {
-	uint64_t grown = 0;
+	int64_t grown = 0;
 
 	for (uint32_t i = 0; i < CAUSAL_STEPS && from < to; i++) {
 		uint64_t rate = atomic_load_explicit(&rates[i], memory_order_acquire);
@@ -29,8 +29,10 @@ static inline uint64_t causal_growth(const _Atomic uint64_t *rates, uint64_t beg
 			continue;
 		edge = edge < to ? edge : to;
 		rate = rate < CAUSAL_RATE_ONE ? rate : CAUSAL_RATE_ONE;
-		grown += (uint64_t)((unsigned __int128)(edge - from) * rate >> 32);
+		grown += (int64_t)((unsigned __int128)(edge - from) * rate >> 32);
 		from = edge;
+		if (i + 1 < CAUSAL_STEPS && edge == begin + (step << i))
+			grown += atomic_load_explicit(&jumps[i + 1], memory_order_acquire);
 	}
 	return grown;
 }
@@ -44,15 +46,15 @@ static inline uint64_t causal_runner_delay(const struct causal_runner *runner, u
 	uint64_t delay = atomic_load_explicit(&runner->delay, memory_order_acquire);
 	uint64_t ticks = atomic_load_explicit(&runner->ticks, memory_order_acquire);
 	uint64_t until = atomic_load_explicit(&runner->until, memory_order_acquire);
-	uint64_t grown;
+	int64_t grown;
 
 	if (!begin || sequence & 1)
 		return 0;
 	now = now < until ? now : until;
-	grown = causal_growth(runner->rates, begin, step, ticks, now);
+	grown = causal_growth(runner->rates, runner->jumps, begin, step, ticks, now);
 	if (atomic_load_explicit(&runner->sequence, memory_order_relaxed) != sequence)
 		return 0;
-	return delay + grown;
+	return delay + (uint64_t)grown;
 }
 
 static inline uint64_t causal_most(const struct causal_control *control, uint64_t now)

@@ -143,8 +143,10 @@ void fake_owe(uint64_t ns)
 
 uint64_t fake_delay_ns(void)
 {
-	return causal_ns(causal_self()->delay + causal_grown(causal_self(), ticks_now()) -
-			 causal_self()->start);
+	const struct causal_thread *self = causal_self();
+
+	assert_non_null(self);
+	return causal_ns(causal_delay_at(self, ticks_now()) - self->start);
 }
 
 uint64_t fake_most_ns(void)
