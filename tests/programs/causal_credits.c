@@ -102,13 +102,14 @@ static void until_sleeping(int id)
 	}
 }
 
-/* A child is there before its parent knows: then that may still be making it. */
-static void until_it_waits(bool with_child)
+/* A child, or a thread, is there before who made it knows: then that may still be making it. Nor
+ * does the one that is waited for wait yet when the other does. */
+static void until_it_waits(bool with_other)
 {
-	while (!waiters[0] || (with_child && !waiters[1]))
+	while (!waiters[0] || (with_other && !waiters[1]))
 		sched_yield();
 	until_sleeping(waiters[0]);
-	if (with_child)
+	if (with_other)
 		until_sleeping(waiters[1]);
 }
 
@@ -469,6 +470,7 @@ static void wait_for_child(void)
 
 static void *wait_in_thread(void *argument)
 {
+	waiters[1] = (int)syscall(SYS_gettid);
 	read_byte();
 	return argument;
 }
@@ -702,7 +704,7 @@ static void measure(const struct row *row)
 	if (row->make)
 		row->make();
 	CHECK(!pthread_create(&thread, NULL, wait_as, (void *)row));
-	until_it_waits(row->wait == wait_for_child);
+	until_it_waits(row->wait == wait_for_child || row->wait == join_thread);
 	begin = paid();
 	grow();
 	if (row->wake)

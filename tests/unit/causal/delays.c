@@ -50,7 +50,7 @@ static void test_earning_while_running(void **state)
 	(void)state;
 	fake_experiment(3, 1000);
 	kymo_causal_rates.repay = causal_ticks(1000000 * MS); /* nothing of what is due */
-	causal_pay(); /* a stretch begins */
+	causal_pay();                                         /* a stretch begins */
 	for (int i = 0; i < 400; i++)
 		fake_sample(i % 2 ? 3 : 4, MS);
 	self = causal_self();
