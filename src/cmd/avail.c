@@ -108,11 +108,15 @@ static void avail_print_settings(const struct resolved *settings, const struct a
 			       listing_category_title(setting->category));
 			category = setting->category;
 		}
-		column = printf("  %s = %s", setting->name, value->text);
-		if (value->origin != ORIGIN_DEFAULT)
-			column +=
-				printf("  (%s)", resolved_describe(value, origin, sizeof(origin)));
-		else if (!*value->text && setting->inherits)
+		column = printf("  %s = ", setting->name);
+		column += (int)listing_text(stdout, value->text);
+		if (value->origin != ORIGIN_DEFAULT) {
+			column += printf("  (");
+			column += (int)listing_text(
+				stdout, resolved_describe(value, origin, sizeof(origin)));
+			column += printf(")");
+		}
+		if (value->origin == ORIGIN_DEFAULT && !*value->text && setting->inherits)
 			column += printf("  (as %s)", setting->inherits);
 		if (column > 41)
 			column = printf("\n") - 1;

@@ -7,6 +7,8 @@
 
 #include <string.h>
 
+#include "common/utf8.h"
+
 static const char *listing_metavar(const struct setting *setting)
 {
 	static const char *const by_type[] = {
@@ -117,20 +119,32 @@ const char *listing_type_name(enum setting_type type)
 	return names[type];
 }
 
-/* Columns of UTF-8 text: bytes that start a character. */
-static size_t listing_columns(const char *text, size_t bytes)
+/* Returns the columns; out NULL: counts only. */
+static size_t listing_characters(FILE *out, const char *text, size_t bytes)
 {
 	size_t columns = 0;
 
-	for (size_t i = 0; i < bytes; i++)
-		columns += ((unsigned char)text[i] & 0xc0) != 0x80;
+	for (size_t i = 0; i < bytes; columns++) {
+		const char *shown;
+		size_t size;
+
+		i += utf8_shown(text + i, bytes - i, &shown, &size);
+		if (out)
+			fwrite(shown, 1, size, out);
+	}
 	return columns;
+}
+
+size_t listing_text(FILE *out, const char *text)
+{
+	return listing_characters(out, text, strlen(text));
 }
 
 void listing_wrap(FILE *out, const char *text, size_t column, size_t indent, size_t width)
 {
 	while (*text) {
-		size_t bytes = strcspn(text, " \n"), columns = listing_columns(text, bytes);
+		size_t bytes = strcspn(text, " \n"),
+		       columns = listing_characters(NULL, text, bytes);
 
 		if (column > indent && column + 1 + columns > width) {
 			fprintf(out, "\n%*s", (int)indent, "");
@@ -139,8 +153,7 @@ void listing_wrap(FILE *out, const char *text, size_t column, size_t indent, siz
 			fputc(' ', out);
 			column++;
 		}
-		fwrite(text, 1, bytes, out);
-		column += columns;
+		column += listing_characters(out, text, bytes);
 		text += bytes;
 		if (!strncmp(text, "\n\n", 2)) {
 			fprintf(out, "\n\n%*s", (int)indent, "");
