@@ -198,6 +198,10 @@ def main():
         expect("no regular expression" in (said := refused("--counters", "task_clock", "--kernel-include", "(")), said)
         expect("no device here has a counter 'zzz'" in (said := refused("--device-counters", "zzz")), said)
         expect("cannot read" in (said := refused("-i", "/nonexistent.txt")), said)
+        expect("--input takes one FILE, and is given 'a' as well as 'b'" in (said := refused("-i", "a", "--input=b")),
+               said)
+        expect("--kernel-range: '9-8'" in
+               (said := refused("--counters", "task_clock", "--kernel-range=9-8", "--kernel-range", "1")), said)
         path = scratch.path("wrong.yaml")
         with open(path, "w", encoding="ascii") as stream:
             stream.write("jobs:\n  - pcm: [task_clock]\n")
