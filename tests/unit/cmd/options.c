@@ -151,15 +151,15 @@ static void ranges_and_files_add_up(void **state)
 static void one_text_is_not_replaced_by_another(void **state)
 {
 	const char *input = NULL;
-	struct option_extra option = {
-		.name = "input", .metavar = "FILE", .apply = option_set_text};
+	struct option_extra option = {.name = "input", .metavar = "FILE", .apply = option_set_text};
 
 	(void)state;
 	result.context = &input;
 	assert_int_equal(option_set_text(&result, &option, "A", &problem), 0);
 	assert_int_equal(option_set_text(&result, &option, "A", &problem), 0);
 	assert_int_equal(option_set_text(&result, &option, "B", &problem), -EINVAL);
-	assert_string_equal(problem.text, "--input takes one FILE, and is given 'A' as well as 'B'");
+	assert_string_equal(problem.text,
+			    "--input takes one FILE, and is given 'A' as well as 'B'");
 	assert_string_equal(input, "A");
 }
 
