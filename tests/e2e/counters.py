@@ -206,6 +206,10 @@ def main():
         with open(path, "w", encoding="ascii") as stream:
             stream.write("jobs:\n  - pcm: [task_clock]\n")
         expect(f"{path}:2:5: unknown key 'pcm'; did you mean 'pmc'?" in (said := refused("-i", path)), said)
+        path = scratch.path("wrong.json")
+        with open(path, "w", encoding="ascii") as stream:
+            stream.write('{\n\t"jobs":\t[\n\t\t{"pmc": ["task_clock"]},\n\t\t{\t"pcm": ["task_clock"]}]}\n')
+        expect(f"{path}:4:5: unknown key 'pcm'; did you mean 'pmc'?" in (said := refused("-i", path)), said)
 
     def what_no_device_counts_that_way_is_told_before():
         """Of the host alone, of devices alone, of kernels alone, and what is computed of them."""
