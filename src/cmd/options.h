@@ -84,7 +84,7 @@ int option_help(struct options_result *result, const struct option_extra *option
 #define OPTION_QUIET                                                                               \
 	{                                                                                          \
 		.name = "quiet", .letter = 'q', .apply = option_quiet,                             \
-		.help = "Say nothing but errors."                                                  \
+		.help = "Say nothing but errors and what was lost."                                \
 	}
 #define OPTION_VERBOSE                                                                             \
 	{                                                                                          \

@@ -369,10 +369,13 @@ def main():
         if run(["mount", "-t", "tmpfs", "-o", "size=3m", "tmpfs", place]).status != 0:
             raise Skipped("cannot mount")
         try:
-            ended = run([kymo.path, "run", "-o", os.path.join(place, "results"), "--counters", "task_clock", "--", mix,
-                         "2000"], timeout=60)
-            expect(ended.status == 0 and ended.stdout == run([mix, "2000"]).stdout, f"{ended}")
-            expect("the disk is full" in " ".join(ended.stderr.split()), ended.stderr)
+            for quiet in [], ["-q"]:
+                results = os.path.join(place, f"results{len(quiet)}")
+                ended = run([kymo.path, "run", *quiet, "-o", results, "--counters", "task_clock", "--", mix, "2000"],
+                            timeout=60)
+                expect(ended.status == 0 and ended.stdout == run([mix, "2000"]).stdout, f"{ended}")
+                expect("the disk is full" in " ".join(ended.stderr.split()), ended.stderr)
+                shutil.rmtree(results, ignore_errors=True)
         finally:
             run(["umount", "-l", place])
 
