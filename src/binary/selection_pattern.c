@@ -58,9 +58,9 @@ int selection_pattern_init(struct selection_pattern *ret, const char *text, cons
 	}
 	if (error == REG_ESPACE)
 		return problem_set(problem, -ENOMEM, "%s: %s", source, why);
-	if (error == PATTERN_TOO_LARGE)
-		return problem_set(problem, -EINVAL, "%s: '%.*s' is too large an expression: %s",
-				   source, PATTERN_SHOWN, text, why);
+	if (error == PATTERN_REFUSED)
+		return problem_set(problem, -EINVAL, "%s: '%.*s' is refused: %s", source,
+				   PATTERN_SHOWN, text, why);
 	good = pattern_good_length(text);
 	return problem_set(problem, -EINVAL,
 			   "%s: '%.*s' is no regular expression: %s, at character %zu: '%.20s'",

@@ -196,8 +196,8 @@ static int avail_request_init(const struct options_result *result, struct avail_
 		return 0;
 	error = pattern_compile(&ret->expression, result->operands[next], REG_ICASE, why,
 				sizeof(why));
-	if (error == PATTERN_TOO_LARGE)
-		return problem_set(problem, -EINVAL, "'%.200s' is too large an expression: %s",
+	if (error == PATTERN_REFUSED)
+		return problem_set(problem, -EINVAL, "'%.200s' is refused: %s",
 				   result->operands[next], why);
 	if (error)
 		return problem_set(problem, -EINVAL, "'%.200s' is no regular expression: %s",

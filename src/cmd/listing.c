@@ -7,7 +7,7 @@
 
 #include <string.h>
 
-#include "common/utf8.h"
+#include "output/format.h"
 
 static const char *listing_metavar(const struct setting *setting)
 {
@@ -119,32 +119,25 @@ const char *listing_type_name(enum setting_type type)
 	return names[type];
 }
 
-/* Returns the columns; out NULL: counts only. */
-static size_t listing_characters(FILE *out, const char *text, size_t bytes)
+/* Columns of UTF-8 text: bytes that start a character. */
+static size_t listing_columns(const char *text, size_t bytes)
 {
 	size_t columns = 0;
 
-	for (size_t i = 0; i < bytes; columns++) {
-		const char *shown;
-		size_t size;
-
-		i += utf8_shown(text + i, bytes - i, &shown, &size);
-		if (out)
-			fwrite(shown, 1, size, out);
-	}
+	for (size_t i = 0; i < bytes; i++)
+		columns += ((unsigned char)text[i] & 0xc0) != 0x80;
 	return columns;
 }
 
 size_t listing_text(FILE *out, const char *text)
 {
-	return listing_characters(out, text, strlen(text));
+	return format_text(out, text, strlen(text));
 }
 
 void listing_wrap(FILE *out, const char *text, size_t column, size_t indent, size_t width)
 {
 	while (*text) {
-		size_t bytes = strcspn(text, " \n"),
-		       columns = listing_characters(NULL, text, bytes);
+		size_t bytes = strcspn(text, " \n"), columns = listing_columns(text, bytes);
 
 		if (column > indent && column + 1 + columns > width) {
 			fprintf(out, "\n%*s", (int)indent, "");
@@ -153,7 +146,7 @@ void listing_wrap(FILE *out, const char *text, size_t column, size_t indent, siz
 			fputc(' ', out);
 			column++;
 		}
-		column += listing_characters(out, text, bytes);
+		column += format_text(out, text, bytes);
 		text += bytes;
 		if (!strncmp(text, "\n\n", 2)) {
 			fprintf(out, "\n\n%*s", (int)indent, "");

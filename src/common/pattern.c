@@ -7,6 +7,7 @@
  */
 #include "common/pattern.h"
 
+#include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <string.h>
@@ -29,6 +30,7 @@ struct level {
 struct measure {
 	struct level levels[DEPTH_MAX + 1];
 	size_t depth, choices;
+	bool refers_back;
 };
 
 static uint64_t limited(uint64_t size)
@@ -131,6 +133,7 @@ static const char *measure_next(struct measure *measure, const char *at)
 		measure_atom(level, 1);
 		return bracket_end(at);
 	default:
+		measure->refers_back |= *at == '\\' && at[1] >= '1' && at[1] <= '9';
 		measure_atom(level, 1);
 		return at + (*at == '\\' && at[1] ? 2 : 1);
 	}
@@ -146,6 +149,8 @@ static const char *pattern_excess(const char *text)
 		at = measure_next(&measure, at);
 	if (measure.depth > DEPTH_MAX)
 		return "parentheses are nested more than 100 deep";
+	if (measure.refers_back)
+		return "back-references (\\1) are not taken";
 	if (measure.choices > CHOICES_MAX)
 		return "more than 5000 alternatives and repetitions";
 	while (measure.depth)
@@ -158,8 +163,7 @@ static const char *pattern_excess(const char *text)
 int pattern_compile(regex_t *ret, const char *text, int flags, char *why, size_t size)
 {
 	const char *excess = pattern_excess(text);
-	int error =
-		excess ? PATTERN_TOO_LARGE : regcomp(ret, text, REG_EXTENDED | REG_NOSUB | flags);
+	int error = excess ? PATTERN_REFUSED : regcomp(ret, text, REG_EXTENDED | REG_NOSUB | flags);
 
 	if (error && why) {
 		if (excess)

@@ -121,6 +121,20 @@ static void write_characters(FILE *stream, const char *text, size_t skip, size_t
 	}
 }
 
+size_t format_text(FILE *stream, const char *text, size_t size)
+{
+	size_t columns = 0;
+
+	for (size_t i = 0; i < size; columns++) {
+		const char *shown;
+		size_t shown_size;
+
+		i += utf8_shown(text + i, size - i, &shown, &shown_size);
+		fwrite(shown, 1, shown_size, stream);
+	}
+	return columns;
+}
+
 size_t format_limited(FILE *stream, const char *text, size_t width)
 {
 	size_t columns = format_columns(text), tail;

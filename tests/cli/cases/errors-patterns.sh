@@ -11,5 +11,6 @@ kymo run -i jobs.yaml -- echo ran
 kymo instrument --function-include "$large" -- echo ran
 kymo causal --function-scope "$large" -- echo ran
 kymo causal --source-scope "$deep" -- echo ran
+kymo avail --advanced '(a*)(a*)\2b'
 kymo avail "$large"
 echo "status $?"
