@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
  * SPDX-FileCopyrightText: the kymo authors
  *
- * Files that say what to count, from anybody: the first byte chooses text or YAML, the rest is the
- * file. What is accepted has runs with counters.
+ * Files that say what to count, from anybody: the first byte chooses text, YAML or JSON, the
+ * rest is the file. What is accepted has runs with counters.
  */
 #include <stdint.h>
 #include <stdlib.h>
@@ -15,6 +15,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
+	static const char *const names[] = {"a.txt", "a.yaml", "a.txt", "a.json"};
 	struct counter_input input;
 	struct problem problem;
 	char *text;
@@ -26,8 +27,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	if (!text)
 		return 0;
 	memcpy(text, data + 1, size - 1);
-	if (!counter_input_parse(data[0] % 2 ? "a.yaml" : "a.txt", text, size - 1, &input,
-				 &problem)) {
+	if (!counter_input_parse(names[data[0] % 4], text, size - 1, &input, &problem)) {
 		for (size_t i = 0; i < input.count; i++) {
 			if (!input.passes[i].counters || !*input.passes[i].counters)
 				abort();

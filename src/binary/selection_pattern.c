@@ -12,6 +12,7 @@
 
 #include "binary/demangle.h"
 #include "binary/selection_names.h"
+#include "common/pattern.h"
 
 enum { PATTERN_SHOWN = 200 };
 
@@ -19,7 +20,7 @@ static bool pattern_compiles(const char *text)
 {
 	regex_t compiled;
 
-	if (regcomp(&compiled, text, REG_EXTENDED | REG_NOSUB))
+	if (pattern_compile(&compiled, text, 0, NULL, 0))
 		return false;
 	regfree(&compiled);
 	return true;
@@ -50,14 +51,16 @@ int selection_pattern_init(struct selection_pattern *ret, const char *text, cons
 	memset(ret, 0, sizeof(*ret));
 	if (!*text)
 		return 0;
-	error = regcomp(&ret->compiled, text, REG_EXTENDED | REG_NOSUB);
+	error = pattern_compile(&ret->compiled, text, 0, why, sizeof(why));
 	if (!error) {
 		ret->given = true;
 		return 0;
 	}
-	regerror(error, &ret->compiled, why, sizeof(why));
 	if (error == REG_ESPACE)
 		return problem_set(problem, -ENOMEM, "%s: %s", source, why);
+	if (error == PATTERN_REFUSED)
+		return problem_set(problem, -EINVAL, "%s: '%.*s' is refused: %s", source,
+				   PATTERN_SHOWN, text, why);
 	good = pattern_good_length(text);
 	return problem_set(problem, -EINVAL,
 			   "%s: '%.*s' is no regular expression: %s, at character %zu: '%.20s'",

@@ -16,6 +16,7 @@
 #include "cmd/message.h"
 #include "cmd/nearest.h"
 #include "cmd/probe.h"
+#include "common/pattern.h"
 #include "output/output.h"
 
 enum { AVAIL_WIDTH = 100 };
@@ -108,11 +109,15 @@ static void avail_print_settings(const struct resolved *settings, const struct a
 			       listing_category_title(setting->category));
 			category = setting->category;
 		}
-		column = printf("  %s = %s", setting->name, value->text);
-		if (value->origin != ORIGIN_DEFAULT)
-			column +=
-				printf("  (%s)", resolved_describe(value, origin, sizeof(origin)));
-		else if (!*value->text && setting->inherits)
+		column = printf("  %s = ", setting->name);
+		column += (int)listing_text(stdout, value->text);
+		if (value->origin != ORIGIN_DEFAULT) {
+			column += printf("  (");
+			column += (int)listing_text(
+				stdout, resolved_describe(value, origin, sizeof(origin)));
+			column += printf(")");
+		}
+		if (value->origin == ORIGIN_DEFAULT && !*value->text && setting->inherits)
 			column += printf("  (as %s)", setting->inherits);
 		if (column > 41)
 			column = printf("\n") - 1;
@@ -173,6 +178,7 @@ static int avail_request_init(const struct options_result *result, struct avail_
 			      struct problem *problem)
 {
 	size_t next = 0;
+	char why[128];
 	int error;
 
 	*ret = (struct avail_request){.section = NULL};
@@ -188,15 +194,14 @@ static int avail_request_init(const struct options_result *result, struct avail_
 				   result->operands[next + 1]);
 	if (result->operand_count == next)
 		return 0;
-	error = regcomp(&ret->expression, result->operands[next],
-			REG_EXTENDED | REG_ICASE | REG_NOSUB);
-	if (error) {
-		char text[128];
-
-		regerror(error, &ret->expression, text, sizeof(text));
-		return problem_set(problem, -EINVAL, "'%s' is no regular expression: %s",
-				   result->operands[next], text);
-	}
+	error = pattern_compile(&ret->expression, result->operands[next], REG_ICASE, why,
+				sizeof(why));
+	if (error == PATTERN_REFUSED)
+		return problem_set(problem, -EINVAL, "'%.200s' is refused: %s",
+				   result->operands[next], why);
+	if (error)
+		return problem_set(problem, -EINVAL, "'%.200s' is no regular expression: %s",
+				   result->operands[next], why);
 	ret->filtered = true;
 	return 0;
 }

@@ -72,15 +72,22 @@ static void devices_print_counter(const json_t *counter)
 {
 	char dimensions[320], text[1024];
 	const char *expression = text_of(counter, "expression");
-	int column = printf("    %-26s ", text_of(counter, "name"));
+	int column = printf("    ") + (int)listing_text(stdout, text_of(counter, "name"));
 
 	devices_dimensions(counter, dimensions, sizeof(dimensions));
 	snprintf(text, sizeof(text), "%s%s%s%s", text_of(counter, "description"),
 		 *expression ? " = " : "", expression, dimensions);
-	if (column > DEVICES_COLUMN)
+	if (column >= DEVICES_COLUMN)
 		column = printf("\n") - 1;
 	printf("%*s", DEVICES_COLUMN - column, "");
 	listing_wrap(stdout, text, DEVICES_COLUMN, DEVICES_COLUMN, DEVICES_WIDTH);
+}
+
+static void devices_print_line(const char *text)
+{
+	fputs("  ", stdout);
+	listing_text(stdout, text);
+	putchar('\n');
 }
 
 /* Counters of hardware by their block, derived ones behind. */
@@ -95,7 +102,7 @@ static void devices_print_block(const json_t *counters, const char *block)
 		if (strcmp(text_of(counter, "block"), block))
 			continue;
 		if (!any)
-			printf("  %s\n", *block ? block : "Derived, and properties of the agent");
+			devices_print_line(*block ? block : "Derived, and properties of the agent");
 		any = true;
 		devices_print_counter(counter);
 	}
@@ -116,13 +123,17 @@ static void devices_print_agent(const json_t *agent)
 {
 	const json_t *counters = json_object_get(agent, "counters"), *counter;
 	const char *problem = text_of(agent, "problem");
+	char text[1024];
 	size_t i;
 
-	printf("Agent %lld: %s, %s (%s)\n",
-	       (long long)json_integer_value(json_object_get(agent, "node")),
-	       text_of(agent, "product"), text_of(agent, "type"), text_of(agent, "name"));
+	snprintf(text, sizeof(text), "Agent %lld: %s, %s (%s)",
+		 (long long)json_integer_value(json_object_get(agent, "node")),
+		 text_of(agent, "product"), text_of(agent, "type"), text_of(agent, "name"));
+	listing_text(stdout, text);
+	putchar('\n');
+	snprintf(text, sizeof(text), "no counters: %s", problem);
 	if (*problem)
-		printf("  no counters: %s\n", problem);
+		devices_print_line(text);
 	json_array_foreach(counters, i, counter)
 	{
 		if (*text_of(counter, "block") && devices_is_first(counters, i))

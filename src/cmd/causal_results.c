@@ -193,7 +193,7 @@ static void results_say(const struct causal_data *data, const struct causal_resu
 	const char *why = results_why_none(data, seen);
 
 	if (seen->journal_failed)
-		message_warning("some experiments could not be written down");
+		message_error("some experiments could not be written down");
 	for (size_t i = 0; i < data->point_count; i++) {
 		char text[512];
 

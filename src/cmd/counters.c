@@ -11,6 +11,7 @@
 
 #include "cmd/command.h"
 #include "cmd/counters_files.h"
+#include "cmd/listing.h"
 #include "cmd/message.h"
 #include "counters/definitions.h"
 
@@ -38,7 +39,10 @@ static void counters_tell(void *context, const char *path, unsigned line, unsign
 			  const char *text)
 {
 	(void)context;
-	printf("%s:%u:%u: %s\n", path, line, column, text);
+	listing_text(stdout, path);
+	printf(":%u:%u: ", line, column);
+	listing_text(stdout, text);
+	putchar('\n');
 }
 
 /* The number of mistakes, or a negative errno. */

@@ -12,6 +12,7 @@
 #include "analysis/session.h"
 #include "cmd/command.h"
 #include "cmd/ctl_process.h"
+#include "cmd/listing.h"
 #include "cmd/message.h"
 #include "cmd/nearest.h"
 #include "common/settings_value.h"
@@ -73,13 +74,17 @@ static void ctl_print_status(const struct ctl_process *process)
 {
 	const struct spool_file_header *header = process->header;
 
-	printf("%ld (%s): %s\n", (long)process->pid, process->name,
-	       __atomic_load_n(&header->collecting, __ATOMIC_ACQUIRE) ? "collecting"
-								      : "not collecting");
+	printf("%ld (", (long)process->pid);
+	listing_text(stdout, process->name);
+	printf("): %s\n", __atomic_load_n(&header->collecting, __ATOMIC_ACQUIRE)
+				  ? "collecting"
+				  : "not collecting");
 	printf("  %s samples, %s region events\n", quantity_count(header->samples).text,
 	       quantity_count(header->region_events).text);
 	ctl_print_losses(header);
-	printf("  %s in %s\n", quantity_bytes(header->file_size).text, process->path);
+	printf("  %s in ", quantity_bytes(header->file_size).text);
+	listing_text(stdout, process->path);
+	putchar('\n');
 }
 
 static int ctl_one(pid_t pid, uint32_t command, struct problem *problem)

@@ -12,9 +12,12 @@
 #include <unistd.h>
 
 #include "cmd/instrument_row.h"
+#include "cmd/listing.h"
 #include "cmd/message.h"
 #include "output/json_writer.h"
 #include "output/stream.h"
+
+enum { MODULE_COLUMNS = 14 };
 
 static const char *const list_names[PRINT_LISTS] = {"available", "instrumented", "excluded",
 						    "overlapping"};
@@ -125,12 +128,19 @@ static const char *list_base(const char *path)
 
 static void list_row_text(FILE *out, const struct instrument_row *row, bool reason)
 {
-	fprintf(out, "0x%016" PRIx64 " %12" PRIu32 " %13" PRIu32 " %5.2f  %-7s %-10s %-14s %s",
+	size_t columns;
+
+	fprintf(out, "0x%016" PRIx64 " %12" PRIu32 " %13" PRIu32 " %5.2f  %-7s %-10s ",
 		row->function->vaddr, row->function->size, row->function->instructions,
 		instrument_row_ratio(row), selection_linkage_word(row->linkage),
-		selection_visibility_word(row->visibility), list_base(row->module), row->name);
-	if (strcmp(row->signature, row->name) != 0 || reason)
-		fprintf(out, " | %s", row->signature);
+		selection_visibility_word(row->visibility));
+	columns = listing_text(out, list_base(row->module));
+	fprintf(out, "%*s", columns < MODULE_COLUMNS ? (int)(MODULE_COLUMNS + 1 - columns) : 1, "");
+	listing_text(out, row->name);
+	if (strcmp(row->signature, row->name) != 0 || reason) {
+		fputs(" | ", out);
+		listing_text(out, row->signature);
+	}
 	if (reason)
 		fprintf(out, " | %s", instrument_row_reason(row));
 	fputc('\n', out);
@@ -250,14 +260,21 @@ int instrument_lists_check(const char *what, const char *option, struct problem 
 			   option, what);
 }
 
+static void list_print_module(const char *path, const char *behind, FILE *out)
+{
+	fputc('[', out);
+	listing_text(out, path);
+	fprintf(out, "]%s", behind);
+}
+
 static void list_print_row(const struct instrument_row *row, enum instrument_print list,
 			   const char *what, FILE *out)
 {
 	const char *name = what[strlen(what) - 1] == '+' ? row->signature : row->name;
 
 	if (!strncmp(what, "pair", 4))
-		fprintf(out, "[%s] ", row->module);
-	fputs(name, out);
+		list_print_module(row->module, " ", out);
+	listing_text(out, name);
 	if (list == PRINT_EXCLUDED)
 		fprintf(out, ": %s", instrument_row_reason(row));
 	fputc('\n', out);
@@ -285,12 +302,16 @@ void instrument_lists_print(const struct instrument_lists *lists, enum instrumen
 			}
 			instrument_row_deinit(&row);
 		}
-		if (list == PRINT_EXCLUDED && !count)
-			fprintf(out, "[%s]: %s\n", module->path,
-				module->status ? module->problem.text
-					       : selection_verdict_text(module->verdict));
-		else if (any && modules_only)
-			fprintf(out, "%s\n", module->path);
+		if (list == PRINT_EXCLUDED && !count) {
+			list_print_module(module->path, ": ", out);
+			listing_text(out, module->status ? module->problem.text
+							 : selection_verdict_text(module->verdict));
+		} else if (any && modules_only) {
+			listing_text(out, module->path);
+		} else {
+			continue;
+		}
+		fputc('\n', out);
 	}
 }
 

@@ -7,6 +7,8 @@
 
 #include <string.h>
 
+#include "output/format.h"
+
 static const char *listing_metavar(const struct setting *setting)
 {
 	static const char *const by_type[] = {
@@ -127,6 +129,11 @@ static size_t listing_columns(const char *text, size_t bytes)
 	return columns;
 }
 
+size_t listing_text(FILE *out, const char *text)
+{
+	return format_text(out, text, strlen(text));
+}
+
 void listing_wrap(FILE *out, const char *text, size_t column, size_t indent, size_t width)
 {
 	while (*text) {
@@ -139,8 +146,7 @@ void listing_wrap(FILE *out, const char *text, size_t column, size_t indent, siz
 			fputc(' ', out);
 			column++;
 		}
-		fwrite(text, 1, bytes, out);
-		column += columns;
+		column += format_text(out, text, bytes);
 		text += bytes;
 		if (!strncmp(text, "\n\n", 2)) {
 			fprintf(out, "\n\n%*s", (int)indent, "");

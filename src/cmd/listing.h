@@ -34,8 +34,11 @@ void listing_each_option(const struct options_grammar *grammar,
 const char *listing_usage(const struct listing_option *option, char *text, size_t size);
 /* What a type is called: "boolean", "number", … */
 const char *listing_type_name(enum setting_type type);
-/* Prints text wrapped to `width` columns, every line but the first behind `indent` blanks; the
- * caller has printed `column` characters of the first. */
+/* Prints text that may come from anywhere, as a terminal may have it (utf8_shown). Returns the
+ * columns. */
+size_t listing_text(FILE *out, const char *text);
+/* Prints text as listing_text() does, wrapped to `width` columns, every line but the first behind
+ * `indent` blanks; the caller has printed `column` characters of the first. */
 void listing_wrap(FILE *out, const char *text, size_t column, size_t indent, size_t width);
 /* The heading of a category. */
 const char *listing_category_title(const char *category);

@@ -12,6 +12,8 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "common/utf8.h"
+
 static int verbosity;
 static char color_choice = 'a';
 
@@ -41,17 +43,19 @@ bool message_color(int descriptor)
 	return isatty(descriptor);
 }
 
-/* One write a line, so that lines of several kymos on one terminal do not mix. */
+/* One write a line, so that lines of several kymos on one terminal do not mix. Names of files and
+ * their contents are quoted in many; a terminal is not to obey them. */
 __attribute__((format(printf, 2, 0))) static void message_line(const char *kind, const char *format,
 							       va_list arguments)
 {
-	char line[2048];
-	int used = snprintf(line, sizeof(line), "kymo: %s", kind);
-	int added = vsnprintf(line + used, sizeof(line) - (size_t)used - 1, format, arguments);
-	size_t length = strlen(line);
+	char text[2048], line[sizeof(text) * UTF8_REPLACEMENT_SIZE];
+	int used = snprintf(text, sizeof(text), "kymo: %s", kind);
+	int added = vsnprintf(text + used, sizeof(text) - (size_t)used, format, arguments);
+	size_t length;
 
 	if (added < 0)
 		return;
+	length = utf8_printable(text, strlen(text), line, sizeof(line) - 1);
 	line[length++] = '\n';
 	while (write(STDERR_FILENO, line, length) < 0) {
 		if (errno != EINTR)

@@ -2,7 +2,8 @@
  * SPDX-FileCopyrightText: the kymo authors
  *
  * What kymo says to the person: lines on standard error that begin with "kymo: ". Standard output
- * belongs to the program, or to the answer of `kymo report` and `kymo avail`.
+ * belongs to the program, or to the answer of `kymo report` and `kymo avail`. Control characters
+ * and bytes that are no UTF-8 do not reach the terminal (utf8_shown).
  *
  * The one piece of state is the verbosity, set once when the settings are known.
  */

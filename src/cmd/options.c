@@ -118,9 +118,13 @@ static const char *options_joint(enum setting_id id)
 {
 	switch (id) {
 	case SETTING_CONFIG_FILE:
+	case SETTING_COUNTER_DEFS:
+	case SETTING_INSTRUMENT_LISTS:
 		return ":";
 	case SETTING_CAUSAL_FIXED_SPEEDUP:
+	case SETTING_KERNEL_RANGE:
 		return ",";
+	case SETTING_WRAP:
 	case SETTING_CAUSAL_PROGRESS:
 	case SETTING_CAUSAL_BINARY_SCOPE:
 	case SETTING_CAUSAL_SOURCE_SCOPE:
@@ -380,8 +384,13 @@ int option_set_flag(struct options_result *result, const struct option_extra *op
 int option_set_text(struct options_result *result, const struct option_extra *option,
 		    const char *value, struct problem *problem)
 {
-	(void)problem;
-	*(const char **)((char *)result->context + option->offset) = value;
+	const char **field = (const char **)((char *)result->context + option->offset);
+
+	if (*field && strcmp(*field, value))
+		return problem_set(problem, -EINVAL,
+				   "--%s takes one %s, and is given '%.100s' as well as '%.100s'",
+				   option->name, option->metavar, *field, value);
+	*field = value;
 	return 0;
 }
 

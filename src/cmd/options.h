@@ -66,7 +66,8 @@ struct options_result {
 int options_parse(const struct options_grammar *grammar, char **arguments, size_t count,
 		  struct options_result *result, struct problem *problem);
 
-/* Generic `apply` functions for fields of result->context, at `offset`. */
+/* Generic `apply` functions for fields of result->context, at `offset`. A text can be set once:
+ * nothing that was asked for is left out without a word. */
 int option_set_flag(struct options_result *result, const struct option_extra *option,
 		    const char *value, struct problem *problem);
 int option_set_text(struct options_result *result, const struct option_extra *option,
@@ -83,7 +84,7 @@ int option_help(struct options_result *result, const struct option_extra *option
 #define OPTION_QUIET                                                                               \
 	{                                                                                          \
 		.name = "quiet", .letter = 'q', .apply = option_quiet,                             \
-		.help = "Say nothing but errors."                                                  \
+		.help = "Say nothing but errors and what was lost."                                \
 	}
 #define OPTION_VERBOSE                                                                             \
 	{                                                                                          \

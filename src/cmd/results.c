@@ -247,6 +247,12 @@ static void results_nothing_recorded(const char *session_directory)
 			      session_directory);
 }
 
+static void results_tell_loss(void *context, const char *text)
+{
+	(void)context;
+	message_error("the results are not complete: %s", text);
+}
+
 int results_write(const struct resolved *settings, const char *session_directory,
 		  const char *result_directory, const char *prefix, bool summary,
 		  struct problem *problem)
@@ -275,6 +281,8 @@ int results_write(const struct resolved *settings, const char *session_directory
 	if (summary)
 		output_summary(session, &summary_options, stderr, message_color(STDERR_FILENO),
 			       problem);
+	else
+		output_losses(session, results_tell_loss, NULL);
 	session_close(session);
 	return error;
 }

@@ -25,7 +25,9 @@ static const struct topic topics_table[] = {
 	 "    kymo avail -G kymo.conf       writes them to a configuration file\n\n"
 	 "Booleans: --trace, --trace=off, --no-trace. Durations are seconds, or end in ns, us, ms, "
 	 "s,\n"
-	 "m or h. Sizes are bytes, or end in K, M or G. Lists are separated by commas.\n"},
+	 "m or h. Sizes are bytes, or end in K, M or G. Lists are separated by commas. Lists and\n"
+	 "expressions that several options give add up; of any other setting the last option "
+	 "counts.\n"},
 	{"config", "configuration files",
 	 "Text: one NAME = value a line; # begins a comment, quotes keep blanks, $env:VARIABLE is\n"
 	 "replaced. Names in any case, with or without KYMO_.\n\n"

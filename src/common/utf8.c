@@ -54,3 +54,37 @@ size_t utf8_clean(const char *text, size_t size, char *ret)
 	}
 	return written;
 }
+
+size_t utf8_shown(const char *text, size_t size, const char **shown, size_t *shown_size)
+{
+	size_t length = utf8_character_size(text, size);
+	unsigned char c = (unsigned char)*text;
+	*shown = text;
+	*shown_size = length;
+	if (length == 0) {
+		*shown = UTF8_REPLACEMENT;
+		*shown_size = UTF8_REPLACEMENT_SIZE;
+		return 1;
+	}
+	if (c < 0x20 || c == 0x7F || (c == 0xC2 && (unsigned char)text[1] < 0xA0)) {
+		*shown = "?";
+		*shown_size = 1;
+	}
+	return length;
+}
+
+size_t utf8_printable(const char *text, size_t length, char *ret, size_t size)
+{
+	size_t written = 0;
+	for (size_t i = 0; i < length;) {
+		const char *shown;
+		size_t shown_size;
+		i += utf8_shown(text + i, length - i, &shown, &shown_size);
+		if (written + shown_size >= size)
+			break;
+		memcpy(ret + written, shown, shown_size);
+		written += shown_size;
+	}
+	ret[written] = '\0';
+	return written;
+}

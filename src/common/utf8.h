@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT
  * SPDX-FileCopyrightText: the kymo authors
  *
- * UTF-8 checks for text that comes from the profiled program: symbol names, paths, thread names and
- * command lines may hold any bytes, while JSON and protobuf strings may not. Pure functions.
+ * UTF-8 checks for text that comes from the profiled program or from a user's file: symbol names,
+ * paths, thread names and command lines may hold any bytes, while JSON and protobuf strings may
+ * not, and a terminal takes some for commands. Pure functions.
  */
 #ifndef KYMO_COMMON_UTF8_H
 #define KYMO_COMMON_UTF8_H
@@ -20,5 +21,13 @@ bool utf8_is_valid(const char *text, size_t size);
 /* Copies text with every byte that belongs to no character replaced by U+FFFD. `ret` needs room for
  * size * UTF8_REPLACEMENT_SIZE bytes; returns the bytes written. */
 size_t utf8_clean(const char *text, size_t size, char *ret);
+
+/* Bytes of the next character, 1 to 4 (a byte that belongs to none: 1), and what stands for it
+ * where people read: itself; "?" for a control character (C0, DEL, C1), line ends included; U+FFFD
+ * for what is no character. `size` is above 0. */
+size_t utf8_shown(const char *text, size_t size, const char **shown, size_t *shown_size);
+/* The same of a whole text, terminated; what has no room for `size` bytes is left out, and no
+ * character is cut in two. Returns the bytes written. */
+size_t utf8_printable(const char *text, size_t length, char *ret, size_t size);
 
 #endif

@@ -201,14 +201,19 @@ static void add_utf8(struct yaml_reader *reader, uint32_t code)
 	} else if (code < 0x800) {
 		scalar_add(reader, (char)(0xc0 | code >> 6));
 		scalar_add(reader, (char)(0x80 | (code & 0x3f)));
-	} else {
+	} else if (code < 0x10000) {
 		scalar_add(reader, (char)(0xe0 | code >> 12));
+		scalar_add(reader, (char)(0x80 | (code >> 6 & 0x3f)));
+		scalar_add(reader, (char)(0x80 | (code & 0x3f)));
+	} else {
+		scalar_add(reader, (char)(0xf0 | code >> 18));
+		scalar_add(reader, (char)(0x80 | (code >> 12 & 0x3f)));
 		scalar_add(reader, (char)(0x80 | (code >> 6 & 0x3f)));
 		scalar_add(reader, (char)(0x80 | (code & 0x3f)));
 	}
 }
 
-static void quoted_code(struct yaml_reader *reader, int digits)
+static uint32_t quoted_digits(struct yaml_reader *reader, int digits)
 {
 	uint32_t code = 0;
 
@@ -218,9 +223,27 @@ static void quoted_code(struct yaml_reader *reader, int digits)
 
 		if (found == NULL) {
 			yaml_fail(reader, "%d hexadecimal digits expected", digits);
-			return;
+			return 0;
 		}
 		code = code * 16 + (uint32_t)(found - "0123456789abcdef");
+	}
+	return code;
+}
+
+/* Beyond U+FFFF JSON has two halves behind each other, as UTF-16 (RFC 8259, 7). */
+static void quoted_code(struct yaml_reader *reader, int digits)
+{
+	uint32_t code = quoted_digits(reader, digits);
+
+	if (code >= 0xd800 && code < 0xdc00 && yaml_char(reader, 0) == '\\' &&
+	    yaml_char(reader, 1) == 'u') {
+		uint32_t low;
+
+		reader->at += 2;
+		low = quoted_digits(reader, 4);
+		code = low >= 0xdc00 && low < 0xe000
+			       ? 0x10000 + ((code - 0xd800) << 10) + (low - 0xdc00)
+			       : 0;
 	}
 	if (code == 0 || (code >= 0xd800 && code < 0xe000))
 		yaml_fail(reader, "not a character that can be in a text");
@@ -231,8 +254,8 @@ static void quoted_code(struct yaml_reader *reader, int digits)
 /* Behind the backslash. */
 static void quoted_escape(struct yaml_reader *reader)
 {
-	static const char from[] = "nt\"\\/ er";
-	static const char to[] = "\n\t\"\\/ \033\r";
+	static const char from[] = "nt\"\\/ erbf";
+	static const char to[] = "\n\t\"\\/ \033\r\b\f";
 	char c = yaml_char(reader, 0);
 	const char *found = c != '\0' ? strchr(from, c) : NULL;
 

@@ -11,6 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "common/pattern.h"
 #include "common/settings_value.h"
 
 /* NCCL's and RCCL's kernels and NVSHMEM's, also where a framework has put them into a namespace. */
@@ -49,13 +50,11 @@ static void compile(struct pattern *pattern, const char *name, const char *text)
 	pattern->is_there = pattern->is_wrong = false;
 	if (text == NULL || text[0] == '\0')
 		return;
-	error = regcomp(&pattern->expression, text, REG_EXTENDED | REG_NOSUB);
+	error = pattern_compile(&pattern->expression, text, 0, why, sizeof(why));
 	pattern->is_there = error == 0;
 	pattern->is_wrong = error != 0;
-	if (error == 0)
-		return;
-	regerror(error, &pattern->expression, why, sizeof(why));
-	say(name, text, why);
+	if (error != 0)
+		say(name, text, why);
 }
 
 /* "3", "2-5", "4-"; with ':' as well. */

@@ -13,6 +13,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "common/utf8.h"
 #include "core/ticks.h"
 
 static _Atomic int state_init, state_fini;
@@ -101,19 +102,19 @@ static enum sdk_log state_level(void)
 
 void sdk_say(enum sdk_log level, const char *format, ...)
 {
-	char line[1024];
+	static const char prefix[] = "kymo: tools: ";
+	char text[1024], line[sizeof(text) * UTF8_REPLACEMENT_SIZE];
 	va_list arguments;
-	int length;
+	size_t length = sizeof(prefix) - 1;
 
 	if (level > state_level())
 		return;
-	length = snprintf(line, sizeof(line), "kymo: tools: ");
 	va_start(arguments, format);
-	length += vsnprintf(line + length, sizeof(line) - (size_t)length - 1, format, arguments);
+	vsnprintf(text, sizeof(text), format, arguments);
 	va_end(arguments);
-	if ((size_t)length > sizeof(line) - 2)
-		length = sizeof(line) - 2;
+	memcpy(line, prefix, length);
+	length += utf8_printable(text, strlen(text), line + length, sizeof(line) - length - 1);
 	line[length++] = '\n';
-	if (write(STDERR_FILENO, line, (size_t)length) < 0)
+	if (write(STDERR_FILENO, line, length) < 0)
 		return;
 }

@@ -57,8 +57,7 @@ static void put_wrapped(FILE *stream, const char *text, unsigned indent)
 			putc(' ', stream);
 			column++;
 		}
-		fwrite(text, 1, word, stream);
-		column += word;
+		column += format_text(stream, text, word);
 		text += word + (text[word] == ' ');
 	}
 	putc('\n', stream);

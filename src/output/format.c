@@ -95,16 +95,7 @@ struct quantity quantity_measure(uint64_t value, enum view_measure measure)
 /* Bytes of the next character, and what to write for it. */
 static size_t next_character(const char *text, const char **shown, size_t *shown_size)
 {
-	size_t size = utf8_character_size(text, strlen(text) < 4 ? strlen(text) : 4);
-	unsigned char c = (unsigned char)*text;
-
-	*shown = text;
-	*shown_size = size;
-	if (size == 0 || c < 0x20 || c == 0x7f || (c == 0xc2 && (unsigned char)text[1] < 0xa0)) {
-		*shown = size == 0 ? UTF8_REPLACEMENT : "?";
-		*shown_size = strlen(*shown);
-	}
-	return size ? size : 1;
+	return utf8_shown(text, strlen(text) < 4 ? strlen(text) : 4, shown, shown_size);
 }
 
 size_t format_columns(const char *text)
@@ -128,6 +119,20 @@ static void write_characters(FILE *stream, const char *text, size_t skip, size_t
 		text += next_character(text, &shown, &size);
 		fwrite(shown, 1, size, stream);
 	}
+}
+
+size_t format_text(FILE *stream, const char *text, size_t size)
+{
+	size_t columns = 0;
+
+	for (size_t i = 0; i < size; columns++) {
+		const char *shown;
+		size_t shown_size;
+
+		i += utf8_shown(text + i, size - i, &shown, &shown_size);
+		fwrite(shown, 1, shown_size, stream);
+	}
+	return columns;
 }
 
 size_t format_limited(FILE *stream, const char *text, size_t width)

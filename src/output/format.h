@@ -27,6 +27,8 @@ void format_fitted(FILE *stream, const char *text, size_t width);
 /* The same without padding; returns the columns used. */
 size_t format_limited(FILE *stream, const char *text, size_t width);
 size_t format_columns(const char *text);
+/* `size` bytes of text, without a limit of columns; returns those used. */
+size_t format_text(FILE *stream, const char *text, size_t size);
 
 /* "name (module)", or only the name where the module says nothing new. `size` bytes at most. */
 void format_function(char *buffer, size_t size, const struct session *session, uint32_t frame);

@@ -41,33 +41,13 @@ struct nccl_channels nccl_channels_text(uint64_t bitmap)
 	return channels;
 }
 
-/* Control characters and what is not UTF-8 become question marks; no character is cut in two. */
-static void copy_printable(char *ret, size_t size, const char *text)
-{
-	size_t used = 0;
-
-	while (*text && used + 4 < size) {
-		size_t length = utf8_character_size(text, strlen(text));
-
-		if (length == 0 || (unsigned char)*text < 0x20 || *text == 0x7f) {
-			ret[used++] = '?';
-			text += length ? length : 1;
-			continue;
-		}
-		memcpy(ret + used, text, length);
-		used += length;
-		text += length;
-	}
-	ret[used] = '\0';
-}
-
 struct nccl_label nccl_team_label(const struct nccl_data *data, uint32_t team)
 {
 	const struct nccl_team *of = &data->teams[team];
 	struct nccl_label label;
 	char name[64];
 
-	copy_printable(name, sizeof(name), of->name);
+	utf8_printable(of->name, strlen(of->name), name, sizeof(name));
 	if (*name && of->occurrence)
 		snprintf(label.text, sizeof(label.text), "\"%s\" (%u)", name, of->occurrence + 1);
 	else if (*name)
@@ -83,9 +63,10 @@ struct nccl_label nccl_operation_label(const struct nccl_data *data, uint32_t fu
 				       const struct nccl_operation *operation)
 {
 	struct nccl_label label;
+	const char *function_name = data->functions[function].name;
 	char name[40];
 
-	copy_printable(name, sizeof(name), data->functions[function].name);
+	utf8_printable(function_name, strlen(function_name), name, sizeof(name));
 	if (operation->kind == NCCL_KIND_P2P)
 		snprintf(label.text, sizeof(label.text), "%s #%" PRIu64 " %s rank %d", name,
 			 operation->sequence,

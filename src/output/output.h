@@ -56,6 +56,10 @@ int output_write_file(struct session *session, const struct output_format *forma
  * overhead. */
 int output_summary(struct session *session, const struct output_options *options, FILE *stream,
 		   bool colour, struct problem *problem);
+/* For those who are shown no summary: a text for each kind of data that was to be recorded and was
+ * lost; none where nothing was. */
+void output_losses(const struct session *session, void (*tell)(void *context, const char *text),
+		   void *context);
 /* metadata.json */
 int output_metadata(struct session *session, FILE *stream, struct problem *problem);
 

@@ -43,6 +43,8 @@ int summary_threads(const struct summary *summary);
 void summary_host(const struct summary *summary);
 void summary_unresolved(const struct summary *summary);
 void summary_losses(const struct summary *summary);
+/* What was lost, behind the number of it; `loss` is an enum spool_loss. */
+const char *summary_loss_text(int loss);
 void summary_notices(const struct summary *summary);
 void summary_overhead(const struct summary *summary);
 

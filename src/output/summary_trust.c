@@ -205,51 +205,6 @@ void summary_unresolved(const struct summary *summary)
 
 /* ---- losses ---- */
 
-static const char *loss_text(int loss)
-{
-	static const char *const texts[SPOOL_LOSS_COUNT] = {
-		[SPOOL_LOSS_NO_CHUNK] = "samples dropped because no buffer was ready",
-		[SPOOL_LOSS_DISK_FULL] = "records dropped because the disk was full",
-		[SPOOL_LOSS_MEMORY_LIMIT] =
-			"records dropped at the spool's size limit (SPOOL_LIMIT)",
-		[SPOOL_LOSS_REENTRY] = "samples dropped while a thread was inside kymo",
-		[SPOOL_LOSS_NO_THREAD_BLOCK] = "samples dropped for lack of per-thread memory",
-		[SPOOL_LOSS_UNARMED_THREAD] =
-			"threads without a timer (ulimit -i or -n); their CPU time is [unsampled]",
-		[SPOOL_LOSS_MODULE_TABLE] = "modules without unwind information that can be used",
-		[SPOOL_LOSS_STALE_MODULES] =
-			"samples taken while libraries were loaded or unloaded (kept)",
-		[SPOOL_LOSS_OVERSIZED] = "records too large",
-		[SPOOL_LOSS_SIGNAL_BLOCKED] = "times that the program blocked kymo's signal",
-		[SPOOL_LOSS_SECCOMP] = "threads left alone because of their seccomp filter",
-		[SPOOL_LOSS_THROTTLED] =
-			"times the sampling rate was lowered to keep the overhead low",
-		[SPOOL_LOSS_RING_OVERWRITE] = "chunks overwritten in ring mode",
-		[SPOOL_LOSS_REGION_REENTRY] =
-			"region events dropped that came in the midst of another (signals)",
-		[SPOOL_LOSS_REGION_DEPTH] = "regions left out that were too deep (MAX_DEPTH)",
-		[SPOOL_LOSS_REGION_NAMES] = "regions left out because there was no room for names",
-		[SPOOL_LOSS_REGION_EVENTS] =
-			"region events left out of the trace because no buffer was ready",
-		[SPOOL_LOSS_PROFILE_NODES] =
-			"calls counted as (more) in their caller (PROFILE_MAX_NODES)",
-		[SPOOL_LOSS_REGION_THROTTLED] =
-			"calls of short regions left out (THROTTLE_COUNT, THROTTLE_VALUE)",
-		[SPOOL_LOSS_REGION_UNBALANCED] =
-			"regions ended by the end of an outer one, or never begun",
-		[SPOOL_LOSS_WRAPPER] = "functions that could not be wrapped",
-		[SPOOL_LOSS_CALL_EVENTS] =
-			"entries and exits of functions dropped because no buffer was ready",
-		[SPOOL_LOSS_CALL_DEPTH] = "calls of instrumented functions that were too deep",
-		[SPOOL_LOSS_CALL_REENTRY] =
-			"calls of instrumented functions in a signal handler amid another",
-		[SPOOL_LOSS_CALL_UNWOUND] =
-			"calls that did not return (longjmp, an exception): ended when noticed",
-		[SPOOL_LOSS_INSTRUMENT] = "modules that could not be instrumented",
-	};
-	return texts[loss] ? texts[loss] : "losses of a kind that this kymo does not know";
-}
-
 static const char *end_text(int end)
 {
 	static const char *const texts[SPOOL_STACK_END_COUNT] = {
@@ -303,7 +258,7 @@ void summary_losses(const struct summary *summary)
 	for (int loss = 0; loss < SPOOL_LOSS_COUNT; loss++) {
 		if (sums.losses[loss])
 			summary_warning(summary, "%s %s", quantity_count(sums.losses[loss]).text,
-					loss_text(loss));
+					summary_loss_text(loss));
 	}
 	for (int end = 1; end < 16; end++) {
 		if (sums.stacks[end])

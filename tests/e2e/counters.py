@@ -198,10 +198,18 @@ def main():
         expect("no regular expression" in (said := refused("--counters", "task_clock", "--kernel-include", "(")), said)
         expect("no device here has a counter 'zzz'" in (said := refused("--device-counters", "zzz")), said)
         expect("cannot read" in (said := refused("-i", "/nonexistent.txt")), said)
+        expect("--input takes one FILE, and is given 'a' as well as 'b'" in (said := refused("-i", "a", "--input=b")),
+               said)
+        expect("--kernel-range: '9-8'" in
+               (said := refused("--counters", "task_clock", "--kernel-range=9-8", "--kernel-range", "1")), said)
         path = scratch.path("wrong.yaml")
         with open(path, "w", encoding="ascii") as stream:
             stream.write("jobs:\n  - pcm: [task_clock]\n")
         expect(f"{path}:2:5: unknown key 'pcm'; did you mean 'pmc'?" in (said := refused("-i", path)), said)
+        path = scratch.path("wrong.json")
+        with open(path, "w", encoding="ascii") as stream:
+            stream.write('{\n\t"jobs":\t[\n\t\t{"pmc": ["task_clock"]},\n\t\t{\t"pcm": ["task_clock"]}]}\n')
+        expect(f"{path}:4:5: unknown key 'pcm'; did you mean 'pmc'?" in (said := refused("-i", path)), said)
 
     def what_no_device_counts_that_way_is_told_before():
         """Of the host alone, of devices alone, of kernels alone, and what is computed of them."""
@@ -361,10 +369,13 @@ def main():
         if run(["mount", "-t", "tmpfs", "-o", "size=3m", "tmpfs", place]).status != 0:
             raise Skipped("cannot mount")
         try:
-            ended = run([kymo.path, "run", "-o", os.path.join(place, "results"), "--counters", "task_clock", "--", mix,
-                         "2000"], timeout=60)
-            expect(ended.status == 0 and ended.stdout == run([mix, "2000"]).stdout, f"{ended}")
-            expect("the disk is full" in " ".join(ended.stderr.split()), ended.stderr)
+            for quiet in [], ["-q"]:
+                results = os.path.join(place, f"results{len(quiet)}")
+                ended = run([kymo.path, "run", *quiet, "-o", results, "--counters", "task_clock", "--", mix, "2000"],
+                            timeout=60)
+                expect(ended.status == 0 and ended.stdout == run([mix, "2000"]).stdout, f"{ended}")
+                expect("the disk is full" in " ".join(ended.stderr.split()), ended.stderr)
+                shutil.rmtree(results, ignore_errors=True)
         finally:
             run(["umount", "-l", place])
 
@@ -476,13 +487,29 @@ def main():
         ended = run([kymo.path, "avail", "--counters", "--agent", "99"])
         expect(ended.status == 125 and "there is no agent 99" in ended.stderr, f"{ended}")
 
+    def a_terminal_gets_no_commands():
+        """Of names of files and what is in them, from the command, the tool library and the summary."""
+        path = scratch.path("a \033[31m\u009b31m.yaml")
+        with open(path, "w", encoding="utf-8") as stream:
+            stream.write('GOOD:\n  architectures:\n    host:\n      expression: 2*task_clock\n'
+                         '  description: "a \\e[2J and \\x9b31m"\n"BAD\\e[2J\\n":\n  description: none\n')
+        _, counted_with = counted(["true"], "--device-counters", "GOOD", "--counter-defs", path, quiet=False)
+        checked, listed = run([kymo.path, "counters", "check", path]), \
+            run([kymo.path, "avail", "--counters", "--counter-defs", path, "GOOD"])
+        expect(counted_with.status == 0 and checked.status == 1 and listed.status == 0, f"{checked} {listed}")
+        expect("BAD?[2J?" in checked.stdout.decode() and "a ?[2J and ?31m = 2*task_clock" in listed.stdout.decode(),
+               f"{checked} {listed}")
+        for ended in counted_with, checked, listed:
+            said = ended.stdout.decode() + ended.stderr
+            expect(not re.search("[\0-\x08\x0b-\x1f\x7f-\x9f]", said), f"{said!r}")
+
     with Scratch() as scratch:
         for check in (each_launch_is_counted, values_are_what_the_program_measures, launches_are_one_after_the_other,
                       filter_of_kernels, files_say_the_same, mistakes_end_before_the_start,
                       what_no_device_counts_that_way_is_told_before, several_runs,
                       statuses_are_the_programs, device_over_time, ranges_are_kernels_of_the_host,
                       first_ranges_of_all_threads, survives_sigkill, survives_exit, children_that_end_at_once, a_full_disk_stops_nothing, nothing_counted_is_said, damage_is_told, definitions_of_users,
-                      what_is_no_number, listing):
+                      what_is_no_number, listing, a_terminal_gets_no_commands):
             tap.point(check.__name__, check, retries=2 if check is values_are_what_the_program_measures else 0)
     tap.finish()
 

@@ -8,6 +8,7 @@ usage: survival.py KYMO PROGRAM-DIRECTORY     (TAP)
 """
 import os
 import random
+import re
 import resource
 import shutil
 import signal
@@ -120,6 +121,20 @@ class Survival:
                    f"nothing said about the full disk: {ended.stderr!r}")
         finally:
             run(["umount", "-l", place])
+
+    def quiet_losses(self):
+        """-q says nothing of the run, but how much of it was lost, and nothing where nothing was."""
+        for limit, is_lost in ("64K", True), ("0", False):
+            place = self.scratch.path(f"quiet-{limit}")
+            ended = self.kymo.sample(self.program("truth", "random", "4", "2"), place, "--freq=10000",
+                                     f"--spool-limit={limit}")
+            losses = Result(place).json("metadata.json")["losses"]
+            said = re.findall(r"error: the results are not complete: ([\d,]+) records dropped at the spool's size limit",
+                              ended.stderr)
+            expect(ended.status == 0, f"status {ended.status}\n{ended.stderr}")
+            expect([int(count.replace(",", "")) for count in said] == ([losses["memory_limit"]] if is_lost else []),
+                   f"{limit}: {losses} is told as {ended.stderr!r}")
+            expect(any(losses.values()) or "not complete" not in ended.stderr, ended.stderr)
 
     def unwritable_output(self):
         """Nowhere to write: one line, the program runs and keeps its status; --strict refuses."""

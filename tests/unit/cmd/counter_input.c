@@ -135,6 +135,43 @@ static void test_json(void **state)
 	counter_input_deinit(&input);
 }
 
+/* White space and escapes of JSON's own, which YAML does not have. */
+static void test_json_is_not_yaml(void **state)
+{
+	struct counter_input input;
+
+	(void)state;
+	assert_int_equal(parse("a.json",
+			       "\xef\xbb\xbf{\r\n\t\"jobs\":\t[\r\n\t\t{\t\"pmc\"\t:[\t\"A\",\n"
+			       "\t\"B\"\t]\t,\n\t\"kernel_include_regex\":"
+			       "\"a\\tb\\u00e9\\ud83d\\ude00\\/\\b\\f\\\\d\",\n"
+			       "\t\"kernel_exclude_regex\": null}\n\t]\n}\n",
+			       &input),
+			 0);
+	assert_int_equal(input.count, 1);
+	assert_string_equal(input.passes[0].counters, "A,B");
+	assert_string_equal(input.passes[0].include, "a\tb\xc3\xa9\xf0\x9f\x98\x80/\b\f\\d");
+	assert_null(input.passes[0].exclude);
+	assert_int_equal(input.passes[0].line, 3);
+	counter_input_deinit(&input);
+}
+
+static void test_json_mistakes(void **state)
+{
+	(void)state;
+	wrong("a.json", "{\"jobs\": [\n\t{\"pmc\": [\"A\",]}]}", "a.json:2:15: unexpected token");
+	wrong("a.json", "{\"jobs\": [{\"pmc\": ['A']}]}", "a.json:1:20: invalid token near");
+	wrong("a.json", "jobs:\n  - pmc: [A]\n", "a.json:1:4: '[' or '{' expected");
+	wrong("a.json", "{\"jobs\": [], \"jobs\": []}", "duplicate object key");
+	wrong("a.json", "{\"jobs\": [{\"pmc\": [\"A\tB\"]}]}", "a.json:1:");
+	wrong("a.json", "{\"jobs\": [{\"pmc\": [\"\\ud800\"]}]}", "a.json:1:");
+	wrong("a.json", "{} # text", "a.json:1:4:");
+	wrong("a.json", "", "a.json:1:1: '[' or '{' expected");
+	wrong("a.json", "{\"jobs\": [\n\t{\t\"pcm\": [\"A\"]}]}", "a.json:2:4: unknown key 'pcm'");
+	wrong("a.json", "{\"jobs\": [\n\t{\"pmc\":\t{\"A\": 1}}]}",
+	      "a.json:2:10: a list of counters");
+}
+
 static void test_groups_are_runs(void **state)
 {
 	struct counter_input input;
@@ -201,7 +238,8 @@ int main(void)
 		cmocka_unit_test(test_text),          cmocka_unit_test(test_text_mistakes),
 		cmocka_unit_test(test_windows),       cmocka_unit_test(test_too_many),
 		cmocka_unit_test(test_zero_bytes),    cmocka_unit_test(test_yaml),
-		cmocka_unit_test(test_json),          cmocka_unit_test(test_groups_are_runs),
+		cmocka_unit_test(test_json),          cmocka_unit_test(test_json_is_not_yaml),
+		cmocka_unit_test(test_json_mistakes), cmocka_unit_test(test_groups_are_runs),
 		cmocka_unit_test(test_yaml_mistakes), cmocka_unit_test(test_ranges),
 	};
 

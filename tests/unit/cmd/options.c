@@ -134,6 +134,35 @@ static void lists_add_up(void **state)
 	assert_string_equal(value(SETTING_CONFIG_FILE), "a:b");
 }
 
+/* Those that are lists of their own kind. */
+static void ranges_and_files_add_up(void **state)
+{
+	(void)state;
+	assert_int_equal(sample("--kernel-range 1-3 --kernel-range=10- --counter-defs a "
+				"--counter-defs b:c --wrap libm:sin --wrap libm:cos "
+				"--kernel-include gemm --kernel-include conv -- p"),
+			 0);
+	assert_string_equal(value(SETTING_KERNEL_RANGE), "1-3,10-");
+	assert_string_equal(value(SETTING_COUNTER_DEFS), "a:b:c");
+	assert_string_equal(value(SETTING_WRAP), "libm:sin;libm:cos");
+	assert_string_equal(value(SETTING_KERNEL_INCLUDE), "gemm|conv");
+}
+
+static void one_text_is_not_replaced_by_another(void **state)
+{
+	const char *input = NULL;
+	struct option_extra option = {.name = "input", .metavar = "FILE", .apply = option_set_text};
+
+	(void)state;
+	result.context = &input;
+	assert_int_equal(option_set_text(&result, &option, "A", &problem), 0);
+	assert_int_equal(option_set_text(&result, &option, "A", &problem), 0);
+	assert_int_equal(option_set_text(&result, &option, "B", &problem), -EINVAL);
+	assert_string_equal(problem.text,
+			    "--input takes one FILE, and is given 'A' as well as 'B'");
+	assert_string_equal(input, "A");
+}
+
 static void letters_combine(void **state)
 {
 	(void)state;
@@ -216,6 +245,8 @@ int main(void)
 		TEST(clocks_take_a_rate_when_one_follows),
 		TEST(windows_take_all_that_follow),
 		TEST(lists_add_up),
+		TEST(ranges_and_files_add_up),
+		TEST(one_text_is_not_replaced_by_another),
 		TEST(letters_combine),
 		TEST(mistakes_are_named),
 		TEST(help_ends_with_its_topic),

@@ -107,6 +107,9 @@ static void what_is_wrong_counts_nothing_and_is_said(void **state)
 	assert_non_null(strstr(told.last_said, "KYMO_KERNEL_INCLUDE"));
 	set("", "[", "");
 	assert_false(counts("a", 1));
+	set("", "((a{255}){255}){255}", ""); /* would take all memory of the program */
+	assert_false(counts("a", 1));
+	assert_non_null(strstr(told.last_said, "KYMO_KERNEL_EXCLUDE"));
 	set("", "", "");
 	assert_true(counts("a", 1));
 }
