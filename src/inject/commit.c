@@ -4,7 +4,8 @@
  * See commit.h. It is done in a child process, which ends nothing half way: no signal reaches it
  * but SIGKILL, and then the kernel lets the threads go; those that were moved are in code that does
  * the same. A try whose threads do not all stop in time is given up, all go on, and another is
- * made.
+ * made: a program bears several short stops better than one that lasts until a thread comes that
+ * waits in the kernel or for a processor.
  */
 #include "inject/commit.h"
 
@@ -24,8 +25,10 @@
 #include "inject/commit_private.h"
 
 #define MILLISECOND_NS 1000000ull
-#define PATIENCE_NS    (50 * MILLISECOND_NS) /* the longest stop of a first try; then longer */
-#define TRIES          8
+#define SHORT_TRIES    5
+#define SHORT_NS       (3 * MILLISECOND_NS) /* for all threads to stop, at first */
+#define LONG_TRIES     6
+#define LONG_NS        (50 * MILLISECOND_NS) /* then; and each time more */
 
 struct commit {
 	pid_t pid;
@@ -113,7 +116,6 @@ static void report(const struct commit *commit, struct commit_result *ret)
 {
 	const struct commit_sites *sites = &commit->sites;
 
-	ret->stopped_ns = commit->threads.stop_ended_ns - commit->threads.stop_began_ns;
 	for (size_t i = 0; i < commit->threads.count; i++)
 		ret->threads += commit->threads.list[i]->stopped;
 	ret->moved = (uint32_t)commit->moves.count;
@@ -135,6 +137,8 @@ static int stop_and_change(struct commit *commit, uint64_t patience_ns, struct o
 	else
 		error = change(commit, &ret->problem);
 	commit_threads_release(&commit->threads);
+	ret->result.stops = 1;
+	ret->result.stopped_ns = commit->threads.stop_ended_ns - commit->threads.stop_began_ns;
 	return error;
 }
 
@@ -235,26 +239,38 @@ static void try_in_child(pid_t pid, const struct commit_module *modules, size_t 
 	pthread_sigmask(SIG_SETMASK, &mask, NULL);
 }
 
+static uint64_t patience_of(int number)
+{
+	return number < SHORT_TRIES ? SHORT_NS : (uint64_t)(number - SHORT_TRIES + 1) * LONG_NS;
+}
+
 static int commit_run(pid_t pid, const struct commit_module *modules, size_t count, bool undo,
 		      struct commit_result *ret, struct problem *problem)
 {
 	static const struct timespec pause = {.tv_nsec = 20 * MILLISECOND_NS};
 	struct outcome *outcome = mmap(NULL, sizeof(*outcome), PROT_READ | PROT_WRITE,
 				       MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-	uint64_t patience_ns = PATIENCE_NS;
+	uint64_t longest_ns = 0;
+	uint32_t stops = 0;
 	int error;
 
 	memset(ret, 0, sizeof(*ret));
 	if (outcome == MAP_FAILED)
 		return problem_set(problem, -ENOMEM, "out of memory");
-	for (int i = 0; i < TRIES; i++, patience_ns += PATIENCE_NS) {
-		try_in_child(pid, modules, count, undo, patience_ns, outcome);
+	for (int i = 0; i < SHORT_TRIES + LONG_TRIES; i++) {
+		memset(&outcome->result, 0, sizeof(outcome->result));
+		try_in_child(pid, modules, count, undo, patience_of(i), outcome);
+		stops += outcome->result.stops;
+		if (outcome->result.stopped_ns > longest_ns)
+			longest_ns = outcome->result.stopped_ns;
 		if (outcome->error != -EAGAIN)
 			break;
 		nanosleep(&pause, NULL);
 	}
 	error = outcome->error;
 	*ret = outcome->result;
+	ret->stops = stops;
+	ret->stopped_ns = longest_ns;
 	if (error)
 		problem_set(problem, error, "%s", outcome->problem.text);
 	munmap(outcome, sizeof(*outcome));
