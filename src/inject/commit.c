@@ -192,8 +192,8 @@ static int try(struct commit *commit, const struct commit_module *modules, size_
 				   (int)commit->pid, strerror(errno));
 	commit->threads.pid = commit->pid;
 	commit->threads.memory = commit->memory;
-	error = commit_sites_prepare(&commit->sites, modules, count, undo, commit->memory,
-				     &ret->problem);
+	error = commit_sites_prepare(&commit->sites, modules, count, undo, commit->pid,
+				     commit->memory, &ret->problem);
 	if (!error && process_maps_read(commit->pid, &commit->maps))
 		error = problem_set(&ret->problem, -ESRCH, "process %d has ended",
 				    (int)commit->pid);
