@@ -59,14 +59,14 @@ struct deadline {
 
 /* While others run on this processor, all threads stand. It may not be permitted. Real-time
  * priorities are second to the kernel's deadline server for ordinary threads (Linux 6.8, sched(7)),
- * which on a busy machine is 10 and even 100 ms; a deadline of our own is not. */
+ * which on a busy machine took 10 and even 100 ms; a deadline of our own is not. */
 static void go_first(void)
 {
 	struct deadline deadline = {.size = sizeof(deadline),
 				    .policy = SCHED_DEADLINE,
-				    .runtime_ns = 4 * MILLISECOND_NS,
-				    .deadline_ns = 5 * MILLISECOND_NS,
-				    .period_ns = 5 * MILLISECOND_NS};
+				    .runtime_ns = 8 * MILLISECOND_NS,
+				    .deadline_ns = 10 * MILLISECOND_NS,
+				    .period_ns = 10 * MILLISECOND_NS};
 	struct sched_param priority = {.sched_priority = 1};
 
 	if (syscall(SYS_sched_setattr, 0, &deadline, 0) &&
@@ -126,11 +126,12 @@ static void report(const struct commit *commit, struct commit_result *ret)
 
 static int stop_and_change(struct commit *commit, uint64_t patience_ns, struct outcome *ret)
 {
-	int error = commit_threads_follow(&commit->threads, &ret->problem);
+	int error;
 
+	go_first(); /* a thread that takes a signal stands from being followed on */
+	error = commit_threads_follow(&commit->threads, &ret->problem);
 	if (error)
 		return error;
-	go_first();
 	error = commit_threads_stop(&commit->threads, patience_ns);
 	if (error)
 		explain(commit, error, &ret->problem);
