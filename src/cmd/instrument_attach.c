@@ -201,6 +201,19 @@ static int on_start(void *context, struct attach_session *session,
 	return error;
 }
 
+static void tell_stop(const struct commit_result *result)
+{
+	double longest_ms = (double)result->stopped_ns / 1e6;
+
+	if (result->stops > 1)
+		message_note("%u functions instrumented; the process stood still for %.1f ms at "
+			     "most, %u times, until all of its threads were met",
+			     result->sites, longest_ms, result->stops);
+	else
+		message_note("%u functions instrumented; the process stood still for %.1f ms",
+			     result->sites, longest_ms);
+}
+
 static int on_attached(void *context, struct problem *problem)
 {
 	struct instrument_attach *attach = context;
@@ -228,8 +241,7 @@ static int on_attached(void *context, struct problem *problem)
 	else if (attach->error)
 		error = problem_set(problem, attach->error, "%s", attach->problem.text);
 	else
-		message_note("%u functions instrumented; the process stood still for %.1f ms",
-			     attach->result.sites, (double)attach->result.stopped_ns / 1e6);
+		tell_stop(&attach->result);
 	if (!error && attach->result.skipped)
 		message_warning("%u functions are not instrumented: their code in the process is "
 				"not that of the file, or a thread was in the midst of what would "

@@ -20,6 +20,11 @@
 /* Room around the thread pointer: libc functions that look at their thread-local data (errno, stack
  * guard) find zeros of their own instead of the program's. */
 #define TLS_SIZE 65536u
+/* Behind it, so that what the kernel puts there next does not look like more of this stack: whoever
+ * reads the stacks of a process that stands (inject/commit_moves.c) reads to the end of the
+ * mapping.
+ */
+#define END_SIZE 4096u
 #define FLAGS    (CLONE_VM | CLONE_FS | CLONE_SIGHAND | CLONE_THREAD | CLONE_SYSVSEM | CLONE_SETTLS)
 
 #define GROUPS_MAX 1024
@@ -86,10 +91,12 @@ int own_thread_start(struct own_thread *thread, const char *name, void (*run)(vo
 	long result;
 
 	if (!memory) {
-		memory = sys_mmap(NULL, STACK_SIZE + TLS_SIZE, PROT_READ | PROT_WRITE,
+		memory = sys_mmap(NULL, STACK_SIZE + TLS_SIZE + END_SIZE, PROT_READ | PROT_WRITE,
 				  MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
 		if (sys_failed(memory))
 			return -ENOMEM;
+		sys_call3(SYS_mprotect, (long)(memory + STACK_SIZE + TLS_SIZE), END_SIZE,
+			  PROT_NONE);
 		thread->stack = memory;
 	}
 	thread->run = run;

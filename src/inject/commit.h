@@ -24,7 +24,9 @@ struct commit_module {
 };
 
 struct commit_result {
-	uint64_t stopped_ns; /* from the first thread's stop to the last one's release */
+	uint32_t stops;      /* the last one; and those before it that were given up */
+	uint64_t stopped_ns; /* the longest, from asking the first thread to the last one's release
+			      */
 	uint32_t threads, moved;
 	uint32_t sites;   /* that are now as they were to be */
 	uint32_t skipped; /* that had other bytes, or held a thread that could not be moved */

@@ -111,6 +111,12 @@ static void read_next(struct scan *scan, uint64_t sp)
 		scan->parts[scan->part_count - 1].end = (sp & ~7ull) + SHARED_MAX;
 }
 
+/* What comes two words behind a saved pc. Return addresses are in the same range, and many. */
+static bool may_be_saved(const uint64_t *words, size_t at, size_t count)
+{
+	return at + 2 >= count || (uint16_t)words[at + 2] == USER_CODE;
+}
+
 /* A word that could be a saved pc: its frame begins a fixed distance below. */
 static void look_at(struct scan *scan, uint64_t at, uint64_t word)
 {
@@ -147,9 +153,11 @@ static void scan_part(struct scan *scan, const struct stack_part *part)
 
 		if (got < 8)
 			return;
-		for (size_t i = 0; i < (size_t)got / 8; i++) {
-			if (words[i] >= scan->low && words[i] < scan->high)
-				look_at(scan, at + 8 * i, words[i]);
+		for (size_t i = 0, count = (size_t)got / 8; i < count; i++) {
+			if (words[i] >= scan->low && words[i] < scan->high) {
+				if (may_be_saved(words, i, count))
+					look_at(scan, at + 8 * i, words[i]);
+			}
 			/* cs, and ss or nothing; gs and fs are 0 */
 			else if ((words[i] & 0xffffffffffffull) == USER_CODE)
 				look_for_other_stack(scan, at + 8 * i);

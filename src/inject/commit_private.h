@@ -42,6 +42,7 @@ struct commit_run {
 struct commit_sites {
 	const struct commit_module *modules;
 	bool undo;
+	pid_t pid;
 	int memory;
 	struct commit_site *list; /* by module, as in the plan; only those that are wanted */
 	uint32_t *order;          /* of the list, by address */
@@ -54,7 +55,7 @@ struct commit_sites {
 
 /* Collects the sites, reads what is there, and has the process own the pages. */
 int commit_sites_prepare(struct commit_sites *sites, const struct commit_module *modules,
-			 size_t count, bool undo, int memory, struct problem *problem);
+			 size_t count, bool undo, pid_t pid, int memory, struct problem *problem);
 void commit_sites_free(struct commit_sites *sites);
 /* Reads what is there now; sites with other bytes are left. */
 bool commit_sites_check(struct commit_sites *sites);

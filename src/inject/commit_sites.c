@@ -192,7 +192,8 @@ bool commit_sites_check(struct commit_sites *sites)
 	for (size_t i = 0; i < sites->run_count; i++) {
 		const struct commit_run *run = &sites->runs[i];
 
-		if (!process_read(sites->memory, run->start, sites->buffer + run->at, run->size))
+		if (!process_read_much(sites->pid, sites->memory, run->start,
+				       sites->buffer + run->at, run->size))
 			return false;
 		for (uint32_t j = run->first; j < run->first + run->count; j++)
 			check(sites, run, &sites->list[sites->order[j]]);
@@ -268,11 +269,12 @@ static void own_pages(struct commit_sites *sites)
 }
 
 int commit_sites_prepare(struct commit_sites *sites, const struct commit_module *modules,
-			 size_t count, bool undo, int memory, struct problem *problem)
+			 size_t count, bool undo, pid_t pid, int memory, struct problem *problem)
 {
 	int error;
 
-	*sites = (struct commit_sites){.modules = modules, .undo = undo, .memory = memory};
+	*sites = (struct commit_sites){
+		.modules = modules, .undo = undo, .pid = pid, .memory = memory};
 	error = collect(sites, count);
 	if (!error)
 		error = sort(sites);

@@ -159,15 +159,19 @@ static void set_alarm(uint64_t after_ns)
 	setitimer(ITIMER_REAL, &timer, NULL);
 }
 
+static void lose(struct commit_threads *threads, struct commit_thread *thread)
+{
+	threads->waiting--;
+	thread->gone = true;
+}
+
 static void take_stop(struct commit_threads *threads, struct commit_thread *thread, int status)
 {
-	if (thread->stopped || thread->gone)
-		return;
-	threads->waiting--;
 	if (!WIFSTOPPED(status)) {
-		thread->gone = true;
+		lose(threads, thread);
 		return;
 	}
+	threads->waiting--;
 	if (trace(PTRACE_GETREGS, thread->tracee.tid, NULL, &thread->tracee.registers)) {
 		thread->gone = true; /* killed meanwhile */
 		return;
@@ -176,22 +180,32 @@ static void take_stop(struct commit_threads *threads, struct commit_thread *thre
 	thread->signal = status >> 16 == EVENT_STOP ? 0 : WSTOPSIG(status);
 }
 
+static bool is_awaited(const struct commit_thread *thread)
+{
+	return thread->seized && !thread->stopped && !thread->gone;
+}
+
+/* Each by its number, the last one that was interrupted first: we are woken for that one alone
+ * (kernel, child_wait_callback() in kernel/exit.c), and the others have the processor meanwhile. */
 static int wait_for_all(struct commit_threads *threads, uint64_t end_ns)
 {
 	int status;
 
-	while (threads->waiting) {
-		pid_t tid = waitpid(-1, &status, __WALL);
-		struct commit_thread *thread = tid > 0 ? find(threads, tid) : NULL;
+	for (size_t i = threads->count; i-- > 0;) {
+		struct commit_thread *thread = threads->list[i];
+		pid_t got = -1;
 
-		if (thread)
-			take_stop(threads, thread, status);
-		else if (tid < 0 && errno == ECHILD)
-			return -ESRCH;
-		if (threads->waiting && commit_now_ns() >= end_ns)
-			return -EAGAIN;
+		while (is_awaited(thread) && got) {
+			bool late = commit_now_ns() >= end_ns;
+
+			got = waitpid(thread->tracee.tid, &status, __WALL | (late ? WNOHANG : 0));
+			if (got > 0)
+				take_stop(threads, thread, status);
+			else if (got < 0 && errno != EINTR)
+				lose(threads, thread);
+		}
 	}
-	return 0;
+	return threads->waiting ? -EAGAIN : 0;
 }
 
 static void interrupt(struct commit_threads *threads)
@@ -199,13 +213,22 @@ static void interrupt(struct commit_threads *threads)
 	for (size_t i = 0; i < threads->count; i++) {
 		struct commit_thread *thread = threads->list[i];
 
-		if (!thread->seized || thread->stopped || thread->gone)
+		if (!is_awaited(thread))
 			continue;
 		if (trace(PTRACE_INTERRUPT, thread->tracee.tid, NULL, NULL))
 			thread->gone = true;
 		else
 			threads->waiting++;
 	}
+}
+
+static bool any_stopped(const struct commit_threads *threads)
+{
+	for (size_t i = 0; i < threads->count; i++) {
+		if (threads->list[i]->stopped)
+			return true;
+	}
+	return false;
 }
 
 int commit_threads_stop(struct commit_threads *threads, uint64_t patience_ns)
@@ -222,6 +245,8 @@ int commit_threads_stop(struct commit_threads *threads, uint64_t patience_ns)
 		found = error ? 0 : seize_new(threads, NULL);
 	} while (found > 0);
 	set_alarm(0);
+	if (!error && !found && !any_stopped(threads))
+		error = -ESRCH;
 	return error ? error : found;
 }
 

@@ -12,6 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/sysmacros.h>
+#include <sys/uio.h>
 #include <unistd.h>
 
 #define MAPS_MAX (256u << 20)
@@ -185,6 +186,14 @@ bool process_is_libc(const char *path)
 }
 
 /* ---- memory ---- */
+
+bool process_read_much(pid_t pid, int memory, uint64_t address, void *buffer, size_t size)
+{
+	struct iovec here = {buffer, size}, there = {(void *)(uintptr_t)address, size};
+
+	return process_vm_readv(pid, &here, 1, &there, 1, 0) == (ssize_t)size ||
+	       process_read(memory, address, buffer, size);
+}
 
 bool process_read(int memory, uint64_t address, void *buffer, size_t size)
 {

@@ -62,6 +62,8 @@ uint64_t process_symbols_address(const struct process_symbols *symbols, const ch
 
 /* Reads exactly `size` bytes. */
 bool process_read(int memory, uint64_t address, void *buffer, size_t size);
+/* The same for many pages, in less time where they are readable for the process itself. */
+bool process_read_much(pid_t pid, int memory, uint64_t address, void *buffer, size_t size);
 bool process_write(int memory, uint64_t address, const void *buffer, size_t size);
 
 #endif

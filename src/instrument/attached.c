@@ -14,6 +14,7 @@
 #include "instrument/apply.h"
 
 #define TURNS_TO_END 1000
+#define COLLECT_NS   5000000000ull
 
 static struct own_thread asking;
 static _Atomic uint32_t asked_by; /* the process whose thread is at it; 0: none */
@@ -25,6 +26,10 @@ static void ask(void *argument)
 	threads_bind(&kymo_runtime.threads, own, asking.tid);
 	own->start_ticks = ticks_now();
 	threads_announce(&kymo_runtime.threads, own, THREAD_ANNOUNCED_NEW);
+	/* All threads are stopped for what comes, ours too, and the other one begins with calls
+	 * that nothing interrupts: the first perf event on a machine waits for a grace period of
+	 * RCU (kernel, account_event() in kernel/events/core.c), 10 ms and more. */
+	background_wait(&kymo_runtime.background, BACKGROUND_COLLECTING, COLLECT_NS);
 	apply_noted(&kymo_runtime);
 	atomic_store(&asked_by, 0);
 }

@@ -28,16 +28,17 @@
 #include "inject/commit.h"
 #include "inject/process.h"
 
-#define FUNCTIONS  7000u
-#define SPACING    352u /* bytes from one to the next: 600 pages */
-#define CODE_SIZE  ((FUNCTIONS * SPACING + PLAN_PAGE) & ~(PLAN_PAGE - 1))
-#define STUB_SIZE  32u
-#define STUBS_SIZE (FUNCTIONS * STUB_SIZE)
-#define ARENA      CODE_SIZE /* directly behind */
-#define WINDOW     8u
-#define BUSY       32
-#define CYCLES     15
-#define TICK_US    500
+#define FUNCTIONS    7000u
+#define SPACING      352u /* bytes from one to the next: 600 pages */
+#define CODE_SIZE    ((FUNCTIONS * SPACING + PLAN_PAGE) & ~(PLAN_PAGE - 1))
+#define STUB_SIZE    32u
+#define STUBS_SIZE   (FUNCTIONS * STUB_SIZE)
+#define ARENA        CODE_SIZE /* directly behind */
+#define WINDOW       8u
+#define BUSY         32
+#define CYCLES       15
+#define TICK_US      500
+#define LONG_CALL_US 1000000
 
 /* pause; pause; pause; xchg %ax,%ax: slow, and one is left as it is; then rax := rdi + rsi + 1 */
 static const uint8_t function_code[] = {0xf3, 0x90, 0xf3, 0x90, 0xf3, 0x90, 0x66,
@@ -407,6 +408,61 @@ static void only_what_is_selected(void **state)
 	end_program(child);
 }
 
+/* Is anybody tracing the process that this one was made by? */
+static bool is_parent_traced(void)
+{
+	char path[64], status[4096], value[64];
+
+	snprintf(path, sizeof(path), "/proc/%d/status", (int)getppid());
+	return process_read_file(path, status, sizeof(status)) > 0 &&
+	       process_status(status, "TracerPid", value, sizeof(value)) && strcmp(value, "0") != 0;
+}
+
+/* Nothing stops it before its own child has ended (vfork(2)). */
+static _Noreturn void run_uninterruptible(void)
+{
+	pid_t child;
+
+	prctl(PR_SET_PDEATHSIG, SIGKILL);
+	child = vfork();
+	if (!child) {
+		atomic_store(&shared->ready, 1);
+		while (!is_parent_traced())
+			usleep(1000);
+		usleep(LONG_CALL_US);
+		_exit(0);
+	}
+	while (!atomic_load(&shared->stop))
+		usleep(1000);
+	_exit(waitpid(child, NULL, 0) == child ? 0 : 1);
+}
+
+static void long_stops_are_given_up(void **state)
+{
+	struct commit_module module = made_module();
+	struct commit_result result;
+	struct problem problem = {""};
+	pid_t child;
+	int status;
+
+	(void)state;
+	memset(shared, 0, sizeof(*shared));
+	child = fork();
+	assert_true(child >= 0);
+	if (!child)
+		run_uninterruptible();
+	while (!atomic_load(&shared->ready))
+		usleep(1000);
+	if (commit_apply(child, &module, 1, &result, &problem))
+		fail_msg("%s", problem.text);
+	assert_true(result.stops > 1);
+	assert_true(result.stopped_ns < LONG_CALL_US * 1000ull);
+	assert_int_equal(result.sites, FUNCTIONS);
+	atomic_store(&shared->stop, 1);
+	assert_int_equal(waitpid(child, &status, 0), child);
+	assert_true(WIFEXITED(status) && !WEXITSTATUS(status));
+}
+
 static void says_what_is_in_the_way(void **state)
 {
 	struct commit_module module = made_module();
@@ -435,6 +491,7 @@ int main(void)
 		cmocka_unit_test(threads_go_on),
 		cmocka_unit_test(other_bytes_are_left),
 		cmocka_unit_test(only_what_is_selected),
+		cmocka_unit_test(long_stops_are_given_up),
 		cmocka_unit_test(says_what_is_in_the_way),
 	};
 
