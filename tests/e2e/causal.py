@@ -19,7 +19,7 @@ import sys
 import tempfile
 import time
 
-from harness import Failed, Kymo, Result, Scratch, Tap, clean_environment, expect, require_tool, run
+from harness import Failed, Kymo, Result, Scratch, Skipped, Tap, clean_environment, expect, require_tool, run
 
 # Unannotated: `step` is where progress is made, `costly` is what is worth most.
 PLAIN = r"""
@@ -227,6 +227,17 @@ class Causal:
     def progress_by_a_line(self):
         place = f"plain.c:{self._plain()[1]}"
         self._expect_best(self._steps, place, "costly", f"--progress={place}", status=5)
+
+    def traps_of_no_breakpoint_do_not_end_it(self):
+        program = os.path.join(os.path.dirname(self._programs), "causal_traps")
+        ended, result = self._causal([program, "sent"], "--progress=step")
+        source = result.metadata()["processes"][0].get("cpu_source")
+        if source != "perf_sigtrap":
+            raise Skipped(f"samples come from {source}, and SIGTRAP is the program's")
+        expect((ended.status, ended.stdout) == (5, b"done\n"), f"{ended.status} {ended.stdout} {ended.stderr[-1000:]}")
+        for own in ("int3", "icebp"):
+            ended, _ = self._causal([program, own], "--progress=step")
+            expect(ended.status == -signal.SIGTRAP, f"{own}: {ended.status} {ended.stderr[-1000:]}")
 
     def place_that_is_come_to_too_often_is_told_of(self):
         """50,000 times a second: experiments go by the point of the program's own."""
