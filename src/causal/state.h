@@ -29,7 +29,7 @@ struct causal_time {
  * is followed by a short task or by a long one is so told apart, if not before its end (stretch.c).
  */
 struct causal_stretch {
-	_Atomic uint64_t kind, epoch;
+	_Atomic uint64_t kind, when; /* stretch.c */
 	struct causal_time seen[CAUSAL_STEPS][CAUSAL_STEPS];
 	/* What follows from that at the speedup of the epoch: what L grows by on average, from what
 	 * is known when it has come to a step; and by what more, or less, if it ends in that step.
@@ -42,7 +42,7 @@ struct causal_stretch {
 #define CAUSAL_STRETCHES 64u /* power of two */
 
 struct causal_earning {
-	struct causal_stretch stretches[CAUSAL_STRETCHES];
+	uint32_t life; /* of a thread: what the one before learnt here is nothing to this one */
 	uint64_t kind; /* of the stretch at hand */
 	bool running;
 	uint64_t begin;                        /* of the stretch; 0: it has ended */
@@ -59,6 +59,8 @@ struct causal_earning {
 	_Atomic uint64_t spun_ns; /* CPU time in pauses since the last sample */
 	_Atomic uint32_t spinning;
 	uint64_t carried_ns; /* of samples that came while it spun */
+	/* Last: tens of kilobytes, of which most threads never touch but a page. */
+	struct causal_stretch stretches[CAUSAL_STRETCHES];
 };
 
 /* Of a thread that sleeps until times (clocks.c). Nanoseconds. */
@@ -103,7 +105,7 @@ struct causal_thread {
 	uint32_t let_pass;
 	/* For the session's counts; added up a sample at a time. */
 	uint64_t waits, waits_outside, credited;
-	/* Large, and nothing that a forked child goes on with. */
+	/* Last, as it is large. Nothing that a forked child goes on with. */
 	struct causal_earning earning;
 };
 

@@ -13,7 +13,7 @@
 /* First stretches of threads, of this process. */
 static struct causal_stretch starts[CAUSAL_STRETCHES];
 
-static void empty(struct causal_stretch *stretch, uint64_t kind, uint64_t epoch)
+static void empty(struct causal_stretch *stretch, uint64_t kind, uint64_t when)
 {
 	struct causal_time *seen = &stretch->seen[0][0];
 
@@ -22,28 +22,28 @@ static void empty(struct causal_stretch *stretch, uint64_t kind, uint64_t epoch)
 		causal_set(&seen[i].target_ns, 0);
 	}
 	causal_set(&stretch->kind, kind);
-	causal_set(&stretch->epoch, epoch);
+	causal_set(&stretch->when, when);
 	atomic_store_explicit(&stretch->stale, 1, memory_order_relaxed);
 }
 
-/* What was learnt in another experiment is forgotten. */
+/* What was learnt in another experiment, or by a thread that is gone, is forgotten. */
 struct causal_stretch *stretch_at_hand(struct causal_thread *state)
 {
 	struct causal_earning *earning = &state->earning;
-	struct causal_stretch *stretches =
-		earning->kind & CAUSAL_KIND_START ? starts : earning->stretches;
+	bool start = earning->kind & CAUSAL_KIND_START;
+	struct causal_stretch *stretches = start ? starts : earning->stretches, *stretch;
 	uint64_t hash = earning->kind * 0x9e3779b97f4a7c15ull >> 32;
-	uint64_t epoch = causal_get(&state->word) >> CAUSAL_EPOCH_SHIFT;
-	struct causal_stretch *stretch;
+	uint64_t when =
+		causal_get(&state->word) >> CAUSAL_EPOCH_SHIFT << 32 | (start ? 0 : earning->life);
 
 	for (uint32_t i = 0; i < PLACES; i++) {
 		stretch = &stretches[(hash + i) % CAUSAL_STRETCHES];
-		if (causal_get(&stretch->epoch) != epoch)
+		if (causal_get(&stretch->when) != when)
 			break;
 		if (causal_get(&stretch->kind) == earning->kind)
 			return stretch;
 	}
-	empty(stretch, earning->kind, epoch);
+	empty(stretch, earning->kind, when);
 	return stretch;
 }
 

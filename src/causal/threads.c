@@ -17,6 +17,8 @@
 
 __thread struct causal_thread *kymo_causal_thread;
 
+static _Atomic uint32_t lives;
+
 static void *map(size_t size)
 {
 	void *memory = sys_mmap(NULL, size, PROT_READ | PROT_WRITE,
@@ -68,7 +70,8 @@ struct causal_thread *causal_state_of(struct thread *thread)
 	state = state_at(thread->index);
 	if (!state)
 		return NULL;
-	memset(state, 0, sizeof(*state));
+	memset(state, 0, offsetof(struct causal_thread, earning.stretches));
+	state->earning.life = atomic_fetch_add_explicit(&lives, 1, memory_order_relaxed) + 1;
 	state->thread = thread;
 	causal_set(&state->word, ~0ull);
 	causal_change_epoch(control, state,
@@ -115,7 +118,10 @@ void causal_state_forked(void)
 	if (state && old) {
 		memcpy(state, kept, sizeof(kept));
 		state->thread = kymo_thread;
-		memset(&state->earning, 0, sizeof(state->earning)); /* is the parent's */
+		/* is the parent's */
+		memset(&state->earning, 0, offsetof(struct causal_earning, stretches));
+		state->earning.life =
+			atomic_fetch_add_explicit(&lives, 1, memory_order_relaxed) + 1;
 		state->crowd = (struct causal_crowd){0};
 		causal_set(&state->busy, 0);
 		causal_set(&state->waiting, 0);
