@@ -103,7 +103,7 @@ static int64_t rate_of_due(const struct causal_earning *earning)
 {
 	int64_t due = atomic_load_explicit(&earning->due, memory_order_relaxed);
 
-	return (int64_t)(((__int128)due << 32) /
+	return (int64_t)(((__int128)due * (int64_t)CAUSAL_RATE_ONE) /
 			 (int64_t)(earning->repay ? earning->repay : kymo_causal_rates.repay));
 }
 
