@@ -24,7 +24,7 @@
 
 #define SPOOL_MAGIC             "KYMOSPL" /* 7 characters and the terminating zero */
 #define SPOOL_VERSION_MAJOR     1         /* readers refuse another major version */
-#define SPOOL_VERSION_MINOR     2         /* additions that old readers can skip */
+#define SPOOL_VERSION_MINOR     3         /* additions that old readers can skip */
 #define SPOOL_ALIGNMENT         4096u /* file header size; chunks start and end at multiples of it */
 #define SPOOL_CHUNK_MAGIC       0x4b4e4843u /* "CHNK" */
 #define SPOOL_CHUNK_HEADER_SIZE 64u
@@ -400,7 +400,9 @@ struct spool_chunk_header {
 	uint32_t committed; /* bytes after this header that hold whole records; stored with release
 			       order */
 	uint32_t state;     /* 0 never used, 1 in use, 2 full, 3 in place: never reused */
-	uint64_t sequence;  /* order of handing out in this process, from 1; 0: never used */
+	uint64_t sequence;  /* order of handing out in this process, from 1; 0: never used; of two
+			       chunks with the same the first in the file counts, the other is its
+			       copy */
 	uint64_t reserved[5];
 };
 

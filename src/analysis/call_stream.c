@@ -200,7 +200,7 @@ static int begin_part(struct region_walk *walk)
 {
 	struct call_stream *stream = &walk->calls;
 	const struct call_part *part = &walk->process->calls.parts[stream->part++];
-	const struct spool_file *file = &walk->process->file;
+	struct spool_file *file = &walk->process->file;
 	struct spool_cursor cursor;
 	struct spool_calls head;
 	uint64_t list;

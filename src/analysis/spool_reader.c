@@ -11,6 +11,7 @@
 #include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "analysis/arena.h"
@@ -87,37 +88,68 @@ static int by_sequence(const void *left, const void *right)
 	return a->offset < b->offset ? -1 : a->offset > b->offset;
 }
 
-static int index_chunks(struct spool_file *file)
+/* The next chunk from *offset on, which goes on behind it; false at the end. Room that was not used
+ * yet may hold chunks later: *unused is where it was first seen. */
+static bool next_chunk(struct spool_file *file, uint64_t *offset, uint64_t *unused,
+		       struct spool_chunk_header *ret)
 {
-	static const struct spool_chunk_header unused;
-	struct spool_chunk_header header;
-	uint64_t offset = SPOOL_ALIGNMENT;
+	static const struct spool_chunk_header zeros;
 	bool searching = false;
-	int result = 0;
 
-	while (result == 0 && offset < file->size) {
-		memset(&header, 0, sizeof(header));
-		ssize_t got = record_file_read(file->descriptor, &header, sizeof(header), offset);
+	while (*offset < file->size) {
+		memset(ret, 0, sizeof(*ret));
+		ssize_t got = record_file_read(file->descriptor, ret, sizeof(*ret), *offset);
 
-		if (got < (ssize_t)sizeof(header)) {
-			file->torn_bytes += file->size - offset;
-			break;
+		if (got < (ssize_t)sizeof(*ret)) {
+			file->torn_bytes += file->size - *offset;
+			return false;
 		}
-		if (chunk_plausible(&header)) {
-			result = index_chunk(file, offset, &header);
-			offset += header.size;
-			searching = false;
-		} else if (memcmp(&header, &unused, sizeof(header)) == 0) {
-			offset = after_unused(file, offset);
+		if (chunk_plausible(ret)) {
+			*offset += ret->size;
+			return true;
+		}
+		if (memcmp(ret, &zeros, sizeof(*ret)) == 0) {
+			if (*unused > *offset)
+				*unused = *offset;
+			*offset = after_unused(file, *offset);
 		} else {
 			file->torn_chunks += !searching;
 			file->torn_bytes += SPOOL_ALIGNMENT;
-			offset += SPOOL_ALIGNMENT;
+			*offset += SPOOL_ALIGNMENT;
 			searching = true;
 		}
 	}
+	return false;
+}
+
+/* A chunk may be in two places. It is whole in the first: the process may have been killed while it
+ * wrote the second. */
+static void keep_first_places(struct spool_file *file)
+{
+	struct spool_chunk *chunks = file->chunks;
+	size_t kept = 0;
+
+	for (size_t i = 0; i < file->chunk_count; i++) {
+		if (!kept || !chunks[i].sequence || chunks[i].sequence != chunks[kept - 1].sequence)
+			chunks[kept++] = chunks[i];
+		else if (chunks[i].offset < file->settled)
+			file->settled = chunks[i].offset;
+	}
+	file->chunk_count = kept;
+}
+
+static int index_chunks(struct spool_file *file)
+{
+	struct spool_chunk_header header;
+	uint64_t end = SPOOL_ALIGNMENT;
+	int result = 0;
+
+	file->settled = file->size;
+	while (result == 0 && next_chunk(file, &end, &file->settled, &header))
+		result = index_chunk(file, end - header.size, &header);
 	if (file->chunk_count > 1)
 		qsort(file->chunks, file->chunk_count, sizeof(*file->chunks), by_sequence);
+	keep_first_places(file);
 	return result;
 }
 
@@ -209,59 +241,95 @@ static int buffer_reserve(struct spool_buffer *buffer, size_t size)
 	return 0;
 }
 
-static bool still_the_chunk(const uint8_t *bytes, const struct spool_chunk *wanted)
+/* ---- what was moved since ---- */
+
+static bool is_still_there(const struct spool_file *file, const struct spool_chunk *wanted)
 {
 	struct spool_chunk_header header;
 
-	memcpy(&header, bytes, sizeof(header));
-	return header.sequence == wanted->sequence;
+	return record_file_read(file->descriptor, &header, sizeof(header), wanted->offset) ==
+		       (ssize_t)sizeof(header) &&
+	       header.sequence == wanted->sequence;
 }
 
-int spool_file_read(struct spool_file *file, size_t chunk, struct spool_cursor *ret)
+static struct spool_chunk *find_chunk(const struct spool_file *file, uint64_t sequence)
 {
-	const struct spool_chunk *wanted = &file->chunks[chunk];
-	size_t size = SPOOL_CHUNK_HEADER_SIZE + wanted->committed;
-	uint8_t *bytes;
-	ssize_t got;
+	struct spool_chunk wanted = {.sequence = sequence};
+	size_t low = 0, high = file->chunk_count;
 
-	*ret = (struct spool_cursor){NULL, NULL};
-	if (buffer_reserve(&file->buffer, size) < 0)
-		return -ENOMEM;
-	bytes = file->buffer.bytes;
-	got = record_file_read(file->descriptor, bytes, size, wanted->offset);
+	while (low < high) {
+		size_t middle = low + (high - low) / 2;
+
+		if (by_sequence(&file->chunks[middle], &wanted) < 0)
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	return low < file->chunk_count && file->chunks[low].sequence == sequence
+		       ? &file->chunks[low]
+		       : NULL;
+}
+
+/* Looks for chunks of the index among those that were written since it was made. */
+static void follow_moves(struct spool_file *file)
+{
+	struct spool_file now = *file;
+	uint64_t end = file->settled;
+	struct spool_chunk_header header;
+	struct stat status;
+
+	if (fstat(file->descriptor, &status) < 0)
+		return;
+	now.size = (uint64_t)status.st_size;
+	file->settled = now.size;
+	while (next_chunk(&now, &end, &file->settled, &header)) {
+		struct spool_chunk *chunk = find_chunk(file, header.sequence);
+
+		if (chunk && header.committed >= chunk->committed && !is_still_there(file, chunk))
+			chunk->offset = end - header.size;
+	}
+}
+
+/* `size` bytes from `from` on; false: they are not there any more. Negative errno. */
+static int read_records(struct spool_file *file, const struct spool_chunk *wanted, size_t from,
+			size_t size, uint8_t *bytes, size_t *ret_got)
+{
+	ssize_t got = record_file_read(file->descriptor, bytes, size,
+				       wanted->offset + SPOOL_CHUNK_HEADER_SIZE + from);
+
 	if (got < 0)
 		return (int)got;
-	if (got < SPOOL_CHUNK_HEADER_SIZE || !still_the_chunk(bytes, wanted))
-		return 0;
-	memset(bytes + got, 0, SPOOL_PADDING);
-	ret->at = bytes + SPOOL_CHUNK_HEADER_SIZE;
-	ret->end = bytes + got;
-	return 0;
+	*ret_got = (size_t)got;
+	/* After the records, so that what was reused meanwhile is noticed. */
+	return is_still_there(file, wanted);
 }
 
-int spool_file_read_into(const struct spool_file *file, struct spool_buffer *buffer, size_t chunk,
+int spool_file_read_into(struct spool_file *file, struct spool_buffer *buffer, size_t chunk,
 			 size_t from, size_t size, struct spool_cursor *ret)
 {
 	const struct spool_chunk *wanted = &file->chunks[chunk];
-	uint8_t header[SPOOL_CHUNK_HEADER_SIZE];
-	ssize_t got, checked;
+	size_t got = 0;
+	int result;
 
 	*ret = (struct spool_cursor){NULL, NULL};
 	if (buffer_reserve(buffer, size) < 0)
 		return -ENOMEM;
-	got = record_file_read(file->descriptor, buffer->bytes, size,
-			       wanted->offset + SPOOL_CHUNK_HEADER_SIZE + from);
-	if (got < 0)
-		return (int)got;
-	/* After the records, so that what was reused meanwhile is noticed. */
-	checked = record_file_read(file->descriptor, header, sizeof(header), wanted->offset);
-	if (checked < 0)
-		return (int)checked;
-	if (checked < SPOOL_CHUNK_HEADER_SIZE || !still_the_chunk(header, wanted))
-		return 0;
+	result = read_records(file, wanted, from, size, buffer->bytes, &got);
+	if (result == 0) {
+		follow_moves(file);
+		result = read_records(file, wanted, from, size, buffer->bytes, &got);
+	}
+	if (result <= 0)
+		return result;
 	memset(buffer->bytes + got, 0, SPOOL_PADDING);
 	*ret = (struct spool_cursor){buffer->bytes, buffer->bytes + got};
 	return 0;
+}
+
+int spool_file_read(struct spool_file *file, size_t chunk, struct spool_cursor *ret)
+{
+	return spool_file_read_into(file, &file->buffer, chunk, 0, file->chunks[chunk].committed,
+				    ret);
 }
 
 int spool_file_read_part(struct spool_file *file, size_t chunk, size_t from, size_t size,

@@ -5,8 +5,8 @@
  *
  * Life: spool_file_open() checks the header and walks the chunk headers once into an index; a later
  * reader of the same file sees exactly the bytes the index knows, also while the program still
- * writes. spool_file_pause() gives the descriptor and the buffer back between passes (a session can
- * hold thousands of files).
+ * writes and moves its chunks. spool_file_pause() gives the descriptor and the buffer back between
+ * passes (a session can hold thousands of files).
  *
  * Files are read with pread, not mapped: a file that shrinks under us must not be a SIGBUS.
  * Whatever the bytes are, the worst outcome is less data and a larger torn count.
@@ -45,6 +45,7 @@ struct spool_file {
 	struct spool_file_header header;
 	struct spool_chunk *chunks; /* in order of sequence */
 	size_t chunk_count, chunk_capacity;
+	uint64_t settled; /* before this, no chunk of the index can turn up in another place */
 	uint64_t torn_chunks, torn_bytes;
 	struct spool_buffer buffer;
 };
@@ -68,7 +69,7 @@ int spool_file_read(struct spool_file *file, size_t chunk, struct spool_cursor *
 int spool_file_read_part(struct spool_file *file, size_t chunk, size_t from, size_t size,
 			 struct spool_cursor *ret);
 /* The same into a buffer of the caller's, who frees its bytes. */
-int spool_file_read_into(const struct spool_file *file, struct spool_buffer *buffer, size_t chunk,
+int spool_file_read_into(struct spool_file *file, struct spool_buffer *buffer, size_t chunk,
 			 size_t from, size_t size, struct spool_cursor *ret);
 
 /* One record's payload, or what is left of it. Reading past the end gives zeros and sets `bad`. The

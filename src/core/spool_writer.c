@@ -26,6 +26,9 @@
 #define CHUNK_IN_USE  1
 #define CHUNK_KEPT    3
 #define LIMIT_REACHED E2BIG /* stands for our own limit among errnos that the file system gives */
+#define LOW_FIRST     8u
+#define LOW_MOST      256u
+#define TURN          256u /* chunks taken back before somebody else's turn */
 
 static void stack_push(struct spool_writer *spool, struct spool_stack *stack, uint32_t index)
 {
@@ -90,6 +93,21 @@ static int reserve(int fd, uint64_t offset, uint64_t size)
 	return 0;
 }
 
+/* Room at the end of the file, within our own limit. 0 or negative errno. */
+static int extend(struct spool_writer *spool, int file, uint64_t size)
+{
+	int error;
+
+	if (spool->limit && spool->file_size + size > spool->limit)
+		return -LIMIT_REACHED;
+	error = reserve(file, spool->file_size, size);
+	if (error)
+		return error;
+	spool->file_size += size;
+	spool->header->file_size = spool->file_size;
+	return 0;
+}
+
 static void *map_shared(int fd, uint64_t offset, size_t size)
 {
 	void *address = sys_mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED, fd, offset);
@@ -131,18 +149,19 @@ static int grow(struct spool_writer *spool, int file, enum spool_chunk_class chu
 	uint32_t chunk_size = chunk_class == SPOOL_LARGE ? SPOOL_CHUNK_LARGE : SPOOL_CHUNK_SMALL;
 	struct spool_segment *segment = &spool->segments[spool->segment_count];
 	uint32_t count = size / chunk_size;
+	uint64_t offset = spool->file_size;
 	int error;
 
 	if (spool->segment_count == SEGMENTS_MAX || spool->chunk_count + count > CHUNKS_MAX)
 		return -ENOSPC;
-	if (spool->limit && spool->file_size + size > spool->limit)
-		return -LIMIT_REACHED;
-	error = reserve(file, spool->file_size, size);
+	error = extend(spool, file, size);
 	if (error)
 		return error;
-	segment->address = map_shared(file, spool->file_size, size);
+	segment->address = map_shared(file, offset, size);
 	if (!segment->address)
 		return -ENOMEM;
+	if (chunk_class == SPOOL_LARGE)
+		spool->move_at = spool->move_end;
 	segment->size = size;
 	segment->chunks = count;
 	segment->retired = 0;
@@ -157,8 +176,6 @@ static int grow(struct spool_writer *spool, int file, enum spool_chunk_class chu
 		stack_push(spool, &spool->ready[chunk_class], spool->chunk_count++);
 	}
 	spool->segment_count++;
-	spool->file_size += size;
-	spool->header->file_size = spool->file_size;
 	return 0;
 }
 
@@ -243,6 +260,16 @@ void spool_let_go(struct spool_writer *spool, bool kept)
 	replace(spool->header, SPOOL_ALIGNMENT);
 }
 
+/* What is in the chunk is given up; seen by readers before any of it changes. */
+static void forget_contents(struct spool_chunk *chunk)
+{
+	atomic_store_explicit((_Atomic uint32_t *)&chunk->header->committed, 0,
+			      memory_order_relaxed);
+	chunk->header->sequence = 0;
+	chunk->header->state = 0;
+	atomic_thread_fence(memory_order_release);
+}
+
 /* Ring mode at the limit: the oldest full chunk becomes ready again, its contents are given up and
  * counted. */
 static bool recycle_oldest(struct spool_writer *spool)
@@ -252,10 +279,7 @@ static bool recycle_oldest(struct spool_writer *spool)
 	if (spool->ring_head == spool->ring_tail)
 		return false;
 	chunk = &spool->chunks[spool->ring_order[spool->ring_tail++ % CHUNKS_MAX]];
-	atomic_store_explicit((_Atomic uint32_t *)&chunk->header->committed, 0,
-			      memory_order_relaxed);
-	chunk->header->sequence = 0;
-	chunk->header->state = 0;
+	forget_contents(chunk);
 	spool_count_loss(spool, SPOOL_LOSS_RING_OVERWRITE);
 	stack_push(spool,
 		   &spool->ready[chunk->size == SPOOL_CHUNK_LARGE ? SPOOL_LARGE : SPOOL_SMALL],
@@ -278,14 +302,65 @@ static bool recycle(struct spool_writer *spool, uint32_t wanted)
 	return true;
 }
 
-static bool take_back_retired(struct spool_writer *spool)
+/* Behind all that is mapped: chunks move towards the end of the file only, so that a reader, who
+ * goes the same way, can miss none. At a multiple of their size, for the page cache's sake. */
+static bool make_room_to_move(struct spool_writer *spool, int file, uint32_t size)
+{
+	uint64_t gap = -spool->file_size % SPOOL_CHUNK_LARGE;
+
+	if (spool->move_end - spool->move_at >= size)
+		return true;
+	if (extend(spool, file, gap + SEGMENT_LARGE))
+		return false;
+	atomic_store_explicit(&spool->disk_error, 0, memory_order_relaxed);
+	spool->move_end = spool->file_size;
+	spool->move_at = spool->move_end - SEGMENT_LARGE;
+	return true;
+}
+
+static bool write_all(int file, const void *bytes, size_t size, uint64_t offset)
+{
+	for (size_t done = 0; done < size;) {
+		long written =
+			sys_pwrite(file, (const uint8_t *)bytes + done, size - done, offset + done);
+
+		if (written <= 0)
+			return false;
+		done += (size_t)written;
+	}
+	return true;
+}
+
+/* Whoever reads meanwhile, or after the process was killed, finds the chunk in the first place, in
+ * both, or in the second. */
+static bool move_chunk(struct spool_writer *spool, int file, struct spool_chunk *chunk)
+{
+	if (!make_room_to_move(spool, file, chunk->size) ||
+	    !write_all(file, chunk->header, chunk->size, spool->move_at))
+		return false;
+	spool->move_at += chunk->size;
+	forget_contents(chunk);
+	memset(spool_chunk_data(chunk), 0, spool_chunk_capacity(chunk));
+	stack_push(spool, &spool->ready[SPOOL_LARGE], chunk_index(spool, chunk));
+	return true;
+}
+
+/* More than will be wanted are left over where many threads end. */
+static bool is_wanted_again(const struct spool_writer *spool, const struct spool_chunk *chunk)
+{
+	return chunk->size == SPOOL_CHUNK_LARGE &&
+	       atomic_load_explicit(&spool->ready[SPOOL_LARGE].count, memory_order_relaxed) <
+		       2 * spool->low_water[SPOOL_LARGE];
+}
+
+static bool take_back_retired(struct spool_writer *spool, int file)
 {
 	struct spool_chunk *chunk;
-	bool any = false;
+	uint32_t count = 0;
 
-	while ((chunk = stack_pop(spool, &spool->retired))) {
+	for (; count < TURN && (chunk = stack_pop(spool, &spool->retired)); count++) {
 		struct spool_segment *segment = &spool->segments[chunk->segment];
-		any = true;
+
 		if (spool->ring) {
 			if (chunk->header->state == CHUNK_KEPT)
 				continue;
@@ -293,23 +368,46 @@ static bool take_back_retired(struct spool_writer *spool)
 				chunk_index(spool, chunk);
 			continue;
 		}
+		if (is_wanted_again(spool, chunk) && move_chunk(spool, file, chunk))
+			continue;
 		if (++segment->retired == segment->chunks) {
 			sys_munmap(segment->address, segment->size);
 			segment->address = NULL;
 		}
 	}
-	return any;
+	return count != 0;
+}
+
+/* Demand shows what level is right: where little was left by the time that somebody came to look.
+ */
+static void raise_levels(struct spool_writer *spool)
+{
+	uint32_t wanted = atomic_exchange_explicit(&spool->wanted, 0, memory_order_relaxed);
+
+	for (int i = 0; i < SPOOL_CLASSES; i++) {
+		uint32_t low = spool->low_water[i],
+			 left = atomic_load_explicit(&spool->ready[i].count, memory_order_relaxed);
+
+		if (!(wanted & (1u << i)))
+			continue;
+		if (low < LOW_FIRST)
+			spool->low_water[i] = LOW_FIRST;
+		else if (low < LOW_MOST && left <= low / 4)
+			spool->low_water[i] = low * 2;
+	}
 }
 
 static bool refill(struct spool_writer *spool, int file)
 {
-	bool any = take_back_retired(spool);
-	uint32_t wanted = atomic_exchange_explicit(&spool->wanted, 0, memory_order_relaxed);
+	bool any;
 
+	raise_levels(spool);
+	any = take_back_retired(spool, file);
 	for (int i = 0; i < SPOOL_CLASSES; i++) {
-		uint32_t low = spool->low_water[i];
-		if (wanted & (1u << i)) /* demand shows what level is right */
-			spool->low_water[i] = low = low < 8 ? 8 : low < 256 ? low * 2 : low;
+		/* Full large chunks come back: fewer are made than are wanted to be there. */
+		uint32_t low = i == SPOOL_LARGE && !spool->ring ? spool->low_water[i] / 2
+								: spool->low_water[i];
+
 		while (atomic_load_explicit(&spool->ready[i].count, memory_order_relaxed) < low) {
 			int error = grow(spool, file, (enum spool_chunk_class)i,
 					 i == SPOOL_LARGE ? SEGMENT_LARGE : SEGMENT_SMALL);

@@ -7,8 +7,10 @@
  * Life of a chunk: a background thread grows the file by a segment, reserves and touches its
  * blocks, and pushes its chunks on the ready stack of their size. A writer pops one, fills it, and
  * retires it; a thread that ends with room left pushes it on the partial stack for the next thread.
- * When all chunks of a segment are retired the background thread unmaps it (or, in ring mode, makes
- * them ready again): memory stays bounded however long the run is.
+ * Where large chunks are wanted again, full ones are moved: written to a place further back in the
+ * file, cleared, and made ready, for a page that is written costs a fifth of one that is mapped and
+ * touched. When all chunks of a segment are retired for good the background thread unmaps it (or,
+ * in ring mode, makes them ready again): memory stays bounded however long the run is.
  *
  * Signal-safety: spool_chunk_* may be called anywhere. spool_open, spool_refill, spool_close:
  * background thread only.
@@ -60,6 +62,7 @@ struct spool_writer {
 	uint32_t chunk_count, segment_count;
 	_Atomic uint32_t low_water[SPOOL_CLASSES];
 	uint64_t file_size;
+	uint64_t move_at, move_end; /* blocks that are reserved for chunks that move */
 	uint64_t limit;
 	uint32_t *ring_order, ring_head, ring_tail; /* retired chunks, oldest first (ring mode) */
 	bool ring;

@@ -24,6 +24,7 @@ struct next_record {
 	uint64_t ticks;
 	uint32_t exit_id; /* it ends: open still, as far as the record goes */
 	bool entry;       /* it begins: on the shadow stack already, but not open yet */
+	uint8_t reserved; /* words that the gate code reserved for it at most, and left */
 };
 
 static void put_length(uint8_t *at, uint32_t length)
@@ -102,17 +103,33 @@ static uint64_t *limit_of(const struct shadow_node *node)
 	return (uint64_t *)(void *)(data + spool_chunk_capacity(node->chunk));
 }
 
-static void retire(struct shadow_node *node, const struct calls_thread *calls, uint64_t ticks)
+/* Is there a word whose place was taken and that is not written? It is that of gate code which a
+ * signal handler interrupted, and this runs in the handler. */
+static bool is_awaited(const uint64_t *at, const uint64_t *end)
 {
+	while (end - at >= 4 && at[0] && at[1] && at[2] && at[3])
+		at += 4;
+	while (at < end && *at)
+		at++;
+	return at < end;
+}
+
+static void retire(struct shadow_node *node, const struct next_record *next)
+{
+	bool awaited = false;
+
 	if (node->record) {
 		/* Beyond the limit: the gate code reserves before it looks. */
 		const uint64_t *first = first_word(node->record), *limit = limit_of(node),
-			       *end = calls->at < limit ? calls->at : limit;
+			       *at = next->calls->at, *end = at < limit ? at : limit;
 
 		count_words(node, end);
-		demote_judge(first, (size_t)(end - first), ticks - node->chunk_ticks);
+		demote_judge(first, (size_t)(end - first), next->ticks - node->chunk_ticks);
+		at -= next->reserved;
+		awaited = is_awaited(first, at < limit ? at : limit);
 	}
-	if (node->chunk)
+	/* One that is awaited is not given back, neither for use nor to be unmapped. */
+	if (node->chunk && !awaited)
 		spool_chunk_retire(&kymo_runtime.spool, node->chunk);
 	node->chunk = NULL;
 	node->record = NULL;
@@ -168,7 +185,7 @@ static uint64_t next_record(void *argument)
 		return 1;
 	if (node->record && next->ticks - node->chunk_ticks < kymo_runtime.sampling.growth_ticks)
 		node->large = true;
-	retire(node, calls, next->ticks);
+	retire(node, next);
 	calls->at = calls->end = NULL;
 	if (node->retry_ticks > next->ticks)
 		return 0;
@@ -210,7 +227,9 @@ static void put_word(struct next_record *next, uint64_t word)
 
 void calls_write(struct calls_thread *calls, uint32_t id, enum call_word what, uint64_t ticks)
 {
-	struct next_record next = {calls, ticks, what == CALL_EXIT ? id : 0, what == CALL_ENTRY};
+	/* Of tail calls, which write two words, room for both may have been reserved. */
+	struct next_record next = {calls, ticks, what == CALL_EXIT ? id : 0, what == CALL_ENTRY,
+				   what == CALL_LEFT ? 2 : 0};
 
 	put_word(&next, ticks << SPOOL_CALL_TICK_SHIFT | (uint64_t)id << SPOOL_CALL_ID_SHIFT |
 				(what == CALL_ENTRY ? 0 : SPOOL_CALL_EXIT));
@@ -220,7 +239,7 @@ void calls_write(struct calls_thread *calls, uint32_t id, enum call_word what, u
 void calls_write_word(struct calls_thread *calls, uint64_t word, bool entry)
 {
 	uint32_t id = (uint32_t)word >> SPOOL_CALL_ID_SHIFT & PLAN_ID_MAX;
-	struct next_record next = {calls, ticks_now(), entry ? 0 : id, entry};
+	struct next_record next = {calls, ticks_now(), entry ? 0 : id, entry, 1};
 	const uint64_t mask = (1ull << SPOOL_CALL_TICK_SHIFT) - 1;
 
 	calls->limit = NULL; /* what interrupts this goes the slow way, and finds it busy */

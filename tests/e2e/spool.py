@@ -49,17 +49,25 @@ class Cursor:
             self.at += size
 
 
-def chunks(data):
-    """Cursors over the records of each chunk, in the order of handing out."""
-    found, at = [], HEADER
+def headers(data):
+    """(place in the file, size, committed, sequence number) of each chunk, in the order of the file."""
+    at = HEADER
     while at + CHUNK <= len(data):
         magic, size, committed, _, sequence = struct.unpack_from("<IIIIQ", data, at)
         if magic != 0x4b4e4843 or size < HEADER:
             at += HEADER
             continue
-        found.append((sequence, Cursor(data, at + CHUNK, at + CHUNK + committed)))
+        yield at, size, committed, sequence
         at += size
-    return [cursor for _, cursor in sorted(found, key=lambda pair: pair[0])]
+
+
+def chunks(data):
+    """Cursors over the records of each chunk, in the order of handing out."""
+    found = {}
+    for at, _, committed, sequence in headers(data):
+        if committed:
+            found.setdefault(sequence, Cursor(data, at + CHUNK, at + CHUNK + committed))
+    return [found[sequence] for sequence in sorted(found)]
 
 
 def value_of(cursor):

@@ -6,6 +6,7 @@ killed, no room on the disk, nowhere to write, results damaged afterwards.
 
 usage: survival.py KYMO PROGRAM-DIRECTORY     (TAP)
 """
+import glob
 import os
 import random
 import re
@@ -17,6 +18,7 @@ import sys
 
 from harness import (Kymo, Result, Scratch, Skipped, Tap, clean_environment, cpu_seconds, expect, is_alive, run,
                      wait_until)
+from spool import headers
 
 
 class Survival:
@@ -49,6 +51,26 @@ class Survival:
         expect(status == -signal.SIGKILL, f"status {status}")
         covered = Result(directory).profile().total("cpu") / 1e9
         expect(covered >= used - 0.06, f"{covered:.3f} s of {used:.3f} s are in the profile")
+
+    def killed_while_calls_are_recorded(self):
+        """SIGKILL at any moment: every chunk that was ever begun is there, though they move meanwhile."""
+        for trial in range(6):
+            directory = self.scratch.path(f"calls-{trial}")
+            process = subprocess.Popen(
+                [self.kymo.path, "instrument", "-q", "--output", directory, "--time-output=off", "--format=text", "--",
+                 "/usr/bin/python3", "-c", "while True: hex(7)"], env=clean_environment())
+            child = self.child_of(process.pid)
+            wait_until(lambda: cpu_seconds(child) > 1.2 + 0.03 * trial, "the program does not run")
+            os.kill(child, signal.SIGKILL)
+            expect(process.wait(60) == -signal.SIGKILL, f"status {process.returncode}")
+            data = read_file(glob.glob(os.path.join(directory, "spool", "*.spool"))[0])
+            chunks = list(headers(data))
+            begun = {sequence for _, _, _, sequence in chunks if sequence}
+            large = [sequence for _, size, _, sequence in chunks if size == 65536]
+            expect(any(not sequence or sequence > 300 for sequence in large[:100]),
+                   f"all of {len(large)} chunks are where they were begun")
+            missing = set(range(1, max(begun))) - begun
+            expect(len(missing) <= 1, f"of {max(begun)} chunks {len(missing)} are missing")
 
     def kymo_killed(self):
         """kymo dies: the program goes on and ends well; report still reads what is there."""

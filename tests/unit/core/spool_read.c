@@ -7,20 +7,26 @@
 #include "analysis/spool_reader.h"
 #include "unit/core/core_test.h"
 
+struct spool_file *spool_read_begin(const char *path)
+{
+	struct spool_file *file = test_malloc(sizeof(*file));
+	struct problem problem;
+
+	if (spool_file_open(path, file, &problem))
+		fail_msg("%s", problem.text);
+	return file;
+}
+
 struct spool_read_result
-spool_read(const char *path, void (*each)(const struct spool_read_record *record, void *context),
-	   void *context)
+spool_read_end(struct spool_file *file,
+	       void (*each)(const struct spool_read_record *record, void *context), void *context)
 {
 	struct spool_read_result result = {0};
 	struct spool_payload payload;
 	struct spool_cursor cursor;
-	struct problem problem;
-	struct spool_file file;
 
-	if (spool_file_open(path, &file, &problem))
-		fail_msg("%s", problem.text);
-	for (size_t i = 0; i < file.chunk_count; i++) {
-		assert_int_equal(spool_file_read(&file, i, &cursor), 0);
+	for (size_t i = 0; i < file->chunk_count; i++) {
+		assert_int_equal(spool_file_read(file, i, &cursor), 0);
 		while (spool_next(&cursor, &payload)) {
 			const struct spool_read_record record = {
 				payload.kind, payload.at, (size_t)(payload.end - payload.at)};
@@ -30,12 +36,20 @@ spool_read(const char *path, void (*each)(const struct spool_read_record *record
 		}
 		assert_ptr_equal(cursor.at, cursor.end);
 	}
-	result.chunks = file.chunk_count;
-	result.torn_chunks = file.torn_chunks;
-	result.torn_bytes = file.torn_bytes;
-	result.header = file.header;
-	spool_file_close(&file);
+	result.chunks = file->chunk_count;
+	result.torn_chunks = file->torn_chunks;
+	result.torn_bytes = file->torn_bytes;
+	result.header = file->header;
+	spool_file_close(file);
+	test_free(file);
 	return result;
+}
+
+struct spool_read_result
+spool_read(const char *path, void (*each)(const struct spool_read_record *record, void *context),
+	   void *context)
+{
+	return spool_read_end(spool_read_begin(path), each, context);
 }
 
 struct spool_fields spool_fields(const struct spool_read_record *record)

@@ -29,6 +29,13 @@ struct spool_read_result
 spool_read(const char *path, void (*each)(const struct spool_read_record *record, void *context),
 	   void *context);
 
+/* The same in two steps: the file is looked through, and the records are read some time later. */
+struct spool_file;
+struct spool_file *spool_read_begin(const char *path);
+struct spool_read_result
+spool_read_end(struct spool_file *file,
+	       void (*each)(const struct spool_read_record *record, void *context), void *context);
+
 /* Fields of a payload, one after the other; the test fails where there is none. */
 struct spool_fields {
 	const uint8_t *at, *end;
