@@ -224,17 +224,17 @@ static void add_strings(struct rewrite *rewrite, uint64_t *needed, uint64_t *run
 	stpcpy(at, options->runpath);
 }
 
-/* How many there are then. */
-static size_t fill_entries(struct rewrite *rewrite, Elf64_Dyn *entries, size_t count)
+/* How many there are then; the new library's is the one at `place`. */
+static size_t fill_entries(struct rewrite *rewrite, Elf64_Dyn *entries, size_t count, size_t place)
 {
 	uint64_t needed = 0, runpath = 0;
 	bool add_path = rewrite->strings && rewrite->options->runpath;
 
 	if (rewrite->strings) {
 		add_strings(rewrite, &needed, &runpath);
-		entries[0] = (Elf64_Dyn){.d_tag = DT_NEEDED, .d_un.d_val = needed};
+		entries[place] = (Elf64_Dyn){.d_tag = DT_NEEDED, .d_un.d_val = needed};
 	}
-	for (size_t i = rewrite->strings ? 1 : 0; i < count; i++) {
+	for (size_t i = 0; i < count; i++) {
 		Elf64_Dyn *entry = &entries[i];
 
 		if (is_address(entry->d_tag))
@@ -251,17 +251,40 @@ static size_t fill_entries(struct rewrite *rewrite, Elf64_Dyn *entries, size_t c
 	return count;
 }
 
-/* The new library comes first, so that it is looked at and started before others. */
+/* The new library comes first, so that it is looked at and started before others; but for the run
+ * time of AddressSanitizer, which ends a program that has another library in front of it
+ * (AsanCheckDynamicRTPrereqs in its asan_linux.cpp). Their names differ by compiler. Either way the
+ * loader starts all libraries before the file's own constructors run. */
+static size_t place_of_needed(const struct rewrite *rewrite)
+{
+	static const char *const runtimes[] = {"libasan.so", "libclang_rt.asan"};
+
+	for (size_t i = 0; i < rewrite->dynamic_count; i++) {
+		Elf64_Dyn entry = entry_get(rewrite, i);
+		const char *name = string_get(rewrite, entry.d_un.d_val);
+
+		if (entry.d_tag != DT_NEEDED)
+			continue;
+		for (size_t j = 0; j < sizeof(runtimes) / sizeof(*runtimes); j++) {
+			if (strncmp(name, runtimes[j], strlen(runtimes[j])) == 0)
+				return i + 1;
+		}
+		break;
+	}
+	return 0;
+}
+
 int rewrite_dynamic_fill(struct rewrite *rewrite)
 {
-	size_t count = rewrite->dynamic_count, first = rewrite->strings ? 1 : 0;
+	size_t count = rewrite->dynamic_count, place = place_of_needed(rewrite);
+	size_t added = rewrite->strings ? 1 : 0;
 	Elf64_Dyn *entries = calloc(count + ENTRIES_ADDED + 1, sizeof(*entries));
 
 	if (!entries)
 		return -ENOMEM;
 	for (size_t i = 0; i < count; i++)
-		entries[first + i] = entry_get(rewrite, i);
-	count = fill_entries(rewrite, entries, count + first);
+		entries[i + (i >= place ? added : 0)] = entry_get(rewrite, i);
+	count = fill_entries(rewrite, entries, count + added, place);
 	if (rewrite->dynamic)
 		memcpy(rewrite->dynamic->bytes, entries, count * sizeof(*entries));
 	else

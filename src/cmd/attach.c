@@ -27,8 +27,10 @@
 #include "cmd/sampler_options.h"
 #include "common/settings_value.h"
 
-#define MILLISECOND_NS 1000000ll
-#define DETACH_NS      (5000 * MILLISECOND_NS)
+#define MILLISECOND_NS  1000000ll
+#define DETACH_NS       (5000 * MILLISECOND_NS)
+#define ATTACH_TRIES    20
+#define RESTORE_SECONDS 2 /* to find a thread that can do it */
 
 struct attach_options {
 	const char *pid;
@@ -212,8 +214,42 @@ static int attach_leave_one(pid_t pid, struct problem *problem)
 	return error;
 }
 
+/* The thread that is borrowed may be in the midst of what would have to wait for it. */
+static int attach_call(const struct inject_target *target, const struct inject_call *call,
+		       int *ret_result, struct problem *problem)
+{
+	int error, tries = ATTACH_TRIES;
+
+	do
+		error = inject_run(target, call, ret_result, problem);
+	while (!error && *ret_result == -EAGAIN && --tries);
+	return error;
+}
+
+/* Its calls lead where they led before. One in which that cannot be done goes on as well: what they
+ * lead to does nothing. */
+static void attach_restore_calls(pid_t pid, const struct attach_session *session)
+{
+	struct inject_call call = {.library = session->library,
+				   .function = "kymo_detach",
+				   .block = "",
+				   .block_size = 1,
+				   .patience = RESTORE_SECONDS};
+	struct inject_target target;
+	struct problem problem;
+	int result, error = inject_examine(pid, &target, &problem);
+
+	if (!error && !target.stopped && !target.profiled)
+		error = attach_call(&target, &call, &result, &problem);
+	if (error && error != -ESRCH && !kill(pid, 0))
+		message_note("calls of process %d go on passing through libkymo, which does "
+			     "nothing (%s)",
+			     (int)pid, problem.text);
+}
+
 /* The process, and its children since. */
-static void attach_leave(pid_t pid, const struct attach_beside *beside)
+static void attach_leave(pid_t pid, const struct attach_session *session,
+			 const struct attach_beside *beside)
 {
 	struct ctl_process process;
 	struct problem problem;
@@ -231,6 +267,7 @@ static void attach_leave(pid_t pid, const struct attach_beside *beside)
 			message_error("%s; it leaves by itself when it goes on", problem.text);
 		if (beside->leave)
 			beside->leave(beside->context, pids[i], true);
+		attach_restore_calls(pids[i], session);
 	}
 	free(pids);
 }
@@ -273,7 +310,7 @@ static int attach_inject(const struct attach_session *session, const struct inje
 				   .function = "kymo_attach",
 				   .block = session->block,
 				   .block_size = session->block_size};
-	int result, error = inject_run(target, &call, &result, problem);
+	int result, error = attach_call(target, &call, &result, problem);
 
 	if (error || !result)
 		return error;
@@ -321,7 +358,7 @@ static int attach_profile(struct attach_session *session, const struct inject_ta
 		     session->launch.arguments[0],
 		     attach_duration(session->launch.settings) < 0 ? "; Ctrl-C detaches" : "");
 	if (attach_wait(target->pid, attach_duration(session->launch.settings)))
-		attach_leave(target->pid, beside);
+		attach_leave(target->pid, session, beside);
 	attach_session_unlock(session);
 	signal(SIGINT, SIG_IGN); /* what was typed is done; from here on it is about the results */
 	sigemptyset(&none);

@@ -55,10 +55,27 @@ size_t utf8_clean(const char *text, size_t size, char *ret)
 	return written;
 }
 
+/* C0, DEL, C1 (U+0080 to U+009F); what turns the direction of a line or ends it: U+200E, U+200F,
+ * U+2028 to U+202E, U+2066 to U+2069 (Unicode standard annex 9). */
+static bool is_control(const char *text, size_t length)
+{
+	const unsigned char *at = (const unsigned char *)text;
+
+	if (length == 1)
+		return at[0] < 0x20 || at[0] == 0x7F;
+	if (length == 2)
+		return at[0] == 0xC2 && at[1] < 0xA0;
+	if (length != 3 || at[0] != 0xE2)
+		return false;
+	if (at[1] == 0x80)
+		return at[2] == 0x8E || at[2] == 0x8F || (at[2] >= 0xA8 && at[2] <= 0xAE);
+	return at[1] == 0x81 && at[2] >= 0xA6 && at[2] <= 0xA9;
+}
+
 size_t utf8_shown(const char *text, size_t size, const char **shown, size_t *shown_size)
 {
 	size_t length = utf8_character_size(text, size);
-	unsigned char c = (unsigned char)*text;
+
 	*shown = text;
 	*shown_size = length;
 	if (length == 0) {
@@ -66,7 +83,7 @@ size_t utf8_shown(const char *text, size_t size, const char **shown, size_t *sho
 		*shown_size = UTF8_REPLACEMENT_SIZE;
 		return 1;
 	}
-	if (c < 0x20 || c == 0x7F || (c == 0xC2 && (unsigned char)text[1] < 0xA0)) {
+	if (is_control(text, length)) {
 		*shown = "?";
 		*shown_size = 1;
 	}

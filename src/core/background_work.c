@@ -129,7 +129,7 @@ int background_work_begin(struct runtime *runtime)
 							   : runtime->options.wall.period;
 	sources_choose(runtime);
 	if (runtime->signals.signal != runtime->sampling.signal) {
-		if (runtime->attached)
+		if (runtime->attached || runtime->opened)
 			program_signals_note_all(&runtime->signals, runtime->sampling.signal);
 		error = program_signals_take(&runtime->signals, runtime->sampling.signal,
 					     (void *)sampler_handler);

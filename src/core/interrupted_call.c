@@ -2,7 +2,9 @@
  * SPDX-FileCopyrightText: the kymo authors
  *
  * See interrupted_call.h. The kernel leaves the arguments in place and -EINTR in rax; the number of
- * the call is taken from the `mov $number,%eax` that stands right before `syscall` in libc's stubs.
+ * the call is taken from the `mov $number,%eax` that stands before `syscall` in libc's stubs: right
+ * before, or with a `mov N(%rsp),%edi` in between (pselect, epoll_pwait, msgrcv and recvmmsg of
+ * programs that have threads).
  * Restarting a relative timeout from the beginning is right to within the time the call ran:
  * sources that count CPU time only fire while the thread runs, which in such a call is its first
  * and last microseconds.
@@ -62,18 +64,33 @@ static bool others_pending(int ours)
 	return pending & ~signal_bit(ours);
 }
 
+/* Where the number of the call before `ip` stands; NULL: not known. */
+static const uint8_t *number_before(const uint8_t *ip)
+{
+	static const uint8_t load_edi[] = {0x8b, 0x7c, 0x24};
+
+	if (((uintptr_t)ip & 4095) < 7 || ip[-2] != 0x0f || ip[-1] != 0x05)
+		return NULL; /* the bytes before must be on the same page */
+	if (ip[-7] == 0xb8)
+		return ip - 6;
+	return ((uintptr_t)ip & 4095) >= 11 && ip[-11] == 0xb8 &&
+			       !memcmp(ip - 6, load_edi, sizeof(load_edi))
+		       ? ip - 10
+		       : NULL;
+}
+
 void interrupted_call_restart(const struct program_signals *signals, void *context)
 {
 	greg_t *gregs = ((ucontext_t *)context)->uc_mcontext.gregs;
-	const uint8_t *ip = (const uint8_t *)gregs[REG_RIP];
+	const uint8_t *at;
 	uint32_t number;
 
-	if (gregs[REG_RAX] != -EINTR ||
-	    ((uintptr_t)ip & 4095) < 7) /* the bytes before must be on the same page */
+	if (gregs[REG_RAX] != -EINTR)
 		return;
-	if (ip[-2] != 0x0f || ip[-1] != 0x05 || ip[-7] != 0xb8) /* syscall; mov $imm32,%eax */
+	at = number_before((const uint8_t *)gregs[REG_RIP]);
+	if (!at)
 		return;
-	memcpy(&number, ip - 6, sizeof(number));
+	memcpy(&number, at, sizeof(number));
 	if (!restartable(number) ||
 	    atomic_load_explicit(&signals->has_handlers, memory_order_relaxed) ||
 	    others_pending(signals->signal))

@@ -315,8 +315,7 @@ void live_threads_find_stacks(struct runtime *runtime)
 			take_stack(thread, &line, guard_end == line.start);
 		guard_end = line.readable ? 0 : line.end;
 	}
-	sys_munmap(buffer, size);
-	buffer = NULL;
+	maps_free(&buffer, size);
 	size = 0;
 }
 

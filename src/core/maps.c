@@ -99,6 +99,16 @@ static long read_all(int fd, char *buffer, uint64_t size)
 	return (long)length;
 }
 
+void maps_free(char **memory, uint64_t size)
+{
+	char *old = *memory;
+
+	*memory = NULL;
+	__asm__ volatile("" : : : "memory");
+	if (old)
+		sys_munmap(old, size);
+}
+
 long maps_read(const char *path, char **buffer, uint64_t *size)
 {
 	for (;;) {
@@ -112,7 +122,7 @@ long maps_read(const char *path, char **buffer, uint64_t *size)
 			sys_close((int)fd);
 			if (length < 0 || (uint64_t)length + 1 < *size)
 				return length;
-			sys_munmap(*buffer, *size);
+			maps_free(buffer, *size);
 		}
 		*size = *size ? *size * 2 : 64u << 10;
 		fresh = sys_mmap(NULL, *size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS,

@@ -20,5 +20,8 @@ struct maps_line {
 bool maps_next(char **text, struct maps_line *ret);
 /* Reads the whole file into a buffer that grows by mmap; returns its length or negative errno. */
 long maps_read(const char *path, char **buffer, uint64_t *size);
+/* Forgets memory and then gives it back, so that a child that another thread forks meanwhile does
+ * not give back what has come to lie there. */
+void maps_free(char **memory, uint64_t size);
 
 #endif

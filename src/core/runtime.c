@@ -174,8 +174,7 @@ struct unwind_bounds runtime_main_stack(void)
 		bounds.high = line.end;
 		bounds.low = line.end > gap ? line.end - gap : 0;
 	}
-	sys_munmap(buffer, size);
-	buffer = NULL;
+	maps_free(&buffer, size);
 	size = 0;
 	return bounds;
 }

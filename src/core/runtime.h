@@ -104,6 +104,9 @@ struct runtime {
 	char *const *environment;
 	bool prepared; /* what is made once in the life of a process is there */
 	bool attached; /* by runtime_attach(): it ends when whoever attached lets go */
+	/* The library was not preloaded, so not all that the program executes and does with signals
+	 * is seen. */
+	bool opened;
 };
 
 extern struct runtime kymo_runtime;

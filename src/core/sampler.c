@@ -142,17 +142,22 @@ static inline void tell_settled(struct thread *thread)
 		settle(thread);
 }
 
-/* Is the thread behind an icebp (f1)? Where nobody can be asked, it is. */
-static bool is_behind_icebp(const ucontext_t *context)
+static bool is_icebp(uint64_t address)
 {
-	uint64_t ip = (uint64_t)context->uc_mcontext.gregs[REG_RIP];
 	uint8_t byte = 0;
-	struct iovec here = {&byte, 1}, there = {(void *)(ip - 1), 1};
+	struct iovec here = {&byte, 1}, there = {(void *)address, 1};
 
-	if (kymo_runtime.sealed)
-		return true;
 	sys_call6(SYS_process_vm_readv, (long)sys_getpid(), (long)&here, 1, (long)&there, 1, 0);
 	return byte == 0xf1;
+}
+
+/* Is the thread behind an icebp? Or at one: KVM on processors of AMD has it trap before it is left
+ * behind (seen on EPYC). Where nobody can be asked, it is. */
+static bool is_by_icebp(const ucontext_t *context)
+{
+	uint64_t ip = (uint64_t)context->uc_mcontext.gregs[REG_RIP];
+
+	return kymo_runtime.sealed || is_icebp(ip - 1) || is_icebp(ip);
 }
 
 /* A breakpoint of ours that the kernel does not know for one; it tells it as it tells debuggers',
@@ -167,7 +172,7 @@ static bool is_left_over(int signal, const siginfo_t *information, const ucontex
 	    !atomic_load_explicit(&kymo_runtime.sampling.visited, memory_order_acquire))
 		return false;
 	return information->si_code == TRAP_HWBKPT ||
-	       (information->si_code == TRAP_BRKPT && !is_behind_icebp(context));
+	       (information->si_code == TRAP_BRKPT && !is_by_icebp(context));
 }
 
 /* False: no breakpoint of ours. */

@@ -197,10 +197,11 @@ void sources_choose(struct runtime *runtime)
 	sampling->signal = runtime->options.signal ? runtime->options.signal : SIGURG;
 	sampling->source = SPOOL_CPU_SOURCE_TIMER;
 	if (runtime->options.source != OPTIONS_SOURCE_TIMER) {
-		/* A debugger would see every SIGTRAP; a signal asked for by name rules it out as
-		 * well. */
-		if (!runtime->options.signal && !runtime->attached && !sources_being_traced() &&
-		    try_perf(runtime, true, &error)) {
+		/* A debugger would see every SIGTRAP, and a program that is executed unseen would
+		 * be ended by one that comes late (SIGURG does it no harm); a signal asked for by
+		 * name rules it out as well. */
+		if (!runtime->options.signal && !runtime->attached && !runtime->opened &&
+		    !sources_being_traced() && try_perf(runtime, true, &error)) {
 			sampling->source = SPOOL_CPU_SOURCE_PERF_SIGTRAP;
 			sampling->signal = SIGTRAP;
 		} else if (try_perf(runtime, false, &error)) {

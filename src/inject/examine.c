@@ -207,11 +207,45 @@ static int check_maps(struct inject_target *target, struct problem *problem)
 	return 0;
 }
 
+/* Its interceptors know the threads that it has seen begin, and their stacks: a thread that opens a
+ * library on a stack of ours ended in its run time, with a lock held. */
+static int check_sanitizer(const struct inject_target *target, int memory, struct problem *problem)
+{
+	struct process_symbols symbols;
+	char path[64], program[4096];
+	struct process_maps maps;
+	bool found = false;
+	ssize_t length;
+
+	snprintf(path, sizeof(path), "/proc/%d/exe", (int)target->pid);
+	length = readlink(path, program, sizeof(program) - 1);
+	program[length > 0 ? length : 0] = '\0';
+	if (process_maps_read(target->pid, &maps))
+		return 0;
+	for (size_t i = 0; !found && i < maps.count; i++) {
+		const struct process_mapping *mapping = &maps.list[i];
+
+		if (mapping->offset != 0 ||
+		    (strcmp(mapping->path, program) != 0 &&
+		     !strstr(process_base_name(mapping->path), "tsan")) ||
+		    process_symbols_read(memory, mapping->start, &symbols))
+			continue;
+		found = process_symbols_address(&symbols, "__tsan_init") != 0;
+		process_symbols_free(&symbols);
+	}
+	process_maps_free(&maps);
+	return !found ? 0
+		      : problem_set(problem, -ENOTSUP,
+				    "process %d runs under ThreadSanitizer: nothing can be loaded "
+				    "into it; begin it with kymo run",
+				    (int)target->pid);
+}
+
 int inject_examine(pid_t pid, struct inject_target *ret, struct problem *problem)
 {
 	char path[64], status[STATUS_SIZE], ids[64];
 	ssize_t length;
-	int error;
+	int error, memory;
 
 	*ret = (struct inject_target){.pid = pid};
 	snprintf(path, sizeof(path), "/proc/%d/status", (int)pid);
@@ -238,9 +272,10 @@ int inject_examine(pid_t pid, struct inject_target *ret, struct problem *problem
 		return error;
 	/* The kernel asks for the same rights here as for ptrace. */
 	snprintf(path, sizeof(path), "/proc/%d/mem", (int)pid);
-	error = open(path, O_RDWR | O_CLOEXEC);
-	if (error < 0)
+	memory = open(path, O_RDWR | O_CLOEXEC);
+	if (memory < 0)
 		return not_permitted(ret, problem);
-	close(error);
-	return 0;
+	error = check_sanitizer(ret, memory, problem);
+	close(memory);
+	return error;
 }

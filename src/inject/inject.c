@@ -26,7 +26,7 @@
 #include "inject/tracee.h"
 
 #define SECOND_NS      1000000000ull
-#define SEARCH_NS      (10 * SECOND_NS) /* for a thread at a good place */
+#define SEARCH_SECONDS 10 /* for a thread at a good place */
 #define CALL_NS        (30 * SECOND_NS)
 #define PATIENCE_TURNS 3000000u /* of sched_yield(): a second or a few */
 #define STACK_SIZE     (256u << 10)
@@ -197,7 +197,8 @@ static int try_threads(struct inject *inject, struct stack_judge *judge, uint64_
 static int borrow_thread(struct inject *inject)
 {
 	struct timespec pause = {.tv_nsec = 1000000};
-	uint64_t end = now_ns() + SEARCH_NS;
+	unsigned patience = inject->call->patience ? inject->call->patience : SEARCH_SECONDS;
+	uint64_t end = now_ns() + patience * SECOND_NS;
 	const char *why = "not to be stopped";
 	struct stack_judge *judge;
 	int got = stack_judge_create(inject->target->pid, inject->memory, &judge);

@@ -41,6 +41,7 @@ struct inject_call {
 	const char *function; /* int function(const char *block) */
 	const char *block;    /* what it is given; copied into the process */
 	size_t block_size;    /* up to INJECT_BLOCK_MAX */
+	unsigned patience;    /* seconds to look for a thread at a good place; 0: ten */
 };
 
 /* Loads the library, calls the function and leaves. *ret_result is what the function returned.

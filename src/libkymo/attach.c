@@ -3,29 +3,16 @@
  *
  * What kymo attach calls in a process that it loaded us into.
  *
- * The program's calls do not find our wrappers by themselves, so those that the program could not
- * do without are put into the global offset tables of what is loaded: calls after which our system
- * calls would be deadly (seccomp) or our threads have rights that the program gave up (set-id),
- * exec, the program's view of our signal, and unwinding through instrumented functions. They stay
- * when kymo leaves, and then do nothing but call on.
+ * The program's calls are led to our wrappers (opened.h) for as long as somebody is attached. When
+ * kymo is gone without a word they stay, and do nothing but call on.
  */
 #include "libkymo/attach.h"
 
 #include <dlfcn.h>
 #include <errno.h>
-#include <execinfo.h>
-#include <grp.h>
 #include <pthread.h>
-#include <sched.h>
-#include <signal.h>
-#include <stdint.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
-#include <sys/prctl.h>
-#include <sys/signalfd.h>
-#include <unistd.h>
-#include <unwind.h>
 
 #include "common/syscalls.h"
 #include "core/attach.h"
@@ -33,6 +20,7 @@
 #include "instrument/instrument.h"
 #include "libkymo/find_object.h"
 #include "libkymo/hooks.h"
+#include "libkymo/opened.h"
 #include "libkymo/real.h"
 #include "wrappers/got.h"
 #include "wrappers/got_engine.h"
@@ -48,35 +36,18 @@ static void after_fork_in_child(void)
 	runtime_restart_in_child();
 }
 
-#define CALLS(call)                                                                                \
-	call(_Exit) call(_Unwind_Backtrace) call(_dl_find_object) call(_exit) call(                \
-		backtrace) call(execl) call(execle) call(execlp) call(execv) call(execve)          \
-		call(execveat) call(execvp) call(execvpe) call(fexecve) call(initgroups) call(     \
-			prctl) call(pthread_sigmask) call(setegid) call(seteuid) call(setgid)      \
-			call(setgroups) call(setns) call(setregid) call(setresgid) call(setresuid) \
-				call(setreuid) call(setuid) call(sigaction) call(signal)           \
-					call(signalfd) call(sigpending) call(sigprocmask)          \
-						call(sigtimedwait) call(sigwait) call(sigwaitinfo) \
-							call(syscall) call(unshare)
-
-/* What the slots held: our wrappers find the functions of libc by themselves. */
-#define SLOT(name)  static _Atomic(void *) slot_##name;
-#define ENTRY(name) {.symbol = #name, .replacement = (void *)name, .original = &slot_##name},
-CALLS(SLOT)
-static struct got_wrapper calls[] = {CALLS(ENTRY)};
-
 /* The preloaded library does this in its constructor. */
 static void join_program(void)
 {
 	static bool done;
 
-	if (done)
-		return;
+	if (!done)
+		pthread_atfork(NULL, NULL, after_fork_in_child);
 	done = true;
-	pthread_atfork(NULL, NULL, after_fork_in_child);
-	pthread_atfork(got_before_fork, got_after_fork, got_after_fork_in_child);
-	if (!got_add(calls, sizeof(calls) / sizeof(calls[0])))
-		got_scan();
+	if (!kymo_runtime.opened)
+		return;
+	opened_add();
+	got_scan();
 }
 
 /* libc and libraries that are opened later load libgcc when they first unwind. It has to be there
@@ -129,6 +100,8 @@ EXPORTED int kymo_attach(const char *block)
 
 	if (runtime_active())
 		return -EALREADY;
+	if (got_is_busy_here())
+		return -EAGAIN;
 	environment = keep(block);
 	if (!environment)
 		return -ENOMEM;
@@ -139,5 +112,17 @@ EXPORTED int kymo_attach(const char *block)
 	join_program();
 	prepare_unwinding();
 	instrument_start(&kymo_runtime);
+	return 0;
+}
+
+EXPORTED int kymo_detach(const char *block)
+{
+	(void)block;
+	if (runtime_active())
+		return -EBUSY;
+	if (got_is_busy_here())
+		return -EAGAIN;
+	if (kymo_runtime.opened)
+		opened_restore();
 	return 0;
 }

@@ -9,8 +9,6 @@
  *
  * Once the real functions are found, nothing here allocates or takes a lock.
  */
-#include "libkymo/backtraces.h"
-
 #include <dlfcn.h>
 #include <execinfo.h>
 #include <stdatomic.h>
@@ -22,7 +20,6 @@
 #include "instrument/unwind.h"
 #include "libkymo/find_object.h"
 #include "libkymo/real.h"
-#include "wrappers/got.h"
 
 /* An unwinder's functions, of one library: each knows its own contexts alone. */
 struct unwinder {
@@ -189,23 +186,4 @@ EXPORTED int backtrace(void **addresses, int size)
 	if (!instrument_unwind_hides() || !find_of_libc(real))
 		return real(addresses, size);
 	return list_frames((struct list){.addresses = addresses, .size = size, .own_end = OWN_END});
-}
-
-/* ---- where calls do not come here by themselves ---- */
-
-void backtraces_redirect(void)
-{
-	static _Atomic(void *) slots[3];
-	static struct got_wrapper calls[] = {
-		{.symbol = "backtrace", .replacement = (void *)backtrace, .original = &slots[0]},
-		{.symbol = "_Unwind_Backtrace",
-		 .replacement = (void *)_Unwind_Backtrace,
-		 .original = &slots[1]},
-		{.symbol = "_dl_find_object",
-		 .replacement = (void *)_dl_find_object,
-		 .original = &slots[2]},
-	};
-
-	if (!got_add(calls, sizeof(calls) / sizeof(calls[0])))
-		got_scan();
 }

@@ -95,9 +95,19 @@ EXPORTED long syscall(long number, ...)
 	for (int i = 0; i < 6; i++)
 		argument[i] = va_arg(list, long);
 	va_end(list);
-	if (number == SYS_seccomp &&
-	    (argument[0] == SECCOMP_SET_MODE_STRICT || argument[0] == SECCOMP_SET_MODE_FILTER))
-		enter_sandbox(argument[1] & SECCOMP_FILTER_FLAG_TSYNC);
+	switch (number) {
+	case SYS_seccomp:
+		if (argument[0] == SECCOMP_SET_MODE_STRICT ||
+		    argument[0] == SECCOMP_SET_MODE_FILTER)
+			enter_sandbox(argument[1] & SECCOMP_FILTER_FLAG_TSYNC);
+		break;
+	case SYS_execve:
+		return execve((const char *)argument[0], (char **)argument[1],
+			      (char **)argument[2]);
+	case SYS_execveat:
+		return execveat((int)argument[0], (const char *)argument[1], (char **)argument[2],
+				(char **)argument[3], (int)argument[4]);
+	}
 	return REAL(syscall)(number, argument[0], argument[1], argument[2], argument[3],
 			     argument[4], argument[5]);
 }

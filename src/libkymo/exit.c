@@ -10,20 +10,16 @@
 #include "core/runtime.h"
 #include "libkymo/real.h"
 
-static _Atomic(void *) next_exit;
-
 /* Handlers of signals may end the process: nothing is to be looked up then. */
 __attribute__((constructor)) static void find(void)
 {
-	real_find(&next_exit, "_exit");
+	(void)REAL(_exit);
 }
 
 EXPORTED void _exit(int status)
 {
-	__typeof__(&_exit) next = (__typeof__(&_exit))real_find(&next_exit, "_exit");
-
 	runtime_write_kept();
-	next(status);
+	REAL(_exit)(status);
 	__builtin_unreachable();
 }
 

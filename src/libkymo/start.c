@@ -3,39 +3,35 @@
  *
  * The library's constructor and destructor, and what has to be known about forks.
  */
-#include <dlfcn.h>
-#include <execinfo.h>
 #include <pthread.h>
-#include <stdatomic.h>
 #include <stdlib.h>
 
 #include "causal/causal.h"
 #include "core/runtime.h"
 #include "instrument/instrument.h"
-#include "libkymo/backtraces.h"
 #include "libkymo/find_object.h"
 #include "libkymo/hooks.h"
+#include "libkymo/opened.h"
 #include "libkymo/own_session.h"
-#include "libkymo/real.h"
 #include "libkymo/session_environment.h"
+#include "wrappers/got.h"
 #include "wrappers/wrappers.h"
-
-void *real_find(_Atomic(void *) *slot, const char *name)
-{
-	void *function = atomic_load_explicit(slot, memory_order_relaxed);
-
-	if (!function) {
-		function = dlsym(RTLD_NEXT, name);
-		if (!function)
-			abort();
-		atomic_store_explicit(slot, function, memory_order_relaxed);
-	}
-	return function;
-}
 
 static void after_fork_in_child(void)
 {
 	runtime_restart_in_child();
+}
+
+/* The calls that we need to see come first: what records them calls on to those. */
+static void install_wrappers(void)
+{
+	bool wrapped;
+
+	if (kymo_runtime.opened)
+		opened_add();
+	wrapped = wrappers_add(&kymo_runtime.options.wrappers);
+	if (kymo_runtime.opened || wrapped)
+		got_scan();
 }
 
 __attribute__((destructor)) static void finish(void)
@@ -49,6 +45,7 @@ __attribute__((constructor)) static void start(int count, char **arguments, char
 	(void)arguments;
 	find_object_start();
 	kymo_runtime.hooks = &libkymo_hooks;
+	kymo_runtime.opened = opened_is();
 	runtime_start(session_environment_keep(own_session_environment(environment)));
 	session_environment_follow(&kymo_runtime.options, environment);
 	if (!runtime_active())
@@ -57,10 +54,7 @@ __attribute__((constructor)) static void start(int count, char **arguments, char
 	/* Without memory for it, an end by quick_exit() lacks what was only counted. */
 	(void)at_quick_exit(finish);
 	causal_start(&kymo_runtime);
-	wrappers_start(&kymo_runtime.options.wrappers);
-	/* From here RTLD_DEFAULT finds this library's own. */
-	if (dlsym(dlopen(NULL, RTLD_LAZY), "backtrace") != (void *)backtrace)
-		backtraces_redirect();
+	install_wrappers();
 	if (causal_on())
 		instrument_tell(causal_entered, causal_left);
 	instrument_start(&kymo_runtime);

@@ -39,6 +39,33 @@ static bool is_never_alone(const volatile void *lock)
 	return false;
 }
 
+/* By its own thread. What is more than 1 says so of usual ones, and is the owner of others. */
+static bool is_mutex_awaited(const pthread_mutex_t *lock)
+{
+	return __atomic_load_n(&lock->__data.__lock, __ATOMIC_RELAXED) > 1;
+}
+
+/* The C library makes one out of the other. */
+static bool is_mtx_awaited(const mtx_t *lock)
+{
+	return is_mutex_awaited((const pthread_mutex_t *)(const void *)lock);
+}
+
+/* PTHREAD_RWLOCK_FUTEX_USED (glibc, nptl/pthread_rwlock_common.c). */
+static bool is_rwlock_awaited(const pthread_rwlock_t *lock)
+{
+	return (__atomic_load_n(&lock->__data.__wrphase_futex, __ATOMIC_RELAXED) |
+		__atomic_load_n(&lock->__data.__writers_futex, __ATOMIC_RELAXED)) &
+	       2;
+}
+
+/* Who waits awake is not on its way for long. */
+static bool is_never_awaited(const volatile pthread_spinlock_t *lock)
+{
+	(void)lock;
+	return false;
+}
+
 #define PACED_LOCK(symbol, attempt, type, busy, is_alone)                                          \
 	PACED_ORIGINAL(symbol);                                                                    \
 	static __attribute__((noinline)) int wait_for_##symbol(type *lock, uint64_t site)          \
@@ -47,7 +74,7 @@ static bool is_never_alone(const volatile void *lock)
 		int error;                                                                         \
 		causal_before_wait(&wait);                                                         \
 		error = ORIGINAL(symbol)(lock);                                                    \
-		causal_after_wait_at(&wait, CAUSAL_WAKER_SESSION, site);                           \
+		causal_after_wait_for(&wait, lock, site);                                          \
 		return error;                                                                      \
 	}                                                                                          \
 	static int paced_##symbol(type *lock)                                                      \
@@ -80,12 +107,15 @@ static bool is_never_alone(const volatile void *lock)
 		return error;                                                                      \
 	}
 
-#define PACED_UNLOCK(symbol, type, is_alone)                                                       \
+#define PACED_UNLOCK(symbol, type, is_alone, is_awaited)                                           \
 	PACED_ORIGINAL(symbol);                                                                    \
 	static int paced_##symbol(type *lock)                                                      \
 	{                                                                                          \
-		if (causal_on() && !is_alone(lock))                                                \
+		if (causal_on() && !is_alone(lock)) {                                              \
 			causal_pay_often_at(CAUSAL_SITE);                                          \
+			if (is_awaited(lock))                                                      \
+				causal_give(lock);                                                 \
+		}                                                                                  \
 		return ORIGINAL(symbol)(lock);                                                     \
 	}
 
@@ -111,12 +141,12 @@ PACED_LOCK_UNTIL(pthread_mutex_clocklock, pthread_mutex_trylock, pthread_mutex_t
 		 clock,
 		 PARAMETERS(pthread_mutex_t *lock, clockid_t clock, const struct timespec *end),
 		 ARGUMENTS(lock, clock, end))
-PACED_UNLOCK(pthread_mutex_unlock, pthread_mutex_t, is_alone_with_mutex)
+PACED_UNLOCK(pthread_mutex_unlock, pthread_mutex_t, is_alone_with_mutex, is_mutex_awaited)
 
 PACED_LOCK(mtx_lock, mtx_trylock, mtx_t, thrd_busy, is_alone_with_mtx)
 PACED_LOCK_UNTIL(mtx_timedlock, mtx_trylock, mtx_t, thrd_busy, thrd_timedout, CLOCK_REALTIME,
 		 PARAMETERS(mtx_t *lock, const struct timespec *end), ARGUMENTS(lock, end))
-PACED_UNLOCK(mtx_unlock, mtx_t, is_alone_with_mtx)
+PACED_UNLOCK(mtx_unlock, mtx_t, is_alone_with_mtx, is_mtx_awaited)
 
 /* ---- read-write locks ---- */
 
@@ -138,12 +168,12 @@ PACED_LOCK_UNTIL(pthread_rwlock_clockwrlock, pthread_rwlock_trywrlock, pthread_r
 		 ETIMEDOUT, clock,
 		 PARAMETERS(pthread_rwlock_t *lock, clockid_t clock, const struct timespec *end),
 		 ARGUMENTS(lock, clock, end))
-PACED_UNLOCK(pthread_rwlock_unlock, pthread_rwlock_t, is_never_alone)
+PACED_UNLOCK(pthread_rwlock_unlock, pthread_rwlock_t, is_never_alone, is_rwlock_awaited)
 
 /* ---- spin locks ---- */
 
 PACED_LOCK(pthread_spin_lock, pthread_spin_trylock, pthread_spinlock_t, EBUSY, is_never_alone)
-PACED_UNLOCK(pthread_spin_unlock, pthread_spinlock_t, is_never_alone)
+PACED_UNLOCK(pthread_spin_unlock, pthread_spinlock_t, is_never_alone, is_never_awaited)
 
 int causal_locks_add(void)
 {

@@ -8,6 +8,7 @@
 #include "wrappers/got.h"
 
 #include <link.h>
+#include <pthread.h>
 #include <string.h>
 
 #include "core/futex.h"
@@ -32,6 +33,7 @@ static struct {
 	bool complete;       /* the last scan knew all names there are */
 	bool started;        /* what was loaded at the start has been seen */
 	bool stopped;        /* detached: nothing is rewritten any more */
+	bool own_hidden;     /* our definitions are nobody's */
 	bool undefined;      /* names lost their definition with an object */
 	bool rpaths;         /* an object but the program has DT_RPATH */
 } got = {.generation = 1};
@@ -40,10 +42,15 @@ static struct {
 static _Atomic uint32_t lock_word;
 static _Atomic uint32_t loads_under_way;
 
+/* Of this thread: it takes the lock, or has it. */
+static __thread bool at_lock;
+
 static bool lock_until(uint64_t timeout_ns)
 {
 	uint32_t state = 0;
 
+	at_lock = true;
+	__asm__ volatile("" : : : "memory"); /* who borrows the thread in between is to know */
 	if (atomic_compare_exchange_strong_explicit(&lock_word, &state, 1, memory_order_acquire,
 						    memory_order_relaxed))
 		return true;
@@ -51,8 +58,10 @@ static bool lock_until(uint64_t timeout_ns)
 		if (!atomic_exchange_explicit(&lock_word, 2, memory_order_acquire))
 			return true;
 		futex_wait(&lock_word, 2, 20 * NS_PER_MS);
-		if (end && ticks_clock_ns(CLOCK_MONOTONIC) > end)
+		if (end && ticks_clock_ns(CLOCK_MONOTONIC) > end) {
+			at_lock = false;
 			return false;
+		}
 	}
 }
 
@@ -60,29 +69,49 @@ static void unlock(void)
 {
 	if (atomic_exchange_explicit(&lock_word, 0, memory_order_release) == 2)
 		futex_wake(&lock_word);
+	__asm__ volatile("" : : : "memory");
+	at_lock = false;
 }
 
 /* A child of fork must not find the loader's list locked by a scan of another thread, so fork waits
  * for scans. Not for ever: the thread that forks may hold the loader's lock itself. */
 static __thread bool fork_holds_lock;
 
-void got_before_fork(void)
+static void before_fork(void)
 {
 	fork_holds_lock = lock_until(100 * NS_PER_MS);
 }
 
-void got_after_fork(void)
+static void after_fork(void)
 {
 	if (fork_holds_lock)
 		unlock();
 	fork_holds_lock = false;
 }
 
-void got_after_fork_in_child(void)
+static void after_fork_in_child(void)
 {
-	fork_holds_lock = false;
+	fork_holds_lock = at_lock = false;
 	atomic_store_explicit(&lock_word, 0, memory_order_relaxed);
 	atomic_store_explicit(&loads_under_way, 0, memory_order_relaxed);
+}
+
+void got_follow_forks(void)
+{
+	static atomic_bool followed;
+
+	if (!atomic_exchange(&followed, true))
+		pthread_atfork(before_fork, after_fork, after_fork_in_child);
+}
+
+bool got_is_busy_here(void)
+{
+	return at_lock;
+}
+
+void got_hide_own(void)
+{
+	got.own_hidden = true;
 }
 
 int got_add(struct got_wrapper *table, size_t count)
@@ -124,6 +153,13 @@ static bool is_left_alone(const char *file)
 	return begins_with_any(file, names, sizeof(names) / sizeof(names[0]));
 }
 
+static bool is_hidden(const struct got_object *object)
+{
+	uint64_t here = (uint64_t)&got;
+
+	return got.own_hidden && here >= object->low && here < object->high;
+}
+
 static bool counters_changed(const struct dl_phdr_info *info)
 {
 	return info->dlpi_adds != got.adds || info->dlpi_subs != got.subs;
@@ -153,7 +189,8 @@ static int look_at_definitions(struct dl_phdr_info *info, size_t size, void *dat
 		got.subs = info->dlpi_subs;
 		got.scan++;
 	}
-	if (!got_object_read(&object, info) || is_kernels(got_object_file(&object)))
+	if (!got_object_read(&object, info) || is_kernels(got_object_file(&object)) ||
+	    is_hidden(&object))
 		return 0;
 	record = got_objects_get(&got.objects, object.base, object.dynamic, got_hash(object.name));
 	if (!record)
@@ -260,6 +297,16 @@ void got_restore(void)
 	lock_until(0);
 	got.stopped = true;
 	dl_iterate_phdr(restore, NULL);
+	unlock();
+}
+
+void got_resume(void)
+{
+	lock_until(0);
+	if (got.stopped) {
+		got.stopped = got.complete = false;
+		got.generation++;
+	}
 	unlock();
 }
 

@@ -42,5 +42,7 @@ int got_add(struct got_wrapper *table, size_t count);
 void got_scan(void);
 /* Puts back the original functions everywhere (detach). Replacements may still be running. */
 void got_restore(void);
+/* After got_restore(): the next got_scan() rewrites again. */
+void got_resume(void);
 
 #endif

@@ -8,10 +8,14 @@
 
 #include <stdbool.h>
 
-/* For pthread_atfork. */
-void got_before_fork(void);
-void got_after_fork(void);
-void got_after_fork_in_child(void);
+/* From now on fork waits for scans. */
+void got_follow_forks(void);
+/* Is this thread, which was borrowed from the program, in the midst of a scan or a fork? What waits
+ * for those would wait for itself. */
+bool got_is_busy_here(void);
+/* The library that this is part of was opened by itself: what it defines of wrapped names are
+ * replacements, and no caller's. Before the first scan. */
+void got_hide_own(void);
 
 /* Is any function of this name wrapped? */
 bool got_wants(const char *symbol);

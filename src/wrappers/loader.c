@@ -104,11 +104,20 @@ static int wrapped_dlclose(void *handle)
 	return result;
 }
 
+int wrappers_loader_follow(void)
+{
+	static struct got_wrapper rows[] = {WRAPPED_ROW(dlopen), WRAPPED_ROW(dlsym)};
+	static bool followed;
+	int error = followed ? 0 : got_add(rows, 2);
+
+	followed = true;
+	return error;
+}
+
 int wrappers_loader_add(const struct options_wrappers *options)
 {
-	static struct got_wrapper followed[] = {WRAPPED_ROW(dlopen), WRAPPED_ROW(dlsym)};
 	static struct got_wrapper recorded[] = {WRAPPED_ROW(dlclose)};
-	int error = got_add(followed, 2);
+	int error = wrappers_loader_follow();
 
 	records = options->loader;
 	return error || !records ? error : got_add(recorded, 1);

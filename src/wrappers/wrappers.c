@@ -5,8 +5,6 @@
  */
 #include "wrappers/wrappers.h"
 
-#include <pthread.h>
-
 #include "causal/causal.h"
 #include "core/runtime.h"
 #include "wrappers/got.h"
@@ -46,20 +44,15 @@ static bool add_causal(const struct options_wrappers *options)
 	return !wrappers_causal_add() && add(groups, sizeof(groups) / sizeof(groups[0]), &with_mpi);
 }
 
-void wrappers_start(const struct options_wrappers *options)
+bool wrappers_add(const struct options_wrappers *options)
 {
 	bool causal = causal_wanted(kymo_runtime.environment);
 
 	if (!options->on && !causal)
-		return;
+		return false;
 	/* What was added works without the rest. */
 	if (!(causal ? add_causal : add_recording)(options))
 		spool_count_loss(&kymo_runtime.spool, SPOOL_LOSS_WRAPPER);
-	pthread_atfork(got_before_fork, got_after_fork, got_after_fork_in_child);
-	got_scan();
-}
-
-void wrappers_stop(void)
-{
-	got_restore();
+	got_follow_forks();
+	return true;
 }

@@ -8,6 +8,8 @@
 #ifndef KYMO_WRAPPERS_WRAPPERS_H
 #define KYMO_WRAPPERS_WRAPPERS_H
 
+#include <stdbool.h>
+
 #include "core/options.h"
 
 /* Each adds its tables (got_add) if `options` wants it. 0 or negative errno. */
@@ -15,15 +17,15 @@ int wrappers_threads_add(const struct options_wrappers *options);   /* pthread l
 int wrappers_processes_add(const struct options_wrappers *options); /* fork, spawn, wait, exit */
 int wrappers_waits_add(const struct options_wrappers *options);     /* sleep and I/O */
 int wrappers_loader_add(const struct options_wrappers *options);    /* dlopen, dlsym, dlclose */
-int wrappers_memory_add(const struct options_wrappers *options);    /* malloc family */
+int wrappers_loader_follow(void); /* the part of it that sees objects come */
+int wrappers_memory_add(const struct options_wrappers *options); /* malloc family */
 int wrappers_mpi_add(const struct options_wrappers *options);
 int wrappers_nccl_add(const struct options_wrappers *options);
 int wrappers_user_add(const struct options_wrappers *options); /* WRAP */
 int wrappers_causal_add(void); /* all that waits and wakes, where KYMO_CAUSAL asks for it */
 
-/* Adds all of them and scans once. In causal profiling locks and waits are not recorded. */
-void wrappers_start(const struct options_wrappers *options);
-/* Undoes everything (detach). */
-void wrappers_stop(void);
+/* Adds all of them; the next got_scan() installs them. False: nothing is wrapped. In causal
+ * profiling locks and waits are not recorded. */
+bool wrappers_add(const struct options_wrappers *options);
 
 #endif

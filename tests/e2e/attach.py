@@ -457,6 +457,34 @@ class Life(Attach):
                        f"{target.process.returncode}: {output}")
                 expect(kymo.returncode == 0, f"{kymo.returncode}: {text}")
 
+    def executes(self):
+        """A process that starts others all the time, sampled at a high rate again and again, also by a
+        signal that ends what does not handle it; none of them is ended by a sample."""
+        with Target(self.program("executes", "asked"), stdin=subprocess.DEVNULL) as target:
+            for signal_name in ("SIGURG", "SIGPROF", "SIGURG"):
+                self.attach(target.pid, 1, "-f", "10000", "--sampling-signal", signal_name)
+            status, output = target.end()
+        expect((status, output) == (0, "executes: OK\n"), f"{status}: {output}")
+
+    def calls(self):
+        """The program's calls lead to libkymo only while it is there."""
+        with Target(self.program("executes", "asked"), stdin=subprocess.PIPE) as target:
+            def lead_to():
+                target.process.stdin.write(b"?\n")
+                target.process.stdin.flush()
+                return target.process.stdout.readline().decode()
+            before = lead_to()
+            expect(before.count("libc.so.6") == 3, before)
+            for _ in range(3):
+                kymo, _ = self.attached(target.pid)
+                during = lead_to()
+                expect(during.count("libkymo.so") == 3, during)
+                self.leave(kymo)
+                after = lead_to()
+                expect(after == before, after)
+            status, output = target.end()
+        expect((status, output) == (0, "executes: OK\n"), f"{status}: {output}")
+
     def sandbox(self):
         """A thread that goes into a seccomp sandbox while it is sampled."""
         with Target(self.program("attach_sandbox"), stdin=subprocess.PIPE) as target:
@@ -592,6 +620,18 @@ class Refusals(Attach):
                 raise Skipped("no static libc")
             with Target([program]) as target:
                 self._refused(target.pid, "statically linked")
+
+    def thread_sanitizer(self):
+        source, program = self.scratch.path("t.c"), self.scratch.path("t")
+        with open(source, "w", encoding="ascii") as stream:
+            stream.write("#include <unistd.h>\nint main(void) { sleep(30); }\n")
+        compilers = [name for name in ("gcc", "clang") if shutil.which(name)]
+        for compiler in compilers:
+            if run([compiler, "-fsanitize=thread", "-o", program, source]).status:
+                raise Skipped(f"no ThreadSanitizer of {compiler}")
+            with Target([program]) as target:
+                time.sleep(1)  # its run time may begin the program anew, without randomised addresses
+                self._refused(target.pid, "runs under ThreadSanitizer")
 
     def musl(self):
         if not shutil.which("musl-gcc"):

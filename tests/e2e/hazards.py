@@ -164,6 +164,7 @@ HAZARDS = {
     "exec-chain": H("exec_chain 6 20", check=process_count(60)),
     "exec-chain-60": H("exec_chain 60 20", long=True, timeout=300),
     "exec-chain-10khz": H("exec_chain 6 20", options=["--freq=10000"]),
+    "executes-10khz": H("executes 10 @libexecutes_plugin.so", options=["--freq=10000"]),
     "fork": H("fork", check=all_of(process_count(13), share_of("child_work", 0.2))),
     "fork-locks": H("fork_locks 60", options=EVERYTHING, check=process_count(20)),
     "fork-locks-1000": H("fork_locks 1000", options=EVERYTHING, check=process_count(300), long=True,

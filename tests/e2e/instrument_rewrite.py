@@ -4,7 +4,7 @@
 """Programs and libraries that are rewritten (kymo instrument -o): they do their work as before, with
 and without being recorded, also after strip, and tools take them for what they are.
 
-usage: instrument_rewrite.py KYMO     (TAP)
+usage: instrument_rewrite.py KYMO PROGRAM-DIRECTORY     (TAP)
 """
 import glob
 import os
@@ -13,7 +13,7 @@ import shutil
 import stat
 import sys
 
-from harness import Kymo, Scratch, Skipped, Tap, expect, require_tool, run
+from harness import Kymo, Result, Scratch, Skipped, Tap, expect, require_tool, run
 
 LIBRARIES = "/usr/lib/x86_64-linux-gnu"
 SQL = ("with recursive c(x) as (select 1 union all select x+1 from c where x<5000) "
@@ -38,6 +38,13 @@ WORK = {
     "python3": (["-c", PYTHON], b""),
     "gdb": (["-q", "--batch", "-nx", "-ex", "p 6*7", "-ex", "python print(1+1)"], b""),
     "node": (["-e", NODE], b""),
+}
+# Programs that break where libkymo does not see what they do with signals, threads and processes. It
+# was not preloaded: their calls have to be led to it.
+HAZARDS = {
+    "exec_chain": ["15", "10"], "spawn": [], "fork": [], "eintr": [], "environments": [], "privileges": [],
+    "seccomp": [], "signal_blocked": [], "signal_readback": [], "signal_signalfd": [], "signal_sigwait": [],
+    "thread_ends": [],
 }
 EXCEPTIONS = """
 #include <cstdio>
@@ -66,6 +73,49 @@ int main(int count, char **arguments)
 }
 """
 
+# With work in a constructor, before main; with an argument it makes the mistake that AddressSanitizer finds.
+SANITIZED = """
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static long sum;
+__attribute__((noinline)) void step(int n)
+{
+	char *memory = malloc(n + 1);
+	memory[n] = n & 3;
+	pthread_mutex_lock(&lock);
+	sum += memory[n];
+	pthread_mutex_unlock(&lock);
+	free(memory);
+}
+__attribute__((constructor, noinline)) void early(void)
+{
+	step(1);
+}
+static void *work(void *argument)
+{
+	for (int i = 0; i < 10000; i++)
+		step(i % 300);
+	return argument;
+}
+int main(int count, char **arguments)
+{
+	pthread_t threads[4];
+	for (int i = 0; i < 4; i++)
+		pthread_create(&threads[i], NULL, work, NULL);
+	for (int i = 0; i < 4; i++)
+		pthread_join(threads[i], NULL);
+	printf("%ld\\n", sum);
+	if (count > 1) {
+		fflush(stdout);
+		free(arguments = malloc(9));
+		return arguments[0] != NULL;
+	}
+	return 0;
+}
+"""
+
 
 def in_path(name):
     require_tool(name)
@@ -77,6 +127,14 @@ def in_path(name):
         if file.read(4) != b"\x7fELF":
             raise Skipped(f"{name} is a script here")
     return path
+
+
+def clang_libraries():
+    """Where clang's shared run times are."""
+    if not shutil.which("clang"):
+        return "/"
+    ended = run(["clang", "-print-file-name=libclang_rt.asan-x86_64.so"])
+    return os.path.dirname(ended.stdout.decode()) or "/"
 
 
 class Tests:
@@ -136,6 +194,32 @@ class Tests:
                run(["readelf", "-SW", copy]).stdout.decode(), "objcopy")
         os.unlink(copy)
 
+    def recorded(self, name, arguments, frequency):
+        """A hazard program that records itself; what it did alone."""
+        path = os.path.join(sys.argv[2], name)
+        bare = run([path] + arguments, timeout=200)
+        new = self.rewrite(path, name)
+        self.same_work(new, bare, arguments, b"", environment={"KYMO_SAMPLING_FREQ": str(frequency)})
+        return bare
+
+    def hazard(self, name):
+        self.recorded(name, HAZARDS[name], 2000)
+
+    def executes(self):
+        """No program that it starts is ended by a sample, and the results tell of each."""
+        plugin = os.path.join(os.path.abspath(sys.argv[2]), "libexecutes_plugin.so")
+        bare = self.recorded("executes", ["40", plugin], 10000)
+        expect(bare.status == 0, f"{bare}")
+        directory = os.path.join(self.scratch.directory, "kymo-executes-output", "latest")
+        ended = run([self.kymo.path, "report", directory, "--format=json", "-o", directory], timeout=200)
+        expect(ended.status == 0, f"{ended}")
+        processes = Result(directory).processes()
+        executed = [process for process in processes if process["state"] == "replaced_by_exec"]
+        # five ways by fork a round; a library's constructors run before its calls are led anywhere
+        expect(len(executed) >= 5 * 40, f"{len(executed)} of {len(processes)} processes ended by exec")
+        expect(len(processes) - len(executed) <= 1 + 5 * 40,
+               f"{[process['state'] for process in processes]}")
+
     def library(self):
         path = os.path.join(LIBRARIES, "libsqlite3.so.0")
         if not os.path.exists(path):
@@ -177,6 +261,30 @@ class Tests:
             new = self.rewrite(program, "rewritten-" + name)
             self.same_work(new, run([program]), [], b"")
             expect(self.calls("rewritten-" + name) > 500, f"{name}: no calls are recorded")
+
+    def sanitized(self, *compiler):
+        """Their run times look at how they are loaded, and their functions are not to be called by kymo."""
+        require_tool(compiler[0])
+        name = re.sub(r"\W+", "-", "".join(compiler))
+        source, built = self.scratch.path(name + ".c"), self.scratch.path(name + "-built")
+        with open(source, "w", encoding="ascii") as file:
+            file.write(SANITIZED)
+        ended = run([*compiler, "-g", "-O1", "-pthread", source, "-o", built])
+        if ended.status != 0:
+            raise Skipped(f"{' '.join(compiler)} cannot build it: {ended.stderr[-300:]}")
+        bare = run([built])
+        if bare.status != 0:
+            raise Skipped(f"it does not run here: {bare.stderr[-300:]}")
+        new = self.rewrite(built, name)
+        for _ in range(5):
+            self.same_work(new, bare, [], b"", environment={"KYMO_SAMPLING_FREQ": "5000"})
+            # with ThreadSanitizer, functions take their return address off the stack: few can be patched
+            expect(self.calls(name) > (0 if "-fsanitize=thread" in compiler else 40000), f"{self.calls(name)} calls")
+        if "-fsanitize=address" in compiler:
+            for environment in ({}, {"KYMO_ENABLED": "on"}):
+                ended = run([new, "wrong"], environment=environment, cwd=self.scratch.directory)
+                expect(ended.status == 1 and "heap-use-after-free" in ended.stderr and
+                       ended.stdout == bare.stdout, f"{ended}")
 
     def opened_later(self):
         """A library of a program that is not rewritten; also closed and opened again."""
@@ -233,8 +341,14 @@ def main():
         tests = Tests(scratch)
         for name in WORK:
             tap.point(name, lambda name=name: tests.program(name))
-        for name in ("library", "compiler", "exceptions", "opened_later", "places", "refused"):
+        for name in HAZARDS:
+            tap.point(name, lambda name=name: tests.hazard(name))
+        for name in ("executes", "library", "compiler", "exceptions", "opened_later", "places", "refused"):
             tap.point(name, getattr(tests, name))
+        for compiler in (("gcc", "-fsanitize=address"), ("gcc", "-fsanitize=address", "-fsanitize=undefined"),
+                         ("gcc", "-fsanitize=thread"), ("clang", "-fsanitize=address"),
+                         ("clang", "-fsanitize=address", "-shared-libasan", "-Wl,-rpath," + clang_libraries())):
+            tap.point(" ".join(compiler[:3]), lambda compiler=compiler: tests.sanitized(*compiler))
     tap.finish()
 
 

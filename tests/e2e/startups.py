@@ -124,6 +124,41 @@ int main()
 	std::cout << "done" << std::endl;
 }
 """
+TSAN_C_PROGRAM = """
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static long total;
+static void *work(void *argument)
+{
+	for (int i = 0; i < 8000; i++) {
+		size_t size = (size_t)i % 300 + 1;
+		char *one = malloc(size), *other = malloc(size);
+		memset(one, i & 3, size);
+		memcpy(other, one, size);
+		pthread_mutex_lock(&lock);
+		total += other[size - 1];
+		pthread_mutex_unlock(&lock);
+		free(one);
+		free(other);
+	}
+	return argument;
+}
+int main(void)
+{
+	for (int round = 0; round < 3; round++) {
+		pthread_t threads[4];
+		for (int i = 0; i < 4; i++)
+			pthread_create(&threads[i], NULL, work, NULL);
+		for (int i = 0; i < 4; i++)
+			pthread_join(threads[i], NULL);
+	}
+	printf("%ld\\n", total);
+	return 0;
+}
+"""
 MAKEFILE = "all: a b c d\n\t@echo done\na b c d:\n\t@sleep 0.001; expr 1 + 1 >$@.out\n"
 
 
@@ -187,12 +222,21 @@ def asan_cxx(scratch):
     return [compiled(scratch, "g++", ASAN_CXX_PROGRAM, ".cc", "-fsanitize=address", "-g", "-pthread")]
 
 
+def tsan_c(scratch):
+    program = compiled(scratch, "gcc", TSAN_C_PROGRAM, ".c", "-fsanitize=thread", "-g", "-O1", "-pthread")
+    if "unexpected memory mapping" in run([program]).stderr:
+        raise Skipped("this kernel's random addresses are not for this ThreadSanitizer")
+    return [program]
+
+
 PROGRAMS = {
     "openmpi": mpi("openmpi", "--oversubscribe"),
     "mpich": mpi("mpich"),
     "openmp": openmp, "python": python, "sqlite3": sqlite, "make": make, "nginx": nginx, "redis": redis,
-    "asan-c": asan_c, "asan-c++": asan_cxx,
+    "asan-c": asan_c, "asan-c++": asan_cxx, "tsan-c": tsan_c,
 }
+# Where many samples are what finds the hazard: a handler that calls functions of the sanitizer's.
+FREQUENCIES = {"tsan-c": ["--freq=5000"]}
 # As root, and so that ranks do not fight for the one core that they are bound to.
 MPI_ENVIRONMENT = {"OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1",
                    "OMPI_MCA_hwloc_base_binding_policy": "none", "OMPI_MCA_mpi_yield_when_idle": "1",
@@ -265,7 +309,7 @@ class Startups:
 
     def launch(self, directory, command):
         return start([self.kymo.path, "sample", "-q", "-o", directory, "--time-output=off", *EVERYTHING,
-                      "--format=json", "--"] + command, self.plain)
+                      *FREQUENCIES.get(self.name, ()), "--format=json", "--"] + command, self.plain)
 
     def through_kymo(self):
         for number in range(3):

@@ -43,6 +43,19 @@ static void nothing_moves_a_terminal(void **state)
 			    "?31m?"); /* CSI of C1 */
 }
 
+static void nothing_turns_a_line_around(void **state)
+{
+	(void)state;
+	assert_string_equal(printable("a\xe2\x80\xae"
+				      "b\xe2\x81\xa6"
+				      "c\xe2\x80\xa8\xe2\x80\x8f",
+				      64),
+			    "a?b?c??");
+	/* Their neighbours: a zero-width joiner, an en dash, a narrow space, a word joiner. */
+	assert_string_equal(printable("\xe2\x80\x8d\xe2\x80\x93\xe2\x80\xaf\xe2\x81\xa0", 64),
+			    "\xe2\x80\x8d\xe2\x80\x93\xe2\x80\xaf\xe2\x81\xa0");
+}
+
 static void what_is_no_text_is_replaced(void **state)
 {
 	(void)state;
@@ -70,6 +83,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(text_stays),
 		cmocka_unit_test(nothing_moves_a_terminal),
+		cmocka_unit_test(nothing_turns_a_line_around),
 		cmocka_unit_test(what_is_no_text_is_replaced),
 		cmocka_unit_test(no_character_is_cut),
 	};

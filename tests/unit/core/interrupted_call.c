@@ -20,6 +20,7 @@
 #include <sys/select.h>
 #include <sys/sem.h>
 #include <sys/socket.h>
+#include <sys/syscall.h>
 #include <sys/time.h>
 #include <time.h>
 #include <unistd.h>
@@ -253,6 +254,21 @@ static void calls_that_failed_for_reasons_of_their_own_stay_failed(void **state)
 	assert_int_equal(context.uc_mcontext.gregs[REG_RIP], (greg_t)(uintptr_t)(code + 5));
 }
 
+/* pselect, epoll_pwait, … of a program with threads: the first argument is loaded in between. */
+static void the_number_may_stand_before_the_first_argument(void **state)
+{
+	static const uint8_t code[16] __attribute__((aligned(16))) = {
+		0xb8, 0x0e, 0x01, 0, 0, 0x8b, 0x7c, 0x24, 0x1c, 0x0f, 0x05, 0x48};
+	ucontext_t context = {0};
+
+	(void)state;
+	context.uc_mcontext.gregs[REG_RIP] = (greg_t)(uintptr_t)(code + 11);
+	context.uc_mcontext.gregs[REG_RAX] = -EINTR;
+	interrupted_call_restart(&signals, &context);
+	assert_int_equal(context.uc_mcontext.gregs[REG_RAX], SYS_pselect6);
+	assert_int_equal(context.uc_mcontext.gregs[REG_RIP], (greg_t)(uintptr_t)(code + 9));
+}
+
 /* -EINTR in rax by chance, and no system call before the interrupted instruction. */
 static void code_that_is_no_system_call_is_left_alone(void **state)
 {
@@ -296,6 +312,7 @@ int main(void)
 		TEST(programs_with_handlers_see_eintr),
 		TEST(with_another_signal_pending_the_call_is_left_alone),
 		TEST(calls_that_failed_for_reasons_of_their_own_stay_failed),
+		TEST(the_number_may_stand_before_the_first_argument),
 		TEST(code_that_is_no_system_call_is_left_alone),
 		TEST(nothing_is_read_before_the_page_of_the_instruction),
 	};

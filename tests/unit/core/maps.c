@@ -197,6 +197,22 @@ static void a_file_that_is_not_there_is_an_error(void **state)
 	munmap(buffer, size);
 }
 
+/* The pointer lies in the memory itself: a store to it afterwards would be a fault. */
+static void memory_is_forgotten_before_it_is_given_back(void **state)
+{
+	char **memory =
+		mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	char *nothing = NULL;
+
+	(void)state;
+	assert_ptr_not_equal(memory, MAP_FAILED);
+	*memory = (char *)memory;
+	maps_free(memory, 4096);
+	assert_int_equal(msync(memory, 4096, MS_ASYNC), -1);
+	assert_int_equal(errno, ENOMEM);
+	maps_free(&nothing, 4096);
+}
+
 int main(void)
 {
 	static const struct CMUnitTest tests[] = {
@@ -209,6 +225,7 @@ int main(void)
 		cmocka_unit_test(the_own_maps_have_the_executable),
 		cmocka_unit_test(reading_grows_the_buffer_as_needed),
 		cmocka_unit_test(a_file_that_is_not_there_is_an_error),
+		cmocka_unit_test(memory_is_forgotten_before_it_is_given_back),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -216,6 +216,21 @@ static void test_restore(void **state)
 	assert_int_equal(protection_of((const void *)got_constant()), '-');
 }
 
+/* Who left comes again. */
+static void test_resume(void **state)
+{
+	(void)state;
+	got_scan();
+	expect_calls(0, got_lazy);
+	got_resume();
+	expect_calls(0, got_lazy);
+	got_scan();
+	expect_calls(1, got_lazy);
+	expect_calls(1, got_now);
+	expect_calls(1, *got_constant());
+	assert_false(got_is_busy_here());
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -228,6 +243,7 @@ int main(void)
 		cmocka_unit_test(test_two_wrappers),
 		cmocka_unit_test(test_found_by_name),
 		cmocka_unit_test(test_restore),
+		cmocka_unit_test(test_resume),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
