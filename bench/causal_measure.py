@@ -165,10 +165,10 @@ def line_of(bench, workload, function):
     raise Trouble(f"{path}: no {function}")
 
 
-def run_kymo(bench, workload, seconds, *options):
+def run_kymo(bench, workload, seconds, *options, keep=False):
     """Values that the program printed, and what is in experiments.json."""
     with tempfile.TemporaryDirectory(prefix="bench-causal-") as scratch:
-        directory = os.path.join(bench.keep, workload.name) if bench.keep else scratch
+        directory = os.path.join(bench.keep, workload.name) if bench.keep and keep else scratch
         command = [bench.kymo, "causal", "-q", "-o", directory, "--time-output=off",
                    *workload.options, *options, "--",
                    *bench.command(workload, "--seconds", str(seconds))]

@@ -338,6 +338,8 @@ static int fit_one(struct fit *fit, struct fit_series *series)
 	if (result == 0 && fit->result.warnings & CAUSAL_WARN_LOAD)
 		result = fit_leave_out_disturbed(fit->data, series, fit->result.disturbed);
 	if (result == 0)
+		result = fit_level_gains(fit->data, series);
+	if (result == 0)
 		result = work_make(fit, series, &work);
 	if (result == 0)
 		set_intervals(fit, &work);

@@ -4,16 +4,18 @@
  * From windows to predictions, in steps. Each window of a point has a time V (the virtual time of
  * its visits, or the area of a latency point) that N intervals (or departures) took.
  *
- *   series     the windows of one point in order of time, and groups of them: the baselines, and
- * one for each target and speedup baseline   b(i), the baseline's period where window i was:
- * baselines near in time count more, by as much as predicts left-out baselines best estimate   r =
- * sum(V) / sum(N b): the period as a share of the baseline's; gain = 1 - r curve      gain over
- * speedup, made smooth, for the gain at full speedup bootstrap  the same with windows drawn anew,
- * for the standard errors of all these
+ * - Series: the windows of one point in order of time, and groups of them: the baselines, and one
+ * for each target and speedup.
+ * - Baseline b(i): the baseline's period where window i was. Baselines near in time count more, by
+ * as much as predicts left-out baselines best.
+ * - Estimate r = sum(V) / sum(N b): the period as a share of the baseline's; the gain is 1 - r.
+ * - Curve: gain over speedup, made smooth, for the gain at full speedup.
+ * - Bootstrap: the same with windows drawn anew, for the standard errors of all these.
  *
  * Windows of a number of visits are a fair sample of the program's visits, whatever its phases, so
  * ratios of sums need no correction for phases (Curtsinger and Berger need one since their
- * experiments last a given time).
+ * experiments last a given time). They get one all the same, which makes them less uncertain: what
+ * windows happened to meet is taken off before (causal_fit_work.c).
  */
 #ifndef KYMO_ANALYSIS_CAUSAL_FIT_H
 #define KYMO_ANALYSIS_CAUSAL_FIT_H
@@ -25,8 +27,9 @@
 /* ---- series ---- */
 
 struct fit_entry {
-	double time, count; /* V, N */
-	double error;       /* of the gain of its group, for what phases its windows met */
+	double time, count;  /* V, N: of visits, or of as many with usual work as that is */
+	double visits, work; /* work: CPU time of a visit, of the mean; 0: it tells nothing */
+	double error;        /* of the gain of its group, for what its windows happened to meet */
 	uint32_t run, target, speedup;
 	uint32_t group;
 	uint32_t window; /* its place in the data */
@@ -70,9 +73,10 @@ int fit_find_stolen(const struct causal_data *data, bool *disturbed);
 int fit_leave_out_disturbed(const struct causal_data *data, struct fit_series *series,
 			    bool *disturbed);
 
-/* Brings all windows to the work of the average baseline, where periods follow work. 0 or -ENOMEM.
- */
+/* Takes off what windows happened to meet: of all periods what follows the work of a visit, and of
+ * gains what follows the target's time, and the work. 0 or -ENOMEM. */
 int fit_level_work(const struct causal_data *data, struct fit_series *series);
+int fit_level_gains(const struct causal_data *data, struct fit_series *series);
 
 /* ---- baseline ---- */
 

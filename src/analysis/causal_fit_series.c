@@ -73,6 +73,7 @@ static struct fit_entry entry_of(const struct causal_data *data, const struct pl
 	return (struct fit_entry){
 		.time = (double)(latency ? place->visits->area_ns : place->visits->virtual_ns),
 		.count = (double)place->visits->visits,
+		.visits = (double)place->visits->visits,
 		.run = window->run,
 		.target = baseline ? 0 : window->target,
 		.speedup = baseline ? 0 : window->speedup_permille,
@@ -108,7 +109,7 @@ static void cut_groups(struct fit_series *series, const struct grouped *grouped)
 			*group = (struct fit_group){entry->target, entry->speedup, i, 0, 0};
 		}
 		group->count++;
-		group->visits += entry->count;
+		group->visits += entry->visits;
 		entry->group = series->group_count - 1;
 		series->order[i] = grouped[i].index;
 	}

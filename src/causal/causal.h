@@ -79,6 +79,9 @@ void causal_pay(void);
 #define CAUSAL_SITE ((uint64_t)(uintptr_t)__builtin_return_address(0))
 void causal_after_wait_at(const struct causal_wait *wait, enum causal_waker waker, uint64_t site);
 void causal_pay_at(uint64_t site);
+/* Has waited for a thing that threads of this process give to each other (causal_give()). */
+void causal_after_wait_for(const struct causal_wait *wait, const volatile void *what,
+			   uint64_t site);
 /* Of locks, which some programs take by the million a second (SQLite: a hundred for a statement):
  * turns would take longer than what is between them, and longest in experiments, which then are
  * slower than what they are compared with. So of many in short time most are left out; what is owed
@@ -103,6 +106,9 @@ uint64_t causal_lateness_ns(void);
 uint64_t causal_put_off_ns(int clock, int64_t time, int64_t now);
 /* The calling thread has read a clock. */
 void causal_clock_was_read(void);
+
+/* The calling thread, which has paid, gives away what somebody waits for. */
+void causal_give(const volatile void *what);
 
 /* The calling thread wakes whoever waits for the thing with this hash; was it marked since? */
 void causal_mark(uint64_t hash);

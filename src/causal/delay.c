@@ -17,6 +17,7 @@
 #define SLICE_US     10000u
 #define SPIN_US      80u
 #define SPINS        3u /* so many times that long, awake, in one turn */
+#define NEVER_AWAKE  UINT64_MAX
 #define STEP_US      128u
 #define TURN_US      5u
 #define TURNS        64u /* so many may follow at once on each other */
@@ -149,7 +150,9 @@ static uint64_t pause_for(struct causal_control *control, struct causal_thread *
 		}
 		if (left > rates->slice)
 			left = rates->slice;
-		if (left > rates->spin)
+		if (*turn_spun == NEVER_AWAKE)
+			late += sleep_for(begin, left);
+		else if (left > rates->spin)
 			late += sleep_for(begin, left - rates->spin);
 		else if (*turn_spun + spun > SPINS * rates->spin)
 			late += sleep_for(begin, rates->spin);
@@ -194,23 +197,32 @@ static void pay(struct causal_control *control, struct causal_thread *state, uin
 	causal_count(&control->pauses, 1);
 }
 
-/* Of a thread that does not run. */
+static uint64_t least_debt(uint64_t limit)
+{
+	return limit ? 2 * kymo_causal_rates.spin : kymo_causal_rates.threshold;
+}
+
+/* Of a thread that does not run. With a limit, in the handler of a sample, pauses are asleep, and
+ * what is too short for that is left for a turn: the time to the next sample is CPU time, so a
+ * pause awake would bring it nearer, where there was something to pay and not elsewhere, and
+ * samples would come to the same places again and again. */
 static void settle(struct causal_control *control, struct causal_thread *state, uint64_t now,
 		   uint64_t limit)
 {
-	uint64_t begin = now, word = causal_turn(control, state), debt, spun = 0;
+	uint64_t begin = now, word = causal_turn(control, state), least = least_debt(limit), debt;
+	uint64_t spun = limit ? NEVER_AWAKE : 0;
 
 	debt = word & CAUSAL_ACTIVE ? owed(control, state, now) : 0;
 	if (debt >= kymo_causal_rates.threshold)
 		causal_crowd_credit(control, state, debt, now);
-	while (word & CAUSAL_ACTIVE &&
-	       (debt = owed(control, state, now)) >= kymo_causal_rates.threshold) {
+	while (word & CAUSAL_ACTIVE && (debt = owed(control, state, now)) >= least) {
 		if (!goes_on(control, word, now) || !may_pause(state))
 			break;
 		if (limit && now - begin > limit)
 			break;
 		if (limit && debt > limit)
 			debt = limit;
+		debt -= limit ? least / 2 : 0;
 		pay(control, state, debt, &spun);
 		word = causal_turn(control, state);
 		now = ticks_now();
@@ -235,7 +247,7 @@ static void settle_at_turn(struct causal_control *control, struct causal_thread 
 {
 	uint64_t now = *ret_now;
 
-	if (owed(control, state, now) >= kymo_causal_rates.threshold) {
+	if (owed(control, state, now) >= least_debt(limit)) {
 		causal_stop_running(control, state, now);
 		settle(control, state, now, limit);
 		*ret_now = ticks_now();
@@ -327,12 +339,13 @@ void causal_settle_thread(struct thread *thread)
 {
 	struct causal_control *control = control_now();
 	struct causal_thread *state = thread->causal;
-	uint64_t begin = ticks_now(), now = begin, lasted;
+	uint64_t begin = ticks_now(), now = begin, lasted, spun;
 
 	if (!control || !state || !causal_enter(state))
 		return;
 	kymo_causal_unread = 0;
 	add_up(control, state);
+	spun = causal_get(&state->earning.spun_ns);
 	lasted = state->earning.begin ? begin - state->earning.begin : 0;
 	causal_turn(control, state);
 	if (!causal_is_waiting(state)) {
@@ -340,6 +353,7 @@ void causal_settle_thread(struct thread *thread)
 		causal_run_on(control, state, state->earning.kind, lasted, now);
 		causal_crowd_settled(control, state, now);
 	}
+	state->earning.handler_spun_ns += causal_get(&state->earning.spun_ns) - spun;
 	causal_leave(state);
 }
 
@@ -394,18 +408,23 @@ void causal_wait_runs(void)
 	causal_leave(state);
 }
 
-/* Since the wait began, or since the epoch did, where that was later. */
+/* Since the wait began, or since the epoch did, where that was later; until what the thread waited
+ * for was given away. From there to here it was on its way, which takes as long whatever is faster
+ * meanwhile. */
 static uint64_t growth(const struct causal_control *control, const struct causal_thread *state,
-		       const struct causal_wait *wait, uint64_t now)
+		       const struct causal_wait *wait, uint64_t given, uint64_t now)
 {
 	bool same = (causal_get(&state->word) >> CAUSAL_EPOCH_SHIFT | 1ull << 63) == wait->epoch;
 	uint64_t from = same ? wait->delay : causal_get(&state->start),
 		 most = causal_most(control, now);
 
+	most = most < given ? most : given;
 	return most > from ? most - from : 0;
 }
 
-static void end_wait(const struct causal_wait *wait, enum causal_waker waker, uint64_t kind)
+/* given: G at that time; UINT64_MAX: it is not known. */
+static void end_wait(const struct causal_wait *wait, enum causal_waker waker, uint64_t kind,
+		     uint64_t given)
 {
 	struct causal_control *control = control_now();
 	struct causal_thread *state = control && wait->epoch ? causal_self() : NULL;
@@ -420,7 +439,7 @@ static void end_wait(const struct causal_wait *wait, enum causal_waker waker, ui
 		if (causal_turn(control, state) & CAUSAL_ACTIVE) {
 			uint64_t debt = owed(control, state, now);
 
-			grown = growth(control, state, wait, now);
+			grown = growth(control, state, wait, given, now);
 			grown = grown < debt ? grown : debt;
 			causal_set(&state->delay, causal_get(&state->delay) + grown);
 			state->credited += grown;
@@ -439,27 +458,15 @@ static void end_wait(const struct causal_wait *wait, enum causal_waker waker, ui
 
 void causal_after_wait(const struct causal_wait *wait, enum causal_waker waker)
 {
-	end_wait(wait, waker, KIND);
+	end_wait(wait, waker, KIND, UINT64_MAX);
 }
 
 void causal_after_wait_at(const struct causal_wait *wait, enum causal_waker waker, uint64_t site)
 {
-	end_wait(wait, waker, KIND_AT(site));
+	end_wait(wait, waker, KIND_AT(site), UINT64_MAX);
 }
 
-/* ---- who wakes whom ---- */
-
-void causal_mark(uint64_t hash)
+void causal_after_wait_for(const struct causal_wait *wait, const volatile void *what, uint64_t site)
 {
-	struct causal_control *control = control_now();
-
-	if (control && *kymo_runtime.same_process)
-		causal_set(&control->marks[hash % CAUSAL_MARKS], ticks_now());
-}
-
-bool causal_marked_since(uint64_t hash, uint64_t ticks)
-{
-	struct causal_control *control = control_now();
-
-	return control && causal_get(&control->marks[hash % CAUSAL_MARKS]) >= ticks;
+	end_wait(wait, CAUSAL_WAKER_SESSION, KIND_AT(site), causal_given(what, wait->ticks));
 }

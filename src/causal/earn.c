@@ -12,6 +12,8 @@
 /* Recursion brings the same ones again and again; more different ones than this on a stack are not
  * counted for themselves. */
 #define SEEN_MAX 96u
+/* Samples in which what others did not stand for is caught up with. */
+#define CAUGHT_UP 8
 
 struct seen {
 	uint32_t count;
@@ -59,21 +61,28 @@ static bool attribute(struct causal_control *control, const struct sampler_stack
 	return hit;
 }
 
-/* CPU time of the program itself: without what the thread spun in pauses. Samples that came while
- * it did say nothing; the time they stand for is the next one's. */
+/* What the sample stands for, of the program's own CPU time: 0 for those that come while the thread
+ * spins in a pause. All others stand for the time between samples, spun or not: places right behind
+ * a pause would seem to take less time than those before it, if it went off the sample that follows
+ * it. (What was spun in handlers was so behind a sample, wherever that was.) In the long run it is
+ * not more or less than there was: a bit of what is missing comes with each. */
 static uint64_t own_time(struct causal_thread *state, uint64_t cpu_ns)
 {
 	struct causal_earning *earning = &state->earning;
-	uint64_t spun;
+	uint64_t spun = atomic_exchange_explicit(&earning->spun_ns, 0, memory_order_relaxed);
+	int64_t stands_for = (int64_t)cpu_ns - (int64_t)earning->handler_spun_ns, missing;
 
-	if (atomic_load_explicit(&earning->spinning, memory_order_relaxed)) {
-		earning->carried_ns += cpu_ns;
-		return 0;
+	earning->handler_spun_ns = 0;
+	missing = earning->missing_ns + (int64_t)cpu_ns - (int64_t)spun;
+	if (!atomic_load_explicit(&earning->spinning, memory_order_relaxed)) {
+		stands_for = stands_for > 0 ? stands_for : 0;
+		stands_for += (missing - stands_for) / CAUGHT_UP;
+		stands_for = stands_for > 0 ? stands_for : 0;
+	} else {
+		stands_for = 0;
 	}
-	cpu_ns += earning->carried_ns;
-	earning->carried_ns = 0;
-	spun = atomic_exchange_explicit(&earning->spun_ns, 0, memory_order_relaxed);
-	return cpu_ns > spun ? cpu_ns - spun : 0;
+	earning->missing_ns = missing - stands_for;
+	return (uint64_t)stands_for;
 }
 
 void causal_sampled(struct thread *thread, const struct sampler_stack *stack, uint64_t cpu_ns,

@@ -58,7 +58,8 @@ struct causal_earning {
 	uint32_t slot;            /* of control->runners, and 1; 0: none */
 	_Atomic uint64_t spun_ns; /* CPU time in pauses since the last sample */
 	_Atomic uint32_t spinning;
-	uint64_t carried_ns; /* of samples that came while it spun */
+	uint64_t handler_spun_ns; /* of that, in the handler of that sample */
+	int64_t missing_ns;       /* own CPU time that no sample stood for yet */
 	/* Last: tens of kilobytes, of which most threads never touch but a page. */
 	struct causal_stretch stretches[CAUSAL_STRETCHES];
 };
@@ -219,6 +220,9 @@ static inline uint64_t causal_turn(struct causal_control *control, struct causal
 		causal_change_epoch(control, state, word);
 	return word;
 }
+
+/* G when the thing was last given away, if that was since then; else UINT64_MAX (wakes.c). */
+uint64_t causal_given(const volatile void *what, uint64_t since);
 
 /* ---- earning (runner.c); on a state that was entered ---- */
 

@@ -118,10 +118,9 @@ void causal_state_forked(void)
 	if (state && old) {
 		memcpy(state, kept, sizeof(kept));
 		state->thread = kymo_thread;
+		/* the epoch is not new to it */
+		state->earning.learning_until = 0;
 		/* is the parent's */
-		memset(&state->earning, 0, offsetof(struct causal_earning, stretches));
-		state->earning.life =
-			atomic_fetch_add_explicit(&lives, 1, memory_order_relaxed) + 1;
 		state->crowd = (struct causal_crowd){0};
 		causal_set(&state->busy, 0);
 		causal_set(&state->waiting, 0);

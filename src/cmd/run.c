@@ -78,9 +78,10 @@ static bool run_put_tools(const struct run_options *options)
 /* Settings that the tool library reads by itself. */
 static bool run_put_settings(const struct resolved *settings)
 {
-	static const enum setting_id ids[] = {SETTING_KERNEL_INCLUDE, SETTING_KERNEL_EXCLUDE,
-					      SETTING_KERNEL_RANGE,   SETTING_COUNT_REGIONS,
-					      SETTING_COUNTER_DEFS,   SETTING_COUNTER_WATCHDOG};
+	static const enum setting_id ids[] = {SETTING_KERNEL_INCLUDE,   SETTING_KERNEL_EXCLUDE,
+					      SETTING_KERNEL_RANGE,     SETTING_COUNT_REGIONS,
+					      SETTING_COUNTER_DEFS,     SETTING_COUNTER_WATCHDOG,
+					      SETTING_OPENCL_CPU_AS_GPU};
 	char name[64];
 
 	for (size_t i = 0; i < sizeof(ids) / sizeof(*ids); i++) {
@@ -99,7 +100,8 @@ static bool run_set_environment(const struct run_options *options, const char *s
 	return run_put_tools(options) && run_put("LD_PRELOAD", sdk, true) &&
 	       run_put("OPENCL_LAYERS", sdk, false) &&
 	       !setenv("ROCPROFILER_LIBRARY_CTOR", "1", 0) &&
-	       !setenv("CUDA_INJECTION64_PATH", sdk, 0) && !setenv("NVTX_INJECTION64_PATH", sdk, 0);
+	       !setenv("CUDA_INJECTION64_PATH", sdk, 0) &&
+	       !setenv("NVTX_INJECTION64_PATH", sdk, 0) && !setenv("HSA_TOOLS_LIB", sdk, 0);
 }
 
 static int run_execute(const struct run_options *options, const struct resolved *settings,

@@ -285,9 +285,9 @@ class Causal:
         program, _ = self._plain()
         script = self._scratch.path("behind.sh")
         with open(script, "w", encoding="utf-8") as stream:
-            stream.write(f"#!/bin/sh\n{program} 600\n")
+            stream.write(f"#!/bin/sh\n{program} 2000\n")
         os.chmod(script, 0o755)
-        for command in ([script], ["env", program, "600"]):
+        for command in ([script], ["env", program, "2000"]):
             ended, result = self._causal(command, "--progress=step")
             expect(ended.status == 5, f"status {ended.status}: {ended.stderr[-1000:]}")
             expect(result.json("causal/experiments.json")["experiments"], f"{command[0]}: no experiment by the point")

@@ -41,7 +41,8 @@ static void add(struct causal_data *data, uint32_t target, uint32_t speedup, uin
 {
 	struct causal_data_visits seen = {
 		0, UINT32_MAX, visits, 0, (int64_t)fmin((double)visits * period_ns, 9e18), 0};
-	struct causal_data_time time = {1, 30 * MS, 40 * MS};
+	/* a visit takes as much CPU time everywhere */
+	struct causal_data_time time = {1, visits * 3 * MS / 2, visits * 2 * MS};
 	struct causal_data_window window = window_of(target, speedup, &seen);
 
 	window.times = &time;
@@ -132,6 +133,45 @@ static void ratio_of_sums(void **state)
 	}
 	fit(&data, &result);
 	near(result.predictions[0].estimates[0].predicted_percent, 100 * (1 - 7.4 / 10), 1e-6);
+	causal_result_deinit(&result);
+	causal_data_deinit(&data);
+}
+
+/* Ten visits of so much work (of target 1 and of the rest) in each window, of which the target's is
+ * paused for: more of it in the last group than usual. The gain is that of the usual work. */
+static void add_work(struct causal_data *data, uint32_t speedup, double target_ns, double other_ns)
+{
+	struct causal_data_visits seen = {0, UINT32_MAX, 10, 0, 0, 0};
+	struct causal_data_time times[2] = {
+		{1, (uint64_t)(10 * target_ns), (uint64_t)(10 * target_ns)},
+		{2, (uint64_t)(10 * other_ns), (uint64_t)(10 * other_ns)}};
+	struct causal_data_window window = window_of(speedup ? 1 : 0, speedup, &seen);
+
+	seen.virtual_ns = (int64_t)(10 * (other_ns + target_ns * (1 - speedup / 1000.0)));
+	window.times = times;
+	window.time_count = 2;
+	assert_int_equal(causal_data_add_window(data, &window), 0);
+}
+
+static void work_by_chance(void **state)
+{
+	static const double targets[] = {4, 8, 5, 7}; /* usual: 6 of 12 */
+	struct causal_data data = {0};
+	struct causal_result result;
+
+	(void)state;
+	for (unsigned i = 0; i < 16; i++) {
+		double clock = 1 + i % 4 * 0.1;
+
+		add_work(&data, 0, targets[i % 4] * MS * clock, 6 * MS * clock);
+		add_work(&data, 500, targets[i % 4] * MS / clock, 6 * MS / clock);
+		/* some of the windows with more of the target, and none of those with less */
+		if (i % 2)
+			add_work(&data, 1000, (targets[i % 4] + i / 8) * MS, 6 * MS);
+	}
+	fit(&data, &result);
+	near(result.predictions[0].estimates[0].predicted_percent, 25, 1);
+	near(result.predictions[0].estimates[1].predicted_percent, 50, 2);
 	causal_result_deinit(&result);
 	causal_data_deinit(&data);
 }
@@ -559,6 +599,7 @@ int main(void)
 		cmocka_unit_test(exact),
 		cmocka_unit_test(harm_keeps_its_sign),
 		cmocka_unit_test(ratio_of_sums),
+		cmocka_unit_test(work_by_chance),
 		cmocka_unit_test(latency),
 		cmocka_unit_test(drift_is_followed),
 		cmocka_unit_test(runs_are_compared_with_themselves),

@@ -42,6 +42,32 @@ static void test_what_a_sample_earns(void **state)
 
 /* A thread that is in the target half of the time, by its samples, earns from then on as it runs.
  */
+/* Target 3 is what follows a pause that is spun for half of the time between samples; target 4 is
+ * what comes before it. Both have been sampled as often: it was as much time. */
+static void test_places_behind_a_pause_count_the_same(void **state)
+{
+	_Atomic uint64_t *spun;
+	uint64_t behind, before;
+
+	(void)state;
+	fake_experiment(9, 500);
+	spun = &causal_self()->earning.spun_ns;
+	for (int i = 0; i < 200; i++) {
+		causal_count(spun, MS / 2);
+		fake_sample(3, MS);
+		fake_sample(4, MS);
+		/* One that comes in a pause counts for neither, and not for the next one either. */
+		causal_self()->earning.spinning = 1;
+		fake_sample(3, MS);
+		causal_self()->earning.spinning = 0;
+		causal_count(spun, MS);
+	}
+	behind = fake_control->targets[3].total_ns;
+	before = fake_control->targets[4].total_ns;
+	assert_in_range(behind, before * 9 / 10, before * 11 / 10);
+	assert_in_range(behind + before, 298 * MS, 302 * MS);
+}
+
 static void test_earning_while_running(void **state)
 {
 	struct causal_thread *self;
@@ -233,6 +259,32 @@ static void test_a_wait_for_others_is_credited(void **state)
 	causal_after_wait(&wait, CAUSAL_WAKER_SESSION);
 	assert_int_equal(fake_control->pauses, 0);
 	fake_assert_near(fake_delay_ns(), 500 * MS);
+}
+
+/* What grew while the thread was on its way, woken and not there yet, is owed: on its way it would
+ * be as long if others were faster. */
+static void test_a_wait_ends_with_what_is_given(void **state)
+{
+	static const int things[2];
+	struct causal_wait wait;
+
+	(void)state;
+	fake_experiment(3, 500);
+	causal_give(&things[0]);
+	causal_before_wait(&wait);
+	fake_owe(10 * MS);
+	causal_give(&things[0]);
+	fake_owe(20 * MS);
+	causal_after_wait_for(&wait, &things[0], 1);
+	fake_assert_near(fake_count_ns(&fake_control->paid) -
+				 fake_count_ns(&fake_control->overslept),
+			 20 * MS);
+	fake_assert_near(fake_delay_ns(), 30 * MS);
+	/* given before it waited, or by nobody that is known */
+	causal_before_wait(&wait);
+	fake_owe(500 * MS);
+	causal_after_wait_for(&wait, &things[0], 1);
+	fake_assert_near(fake_delay_ns(), 530 * MS);
 }
 
 static void test_a_wait_for_time_is_not(void **state)
@@ -528,6 +580,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		TEST(test_what_a_sample_earns),
 		TEST(test_a_sample_at_a_breakpoint),
+		TEST(test_places_behind_a_pause_count_the_same),
 		TEST(test_earning_while_running),
 		TEST(test_what_was_not_foreseen_is_due),
 		TEST(test_a_debt_is_paid_once),
@@ -537,6 +590,7 @@ int main(void)
 		TEST(test_seldom_locks_are_all_looked_at),
 		TEST(test_oversleeping_goes_off_the_next_debt),
 		TEST(test_a_wait_for_others_is_credited),
+		TEST(test_a_wait_ends_with_what_is_given),
 		TEST(test_a_wait_for_time_is_not),
 		TEST(test_a_wait_over_epochs),
 		TEST(test_debts_end_with_their_epoch),
