@@ -31,7 +31,6 @@ enum device_service {
 	DEVICE_SERVICE_CALLS_OPENCL, /* calls of a runtime: operation is the function's number */
 	DEVICE_SERVICE_CALLS_CUDA_RUNTIME,
 	DEVICE_SERVICE_CALLS_CUDA_DRIVER,
-	DEVICE_SERVICE_CALLS_HSA,
 	DEVICE_SERVICE_KERNELS,
 	DEVICE_SERVICE_COPIES,
 	DEVICE_SERVICE_ALLOCATIONS,
@@ -154,6 +153,10 @@ struct device_sink {
 	device_handle (*host_agent)(void);
 	/* A runtime is there: version as major * 10000 + minor * 100 + patch. */
 	void (*runtime_ready)(enum device_runtime runtime, uint64_t version);
+	/* The same, with tables of its functions, which tools may look at and change, and which are
+	 * told from then on. */
+	void (*runtime_tables)(enum device_runtime runtime, uint64_t version, void **tables,
+			       uint64_t count);
 
 	/* Calls nest per thread: left in the reverse order of their entries. call_enter() gives
 	 * DEVICE_NONE where nobody wants the call; then call_exit() is not called. */
@@ -257,6 +260,8 @@ void device_process_ends(void);
 bool device_is_ending(void);
 void device_forked(void);
 void device_losses(struct device_losses *losses); /* of all backends together */
+/* HSA's tables are there (struct HsaApiTable), by whatever way: its devices are told. */
+void device_hsa_found(const void *root);
 /* A range of the calling thread's, for counting it as a kernel of the host: host/regions.c. */
 void device_region_push(const char *name);
 void device_region_pop(void);

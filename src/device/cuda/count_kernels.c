@@ -296,6 +296,7 @@ void cuda_count_exit(struct cuda_counting *counting, bool failed)
 			mark_passing(session, counting->stream);
 		return;
 	}
+	times_returned(session);
 	own = session_own_begin();
 	if (!failed && !wait_for_kernel(session, counting->stream)) {
 		times_launched(session);

@@ -138,7 +138,7 @@ static enum counting_status make_data(struct cuda_session *session, const struct
 
 	size.object = session->object;
 	size.names = set->names;
-	size.count = set->count;
+	size.count = cuda_clocks_count(set);
 	size.ranges_max = RANGES_MAX;
 	size.nodes_max = RANGES_MAX;
 	result = profiler.RangeProfilerGetCounterDataSize(&size);

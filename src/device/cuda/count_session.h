@@ -32,8 +32,9 @@ struct cuda_session {
 	enum counting_status failed;
 	struct counting_problem failure;
 	uint64_t failed_ns;
-	void *before, *behind;    /* events around the kernel that is counted */
-	_Atomic bool is_switched; /* its kernel records are switched by themselves */
+	void *before, *behind;       /* events around the kernel that is counted */
+	uint64_t recorded, launched; /* when the one had been given to the driver, and the kernel */
+	_Atomic bool is_switched;    /* its kernel records are switched by themselves */
 	struct {
 		void *stream, *event;
 		bool is_in_flight;
@@ -93,6 +94,8 @@ bool times_prepare(struct cuda_session *session, struct cuda_counted *counted,
 		   const struct cuda_going *going, const struct device_kernel *kernel);
 /* Within its range, right before the launch. false: CUPTI makes a record after all. */
 bool times_before(struct cuda_session *session, void *stream);
+/* The call has returned, before anything else is done. */
+void times_returned(struct cuda_session *session);
 void times_launched(const struct cuda_session *session); /* it has been, or was refused */
 bool times_behind(struct cuda_session *session, void *stream);
 /* It has ended, at `end` of our clock. */

@@ -70,10 +70,17 @@ bool times_prepare(struct cuda_session *session, struct cuda_counted *counted,
 
 bool times_before(struct cuda_session *session, void *stream)
 {
-	if (record(&session->before, stream))
+	if (record(&session->before, stream)) {
+		session->recorded = session->launched = device_sink()->now();
 		return true;
+	}
 	cuda_kernel_records(atomic_load(&session->context), true);
 	return false;
+}
+
+void times_returned(struct cuda_session *session)
+{
+	session->launched = device_sink()->now();
 }
 
 void times_launched(const struct cuda_session *session)
@@ -97,10 +104,15 @@ static uint64_t between(void *before, void *behind)
 		       : 0;
 }
 
+/* Nothing else runs, so the device does each of the two as soon as it has been given to the driver:
+ * the first event is before the kernel by as much as the launch took. */
 void times_of(const struct cuda_session *session, struct cuda_counted *counted, uint64_t end)
 {
 	uint64_t took = between(session->before, session->behind);
+	uint64_t launch = session->launched - session->recorded;
 
+	if (took > launch)
+		took -= launch;
 	cuda_counted_ran(cuda_counted_handle(counted), &counted->ran, end - took, end);
 }
 

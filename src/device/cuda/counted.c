@@ -47,9 +47,12 @@ static void add_part(struct cuda_counted *counted, uint32_t part)
 		return;
 	start = counted->ran_start != 0 ? counted->ran_start : counted->start;
 	end = counted->ran_start != 0 ? counted->ran_end : counted->end;
-	if (counted->values != NULL)
+	if (counted->values != NULL) {
+		cuda_clocks_correct(counted->set, counted->values,
+				    counted->ran_start != 0 ? end - start : 0);
 		sink->counting->dispatch_counted(counted->handle, counted->values,
 						 counted->set->count, start, end);
+	}
 	sink->kernel_complete(counted->handle, counted->has_ran ? &counted->ran : NULL, start, end);
 	cuda_counted_free(counted);
 }

@@ -8,6 +8,8 @@
  *   counting.c         the table that the tool library asks
  *   count_session.c    sessions of the range profiler
  *   count_kernels.c    kernels one at a time, each within a range of a session
+ *   count_times.c      when they ran
+ *   count_clocks.c     clocks of a range, and rates, told for the kernel's own time
  *   counted.c          from a kernel that was counted to its record, which comes later
  *   count_device.c     the whole device over time, by PM sampling
  */
@@ -61,23 +63,44 @@ struct cuda_configured { /* for one of the profilers */
 	size_t config_bytes, passes;
 };
 
+enum cuda_of_time {
+	CUDA_NOT_OF_TIME,
+	CUDA_WITH_TIME, /* counts on while nothing runs */
+	CUDA_BY_TIME,   /* something divided by the range's time */
+};
+
 struct cuda_set {
 	device_handle agent;
 	struct cuda_configured of[PROFILER_TYPES];
 	pthread_mutex_t lock; /* around evaluations */
 	uint32_t count;
+	uint32_t range_time; /* which of the names is the range's time; CUDA_NO_RANGE_TIME */
 	bool *is_ratio;
-	const char **names; /* as CUPTI wants them, with rollup; `count` of them */
+	enum cuda_of_time *of_time;
+	const char **names; /* as CUPTI wants them, with rollup; `count` of them, maybe one more */
 };
+#define CUDA_NO_RANGE_TIME UINT32_MAX
 
 enum counting_status cuda_set_make(struct cuda_chip *chip, device_handle agent,
 				   const struct counting_request *requests, uint32_t count,
 				   struct cuda_set **made, uint32_t *ways,
 				   struct counting_problem *problem);
 void cuda_set_free(void *set);
-/* Values of a range or sample of an image. */
+/* Values of a range or sample of an image: `count`, of ranges cuda_clocks_count(). */
 int cuda_set_evaluate(struct cuda_set *set, enum profiler_type type, const uint8_t *data,
 		      size_t bytes, size_t index, double *values);
+
+/* ---- count_clocks.c ---- */
+
+/* By the name of a metric, with or without rollup. */
+enum cuda_of_time cuda_clock_kind(const char *event);
+/* Adds the range's time to names of which some need it, or takes it back: it did not fit, and they
+ * are told as the range has them. */
+void cuda_clocks_add(struct cuda_set *set);
+void cuda_clocks_drop(struct cuda_set *set);
+uint32_t cuda_clocks_count(const struct cuda_set *set); /* values of a range, that one included */
+/* 0: it is not known how long the kernel ran, nothing is changed. */
+void cuda_clocks_correct(const struct cuda_set *set, double *values, uint64_t kernel_ns);
 
 /* ---- count_kernels.c ---- */
 

@@ -87,6 +87,12 @@ static int configure(const struct cuda_chip *chip, enum profiler_type type, cons
 	return result;
 }
 
+/* Into one pass. */
+static bool fits(const struct cuda_configured *one)
+{
+	return one->config != NULL && one->passes == 1;
+}
+
 static void add_text(struct counting_problem *problem, const char *text)
 {
 	size_t used = strlen(problem->text);
@@ -104,14 +110,13 @@ static void list_too_many(const struct cuda_chip *chip, const struct cuda_set *s
 	add_text(problem, "one pass of the hardware has no room for");
 	for (uint32_t i = 0; fitting != NULL && i < set->count && listed < LISTED_MAX; i++) {
 		struct cuda_configured one;
-		bool fits;
+		bool has_room;
 
 		fitting[count] = set->names[i];
-		fits = configure(chip, PROFILER_OF_RANGES, fitting, count + 1, &one) ==
-			       CUPTI_SUCCESS &&
-		       one.passes == 1;
+		configure(chip, PROFILER_OF_RANGES, fitting, count + 1, &one);
+		has_room = fits(&one);
 		free_configured(&one);
-		if (fits) {
+		if (has_room) {
 			count++;
 			continue;
 		}
@@ -158,8 +163,30 @@ static enum counting_status fill(struct cuda_chip *chip, struct cuda_set *set,
 			return COUNTING_NO_MEMORY;
 		set->names[i] = name;
 		set->is_ratio[i] = metric.is_ratio;
+		set->of_time[i] = cuda_clock_kind(request->event);
 	}
 	return COUNTING_OK;
+}
+
+/* Of ranges with their time where it is of use, and fits. */
+static int configure_for(const struct cuda_chip *chip, struct cuda_set *set,
+			 enum profiler_type type)
+{
+	struct cuda_configured *one = &set->of[type];
+	uint32_t count = set->count;
+
+	if (type == PROFILER_OF_RANGES) {
+		cuda_clocks_add(set);
+		count = cuda_clocks_count(set);
+	}
+	if (count != set->count) {
+		configure(chip, type, set->names, count, one);
+		if (fits(one))
+			return CUPTI_SUCCESS;
+		free_configured(one);
+		cuda_clocks_drop(set);
+	}
+	return configure(chip, type, set->names, set->count, one);
 }
 
 static enum counting_status configure_both(struct cuda_chip *chip, struct cuda_set *set,
@@ -171,14 +198,15 @@ static enum counting_status configure_both(struct cuda_chip *chip, struct cuda_s
 
 	*ways = 0;
 	for (unsigned type = 0; type < PROFILER_TYPES; type++) {
-		results[type] = configure(chip, type, set->names, set->count, &set->of[type]);
+		results[type] = configure_for(chip, set, type);
 		if (results[type] != CUPTI_SUCCESS)
 			continue;
-		if (set->of[type].passes == 1)
+		if (fits(&set->of[type])) {
 			*ways |= way[type];
-		is_many = is_many || set->of[type].passes != 1;
-		if (set->of[type].passes != 1)
-			free_configured(&set->of[type]);
+			continue;
+		}
+		is_many = true;
+		free_configured(&set->of[type]);
 	}
 	if (*ways != 0)
 		return COUNTING_OK;
@@ -205,7 +233,9 @@ enum counting_status cuda_set_make(struct cuda_chip *chip, device_handle agent,
 	set->agent = agent;
 	set->names = calloc(count + 1, sizeof(*set->names));
 	set->is_ratio = calloc(count + 1, sizeof(*set->is_ratio));
-	if (set->names != NULL && set->is_ratio != NULL) {
+	set->of_time = calloc(count + 1, sizeof(*set->of_time));
+	set->range_time = CUDA_NO_RANGE_TIME;
+	if (set->names != NULL && set->is_ratio != NULL && set->of_time != NULL) {
 		set->count = count;
 		status = fill(chip, set, requests, problem);
 	}
@@ -230,6 +260,7 @@ void cuda_set_free(void *given)
 		free((void *)(uintptr_t)set->names[i]); // NOLINT: made by fill()
 	free(set->names);
 	free(set->is_ratio);
+	free(set->of_time);
 	pthread_mutex_destroy(&set->lock);
 	free(set);
 }
@@ -245,7 +276,7 @@ int cuda_set_evaluate(struct cuda_set *set, enum profiler_type type, const uint8
 	evaluate.bytes = bytes;
 	evaluate.index = index;
 	evaluate.names = set->names;
-	evaluate.count = set->count;
+	evaluate.count = type == PROFILER_OF_RANGES ? cuda_clocks_count(set) : set->count;
 	evaluate.values = values;
 	pthread_mutex_lock(&set->lock);
 	result = profiler.ProfilerHostEvaluateToGpuValues(&evaluate);

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: MIT
  * SPDX-FileCopyrightText: the kymo authors
  *
- * AMD's HSA runtime, through its tools interface: the runtime loads the libraries of HSA_TOOLS_LIB
- * at the end of hsa_init() and gives each its tables of functions. What is taken from there are the
- * devices; the tools are looked for then. Kernels and copies are not followed: where ROCm is
- * installed AMD's own tool library does that, and kymo's tool is loaded by it.
+ * AMD's HSA runtime. It gives its tables of functions to librocprofiler-register and, through its
+ * tools interface, to the libraries of HSA_TOOLS_LIB, both at the end of hsa_init(). What is taken
+ * from there are the devices; its functions are told by the tool library (api_tables.h), which gets
+ * the tables either way. Kernels and copies are not followed: where ROCm is installed AMD's own
+ * tool library does that, and kymo's tool is loaded by it.
  *
  * Layouts and numbers are those of hsa_api_trace.h, hsa.h and hsa_ext_amd.h. None of this has been
  * run on an AMD device.
@@ -54,12 +55,16 @@ struct api_table {
 	const struct core_table *core;
 };
 
-static const struct core_table *core;
+/* As they are in the runtime: what its tables get later tells tools. */
+static struct {
+	iterate_agents *iterate;
+	agent_get_info *get_info;
+} hsa;
 
 static void ask_text(struct agent agent, enum info what, char text[TEXT + 1])
 {
 	memset(text, 0, TEXT + 1);
-	if (core->agent_get_info(agent, what, text) != 0)
+	if (hsa.get_info(agent, what, text) != 0)
 		text[0] = '\0';
 	text[TEXT] = '\0';
 }
@@ -68,7 +73,7 @@ static uint32_t ask_number(struct agent agent, enum info what)
 {
 	uint32_t value = 0;
 
-	return core->agent_get_info(agent, what, &value) == 0 ? value : 0;
+	return hsa.get_info(agent, what, &value) == 0 ? value : 0;
 }
 
 /* "GPU-" and 16 hexadecimal digits. */
@@ -115,8 +120,8 @@ static int tell(struct agent agent, void *context)
 
 static void discover(const struct device_sink *sink)
 {
-	if (core != NULL && core->iterate_agents != NULL && core->agent_get_info != NULL)
-		core->iterate_agents(tell, (void *)(uintptr_t)sink);
+	if (hsa.iterate != NULL && hsa.get_info != NULL)
+		hsa.iterate(tell, (void *)(uintptr_t)sink);
 }
 
 static void wanted_changed(const struct device_sink *sink)
@@ -144,35 +149,50 @@ const struct device_backend device_backend_hsa = {
 
 /* ---- what the runtime calls ---- */
 
-__attribute__((visibility("default"))) bool OnLoad(const struct api_table *table, uint64_t version,
+/* A table that is shorter than ours is of a runtime that we do not know. */
+static bool is_known(const struct api_table *table)
+{
+	return table != NULL && table->version.minor >= sizeof(*table) && table->core != NULL &&
+	       table->core->version.minor >= sizeof(struct core_table);
+}
+
+void device_hsa_found(const void *root)
+{
+	const struct device_sink *sink = device_sink();
+	const struct api_table *table = root;
+
+	if (!is_known(table))
+		return;
+	hsa.iterate = table->core->iterate_agents;
+	hsa.get_info = table->core->agent_get_info;
+	if (sink != NULL)
+		discover(sink);
+}
+
+__attribute__((visibility("default"))) bool OnLoad(struct api_table *table, uint64_t version,
 						   uint64_t failed_count,
 						   const char *const *failed_names);
 __attribute__((visibility("default"))) void OnUnload(void);
 
-/* A table that is shorter than ours is of a runtime that we do not know. */
-bool OnLoad(const struct api_table *table, uint64_t version, uint64_t failed_count,
+bool OnLoad(struct api_table *table, uint64_t version, uint64_t failed_count,
 	    const char *const *failed_names)
 {
 	const struct device_sink *sink;
+	void *tables[] = {table};
 
 	(void)failed_count;
 	(void)failed_names;
-	if (table == NULL || table->core == NULL ||
-	    table->core->version.minor < sizeof(struct core_table))
+	if (!is_known(table))
 		return false;
-	core = table->core;
 	device_runtime_found(DEVICE_RUNTIME_HSA);
 	sink = device_sink();
-	if (sink == NULL)
-		return true;
-	discover(sink);
-	sink->runtime_ready(DEVICE_RUNTIME_HSA, version);
-	sink->say(DEVICE_RUNTIME_HSA, "kernels and copies of HSA are recorded by AMD's own tool "
-				      "library alone: install rocprofiler-sdk");
+	if (sink != NULL)
+		sink->runtime_tables(DEVICE_RUNTIME_HSA, version, tables, 1);
 	return true;
 }
 
 void OnUnload(void)
 {
-	core = NULL;
+	hsa.iterate = NULL;
+	hsa.get_info = NULL;
 }

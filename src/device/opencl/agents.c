@@ -10,6 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "common/settings_value.h"
 #include "device/opencl/opencl.h"
 #include "device/opencl/user_events.h"
 #include "device/pointer_map.h"
@@ -87,10 +88,18 @@ static void describe_size(cl_device_id device, struct device_agent *agent)
 	agent->wave_size = 1;
 }
 
+static bool processors_are_gpus(void)
+{
+	const char *asked = getenv("KYMO_OPENCL_CPU_AS_GPU");
+	bool are = false;
+
+	return asked != NULL && setting_parse_bool(setting_slice(asked), &are) == SETTING_VALID &&
+	       are;
+}
+
 static device_handle tell(const struct device_sink *sink, cl_device_id device, unsigned number)
 {
 	char vendor[128], model[256], version[128], name[128];
-	const char *as_gpu = getenv("KYMO_OPENCL_CPU_AS_GPU");
 	struct device_agent agent = {.runtime = DEVICE_RUNTIME_OPENCL,
 				     .runtime_ordinal = number - 1};
 	cl_device_type type = 0;
@@ -103,7 +112,7 @@ static device_handle tell(const struct device_sink *sink, cl_device_id device, u
 			  strstr(version, "pocl") != NULL || strstr(version, "PoCL") != NULL, name,
 			  sizeof(name));
 	devices[number].is_cpu = (type & CL_DEVICE_TYPE_CPU) != 0;
-	agent.is_gpu = (type & CL_DEVICE_TYPE_CPU) == 0 || (as_gpu != NULL && as_gpu[0] == '1');
+	agent.is_gpu = (type & CL_DEVICE_TYPE_CPU) == 0 || processors_are_gpus();
 	agent.name = name;
 	agent.vendor_name = vendor;
 	agent.product_name = model;

@@ -11,7 +11,8 @@
 #include "device/pointer_map.h"
 #include "device/turns.h"
 
-#define KERNELS_AT_ONCE 1024
+#define KERNELS_AT_ONCE   1024
+#define WAIT_FOR_ENDED_NS 50000000u
 
 static struct pointer_map programs, kernels;
 static _Atomic unsigned program_count;
@@ -125,6 +126,10 @@ cl_int hooked_clReleaseProgram(cl_program program)
 					 &references, NULL) == CL_SUCCESS &&
 	    references == 1) {
 		pointer_map_set(&programs, program, DEVICE_NONE);
+		/* What has ended is told from another thread, and is to come before the end of what
+		 * it names. */
+		if (sink->wants(DEVICE_SERVICE_PROGRAMS, -1))
+			opencl_wait(WAIT_FOR_ENDED_NS);
 		sink->program_unload(handle);
 	}
 	return opencl_next.clReleaseProgram(program);

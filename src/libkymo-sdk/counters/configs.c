@@ -312,13 +312,12 @@ SDK_EXPORT rocprofiler_status_t rocprofiler_create_counter_config(
 		return ROCPROFILER_STATUS_ERROR_AGENT_NOT_FOUND;
 	sdk_counters_lock();
 	kind = sdk_counter_kind(agent, &status);
-	if (kind && config_id->handle) {
+	/* One that is not there is nothing to add to, as upstream has it: its own samples leave the
+	 * handle as it was on the stack. */
+	if (kind && config_id->handle)
 		old = config_at(config_id->handle);
-		if (!old)
-			status = ROCPROFILER_STATUS_ERROR_PROFILE_NOT_FOUND;
-		else if (old->agent != agent)
-			status = ROCPROFILER_STATUS_ERROR_AGENT_MISMATCH;
-	}
+	if (old && old->agent != agent)
+		status = ROCPROFILER_STATUS_ERROR_AGENT_MISMATCH;
 	if (!status)
 		status = config_make(agent, kind, old, counters_list, counters_count, &made);
 	if (!status)

@@ -22,8 +22,13 @@
 #define NOT_READY  600
 #define SAMPLE_NS  1000000u
 
-static const char *const metrics[PROFILER_METRICS][1] = {
-	{"fake__kernels"}, {"fake__share"}, {"fake__throughput"}};
+/* A range is open for twice as long as its kernel runs (cuEventElapsedTime), at 2 GHz. */
+#define RANGE_NS     500000.0
+#define BASE_METRICS 3
+static const char *const metrics[PROFILER_METRICS][BASE_METRICS + 1] = {
+	{"fake__kernels", "fake__cycles_elapsed", "gpu__time_duration"},
+	{"fake__share"},
+	{"fake__throughput"}};
 
 struct host {
 	int type;
@@ -190,7 +195,9 @@ API int cuptiProfilerHostGetBaseMetrics(void *given)
 {
 	PARAMETERS(base_metrics, base, count);
 	base->names = (const char **)(uintptr_t)metrics[base->type];
-	base->count = 1;
+	base->count = 0;
+	while (metrics[base->type][base->count] != NULL)
+		base->count++;
 	return 0;
 }
 
@@ -198,15 +205,15 @@ API int cuptiProfilerHostGetMetricProperties(void *given)
 {
 	PARAMETERS(properties, properties, type);
 	for (int type = 0; type < PROFILER_METRICS; type++) {
-		size_t length = strlen(metrics[type][0]);
-
-		if (strncmp(properties->metric, metrics[type][0], length) != 0 ||
-		    (properties->metric[length] != '.' && properties->metric[length] != '\0'))
-			continue;
-		properties->type = type;
-		properties->unit = "fake";
-		properties->description = "of no device";
-		return 0;
+		for (const char *const *at = metrics[type]; *at != NULL; at++) {
+			if (strlen(*at) != strcspn(properties->metric, ".") ||
+			    strncmp(properties->metric, *at, strlen(*at)) != 0)
+				continue;
+			properties->type = type;
+			properties->unit = "fake";
+			properties->description = "of no device";
+			return 0;
+		}
 	}
 	return INVALID;
 }
@@ -244,6 +251,17 @@ API int cuptiProfilerHostGetNumOfPasses(void *given)
 	return 0;
 }
 
+static double value_of(const char *name, double counted)
+{
+	if (strcmp(name, "fake__kernels.sum.per_second") == 0)
+		return counted / (RANGE_NS / 1e9);
+	if (strncmp(name, "fake__kernels", 13) == 0)
+		return counted;
+	if (strncmp(name, "gpu__time_duration", 18) == 0)
+		return RANGE_NS;
+	return strncmp(name, "fake__cycles_elapsed", 20) == 0 ? RANGE_NS * 2 : 50;
+}
+
 API int cuptiProfilerHostEvaluateToGpuValues(void *given)
 {
 	PARAMETERS(evaluate, evaluate, values);
@@ -252,9 +270,8 @@ API int cuptiProfilerHostEvaluateToGpuValues(void *given)
 	if (image->magic != MAGIC || evaluate->index >= image->ranges)
 		return INVALID;
 	for (size_t i = 0; i < evaluate->count; i++)
-		evaluate->values[i] = strncmp(evaluate->names[i], "fake__kernels", 13) == 0
-					      ? (double)image->range[evaluate->index].kernels
-					      : 50;
+		evaluate->values[i] =
+			value_of(evaluate->names[i], (double)image->range[evaluate->index].kernels);
 	return 0;
 }
 

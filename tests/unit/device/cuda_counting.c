@@ -14,6 +14,7 @@
 #include <cmocka.h>
 
 #include <dlfcn.h>
+#include <math.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -140,7 +141,7 @@ static void each_kernel_has_its_own_values(void)
 	assert_int_equal((int)counted_told.last[1], 50);
 	assert_int_equal((int)counted_told.sums[0], 20000);
 	assert_int_equal(told.without_time, 0);
-	assert_int_equal(counted_told.last_end - counted_told.last_start, 250000);
+	assert_in_range(counted_told.last_end - counted_told.last_start, 1, 250000);
 	assert_string_equal(told.last_symbol, "of_test");
 }
 
@@ -157,6 +158,71 @@ static void nothing_delays_a_kernel_in_its_range(void)
 	finish();
 	assert_int_equal(counted_told.counted, 100);
 	assert_int_equal(*delays, 0);
+}
+
+/* What is counted on while nothing runs is told for the kernel's own time. */
+static void clocks_are_the_kernels(void)
+{
+	static const struct counting_request clocks[] = {{.event = "fake__cycles_elapsed"},
+							 {.event = "fake__kernels.sum.per_second"}};
+	double ns, share;
+
+	start();
+	atomic_store(&counting_set, make(clocks, 2));
+	counting->dispatches(agent, true);
+	launch(kernel("of_test"), NULL, 64);
+	finish();
+	assert_int_equal(counted_told.counted, 1);
+	ns = (double)(counted_told.last_end - counted_told.last_start);
+	share = ns / 500000;
+	assert_true(fabs(counted_told.last[0] - 1e6 * share) < 1);
+	assert_true(fabs(counted_told.last[1] - 100 / (ns / 1e9)) < 1);
+}
+
+/* Where there is no room for the range's time beside them they are those of the range. */
+static void clocks_without_room_for_their_time(void)
+{
+	static const struct counting_request three[] = {{.event = "fake__cycles_elapsed"},
+							{.event = "fake__kernels"},
+							{.event = "fake__share.pct"}};
+
+	start();
+	atomic_store(&counting_set, make(three, 3));
+	counting->dispatches(agent, true);
+	launch(kernel("of_test"), NULL, 64);
+	finish();
+	assert_int_equal((int)counted_told.last[0], 1000000);
+	assert_int_equal((int)counted_told.last[1], 100);
+}
+
+static void names_of_clocks(void)
+{
+	static const struct {
+		const char *event;
+		enum cuda_of_time kind;
+	} names[] = {
+		{"sm__cycles_elapsed", CUDA_WITH_TIME},
+		{"sm__cycles_elapsed.max", CUDA_WITH_TIME},
+		{"gpc__cycles_elapsed.avg.per_second", CUDA_NOT_OF_TIME},
+		{"sm__cycles_active", CUDA_NOT_OF_TIME},
+		{"gpu__time_duration", CUDA_WITH_TIME},
+		{"gpu__time_duration.sum", CUDA_WITH_TIME},
+		{"gpu__time_duration_measured_user", CUDA_NOT_OF_TIME},
+		{"sm__inst_executed", CUDA_NOT_OF_TIME},
+		{"sm__inst_executed.sum.per_second", CUDA_BY_TIME},
+		{"sm__inst_executed.avg.per_cycle_elapsed", CUDA_BY_TIME},
+		{"sm__inst_executed.avg.per_cycle_active", CUDA_NOT_OF_TIME},
+		{"sm__throughput.avg.pct_of_peak_sustained_elapsed", CUDA_BY_TIME},
+		{"sm__inst_executed.sum.pct_of_peak_sustained_active", CUDA_NOT_OF_TIME},
+		{"sm__inst_executed.sum.peak_sustained", CUDA_NOT_OF_TIME},
+		{"sm__inst_executed.sum.peak_sustained_elapsed", CUDA_WITH_TIME},
+		{"lts__t_sector_hit_rate.pct", CUDA_NOT_OF_TIME},
+	};
+
+	for (size_t i = 0; i < sizeof(names) / sizeof(*names); i++) {
+		if (cuda_clock_kind(names[i].event) != names[i].kind)
+			fail_msg("%s", names[i].event);
+	}
 }
 
 static void a_launch_that_fails_has_none(void)
@@ -388,6 +454,9 @@ static const struct {
 	}
 	X(each_kernel_has_its_own_values),
 	X(nothing_delays_a_kernel_in_its_range),
+	X(clocks_are_the_kernels),
+	X(clocks_without_room_for_their_time),
+	X(names_of_clocks),
 	X(a_launch_that_fails_has_none),
 	X(kernels_that_are_declined_or_filtered),
 	X(a_graph_is_one_of_them),

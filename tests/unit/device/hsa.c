@@ -56,7 +56,7 @@ struct hsa_table {
 	const struct hsa_core_table *core;
 };
 
-bool OnLoad(const struct hsa_table *table, uint64_t version, uint64_t failed_count,
+bool OnLoad(struct hsa_table *table, uint64_t version, uint64_t failed_count,
 	    const char *const *failed_names);
 void OnUnload(void);
 
@@ -120,7 +120,7 @@ static int get_info(struct hsa_agent agent, unsigned what, void *value)
 
 static struct hsa_core_table core = {
 	.version = {2, sizeof(core), 0, 0}, .iterate_agents = iterate, .agent_get_info = get_info};
-static const struct hsa_table table = {{3, sizeof(table), 0, 0}, &core};
+static struct hsa_table table = {{3, sizeof(table), 0, 0}, &core};
 
 static void devices_are_told(void **state)
 {
@@ -138,9 +138,7 @@ static void devices_are_told(void **state)
 	assert_int_equal(told.last_device.pci_location, HSA_AGENTS << 8);
 	assert_int_equal(told.last_device.pci_domain, 1);
 	assert_int_equal(told.last_device.uuid[0], HSA_AGENTS);
-	/* What is not followed is said. */
-	assert_int_equal(told.said, 1);
-	assert_non_null(strstr(told.last_said, "rocprofiler-sdk"));
+	assert_int_equal(told.misused, 0);
 }
 
 static void asked_again_by_the_library(void **state)
@@ -167,7 +165,7 @@ static void a_runtime_that_knows_nothing(void **state)
 
 static void other_tables_are_refused(void **state)
 {
-	static const struct hsa_table without = {{3, sizeof(without), 0, 0}, NULL};
+	static struct hsa_table without = {{3, sizeof(without), 0, 0}, NULL};
 	unsigned before = asked;
 
 	(void)state;

@@ -76,6 +76,17 @@ static void runtime_ready(enum device_runtime runtime, uint64_t version)
 	told.runtimes++;
 }
 
+/* As the tool library does. */
+static void runtime_tables(enum device_runtime runtime, uint64_t version, void **tables,
+			   uint64_t count)
+{
+	(void)runtime;
+	(void)version;
+	told.misused += count != 1 || tables[0] == NULL;
+	told.runtimes++;
+	device_hsa_found(tables[0]);
+}
+
 static device_handle call_enter(const struct device_call *call)
 {
 	(void)call;
@@ -249,6 +260,7 @@ static const struct device_sink sink = {
 	.agent = agent,
 	.host_agent = host_agent,
 	.runtime_ready = runtime_ready,
+	.runtime_tables = runtime_tables,
 	.call_enter = call_enter,
 	.call_exit = call_exit,
 	.kernel_enqueue = kernel_enqueue,
