@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
 # SPDX-FileCopyrightText: the kymo authors
-"""A training step of a small transformer, launch bound: what profilers slow down most.
+"""A training step of a small transformer, launch bound: what profilers slow down most. With SDK_TRAIN_BATCH=512
+(default 32) the device has work for longer than its kernels take to be launched.
 
 usage: sdk_train.py [STEPS [ROCTX-LIBRARY]]     prints ms a step, the median of rounds of ten
        sdk_train.py STEPS CUPTI-FLOOR CLOCK     without kymo: what CUPTI costs, by what is asked of it
@@ -10,6 +11,7 @@ With a library, recording pauses in every other round: both medians come from on
 are the same.
 """
 import ctypes
+import os
 import statistics
 import sys
 import time
@@ -24,7 +26,7 @@ torch.manual_seed(0)
 layer = torch.nn.TransformerEncoderLayer(512, 8, 1024, batch_first=True)
 model = torch.nn.TransformerEncoder(layer, 4).cuda()
 optimizer = torch.optim.AdamW(model.parameters(), lr=1e-4)
-batch = torch.randn(32, 64, 512, device="cuda")
+batch = torch.randn(int(os.environ.get("SDK_TRAIN_BATCH", "32")), 64, 512, device="cuda")
 
 
 def step():

@@ -34,6 +34,9 @@ extern _Atomic unsigned sdk_client_count;
  * how many; says what could not be loaded. */
 unsigned sdk_find_tools(rocprofiler_configure_func_t first, rocprofiler_configure_func_t *found,
 			unsigned room);
+/* A tool that is loaded by the search says itself that it is one. By the thread that searches.
+ * false: nothing is searched. */
+bool sdk_find_within(rocprofiler_configure_func_t function);
 /* Would sdk_find_tools() look further than at nothing? */
 bool sdk_tools_are_asked_for(void);
 

@@ -4,8 +4,8 @@
  * See code_objects.h. Each context is told of an object once: when it is loaded, or, where the
  * context was not active then, together with the next one that is. An object comes first, then its
  * kernels; when it is unloaded the object comes first as well, so that a tool can flush what refers
- * to its kernels while it still has them. What a tool leaves in user_data at LOAD it gets back at
- * UNLOAD.
+ * to its kernels while it still has them; what has not been handed over by then is. What a tool
+ * leaves in user_data at LOAD it gets back at UNLOAD.
  *
  * The list only grows and its links never change, so tools are told with nothing held.
  */
@@ -14,8 +14,11 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "libkymo-sdk/buffer.h"
 #include "libkymo-sdk/calls.h"
 #include "libkymo-sdk/state.h"
+
+#define HAND_OVER_NS 500000000u
 
 struct symbol {
 	struct symbol *_Atomic next;
@@ -121,6 +124,14 @@ static void object_tell_load(struct sdk_thread *thread, struct object *object, u
 	}
 }
 
+/* Tools forget a kernel when its end is told: records that name it are handed over before. That is
+ * not waited for for ever: a tool may itself be waiting for this thread. Backends are not asked for
+ * more: this may be within a function of a runtime's that tells us. */
+static void hand_over_records(unsigned context)
+{
+	sdk_buffer_flush_client(sdk_context_at(context)->client, HAND_OVER_NS);
+}
+
 static void object_tell_unload(struct sdk_thread *thread, struct object *object, unsigned context)
 {
 	struct symbol *symbol;
@@ -129,6 +140,7 @@ static void object_tell_unload(struct sdk_thread *thread, struct object *object,
 		return;
 	object_tell_one(thread, context, ROCPROFILER_CODE_OBJECT_LOAD,
 			ROCPROFILER_CALLBACK_PHASE_UNLOAD, &object->data, &object->user_data);
+	hand_over_records(context);
 	symbol = atomic_load_explicit(&object->first, memory_order_acquire);
 	for (; symbol; symbol = atomic_load_explicit(&symbol->next, memory_order_acquire)) {
 		if (is_turn(&symbol->told, context) && take_turn(&symbol->untold, context))

@@ -31,8 +31,6 @@ static enum sdk_domain call_domain(enum device_service service)
 		return SDK_DOMAIN_CUDA_RUNTIME;
 	case DEVICE_SERVICE_CALLS_CUDA_DRIVER:
 		return SDK_DOMAIN_CUDA_DRIVER;
-	case DEVICE_SERVICE_CALLS_HSA:
-		return SDK_DOMAIN_HSA_CORE;
 	default:
 		return SDK_DOMAIN_NONE;
 	}

@@ -17,6 +17,7 @@
 #include "libkymo-sdk/device_calls.h"
 #include "libkymo-sdk/domains.h"
 #include "libkymo-sdk/markers.h"
+#include "libkymo-sdk/runtimes.h"
 #include "libkymo-sdk/start.h"
 #include "libkymo-sdk/state.h"
 #include "libkymo-sdk/thread.h"
@@ -37,7 +38,6 @@ static enum sdk_domain sink_domain(enum device_service service)
 		[DEVICE_SERVICE_CALLS_OPENCL] = SDK_DOMAIN_OPENCL,
 		[DEVICE_SERVICE_CALLS_CUDA_RUNTIME] = SDK_DOMAIN_CUDA_RUNTIME,
 		[DEVICE_SERVICE_CALLS_CUDA_DRIVER] = SDK_DOMAIN_CUDA_DRIVER,
-		[DEVICE_SERVICE_CALLS_HSA] = SDK_DOMAIN_HSA_CORE,
 		[DEVICE_SERVICE_KERNELS] = SDK_DOMAIN_DISPATCH,
 		[DEVICE_SERVICE_COPIES] = SDK_DOMAIN_COPY,
 		[DEVICE_SERVICE_ALLOCATIONS] = SDK_DOMAIN_ALLOCATION,
@@ -122,10 +122,17 @@ static void sink_runtime_ready(enum device_runtime runtime, uint64_t version)
 	/* Upstream knows only AMD's runtimes: CUDA and OpenCL are told as HIP, which they stand
 	 * for. */
 	if (runtime != DEVICE_RUNTIME_HOST)
-		sdk_runtime_ready(runtime == DEVICE_RUNTIME_HSA
-					  ? ROCPROFILER_RUNTIME_INITIALIZATION_HSA
-					  : ROCPROFILER_RUNTIME_INITIALIZATION_HIP,
-				  version, 0);
+		sdk_runtime_ready(ROCPROFILER_RUNTIME_INITIALIZATION_HIP, version, 0);
+	sdk_counting_runtime_ready();
+}
+
+static void sink_runtime_tables(enum device_runtime runtime, uint64_t version, void **tables,
+				uint64_t count)
+{
+	uint64_t id;
+
+	(void)runtime; /* only HSA has any */
+	sdk_runtime_announce("hsa", version, tables, count, true, &id);
 	sdk_counting_runtime_ready();
 }
 
@@ -395,6 +402,7 @@ static const struct device_sink sink = {
 	.agent = sink_agent,
 	.host_agent = sink_host_agent,
 	.runtime_ready = sink_runtime_ready,
+	.runtime_tables = sink_runtime_tables,
 	.call_enter = sdk_device_call_enter,
 	.call_exit = sdk_device_call_exit,
 	.kernel_enqueue = sink_kernel_enqueue,

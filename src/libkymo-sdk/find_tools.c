@@ -27,6 +27,9 @@ struct find_list {
 	unsigned count, room;
 };
 
+/* The search that is going on; for its own thread. */
+static struct find_list *find_current;
+
 static void find_add(struct find_list *list, rocprofiler_configure_func_t function)
 {
 	for (unsigned i = 0; i < list->count; i++) {
@@ -168,6 +171,7 @@ unsigned sdk_find_tools(rocprofiler_configure_func_t first, rocprofiler_configur
 {
 	struct find_list list = {found, 0, room};
 
+	find_current = &list;
 	find_add(&list, first);
 	find_named(&list);
 	find_add(&list, rocprofiler_configure);
@@ -175,6 +179,15 @@ unsigned sdk_find_tools(rocprofiler_configure_func_t first, rocprofiler_configur
 	find_add_symbol(&list, RTLD_NEXT);
 	find_in_objects(&list);
 	dlerror();
+	find_current = NULL;
 	find_put_own_last(&list);
 	return list.count;
+}
+
+bool sdk_find_within(rocprofiler_configure_func_t function)
+{
+	if (!find_current)
+		return false;
+	find_add(find_current, function);
+	return true;
 }

@@ -20,7 +20,15 @@
 
 /* What is told of the host is told wherever the program runs: markers do not belong to a device. */
 static const uint8_t told_by[SDK_DOMAIN_COUNT] = {
-	[SDK_DOMAIN_HIP_RUNTIME] = CUDA,
+	[SDK_DOMAIN_HSA_CORE] = HSA,
+	[SDK_DOMAIN_HSA_AMD_EXT] = HSA,
+	[SDK_DOMAIN_HSA_IMAGE_EXT] = HSA,
+	[SDK_DOMAIN_HSA_FINALIZE_EXT] = HSA,
+	[SDK_DOMAIN_HIP_RUNTIME] = CUDA | HSA,
+	[SDK_DOMAIN_HIP_COMPILER] = HSA,
+	[SDK_DOMAIN_RCCL] = HSA,
+	[SDK_DOMAIN_ROCDECODE] = HSA,
+	[SDK_DOMAIN_ROCJPEG] = HSA,
 	[SDK_DOMAIN_MARKER_CORE] = ALL,
 	[SDK_DOMAIN_MARKER_CONTROL] = ALL,
 	[SDK_DOMAIN_MARKER_NAME] = ALL,

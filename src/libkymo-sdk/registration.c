@@ -137,10 +137,15 @@ static void register_functions(rocprofiler_configure_func_t *functions, unsigned
 		client_initialize(&sdk_clients[i]);
 }
 
-static void register_run(rocprofiler_configure_func_t *functions, unsigned count)
+/* What runs from here on, constructors of tools among it, may come back here. */
+static void register_enter(void)
 {
 	atomic_store(&register_thread, own_tid());
 	sdk_set_init_status(-1);
+}
+
+static void register_run(rocprofiler_configure_func_t *functions, unsigned count)
+{
 	register_functions(functions, count);
 	if (clients_any_ready()) {
 		sdk_callback_thread_start(sdk_callback_thread_find(0));
@@ -182,17 +187,23 @@ static void register_end(void)
 	sdk_runtimes_propagate();
 }
 
-rocprofiler_status_t sdk_register(rocprofiler_configure_func_t first)
+static void register_all(rocprofiler_configure_func_t first)
 {
 	rocprofiler_configure_func_t functions[SDK_CLIENTS_MAX];
 
+	sdk_start();
+	register_enter();
+	register_run(functions, sdk_find_tools(first, functions, SDK_CLIENTS_MAX));
+	register_end();
+}
+
+rocprofiler_status_t sdk_register(rocprofiler_configure_func_t first)
+{
 	if (sdk_fini_status())
 		return ROCPROFILER_STATUS_ERROR_FINALIZED;
 	if (!register_begin(REGISTER_NOT_BEGUN))
 		return register_wait();
-	sdk_start();
-	register_run(functions, sdk_find_tools(first, functions, SDK_CLIENTS_MAX));
-	register_end();
+	register_all(first);
 	return ROCPROFILER_STATUS_SUCCESS;
 }
 
@@ -212,16 +223,15 @@ SDK_EXPORT rocprofiler_status_t rocprofiler_force_configure(rocprofiler_configur
 	if (sdk_fini_status())
 		return ROCPROFILER_STATUS_ERROR_CONFIGURATION_LOCKED;
 	if (register_begin(REGISTER_NOT_BEGUN)) {
-		rocprofiler_configure_func_t functions[SDK_CLIENTS_MAX];
-
-		sdk_start();
-		register_run(functions, sdk_find_tools(function, functions, SDK_CLIENTS_MAX));
-		register_end();
+		register_all(function);
 		return ROCPROFILER_STATUS_SUCCESS;
 	}
+	if (function && atomic_load(&register_thread) == own_tid() && sdk_find_within(function))
+		return ROCPROFILER_STATUS_SUCCESS;
 	if (register_wait() || !function || register_is_known(function) ||
 	    !register_begin(REGISTER_DONE))
 		return ROCPROFILER_STATUS_ERROR_CONFIGURATION_LOCKED;
+	register_enter();
 	register_run(&function, 1);
 	register_end();
 	return ROCPROFILER_STATUS_SUCCESS;

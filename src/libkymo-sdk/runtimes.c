@@ -10,6 +10,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "device/device.h"
+#include "libkymo-sdk/api_tables.h"
 #include "libkymo-sdk/clients.h"
 #include "libkymo-sdk/domains.h"
 #include "libkymo-sdk/emit.h"
@@ -72,6 +74,23 @@ static const struct runtime_library *runtime_library(const char *name)
 	return NULL;
 }
 
+/* HSA announces itself to the register library and to the libraries of HSA_TOOLS_LIB, and once more
+ * when it was shut down and is initialized again: always with the same table, which by then has
+ * functions of its own in it. With the lock held. */
+static struct runtime *runtime_again(const struct runtime_library *library, void **tables)
+{
+	for (unsigned i = 0; i < runtime_count && library->all_in_one; i++) {
+		struct runtime *runtime = &runtimes[i];
+
+		if (runtime->library != library || runtime->tables[0] != tables[0])
+			continue;
+		if (!sdk_api_tables_are_wrapped(tables[0]))
+			runtime->is_passed_on = false;
+		return runtime;
+	}
+	return NULL;
+}
+
 /* With the lock held. NULL: too many of the kind. */
 static struct runtime *runtime_keep(const struct runtime_library *library, uint64_t version,
 				    void **tables, uint64_t count)
@@ -109,11 +128,26 @@ static void runtime_show_tables(struct runtime *runtime)
 	}
 }
 
+/* Tools have seen its tables, and what they have put there is what the program calls. */
+static void runtime_trace(struct runtime *runtime)
+{
+	const char *name = runtime->library->name;
+
+	if (!strcmp(name, "roctx"))
+		sdk_markers_wrap(runtime->instance, runtime->tables, runtime->count);
+	else if (runtime->instance)
+		sdk_say(SDK_LOG_WARNING, "calls of a second copy of %s are not traced", name);
+	else
+		sdk_api_tables_wrap(name, runtime->tables, runtime->count);
+	if (runtime->library->all_in_one)
+		sdk_say(SDK_LOG_ERROR, "kernels and copies of HSA are recorded by AMD's own tool "
+				       "library alone: install rocprofiler-sdk");
+}
+
 static void runtime_pass_on(struct runtime *runtime)
 {
 	runtime_show_tables(runtime);
-	if (!strcmp(runtime->library->name, "roctx"))
-		sdk_markers_wrap(runtime->instance, runtime->tables, runtime->count);
+	runtime_trace(runtime);
 	if (runtime->library->initialization)
 		sdk_runtime_ready((rocprofiler_runtime_initialization_operation_t)
 					  runtime->library->initialization,
@@ -158,10 +192,14 @@ enum sdk_runtime_result sdk_runtime_announce(const char *name, uint64_t version,
 
 	if (!library)
 		return SDK_RUNTIME_UNKNOWN;
-	if (!tables || !count)
+	if (!tables || !count || (library->all_in_one && !tables[0]))
 		return SDK_RUNTIME_NO_TABLES;
+	if (library->all_in_one && !sdk_api_tables_are_wrapped(tables[0]))
+		device_hsa_found(tables[0]);
 	sdk_lock();
-	runtime = runtime_keep(library, version, tables, count);
+	runtime = runtime_again(library, tables);
+	if (!runtime)
+		runtime = runtime_keep(library, version, tables, count);
 	sdk_unlock();
 	if (!runtime)
 		return SDK_RUNTIME_TOO_MANY;

@@ -19,13 +19,37 @@
 #include <rocprofiler-sdk/dispatch_counting_service.h>
 #include <rocprofiler-sdk/fwd.h>
 #include <rocprofiler-sdk/pc_sampling.h>
+#include <rocprofiler-sdk/rocprofiler.h>
 
+/* All of cereal's that tools expect of this header. */
+#include <cereal/archives/binary.hpp>
 #include <cereal/archives/json.hpp>
+#include <cereal/archives/portable_binary.hpp>
 #include <cereal/cereal.hpp>
+#include <cereal/types/array.hpp>
+#include <cereal/types/atomic.hpp>
+#include <cereal/types/bitset.hpp>
+#include <cereal/types/chrono.hpp>
+#include <cereal/types/common.hpp>
+#include <cereal/types/complex.hpp>
+#include <cereal/types/deque.hpp>
+#include <cereal/types/functional.hpp>
+#include <cereal/types/list.hpp>
+#include <cereal/types/map.hpp>
+#include <cereal/types/optional.hpp>
+#include <cereal/types/queue.hpp>
+#include <cereal/types/set.hpp>
+#include <cereal/types/stack.hpp>
 #include <cereal/types/string.hpp>
+#include <cereal/types/tuple.hpp>
+#include <cereal/types/unordered_map.hpp>
+#include <cereal/types/unordered_set.hpp>
+#include <cereal/types/utility.hpp>
+#include <cereal/types/variant.hpp>
 #include <cereal/types/vector.hpp>
 
 #include <string>
+#include <string_view>
 #include <vector>
 
 #if !defined(ROCPROFILER_SDK_CEREAL_NAMESPACE_BEGIN)
@@ -195,7 +219,20 @@ ROCP_SDK_SAVE(rocprofiler_callback_tracing_hip_api_data_t, ROCP_SDK_M(size) ROCP
 ROCP_SDK_SAVE(rocprofiler_callback_tracing_marker_api_data_t, ROCP_SDK_M(size) ROCP_SDK_M(retval))
 ROCP_SDK_SAVE(rocprofiler_callback_tracing_rocdecode_api_data_t,
 	      ROCP_SDK_M(size) ROCP_SDK_M(retval))
+ROCP_SDK_SAVE(rocprofiler_rccl_api_retval_t, ROCP_SDK_M(ncclResult_t_retval))
+ROCP_SDK_SAVE(rocprofiler_rocjpeg_api_retval_t, ROCP_SDK_M(rocJpegStatus_retval))
+ROCP_SDK_SAVE(rocprofiler_callback_tracing_rccl_api_data_t, ROCP_SDK_M(size) ROCP_SDK_M(retval))
+ROCP_SDK_SAVE(rocprofiler_callback_tracing_rocjpeg_api_data_t, ROCP_SDK_M(size) ROCP_SDK_M(retval))
 ROCP_SDK_SAVE(rocprofiler_callback_tracing_ompt_data_t, ROCP_SDK_M(size))
+ROCP_SDK_SAVE(rocprofiler_callback_tracing_hip_stream_data_t,
+	      ROCP_SDK_M(size) ROCP_SDK_M(stream_id) ROCP_SDK_M(stream_value))
+ROCP_SDK_SAVE(rocprofiler_callback_tracing_code_object_host_kernel_symbol_register_data_t,
+	      ROCP_SDK_M(size) ROCP_SDK_M(host_function_id) ROCP_SDK_M(kernel_id)
+		      ROCP_SDK_M(code_object_id) ROCP_SDK_M(host_function) ROCP_SDK_M(modules)
+			      ROCP_SDK_S(device_function) ROCP_SDK_M(thread_limit)
+				      ROCP_SDK_M(thread_ids) ROCP_SDK_M(block_ids)
+					      ROCP_SDK_M(block_dims) ROCP_SDK_M(grid_dims)
+						      ROCP_SDK_M(workgroup_size))
 
 /* ---- records in buffers ---- */
 
@@ -277,6 +314,23 @@ ROCP_SDK_SAVE(rocprofiler_buffer_tracing_kfd_event_unmap_from_gpu_record_t,
 ROCP_SDK_SAVE(rocprofiler_buffer_tracing_kfd_event_dropped_events_record_t,
 	      ROCP_SDK_EVENT ROCP_SDK_M(count))
 
+#define ROCP_SDK_INTERVAL                                                                          \
+	ROCP_SDK_M(size)                                                                           \
+	ROCP_SDK_M(kind)                                                                           \
+	ROCP_SDK_M(operation)                                                                      \
+	ROCP_SDK_M(start_timestamp) ROCP_SDK_M(end_timestamp) ROCP_SDK_M(pid)
+ROCP_SDK_SAVE(rocprofiler_buffer_tracing_kfd_page_migrate_record_t,
+	      ROCP_SDK_INTERVAL ROCP_SDK_M(start_address) ROCP_SDK_M(end_address)
+		      ROCP_SDK_M(src_agent) ROCP_SDK_M(dst_agent) ROCP_SDK_M(prefetch_agent)
+			      ROCP_SDK_M(preferred_agent) ROCP_SDK_M(error_code))
+ROCP_SDK_SAVE(rocprofiler_buffer_tracing_kfd_page_fault_record_t,
+	      ROCP_SDK_INTERVAL ROCP_SDK_M(agent_id) ROCP_SDK_M(address))
+ROCP_SDK_SAVE(rocprofiler_buffer_tracing_kfd_queue_record_t, ROCP_SDK_INTERVAL ROCP_SDK_M(agent_id))
+#if ROCPROFILER_SDK_BETA_COMPAT > 0
+ROCP_SDK_SAVE(rocprofiler_buffer_tracing_page_migration_record_t, ROCP_SDK_INTERVAL)
+#endif
+#undef ROCP_SDK_INTERVAL
+
 /* ---- counters ---- */
 
 ROCP_SDK_SAVE(rocprofiler_counter_record_t,
@@ -295,9 +349,39 @@ ROCP_SDK_SAVE(rocprofiler_counter_info_v0_t,
 ROCP_SDK_SAVE(rocprofiler_counter_record_dimension_info_t,
 	      ROCP_SDK_M(id) ROCP_SDK_M(instance_size) ROCP_SDK_S(name))
 
+ROCP_SDK_SAVE(rocprofiler_counter_dimension_info_t, ROCP_SDK_S(dimension_name) ROCP_SDK_M(index))
+ROCP_SDK_SAVE(rocprofiler_counter_info_v1_t,
+	      ROCP_SDK_M(id) ROCP_SDK_B("is_constant", is_constant)
+		      ROCP_SDK_B("is_derived", is_derived) ROCP_SDK_S(name) ROCP_SDK_S(description)
+			      ROCP_SDK_S(block) ROCP_SDK_S(expression) ROCP_SDK_M(dimensions_count)
+				      ROCP_SDK_M(dimensions_instances_count))
+
 /* ---- samples of program counters ---- */
 
 ROCP_SDK_SAVE(rocprofiler_pc_t, ROCP_SDK_M(code_object_id) ROCP_SDK_M(code_object_offset))
+ROCP_SDK_SAVE(rocprofiler_pc_sampling_hw_id_v0_t,
+	      ROCP_SDK_B("chiplet", chiplet) ROCP_SDK_B("wave_id", wave_id)
+		      ROCP_SDK_B("simd_id", simd_id) ROCP_SDK_B("pipe_id", pipe_id)
+			      ROCP_SDK_B("cu_or_wgp_id", cu_or_wgp_id) ROCP_SDK_B("shader_array_id",
+										  shader_array_id)
+				      ROCP_SDK_B("shader_engine_id", shader_engine_id)
+					      ROCP_SDK_B("workgroup_id", workgroup_id)
+						      ROCP_SDK_B("vm_id", vm_id)
+							      ROCP_SDK_B("queue_id", queue_id))
+ROCP_SDK_SAVE(rocprofiler_pc_sampling_record_host_trap_v0_t,
+	      ROCP_SDK_M(hw_id) ROCP_SDK_M(pc) ROCP_SDK_M(exec_mask) ROCP_SDK_M(timestamp)
+		      ROCP_SDK_M(dispatch_id) ROCP_SDK_M(correlation_id) ROCP_SDK_M(workgroup_id)
+			      ROCP_SDK_B("wave_in_group", wave_in_group))
+ROCP_SDK_SAVE(rocprofiler_pc_sampling_snapshot_v0_t,
+	      ROCP_SDK_B("reason_not_issued", reason_not_issued)
+		      ROCP_SDK_B("dual_issue_valu", dual_issue_valu))
+ROCP_SDK_SAVE(rocprofiler_pc_sampling_record_stochastic_v0_t,
+	      ROCP_SDK_M(hw_id) ROCP_SDK_M(pc) ROCP_SDK_M(exec_mask) ROCP_SDK_M(timestamp)
+		      ROCP_SDK_M(dispatch_id) ROCP_SDK_M(correlation_id) ROCP_SDK_M(workgroup_id)
+			      ROCP_SDK_M(wave_in_group) ROCP_SDK_B("wave_issued", wave_issued)
+				      ROCP_SDK_B("inst_type", inst_type) ROCP_SDK_M(wave_count)
+					      ROCP_SDK_M(snapshot))
+ROCP_SDK_SAVE(rocprofiler_pc_sampling_record_invalid_t, ROCP_SDK_M(size))
 ROCP_SDK_SAVE(rocprofiler_pc_sampling_configuration_t,
 	      ROCP_SDK_M(method) ROCP_SDK_M(unit) ROCP_SDK_M(min_interval) ROCP_SDK_M(max_interval)
 		      ROCP_SDK_M(flags))

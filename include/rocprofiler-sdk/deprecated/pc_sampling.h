@@ -53,6 +53,18 @@ typedef struct rocprofiler_pc_sampling_record_t {
 
 ROCPROFILER_EXTERN_C_FINI
 
+#if defined(__cplusplus)
+/* Before it had flags. */
+inline rocprofiler_status_t rocprofiler_configure_pc_sampling_service(
+	rocprofiler_context_id_t context_id, rocprofiler_agent_id_t agent_id,
+	rocprofiler_pc_sampling_method_t method, rocprofiler_pc_sampling_unit_t unit,
+	uint64_t interval, rocprofiler_buffer_id_t buffer_id)
+{
+	return rocprofiler_configure_pc_sampling_service(context_id, agent_id, method, unit,
+							 interval, buffer_id, 0);
+}
+#endif
+
 #endif
 
 #endif

@@ -30,9 +30,18 @@
 
 #else
 
-/* HIP's own bring these along, and there are tools that rely on it. */
+/* Upstream's headers bring these along, by way of HIP's, and there are tools that rely on it. */
 #include <assert.h>
 #include <string.h>
+#if defined(__cplusplus)
+#include <algorithm>
+#include <functional>
+#include <memory>
+#include <string>
+#include <thread>
+#include <tuple>
+#include <unordered_set>
+#endif
 
 #define HIP_RUNTIME_API_TABLE_STEP_VERSION 12
 

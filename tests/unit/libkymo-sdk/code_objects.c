@@ -118,6 +118,77 @@ static void objects_before_kernels_both_ways(void)
 	expect("");
 }
 
+/* ---- records that name kernels ---- */
+
+static rocprofiler_buffer_id_t buffer;
+static _Atomic int handed_over;
+static int forgotten;
+
+static void take(rocprofiler_context_id_t context, rocprofiler_buffer_id_t id,
+		 rocprofiler_record_header_t **headers, size_t count, void *data, uint64_t dropped)
+{
+	(void)context;
+	(void)id;
+	(void)headers;
+	(void)data;
+	CHECK_EQUAL(dropped, 0);
+	handed_over += (int)count;
+}
+
+/* A tool that looks at kernels alone, and forgets them. */
+static void forget(rocprofiler_callback_tracing_record_t record, rocprofiler_user_data_t *user_data,
+		   void *data)
+{
+	(void)user_data;
+	(void)data;
+	CHECK_EQUAL(record.operation, ROCPROFILER_CODE_OBJECT_DEVICE_KERNEL_SYMBOL_REGISTER);
+	if (record.phase != ROCPROFILER_CALLBACK_PHASE_UNLOAD)
+		return;
+	CHECK_EQUAL(handed_over, 3);
+	forgotten++;
+}
+
+static int initialize_forgetful(void)
+{
+	const rocprofiler_tracing_operation_t kernels =
+		ROCPROFILER_CODE_OBJECT_DEVICE_KERNEL_SYMBOL_REGISTER;
+
+	for (int i = 0; i < 2; i++)
+		OK(rocprofiler_create_context(&contexts[i]));
+	OK(rocprofiler_configure_callback_tracing_service(contexts[0], KIND, &kernels, 1, forget,
+							  NULL));
+	OK(rocprofiler_create_buffer(contexts[1], 65536, 65536, ROCPROFILER_BUFFER_POLICY_LOSSLESS,
+				     take, NULL, &buffer));
+	OK(rocprofiler_configure_buffer_tracing_service(
+		contexts[1], ROCPROFILER_BUFFER_TRACING_KERNEL_DISPATCH, NULL, 0, buffer));
+	OK(rocprofiler_start_context(contexts[0]));
+	OK(rocprofiler_start_context(contexts[1]));
+	return 0;
+}
+
+/* Records of kernels come before the end of the kernels, whatever the buffer's watermark. */
+static void records_before_the_end_of_what_they_name(void)
+{
+	uint64_t object;
+
+	scenario_tool(initialize_forgetful);
+	object = load("a");
+	for (int i = 0; i < 3; i++) {
+		rocprofiler_kernel_dispatch_info_t info = {.size = 72,
+							   .kernel_id = kernel(object, "k")};
+		struct sdk_work *work;
+
+		sdk_code_object_complete(object);
+		work = sdk_dispatch_enqueue(&info);
+		CHECK(work != NULL);
+		sdk_dispatch_submitted(work, false);
+		sdk_dispatch_complete(work, NULL, sdk_now(), sdk_now());
+	}
+	CHECK_EQUAL(handed_over, 0);
+	sdk_code_object_unload(object);
+	CHECK_EQUAL(forgotten, 3);
+}
+
 static void late_contexts_hear_with_the_next_load(void)
 {
 	uint64_t a, b, gone;
@@ -206,6 +277,7 @@ static void many_objects_oldest_first(void)
 
 #define TESTS(TEST)                                                                                \
 	TEST(objects_before_kernels_both_ways)                                                     \
+	TEST(records_before_the_end_of_what_they_name)                                             \
 	TEST(late_contexts_hear_with_the_next_load)                                                \
 	TEST(late_kernels)                                                                         \
 	TEST(what_is_loaded_is_unloaded_at_exit)                                                   \

@@ -61,6 +61,19 @@ def check_sdk(root, library):
     return problems
 
 
+def check_tested(root, library):
+    """Every function of the interface is called by a unit test."""
+    text = ""
+    for folder in "libkymo-sdk", "counters":
+        for directory, _, files in os.walk(os.path.join(root, "tests/unit", folder)):
+            for name in files:
+                with open(os.path.join(directory, name), encoding="utf-8") as stream:
+                    text += stream.read()
+    called = set(re.findall(r"\b(rocprofiler_\w+)\s*\(", text))
+    return [f"in no test: {name}" for name in sorted({name.split("@")[0] for name in exported(library)} - called)
+            if name.startswith("rocprofiler_")]
+
+
 def check_roctx(root, library):
     wanted = declared(os.path.join(root, "include/rocprofiler-sdk-roctx"), r"\b(roctx\w+)\([^;{}]*?\)\s*ROCTX_API\b")
     names = exported(library)
@@ -87,8 +100,8 @@ def check_rocpd(root, library):
 
 def main():
     root, sdk, roctx, rocpd = sys.argv[1:5]
-    points = [("tool library", check_sdk(root, sdk)), ("roctx", check_roctx(root, roctx)),
-              ("rocpd", check_rocpd(root, rocpd))]
+    points = [("tool library", check_sdk(root, sdk)), ("each function is called by a test", check_tested(root, sdk)),
+              ("roctx", check_roctx(root, roctx)), ("rocpd", check_rocpd(root, rocpd))]
     print(f"1..{len(points)}")
     for number, (point, problems) in enumerate(points, 1):
         print(f"{'not ok' if problems else 'ok'} {number} - {point}")

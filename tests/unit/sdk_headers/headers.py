@@ -6,11 +6,15 @@
   headers.py ROOT   reports in TAP
   alone    every header by itself, in C99, or C++17 where it is C++
   layout   sizes, offsets and values are upstream's, in every standard
+  complete of every struct of the interface the size is checked, of every enumerator the value
   names    programs with the names of all releases, and without the old ones
   helpers  what tools in C++ do with the helpers; serialization where cereal is installed
   running  what helpers answer; Perfetto's library is a stand-in
+  code     instructions of code objects by a stand-in for AMD's disassembler, and without one
 """
+import ctypes
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -22,6 +26,8 @@ C_COMPILERS = ("gcc", "clang")
 CXX_COMPILERS = ("g++", "clang++")
 C_STANDARDS = ("c99", "c11", "c17", "gnu17")
 CXX_STANDARDS = ("c++17", "c++20")
+TABLES = ("layout_table.h", "more_layout_table.h", "value_table.h", "more_value_table.h", "hip_id_table.h")
+OF_INTERFACE = ("ROCPROFILER_", "ROCPD_", "KYMO_", "ompt_")
 FOLDERS = ("rocprofiler-sdk", "rocprofiler-sdk-rocpd", "rocprofiler-sdk-roctx")
 
 
@@ -95,6 +101,48 @@ def check_running(root):
     return problems
 
 
+def steps(prefix, commands, environment=None):
+    """What the first command that fails says."""
+    for command in commands:
+        done = subprocess.run(command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+                              text=True, check=False, env=environment)
+        if done.returncode:
+            return [f"{prefix} {os.path.basename(command[0])}: {line}" for line in done.stdout.splitlines()[:5]] or [
+                f"{prefix} {os.path.basename(command[0])}: {done.returncode}"]
+    return []
+
+
+def check_code_objects(root):
+    source = os.path.join(root, "tests/unit/sdk_headers")
+    sanitize = ["-g", "-fsanitize=address,undefined", "-fno-sanitize-recover=all"]
+    problems = []
+    with tempfile.TemporaryDirectory() as directory:
+        program = os.path.join(directory, "disassembly")
+        library = os.path.join(directory, "libamd_comgr.so.3")
+        if compilers(("gcc",)):
+            problems += steps("stand-in", [["gcc", "-std=c17", *WARNINGS, *C_WARNINGS, "-shared", "-fPIC",
+                                            os.path.join(source, "fake_comgr.c"), "-o", library]])
+        for name, standard in zip(CXX_COMPILERS, CXX_STANDARDS):
+            if not compilers((name,)):
+                continue
+            build = [name, f"-std={standard}", *WARNINGS, *sanitize, "-I", os.path.join(root, "include"),
+                     os.path.join(source, "disassembly_run.cpp"), "-o", program, "-ldl"]
+            runs = [[program]] if has_comgr() else [[program], ["env", "-u", "LD_LIBRARY_PATH", program, "none"]]
+            problems += steps(f"{name} {standard}", [build, *runs], dict(os.environ, LD_LIBRARY_PATH=directory))
+    return problems
+
+
+def has_comgr():
+    """AMD's own, somewhere where the header looks."""
+    for name in "libamd_comgr.so.3", "libamd_comgr.so.2", "libamd_comgr.so", "/opt/rocm/lib/libamd_comgr.so":
+        try:
+            ctypes.CDLL(name)
+            return True
+        except OSError:
+            pass
+    return False
+
+
 def check_helpers(root):
     path = os.path.join(root, "tests/unit/sdk_headers/helpers.cpp")
     return [line for name, standard in zip(CXX_COMPILERS, CXX_STANDARDS) if compilers((name,))
@@ -113,15 +161,39 @@ def check_everywhere(root, name, *options):
     return problems
 
 
+def check_complete(root):
+    """What layout.c includes, preprocessed, beside its tables."""
+    folder = os.path.join(root, "tests/unit/sdk_headers")
+    if not compilers(("gcc",)):
+        return []
+    with open(os.path.join(folder, "layout.c"), encoding="utf-8") as stream:
+        includes = "".join(line for line in stream if line.startswith("#include <"))
+    done = subprocess.run(["gcc", "-E", "-P", "-I", os.path.join(root, "include"), "-DROCPROFILER_SDK_NO_ROCM_HEADERS",
+                           "-x", "c", "-"], input=includes, stdout=subprocess.PIPE, text=True, check=True)
+    tables = ""
+    for name in TABLES:
+        with open(os.path.join(folder, name), encoding="utf-8") as stream:
+            tables += stream.read()
+    checked = set(re.findall(r"^(?:SIZE|VALUE)\((\w+),", tables, re.MULTILINE))
+    structs = {name for name in re.findall(r"\}\s*(\w+)\s*;", done.stdout) if re.match(r"(rocprofiler|rocpd|kymo)_|roctx\w+_t$", name)}
+    names = set()
+    for body, name in re.findall(r"\benum\b\s*\w*\s*\{(.*?)\}\s*(\w*)", done.stdout, re.DOTALL):
+        structs.discard(name)
+        names.update(word for word in re.findall(r"(?:^|,)\s*(\w+)", body) if word.startswith(OF_INTERFACE))
+    return [f"not in the tables: {name}" for name in sorted((names | structs) - checked)]
+
+
 def main():
     root = sys.argv[1]
     # AMD's own headers, where they are installed, may be of a release with other tables.
     own = "-DROCPROFILER_SDK_NO_ROCM_HEADERS"
     points = [("alone", check_alone(root)),
               ("layout", check_everywhere(root, "layout.c", own)),
+              ("complete", check_complete(root)),
               ("names", check_everywhere(root, "generations.c", own)),
               ("helpers", check_helpers(root)),
               ("helpers that run", check_running(root)),
+              ("code objects", check_code_objects(root)),
               ("names of 1.0 only", check_everywhere(root, "layout.c", own, "-DROCPROFILER_SDK_BETA_COMPAT=0"))]
     print(f"1..{len(points)}")
     for number, (point, problems) in enumerate(points, 1):

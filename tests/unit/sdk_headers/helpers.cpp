@@ -82,6 +82,21 @@ std::string all_of_them(const tool &all)
 	text += json_of(rocprofiler_buffer_tracing_scratch_memory_record_t{});
 	text += json_of(rocprofiler_buffer_tracing_correlation_id_retirement_record_t{});
 	text += json_of(rocprofiler_buffer_tracing_runtime_initialization_record_t{});
+	text += json_of(rocprofiler_callback_tracing_rccl_api_data_t{});
+	text += json_of(rocprofiler_callback_tracing_rocdecode_api_data_t{});
+	text += json_of(rocprofiler_callback_tracing_rocjpeg_api_data_t{});
+	text += json_of(rocprofiler_callback_tracing_hip_stream_data_t{});
+	text += json_of(
+		rocprofiler_callback_tracing_code_object_host_kernel_symbol_register_data_t{});
+	text += json_of(rocprofiler_buffer_tracing_kfd_page_migrate_record_t{});
+	text += json_of(rocprofiler_buffer_tracing_kfd_page_fault_record_t{});
+	text += json_of(rocprofiler_buffer_tracing_kfd_queue_record_t{});
+	text += json_of(rocprofiler_buffer_tracing_page_migration_record_t{});
+	text += json_of(rocprofiler_pc_sampling_record_host_trap_v0_t{});
+	text += json_of(rocprofiler_pc_sampling_record_stochastic_v0_t{});
+	text += json_of(rocprofiler_pc_sampling_record_invalid_t{});
+	text += json_of(rocprofiler_counter_info_v1_t{});
+	text += json_of(rocprofiler_counter_dimension_info_t{});
 	text += json_of(rocprofiler_counter_record_t{});
 	text += json_of(rocprofiler_dispatch_counting_service_record_t{});
 	text += json_of(rocprofiler_counter_info_v0_t{});
