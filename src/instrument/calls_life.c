@@ -60,6 +60,7 @@ void calls_thread_gone(uint32_t internal_id)
 		for (struct shadow_entry *entry = node->entries + 1;
 		     entry < node->end && entry->slot; entry++)
 			*entry = (struct shadow_entry){0};
+		node->internal_id = SHADOW_NO_THREAD;
 		atomic_store_explicit(&node->calls, NULL, memory_order_release);
 		return;
 	}

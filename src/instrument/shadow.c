@@ -50,6 +50,7 @@ static struct shadow_node *make(void)
 	node->entries = (void *)((uint8_t *)node + head);
 	node->end = node->entries + SHADOW_ENTRIES + 1;
 	node->entries[0].slot = UINT64_MAX;
+	node->internal_id = SHADOW_NO_THREAD;
 	atomic_store_explicit(&node->calls, &kymo_calls, memory_order_relaxed);
 	node->next = atomic_load_explicit(&kymo_shadow_nodes, memory_order_relaxed);
 	while (!atomic_compare_exchange_weak_explicit(&kymo_shadow_nodes, &node->next, node,
@@ -124,10 +125,11 @@ void shadow_release(struct shadow_node *node)
 	kymo_calls.limit = NULL;
 	if (open) {
 		atomic_fetch_add_explicit(&left_open, 1, memory_order_relaxed);
-		node->internal_id = UINT32_MAX;
 	} else {
 		empty(node, top);
 	}
+	/* Before another thread can have it: this one's end is still to be worked off. */
+	node->internal_id = SHADOW_NO_THREAD;
 	atomic_store_explicit(&node->calls, open ? &nobody : NULL, memory_order_release);
 }
 
@@ -145,6 +147,7 @@ void shadow_forked(struct shadow_node *mine)
 		for (struct shadow_entry *entry = node->entries + 1;
 		     entry < node->end && (entry->slot || entry->return_address); entry++)
 			*entry = (struct shadow_entry){0};
+		node->internal_id = SHADOW_NO_THREAD;
 		atomic_store_explicit(&node->calls, NULL, memory_order_relaxed);
 	}
 }

@@ -31,6 +31,7 @@
 #define SHADOW_LEFT      16384u
 #define SHADOW_LEFT_WAYS 8u
 #define SHADOW_LEFT_OPEN 1024u /* threads that ended and left calls open on other stacks */
+#define SHADOW_NO_THREAD UINT32_MAX
 
 struct shadow_entry {
 	uint64_t return_address;
@@ -77,7 +78,10 @@ struct shadow_node {
 	uint8_t *rest;        /* of the chunk, behind the last thread's record */
 	uint64_t chunk_ticks; /* when it was begun */
 	uint64_t retry_ticks; /* no chunk was to be had: not again before */
-	uint32_t internal_id, tid;
+	/* Of the thread that has it; SHADOW_NO_THREAD from the time that it is given up until the
+	 * next one has said who it is. */
+	uint32_t internal_id;
+	uint32_t tid;
 	bool large;
 	uint8_t vectors[] __attribute__((aligned(64))); /* SHADOW_VECTORS bytes; see vectors.h */
 };

@@ -8,6 +8,7 @@
  * its slot holds 0.
  */
 #include "instrument/shadow.h"
+#include "instrument/calls.h"
 
 #include <pthread.h>
 #include <setjmp.h>
@@ -119,6 +120,20 @@ static void return_addresses_have_a_place(void **state)
 	assert_int_equal(entry.return_address, 77);
 	*slot = 1;
 	assert_ptr_equal(shadow_return_place(address(slot)), slot);
+}
+
+/* The background thread works a thread's end off when another one may have its node, and has not
+ * said yet who it is. */
+static void the_next_thread_keeps_its_node(void **state)
+{
+	(void)state;
+	enter(&own_stack[WORDS - 1]);
+	kymo_calls.node->internal_id = 7;
+	leave(&own_stack[WORDS - 1]);
+	end_thread();
+	kymo_calls.node = shadow_take();
+	calls_thread_gone(7);
+	assert_ptr_equal(atomic_load(&kymo_calls.node->calls), &kymo_calls);
 }
 
 /* longjmp to the outermost, again and again */
@@ -317,11 +332,17 @@ int main(void)
 {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
 	const struct CMUnitTest tests[] = {
-		TEST(nested_calls_return),           TEST(return_addresses_have_a_place),
-		TEST(calls_that_were_left_end),      TEST(carved_coroutines_go_on),
-		TEST(coroutines_outlive_any_number), TEST(newest_counts),
-		TEST(newest_counts_in_the_middle),   TEST(the_function_counts),
-		TEST(other_stacks_are_kept),         TEST(coroutines_outlive_threads),
+		TEST(nested_calls_return),
+		TEST(return_addresses_have_a_place),
+		TEST(the_next_thread_keeps_its_node),
+		TEST(calls_that_were_left_end),
+		TEST(carved_coroutines_go_on),
+		TEST(coroutines_outlive_any_number),
+		TEST(newest_counts),
+		TEST(newest_counts_in_the_middle),
+		TEST(the_function_counts),
+		TEST(other_stacks_are_kept),
+		TEST(coroutines_outlive_threads),
 	};
 
 	return cmocka_run_group_tests(tests, other_lies_further_in, NULL) +
