@@ -8,7 +8,7 @@ usage: instrument.py BUILD-DIRECTORY [CALLS [ROUNDS]]
 First ns of CPU time a call on two functions (a leaf and fib), the least of the rounds; then the CPU
 time of real programs with all their functions and those of their libraries instrumented, as a
 multiple of bare, beside what two bare time stamps for each of these calls would make of it; then
-what starting costs. Peers that are not installed are left out.
+coroutines, and what starting costs. Peers that are not installed are left out.
 """
 import os
 import re
@@ -124,6 +124,16 @@ class Bench:
             print(f"{name:24} {bare:8.3f} {calls:11} {stamps:8.2f} " +
                   " ".join(f"{figure / bare:8.2f}" for figure in (traced, demoted, counted)))
 
+    def show_coroutines(self):
+        print(f"\n{'ns a turn of a coroutine, 7 calls':44} {'bare':>8} {'traced':>8}")
+        for count in (10, 100, 1000):
+            command = [self.program("coroutines"), str(count), str(100000 // count)]
+            turn = lambda text: float(re.search(r"turn ([\d.]+)", text).group(1))
+            bare = min(turn(subprocess.run(command, check=True, capture_output=True, text=True).stdout)
+                       for _ in range(self.rounds))
+            traced = min(turn(self.instrument([], command).stdout) for _ in range(self.rounds))
+            print(f"{count:4} coroutines {'':28} {bare:8.2f} {traced:8.2f}")
+
     def show_start(self):
         print("\nstarting python3 (all functions of it and its libraries)")
         environment = dict(os.environ, KYMO_PLAN_CACHE=self.path("cache"))
@@ -144,6 +154,7 @@ def main():
     try:
         bench.show_calls()
         bench.show_programs()
+        bench.show_coroutines()
         bench.show_start()
     finally:
         shutil.rmtree(bench.directory, ignore_errors=True)

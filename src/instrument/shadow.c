@@ -14,7 +14,8 @@
 #include "core/runtime.h"
 #include "instrument/arena.h"
 
-#define ANY_ID UINT32_MAX /* more than PLAN_ID_MAX */
+#define ANY_ID     UINT32_MAX /* more than PLAN_ID_MAX */
+#define FURTHER_IN 32768u     /* bytes: a call and the one inside it are seldom so far apart */
 
 /* Until a thread has a node: entries go the slow way (limit 0), exits find nothing. */
 static struct shadow_entry nothing[1] = {{.slot = UINT64_MAX}};
@@ -73,7 +74,8 @@ static void empty(struct shadow_node *node, struct shadow_entry *top)
 	for (uint32_t i = 0; node->any_left && i < SHADOW_LEFT; i++)
 		node->left[i].slot = 0;
 	node->any_left = false;
-	node->mixed = NULL;
+	node->mixed = node->passed = node->tidy_at = NULL;
+	node->open_at = 0;
 }
 
 /* Calls that are open on the thread's own stack will never return. Coroutines may go on on other
@@ -169,20 +171,17 @@ bool shadow_is_live(const struct shadow_entry *entry)
 	return got == (long)sizeof(word) ? word == arena_exit_address(entry->id) : got != -EFAULT;
 }
 
-static struct shadow_entry *below_taken_out(struct shadow_entry *top)
+static bool is_on_own_stack(uint64_t slot)
 {
-	while (top[-1].slot == SHADOW_TAKEN_OUT)
-		(--top)->slot = 0;
-	return top;
+	const struct thread *thread = kymo_thread;
+
+	return thread && slot >= thread->bounds.low && slot < thread->bounds.high;
 }
 
 /* Its slot may hold what it did for long, so that says nothing here. */
 static bool is_left(const struct shadow_entry *entry, uint64_t slot)
 {
-	const struct thread *thread = kymo_thread;
-
-	return thread && entry->slot < slot && entry->slot >= thread->bounds.low &&
-	       slot < thread->bounds.high;
+	return entry->slot < slot && is_on_own_stack(entry->slot) && is_on_own_stack(slot);
 }
 
 /* A set by slot: the newest of a slot's is all that counts. Coroutines whose stacks are carved out
@@ -306,10 +305,24 @@ static void note_mixed(struct shadow_node *node, struct shadow_entry *top, uint6
 		node->mixed = top;
 }
 
+/* Left since then, it is found out when more is known, or by shadow_tidy(). */
+static bool was_live(struct shadow_node *node, struct shadow_entry *entry)
+{
+	if (node && node->passed == entry && node->passed_slot == entry->slot)
+		return true;
+	if (!shadow_is_live(entry))
+		return false;
+	if (node) {
+		node->passed = entry;
+		node->passed_slot = entry->slot;
+	}
+	return true;
+}
+
 uint32_t shadow_clean(struct calls_thread *calls, uint64_t slot,
 		      void (*each)(const struct shadow_entry *))
 {
-	struct shadow_entry *top = below_taken_out(calls->top);
+	struct shadow_entry *top = shadow_below_taken_out(calls->top);
 	bool mixed = is_mixed(calls), any_kept = false;
 	uint32_t count = 0;
 
@@ -324,19 +337,20 @@ uint32_t shadow_clean(struct calls_thread *calls, uint64_t slot,
 			break;
 		kept = is_left(&top[-1], slot) && keep_left(calls->node, &top[-1]);
 		any_kept |= kept;
-		if (!kept && !same && shadow_is_live(&top[-1]))
+		if (!kept && !same && was_live(calls->node, &top[-1]))
 			break;
 		each(&top[-1]);
 		(--top)->slot = 0;
 		count++;
-		top = below_taken_out(top);
+		top = shadow_below_taken_out(top);
 	}
 	if (any_kept && mixed)
 		count += end_older(calls, top, slot, each);
-	top = below_taken_out(top);
-	calls->top = top;
-	if (calls->node)
-		note_mixed(calls->node, top, slot);
+	calls->top = shadow_below_taken_out(top);
+	if (calls->node) {
+		shadow_tidy(calls, each);
+		note_mixed(calls->node, calls->top, slot);
+	}
 	return count;
 }
 
@@ -349,20 +363,39 @@ static struct shadow_entry *find_below(struct shadow_entry *top, uint64_t slot, 
 	return entry->slot == slot ? entry : NULL;
 }
 
+/* Directly above an entry are those of calls from there, of which the ones that were left are not
+ * live; behind them are those of other stacks. */
+static struct shadow_entry *end_of_left(struct shadow_entry *top, struct shadow_entry *entry)
+{
+	uint64_t slot = entry->slot;
+
+	while (++entry < top) {
+		if (!shadow_is_open(entry) || is_left(entry, slot))
+			continue;
+		if (slot - entry->slot >= FURTHER_IN || shadow_is_live(entry))
+			break;
+	}
+	return entry;
+}
+
 /* Ends the entries above `entry` that no call will return to. */
 static void end_inner(struct calls_thread *calls, struct shadow_entry *entry,
 		      void (*each)(const struct shadow_entry *))
 {
+	struct shadow_entry *end = end_of_left(calls->top, entry);
+	/* Further in on the thread's own stack they may be anywhere. */
+	struct shadow_entry *last = is_on_own_stack(entry->slot) ? calls->top : end;
 	bool mixed = is_mixed(calls), any_kept = false;
 
 	if (calls->node)
 		begin_round(calls->node);
-	for (struct shadow_entry *inner = calls->top - 1; inner > entry; inner--) {
-		bool kept = shadow_is_open(inner) && is_left(inner, entry->slot) &&
-			    keep_left(calls->node, inner);
+	for (struct shadow_entry *inner = last - 1; inner > entry; inner--) {
+		bool left = shadow_is_open(inner) && is_left(inner, entry->slot);
+		bool kept = left && keep_left(calls->node, inner);
 
 		any_kept |= kept;
-		if (!shadow_is_open(inner) || (!kept && shadow_is_live(inner)))
+		if (!shadow_is_open(inner) ||
+		    !(left ? kept || !shadow_is_live(inner) : inner < end))
 			continue;
 		each(inner);
 		inner->slot = SHADOW_TAKEN_OUT;
@@ -374,13 +407,29 @@ static void end_inner(struct calls_thread *calls, struct shadow_entry *entry,
 /* Without the thread's own state, whose memory goes with it: entries above the top have no slot. */
 static struct shadow_entry *find_in(struct shadow_node *node, uint64_t slot, uint32_t id)
 {
-	struct shadow_entry *entry = node->entries + 1, *found = NULL;
+	struct shadow_entry *entry = node->entries + 1;
 
-	for (; entry < node->end && entry->slot; entry++) {
-		if (entry->slot == slot && is_of(entry, id))
-			found = entry;
+	while (entry < node->end && *(volatile uint64_t *)&entry->slot)
+		entry++;
+	while (--entry > node->entries) {
+		if (*(volatile uint64_t *)&entry->slot == slot && is_of(entry, id))
+			return entry;
 	}
-	return found;
+	return NULL;
+}
+
+static bool take_from(struct shadow_node *node, uint64_t slot, uint32_t id,
+		      struct shadow_entry *ret)
+{
+	struct shadow_entry *entry;
+
+	while ((entry = find_in(node, slot, id))) {
+		*ret = *entry;
+		ret->slot = slot;
+		if (shadow_take_out(entry, slot))
+			return true;
+	}
+	return false;
 }
 
 static bool pop_elsewhere(uint64_t slot, uint32_t id, struct shadow_entry *ret)
@@ -389,12 +438,8 @@ static bool pop_elsewhere(uint64_t slot, uint32_t id, struct shadow_entry *ret)
 	struct shadow_node *first = node;
 
 	for (; node; node = node->next) {
-		struct shadow_entry *entry = find_in(node, slot, id);
-
-		if (!entry)
+		if (!take_from(node, slot, id, ret))
 			continue;
-		*ret = *entry;
-		entry->slot = SHADOW_TAKEN_OUT;
 		if (atomic_load_explicit(&node->calls, memory_order_relaxed) == &nobody)
 			release_when_done(node);
 		return true;
@@ -417,7 +462,8 @@ static bool pop(struct calls_thread *calls, uint64_t slot, uint32_t id, struct s
 	end_inner(calls, entry, each);
 	*ret = *entry;
 	entry->slot = SHADOW_TAKEN_OUT;
-	calls->top = below_taken_out(calls->top);
+	calls->top = shadow_below_taken_out(calls->top);
+	shadow_tidy(calls, each);
 	return true;
 }
 

@@ -11,7 +11,13 @@
  * Slots fall from entry to entry on one stack. They need not when a thread changes stacks
  * (coroutines, alternate stacks), and entries stay behind when calls are left by longjmp or an
  * exception. Further in on the thread's own stack nothing is open; on other stacks, whether an
- * entry is still open is told by its slot's contents.
+ * entry is still open is told by its slot's contents, which only the kernel can read without harm.
+ * So that is asked where a call needs to know it, and of all entries when they have become twice as
+ * many (shadow_tidy()).
+ *
+ * Other threads take entries out, of coroutines that went on there, and only that. They look from
+ * the top downwards; entries move downwards only, and are in their new place before they leave the
+ * old one: none is ever missed.
  *
  * Memory: a node a thread, handed on when a thread ends, never unmapped, since unwinders may walk
  * it at any time. General registers only, no libc; safe in signal handlers.
@@ -71,6 +77,13 @@ struct shadow_node {
 	/* The lowest entry with one below it that lies further in, or on a stack elsewhere: only
 	 * above it a slot can occur that occurs below it as well. NULL: there is none. */
 	struct shadow_entry *mixed;
+	/* An entry of another stack that was seen to be open from a call further out. */
+	struct shadow_entry *passed;
+	uint64_t passed_slot;
+	/* When entries are gone through, and from how many open ones on other stacks on these are
+	 * looked at. */
+	struct shadow_entry *tidy_at;
+	uint32_t open_at;
 	uint64_t *counts; /* PLAN_ID_MAX + 1, or NULL; summed up over all threads that had it */
 	/* the call stream */
 	struct spool_chunk *chunk;
@@ -105,6 +118,20 @@ static inline bool shadow_is_open(const struct shadow_entry *entry)
 	return entry->slot > SHADOW_TAKEN_OUT;
 }
 
+static inline struct shadow_entry *shadow_below_taken_out(struct shadow_entry *top)
+{
+	while (top[-1].slot == SHADOW_TAKEN_OUT)
+		(--top)->slot = 0;
+	return top;
+}
+
+/* False: another thread has done so, or it has moved. */
+static inline bool shadow_take_out(struct shadow_entry *entry, uint64_t slot)
+{
+	return atomic_compare_exchange_strong((_Atomic uint64_t *)&entry->slot, &slot,
+					      SHADOW_TAKEN_OUT);
+}
+
 /* Is what stands at `inner` only interrupted by a signal handler that runs at `slot` on an
  * alternate stack, which may be anywhere, also further out on the thread's own stack? */
 bool shadow_is_interrupted(uint64_t inner, uint64_t slot);
@@ -121,6 +148,10 @@ uint32_t shadow_clean(struct calls_thread *calls, uint64_t slot,
  * nowhere. */
 bool shadow_pop(struct calls_thread *calls, uint64_t slot, uint32_t id, struct shadow_entry *ret,
 		void (*each)(const struct shadow_entry *));
+/* Once there are twice as many entries as the last time: closes up what was taken out of the
+ * middle, and, once twice as many are open on other stacks, ends those that were left. Not by a
+ * signal handler on an alternate stack: what it interrupted may be at the top. */
+void shadow_tidy(struct calls_thread *calls, void (*each)(const struct shadow_entry *));
 /* The return address that belongs to a slot, on whichever thread; 0: not known. */
 uint64_t shadow_return_address(uint64_t slot);
 /* Where that is: there, or, if no call is open at the slot, still on the slot. */

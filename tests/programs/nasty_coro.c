@@ -12,6 +12,8 @@
 #define STACK_SIZE 32768
 #define STEPS      40
 #define MOVES      200
+#define MANY       30
+#define TURNS      3000
 
 static ucontext_t home[2];
 static ucontext_t coroutines[STACKS];
@@ -126,19 +128,46 @@ static void by_hand(void *steps)
 		co_by_hand(0);
 }
 
-static void written_by_hand(char *stack)
+static void *made_by_hand(char *stack, void (*function)(void *), void *argument)
 {
 	void **top = (void **)(((uintptr_t)stack + STACK_SIZE) & ~(uintptr_t)15);
 
 	*--top = NULL;
 	*--top = (void *)nasty_begin;
-	*--top = NULL;                /* rbp */
-	*--top = (void *)by_hand;     /* rbx */
-	*--top = (void *)(long)STEPS; /* r12 */
-	top -= 3;
-	suspended = top;
+	*--top = NULL;             /* rbp */
+	*--top = (void *)function; /* rbx */
+	*--top = argument;         /* r12 */
+	return top - 3;
+}
+
+static void written_by_hand(char *stack)
+{
+	suspended = made_by_hand(stack, by_hand, (void *)(long)STEPS);
 	for (int i = 0; i <= STEPS; i++)
 		nasty_switch(&resumer, suspended);
+}
+
+/* More changes between stacks than calls can be open at a time; none is on its stack alone. */
+static void *passing[MANY], *passed_from;
+
+NASTY_KEEP void co_pass(int self)
+{
+	nasty_switch(&passing[self], passed_from);
+}
+
+static void pass_on(void *self)
+{
+	for (;;)
+		sum += co_step(1, (int)(long)self, co_pass);
+}
+
+static void many_in_turns(char *stacks)
+{
+	for (long i = 0; i < MANY; i++)
+		passing[i] = made_by_hand(stacks + i * STACK_SIZE, pass_on, (void *)i);
+	for (int round = 0; round < TURNS; round++)
+		for (int i = 0; i < MANY; i++)
+			nasty_switch(&passed_from, passing[i]);
 }
 
 static long steps_taken(int coroutines_run, int rounds, int depths, int first)
@@ -157,6 +186,7 @@ static void work(void)
 	char *heap = malloc(sizeof(inside));
 	long steps = 2 * steps_taken(STACKS, STEPS, 5, 1) + 2 * steps_taken(1, MOVES, 4, 0) +
 		     2 * steps_taken(1, STEPS, 3, 0);
+	long passes = (long)MANY * TURNS;
 
 	CHECK(heap);
 	sum = 0;
@@ -166,12 +196,14 @@ static void work(void)
 	between_threads(inside);
 	written_by_hand(heap);
 	written_by_hand(inside);
+	many_in_turns(heap);
 	free(heap);
 	nasty_say("sum %ld\n", sum);
-	nasty_count("co_step", steps);
-	nasty_count("co_leaf", 2 * steps);
+	nasty_count("co_step", steps + 2 * passes);
+	nasty_count("co_leaf", 2 * steps + 4 * passes - 2 * MANY);
 	nasty_count("co_yield", 2 * STACKS * STEPS);
 	nasty_count("co_wander", 2 * MOVES);
+	nasty_count("co_pass", passes);
 	nasty_count("co_by_hand", 2 * (STEPS + 1));
 }
 

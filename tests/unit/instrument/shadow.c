@@ -11,6 +11,7 @@
 #include "instrument/calls.h"
 
 #include <pthread.h>
+#include <sched.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <string.h>
@@ -310,6 +311,111 @@ static void coroutines_outlive_threads(void **state)
 	}
 }
 
+static size_t listed(void)
+{
+	return (size_t)(kymo_calls.top - kymo_calls.node->entries);
+}
+
+/* Each has a call open that it returns from only when all the others have begun new ones: what is
+ * taken out is never on top. */
+static void coroutines_in_turns_need_no_more_room(void **state)
+{
+	const unsigned size = 512, count = WORDS / size;
+
+	(void)state;
+	enter(&own_stack[WORDS - 1]);
+	for (unsigned i = 1; i <= count; i++)
+		enter(&other_stack[i * size - 10]);
+	for (unsigned round = 1; round < 3000; round++) {
+		for (unsigned i = 1; i <= count; i++) {
+			leave(&other_stack[i * size - 10 + (round - 1) % 5]);
+			enter(&other_stack[i * size - 10 + round % 5]);
+			assert_true(listed() <= 2 * (count + 2) + 64);
+		}
+	}
+	for (unsigned i = 1; i <= count; i++)
+		leave(&other_stack[i * size - 10 + 2999 % 5]);
+	leave(&own_stack[WORDS - 1]);
+	assert_int_equal(ended, 0);
+	assert_ptr_equal(kymo_calls.top, kymo_calls.node->entries + 1);
+}
+
+/* Stacks that are given up with calls open, while others come: they are ended in time, and only
+ * they. */
+static void coroutines_that_are_given_up_end(void **state)
+{
+	const unsigned size = 16, count = WORDS / size, kept = 20;
+
+	(void)state;
+	for (unsigned i = 1; i <= kept; i++)
+		enter(&other_stack[i * size - 1]);
+	for (unsigned round = 0; round < 30; round++) {
+		for (unsigned i = kept + 1; i <= count; i++) {
+			enter(&other_stack[i * size - 1]);
+			enter(&other_stack[i * size - 2]);
+			leave(&other_stack[(i + round) % kept * size + size - 1]);
+			enter(&other_stack[(i + round) % kept * size + size - 1]);
+			other_stack[i * size - 1] = other_stack[i * size - 2] = 1; /* freed */
+			assert_true(listed() < 8 * kept + 4 * 64 + 64);
+		}
+	}
+	for (unsigned i = 1; i <= kept; i++)
+		leave(&other_stack[i * size - 1]);
+	assert_true(ended > 29 * (count - kept));
+	assert_true(ended <= 2 * 30 * (count - kept));
+}
+
+/* Two threads that each go on with the coroutines that the other one left, while they close up
+ * their lists. */
+enum { HANDED = 64, TURNS = 4000 };
+static _Atomic unsigned turn_of[HANDED];
+
+static void *take_turns(void *number)
+{
+	struct thread self = {.bounds = {1, 2}};
+	unsigned which = number != NULL, from = which * WORDS / 2;
+
+	kymo_thread = &self;
+	for (unsigned i = 0; i < HANDED; i++) {
+		if (i % 2 == which) {
+			enter(&stacks[i * 64 + 63]);
+			atomic_store(&turn_of[i], 1);
+		}
+	}
+	for (unsigned turn = 1; turn < TURNS; turn++) {
+		for (unsigned i = 0; i < HANDED; i++) {
+			uint64_t *slot = &stacks[i * 64 + 63];
+
+			if ((turn + i) % 2 != which)
+				continue;
+			while (atomic_load(&turn_of[i]) != turn)
+				sched_yield();
+			enter(&stacks[WORDS + from + 1]);
+			leave(slot - (turn - 1) % 3);
+			enter(slot - turn % 3);
+			leave(&stacks[WORDS + from + 1]);
+			atomic_store(&turn_of[i], turn + 1);
+		}
+	}
+	end_thread();
+	return NULL;
+}
+
+static void coroutines_change_threads(void **state)
+{
+	pthread_t threads[2];
+
+	(void)state;
+	memset(turn_of, 0, sizeof(turn_of));
+	for (unsigned i = 0; i < 2; i++)
+		assert_int_equal(pthread_create(&threads[i], NULL, take_turns, i ? stacks : NULL),
+				 0);
+	for (unsigned i = 0; i < 2; i++)
+		pthread_join(threads[i], NULL);
+	for (unsigned i = 0; i < HANDED; i++)
+		leave(&stacks[i * 64 + 63] - (TURNS - 1) % 3);
+}
+
 /* As a coroutine's does from where the first thread's is. */
 static int other_lies_further_in(void **state)
 {
@@ -343,6 +449,9 @@ int main(void)
 		TEST(the_function_counts),
 		TEST(other_stacks_are_kept),
 		TEST(coroutines_outlive_threads),
+		TEST(coroutines_in_turns_need_no_more_room),
+		TEST(coroutines_that_are_given_up_end),
+		TEST(coroutines_change_threads),
 	};
 
 	return cmocka_run_group_tests(tests, other_lies_further_in, NULL) +
