@@ -6,8 +6,14 @@ function has really become by what was done, and what that gained.
 What was done seldom makes the function that was recommended take no time at all: something else does
 its work. So the CPU time of the innermost function that there is before and after is measured both
 times (`kymo sample`), and the prediction is read off its curve, at the speedup that it has really got.
+
+All three are measured in turns: on a machine that others use one function takes twice as long for some
+seconds or minutes and another does not, so that making it faster gains more. Each has an error, by how much
+it differed from turn to turn. What was predicted agrees with what was gained where they differ by no more
+than both errors together.
 """
 import json
+import math
 import os
 import re
 import statistics
@@ -121,20 +127,50 @@ def innermost_of_both(before, after, function):
     return max(found, key=found.get)
 
 
-def became_faster(before, after, function):
-    """By how many percent, by two results of the same amount of work."""
-    return 100 * (1 - cpu_by_function(after).get(function, 0) / cpu_by_function(before)[function])
+def cpu_times(directory, function):
+    """(of the function with all that it calls, of all else)"""
+    both = {True: 0, False: 0}
+    for one in Result(directory).profile().samples:
+        both[any(frame.function == function for frame in one.stack)] += one.values["cpu"]
+    return both[True], both[False]
 
 
-def verdict(before, after, prediction, speedup):
-    """before, after: what a unit of work took, in turns."""
-    gains = [100 * (1 - one / other) for one, other in zip(after, before)]
-    gain = 100 * (1 - statistics.median(after) / statistics.median(before))
-    predicted, low, high = at(prediction, speedup)
-    inside = low <= gain <= high
-    print(f"  {prediction['function']} made {speedup:.1f} % faster: gained {gain:.1f} % "
-          f"(in turns {min(gains):.1f} to {max(gains):.1f}), "
-          f"predicted {predicted:.1f} % [{low:.1f}, {high:.1f}]: "
-          + ("inside" if inside else f"{min(abs(gain - low), abs(gain - high)):.1f} points outside"),
-          flush=True)
-    return inside
+# ---- was it right? ----
+
+# Of Student's distribution: 97.5 % are below. By degrees of freedom.
+STUDENT = (12.706, 4.303, 3.182, 2.776, 2.571, 2.447, 2.365, 2.306, 2.262, 2.228)
+
+
+def saved(pairs):
+    """Percent by which the second of a pair is less than the first: (mean of all turns, to both sides of
+    that as far as its 95 % interval reaches, least, most)."""
+    each = [100 * (1 - after / before) if before else 0 for before, after in pairs]
+    wide = STUDENT[min(len(each) - 1, len(STUDENT)) - 1] * statistics.stdev(each) / math.sqrt(len(each))
+    return statistics.mean(each), wide, min(each), max(each)
+
+
+def at_speedup(prediction, speedup, error):
+    """(gain, low, high), where the speedup is known to so many percent."""
+    gain, low, high = at(prediction, speedup)
+    ends = [at(prediction, min(max(speedup + side, 0), 100))[0] - gain for side in (-error, error)]
+    return (gain, gain - math.hypot(gain - low, min(ends + [0])),
+            gain + math.hypot(high - gain, max(ends + [0])))
+
+
+def verdict(costs, times, prediction):
+    """costs: what a unit of work took, before and after; times: cpu_times(), before and after; in turns. All
+    else may have become faster as well (caches, larger batches): that is gained, but not predicted."""
+    gain, gain_error, *gain_range = saved(costs)
+    (speedup, speedup_error, *speedup_range), (rest, rest_error, *_) = (
+        saved([(before[i], after[i]) for before, after in times]) for i in (0, 1))
+    predicted, low, high = at_speedup(prediction, speedup, speedup_error)
+    side = predicted - low if gain < predicted else high - predicted
+    apart = abs(gain - predicted) - math.hypot(gain_error, side)
+    print(f"  {prediction['function']} made {speedup:.1f} % faster, +-{speedup_error:.1f} "
+          f"(in turns {speedup_range[0]:.1f} to {speedup_range[1]:.1f}), all else {rest:.1f} %, +-{rest_error:.1f}\n"
+          f"  predicted {predicted:.1f} % [{low:.1f}, {high:.1f}], "
+          "[{1:.1f}, {2:.1f}] if that were exact; ".format(*at(prediction, speedup))
+          + f"gained {gain:.1f} % [{gain - gain_error:.1f}, {gain + gain_error:.1f}] "
+          f"(in turns {gain_range[0]:.1f} to {gain_range[1]:.1f}): "
+          + ("agrees" if apart <= 0 else f"{apart:.1f} points more than both errors apart"), flush=True)
+    return apart <= 0

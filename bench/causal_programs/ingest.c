@@ -18,7 +18,7 @@
 
 #define LINES           4096
 #define PATHS           500
-#define BATCH           32
+#define BATCH           128
 #define BATCHES_WAITING 8
 
 struct record {

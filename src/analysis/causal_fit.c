@@ -19,6 +19,10 @@
 /* What the method itself is off by where windows scatter little, at full speedup: one standard
  * error. Of workloads whose response is known (bench/causal) half are off by more than that. */
 #define METHOD 0.01
+/* Degrees of freedom of what all windows have in common (causal_fit_change.c): Student's
+ * distribution with as many is as wide as follows for a sixth of the windows being near (Kiefer and
+ * Vogelsang, 2005). */
+#define COMMON_FREEDOM 6.0
 /* An interval of this to both sides is worth reporting even around no effect at all. */
 #define NARROW_PERCENT 5.0
 
@@ -98,20 +102,41 @@ static void work_deinit(struct work *work)
 	fit_bootstrap_deinit(&work->bootstrap);
 }
 
-static void fit_curves(struct work *work)
+static int fit_curves(struct work *work)
 {
 	const struct fit_series *series = work->model.series;
+	int result = 0;
 
-	for (uint32_t first = 1; first < series->group_count;) {
+	for (uint32_t first = 1; result == 0 && first < series->group_count;) {
 		uint32_t end = first;
 
 		while (end < series->group_count &&
 		       series->groups[end].target == series->groups[first].target)
 			end++;
+		result = fit_change(&work->model, first, end - first);
 		fit_curve(series, work->model.levels, first, end - first,
 			  &work->model.curves[work->model.curve_count++]);
 		first = end;
 	}
+	return result;
+}
+
+/* Variance of a sum of levels, for the errors that they have in common. */
+static double common_variance(const struct work *work, const double *weights, uint32_t first,
+			      uint32_t count)
+{
+	const struct fit_series *series = work->model.series;
+	double met = 0, change = 0;
+
+	for (uint32_t i = 0; i < count; i++) {
+		const struct fit_group *group = &series->groups[first + i];
+
+		if (!group->count || weights[i] == 0)
+			continue;
+		met += weights[i] * series->entries[series->order[group->first]].error;
+		change += weights[i] * work->model.levels[first + i].change;
+	}
+	return met * met + change * change;
 }
 
 /* Standard error of a sum of levels with these weights (their signs do not matter), whose bootstrap
@@ -120,7 +145,7 @@ static void widen(const struct work *work, double drawn, const double *weights, 
 		  uint32_t count, double model, double *ret_error, double *ret_freedom)
 {
 	double baselines = work->model.series->groups[0].count, own = 0, corrected = 0, freedom = 0;
-	double rest, variance;
+	double common = common_variance(work, weights, first, count), rest, variance;
 
 	for (uint32_t i = 0; i < count; i++) {
 		const struct fit_level *level = &work->model.levels[first + i];
@@ -137,8 +162,10 @@ static void widen(const struct work *work, double drawn, const double *weights, 
 		rest *= baselines / (baselines - 1);
 	variance = fmax(corrected + rest, drawn / 4);
 	freedom += rest * rest / fmax(baselines - 1, 1);
-	*ret_error = sqrt(variance + model);
-	*ret_freedom = freedom > 0 ? (variance + model) * (variance + model) / freedom : 1e6;
+	freedom += common * common / COMMON_FREEDOM;
+	variance += common + model;
+	*ret_error = sqrt(variance);
+	*ret_freedom = freedom > 0 ? variance * variance / freedom : 1e6;
 }
 
 static double confidence_of(const struct fit *fit)
@@ -146,21 +173,6 @@ static double confidence_of(const struct fit *fit)
 	double confidence = fit->options.confidence;
 
 	return confidence > 0 && confidence < 1 ? confidence : 0.95;
-}
-
-/* Variance of a sum of levels, which all err alike. */
-static double error_of_phases(const struct fit_series *series, const double *weights,
-			      uint32_t first, uint32_t count)
-{
-	double error = 0;
-
-	for (uint32_t i = 0; i < count; i++) {
-		const struct fit_group *group = &series->groups[first + i];
-
-		if (group->count && weights[i] != 0)
-			error += weights[i] * series->entries[series->order[group->first]].error;
-	}
-	return error * error;
 }
 
 static void set_intervals(const struct fit *fit, struct work *work)
@@ -176,8 +188,7 @@ static void set_intervals(const struct fit *fit, struct work *work)
 		method = METHOD * work->model.series->groups[g].speedup / 1000;
 		widen(work,
 		      fit_spread_variance(&work->bootstrap.levels[g], work->bootstrap.repeats),
-		      &one, g, 1, error_of_phases(work->model.series, &one, g, 1) + method * method,
-		      &level->error, &freedom);
+		      &one, g, 1, method * method, &level->error, &freedom);
 		level->half = level->error * fit_student(confidence_of(fit), freedom);
 	}
 }
@@ -207,7 +218,8 @@ static int work_make(const struct fit *fit, const struct fit_series *series, str
 	work->model.smoothing = fit_smoothing_choose(series, work->model.period);
 	fit_baseline(series, &work->model.smoothing, NULL, work->model.period);
 	fit_estimate(series, work->model.period, least, work->model.levels);
-	fit_curves(work);
+	if (fit_curves(work) < 0)
+		return -ENOMEM;
 	work->warnings = fit_drifts(series) ? CAUSAL_WARN_DRIFT : 0;
 	return fit_bootstrap(&work->model, repeats_of(fit), fit->options.seed + series->point,
 			     &work->bootstrap);
@@ -249,10 +261,7 @@ static void set_summary(const struct fit *fit, const struct work *work, size_t i
 	double slope = fit_curve_apply(curve->slope, curve, work->model.levels), error, freedom;
 
 	widen(work, fit_spread_variance(&drawn->best[index], drawn->repeats), curve->best,
-	      curve->first, curve->count,
-	      curve->model + METHOD * METHOD +
-		      error_of_phases(work->model.series, curve->best, curve->first, curve->count),
-	      &error, &freedom);
+	      curve->first, curve->count, curve->model + METHOD * METHOD, &error, &freedom);
 	error *= fit_student(confidence_of(fit), freedom);
 	/* No more than all of the time can be saved. */
 	best = fmin(best, 1);
@@ -260,10 +269,7 @@ static void set_summary(const struct fit *fit, const struct work *work, size_t i
 	prediction->best_low_percent = 100 * (best - error);
 	prediction->best_high_percent = 100 * fmin(best + error, 1);
 	widen(work, fit_spread_variance(&drawn->slope[index], drawn->repeats), curve->slope,
-	      curve->first, curve->count,
-	      METHOD * METHOD +
-		      error_of_phases(work->model.series, curve->slope, curve->first, curve->count),
-	      &error, &freedom);
+	      curve->first, curve->count, METHOD * METHOD, &error, &freedom);
 	error *= fit_student(confidence_of(fit), freedom);
 	prediction->slope = slope;
 	prediction->slope_low = slope - error;

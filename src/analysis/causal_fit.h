@@ -10,6 +10,7 @@
  * as much as predicts left-out baselines best.
  * - Estimate r = sum(V) / sum(N b): the period as a share of the baseline's; the gain is 1 - r.
  * - Curve: gain over speedup, made smooth, for the gain at full speedup.
+ * - Change: how much the gain of one stretch of time differs from another's.
  * - Bootstrap: the same with windows drawn anew, for the standard errors of all these.
  *
  * Windows of a number of visits are a fair sample of the program's visits, whatever its phases, so
@@ -101,6 +102,8 @@ struct fit_level {
 			    sees it: without the correction for few windows */
 	double variance; /* the same, corrected, and moderated by all windows of the point */
 	double freedom;  /* degrees of freedom behind it */
+	double change;   /* standard error of r for gains that change in time: of all levels of a
+			    target alike */
 	double error;    /* standard error of r, with that of the baseline */
 	double half;     /* half width of the interval of r */
 };
@@ -143,6 +146,14 @@ struct fit_model {
 	struct fit_curve *curves; /* one a target */
 	size_t curve_count;
 };
+
+/* ---- change ---- */
+
+/* Variance of the sum of errors, of windows in order of time, for what those near in time have in
+ * common. They are beside their mean. */
+double fit_common_variance(const double *errors, uint32_t count);
+/* Sets the `change` of levels first, ... of one target. 0 or -ENOMEM. */
+int fit_change(const struct fit_model *model, uint32_t first, uint32_t count);
 
 int fit_bootstrap(const struct fit_model *model, uint32_t repeats, uint64_t seed,
 		  struct fit_bootstrap *ret);

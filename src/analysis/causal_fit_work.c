@@ -216,20 +216,31 @@ struct variate {
 	bool is_time;          /* the target's: what has none of it gains nothing */
 };
 
-static struct variate variate_of(const struct fit_series *series, const double *values)
+/* 0 or -ENOMEM. */
+static int variate_make(const struct fit_series *series, const double *values, struct variate *ret)
 {
 	struct variate variate = {.values = values};
+	double *errors = calloc((size_t)series->count + 1, sizeof(*errors));
 	double counts = 0, squares = 0;
 
+	if (!errors)
+		return -ENOMEM;
 	for (uint32_t i = 0; i < series->count; i++) {
 		variate.mean += values[i] * series->entries[i].count;
 		counts += series->entries[i].count;
 	}
 	variate.mean /= counts;
-	for (uint32_t i = 0; i < series->count; i++)
-		squares += (values[i] - variate.mean) * (values[i] - variate.mean);
+	for (uint32_t i = 0; i < series->count; i++) {
+		double value = values[i] - variate.mean;
+
+		errors[i] = value * series->entries[i].count * series->count / counts;
+		squares += value * value;
+	}
+	squares += fit_common_variance(errors, series->count);
 	variate.variance = squares / series->count / series->count;
-	return variate;
+	free(errors);
+	*ret = variate;
+	return 0;
 }
 
 /* Means of a group, and by how much more it gains where the value is larger by one, if all of the
@@ -350,38 +361,44 @@ static void find_time(const struct causal_data *data, const struct fit_series *s
 	}
 }
 
-static void bring_target(const struct causal_data *data, struct fit_series *series, uint32_t first,
-			 uint32_t end, double *values)
+static int bring_target(const struct causal_data *data, struct fit_series *series, uint32_t first,
+			uint32_t end, double *values)
 {
 	double baseline = baseline_period(series);
 	struct variate variate;
+	int result;
 
 	find_time(data, series, series->groups[first].target, values);
-	variate = variate_of(series, values);
+	result = variate_make(series, values, &variate);
+	if (result < 0)
+		return result;
 	variate.is_time = true;
 	if (variate.mean > 0 && !follows_speedup(series, values, first, end))
 		bring(series, &variate, first, end, baseline);
 	for (uint32_t i = 0; i < series->count; i++)
 		values[i] = series->entries[i].work;
-	variate = variate_of(series, values);
-	bring(series, &variate, first, end, baseline);
+	result = variate_make(series, values, &variate);
+	if (result == 0)
+		bring(series, &variate, first, end, baseline);
+	return result;
 }
 
 int fit_level_gains(const struct causal_data *data, struct fit_series *series)
 {
 	double *values;
+	int result = 0;
 
 	if (!has_variates(series))
 		return 0;
 	values = calloc((size_t)series->count + 1, sizeof(*values));
 	if (!values)
 		return -ENOMEM;
-	for (uint32_t first = 1, end; first < series->group_count; first = end) {
+	for (uint32_t first = 1, end; result == 0 && first < series->group_count; first = end) {
 		for (end = first; end < series->group_count &&
 				  series->groups[end].target == series->groups[first].target;)
 			end++;
-		bring_target(data, series, first, end, values);
+		result = bring_target(data, series, first, end, values);
 	}
 	free(values);
-	return 0;
+	return result;
 }

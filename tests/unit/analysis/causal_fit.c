@@ -176,6 +176,47 @@ static void work_by_chance(void **state)
 	causal_data_deinit(&data);
 }
 
+/* Target 1 gains more at some times than at others: half as much again as usual, or half of it. */
+static double half_interval(bool (*more)(unsigned i))
+{
+	struct causal_data data = {0};
+	struct causal_result result;
+	double half;
+
+	for (unsigned i = 0; i < 24; i++) {
+		double gain = more(i) ? 0.6 : 0.2;
+
+		add(&data, 0, 0, 20, 5 * MS);
+		add(&data, 1, 500, 20, 5 * MS * (1 - gain / 2));
+		add(&data, 1, 1000, 20, 5 * MS * (1 - gain));
+	}
+	fit(&data, &result);
+	near(result.predictions[0].best_percent, 40, 1);
+	half = result.predictions[0].best_percent - result.predictions[0].best_low_percent;
+	causal_result_deinit(&result);
+	causal_data_deinit(&data);
+	return half;
+}
+
+static bool in_turns(unsigned i)
+{
+	return i % 2;
+}
+
+static bool once_for_long(unsigned i)
+{
+	return i >= 6 && i < 18;
+}
+
+static void gains_that_change(void **state)
+{
+	double quickly = half_interval(in_turns), slowly = half_interval(once_for_long);
+
+	(void)state;
+	if (!(slowly > 2 * quickly))
+		fail_msg("+-%g where gains change slowly, +-%g where quickly", slowly, quickly);
+}
+
 static void latency(void **state)
 {
 	struct causal_data data = {0};
@@ -600,6 +641,7 @@ int main(void)
 		cmocka_unit_test(harm_keeps_its_sign),
 		cmocka_unit_test(ratio_of_sums),
 		cmocka_unit_test(work_by_chance),
+		cmocka_unit_test(gains_that_change),
 		cmocka_unit_test(latency),
 		cmocka_unit_test(drift_is_followed),
 		cmocka_unit_test(runs_are_compared_with_themselves),

@@ -47,6 +47,8 @@ struct program {
 	double slow_noise;   /* the same, like the window before */
 	bool latency;
 	double disturbed; /* share of windows that lose the processor for a while */
+	double changing;  /* sigma of how much longer target 1 takes, like the window before */
+	bool unseen;      /* by its CPU time */
 };
 
 /* Target 1 is on the critical path, target 2 makes something else critical, target 3 does no good
@@ -106,18 +108,20 @@ static double phase_truth(unsigned target, double speedup)
 }
 
 static const struct program programs[] = {
-	{"constant", 20, 20, constant_period, usual_gain, 0.05, 0.02, 0, false, 0},
-	{"lognormal", 15, 12, constant_period, usual_gain, 1.0, 0.02, 0, false, 0},
-	{"drifting", 15, 20, drifting_period, usual_gain, 0.1, 0.02, 0, false, 0},
-	{"waves", 15, 20, wavy_period, usual_gain, 0.1, 0.02, 0, false, 0},
-	{"slow noise", 15, 20, constant_period, usual_gain, 0.1, 0.02, 0.08, false, 0},
-	{"phases", 25, 25, phase_period, phase_truth, 0.1, 0.02, 0, false, 0},
-	{"few windows", 2, 20, constant_period, usual_gain, 0.3, 0.03, 0, false, 0},
-	{"three windows", 3, 20, constant_period, usual_gain, 0.1, 0.05, 0, false, 0},
-	{"five windows", 5, 10, constant_period, usual_gain, 0.5, 0.02, 0, false, 0},
-	{"latency", 12, 40, constant_period, usual_gain, 0.6, 0.05, 0, true, 0},
-	{"disturbed", 11, 38, constant_period, usual_gain, 0.2, 0.06, 0, false, 0.2},
-	{"disturbed few", 4, 38, constant_period, usual_gain, 0.2, 0.06, 0, false, 0.25},
+	{"constant", 20, 20, constant_period, usual_gain, 0.05, 0.02, 0, false, 0, 0, false},
+	{"lognormal", 15, 12, constant_period, usual_gain, 1.0, 0.02, 0, false, 0, 0, false},
+	{"drifting", 15, 20, drifting_period, usual_gain, 0.1, 0.02, 0, false, 0, 0, false},
+	{"waves", 15, 20, wavy_period, usual_gain, 0.1, 0.02, 0, false, 0, 0, false},
+	{"slow noise", 15, 20, constant_period, usual_gain, 0.1, 0.02, 0.08, false, 0, 0, false},
+	{"phases", 25, 25, phase_period, phase_truth, 0.1, 0.02, 0, false, 0, 0, false},
+	{"few windows", 2, 20, constant_period, usual_gain, 0.3, 0.03, 0, false, 0, 0, false},
+	{"three windows", 3, 20, constant_period, usual_gain, 0.1, 0.05, 0, false, 0, 0, false},
+	{"five windows", 5, 10, constant_period, usual_gain, 0.5, 0.02, 0, false, 0, 0, false},
+	{"latency", 12, 40, constant_period, usual_gain, 0.6, 0.05, 0, true, 0, 0, false},
+	{"disturbed", 11, 38, constant_period, usual_gain, 0.2, 0.06, 0, false, 0.2, 0, false},
+	{"disturbed few", 4, 38, constant_period, usual_gain, 0.2, 0.06, 0, false, 0.25, 0, false},
+	{"changing", 15, 20, constant_period, usual_gain, 0.1, 0.02, 0, false, 0, 0.3, false},
+	{"changes unseen", 15, 20, constant_period, usual_gain, 0.1, 0.02, 0, false, 0, 0.3, true},
 };
 
 /* ---- one run ---- */
@@ -149,10 +153,22 @@ static size_t make_trials(const struct program *program, struct trial *trials)
 	return count;
 }
 
-static void measure(const struct program *program, const struct trial *trial, uint64_t *visit,
-		    double all, double slow, double *start, struct causal_data *data)
+/* How things are at the time: the machine's speed, and that of target 1. */
+struct state {
+	double slow, change;
+};
+
+static double follow(double before, double sigma, double alike)
 {
-	double time = 0, work = 0, scale = exp(program->window_noise * normal() + slow);
+	return alike * before + sqrt(1 - alike * alike) * sigma * normal();
+}
+
+static void measure(const struct program *program, const struct trial *trial, uint64_t *visit,
+		    double all, const struct state *state, double *start, struct causal_data *data)
+{
+	double more = 0, change = 0.6 * fmax(state->change, -0.9);
+	double left = trial->target == 1 ? 1 - trial->speedup / 1000.0 : 1;
+	double time = 0, work = 0, scale = exp(program->window_noise * normal() + state->slow);
 	struct causal_data_visits visits = {.point = 0, .end_point = UINT32_MAX};
 	struct causal_data_time cpu[TARGETS];
 	struct causal_data_window window = {.target = trial->target,
@@ -170,7 +186,11 @@ static void measure(const struct program *program, const struct trial *trial, ui
 		work += program->period(*visit, all, 0, 0) * noise;
 		time += program->period((*visit)++, all, trial->target, trial->speedup / 1000.0) *
 			noise;
+		more += program->period(*visit, all, 0, 0) * noise * change;
 	}
+	time += more * left;
+	if (!program->unseen)
+		work += more;
 	/* Visits between windows: the cool-off. */
 	*visit += (uint64_t)(uniform() * 6);
 	time *= scale;
@@ -185,6 +205,9 @@ static void measure(const struct program *program, const struct trial *trial, ui
 	for (unsigned i = 0; i < TARGETS; i++)
 		cpu[i] = (struct causal_data_time){i + 1, (uint64_t)(work / 4),
 						   (uint64_t)(work / 3)};
+	/* Target 1 is 60 % of the work, with all of what changes. */
+	if (program->changing > 0)
+		cpu[0].total_ns = (uint64_t)(0.6 * work + (program->unseen ? 0 : 0.4 * more));
 	window.real_ns = window.cpu_ns = (uint64_t)time;
 	window.involuntary_switches = program->disturbed > 0 ? (uint64_t)(time / 5e6) : 0;
 	*start += time;
@@ -197,11 +220,17 @@ static void simulate(const struct program *program, struct causal_data *data)
 	static struct trial trials[4096];
 	size_t count = make_trials(program, trials);
 	uint64_t visit = (uint64_t)(uniform() * 600);
-	double start = 1, slow = program->slow_noise * normal();
+	double start = 1;
+	struct state state = {program->slow_noise * normal(), 0};
+
+	if (program->changing > 0)
+		state.change = program->changing * normal();
 
 	for (size_t i = 0; i < count; i++) {
-		slow = 0.9 * slow + sqrt(1 - 0.9 * 0.9) * program->slow_noise * normal();
-		measure(program, &trials[i], &visit, (double)count * (program->visits + 3), slow,
+		state.slow = follow(state.slow, program->slow_noise, 0.9);
+		if (program->changing > 0)
+			state.change = follow(state.change, program->changing, 0.95);
+		measure(program, &trials[i], &visit, (double)count * (program->visits + 3), &state,
 			&start, data);
 	}
 }
