@@ -182,6 +182,9 @@ struct causal_plan_options {
 	uint64_t seed;
 	uint32_t fixed_target;  /* 0: choose */
 	uint32_t fixed_speedup; /* per mille; UINT32_MAX: choose */
+	/* Whether a window of this may be tried at all, by now; NULL: each one may. */
+	bool (*may_try)(void *context, uint32_t target, uint32_t permille);
+	void *context;
 };
 
 struct causal_plan; /* which windows next: rounds of leading targets, baselines between them,

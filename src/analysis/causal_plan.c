@@ -310,6 +310,12 @@ static bool plan_cannot_be_tried(size_t windows, size_t cut)
 	return cut >= 2 && cut > windows / 2;
 }
 
+static bool plan_may_try(const struct causal_plan *plan, uint32_t target, uint32_t permille)
+{
+	return !plan->options.may_try ||
+	       plan->options.may_try(plan->options.context, target, permille);
+}
+
 /* The speedup that the target has had least of; any of several. 0: there is none. */
 static uint32_t plan_choose_speedup(struct causal_plan *plan, const struct causal_data *data,
 				    uint32_t target)
@@ -329,7 +335,8 @@ static uint32_t plan_choose_speedup(struct causal_plan *plan, const struct causa
 			windows += same;
 			cut += same && data->windows[j].end == CAUSAL_ENDED_CUT;
 		}
-		if (windows > least || plan_cannot_be_tried(windows, cut))
+		if (windows > least || plan_cannot_be_tried(windows, cut) ||
+		    !plan_may_try(plan, target, plan->speedups[i]))
 			continue;
 		ties = windows < least ? 1 : ties + 1;
 		if (windows < least || !plan_random(plan, ties))

@@ -9,6 +9,7 @@
 #include <pthread.h>
 #include <stdatomic.h>
 
+#include "cmd/causal_budget.h"
 #include "cmd/causal_clock.h"
 #include "cmd/causal_control.h"
 #include "cmd/causal_journal.h"
@@ -58,8 +59,12 @@ struct causal_controller {
 	uint32_t target, speedup_permille;
 	uint64_t run_start_delay, run_ns; /* of the run that has ended */
 	struct causal_load run_load;
-	/* Real time that experiments have cost the run so far. */
-	int64_t lost_ns;
+	/* Real time that experiments have cost the run so far, and what others would. */
+	struct causal_budget budget;
+	uint32_t point; /* of the next window */
+	/* An experiment that was chosen and waits until the run may lose as much by it. */
+	bool postponed;
+	uint32_t postponed_target, postponed_permille;
 };
 
 /* ---- causal_control.c ---- */
@@ -74,12 +79,21 @@ int64_t control_duration(const struct causal_controller *controller, uint64_t ti
 /* Reads CPU times of all targets into controller->times. */
 void control_times(struct causal_controller *controller);
 
+/* Nobody said how long it may take, or what is to be tried: it should cost little. */
+bool control_is_careful(const struct causal_controller *controller);
+/* What the run may lose yet, in nanoseconds. */
+double control_may_lose(const struct causal_controller *controller);
+
 /* ---- causal_pace.c ---- */
 
 /* Of windows. */
 #define WINDOW_LENGTH (200 * MILLISECOND)
 #define WINDOW_VISITS 8
 #define WINDOW_LIMIT  (20 * WINDOW_LENGTH)
+/* Before a window the program gets into the rhythm of the experiment, and its threads learn how
+ * much of their time is the target's, for which they need some samples each; a visit counts as the
+ * window's begin when half of that is over. */
+#define WINDOW_SETTLE (40 * MILLISECOND)
 
 static inline uint64_t control_clamp(uint64_t value, uint64_t low, uint64_t high)
 {
@@ -100,7 +114,8 @@ void control_pace_follow(struct control_pace *pace, uint64_t period_ns);
 
 /* Adds times of targets, and writes it. */
 void control_write_window(struct causal_controller *controller, struct causal_data_window *window);
-/* One experiment, written down. False: the run is over. */
+/* One experiment, written down. False: the run is over. A window that takes away much more than the
+ * run may lose is cut. */
 bool control_window(struct causal_controller *controller, uint32_t point, uint32_t target,
 		    uint32_t permille);
 

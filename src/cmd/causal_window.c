@@ -9,6 +9,7 @@
  * has to be read at a certain moment: the thread sleeps until about the last visit, and finds its
  * time in the ring of the point. Only points that a program counts by itself are polled.
  */
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -19,16 +20,16 @@
 #define WINDOW_STARVED 80
 #define WINDOW_STARVES WINDOW_LENGTH
 #define AREA_MAX       9e18 /* of latencies, in ns: what an int64_t holds */
-/* Before a window the program gets into the rhythm of the experiment, and its threads learn how
- * much of their time is the target's, for which they need some samples each; a visit counts as the
- * window's begin when half of that is over. */
-#define WINDOW_SETTLE (40 * MILLISECOND)
 /* What is inside when it begins is older than the experiment; so many times its latency, but no
  * longer than this. */
 #define WINDOW_SETTLE_LATENCIES 3
 #define WINDOW_SETTLE_LONGEST   (200 * MILLISECOND)
 #define WINDOW_NAP              (MILLISECOND * 3 / 10) /* shortest sleep */
 #define WINDOW_DOZE             (50 * MILLISECOND)     /* longest */
+/* A careful session looks so often what a window costs, and cuts it when that is so much more than
+ * the run may lose. */
+#define WINDOW_WATCH (10 * MILLISECOND)
+#define WINDOW_OVER  (25 * MILLISECOND)
 
 struct window {
 	uint32_t point;
@@ -36,6 +37,8 @@ struct window {
 	uint64_t start_delay, end_delay;
 	uint64_t start_paid, end_paid;
 	uint64_t start_late, end_late;
+	uint64_t begin_delay, begin_paid, begin_visits;
+	double most; /* that it may cost, in nanoseconds; INFINITY: as much as it does */
 	struct causal_load start_load, end_load;
 	int64_t threads;
 	enum causal_window_end end;
@@ -51,12 +54,62 @@ int64_t control_duration(const struct causal_controller *controller, uint64_t ti
 	return causal_clock_to_ns(&controller->clock, (int64_t)ticks);
 }
 
+/* ---- costs ---- */
+
+/* By how much something took longer, as far as that can be the experiment's doing: by the delays,
+ * and by the pauses that threads made. The rest is the machine's. */
+static double window_doing(const struct causal_controller *controller, double longer,
+			   uint64_t delay, uint64_t paid)
+{
+	double delayed = (double)control_duration(controller, delay);
+	double paused = (double)control_duration(controller, paid);
+	double most = fmax(0, fmin(delayed, paused));
+
+	return fmin(fmax(longer, -most), most);
+}
+
+static uint64_t window_visits_yet(const struct causal_controller *controller,
+				  const struct window *window)
+{
+	uint64_t visits = causal_points_visits(&controller->points, window->point);
+
+	return visits - window->begin_visits > UINT64_MAX / 2 ? 0 : visits - window->begin_visits;
+}
+
+/* Since the experiment began; the visit that is to come next is counted as so much of one. */
+static double window_cost_yet(const struct causal_controller *controller,
+			      const struct window *window, double next)
+{
+	struct causal_control *shared = controller->shared;
+	double visits = (double)window_visits_yet(controller, window) + next;
+	double real = (double)(causal_clock_ns() - window->begin_ns);
+
+	return window_doing(controller,
+			    real - visits * (double)controller->paces[window->point].period_ns,
+			    atomic_load(&shared->delay) - window->begin_delay,
+			    atomic_load(&shared->paid) - window->begin_paid);
+}
+
+/* It costs more than it may. What is cut so is not used, for windows that were slow by chance would
+ * be missing; what it has cost is the price by which the next one is judged, so it is seldom that
+ * some windows of a kind are cut and others are not. */
+static bool window_is_dear(const struct causal_controller *controller, const struct window *window)
+{
+	return window->most < INFINITY && window_cost_yet(controller, window, 1) > window->most;
+}
+
+static uint64_t window_nap_ns(const struct window *window, uint64_t ns)
+{
+	return window->most < INFINITY && ns > WINDOW_WATCH ? WINDOW_WATCH : ns;
+}
+
 /* ---- edges ---- */
 
 /* Visits that carry no time are dated when they are seen. */
-static bool window_poll_edge(struct causal_controller *controller, uint32_t point,
+static bool window_poll_edge(struct causal_controller *controller, const struct window *window,
 			     uint64_t limit_ns)
 {
+	uint32_t point = window->point;
 	uint64_t period = controller->paces[point].period_ns;
 	uint64_t visits = causal_points_visits(&controller->points, point);
 	uint64_t nap = control_clamp(period / 64, MILLISECOND / 5, 2 * MILLISECOND);
@@ -64,7 +117,7 @@ static bool window_poll_edge(struct causal_controller *controller, uint32_t poin
 	if (period < 2 * MILLISECOND)
 		return true; /* one more or less is nothing */
 	while (causal_points_visits(&controller->points, point) == visits &&
-	       causal_clock_ns() < limit_ns) {
+	       causal_clock_ns() < limit_ns && !window_is_dear(controller, window)) {
 		if (!control_sleep(controller, nap))
 			return false;
 	}
@@ -99,11 +152,15 @@ static bool window_await_begin(struct causal_controller *controller, struct wind
 		causal_points_read(&controller->points, window->point,
 				   control_virtual_now(controller), &reading);
 		if (!reading.timed)
-			return window_poll_edge(controller, window->point, limit);
+			return window_poll_edge(controller, window, limit);
 		if ((int64_t)(reading.time - not_before) >= 0)
 			return true;
+		if (window_is_dear(controller, window)) {
+			window->end = CAUSAL_ENDED_CUT;
+			return false;
+		}
 		if (causal_clock_ns() > limit || control_point_is_lost(controller, window->point) ||
-		    !control_sleep(controller, nap))
+		    !control_sleep(controller, window_nap_ns(window, nap)))
 			return false;
 	}
 }
@@ -156,7 +213,7 @@ static void window_await_end(struct causal_controller *controller, struct window
 	const struct causal_reading *first = &window->first[window->point];
 	uint64_t limit = window->start_ns + window_limit_ns(controller, window->point);
 	uint64_t patience = window_patience_ns(controller, window->point);
-	uint64_t seen = 0, seen_ns = window->start_ns;
+	uint64_t seen = 0, seen_ns = window->start_ns, nap;
 
 	window->end = CAUSAL_ENDED_BY_VISITS;
 	for (;;) {
@@ -174,20 +231,22 @@ static void window_await_end(struct causal_controller *controller, struct window
 			window->end = CAUSAL_ENDED_BY_TIME;
 			break;
 		}
-		if (window_is_starved(controller, window, now)) {
+		if (window_is_starved(controller, window, now) ||
+		    window_is_dear(controller, window)) {
 			window->end = CAUSAL_ENDED_CUT;
 			return;
 		}
 		if (done >= 4 && done < UINT64_MAX / 2)
 			period = (now - window->start_ns) / done;
-		if (!control_sleep(controller,
-				   control_clamp((pace->wanted - done) * period, WINDOW_NAP,
-						 first->timed ? WINDOW_DOZE : WINDOW_DOZE / 10))) {
+		nap = control_clamp((pace->wanted - done) * period, WINDOW_NAP,
+				    first->timed ? WINDOW_DOZE : WINDOW_DOZE / 10);
+		if (!control_sleep(controller, window_nap_ns(window, nap))) {
 			window->end = CAUSAL_ENDED_BY_EXIT;
 			return;
 		}
 	}
-	if (!first->timed && !window_poll_edge(controller, window->point, limit))
+	window->most = INFINITY; /* it is whole but for a visit */
+	if (!first->timed && !window_poll_edge(controller, window, limit))
 		window->end = CAUSAL_ENDED_BY_EXIT;
 }
 
@@ -377,18 +436,45 @@ static void window_write(struct causal_controller *controller, const struct wind
 	control_write_window(controller, &data);
 }
 
-/* How much longer it took than a baseline would, as far as that can be the experiment's doing: by
- * the delays, and by the pauses that threads made. The rest is the machine's. */
-static int64_t window_lost(const struct causal_controller *controller, const struct window *window,
-			   int64_t longer)
+/* What comes before its first visit costs as much as what is measured. */
+static double window_part(const struct window *window)
 {
-	double part = (double)(window->end_ns - window->start_ns + 1) /
-		      (double)(window->end_ns - window->begin_ns + 1);
-	int64_t delay = control_duration(controller, window->end_delay - window->start_delay);
-	int64_t paid = control_duration(controller, window->end_paid - window->start_paid);
-	int64_t most = paid < delay ? paid : delay;
+	return (double)(window->end_ns - window->start_ns + 1) /
+	       (double)(window->end_ns - window->begin_ns + 1);
+}
 
-	return (int64_t)((double)(longer > most ? most : longer < -most ? -most : longer) / part);
+/* Of a window that had all its visits. */
+static void window_learn_price(struct causal_controller *controller, const struct window *window,
+			       struct causal_budget_cell cell, uint64_t visits)
+{
+	uint64_t delay = window->end_delay - window->start_delay;
+
+	cell.usual = (double)(visits * controller->paces[window->point].period_ns);
+	cell.delay = (double)control_duration(controller, delay);
+	cell.lost =
+		window_doing(controller, (double)(window->end_ns - window->start_ns) - cell.usual,
+			     delay, window->end_paid - window->start_paid);
+	causal_budget_spend(&controller->budget, cell.target, cell.permille,
+			    cell.lost / window_part(window));
+	causal_budget_learn(&controller->budget, &cell);
+}
+
+/* Of one that ended before. */
+static void window_learn_least(struct causal_controller *controller, const struct window *window,
+			       struct causal_budget_cell cell)
+{
+	double visits = (double)window_visits_yet(controller, window);
+
+	if (!cell.target)
+		return;
+	/* where none was seen, the next one would have been there soon, for all that is known */
+	cell.usual = fmax(visits, 0.5) * (double)controller->paces[window->point].period_ns;
+	cell.delay = (double)control_duration(controller, atomic_load(&controller->shared->delay) -
+								  window->begin_delay);
+	cell.lost = window_cost_yet(controller, window, 0);
+	causal_budget_spend(&controller->budget, cell.target, cell.permille, cell.lost);
+	if (window->end == CAUSAL_ENDED_CUT)
+		causal_budget_learn(&controller->budget, &cell);
 }
 
 /* Of a baseline. Its end was noticed later than it came, unless visits carry times. */
@@ -407,8 +493,9 @@ static uint64_t window_period_ns(const struct causal_controller *controller,
 
 /* What the program lost by it, and how fast it is without. */
 static void window_learn(struct causal_controller *controller, const struct window *window,
-			 uint32_t target)
+			 uint32_t target, uint32_t permille)
 {
+	struct causal_budget_cell cell = {.target = target, .permille = permille};
 	struct control_pace *pace = &controller->paces[window->point];
 	uint64_t visits = window->last[window->point].visits - window->first[window->point].visits;
 	uint64_t real = window->end_ns - window->start_ns;
@@ -418,15 +505,14 @@ static void window_learn(struct causal_controller *controller, const struct wind
 			control_pace_set(&controller->paces[i], real,
 					 window->last[i].visits - window->first[i].visits);
 	}
-	if (window->end == CAUSAL_ENDED_CUT)
-		controller->lost_ns += window_lost(controller, window, (int64_t)real);
+	if (window->end == CAUSAL_ENDED_CUT || window->end == CAUSAL_ENDED_BY_TIME)
+		window_learn_least(controller, window, cell);
 	if (!visits || visits > UINT64_MAX / 2 || window->end != CAUSAL_ENDED_BY_VISITS)
 		return;
 	if (!target)
 		control_pace_follow(pace, window_period_ns(controller, window, real / visits));
 	else
-		controller->lost_ns += window_lost(
-			controller, window, (int64_t)real - (int64_t)(visits * pace->period_ns));
+		window_learn_price(controller, window, cell, visits);
 }
 
 /* ---- an experiment ---- */
@@ -493,6 +579,20 @@ static bool window_settle(struct causal_controller *controller, uint64_t ns, uin
 	return going && control_sleep(controller, ns - ns / 2);
 }
 
+static void window_activate(struct causal_controller *controller, struct window *window,
+			    uint32_t target, uint32_t permille)
+{
+	window->most = target && control_is_careful(controller)
+			       ? fmax(0, control_may_lose(controller)) + WINDOW_OVER
+			       : INFINITY;
+	window->begin_ns = causal_clock_ns();
+	window->begin_visits = causal_points_visits(&controller->points, window->point);
+	window->begin_paid = atomic_load(&controller->shared->paid);
+	window->begin_delay = atomic_load(&controller->shared->delay);
+	controller->stalled = false;
+	control_activate(controller, target, permille);
+}
+
 bool control_window(struct causal_controller *controller, uint32_t point, uint32_t target,
 		    uint32_t permille)
 {
@@ -502,9 +602,7 @@ bool control_window(struct causal_controller *controller, uint32_t point, uint32
 	if (!window)
 		return control_sleep(controller, SECOND);
 	window->point = point;
-	window->begin_ns = causal_clock_ns();
-	controller->stalled = false;
-	control_activate(controller, target, permille);
+	window_activate(controller, window, target, permille);
 	if (window_settle(controller, settle, &settled) &&
 	    window_await_begin(controller, window, settled)) {
 		window_begin(controller, window);
@@ -512,9 +610,13 @@ bool control_window(struct causal_controller *controller, uint32_t point, uint32
 		window_finish(controller, window);
 		control_deactivate(controller);
 		window_write(controller, window, target, permille);
-		window_learn(controller, window, target);
+		window_learn(controller, window, target, permille);
+	} else {
+		control_deactivate(controller);
+		window_learn_least(
+			controller, window,
+			(struct causal_budget_cell){.target = target, .permille = permille});
 	}
-	control_deactivate(controller);
 	if (window->end != CAUSAL_ENDED_CUT &&
 	    (!window->start_ns || window->last[point].visits == window->first[point].visits)) {
 		/* it is visited no more, or more rarely */

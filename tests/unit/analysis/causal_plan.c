@@ -271,6 +271,45 @@ static void what_is_fixed_is_kept(void **state)
 	causal_plan_destroy(plan);
 }
 
+static bool is_cheap(void *context, uint32_t target, uint32_t permille)
+{
+	const uint32_t *most = context;
+
+	return permille <= most[target];
+}
+
+static void what_may_not_be_tried_is_left_out(void **state)
+{
+	static const double gain[] = {0.6, 0.1, 0.2};
+	uint32_t most[] = {0, 1000, 250, 0};
+	struct causal_plan_options options = {.speedups = levels,
+					      .speedup_count = 4,
+					      .fixed_speedup = UINT32_MAX,
+					      .may_try = is_cheap,
+					      .context = most};
+	struct responder responder;
+	struct causal_plan *plan;
+
+	(void)state;
+	assert_int_equal(causal_plan_create(&options, &plan), 0);
+	responder_init(&responder, 3, gain, 0.01);
+	play(&responder, plan, 60);
+	assert_true(responder.windows[1] && responder.windows[2] && !responder.windows[3]);
+	for (size_t i = 0; i < responder.data.window_count; i++)
+		assert_true(responder.data.windows[i].target != 2 ||
+			    responder.data.windows[i].speedup_permille == 250);
+	most[1] = most[2] = 0;
+	most[3] = 250;
+	play(&responder, plan, 20);
+	assert_true(responder.windows[3] > 4);
+	most[3] = 0;
+	responder.windows[0] = 0;
+	play(&responder, plan, 20);
+	assert_true(responder.windows[0] > 16);
+	causal_data_deinit(&responder.data);
+	causal_plan_destroy(plan);
+}
+
 static void the_same_seed_is_the_same_order(void **state)
 {
 	static const double gain[] = {0.6, 0.1, 0.2};
@@ -304,6 +343,7 @@ int main(void)
 		cmocka_unit_test(it_goes_on_where_that_was_not_asked_for),
 		cmocka_unit_test(small_targets_and_too_many_are_left_out),
 		cmocka_unit_test(what_is_fixed_is_kept),
+		cmocka_unit_test(what_may_not_be_tried_is_left_out),
 		cmocka_unit_test(the_same_seed_is_the_same_order),
 	};
 

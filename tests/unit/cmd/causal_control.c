@@ -41,6 +41,8 @@ struct program {
 	pthread_t thread;
 	atomic_bool over;
 	bool points, only_counted;
+	bool beside; /* the target runs beside the others all the time, who only pay for it */
+	double lost; /* by that, in ticks */
 };
 
 struct bench {
@@ -76,6 +78,25 @@ static void visit(struct causal_control *shared, uint32_t index, uint64_t time)
 	atomic_store(&slot->count, count);
 }
 
+/* The delays of a visit are there when it is over. */
+static double work_beside(struct program *program, double real, uint64_t word)
+{
+	struct causal_control *shared = program->shared;
+	double speedup = (double)(word >> CAUSAL_SPEEDUP_SHIFT & CAUSAL_SPEEDUP_MASK) / 1000;
+	bool hit = word & CAUSAL_ACTIVE && (word & CAUSAL_TARGET_MASK) == 1;
+	double delay = hit ? PERIOD_NS * speedup / (1 - speedup) : 0;
+	uint64_t delayed = atomic_load(&shared->delay) - atomic_load(&shared->start_delay);
+
+	visit(shared, POINT_WORK, (uint64_t)real - (word & CAUSAL_ACTIVE ? delayed : 0));
+	atomic_fetch_add(&shared->targets[1].self_ns, (uint64_t)(PERIOD_NS + delay));
+	atomic_fetch_add(&shared->targets[1].total_ns, (uint64_t)(PERIOD_NS + delay));
+	delay /= program->clock.ns_per_tick;
+	program->lost += delay;
+	atomic_fetch_add(&shared->delay, (uint64_t)delay);
+	atomic_fetch_add(&shared->paid, (uint64_t)delay);
+	return real + PERIOD_NS / program->clock.ns_per_tick + delay;
+}
+
 /* One visit at `real`; returns when the next one is due. */
 static double work(struct program *program, double real)
 {
@@ -87,6 +108,8 @@ static double work(struct program *program, double real)
 	double delay = (1 - factor) * PERIOD_NS / program->clock.ns_per_tick;
 	uint64_t virtual;
 
+	if (program->beside)
+		return work_beside(program, real, word);
 	atomic_fetch_add(&shared->delay, (uint64_t)delay);
 	virtual = (uint64_t)real - (word & CAUSAL_ACTIVE ? atomic_load(&shared->delay) -
 								   atomic_load(&shared->start_delay)
@@ -282,6 +305,33 @@ static void periods_are_exact(void **state)
 	assert_int_equal(data->runs[0].status, 3);
 	assert_int_equal(data->point_count, 3);
 	assert_string_equal(data->targets[0].function, "useful");
+}
+
+/* Nobody asked for anything: little is lost, though a window of the target costs up to three times
+ * as much as it takes. */
+static void a_window_costs_no_more_than_the_run_may_lose(void **state)
+{
+	static const uint32_t speedups[] = {250, 500, 750};
+	struct bench *bench = *state;
+	const struct causal_data *data;
+	double lost, may;
+	unsigned tried = 0;
+
+	memcpy(bench->request.speedups.permille, speedups, sizeof(speedups));
+	bench->request.speedups.count = 3;
+	bench->request.speedups_given = false;
+	bench->program.points = bench->program.beside = true;
+	data = measure(bench, 14);
+	lost = bench->program.lost * bench->program.clock.ns_per_tick;
+	may = (double)data->runs[0].real_ns * 0.05;
+	assert_true(lost < (may > 50e6 ? may : 50e6) + 40e6);
+	for (size_t i = 0; i < data->window_count; i++) {
+		const struct causal_data_window *window = &data->windows[i];
+
+		tried += window->target == 1 && window->end == CAUSAL_ENDED_BY_VISITS;
+		assert_true(window->speedup_permille < 750);
+	}
+	assert_true(tried >= 1);
 }
 
 /* What the program counts by itself carries no times. */
@@ -515,6 +565,8 @@ int main(void)
 {
 	static const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(periods_are_exact, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(a_window_costs_no_more_than_the_run_may_lose,
+						set_up, tear_down),
 		cmocka_unit_test_setup_teardown(counted_points_are_dated_by_looking, set_up,
 						tear_down),
 		cmocka_unit_test_setup_teardown(a_run_is_one_window_end_to_end, set_up, tear_down),
