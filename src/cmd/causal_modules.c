@@ -107,8 +107,11 @@ static int map_write(const struct causal_modules *modules, struct causal_known_m
 	int length = snprintf(known->map, sizeof(known->map), "%s/map-%zu", modules->directory,
 			      modules->count),
 	    error = 0;
-	FILE *file = length < (int)sizeof(known->map) ? fopen(known->map, "we") : NULL;
+	FILE *file = NULL;
 
+	/* cutting it would end the processes of a session that is still there with SIGBUS */
+	if (length < (int)sizeof(known->map) && (!unlink(known->map) || errno == ENOENT))
+		file = fopen(known->map, "wxe");
 	if (!file)
 		return problem_set(problem, -errno, "cannot write a causal map in '%s': %s",
 				   modules->directory, strerror(errno));

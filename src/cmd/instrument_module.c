@@ -32,11 +32,14 @@ static int module_write_all(int file, const void *bytes, size_t size)
 	return 0;
 }
 
+/* A new file each time: a program of another session may have mapped what is there. */
 static int module_store_bytes(const char *path, const void *bytes, size_t size,
 			      struct problem *problem)
 {
-	int file = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666), error;
+	int file, error;
 
+	unlink(path);
+	file = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
 	error = file < 0 ? -errno : module_write_all(file, bytes, size);
 	if (file >= 0 && close(file) && !error)
 		error = -errno;
