@@ -79,10 +79,23 @@ int64_t control_duration(const struct causal_controller *controller, uint64_t ti
 /* Reads CPU times of all targets into controller->times. */
 void control_times(struct causal_controller *controller);
 
+/* ---- causal_cost.c ---- */
+
 /* Nobody said how long it may take, or what is to be tried: it should cost little. */
 bool control_is_careful(const struct causal_controller *controller);
 /* What the run may lose yet, in nanoseconds. */
 double control_may_lose(const struct causal_controller *controller);
+/* Whether a window of this costs no more than those of one target may. `context`: the controller.
+ */
+bool control_may_try(void *context, uint32_t target, uint32_t permille);
+/* An experiment that costs more than the run may lose by now is postponed; a baseline takes its
+ * place. */
+void control_afford(struct causal_controller *controller, uint32_t *target, uint32_t *permille);
+/* Whether the one that was postponed is to be tried still. */
+bool control_choose_postponed(struct causal_controller *controller, uint32_t *target,
+			      uint32_t *permille);
+/* What a target costs is told by its share of the time, which baselines show. */
+bool control_needs_baseline(const struct causal_controller *controller);
 
 /* ---- causal_pace.c ---- */
 
