@@ -11,7 +11,6 @@
 #include <sys/uio.h>
 
 #include "common/syscalls.h"
-#include "core/runtime.h"
 #include "instrument/arena.h"
 
 #define ANY_ID     UINT32_MAX /* more than PLAN_ID_MAX */
@@ -82,13 +81,10 @@ static void empty(struct shadow_node *node, struct shadow_entry *top)
  * threads. */
 static bool leaves_open(const struct shadow_node *node, struct shadow_entry *top)
 {
-	const struct thread *thread = kymo_thread;
 	bool any = false;
 
 	for (struct shadow_entry *entry = top - 1; entry > node->entries; entry--) {
-		if (shadow_is_open(entry) &&
-		    !(thread && entry->slot - thread->bounds.low <
-					thread->bounds.high - thread->bounds.low) &&
+		if (shadow_is_open(entry) && !shadow_is_on_own_stack(entry->slot) &&
 		    shadow_is_live(entry))
 			any = true;
 		else
@@ -171,17 +167,11 @@ bool shadow_is_live(const struct shadow_entry *entry)
 	return got == (long)sizeof(word) ? word == arena_exit_address(entry->id) : got != -EFAULT;
 }
 
-static bool is_on_own_stack(uint64_t slot)
-{
-	const struct thread *thread = kymo_thread;
-
-	return thread && slot >= thread->bounds.low && slot < thread->bounds.high;
-}
-
 /* Its slot may hold what it did for long, so that says nothing here. */
 static bool is_left(const struct shadow_entry *entry, uint64_t slot)
 {
-	return entry->slot < slot && is_on_own_stack(entry->slot) && is_on_own_stack(slot);
+	return entry->slot < slot && shadow_is_on_own_stack(entry->slot) &&
+	       shadow_is_on_own_stack(slot);
 }
 
 /* A set by slot: the newest of a slot's is all that counts. Coroutines whose stacks are carved out
@@ -384,7 +374,7 @@ static void end_inner(struct calls_thread *calls, struct shadow_entry *entry,
 {
 	struct shadow_entry *end = end_of_left(calls->top, entry);
 	/* Further in on the thread's own stack they may be anywhere. */
-	struct shadow_entry *last = is_on_own_stack(entry->slot) ? calls->top : end;
+	struct shadow_entry *last = shadow_is_on_own_stack(entry->slot) ? calls->top : end;
 	bool mixed = is_mixed(calls), any_kept = false;
 
 	if (calls->node)

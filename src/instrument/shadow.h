@@ -30,7 +30,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "core/spool_writer.h"
+#include "core/runtime.h"
 
 #define SHADOW_ENTRIES   65536u /* calls that can be open on one thread */
 #define SHADOW_VECTORS   16384u
@@ -130,6 +130,14 @@ static inline bool shadow_take_out(struct shadow_entry *entry, uint64_t slot)
 {
 	return atomic_compare_exchange_strong((_Atomic uint64_t *)&entry->slot, &slot,
 					      SHADOW_TAKEN_OUT);
+}
+
+/* The calling thread's, as far as its bounds are known. */
+static inline bool shadow_is_on_own_stack(uint64_t slot)
+{
+	const struct thread *thread = kymo_thread;
+
+	return thread && slot >= thread->bounds.low && slot < thread->bounds.high;
 }
 
 /* Is what stands at `inner` only interrupted by a signal handler that runs at `slot` on an

@@ -9,7 +9,6 @@
  * newer one counts.
  */
 #include "common/syscalls.h"
-#include "core/runtime.h"
 #include "instrument/shadow.h"
 
 #include <signal.h>
@@ -46,11 +45,7 @@ static struct shadow_entry *behind_unfinished(const struct shadow_node *node,
 
 static bool is_elsewhere(const struct shadow_entry *entry)
 {
-	const struct thread *thread = kymo_thread;
-
-	return shadow_is_open(entry) &&
-	       !(thread &&
-		 slot_of(entry) - thread->bounds.low < thread->bounds.high - thread->bounds.low);
+	return shadow_is_open(entry) && !shadow_is_on_own_stack(slot_of(entry));
 }
 
 static uint32_t count_elsewhere(const struct shadow_entry *begin, const struct shadow_entry *end)
