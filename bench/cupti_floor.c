@@ -8,6 +8,8 @@
  *   floor_turn(kinds, flush_ms, buffer_bytes, clear, callbacks)
  *       kinds: 1 kernels, 2 graphs, 4 copies and fills; 0: nothing. flush_ms 0: never.
  *       clear: buffers come cleared, and CUPTI knows. callbacks: around launches, doing nothing
+ *   CUPTI_FLOOR_KINDS    in the environment: these kinds from the start, flushed every 100 ms, for
+ *                        programs that do not know of any of this
  *   floor_told(what)     0 records, 1 dropped, 2 flushes, 3 ns in flushes, 4 buffers
  */
 #include <dlfcn.h>
@@ -189,7 +191,10 @@ void floor_turn(int kinds, int period, size_t buffer_bytes, int clear, int callb
 /* Loaded by the driver, for programs that do not call floor_begin(). */
 int InitializeInjection(void)
 {
-	floor_begin(1);
+	const char *kinds = getenv("CUPTI_FLOOR_KINDS");
+
+	if (floor_begin(1) == 0 && kinds)
+		floor_turn(atoi(kinds), 100, BUFFER_BYTES, 1, 0);
 	return 1;
 }
 

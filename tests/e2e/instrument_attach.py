@@ -171,7 +171,9 @@ class InstrumentAttach:
         """A server with 32 busy threads loses no request and is as it was, each time."""
         with Target(self._program("busy_server")) as server:
             before = trace_of(server.pid)
-            for _ in range(self._cycles):
+            for cycle in range(self._cycles):
+                if cycle and cycle % 100 == 0:
+                    Tap.note(f"{cycle} cycles, {max(self._stops)} ms at most")
                 names = ("answer", "leaf", "recurse", "compare", "leap")
                 calls = self._attach_until(server.pid, 0.1, lambda calls: all(calls[name] for name in names))
                 for name in names:

@@ -7,6 +7,7 @@
  *
  *   nccl_loop [-n GPUS] [-i ITERATIONS] [-s BYTES,...] [-o OPERATION] [-c COMMUNICATORS]
  *             [-r RANK -f FILE]   rank RANK of GPUS processes; rank 0 leaves the id in FILE
+ *             [-d DEVICE]         on that GPU, not on that of the rank's number
  *             [-g]                capture each operation into a CUDA graph and launch that
  *             [-w MICROSECONDS]   pause before each operation
  *             [-e]                end without destroying the communicators
@@ -65,12 +66,12 @@ static struct {
 } cuda;
 
 static struct {
-	int gpus, iterations, communicators, rank, sizes;
+	int gpus, iterations, communicators, rank, device, sizes;
 	size_t size[SIZES_MAX];
 	const char *operation, *file;
 	useconds_t pause;
 	int graph, no_destroy;
-} options = {2, 1000, 1, -1, 1, {8}, "allreduce", NULL, 0, 0, 0};
+} options = {2, 1000, 1, -1, -1, 1, {8}, "allreduce", NULL, 0, 0, 0};
 
 static struct unique_id ids[COMMS_MAX];
 static pthread_barrier_t barrier;
@@ -271,7 +272,7 @@ static void *run_rank(void *argument)
 
 	for (int i = 0; i < options.sizes; i++)
 		largest = options.size[i] > largest ? options.size[i] : largest;
-	CHECK(cuda.set_device(rank->number));
+	CHECK(cuda.set_device(options.device < 0 ? rank->number : options.device));
 	for (int i = 0; i < options.communicators; i++)
 		CHECK(nccl.init_rank(&rank->communicators[i], options.gpus, ids[i], rank->number));
 	CHECK(cuda.allocate(&rank->from, largest + 4096));
@@ -318,7 +319,7 @@ static void parse(int argc, char **argv)
 {
 	int option;
 
-	while ((option = getopt(argc, argv, "n:i:s:o:c:r:f:gw:e")) > 0) {
+	while ((option = getopt(argc, argv, "n:i:s:o:c:r:f:d:gw:e")) > 0) {
 		switch (option) {
 		case 'n':
 			options.gpus = atoi(optarg);
@@ -343,6 +344,9 @@ static void parse(int argc, char **argv)
 			break;
 		case 'f':
 			options.file = optarg;
+			break;
+		case 'd':
+			options.device = atoi(optarg);
 			break;
 		case 'g':
 			options.graph = 1;
