@@ -20,9 +20,10 @@ struct sdk_pooled {
 	struct sdk_pool *pool;
 };
 
+/* Other threads write to a cache line of their own, or the owner would miss its line each time. */
 struct sdk_pool {
-	struct sdk_pooled *own;
-	_Atomic(struct sdk_pooled *) returned;
+	_Alignas(64) struct sdk_pooled *own;
+	_Alignas(64) _Atomic(struct sdk_pooled *) returned;
 };
 
 /* size: of the whole object, which begins with a struct sdk_pooled. Only its pool's thread calls

@@ -25,15 +25,15 @@ struct sdk_thread {
 	bool is_own; /* ours or a backend's: nothing that it does is told */
 	bool busy; /* within the record path: what a signal handler tells now is counted as lost */
 	uint64_t tid;
-	struct sdk_call *call; /* the innermost open one */
-	uint64_t id_next, id_end;
+	struct sdk_call *call;                                 /* the innermost open one */
+	uint64_t id_next, id_end, dispatch_next, dispatch_end; /* ids in stock */
 	/* The payload that a tool is shown has no arguments: device_calls.c. */
 	const void *without_arguments;
 	struct sdk_external *external; /* its stacks of external ids; NULL: not looked for */
-	struct sdk_pool works, large_works, correlations, calls, ranges;
+	struct sdk_pool plain_works, works, large_works, correlations, calls, ranges;
 	struct range *range; /* innermost open one of the thread; ranges.c */
 	uint32_t untold_ranges;
-	_Atomic uint64_t work_begun, work_ended; /* by this thread; work.c */
+	_Atomic uint64_t work_begun, work_ended; /* by this thread; work.h */
 	struct ompt_thread *ompt;                /* ompt.c */
 	uint32_t number;
 	_Atomic bool is_used;

@@ -6,13 +6,14 @@
  * The contexts that hear of the end, their external ids and user data are kept with the work from
  * its beginning: a context that is stopped meanwhile still gets what it has seen begin.
  */
+#include "libkymo-sdk/work.h"
+
 #include <string.h>
 #include <time.h>
 
 #include "common/hot.h"
 #include "core/ticks.h"
 #include "libkymo-sdk/buffer.h"
-#include "libkymo-sdk/calls.h"
 #include "libkymo-sdk/correlation.h"
 #include "libkymo-sdk/counters/counters.h"
 #include "libkymo-sdk/external.h"
@@ -20,13 +21,14 @@
 #define WORK_SEEN_FEW  4
 #define WORK_SUBMITTED 1u
 #define WORK_COMPLETED 2u
+#define DISPATCH_STOCK 64
 
 enum work_kind { WORK_DISPATCH, WORK_COPY, WORK_KINDS };
 
 static const enum sdk_domain work_domains[WORK_KINDS] = {SDK_DOMAIN_DISPATCH, SDK_DOMAIN_COPY};
 
 struct sdk_work {
-	struct sdk_pooled pooled;
+	struct sdk_work_head head;
 	struct sdk_correlation *correlation;
 	uint64_t thread_id, ancestor, begun;
 	/* Who hears of the end, by kind of work. */
@@ -47,13 +49,6 @@ struct sdk_work {
 
 static _Atomic uint64_t work_dispatches;
 
-/* Only the thread itself writes its counts. */
-static void work_count(_Atomic uint64_t *count)
-{
-	atomic_store_explicit(count, 1 + atomic_load_explicit(count, memory_order_relaxed),
-			      memory_order_release);
-}
-
 /* Without an instruction for it, counting bits is a function of the compiler's. */
 static bool work_sees_few(uint64_t contexts)
 {
@@ -71,10 +66,11 @@ KYMO_HOT static struct sdk_work *work_take(struct sdk_thread *thread, uint64_t c
 
 	if (!work)
 		return NULL;
-	memset((char *)work + sizeof(work->pooled), 0, sizeof(*work) - sizeof(work->pooled));
+	memset((char *)work + sizeof(work->head.pooled), 0,
+	       sizeof(*work) - sizeof(work->head.pooled));
 	work->thread_id = thread->tid;
 	work->ancestor = thread->call ? thread->call->ancestor : 0;
-	work_count(&thread->work_begun);
+	sdk_work_count(&thread->work_begun);
 	return work;
 }
 
@@ -86,8 +82,9 @@ KYMO_HOT static void work_give(struct sdk_work *work)
 	if (work->correlation)
 		sdk_correlation_drop(thread, work->correlation);
 	if (thread) {
-		own = work->pooled.pool == &thread->works ? &thread->works : &thread->large_works;
-		work_count(&thread->work_ended);
+		own = work->head.pooled.pool == &thread->works ? &thread->works
+							       : &thread->large_works;
+		sdk_work_count(&thread->work_ended);
 	}
 	sdk_pool_give(work, own);
 }
@@ -195,13 +192,6 @@ static inline void work_tell(struct sdk_thread *thread, struct sdk_work *work, e
 		work_tell_contexts(thread, work, kind, contexts, operation, phase, payload);
 }
 
-/* When it begins. Within a call that has just begun that is near enough, and saves a look at the
- * clock; a tool's functions may have taken their time in between. */
-static uint64_t work_begins(const struct sdk_thread *thread, bool told)
-{
-	return thread->call && thread->call->start && !told ? thread->call->start : sdk_now();
-}
-
 /* The end of it is told where a context that is active now wants it. */
 static void work_settle(struct sdk_work *work, enum work_kind kind, int32_t operation)
 {
@@ -209,27 +199,6 @@ static void work_settle(struct sdk_work *work, enum work_kind kind, int32_t oper
 
 	work->callback_contexts[kind] = sdk_callbacks_for(active, work_domains[kind], operation);
 	work->buffer_contexts[kind] = sdk_buffers_for(active, work_domains[kind], operation);
-}
-
-/* A thread that is not ours may be within a record of its own when it is told that work is done. */
-static struct sdk_thread *work_end_begin(bool *busy)
-{
-	struct sdk_thread *thread = sdk_thread_self();
-
-	if (thread) {
-		*busy = thread->busy;
-		thread->busy = true;
-	}
-	return thread;
-}
-
-/* Times of a device are its own: they are kept in order. 0: not known. */
-static void work_order(const struct sdk_work *work, uint64_t *start, uint64_t *end)
-{
-	if (*start && *start < work->begun)
-		*start = work->begun;
-	if (*start && *end < *start)
-		*end = *start;
 }
 
 /* ---- kernels ---- */
@@ -282,14 +251,18 @@ static void dispatch_set_info(rocprofiler_callback_tracing_kernel_dispatch_data_
 			      const rocprofiler_kernel_dispatch_info_t *info, uint64_t id)
 {
 	data->size = sizeof(*data);
-	data->dispatch_info = *info;
-	data->dispatch_info.size = offsetof(rocprofiler_kernel_dispatch_info_t, reserved_padding);
-	data->dispatch_info.dispatch_id = id;
+	sdk_dispatch_set(&data->dispatch_info, info, id);
 }
 
-static uint64_t dispatch_next(void)
+KYMO_HOT uint64_t sdk_dispatch_next(struct sdk_thread *thread)
 {
-	return 1 + atomic_fetch_add_explicit(&work_dispatches, 1, memory_order_relaxed);
+	if (thread->dispatch_next == thread->dispatch_end) {
+		thread->dispatch_next =
+			1 + atomic_fetch_add_explicit(&work_dispatches, DISPATCH_STOCK,
+						      memory_order_relaxed);
+		thread->dispatch_end = thread->dispatch_next + DISPATCH_STOCK;
+	}
+	return thread->dispatch_next++;
 }
 
 static struct sdk_work *dispatch_begin(struct sdk_thread *thread, uint64_t contexts,
@@ -305,7 +278,7 @@ static struct sdk_work *dispatch_begin(struct sdk_thread *thread, uint64_t conte
 		work_give(work);
 		return NULL;
 	}
-	info->dispatch_id = dispatch_next();
+	info->dispatch_id = sdk_dispatch_next(thread);
 	dispatch_set_info(&work->is.dispatch, info, info->dispatch_id);
 	work->enqueue_contexts = sdk_callbacks_for(sdk_active_contexts(), SDK_DOMAIN_DISPATCH,
 						   ROCPROFILER_KERNEL_DISPATCH_ENQUEUE);
@@ -320,6 +293,11 @@ KYMO_HOT struct sdk_work *sdk_dispatch_enqueue(rocprofiler_kernel_dispatch_info_
 
 	if (!thread)
 		return NULL;
+	work = sdk_plain_begin(thread, info);
+	if (work) {
+		sdk_record_end(thread);
+		return work;
+	}
 	/* Callbacks may start any other context. */
 	if (sdk_with_callbacks(SDK_DOMAIN_DISPATCH) & contexts)
 		contexts = ~(uint64_t)0;
@@ -337,18 +315,26 @@ KYMO_HOT struct sdk_work *sdk_dispatch_enqueue(rocprofiler_kernel_dispatch_info_
 			 work->callback_contexts[WORK_DISPATCH] |
 				 work->buffer_contexts[WORK_DISPATCH] |
 				 (contexts & sdk_counting_contexts()));
-		work->begun = work_begins(thread, work->enqueue_contexts != 0);
+		work->begun = sdk_work_begins(thread, work->enqueue_contexts != 0);
 	}
 	sdk_record_end(thread);
 	return work;
 }
 
+/* Of a plain one nobody hears that it is submitted, and it may have ended by now. */
 KYMO_HOT void sdk_dispatch_submitted(struct sdk_work *work, bool failed)
 {
-	bool busy;
-	struct sdk_thread *thread = work_end_begin(&busy);
+	struct sdk_plain *plain = sdk_plain_of(work);
+	struct sdk_thread *thread;
 	uint32_t before;
+	bool busy;
 
+	if (plain) {
+		if (failed)
+			sdk_plain_failed(plain);
+		return;
+	}
+	thread = sdk_work_end_begin(&busy);
 	if (!thread)
 		return;
 	work_tell(thread, work, WORK_DISPATCH, work->enqueue_contexts,
@@ -366,12 +352,18 @@ void sdk_dispatch_complete(struct sdk_work *work, const rocprofiler_kernel_dispa
 			   uint64_t start, uint64_t end)
 {
 	rocprofiler_callback_tracing_kernel_dispatch_data_t *data = &work->is.dispatch;
+	struct sdk_plain *plain = sdk_plain_of(work);
+	struct sdk_thread *thread;
 	bool busy;
-	struct sdk_thread *thread = work_end_begin(&busy);
 
+	if (plain) {
+		sdk_plain_complete(plain, info, start, end);
+		return;
+	}
+	thread = sdk_work_end_begin(&busy);
 	if (!thread)
 		return;
-	work_order(work, &start, &end);
+	sdk_work_order(work->begun, &start, &end);
 	/* Until it is submitted the enqueueing thread may be showing the data to a tool. */
 	if (atomic_load_explicit(&work->state, memory_order_acquire) & WORK_SUBMITTED) {
 		if (info)
@@ -393,6 +385,8 @@ bool sdk_work_facts(struct sdk_work *work, unsigned context, struct sdk_work_fac
 {
 	unsigned i = 0;
 
+	if (sdk_plain_of(work))
+		return false;
 	while (i < work->seen_count && work->seen[i].context != context)
 		i++;
 	if (i == work->seen_count)
@@ -405,17 +399,17 @@ bool sdk_work_facts(struct sdk_work *work, unsigned context, struct sdk_work_fac
 
 void *sdk_work_set_counting(struct sdk_work *work, void *counting)
 {
-	return atomic_exchange(&work->counting, counting);
+	return sdk_plain_of(work) ? NULL : atomic_exchange(&work->counting, counting);
 }
 
 void *sdk_work_counting(const struct sdk_work *work)
 {
-	return atomic_load(&work->counting);
+	return ((const struct sdk_work_head *)work)->is_plain ? NULL : atomic_load(&work->counting);
 }
 
 void sdk_work_in_order(const struct sdk_work *work, uint64_t *start, uint64_t *end)
 {
-	work_order(work, start, end);
+	sdk_work_order(work->begun, start, end);
 }
 
 /* ---- copies ---- */
@@ -493,7 +487,7 @@ struct sdk_work *sdk_copy_begin(const struct sdk_copy *copy)
 		work_tell(thread, work, WORK_COPY, callbacks, operation,
 			  ROCPROFILER_CALLBACK_PHASE_ENTER, &work->is.copy.data);
 		work_see_pushed(thread, work);
-		work->begun = work_begins(thread, callbacks != 0);
+		work->begun = sdk_work_begins(thread, callbacks != 0);
 	}
 	sdk_record_end(thread);
 	return work;
@@ -503,11 +497,11 @@ void sdk_copy_complete(struct sdk_work *work, const struct sdk_copy *ran, uint64
 		       uint64_t end)
 {
 	bool busy;
-	struct sdk_thread *thread = work_end_begin(&busy);
+	struct sdk_thread *thread = sdk_work_end_begin(&busy);
 
 	if (!thread)
 		return;
-	work_order(work, &start, &end);
+	sdk_work_order(work->begun, &start, &end);
 	if (ran)
 		copy_set(&work->is.copy.data, ran);
 	work->is.copy.data.start_timestamp = start;
@@ -573,7 +567,7 @@ KYMO_HOT struct sdk_work *sdk_work_open(void)
 		return NULL;
 	work = work_open(thread);
 	if (work)
-		work->begun = work_begins(thread, false);
+		work->begun = sdk_work_begins(thread, false);
 	sdk_record_end(thread);
 	return work;
 }
@@ -581,7 +575,7 @@ KYMO_HOT struct sdk_work *sdk_work_open(void)
 struct sdk_work *sdk_work_open_unknown(void)
 {
 	bool busy;
-	struct sdk_thread *thread = work_end_begin(&busy);
+	struct sdk_thread *thread = sdk_work_end_begin(&busy);
 	struct sdk_work *work = NULL;
 
 	if (thread) {
@@ -595,22 +589,22 @@ struct sdk_work *sdk_work_open_unknown(void)
 	return work;
 }
 
-struct sdk_work *sdk_work_again(struct sdk_work *work)
+static struct sdk_work *work_again(struct sdk_work *work)
 {
 	bool busy;
-	struct sdk_thread *thread = work_end_begin(&busy);
+	struct sdk_thread *thread = sdk_work_end_begin(&busy);
 	uint64_t contexts = work->seen_count > WORK_SEEN_FEW ? ~(uint64_t)0 : 0;
 	struct sdk_work *again = thread ? work_take(thread, contexts) : NULL;
 
 	if (again) {
-		struct sdk_pooled pooled = again->pooled;
+		struct sdk_work_head head = again->head;
 
 		memcpy(again, work, sizeof(*again) + work->seen_count * sizeof(again->seen[0]));
-		again->pooled = pooled;
+		again->head = head;
 		again->enqueue_contexts = 0;
 		atomic_store_explicit(&again->counting, NULL, memory_order_relaxed);
 		atomic_fetch_add_explicit(&again->correlation->references, 1, memory_order_relaxed);
-		again->is.dispatch.dispatch_info.dispatch_id = dispatch_next();
+		again->is.dispatch.dispatch_info.dispatch_id = sdk_dispatch_next(thread);
 		atomic_store_explicit(&again->state, WORK_SUBMITTED, memory_order_relaxed);
 		for (unsigned i = 0; i < again->seen_count; i++)
 			again->seen[i].user_data.value = 0;
@@ -618,6 +612,13 @@ struct sdk_work *sdk_work_again(struct sdk_work *work)
 	if (thread)
 		thread->busy = busy;
 	return again;
+}
+
+struct sdk_work *sdk_work_again(struct sdk_work *work)
+{
+	struct sdk_plain *plain = sdk_plain_of(work);
+
+	return plain ? sdk_plain_again(plain) : work_again(work);
 }
 
 /* Requests are asked now, for the thread that began the work. */
@@ -638,12 +639,12 @@ void sdk_work_dispatch(struct sdk_work *work, rocprofiler_kernel_dispatch_info_t
 {
 	rocprofiler_callback_tracing_kernel_dispatch_data_t data = {.start_timestamp = 0};
 	bool busy;
-	struct sdk_thread *thread = work_end_begin(&busy);
+	struct sdk_thread *thread = sdk_work_end_begin(&busy);
 
 	if (!thread)
 		return;
-	work_order(work, &start, &end);
-	info->dispatch_id = dispatch_next();
+	sdk_work_order(work->begun, &start, &end);
+	info->dispatch_id = sdk_dispatch_next(thread);
 	dispatch_set_info(&data, info, info->dispatch_id);
 	data.start_timestamp = start;
 	data.end_timestamp = end;
@@ -657,11 +658,11 @@ void sdk_work_copy(struct sdk_work *work, const struct sdk_copy *copy, uint64_t 
 	rocprofiler_callback_tracing_memory_copy_data_t data = {.size = 0};
 	int32_t operation = (int32_t)copy->operation;
 	bool busy;
-	struct sdk_thread *thread = work_end_begin(&busy);
+	struct sdk_thread *thread = sdk_work_end_begin(&busy);
 
 	if (!thread)
 		return;
-	work_order(work, &start, &end);
+	sdk_work_order(work->begun, &start, &end);
 	copy_set(&data, copy);
 	data.start_timestamp = start;
 	data.end_timestamp = end;

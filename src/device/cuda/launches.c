@@ -24,8 +24,14 @@ static struct place {
 	_Atomic device_handle handle;
 } places[PLACES];
 
-static _Atomic uint64_t waiting;
-static _Atomic uint32_t newest;
+/* What threads that launch write, and what those write that hear of ends, far behind on other
+ * processors: cache lines of their own, or each would wait for the other's. */
+static struct {
+	_Alignas(64) _Atomic uint64_t put;
+	_Atomic uint32_t newest;
+	_Alignas(64) _Atomic uint64_t taken;
+	_Alignas(64) char end;
+} counts;
 
 static struct place *place_of(uint32_t correlation)
 {
@@ -41,7 +47,7 @@ KYMO_HOT static struct cuda_launch take(struct place *place, uint32_t correlatio
 
 	if (!atomic_compare_exchange_strong(&place->correlation, &correlation, 0))
 		return launch;
-	atomic_fetch_sub_explicit(&waiting, 1, memory_order_relaxed);
+	atomic_fetch_add_explicit(&counts.taken, 1, memory_order_release);
 	launch.kind = (enum cuda_launch_kind)(state >> 8);
 	launch.handle = handle;
 	return launch;
@@ -77,9 +83,11 @@ KYMO_HOT bool cuda_launch_put(uint32_t correlation, struct cuda_launch launch)
 	atomic_store_explicit(&place->handle, launch.handle, memory_order_relaxed);
 	atomic_store_explicit(&place->state, (uint32_t)launch.kind << 8 | USED,
 			      memory_order_relaxed);
-	atomic_fetch_add_explicit(&waiting, 1, memory_order_relaxed);
-	atomic_store_explicit(&newest, correlation, memory_order_relaxed);
+	atomic_fetch_add_explicit(&counts.put, 1, memory_order_relaxed);
+	atomic_store_explicit(&counts.newest, correlation, memory_order_relaxed);
 	atomic_store_explicit(&place->correlation, correlation, memory_order_release);
+	/* The last one to write there was on another processor. */
+	__builtin_prefetch(place_of(correlation + 8), 1);
 	return true;
 }
 
@@ -101,14 +109,17 @@ struct cuda_launch cuda_launch_get(uint32_t correlation, bool keep)
 
 uint64_t cuda_launches_waiting(void)
 {
-	return atomic_load(&waiting);
+	uint64_t taken = atomic_load(&counts.taken); /* first: what is taken was put */
+	uint64_t put = atomic_load(&counts.put);
+
+	return put > taken ? put - taken : 0;
 }
 
 /* Called by the flush thread behind each flush: what has had its first record two flushes ago has
  * had them all. */
 void cuda_launches_sweep(void)
 {
-	uint32_t end = atomic_load(&newest) + 1;
+	uint32_t end = atomic_load(&counts.newest) + 1;
 
 	for (uint32_t correlation = end > SWEPT ? end - SWEPT : 0; correlation != end;
 	     correlation++) {
@@ -127,7 +138,7 @@ void cuda_launches_sweep(void)
 
 uint32_t cuda_launches_newest(void)
 {
-	return atomic_load(&newest);
+	return atomic_load(&counts.newest);
 }
 
 static void close_until(uint32_t last, bool counted_too)
@@ -158,5 +169,5 @@ void cuda_launches_give_up(uint32_t last)
 /* The end: what has no record yet will have none. */
 void cuda_launches_close(void)
 {
-	close_until(atomic_load(&newest), true);
+	close_until(atomic_load(&counts.newest), true);
 }
