@@ -7,6 +7,7 @@
 #include "scenario.h"
 
 #include <pthread.h>
+#include <sched.h>
 
 #include "libkymo-sdk/work.h"
 
@@ -229,6 +230,102 @@ static void a_context_hears_of_what_it_saw_begin(void)
 	CHECK_EQUAL(record_count, 1);
 }
 
+/* ---- many threads ---- */
+
+#define LAUNCHERS 4
+#define LAUNCHES  5000
+#define IN_FLIGHT 64
+
+static struct sdk_work *_Atomic in_flight[LAUNCHERS][IN_FLIGHT];
+static _Atomic uint64_t plain_ones, launched, done_launchers, records_told;
+
+static void count(rocprofiler_context_id_t of, rocprofiler_buffer_id_t from,
+		  rocprofiler_record_header_t **headers, size_t number, void *data,
+		  uint64_t dropped)
+{
+	(void)of;
+	(void)from;
+	(void)headers;
+	(void)data;
+	CHECK_EQUAL(dropped, 0);
+	atomic_fetch_add(&records_told, number);
+}
+
+static int counting_records(void)
+{
+	OK(rocprofiler_create_context(&context));
+	OK(rocprofiler_create_buffer(context, 1 << 20, 1 << 16, ROCPROFILER_BUFFER_POLICY_LOSSLESS,
+				     count, NULL, &buffer));
+	wants_records(context, ROCPROFILER_BUFFER_TRACING_KERNEL_DISPATCH);
+	OK(rocprofiler_start_context(context));
+	return 0;
+}
+
+static void *launch_many(void *places)
+{
+	struct sdk_work *_Atomic *mine = places;
+
+	for (unsigned i = 0; i < LAUNCHES; i++) {
+		rocprofiler_kernel_dispatch_info_t info = a_kernel();
+		struct sdk_work *work = sdk_dispatch_enqueue(&info), *free_place = NULL;
+
+		if (work == NULL) /* the context is stopped just now */
+			continue;
+		atomic_fetch_add(&launched, 1);
+		atomic_fetch_add(&plain_ones, sdk_plain_of(work) != NULL);
+		while (!atomic_compare_exchange_weak(&mine[i % IN_FLIGHT], &free_place, work)) {
+			free_place = NULL;
+			sched_yield();
+		}
+		sdk_dispatch_submitted(work, false);
+	}
+	atomic_fetch_add(&done_launchers, 1);
+	return NULL;
+}
+
+static void *end_all(void *unused)
+{
+	bool is_last = false;
+
+	while (!is_last) {
+		is_last = atomic_load(&done_launchers) == LAUNCHERS;
+		for (unsigned i = 0; i < LAUNCHERS * IN_FLIGHT; i++) {
+			struct sdk_work *work =
+				atomic_exchange(&in_flight[i / IN_FLIGHT][i % IN_FLIGHT], NULL);
+
+			if (work != NULL)
+				sdk_dispatch_complete(work, NULL, 0, 0);
+		}
+	}
+	return unused;
+}
+
+static void launched_here_ended_there(void)
+{
+	pthread_t threads[LAUNCHERS], ends;
+
+	scenario_tool(counting_records);
+	for (unsigned i = 0; i < LAUNCHERS; i++)
+		CHECK_EQUAL(pthread_create(&threads[i], NULL, launch_many, in_flight[i]), 0);
+	CHECK_EQUAL(pthread_create(&ends, NULL, end_all, NULL), 0);
+	while (atomic_load(&done_launchers) < LAUNCHERS) {
+		OK(rocprofiler_stop_context(context));
+		OK(rocprofiler_start_context(context));
+		sched_yield();
+	}
+	for (unsigned i = 0; i < LAUNCHERS; i++)
+		CHECK_EQUAL(pthread_join(threads[i], NULL), 0);
+	CHECK_EQUAL(pthread_join(ends, NULL), 0);
+	CHECK_EQUAL(sdk_work_in_flight(), 0);
+	flush();
+	/* Where the context was stopped in the middle of a launch, that one went the long way, and
+	 * perhaps nobody wanted it any more. */
+	CHECK(atomic_load(&launched) > 0);
+	CHECK(atomic_load(&plain_ones) > atomic_load(&launched) / 2);
+	CHECK(atomic_load(&records_told) >= atomic_load(&plain_ones));
+	CHECK(atomic_load(&records_told) <= atomic_load(&launched));
+}
+
 /* ---- what is not plain ---- */
 
 static int with_another_context(void)
@@ -305,6 +402,7 @@ static void requests(void)
 	TEST(one_may_end_before_it_is_submitted)                                                   \
 	TEST(several_of_one_launch)                                                                \
 	TEST(a_context_hears_of_what_it_saw_begin)                                                 \
+	TEST(launched_here_ended_there)                                                            \
 	TEST(two_contexts)                                                                         \
 	TEST(a_callback)                                                                           \
 	TEST(retirement)                                                                           \
