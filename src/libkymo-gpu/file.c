@@ -10,6 +10,8 @@
 #include <fcntl.h>
 #include <limits.h>
 #include <pthread.h>
+#include <sched.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -29,6 +31,7 @@ struct known_string {
 };
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static _Atomic unsigned waiting; /* threads that want the lock */
 static struct gpu_file_header *header;
 static int descriptor = -1;
 static char *window; /* the mapped part of the records */
@@ -139,6 +142,7 @@ void gpu_file_forked(void)
 	pthread_mutex_t fresh = PTHREAD_MUTEX_INITIALIZER;
 
 	lock = fresh;
+	atomic_store(&waiting, 0);
 	if (window != NULL)
 		munmap(window, window_size);
 	if (header != NULL)
@@ -163,6 +167,18 @@ void gpu_file_close(void)
 
 void gpu_file_lock(void)
 {
+	atomic_fetch_add_explicit(&waiting, 1, memory_order_relaxed);
+	pthread_mutex_lock(&lock);
+	atomic_fetch_sub_explicit(&waiting, 1, memory_order_relaxed);
+}
+
+/* Who is woken by the unlocking finds the lock taken again if that comes at once. */
+void gpu_file_give_way(void)
+{
+	if (atomic_load_explicit(&waiting, memory_order_relaxed) == 0)
+		return;
+	pthread_mutex_unlock(&lock);
+	sched_yield();
 	pthread_mutex_lock(&lock);
 }
 

@@ -20,6 +20,9 @@ void gpu_file_forked(void);
 void gpu_file_close(void);
 void gpu_file_lock(void);
 void gpu_file_unlock(void);
+/* With the lock held for long: lets go of it if a thread of the program's waits (gpu_file_lock()).
+ */
+void gpu_file_give_way(void);
 /* With the lock held. head: of a record whose size is set; it is padded to 8 bytes. */
 void gpu_file_write(const struct gpu_record_head *head);
 /* With the lock held: the id of a string, written when it is new; 0: no memory. */

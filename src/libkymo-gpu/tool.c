@@ -130,8 +130,11 @@ static void take_records(rocprofiler_context_id_t of_context, rocprofiler_buffer
 	(void)of_buffer;
 	(void)data;
 	gpu_file_lock();
-	for (size_t i = 0; i < count; i++)
+	/* A marker of the program's that comes meanwhile is not to wait for all of them. */
+	for (size_t i = 0; i < count; i++) {
 		write_record(headers[i]);
+		gpu_file_give_way();
+	}
 	gpu_file_unlock();
 	gpu_file_lost(GPU_LOSS_BUFFER, dropped);
 	tell_cpu_time();
