@@ -124,9 +124,11 @@ enum nccl_operation_flag {
 						  no network events of it. state stays ENQUEUED */
 	NCCL_OPERATION_BATCHED = 1u << 1, /* shares its GPU times with others of one device batch,
 					     or send with recv: its own duration is not known */
-	NCCL_OPERATION_ALIASED = 1u << 2, /* a channel has a time from before another operation's
-					     end: the ring of the device was overrun, or NCCL lost
-					     count of its work; times are not its own */
+	NCCL_OPERATION_ALIASED = 1u << 2, /* a channel has a time from behind a later operation's
+					     begin: the ring of the device was overrun; or NCCL
+					     lost count of its work: times are not its own. Not all
+					     of those have it: readers see more than the plugin does
+					     when it sets it (docs/nccl.md) */
 	NCCL_OPERATION_GRAPH = 1u << 3,   /* its API call was captured into a CUDA graph */
 	NCCL_OPERATION_REPLAYED = 1u
 				  << 4, /* ... and this is not the first operation of that call */

@@ -14,6 +14,8 @@
 
 #include "analysis/nccl_private.h"
 
+#define RATE_LEAST_NS 100000000 /* between clocks that tell the rate better than the header */
+
 int nccl_out_of_memory(struct problem *problem)
 {
 	return problem_set(problem, -ENOMEM, "out of memory while reading NCCL records");
@@ -87,9 +89,13 @@ static int find_host(struct nccl_data *data, const struct nccl_process *process,
 
 /* ---- one process ---- */
 
+/* The header's rate was measured within a millisecond or so, at the start: on virtual machines it
+ * is off by up to a percent. After the last clock of a process that was killed that counts, so the
+ * rate is taken from the clocks, where they are far enough apart. */
 static int read_clock(struct nccl_process *process)
 {
 	const struct nccl_file_header *header = &process->file.header;
+	uint64_t start = header->clocks[0].boottime_ns, latest = start;
 
 	for (unsigned i = 0; i < NCCL_CLOCKS; i++) {
 		const struct nccl_clock *clock = &header->clocks[i];
@@ -98,8 +104,12 @@ static int read_clock(struct nccl_process *process)
 
 		if (clock->ticks && clock_map_add(&process->clock, &point) < 0)
 			return -ENOMEM;
+		if (clock->ticks && clock->boottime_ns > latest)
+			latest = clock->boottime_ns;
 	}
-	clock_map_finish(&process->clock, header->tick_clock ? 1000000000 : header->tick_hz);
+	clock_map_finish(&process->clock, header->tick_clock                ? 1000000000
+					  : latest - start >= RATE_LEAST_NS ? 0
+									    : header->tick_hz);
 	return 0;
 }
 
@@ -396,6 +406,7 @@ void nccl_close(struct nccl_data *data)
 		clock_map_deinit(&data->processes[i].clock);
 		nccl_kernels_deinit(&data->processes[i].kernels);
 		id_map_deinit(&data->processes[i].members);
+		free(data->processes[i].proven);
 	}
 	for (uint32_t i = 0; i < data->member_count; i++) {
 		nccl_gpu_clock_deinit(&data->members[i].gpu);

@@ -35,12 +35,18 @@ int nccl_make_teams(struct nccl_data *data);
 /* nccl_timed.c: what the GPU's own records in `spool` have of the processes. 0 or -ENOMEM. */
 int nccl_read_kernels(struct nccl_data *data, const char *spool);
 
+/* nccl_proof.c: which operations have GPU times of their own. The process's file is not paused. 0
+ * or negative errno. */
+int nccl_prove(struct nccl_data *data, struct nccl_process *process);
+bool nccl_is_proven(const struct nccl_process *process, const struct nccl_operation *operation);
+bool nccl_has_gpu_times(const struct nccl_operation *operation);
+
 /* nccl_survey.c: the pass over all records. 0 or negative errno. */
 int nccl_survey(struct nccl_data *data, struct problem *problem);
 
-/* nccl_totals.c */
+/* nccl_totals.c; `around_ns`: what each duration of it leaves out. */
 void nccl_total_add(struct nccl_tally *tally, const struct nccl_total *total,
-		    enum nccl_function function, uint32_t ranks);
+		    enum nccl_function function, uint32_t ranks, uint64_t around_ns);
 
 /* nccl_view.c: NULL: not known. */
 struct nccl_kernel *nccl_kernel_of(struct nccl_process *process,

@@ -74,8 +74,8 @@ static int add_to_sum(struct nccl_data *data, const struct nccl_view *view)
 	    (view->record->flags & NCCL_OPERATION_SEALED))
 		return 0;
 	nccl_tally_add(&sum->tally, &timed);
-	sum->tally.batched += (view->record->flags & NCCL_OPERATION_BATCHED) != 0;
-	sum->tally.aliased += (view->record->flags & NCCL_OPERATION_ALIASED) != 0;
+	sum->tally.batched += (view->flags & NCCL_OPERATION_BATCHED) != 0;
+	sum->tally.aliased += (view->flags & NCCL_OPERATION_ALIASED) != 0;
 	sum->tally.enqueue_only += view->timing == NCCL_TIMING_NONE;
 	sum->tally.incomplete += view->record->state == NCCL_OPERATION_INCOMPLETE;
 	sum->tally.in_flight += view->is_waiting;
@@ -164,7 +164,7 @@ static int look_at(struct survey *survey, const struct nccl_view *view)
 
 	if (data->host_count < 2 || !operation->launch || view->is_waiting ||
 	    view->timing == NCCL_TIMING_NONE || !is_looked_at(operation->sequence) ||
-	    (operation->flags & (NCCL_OPERATION_ALIASED | NCCL_OPERATION_REPLAYED)) ||
+	    (view->flags & (NCCL_OPERATION_ALIASED | NCCL_OPERATION_REPLAYED)) ||
 	    operation->kind == NCCL_KIND_P2P ||
 	    !nccl_function_joins_all(data->functions[view->function].function))
 		return 0;
@@ -179,15 +179,15 @@ static int bound_gpu_by_launch(struct nccl_data *data, const struct nccl_view *v
 	const struct nccl_operation *operation = view->record;
 	struct nccl_member *member = &data->members[view->member];
 
-	if (!operation->launch || !operation->gpu_start ||
-	    (operation->flags & NCCL_OPERATION_ALIASED))
+	if (!operation->launch || !operation->gpu_start || (view->flags & NCCL_OPERATION_ALIASED))
 		return 0;
 	return nccl_gpu_clock_add(&member->gpu, nccl_gpu_ns(data, member, operation->gpu_start),
 				  nccl_own_time(&data->processes[view->process], operation->launch),
 				  true);
 }
 
-/* Starts alone: it is the stop that is now and then taken from a later item of the GPU's ring. */
+/* Starts alone, and whoever they are of, they were before they were heard of: it is the stop that
+ * is now and then taken from a later item of the GPU's ring. */
 static int bound_gpu_by_event(struct nccl_data *data, struct nccl_process *process,
 			      struct nccl_member *member, const struct nccl_event *event)
 {
@@ -271,7 +271,7 @@ static int survey_total(const void *record, void *context)
 	if (function == NCCL_NONE || !(sum = sum_of(data, member, function)))
 		return -ENOMEM;
 	nccl_total_add(&sum->tally, total, data->functions[function].function,
-		       data->members[member].ranks);
+		       data->members[member].ranks, nccl_kernel_around_ns(process));
 	return 0;
 }
 
@@ -291,6 +291,8 @@ static int survey_process(struct survey *survey, struct problem *problem)
 	struct nccl_process *process = &survey->data->processes[survey->process];
 	int result = nccl_file_resume(&process->file, problem);
 
+	if (result == 0 && nccl_prove(survey->data, process) < 0)
+		result = nccl_out_of_memory(problem);
 	if (result == 0 && process->kernels.count)
 		result = nccl_file_each(&process->file, NCCL_CHUNK_OPERATIONS, count_in_kernel,
 					survey);

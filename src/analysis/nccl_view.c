@@ -65,11 +65,20 @@ static bool is_waiting(const struct nccl_operation *operation, uint32_t mask)
 	return !nccl_operation_is_quiet(operation);
 }
 
-static bool has_gpu_times(const struct nccl_operation *operation)
+uint64_t nccl_kernel_around_ns(const struct nccl_process *process)
 {
-	return operation->channels_started &&
-	       operation->channels_started == operation->channels_stopped && operation->gpu_start &&
-	       operation->gpu_stop >= operation->gpu_start;
+	return process->file.header.gpu_clock == NCCL_GPU_CLOCK_EPOCH_NS ? NCCL_KERNEL_AROUND_NS
+									 : 0;
+}
+
+/* The plugin compares with what it has seen so far; here all that came later has been seen too. */
+static uint32_t flags_of(const struct nccl_process *process, const struct nccl_operation *operation)
+{
+	if (!nccl_has_gpu_times(operation))
+		return operation->flags;
+	return nccl_is_proven(process, operation)
+		       ? operation->flags & ~(uint32_t)NCCL_OPERATION_ALIASED
+		       : operation->flags | NCCL_OPERATION_ALIASED;
 }
 
 struct nccl_kernel *nccl_kernel_of(struct nccl_process *process,
@@ -96,7 +105,10 @@ static void view_duration(const struct nccl_data *data, const struct nccl_member
 	const struct nccl_kernel *kernel = nccl_kernel_of(process, operation);
 
 	view->timing = NCCL_TIMING_NONE;
-	if (kernel && (kernel->operations == 1 || !has_gpu_times(operation))) {
+	if (nccl_has_gpu_times(operation))
+		view->stamped_ns = at_least_one(nccl_gpu_ns(data, member, operation->gpu_stop) -
+						nccl_gpu_ns(data, member, operation->gpu_start));
+	if (kernel && (kernel->operations == 1 || !view->stamped_ns)) {
 		view->kernel = kernel;
 		view->is_waiting = false;
 		view->state = NCCL_OPERATION_DONE;
@@ -104,12 +116,13 @@ static void view_duration(const struct nccl_data *data, const struct nccl_member
 		view->duration_ns = kernel->duration_ns;
 	} else if (view->is_waiting) {
 		view->timing = NCCL_TIMING_OPEN;
-	} else if (has_gpu_times(operation)) {
-		view->timing = operation->flags & (NCCL_OPERATION_BATCHED | NCCL_OPERATION_ALIASED)
+	} else if (view->stamped_ns) {
+		view->timing = view->flags & (NCCL_OPERATION_BATCHED | NCCL_OPERATION_ALIASED)
 				       ? NCCL_TIMING_SHARED
 				       : NCCL_TIMING_GPU;
-		view->duration_ns = at_least_one(nccl_gpu_ns(data, member, operation->gpu_stop) -
-						 nccl_gpu_ns(data, member, operation->gpu_start));
+		view->duration_ns = view->stamped_ns;
+		if (view->timing == NCCL_TIMING_GPU)
+			view->duration_ns += nccl_kernel_around_ns(process);
 	} else if (operation->network_start && operation->network_stop > operation->network_start) {
 		view->timing = NCCL_TIMING_NETWORK;
 		view->duration_ns = at_least_one(nccl_own_time(process, operation->network_stop) -
@@ -121,15 +134,18 @@ static void view_gpu_times(const struct nccl_data *data, const struct nccl_membe
 			   struct nccl_view *view)
 {
 	const struct nccl_operation *operation = view->record;
+	uint64_t before = nccl_kernel_around_ns(&data->processes[view->process]) / 2;
 	struct nccl_host_time time;
 
-	if (!operation->gpu_start || (operation->flags & NCCL_OPERATION_ALIASED) ||
+	if (!operation->gpu_start || (view->flags & NCCL_OPERATION_ALIASED) ||
 	    !nccl_gpu_time(data, member, operation->gpu_start, &time))
 		return;
 	view->begin_ns = time.time_ns;
+	if (view->timing != NCCL_TIMING_SHARED && time.time_ns > before)
+		view->begin_ns -= before;
 	view->begin_error_ns = time.error_ns;
 	if (view->duration_ns)
-		view->end_ns = time.time_ns + view->duration_ns;
+		view->end_ns = view->begin_ns + view->duration_ns;
 }
 
 /* Of the same clock as the call that launched it, before which it cannot have begun. */
@@ -158,9 +174,11 @@ static void view_times(struct nccl_data *data, const struct nccl_member *member,
 		view_kernel_times(data, view);
 	else
 		view_gpu_times(data, member, view);
+	view->begin_known = view->begin_ns;
 	if (view->begin_ns)
 		return;
 	if (operation->network_start) {
+		view->begin_known = true;
 		view->begin_ns = nccl_time(data, process, operation->network_start);
 		if (view->timing == NCCL_TIMING_NETWORK)
 			view->end_ns = view->begin_ns + view->duration_ns;
@@ -185,6 +203,7 @@ bool nccl_view_make(struct nccl_data *data, uint32_t process,
 	ret->function = nccl_function_of(data, process, operation->function);
 	if (ret->function == NCCL_NONE)
 		return false;
+	ret->flags = flags_of(from, operation);
 	function = data->functions[ret->function].function;
 	ret->size_known = operation->bytes && nccl_function_size(function, operation->bytes,
 								 member->ranks, &ret->size_bytes);

@@ -7,7 +7,8 @@
  * NCCL hands out the times from a ring of 64 per channel that the device writes: where the proxy
  * thread is behind by more than that, it reads times of later items; and all items of one device
  * batch have the times of all together. Both are seen by comparing with what the channel did
- * before.
+ * before. That finds the last one of a row of operations with later times; the others are found by
+ * who has seen all of them (analysis/nccl_order.h).
  */
 #include "nccl/clock.h"
 #include "nccl/recorder.h"
@@ -212,7 +213,19 @@ static bool is_same_batch(const struct nccl_operation *operation,
 	return other && operation->launch && operation->launch == other->launch;
 }
 
-/* Whose times are these? Not of what the channel did before, if they begin in its midst. */
+/* Two operations of a channel contradict each other. The earlier one has times of a later one,
+ * unless none is started yet that could have taken its place in the ring; then it is the later one
+ * that has times of earlier work, because NCCL has lost count. */
+static void blame(const struct communicator *communicator, struct nccl_operation *operation,
+		  struct nccl_operation *other)
+{
+	if (other && !communicators_is_fresh(communicator, other->ordinal))
+		recorder_flag(other, NCCL_OPERATION_ALIASED);
+	else
+		recorder_flag(operation, NCCL_OPERATION_ALIASED);
+}
+
+/* Whose times are these? Not both's, if they begin in the midst of what the channel did before. */
 static void compare(struct communicator *communicator, const struct nccl_event *record,
 		    struct nccl_operation *operation)
 {
@@ -228,7 +241,7 @@ static void compare(struct communicator *communicator, const struct nccl_event *
 			if (other)
 				recorder_flag(other, NCCL_OPERATION_BATCHED);
 		} else {
-			recorder_flag(operation, NCCL_OPERATION_ALIASED);
+			blame(communicator, operation, other);
 		}
 	}
 	if (stop < start)

@@ -17,6 +17,7 @@
 #define COMMUNICATOR_STEPS    256u
 #define COMMUNICATOR_PEERS    1024 /* where the number of ranks is not known */
 #define COMMUNICATOR_CHANNELS 64u
+#define COMMUNICATOR_RING     64u /* NCCL's MAX_PROFILER_EVENTS_PER_CHANNEL */
 
 /* Last operation that a channel ran. */
 struct channel_memory {
@@ -41,7 +42,8 @@ struct communicator {
 	uint64_t finished, collectives, p2ps;
 	uint64_t ran_launch, ran_stop; /* of the last launch seen: host ticks, end by the GPU */
 	uint64_t ran_before;           /* end of those before it */
-	uint64_t told_stall;           /* id of the operation that was reported */
+	uint64_t ran_stop_ordinal, ran_before_ordinal; /* of the operation that ended so */
+	uint64_t told_stall;                           /* id of the operation that was reported */
 	uint64_t stall_since;
 };
 
@@ -73,6 +75,12 @@ static inline struct communicator *communicators_get(uint32_t creation)
 {
 	return creation && creation <= communicators_count() ? &communicators_table[creation - 1]
 							     : NULL;
+}
+
+/* None is started yet that could have taken its place in the device's ring of times. */
+static inline bool communicators_is_fresh(const struct communicator *communicator, uint64_t ordinal)
+{
+	return ordinal + COMMUNICATOR_RING >= GET(communicator->record->operations);
 }
 
 /* v1-v3: what the first operation tells. */

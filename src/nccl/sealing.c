@@ -82,9 +82,22 @@ static uint8_t judge(const struct communicator *communicator,
 	return finalized ? NCCL_OPERATION_INCOMPLETE : 0;
 }
 
+/* What a launch before this one did is over, or its times are those of later ones. */
+static void begin_launch(struct communicator *communicator, uint64_t launch)
+{
+	if (communicator->ran_stop > communicator->ran_before) {
+		communicator->ran_before = communicator->ran_stop;
+		communicator->ran_before_ordinal = communicator->ran_stop_ordinal;
+	}
+	communicator->ran_launch = launch;
+	communicator->ran_stop = 0;
+}
+
 /* Kernels of a communicator run one after the other. NCCL's count of a channel's work can get out
  * of step with the device's (after replays of graphs, say): the times are of earlier work then, and
- * begin before the launch before has ended. */
+ * begin before the launch before has ended. But where that one's place in the device's ring may
+ * have been taken before it was read, it is the one with wrong times, which are those of a later
+ * one: it is sealed, and nothing follows from it for others. */
 static void check_order(struct communicator *communicator, struct nccl_operation *operation)
 {
 	uint64_t launch = operation->launch, start = GET(operation->gpu_start);
@@ -94,16 +107,19 @@ static void check_order(struct communicator *communicator, struct nccl_operation
 	    GET(operation->flags) & (NCCL_OPERATION_GRAPH | NCCL_OPERATION_ALIASED) ||
 	    launch < communicator->ran_launch)
 		return;
-	if (launch > communicator->ran_launch) {
-		if (communicator->ran_stop > communicator->ran_before)
-			communicator->ran_before = communicator->ran_stop;
-		communicator->ran_launch = launch;
-		communicator->ran_stop = 0;
+	if (launch > communicator->ran_launch)
+		begin_launch(communicator, launch);
+	if (start < communicator->ran_before &&
+	    communicators_is_fresh(communicator, communicator->ran_before_ordinal)) {
+		recorder_flag(operation, NCCL_OPERATION_ALIASED);
+		return;
 	}
 	if (start < communicator->ran_before)
-		recorder_flag(operation, NCCL_OPERATION_ALIASED);
-	else if (stop > communicator->ran_stop)
+		communicator->ran_before = 0;
+	if (stop > communicator->ran_stop) {
 		communicator->ran_stop = stop;
+		communicator->ran_stop_ordinal = operation->ordinal;
+	}
 }
 
 static void seal(struct communicator *communicator, struct nccl_operation *operation, uint8_t state,

@@ -160,12 +160,13 @@ static void put_when(struct rows *rows, const struct nccl_view *view)
 
 	put_count(rows, view->enqueue_ns);
 	put_known(rows, view->enqueued_ns, view->enqueued_ns);
-	put_known(rows, view->begin_ns, view->begin_ns && (error_known || record->gpu_start));
+	put_known(rows, view->begin_ns, view->begin_known);
 	put_known(rows, view->end_ns, view->end_ns);
 	put_known(rows, view->begin_error_ns, error_known);
 	put_known(rows, record->gpu_start, record->gpu_start);
 	put_known(rows, record->gpu_stop, record->gpu_start);
 	put_known(rows, view->duration_ns, view->duration_ns);
+	put_known(rows, view->stamped_ns, view->stamped_ns);
 	put_text(rows, nccl_timing_name(view->timing));
 }
 
@@ -213,7 +214,7 @@ static int put_operations(struct rows *rows, struct problem *problem)
 {
 	int result = begin(rows, "nccl_operations",
 			   "NULL,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,"
-			   "?,?,?,?,?");
+			   "?,?,?,?,?,?");
 
 	for (uint32_t i = 0; result == 0 && i < rows->data->process_count; i++)
 		result = nccl_each_operation(rows->data, i, put_operation, rows, problem);

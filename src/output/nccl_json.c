@@ -63,6 +63,7 @@ static void put_process(struct json_writer *json, const struct nccl_data *data,
 	json_put_boolean(json, "rccl", header->rccl);
 	json_put_count(json, "api_version", header->api);
 	json_put_count(json, "event_mask", header->mask);
+	json_put_count(json, "kernel_around_ns", nccl_kernel_around_ns(process));
 	json_put_count(json, "operations", process->operations);
 	json_put_count(json, "events", process->events);
 	json_put_count(json, "communicators", process->member_count);

@@ -83,14 +83,14 @@ size_t nccl_marks(const struct nccl_view *view, const struct nccl_member *member
 
 	_Static_assert(sizeof(flag_names) / sizeof(*flag_names) + 5 <= NCCL_MARKS, "room for all");
 	for (size_t i = 0; i < sizeof(flag_names) / sizeof(*flag_names); i++) {
-		if (record->flags & flag_names[i].flag &&
+		if (view->flags & flag_names[i].flag &&
 		    !(view->kernel && flag_names[i].flag == NCCL_OPERATION_ENQUEUE_ONLY))
 			ret[count++] = flag_names[i].name;
 	}
 	if (view->kernel && view->timing == NCCL_TIMING_SHARED &&
-	    !(record->flags & NCCL_OPERATION_BATCHED))
+	    !(view->flags & NCCL_OPERATION_BATCHED))
 		ret[count++] = "batched"; /* the launch held several */
-	if (view->timing == NCCL_TIMING_NONE && !(record->flags & NCCL_OPERATION_ENQUEUE_ONLY))
+	if (view->timing == NCCL_TIMING_NONE && !(view->flags & NCCL_OPERATION_ENQUEUE_ONLY))
 		ret[count++] = "enqueue_only"; /* the process ended before it said so */
 	if (record->state == NCCL_OPERATION_INCOMPLETE)
 		ret[count++] = "incomplete";
@@ -175,9 +175,7 @@ static void put_when(struct json_writer *json, const struct nccl_view *view)
 {
 	json_put_count(json, "enqueue_ns", view->enqueue_ns);
 	put_time(json, "enqueued_ns", view->enqueued_ns);
-	put_time(json, "begin_ns",
-		 view->begin_error_ns == UINT64_MAX && !view->record->gpu_start ? 0
-										: view->begin_ns);
+	put_time(json, "begin_ns", view->begin_known ? view->begin_ns : 0);
 	put_time(json, "end_ns", view->end_ns);
 	if (view->begin_error_ns == UINT64_MAX)
 		json_put_null(json, "time_error_ns");
@@ -188,6 +186,7 @@ static void put_when(struct json_writer *json, const struct nccl_view *view)
 		json_put_count(json, "gpu_stop", view->record->gpu_stop);
 	}
 	put_time(json, "duration_ns", view->duration_ns);
+	put_time(json, "stamped_ns", view->stamped_ns);
 	json_put_text(json, "timing", nccl_timing_name(view->timing));
 }
 

@@ -24,6 +24,7 @@
 #define MS        UINT64_C(1000000)
 #define SECOND    UINT64_C(1000000000)
 #define START     (100 * SECOND)
+#define LASTS     (500000 + NCCL_KERNEL_AROUND_NS)
 #define GPU_AHEAD (NCCL_FIXTURE_REALTIME + 12345)
 
 static void assert_near(double got, double wanted)
@@ -89,14 +90,15 @@ static int check_operation(const struct nccl_view *view, void *context)
 	uint64_t begin = START + (*seen + 1) * MS + 10000;
 
 	assert_int_equal(view->timing, NCCL_TIMING_GPU);
-	assert_int_equal(view->duration_ns, 500000);
+	assert_int_equal(view->stamped_ns, 500000);
+	assert_int_equal(view->duration_ns, LASTS);
 	assert_true(view->size_known);
 	assert_int_equal(view->size_bytes, 1 << 20);
 	assert_near(view->bus_factor, 1); /* 2 * (2 - 1) / 2 */
 	assert_true(view->begin_error_ns < 10000);
 	assert_true(view->begin_ns + view->begin_error_ns >= begin);
 	assert_true(view->begin_ns <= begin + view->begin_error_ns);
-	assert_int_equal(view->end_ns, view->begin_ns + 500000);
+	assert_int_equal(view->end_ns, view->begin_ns + LASTS);
 	(*seen)++;
 	return 0;
 }
@@ -117,12 +119,82 @@ static void one_rank(void **state)
 	assert_int_equal(data->sum_count, 1);
 	assert_int_equal(data->sums[0].tally.operations, 100);
 	assert_int_equal(data->sums[0].tally.timed, 100);
-	assert_int_equal(data->sums[0].tally.ns, 100 * 500000);
-	assert_int_equal(nccl_tally_quantile(&data->sums[0].tally, 0.5), 500000);
+	assert_int_equal(data->sums[0].tally.ns, 100 * LASTS);
+	assert_int_equal(nccl_tally_quantile(&data->sums[0].tally, 0.5), LASTS);
 	assert_near(nccl_bus_bandwidth(data->sums[0].tally.bus_bytes, data->sums[0].tally.sized_ns),
-		    (1 << 20) / 500000.);
+		    (1 << 20) / (double)LASTS);
 	assert_int_equal(nccl_each_operation(data, 0, check_operation, &seen, &problem), 0);
 	assert_int_equal(seen, 100);
+	nccl_close(data);
+}
+
+/* ---- the device goes round its ring of times ---- */
+
+#define OVERRUN_FIRST 10
+#define OVERRUN_LAST  99
+#define OVERRUN_COUNT 300
+#define OVERRUN_NS    100000
+
+/* One begins every 100 us and is launched every 10 us; while NCCL's thread stands still 64 others
+ * take the places of some. The plugin has marked one that is right. */
+static void write_overrun(const char *directory)
+{
+	struct nccl_fixture fixture;
+	struct nccl_communicator *communicator;
+
+	nccl_fixture_init(&fixture, 100, "node0", START, NCCL_FIXTURE_REALTIME);
+	communicator = nccl_fixture_communicator(&fixture, 0xabc, 2, 0, "world");
+	for (unsigned i = 0; i < OVERRUN_COUNT; i++) {
+		bool late = i >= OVERRUN_FIRST && i <= OVERRUN_LAST;
+		uint64_t begin = START + 10000 + (uint64_t)(i + (late ? 64 : 0)) * OVERRUN_NS;
+		struct nccl_operation *operation = nccl_fixture_operation(
+			&fixture, communicator, "AllReduce", i, 1 << 20, START + i * 10000);
+
+		nccl_fixture_run(&fixture, operation, begin, begin + 90000, GPU_AHEAD);
+	}
+	nccl_fixture_operation(&fixture, communicator, "Broadcast", 0, 4, START + 90 * MS);
+	for (size_t at = NCCL_CHUNKS_OFFSET; at < fixture.size; at += NCCL_CHUNK_SIZE) {
+		struct nccl_operation *first = (void *)(fixture.bytes + at + 64);
+
+		if (((struct nccl_chunk_header *)(void *)(fixture.bytes + at))->kind ==
+			    NCCL_CHUNK_OPERATIONS &&
+		    first->ordinal > OVERRUN_LAST)
+			first->flags |= NCCL_OPERATION_ALIASED;
+	}
+	nccl_fixture_write(&fixture, directory);
+	nccl_fixture_deinit(&fixture);
+}
+
+static int check_overrun(const struct nccl_view *view, void *context)
+{
+	uint64_t ordinal = view->record->ordinal, begin = START + 10000 + ordinal * OVERRUN_NS;
+	bool late = ordinal >= OVERRUN_FIRST && ordinal <= OVERRUN_LAST;
+
+	(*(unsigned *)context)++;
+	if (ordinal == OVERRUN_COUNT)
+		return 0;
+	assert_int_equal(!!(view->flags & NCCL_OPERATION_ALIASED), late);
+	assert_int_equal(view->timing, late ? NCCL_TIMING_SHARED : NCCL_TIMING_GPU);
+	assert_int_equal(view->begin_known, !late);
+	if (!late)
+		assert_true((uint64_t)llabs((int64_t)(view->begin_ns - begin)) < 10000);
+	return 0;
+}
+
+static void overwritten_times(void **state)
+{
+	struct nccl_data *data;
+	struct problem problem;
+	unsigned seen = 0;
+
+	write_overrun(*state);
+	data = open_data(*state);
+	assert_int_equal(nccl_each_operation(data, 0, check_overrun, &seen, &problem), 0);
+	assert_int_equal(seen, OVERRUN_COUNT + 1);
+	assert_int_equal(data->sums[0].tally.aliased, OVERRUN_LAST - OVERRUN_FIRST + 1);
+	assert_int_equal(data->sums[0].tally.timed,
+			 OVERRUN_COUNT - (OVERRUN_LAST - OVERRUN_FIRST + 1));
+	assert_int_equal(data->sums[0].tally.longest_ns, 90000 + NCCL_KERNEL_AROUND_NS);
 	nccl_close(data);
 }
 
@@ -492,7 +564,7 @@ static void left_out(void **state)
 	assert_int_equal(joined.ranks[1].last, 11);
 	assert_int_equal(joined.ranks[1].caused_ns, 11 * 50000);
 	assert_int_equal(joined.ranks[0].waited_ns, 11 * 50000);
-	assert_int_equal(joined.transfer_ns, 2 * 11 * 40000);
+	assert_int_equal(joined.transfer_ns, 2 * 11 * (40000 + NCCL_KERNEL_AROUND_NS));
 	assert_int_equal(joined.waiting_ns, 11 * 50000);
 	nccl_join_deinit(&joined);
 	nccl_close(data);
@@ -504,6 +576,7 @@ int main(void)
 	cmocka_unit_test_setup_teardown(name, test_directory_create, test_directory_remove)
 	const struct CMUnitTest tests[] = {
 		TEST(one_rank),
+		TEST(overwritten_times),
 		TEST(hosts_are_aligned),
 		TEST(absent_rank_is_named),
 		TEST(rank_without_a_file),

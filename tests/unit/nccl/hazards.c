@@ -213,52 +213,6 @@ static void aborted(void)
 	drive_stop(&driver, proxy);
 }
 
-/* ---- kernels run in the order of their launches: a channel that says otherwise is out of step
- * ---- */
-
-static void out_of_step(void)
-{
-	static const struct {
-		bool launch;
-		unsigned channel;
-		uint64_t start, stop;
-	} told[] = {
-		{true, 0, GPU, GPU + 1000},         {true, 1, GPU + 2000, GPU + 3000},
-		{false, 2, GPU + 500, GPU + 2500}, /* a group: of the same launch, and too early */
-		{false, 3, GPU + 1500, GPU + 2500}, {true, 4, GPU + 4000, GPU + 5000},
-		{true, 5, GPU + 4500, GPU + 5500}, /* in the midst of the one before */
-		{true, 4, GPU + 6000, GPU + 7000},
-	};
-	struct driver driver = drive_open(5);
-	void *context = drive_init(&driver, &identity);
-
-	for (uint64_t i = 0; i < sizeof(told) / sizeof(told[0]); i++) {
-		void *operation;
-
-		if (told[i].launch)
-			drive_stop(&driver,
-				   drive_simple(&driver, context, NULL, NCCL_KIND_KERNEL_LAUNCH));
-		operation = drive_collective(&driver, context, NULL, "AllReduce", i, 1);
-		drive_stop(&driver, operation);
-		drive_channel_stop(
-			&driver,
-			drive_channel(&driver, context, operation, told[i].channel, told[i].start),
-			told[i].stop);
-	}
-	drive_wait_finished(sizeof(told) / sizeof(told[0]));
-}
-
-static void test_out_of_step(void **state)
-{
-	(void)state;
-	drive_directory();
-	assert_child(out_of_step);
-	for (uint64_t i = 0; i < 7; i++)
-		assert_int_equal(!!(drive_find(drive_read(), "AllReduce", i)->flags &
-				    NCCL_OPERATION_ALIASED),
-				 i == 2 || i == 5);
-}
-
 /* ---- channels of one operation, told by several threads ---- */
 
 struct teller {
@@ -560,11 +514,11 @@ static void test_names(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_foreign),         cmocka_unit_test(test_handles),
-		cmocka_unit_test(test_polls),           cmocka_unit_test(test_out_of_step),
-		cmocka_unit_test(test_several_tellers), cmocka_unit_test(test_aborted),
-		cmocka_unit_test(test_times),           cmocka_unit_test(test_channels),
-		cmocka_unit_test(test_graphs),          cmocka_unit_test(test_names),
+		cmocka_unit_test(test_foreign),  cmocka_unit_test(test_handles),
+		cmocka_unit_test(test_polls),    cmocka_unit_test(test_several_tellers),
+		cmocka_unit_test(test_aborted),  cmocka_unit_test(test_times),
+		cmocka_unit_test(test_channels), cmocka_unit_test(test_graphs),
+		cmocka_unit_test(test_names),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
