@@ -1,0 +1,578 @@
+/* SPDX-License-Identifier: MIT
+ * SPDX-FileCopyrightText: the kymo authors
+ *
+ * See machine.h.
+ */
+#include "machine.h"
+
+#include <setjmp.h>
+#include <stdlib.h>
+#include <string.h>
+#include <ucontext.h>
+
+#include "core/sampler.h"
+#include "fake.h"
+
+#define STACK     (256u << 10)
+#define SECOND_NS 1000000000u
+#define MS_NS     1000000u
+#define US_NS     1000u
+#define SAMPLE_NS MS_NS
+#define SLICE_NS  (3 * MS_NS)
+#define FOREVER   UINT64_MAX
+#define SETTLE_NS (40 * MS_NS)
+#define WINDOW_NS (200 * MS_NS)
+
+enum doing { DONE, READY, RUNS, SLEEPS, WAITS };
+
+struct context {
+	ucontext_t context; /* to begin with; then _longjmp(3), which calls no kernel */
+	jmp_buf place;
+	bool begun;
+	void *stack;
+	void (*run)(void *argument);
+	void *argument;
+	enum doing doing;
+	uint64_t until;       /* SLEEPS */
+	uint64_t left, slice; /* CPU time it wants, and may have at once */
+	uint64_t cpu, sampled, sample_at;
+	uint64_t fair; /* CPU time by which threads are compared */
+	uint32_t target;
+	bool in_handler;
+	/* of the real thread's own */
+	struct thread *block;
+	struct causal_thread *state;
+	uint32_t unread;
+};
+
+static struct {
+	uint64_t now, random;
+	jmp_buf outside;
+	struct context contexts[MACHINE_THREADS], *current;
+	uint32_t count, processors, point;
+	double jitter, scale[MACHINE_TARGETS];
+	uint64_t visits;
+} machine = {.now = SECOND_NS, .random = 1};
+
+/* ---- chance ---- */
+
+static double chance(void)
+{
+	machine.random = machine.random * 6364136223846793005u + 1442695040888963407u;
+	return (double)(machine.random >> 11) / (double)(1ull << 53);
+}
+
+/* Timers end late, and who is woken is not there at once. */
+static uint64_t timer_slack(void)
+{
+	return (uint64_t)(52 * US_NS + 12 * US_NS * chance());
+}
+
+static uint64_t wakeup(void)
+{
+	return (uint64_t)(3 * US_NS + 5 * US_NS * chance());
+}
+
+/* ---- contexts ---- */
+
+static void yield(void)
+{
+	struct context *self = machine.current;
+
+	self->block = kymo_thread;
+	self->state = kymo_causal_thread;
+	self->unread = kymo_causal_unread;
+	if (!_setjmp(self->place))
+		_longjmp(machine.outside, 1);
+}
+
+static void enter(struct context *context)
+{
+	machine.current = context;
+	kymo_thread = context->block;
+	kymo_causal_thread = context->state;
+	kymo_causal_unread = context->unread;
+	if (!_setjmp(machine.outside)) {
+		if (context->begun)
+			_longjmp(context->place, 1);
+		context->begun = true;
+		setcontext(&context->context);
+	}
+	machine.current = NULL;
+}
+
+static void begin_context(void)
+{
+	struct context *self = machine.current;
+
+	self->run(self->argument);
+	self->doing = DONE;
+	yield();
+}
+
+void machine_start(void (*run)(void *argument), void *argument)
+{
+	struct context *context = &machine.contexts[machine.count];
+
+	assert_true(machine.count < MACHINE_THREADS);
+	memset(context, 0, sizeof(*context));
+	context->block = machine.count++ ? fake_thread() : kymo_thread;
+	context->stack = malloc(STACK);
+	assert_non_null(context->stack);
+	context->run = run;
+	context->argument = argument;
+	context->doing = READY;
+	context->sample_at = (uint64_t)(SAMPLE_NS * (0.1 + chance()));
+	getcontext(&context->context);
+	context->context.uc_stack.ss_sp = context->stack;
+	context->context.uc_stack.ss_size = STACK;
+	context->context.uc_link = NULL;
+	makecontext(&context->context, begin_context, 0);
+}
+
+/* ---- the scheduler ---- */
+
+static uint64_t least_fair(void)
+{
+	uint64_t least = UINT64_MAX;
+
+	for (uint32_t i = 0; i < machine.count; i++) {
+		struct context *context = &machine.contexts[i];
+
+		if ((context->doing == RUNS || context->doing == READY) && context->fair < least)
+			least = context->fair;
+	}
+	return least == UINT64_MAX ? 0 : least;
+}
+
+static void make_ready(struct context *context)
+{
+	uint64_t least = least_fair();
+
+	context->doing = READY;
+	if (context->fair + SLICE_NS / 2 < least)
+		context->fair = least - SLICE_NS / 2;
+}
+
+static struct context *extreme(enum doing doing, bool largest)
+{
+	struct context *found = NULL;
+
+	for (uint32_t i = 0; i < machine.count; i++) {
+		struct context *context = &machine.contexts[i];
+
+		if (context->doing == doing && (!found || (largest ? context->fair > found->fair
+								   : context->fair < found->fair)))
+			found = context;
+	}
+	return found;
+}
+
+static uint32_t running(void)
+{
+	uint32_t count = 0;
+
+	for (uint32_t i = 0; i < machine.count; i++)
+		count += machine.contexts[i].doing == RUNS;
+	return count;
+}
+
+static void give_processors(void)
+{
+	struct context *ready, *last;
+
+	while ((ready = extreme(READY, false))) {
+		if (running() < machine.processors) {
+			ready->doing = RUNS;
+			ready->slice = SLICE_NS;
+			continue;
+		}
+		last = extreme(RUNS, true);
+		if (last->slice && last->fair < ready->fair + MS_NS)
+			return;
+		last->doing = READY;
+		ready->doing = RUNS;
+		ready->slice = SLICE_NS;
+	}
+}
+
+static uint64_t next_event(void)
+{
+	uint64_t next = FOREVER;
+	bool queue = extreme(READY, false) != NULL;
+
+	for (uint32_t i = 0; i < machine.count; i++) {
+		struct context *context = &machine.contexts[i];
+		uint64_t at = context->doing == SLEEPS ? context->until : FOREVER;
+
+		if (context->doing == RUNS)
+			at = machine.now + (queue && context->slice < context->left
+						    ? context->slice
+						    : context->left);
+		next = at < next ? at : next;
+	}
+	return next;
+}
+
+static void advance(uint64_t to)
+{
+	uint64_t passed = to - machine.now;
+
+	for (uint32_t i = 0; i < machine.count; i++) {
+		struct context *context = &machine.contexts[i];
+
+		if (context->doing != RUNS)
+			continue;
+		context->left -= passed;
+		context->cpu += passed;
+		context->fair += passed;
+		context->slice = context->slice > passed ? context->slice - passed : 0;
+	}
+	machine.now = to;
+}
+
+static void step(void)
+{
+	uint64_t next;
+
+	give_processors();
+	next = next_event();
+	assert_true(next != FOREVER); /* all wait: the program hangs */
+	advance(next);
+	for (uint32_t i = 0; i < machine.count; i++) {
+		struct context *context = &machine.contexts[i];
+
+		if (context->doing == SLEEPS && context->until <= machine.now)
+			make_ready(context);
+		else if (context->doing == RUNS && !context->left)
+			enter(context);
+	}
+}
+
+static void run_for(uint64_t ns)
+{
+	uint64_t end = machine.now + ns;
+
+	while (machine.now < end)
+		step();
+}
+
+/* ---- what threads do ---- */
+
+uint64_t machine_now(void)
+{
+	return machine.now;
+}
+
+static void take_sample(struct context *self)
+{
+	const uint64_t frames[] = {0x100, FAKE_CODE + 16 * self->target + 1};
+	const struct sampler_stack stack = {.frames = frames, .count = 2};
+	uint64_t took = self->cpu - self->sampled;
+
+	self->sampled = self->cpu;
+	self->sample_at = self->cpu + (uint64_t)(SAMPLE_NS * (0.5493 + 1.0986 * chance()));
+	self->in_handler = true;
+	causal_sampled(kymo_thread, &stack, took, machine.now);
+	causal_settle_thread(kymo_thread);
+	self->in_handler = false;
+}
+
+static void consume(uint64_t ns)
+{
+	struct context *self = machine.current;
+
+	while (ns) {
+		uint64_t to_sample = self->sample_at > self->cpu ? self->sample_at - self->cpu : 0;
+		uint64_t some = ns;
+
+		if (!self->in_handler) {
+			if (!to_sample) {
+				take_sample(self);
+				continue;
+			}
+			some = ns < to_sample ? ns : to_sample;
+		}
+		self->left = some;
+		yield();
+		ns -= some;
+	}
+}
+
+void machine_pause(void)
+{
+	consume(US_NS);
+}
+
+static void sleep_until(uint64_t until)
+{
+	machine.current->doing = SLEEPS;
+	machine.current->until = until;
+	yield();
+}
+
+long machine_sleep(const struct timespec *time)
+{
+	sleep_until(machine.now + (uint64_t)time->tv_sec * SECOND_NS + (uint64_t)time->tv_nsec +
+		    timer_slack());
+	return 0;
+}
+
+void machine_work(uint32_t target, double us)
+{
+	struct context *self = machine.current;
+	double ns = us * US_NS * machine.scale[target];
+
+	ns *= 1 + machine.jitter * (2 * chance() - 1);
+	self->target = target;
+	consume((uint64_t)ns);
+	self->target = 0;
+}
+
+void machine_visit(void)
+{
+	machine.visits++;
+	if (causal_on())
+		causal_visit(machine.point);
+}
+
+static void queue_in(struct machine_queue *queue)
+{
+	queue->threads[queue->count++] = (uint32_t)(machine.current - machine.contexts);
+	machine.current->doing = WAITS;
+	yield();
+}
+
+static void queue_wake(struct machine_queue *queue)
+{
+	struct context *context;
+
+	if (!queue->count)
+		return;
+	context = &machine.contexts[queue->threads[0]];
+	memmove(queue->threads, queue->threads + 1, --queue->count * sizeof(*queue->threads));
+	context->doing = SLEEPS;
+	context->until = machine.now + wakeup();
+}
+
+static void take(struct machine_lock *lock)
+{
+	while (lock->taken)
+		queue_in(&lock->waiting);
+	lock->taken = true;
+}
+
+static void leave(struct machine_lock *lock)
+{
+	lock->taken = false;
+	queue_wake(&lock->waiting);
+}
+
+void machine_lock(struct machine_lock *lock, uint64_t site)
+{
+	struct causal_wait wait;
+
+	if (causal_on())
+		causal_pay_often_at(site);
+	if (!lock->taken) {
+		lock->taken = true;
+		return;
+	}
+	causal_before_wait(&wait);
+	take(lock);
+	causal_after_wait_for(&wait, lock, site);
+}
+
+void machine_unlock(struct machine_lock *lock, uint64_t site)
+{
+	if (causal_on()) {
+		causal_pay_often_at(site);
+		if (lock->waiting.count)
+			causal_give(lock);
+	}
+	leave(lock);
+}
+
+void machine_wait(struct machine_condition *condition, struct machine_lock *lock, uint64_t site)
+{
+	struct causal_wait wait;
+
+	causal_before_wait(&wait);
+	leave(lock);
+	queue_in(&condition->waiting);
+	take(lock);
+	causal_after_wait_at(&wait, CAUSAL_WAKER_SESSION, site);
+}
+
+void machine_signal(struct machine_condition *condition, uint64_t site)
+{
+	causal_pay_at(site);
+	queue_wake(&condition->waiting);
+}
+
+void machine_broadcast(struct machine_condition *condition, uint64_t site)
+{
+	causal_pay_at(site);
+	while (condition->waiting.count)
+		queue_wake(&condition->waiting);
+}
+
+void machine_meet(struct machine_barrier *barrier, uint32_t threads, uint64_t site)
+{
+	struct causal_wait wait;
+
+	causal_before_wait(&wait);
+	if (++barrier->arrived == threads) {
+		barrier->arrived = 0;
+		while (barrier->waiting.count)
+			queue_wake(&barrier->waiting);
+	} else {
+		queue_in(&barrier->waiting);
+	}
+	causal_after_wait_at(&wait, CAUSAL_WAKER_SESSION, site);
+}
+
+static enum causal_waker marked(uint64_t hash, const struct causal_wait *wait)
+{
+	return causal_marked_since(hash, wait->ticks) ? CAUSAL_WAKER_SESSION : CAUSAL_WAKER_OUTSIDE;
+}
+
+void machine_send(struct machine_channel *channel, uint64_t site)
+{
+	struct causal_wait wait;
+
+	causal_before_wait(&wait);
+	causal_mark((uint64_t)channel / 16);
+	channel->count++;
+	queue_wake(&channel->waiting);
+	causal_after_wait_at(&wait, CAUSAL_WAKER_OUTSIDE, site);
+}
+
+void machine_receive(struct machine_channel *channel, uint64_t site)
+{
+	struct causal_wait wait;
+
+	causal_before_wait(&wait);
+	while (!channel->count)
+		queue_in(&channel->waiting);
+	channel->count--;
+	causal_after_wait_at(&wait, marked((uint64_t)channel / 16, &wait), site);
+}
+
+/* All threads that poll are the first one's queue. */
+uint32_t machine_poll(struct machine_channel *channels, uint32_t count, uint64_t site)
+{
+	struct causal_wait wait;
+	uint32_t found = count;
+
+	causal_before_wait(&wait);
+	while (found == count) {
+		for (found = 0; found < count && !channels[found].count;)
+			found++;
+		if (found < count)
+			break;
+		for (uint32_t i = 0; i < count; i++)
+			channels[i].waiting.threads[channels[i].waiting.count++] =
+				(uint32_t)(machine.current - machine.contexts);
+		machine.current->doing = WAITS;
+		yield();
+		for (uint32_t i = 0; i < count; i++)
+			channels[i].waiting.count = 0;
+	}
+	causal_after_wait_at(&wait, marked((uint64_t)&channels[found] / 16, &wait), site);
+	return found;
+}
+
+/* ---- tests ---- */
+
+static void begin(const struct machine_test *test)
+{
+	fake_begin(NULL);
+	causal_rates_set(SECOND_NS);
+	kymo_causal_rates.processors = test->processors;
+	machine.point = causal_point("done", CAUSAL_POINT_PROGRESS, CAUSAL_ORIGIN_USER);
+	machine.processors = test->processors;
+	machine.jitter = test->jitter;
+	machine.random = 1;
+	machine.visits = 0;
+	machine.count = 0;
+	for (uint32_t i = 0; i < MACHINE_TARGETS; i++)
+		machine.scale[i] = 1;
+}
+
+static void end(void)
+{
+	for (uint32_t i = 0; i < machine.count; i++)
+		free(machine.contexts[i].stack);
+	fake_end(NULL);
+}
+
+static double bare_period(const struct machine_test *test, uint32_t target, double scale)
+{
+	uint64_t visits, start;
+
+	begin(test);
+	fake_end(NULL); /* nothing of ours */
+	machine.scale[target] = scale;
+	test->program();
+	run_for(50 * MS_NS);
+	visits = machine.visits;
+	start = machine.now;
+	run_for((uint64_t)test->windows * WINDOW_NS);
+	assert_true(machine.visits > visits);
+	end();
+	return (double)(machine.now - start) / (double)(machine.visits - visits);
+}
+
+double machine_truth(const struct machine_test *test, uint32_t target, uint32_t permille)
+{
+	return 100 * (1 - bare_period(test, target, 1 - permille / 1000.0) /
+				  bare_period(test, target, 1));
+}
+
+static uint64_t time_of(uint64_t visit)
+{
+	const struct causal_visit *found =
+		&fake_control->points[machine.point].ring[visit % CAUSAL_RING];
+
+	assert_int_equal(found->count, visit);
+	return found->time;
+}
+
+/* Adds a window's virtual time and visits. */
+static void window(uint32_t target, uint32_t permille, uint64_t *time, uint64_t *visits)
+{
+	const struct causal_point *point = &fake_control->points[machine.point];
+	uint64_t first, begin_time, end, count;
+
+	fake_experiment(target, permille);
+	run_for(SETTLE_NS);
+	for (first = point->visits; point->visits == first;)
+		step();
+	first = point->visits;
+	begin_time = time_of(first);
+	end = machine.now + WINDOW_NS;
+	while (machine.now < end || point->visits < first + 8)
+		step();
+	count = point->visits;
+	*time += time_of(count) - begin_time;
+	*visits += count - first;
+	fake_control->experiment &= ~CAUSAL_ACTIVE;
+	run_for(5 * MS_NS);
+}
+
+double machine_predicted(const struct machine_test *test, uint32_t target, uint32_t permille)
+{
+	uint64_t time[2] = {0}, visits[2] = {0};
+
+	begin(test);
+	test->program();
+	run_for(50 * MS_NS);
+	for (uint32_t i = 0; i < test->windows; i++) {
+		window(0, 0, &time[0], &visits[0]);
+		window(target, permille, &time[1], &visits[1]);
+	}
+	end();
+	return 100 *
+	       (1 - (double)time[1] / (double)visits[1] / ((double)time[0] / (double)visits[0]));
+}
