@@ -49,9 +49,10 @@ static struct {
 	uint64_t now, random;
 	jmp_buf outside;
 	struct context contexts[MACHINE_THREADS], *current;
-	uint32_t count, processors, point;
+	uint32_t count, processors, point, begun;
 	double jitter, scale[MACHINE_TARGETS];
 	uint64_t visits;
+	uint64_t latency, latencies; /* sum and count of those that have ended */
 } machine = {.now = SECOND_NS, .random = 1};
 
 /* ---- chance ---- */
@@ -336,151 +337,44 @@ void machine_visit(void)
 		causal_visit(machine.point);
 }
 
-static void queue_in(struct machine_queue *queue)
+/* Of the calling thread, less what it has absorbed. */
+static uint64_t virtual_now(void)
 {
-	queue->threads[queue->count++] = (uint32_t)(machine.current - machine.contexts);
+	const struct causal_point *point = &fake_control->points[machine.begun];
+
+	if (!causal_on())
+		return machine.now;
+	causal_visit(machine.begun);
+	return point->ring[point->visits % CAUSAL_RING].time;
+}
+
+uint64_t machine_begin(void)
+{
+	return virtual_now();
+}
+
+void machine_end(uint64_t begun)
+{
+	machine.latency += virtual_now() - begun;
+	machine.latencies++;
+	machine_visit();
+}
+
+uint32_t machine_self(void)
+{
+	return (uint32_t)(machine.current - machine.contexts);
+}
+
+void machine_block(void)
+{
 	machine.current->doing = WAITS;
 	yield();
 }
 
-static void queue_wake(struct machine_queue *queue)
+void machine_unblock(uint32_t thread)
 {
-	struct context *context;
-
-	if (!queue->count)
-		return;
-	context = &machine.contexts[queue->threads[0]];
-	memmove(queue->threads, queue->threads + 1, --queue->count * sizeof(*queue->threads));
-	context->doing = SLEEPS;
-	context->until = machine.now + wakeup();
-}
-
-static void take(struct machine_lock *lock)
-{
-	while (lock->taken)
-		queue_in(&lock->waiting);
-	lock->taken = true;
-}
-
-static void leave(struct machine_lock *lock)
-{
-	lock->taken = false;
-	queue_wake(&lock->waiting);
-}
-
-void machine_lock(struct machine_lock *lock, uint64_t site)
-{
-	struct causal_wait wait;
-
-	if (causal_on())
-		causal_pay_often_at(site);
-	if (!lock->taken) {
-		lock->taken = true;
-		return;
-	}
-	causal_before_wait(&wait);
-	take(lock);
-	causal_after_wait_for(&wait, lock, site);
-}
-
-void machine_unlock(struct machine_lock *lock, uint64_t site)
-{
-	if (causal_on()) {
-		causal_pay_often_at(site);
-		if (lock->waiting.count)
-			causal_give(lock);
-	}
-	leave(lock);
-}
-
-void machine_wait(struct machine_condition *condition, struct machine_lock *lock, uint64_t site)
-{
-	struct causal_wait wait;
-
-	causal_before_wait(&wait);
-	leave(lock);
-	queue_in(&condition->waiting);
-	take(lock);
-	causal_after_wait_at(&wait, CAUSAL_WAKER_SESSION, site);
-}
-
-void machine_signal(struct machine_condition *condition, uint64_t site)
-{
-	causal_pay_at(site);
-	queue_wake(&condition->waiting);
-}
-
-void machine_broadcast(struct machine_condition *condition, uint64_t site)
-{
-	causal_pay_at(site);
-	while (condition->waiting.count)
-		queue_wake(&condition->waiting);
-}
-
-void machine_meet(struct machine_barrier *barrier, uint32_t threads, uint64_t site)
-{
-	struct causal_wait wait;
-
-	causal_before_wait(&wait);
-	if (++barrier->arrived == threads) {
-		barrier->arrived = 0;
-		while (barrier->waiting.count)
-			queue_wake(&barrier->waiting);
-	} else {
-		queue_in(&barrier->waiting);
-	}
-	causal_after_wait_at(&wait, CAUSAL_WAKER_SESSION, site);
-}
-
-static enum causal_waker marked(uint64_t hash, const struct causal_wait *wait)
-{
-	return causal_marked_since(hash, wait->ticks) ? CAUSAL_WAKER_SESSION : CAUSAL_WAKER_OUTSIDE;
-}
-
-void machine_send(struct machine_channel *channel, uint64_t site)
-{
-	struct causal_wait wait;
-
-	causal_before_wait(&wait);
-	causal_mark((uint64_t)channel / 16);
-	channel->count++;
-	queue_wake(&channel->waiting);
-	causal_after_wait_at(&wait, CAUSAL_WAKER_OUTSIDE, site);
-}
-
-void machine_receive(struct machine_channel *channel, uint64_t site)
-{
-	struct causal_wait wait;
-
-	causal_before_wait(&wait);
-	while (!channel->count)
-		queue_in(&channel->waiting);
-	channel->count--;
-	causal_after_wait_at(&wait, marked((uint64_t)channel / 16, &wait), site);
-}
-
-/* All threads that poll are the first one's queue. */
-uint32_t machine_poll(struct machine_channel *channels, uint32_t count, uint64_t site)
-{
-	struct causal_wait wait;
-	uint32_t found = count;
-
-	causal_before_wait(&wait);
-	while (found == count) {
-		for (found = 0; found < count && !channels[found].count;)
-			found++;
-		if (found < count)
-			break;
-		for (uint32_t i = 0; i < count; i++)
-			channels[i].waiting.threads[channels[i].waiting.count++] =
-				(uint32_t)(machine.current - machine.contexts);
-		machine.current->doing = WAITS;
-		yield();
-		for (uint32_t i = 0; i < count; i++)
-			channels[i].waiting.count = 0;
-	}
-	causal_after_wait_at(&wait, marked((uint64_t)&channels[found] / 16, &wait), site);
-	return found;
+	machine.contexts[thread].doing = SLEEPS;
+	machine.contexts[thread].until = machine.now + wakeup();
 }
 
 /* ---- tests ---- */
@@ -491,6 +385,8 @@ static void begin(const struct machine_test *test)
 	causal_rates_set(SECOND_NS);
 	kymo_causal_rates.processors = test->processors;
 	machine.point = causal_point("done", CAUSAL_POINT_PROGRESS, CAUSAL_ORIGIN_USER);
+	machine.begun = causal_point("begun", CAUSAL_POINT_BEGIN, CAUSAL_ORIGIN_USER);
+	machine.latencies = 0;
 	machine.processors = test->processors;
 	machine.jitter = test->jitter;
 	machine.random = 1;
@@ -518,9 +414,12 @@ static double bare_period(const struct machine_test *test, uint32_t target, doub
 	run_for(50 * MS_NS);
 	visits = machine.visits;
 	start = machine.now;
+	machine.latency = machine.latencies = 0;
 	run_for((uint64_t)test->windows * WINDOW_NS);
 	assert_true(machine.visits > visits);
 	end();
+	if (machine.latencies)
+		return (double)machine.latency / (double)machine.latencies;
 	return (double)(machine.now - start) / (double)(machine.visits - visits);
 }
 
@@ -551,12 +450,13 @@ static void window(uint32_t target, uint32_t permille, uint64_t *time, uint64_t 
 		step();
 	first = point->visits;
 	begin_time = time_of(first);
+	machine.latency = machine.latencies = 0;
 	end = machine.now + WINDOW_NS;
 	while (machine.now < end || point->visits < first + 8)
 		step();
 	count = point->visits;
-	*time += time_of(count) - begin_time;
-	*visits += count - first;
+	*time += machine.latencies ? machine.latency : time_of(count) - begin_time;
+	*visits += machine.latencies ? machine.latencies : count - first;
 	fake_control->experiment &= ~CAUSAL_ACTIVE;
 	run_for(5 * MS_NS);
 }

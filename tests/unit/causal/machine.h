@@ -25,6 +25,9 @@ void machine_start(void (*run)(void *argument), void *argument);
 /* Microseconds of this target's work, more or less. */
 void machine_work(uint32_t target, double us);
 void machine_visit(void);
+/* The same where it is the latency that counts: the time from one to the other. */
+uint64_t machine_begin(void);
+void machine_end(uint64_t begun);
 
 struct machine_queue {
 	uint32_t count, threads[MACHINE_THREADS];
@@ -57,6 +60,13 @@ void machine_send(struct machine_channel *channel, uint64_t site);
 void machine_receive(struct machine_channel *channel, uint64_t site);
 /* The first of these that has a message: epoll_wait(2). */
 uint32_t machine_poll(struct machine_channel *channels, uint32_t count, uint64_t site);
+
+/* ---- for those ---- */
+
+uint32_t machine_self(void);
+/* The calling thread waits until another one unblocks it. */
+void machine_block(void);
+void machine_unblock(uint32_t thread);
 
 /* ---- for tests ---- */
 
