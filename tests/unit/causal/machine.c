@@ -18,6 +18,7 @@
 #define MS_NS     1000000u
 #define US_NS     1000u
 #define SAMPLE_NS MS_NS
+#define JITTER_NS (40 * MS_NS)
 #define SLICE_NS  (3 * MS_NS)
 #define FOREVER   UINT64_MAX
 #define SETTLE_NS (40 * MS_NS)
@@ -36,7 +37,8 @@ struct context {
 	uint64_t until;       /* SLEEPS */
 	uint64_t left, slice; /* CPU time it wants, and may have at once */
 	uint64_t cpu, sampled, sample_at;
-	uint64_t fair; /* CPU time by which threads are compared */
+	uint64_t period, jitter_at; /* as src/core/background_work.c draws them */
+	uint64_t fair;              /* CPU time by which threads are compared */
 	uint32_t target;
 	bool in_handler;
 	/* of the real thread's own */
@@ -272,7 +274,11 @@ static void take_sample(struct context *self)
 	uint64_t took = self->cpu - self->sampled;
 
 	self->sampled = self->cpu;
-	self->sample_at = self->cpu + (uint64_t)(SAMPLE_NS * (0.5493 + 1.0986 * chance()));
+	if (machine.now >= self->jitter_at) {
+		self->period = (uint64_t)(SAMPLE_NS * (0.5493 + 1.0986 * chance()));
+		self->jitter_at = machine.now + (uint64_t)(JITTER_NS * (0.5 + chance()));
+	}
+	self->sample_at = self->cpu + self->period;
 	self->in_handler = true;
 	causal_sampled(kymo_thread, &stack, took, machine.now);
 	causal_settle_thread(kymo_thread);

@@ -333,7 +333,7 @@ static const struct row {
 	{"single", single, 3, 2, 0.6, 1.5},         {"places", places, 2, 2, 1.1, 3.2},
 	{"amdahl", amdahl, 2, 2, 0.6, 1.8},         {"meet", meet, 2, 2, 0.3, 1},
 	{"meet-short", meet_short, 2, 2, 0.4, 1.4}, {"pool", pool, 3, 2, 0.5, 1.5},
-	{"server", server, 3, 2, 0.4, 1.2},         {"closed", closed, 3, 4, 0.4, 1.2},
+	{"server", server, 3, 2, 0.5, 2.0},         {"closed", closed, 3, 4, 0.4, 1.2},
 	{"lock", lock_pair, 2, 2, 0.8, 2.2},        {"lock-crowd", lock_crowd, 2, 8, 1.3, 3},
 };
 
