@@ -5,10 +5,11 @@
  */
 #include "causal/stretch.h"
 
-#define MEMORY     32u     /* samples of a step; older ones fade */
-#define DOUBT_NS   250000u /* a kind that is new is thought to have run so long elsewhere */
-#define PLACES     8u      /* at which a kind may be found; the last one's is taken */
-#define SHARE_BITS 22u     /* of the fraction of a share */
+#define MEMORY     32u      /* samples of a step; older ones fade */
+#define DOUBT_NS   250000u  /* a kind that is new is thought to have run so long elsewhere */
+#define KNOWN_NS   8000000u /* so many samples tell what a thread does */
+#define PLACES     8u       /* at which a kind may be found; the last one's is taken */
+#define SHARE_BITS 22u      /* of the fraction of a share */
 
 /* First stretches of threads, of this process. */
 static struct causal_stretch starts[CAUSAL_STRETCHES];
@@ -132,6 +133,12 @@ static int64_t share_of(const struct causal_time *time, int64_t usual)
 			 (ns + DOUBT_NS));
 }
 
+/* Of a thread; one that has hardly been sampled has done little else than what it did first. */
+static int64_t usual_share(const struct causal_time *thread)
+{
+	return causal_get(&thread->ns) < KNOWN_NS ? 0 : share_of(thread, 0);
+}
+
 /* A share of so many ticks, at the speedup, in ticks. */
 static int64_t earned(int64_t share, int64_t ticks, uint64_t speedup)
 {
@@ -191,7 +198,7 @@ bool stretch_conclude(struct causal_stretch *stretch, const struct causal_time *
 			causal_time_add(&all, causal_get(&left[step].ns),
 					causal_get(&left[step].target_ns));
 		}
-		usual = share_of(&all, share_of(thread, 0));
+		usual = share_of(&all, usual_share(thread));
 		for (uint32_t step = 0; step < CAUSAL_STEPS; step++)
 			shares[step] = share_of(&left[step], usual);
 		for (uint32_t step = 0; step < CAUSAL_STEPS; step++)

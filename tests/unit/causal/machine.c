@@ -20,6 +20,7 @@
 #define SAMPLE_NS MS_NS
 #define JITTER_NS (40 * MS_NS)
 #define SLICE_NS  (3 * MS_NS)
+#define START_NS  (30 * US_NS) /* until a new thread runs */
 #define FOREVER   UINT64_MAX
 #define SETTLE_NS (40 * MS_NS)
 #define WINDOW_NS (200 * MS_NS)
@@ -39,6 +40,7 @@ struct context {
 	uint64_t cpu, sampled, sample_at;
 	uint64_t period, jitter_at; /* as src/core/background_work.c draws them */
 	uint64_t fair;              /* CPU time by which threads are compared */
+	struct machine_queue ended; /* who joins it */
 	uint32_t target;
 	bool in_handler;
 	/* of the real thread's own */
@@ -109,28 +111,81 @@ static void begin_context(void)
 	struct context *self = machine.current;
 
 	self->run(self->argument);
+	causal_settle_end();
+	if (self->ended.count)
+		machine_unblock(self->ended.threads[0]);
 	self->doing = DONE;
 	yield();
 }
 
-void machine_start(void (*run)(void *argument), void *argument)
+/* A new place, or that of a thread that has ended. */
+static struct context *place(void)
 {
-	struct context *context = &machine.contexts[machine.count];
+	struct context *context;
 
+	for (uint32_t i = 0; i < machine.count; i++) {
+		context = &machine.contexts[i];
+		if (context->doing != DONE)
+			continue;
+		context->block->causal = NULL;
+		context->begun = false;
+		return context;
+	}
 	assert_true(machine.count < MACHINE_THREADS);
+	context = &machine.contexts[machine.count];
 	memset(context, 0, sizeof(*context));
 	context->block = machine.count++ ? fake_thread() : kymo_thread;
 	context->stack = malloc(STACK);
 	assert_non_null(context->stack);
-	context->run = run;
-	context->argument = argument;
-	context->doing = READY;
-	context->sample_at = (uint64_t)(SAMPLE_NS * (0.1 + chance()));
+	return context;
+}
+
+/* Apart from its caller, whose variables getcontext(3) would not keep. */
+static __attribute__((noinline)) void prepare(struct context *context)
+{
 	getcontext(&context->context);
 	context->context.uc_stack.ss_sp = context->stack;
 	context->context.uc_stack.ss_size = STACK;
 	context->context.uc_link = NULL;
 	makecontext(&context->context, begin_context, 0);
+}
+
+uint32_t machine_start(void (*run)(void *argument), void *argument)
+{
+	struct thread *own = kymo_thread;
+	struct causal_thread *state = kymo_causal_thread;
+	struct context *context = place();
+
+	kymo_thread = own;
+	kymo_causal_thread = state;
+	context->run = run;
+	context->argument = argument;
+	context->state = NULL;
+	context->unread = 0;
+	context->period = context->jitter_at = context->cpu = context->sampled = 0;
+	context->sample_at = (uint64_t)(SAMPLE_NS * (0.1 + chance()));
+	context->ended.count = 0;
+	context->block->entry = (uintptr_t)run;
+	prepare(context);
+	if (machine.current)
+		causal_thread_created(context->block);
+	context->fair = machine.current ? machine.current->fair : 0;
+	context->doing = SLEEPS;
+	context->until = machine.now + (machine.current ? START_NS : 0);
+	return (uint32_t)(context - machine.contexts);
+}
+
+void machine_join(uint32_t thread, uint64_t site)
+{
+	struct context *context = &machine.contexts[thread];
+	struct causal_wait wait;
+
+	causal_before_wait(&wait);
+	if (context->doing != DONE) {
+		context->ended.threads[context->ended.count++] = machine_self();
+		machine_block();
+	}
+	causal_after_wait_at(&wait, CAUSAL_WAKER_SESSION, site);
 }
 
 /* ---- the scheduler ---- */

@@ -21,7 +21,8 @@ typedef void machine_program(void);
 
 /* ---- for programs ---- */
 
-void machine_start(void (*run)(void *argument), void *argument);
+uint32_t machine_start(void (*run)(void *argument), void *argument);
+void machine_join(uint32_t thread, uint64_t site);
 /* Microseconds of this target's work, more or less. */
 void machine_work(uint32_t target, double us);
 void machine_visit(void);

@@ -12,7 +12,7 @@
 #include "fake.h"
 
 /* Targets. */
-enum { ONE = 1, TWO, THREE };
+enum { ONE = 1, TWO, THREE, FOUR };
 /* From where waits and wakes are called, with room for more behind each. */
 enum {
 	SITE_A = 0x1001000,
@@ -297,6 +297,43 @@ static void closed(void)
 	machine_start(closed_client, (void *)1);
 }
 
+/* ---- spawner: threads that live for one task ---- */
+
+static void spawner_left(void *argument)
+{
+	(void)argument;
+	machine_work(ONE, 800);
+	machine_lock(&lock, SITE_A);
+	machine_unlock(&lock, SITE_B);
+	machine_work(THREE, 400);
+}
+
+static void spawner_right(void *argument)
+{
+	(void)argument;
+	machine_work(TWO, 500);
+}
+
+static void spawner_run(void *argument)
+{
+	(void)argument;
+	for (;;) {
+		uint32_t left = machine_start(spawner_left, NULL);
+		uint32_t right = machine_start(spawner_right, NULL);
+
+		machine_join(left, SITE_E);
+		machine_join(right, SITE_F);
+		machine_work(FOUR, 200);
+		machine_visit();
+	}
+}
+
+static void spawner(void)
+{
+	memset(&lock, 0, sizeof(lock));
+	machine_start(spawner_run, NULL);
+}
+
 /* ---- many places ---- */
 
 #define PLACES 40 /* at which a lock is taken */
@@ -334,7 +371,8 @@ static const struct row {
 	{"amdahl", amdahl, 2, 2, 0.6, 1.8},         {"meet", meet, 2, 2, 0.3, 1},
 	{"meet-short", meet_short, 2, 2, 0.4, 1.4}, {"pool", pool, 3, 2, 0.5, 1.5},
 	{"server", server, 3, 2, 0.5, 2.0},         {"closed", closed, 3, 4, 0.4, 1.2},
-	{"lock", lock_pair, 2, 2, 0.8, 2.2},        {"lock-crowd", lock_crowd, 2, 8, 1.3, 3},
+	{"spawner", spawner, 4, 2, 0.8, 2.4},       {"lock", lock_pair, 2, 2, 0.8, 2.2},
+	{"lock-crowd", lock_crowd, 2, 8, 1.3, 3},
 };
 
 static void row_test(void **state)
