@@ -13,6 +13,7 @@
 #define THRESHOLD_US 5u
 #define LEARNING_US  8000u
 #define REPAY_US     20000u
+#define CHANCE_US    8000u
 #define ALONE_US     4000u
 #define SLICE_US     10000u
 #define SPIN_US      80u
@@ -55,6 +56,7 @@ void causal_rates_set(uint64_t ticks_per_second)
 	rates->threshold = THRESHOLD_US * rates->ticks_per_us;
 	rates->learning = LEARNING_US * rates->ticks_per_us;
 	rates->repay = REPAY_US * rates->ticks_per_us;
+	rates->chance = CHANCE_US * rates->ticks_per_us;
 	rates->alone = ALONE_US * rates->ticks_per_us;
 	rates->slice = SLICE_US * rates->ticks_per_us;
 	rates->spin = SPIN_US * rates->ticks_per_us;

@@ -4,8 +4,14 @@
  * Earning without waiting for samples. Between two turns (taking a lock, leaving it, waking
  * another, meeting at a barrier) a thread does much the same each time, so how much of such a
  * stretch is the target is learnt from the samples that fell into stretches of that kind, and L
- * grows at that rate from its first moment on. What samples say beyond it is due, and is worked off
- * slowly: in the long run L has grown by exactly what the samples earned.
+ * grows at that rate from its first moment on. What samples say beyond it is due.
+ *
+ * Mostly that is chance. Of a function that is half of the time twenty samples say two milliseconds
+ * more or less than it had, when all stretches are known for what they are; and whatever is worked
+ * off is worked off elsewhere: in a stretch that is not the target, where it is paid for by those
+ * who would have waited for the target, or makes faster what is not. So only what is more than
+ * chance is worked off: L grows by what samples have earned to within a few milliseconds, however
+ * long it lasts.
  *
  * Others must see it grow while the thread runs: how far it is when they are done with their own
  * decides how long they pause. So the rate is published.
@@ -99,10 +105,14 @@ static void leave_slot(struct causal_control *control, struct causal_thread *sta
 
 /* ---- rates ---- */
 
-static int64_t rate_of_due(const struct causal_earning *earning)
+static int64_t rate_of_due(const struct causal_earning *earning, uint64_t speedup)
 {
 	int64_t due = atomic_load_explicit(&earning->due, memory_order_relaxed);
+	int64_t chance = (int64_t)(kymo_causal_rates.chance * speedup / 1000);
 
+	if (due >= -chance && due <= chance)
+		return 0;
+	due -= due > 0 ? chance : -chance;
 	return (int64_t)(((__int128)due * (int64_t)CAUSAL_RATE_ONE) /
 			 (int64_t)(earning->repay ? earning->repay : kymo_causal_rates.repay));
 }
@@ -113,14 +123,14 @@ static bool find_rates(struct causal_thread *state)
 	struct causal_earning *earning = &state->earning;
 	uint64_t word = causal_get(&state->word);
 	uint64_t speedup = word >> CAUSAL_SPEEDUP_SHIFT & CAUSAL_SPEEDUP_MASK;
-	int64_t due = rate_of_due(earning), rate;
+	int64_t due = rate_of_due(earning, speedup), rate;
 	struct causal_stretch *stretch;
 	bool any;
 
 	if (!(word & CAUSAL_ACTIVE) || !speedup)
 		return false;
 	stretch = stretch_at_hand(state);
-	any = stretch_conclude(stretch, speedup);
+	any = stretch_conclude(stretch, &earning->usual, speedup);
 	for (uint32_t i = 0; i < CAUSAL_STEPS; i++) {
 		rate = (int64_t)causal_get(&stretch->rates[i]) + due;
 		rate = rate < 0                          ? 0
@@ -243,6 +253,8 @@ void causal_learn(struct causal_thread *state, uint64_t cpu_ns, bool hit, uint64
 	struct causal_earning *earning = &state->earning;
 
 	set_repay(earning, cpu_ns, now);
+	causal_time_fade(&earning->usual);
+	causal_time_add(&earning->usual, cpu_ns, hit ? cpu_ns : 0);
 	stretch_sampled(state, earning->begin && now > earning->begin ? now - earning->begin : 0,
 			cpu_ns, hit);
 	if (now < earning->learning_until)
@@ -269,6 +281,8 @@ void causal_forget_earnings(struct causal_control *control, struct causal_thread
 	leave_slot(control, state);
 	earning->running = false;
 	stretch_forget(state);
+	causal_set(&earning->usual.ns, 0);
+	causal_set(&earning->usual.target_ns, 0);
 	atomic_store_explicit(&earning->due, 0, memory_order_relaxed);
 	earning->learning_until = ticks_now() + kymo_causal_rates.learning;
 }

@@ -51,6 +51,7 @@ struct causal_earning {
 	_Atomic uint64_t rates[CAUSAL_STEPS];
 	_Atomic int64_t jumps[CAUSAL_STEPS];
 	uint64_t until;
+	struct causal_time usual; /* of late, in all stretches */
 	_Atomic int64_t due;      /* earned by samples and not in L; negative: L was ahead */
 	uint64_t repay;           /* ticks of running in which what is due becomes L */
 	uint64_t sampled;         /* ticks: the last sample */
@@ -117,6 +118,7 @@ struct causal_rates {
 	uint64_t threshold;                     /* less is not paused for */
 	uint64_t learning;                      /* time of a new epoch that is not paid back */
 	uint64_t repay;                         /* time in which what is due becomes L */
+	uint64_t chance;                        /* so much is due by it, in the target's time */
 	uint64_t alone;                         /* so long a thread is believed to run unseen */
 	uint64_t slice;                         /* no sleep is longer */
 	uint64_t spin;                          /* the end of a pause is waited for awake */

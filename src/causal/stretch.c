@@ -5,10 +5,11 @@
  */
 #include "causal/stretch.h"
 
-#define MEMORY     32u     /* samples of a step; older ones fade */
-#define DOUBT_NS   250000u /* a kind that is new is thought to have run so long elsewhere */
-#define PLACES     8u      /* at which a kind may be found; the last one's is taken */
-#define SHARE_BITS 22u     /* of the fraction of a share */
+#define MEMORY     32u      /* samples of a step; older ones fade */
+#define DOUBT_NS   250000u  /* a kind that is new is thought to have run so long elsewhere */
+#define KNOWN_NS   8000000u /* so many samples tell what a thread does */
+#define PLACES     8u       /* at which a kind may be found; the last one's is taken */
+#define SHARE_BITS 22u      /* of the fraction of a share */
 
 /* First stretches of threads, of this process. */
 static struct causal_stretch starts[CAUSAL_STRETCHES];
@@ -70,13 +71,13 @@ static int64_t length_of(uint32_t step)
 
 /* ---- learning ---- */
 
-static void add(struct causal_time *to, uint64_t ns, uint64_t target_ns)
+void causal_time_add(struct causal_time *to, uint64_t ns, uint64_t target_ns)
 {
 	causal_set(&to->ns, causal_get(&to->ns) + ns);
 	causal_set(&to->target_ns, causal_get(&to->target_ns) + target_ns);
 }
 
-static void fade(struct causal_time *time)
+void causal_time_fade(struct causal_time *time)
 {
 	causal_set(&time->ns, causal_get(&time->ns) - causal_get(&time->ns) / MEMORY);
 	causal_set(&time->target_ns,
@@ -96,8 +97,8 @@ static void ended_in(struct causal_thread *state, uint32_t end)
 		if (!ns)
 			continue;
 		for (uint32_t i = step; i < CAUSAL_STEPS; i++)
-			fade(&stretch->seen[i][step]);
-		add(&stretch->seen[end][step], ns, causal_get(&seen[step].target_ns));
+			causal_time_fade(&stretch->seen[i][step]);
+		causal_time_add(&stretch->seen[end][step], ns, causal_get(&seen[step].target_ns));
 		causal_set(&seen[step].ns, 0);
 		causal_set(&seen[step].target_ns, 0);
 		atomic_store_explicit(&stretch->stale, 1, memory_order_relaxed);
@@ -108,7 +109,7 @@ void stretch_sampled(struct causal_thread *state, uint64_t after, uint64_t ns, b
 {
 	uint32_t step = step_at(after);
 
-	add(&state->earning.seen[step], ns, hit ? ns : 0);
+	causal_time_add(&state->earning.seen[step], ns, hit ? ns : 0);
 	if (step == CAUSAL_STEPS - 1)
 		ended_in(state, step);
 }
@@ -132,6 +133,12 @@ static int64_t share_of(const struct causal_time *time, int64_t usual)
 			 (ns + DOUBT_NS));
 }
 
+/* Of a thread; one that has hardly been sampled has done little else than what it did first. */
+static int64_t usual_share(const struct causal_time *thread)
+{
+	return causal_get(&thread->ns) < KNOWN_NS ? 0 : share_of(thread, 0);
+}
+
 /* A share of so many ticks, at the speedup, in ticks. */
 static int64_t earned(int64_t share, int64_t ticks, uint64_t speedup)
 {
@@ -149,8 +156,8 @@ static void left_at(const struct causal_stretch *stretch, uint32_t step, uint32_
 {
 	*ret = (struct causal_time){0};
 	for (uint32_t i = end; i < CAUSAL_STEPS; i++)
-		add(ret, causal_get(&stretch->seen[i][step].ns),
-		    causal_get(&stretch->seen[i][step].target_ns));
+		causal_time_add(ret, causal_get(&stretch->seen[i][step].ns),
+				causal_get(&stretch->seen[i][step].target_ns));
 }
 
 /* It has come to this step, or ends in it: what that says of the steps before it, whose shares are
@@ -177,7 +184,8 @@ static void conclude_at(struct causal_stretch *stretch, uint32_t here, int64_t *
 			      memory_order_relaxed);
 }
 
-bool stretch_conclude(struct causal_stretch *stretch, uint64_t speedup)
+bool stretch_conclude(struct causal_stretch *stretch, const struct causal_time *thread,
+		      uint64_t speedup)
 {
 	struct causal_time left[CAUSAL_STEPS], all = {0};
 	int64_t shares[CAUSAL_STEPS], usual;
@@ -187,9 +195,10 @@ bool stretch_conclude(struct causal_stretch *stretch, uint64_t speedup)
 		atomic_store_explicit(&stretch->stale, 0, memory_order_relaxed);
 		for (uint32_t step = 0; step < CAUSAL_STEPS; step++) {
 			left_at(stretch, step, step, &left[step]);
-			add(&all, causal_get(&left[step].ns), causal_get(&left[step].target_ns));
+			causal_time_add(&all, causal_get(&left[step].ns),
+					causal_get(&left[step].target_ns));
 		}
-		usual = share_of(&all, 0);
+		usual = share_of(&all, usual_share(thread));
 		for (uint32_t step = 0; step < CAUSAL_STEPS; step++)
 			shares[step] = share_of(&left[step], usual);
 		for (uint32_t step = 0; step < CAUSAL_STEPS; step++)

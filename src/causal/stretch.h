@@ -18,6 +18,10 @@
 
 #include "causal/state.h"
 
+/* Of samples; the older ones of some thirty count less. */
+void causal_time_add(struct causal_time *to, uint64_t ns, uint64_t target_ns);
+void causal_time_fade(struct causal_time *time);
+
 /* What is known of the kind of stretch that is at hand, for the experiment that is. */
 struct causal_stretch *stretch_at_hand(struct causal_thread *state);
 /* A sample of the stretch at hand: so long after its begin. */
@@ -27,7 +31,9 @@ void stretch_sampled(struct causal_thread *state, uint64_t after, uint64_t ns, b
 int64_t stretch_ended(struct causal_thread *state, uint64_t length);
 /* What was seen of the stretch at hand is forgotten. */
 void stretch_forget(struct causal_thread *state);
-/* Rates and jumps of the stretch are brought up to date. False: nothing of it is the target. */
-bool stretch_conclude(struct causal_stretch *stretch, uint64_t speedup);
+/* Rates and jumps of the stretch are brought up to date. A kind of which nothing is known yet is
+ * taken for what the thread does otherwise. False: nothing of it is the target. */
+bool stretch_conclude(struct causal_stretch *stretch, const struct causal_time *thread,
+		      uint64_t speedup);
 
 #endif

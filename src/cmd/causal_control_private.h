@@ -123,10 +123,13 @@ void control_pace_set(struct control_pace *pace, uint64_t real_ns, uint64_t visi
 /* A baseline had this period. */
 void control_pace_follow(struct control_pace *pace, uint64_t period_ns);
 
-/* ---- causal_window.c ---- */
+/* ---- causal_window_written.c ---- */
 
 /* Adds times of targets, and writes it. */
 void control_write_window(struct causal_controller *controller, struct causal_data_window *window);
+
+/* ---- causal_window.c ---- */
+
 /* One experiment, written down. False: the run is over. A window that takes away much more than the
  * run may lose is cut. */
 bool control_window(struct causal_controller *controller, uint32_t point, uint32_t target,

@@ -15,56 +15,7 @@
 #include <string.h>
 #include <time.h>
 
-#include "analysis/causal_fit.h"
-
-#define MS 1000000
-
-static uint64_t now;
-static uint32_t current_run;
-
-/* Of point 0: `visits` that take `period_ns` each. */
-static struct causal_data_window window_of(uint32_t target, uint32_t speedup,
-					   struct causal_data_visits *visits)
-{
-	return (struct causal_data_window){.run = current_run,
-					   .target = target,
-					   .speedup_permille = speedup,
-					   .start_ns = now += 1000 * MS,
-					   .real_ns = 100 * MS,
-					   .cpu_ns = 100 * MS,
-					   .visits = visits,
-					   .visit_count = 1};
-}
-
-static void add(struct causal_data *data, uint32_t target, uint32_t speedup, uint64_t visits,
-		double period_ns)
-{
-	struct causal_data_visits seen = {
-		0, UINT32_MAX, visits, 0, (int64_t)fmin((double)visits * period_ns, 9e18), 0};
-	/* a visit takes as much CPU time everywhere */
-	struct causal_data_time time = {1, visits * 3 * MS / 2, visits * 2 * MS};
-	struct causal_data_window window = window_of(target, speedup, &seen);
-
-	window.times = &time;
-	window.time_count = 1;
-	assert_int_equal(causal_data_add_window(data, &window), 0);
-}
-
-/* To both sides of what takes no time, also where nothing scatters: 1.96 standard errors. */
-#define OWN 1.96
-
-static void fit(const struct causal_data *data, struct causal_result *result)
-{
-	static const struct causal_fit_options options = {.bootstrap = 200, .seed = 3};
-
-	assert_int_equal(causal_fit(data, &options, result), 0);
-}
-
-static void near(double found, double expected, double error)
-{
-	if (!(fabs(found - expected) <= error))
-		fail_msg("%g instead of %g", found, expected);
-}
+#include "unit/analysis/causal_fixture.h"
 
 /* Target 1 is 40 % of each period. */
 static void exact(void **state)
@@ -424,133 +375,6 @@ static void nothing(void **state)
 	causal_data_deinit(&data);
 }
 
-static void load_and_oversubscription(void **state)
-{
-	struct causal_data data = {0};
-	struct causal_data_run run = {.processors = 1};
-	struct causal_result result;
-
-	(void)state;
-	for (unsigned i = 0; i < 8; i++) {
-		add(&data, 0, 0, 20, 5 * MS);
-		data.windows[i].involuntary_switches = 20; /* in 0.1 s of CPU time */
-	}
-	assert_int_equal(causal_data_add_run(&data, &run), 0);
-	fit(&data, &result);
-	assert_int_equal(result.warnings, CAUSAL_WARN_OVERSUBSCRIBED);
-	data.runs[0].processors = 2;
-	causal_result_deinit(&result);
-	fit(&data, &result);
-	assert_int_equal(result.warnings, CAUSAL_WARN_LOAD);
-	causal_result_deinit(&result);
-	/* How many threads there are says more than how much they run. */
-	data.runs[0].processors = 1;
-	data.windows[3].threads = 1;
-	fit(&data, &result);
-	assert_int_equal(result.warnings, CAUSAL_WARN_LOAD);
-	causal_result_deinit(&result);
-	data.windows[3].threads = 2;
-	fit(&data, &result);
-	assert_int_equal(result.warnings, CAUSAL_WARN_OVERSUBSCRIBED);
-	causal_result_deinit(&result);
-	causal_data_deinit(&data);
-}
-
-/* One of eight windows took five times as long: left out under load from outside, and only then. */
-static void disturbed(void **state)
-{
-	(void)state;
-	for (unsigned load = 0; load < 2; load++) {
-		struct causal_data_run run = {.processors = 4};
-		struct causal_data data = {0};
-		struct causal_result result;
-
-		assert_int_equal(causal_data_add_run(&data, &run), 0);
-		for (unsigned i = 0; i < 8; i++) {
-			double usual = (5 + 0.01 * (i * 5 % 8)) * MS * (i % 8 == 3 ? 5 : 1);
-
-			add(&data, 0, 0, 20, usual);
-			add(&data, 1, 500, 20, 0.9 * usual);
-			add(&data, 1, 1000, 20, 0.8 * usual);
-		}
-		for (unsigned i = 0; i < 24; i++)
-			data.windows[i].involuntary_switches = load * 20;
-		fit(&data, &result);
-		assert_int_equal(result.warnings, load ? CAUSAL_WARN_LOAD : 0);
-		assert_int_equal(result.disturbed_windows, load ? 3 : 0);
-		near(result.predictions[0].best_percent, 20, load ? 0.5 : 60);
-		assert_int_equal(result.predictions[0].ranked, load);
-		assert_int_equal(result.predictions[0].estimates[0].windows, load ? 7 : 8);
-		causal_result_deinit(&result);
-		causal_data_deinit(&data);
-	}
-}
-
-/* A hypervisor took up to a tenth of each window, which is taken off again, and half of two
- * windows, which are left out. Without a count of it, nothing is known of that. */
-static void stolen(void **state)
-{
-	(void)state;
-	for (unsigned known = 0; known < 2; known++) {
-		struct causal_data data = {0};
-		struct causal_result result;
-		double width;
-
-		for (unsigned i = 0; i < 40; i++) {
-			double off = i == 7 || i == 30 ? 50 * MS : i * 7 % 11 * MS;
-			double period = i % 4 == 1 ? 4 * MS : i % 4 == 3 ? 3 * MS : 5 * MS;
-
-			add(&data, i % 2, i % 2 * (i % 4 == 1 ? 500 : 1000), 20, period + off / 20);
-			data.windows[i].stolen_ns = known ? (uint64_t)off : 0;
-		}
-		fit(&data, &result);
-		assert_int_equal(result.warnings, known ? CAUSAL_WARN_LOAD : 0);
-		assert_int_equal(result.disturbed_windows, known ? 2 : 0);
-		if (known) {
-			near(result.predictions[0].best_percent, 40, 0.2);
-			near(result.predictions[0].estimates[0].predicted_percent, 20, 0.2);
-		}
-		width = result.predictions[0].best_high_percent -
-			result.predictions[0].best_low_percent;
-		assert_true(known ? width < 2 * OWN + 0.5 : width > 2 * OWN + 2);
-		causal_result_deinit(&result);
-		causal_data_deinit(&data);
-	}
-}
-
-/* A program that gets its processor for two thirds of the time, more or less: a function that is
- * half of its CPU time is half of what it needs, not a third. Two threads may have waited at the
- * same time; three, of two processors, have waited for each other. */
-static void queued(void **state)
-{
-	static const double expected[] = {50, 41, 33}, error[] = {0.5, 2, 2};
-
-	(void)state;
-	for (unsigned threads = 1; threads <= 3; threads++) {
-		struct causal_data_run run = {.processors = 2};
-		struct causal_data data = {0};
-		struct causal_result result;
-
-		assert_int_equal(causal_data_add_run(&data, &run), 0);
-		for (unsigned i = 0; i < 40; i++) {
-			double off = (40 + i * 7 % 21) * MS;
-			double period = i % 2 ? 2.5 * MS : 5 * MS;
-
-			add(&data, i % 2, i % 2 * 1000, 20, period + off / 20);
-			data.windows[i].queued_ns = (uint64_t)off;
-			data.windows[i].threads = threads;
-			/* load, either way */
-			data.windows[i].involuntary_switches = threads < 3 ? 20 : 0;
-			data.windows[i].stolen_ns = threads < 3 ? 0 : 2 * MS;
-		}
-		fit(&data, &result);
-		assert_int_equal(result.warnings, CAUSAL_WARN_LOAD);
-		near(result.predictions[0].best_percent, expected[threads - 1], error[threads - 1]);
-		causal_result_deinit(&result);
-		causal_data_deinit(&data);
-	}
-}
-
 /* ---- the rest ---- */
 
 /* Windows of wild values give numbers or nothing, and always the same ones. */
@@ -653,10 +477,6 @@ int main(void)
 		cmocka_unit_test(no_samples),
 		cmocka_unit_test(no_visits),
 		cmocka_unit_test(nothing),
-		cmocka_unit_test(load_and_oversubscription),
-		cmocka_unit_test(disturbed),
-		cmocka_unit_test(stolen),
-		cmocka_unit_test(queued),
 		cmocka_unit_test(any_values),
 		cmocka_unit_test(student),
 		cmocka_unit_test(size),

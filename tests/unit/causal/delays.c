@@ -68,39 +68,6 @@ static void test_places_behind_a_pause_count_the_same(void **state)
 	assert_in_range(behind + before, 298 * MS, 302 * MS);
 }
 
-static void test_earning_while_running(void **state)
-{
-	struct causal_thread *self;
-	uint64_t begin, grown, ns;
-
-	(void)state;
-	fake_experiment(3, 1000);
-	kymo_causal_rates.repay = causal_ticks(1000000 * MS); /* nothing of what is due */
-	causal_pay();                                         /* a stretch begins */
-	for (int i = 0; i < 400; i++)
-		fake_sample(i % 2 ? 3 : 4, MS);
-	self = causal_self();
-	assert_true(causal_enter(self));
-	begin = ticks_now();
-	causal_end_running(fake_control, self, begin);
-	causal_run(fake_control, self, self->earning.kind, begin);
-	/* So far as it is believed to run without being seen, and no further. */
-	grown = causal_ns((uint64_t)causal_grown(self, begin + causal_ticks(MS)));
-	assert_in_range(grown, 400000, 600000);
-	assert_int_equal(causal_most(fake_control, begin + causal_ticks(MS)),
-			 causal_delay_at(self, begin + causal_ticks(MS)));
-	ns = causal_ns(kymo_causal_rates.alone);
-	grown = causal_ns((uint64_t)causal_grown(self, begin + causal_ticks(100 * MS)));
-	assert_in_range(grown, ns * 4 / 10, ns * 6 / 10);
-	/* Another kind of stretch is another matter. */
-	causal_stop_running(fake_control, self, begin + causal_ticks(MS));
-	assert_int_equal(causal_most(fake_control, ticks_now() + causal_ticks(9 * MS)),
-			 self->delay);
-	causal_run(fake_control, self, 12346, begin);
-	assert_true(causal_ns((uint64_t)causal_grown(self, begin + causal_ticks(MS))) < 1000);
-	causal_leave(self);
-}
-
 /* In the end it has earned what its samples say. */
 static void test_what_was_not_foreseen_is_due(void **state)
 {
@@ -581,7 +548,6 @@ int main(void)
 		TEST(test_what_a_sample_earns),
 		TEST(test_a_sample_at_a_breakpoint),
 		TEST(test_places_behind_a_pause_count_the_same),
-		TEST(test_earning_while_running),
 		TEST(test_what_was_not_foreseen_is_due),
 		TEST(test_a_debt_is_paid_once),
 		TEST(test_a_small_debt_is_kept),

@@ -46,6 +46,7 @@ static void do_something(unsigned *seed, unsigned number)
 static void *run(void *argument)
 {
 	unsigned number = (unsigned)(uintptr_t)argument, seed = number + 1;
+	struct causal_wait wait;
 
 	fake_thread();
 	causal_pay();
@@ -54,7 +55,7 @@ static void *run(void *argument)
 		do_something(&seed, number);
 	fake_release();
 	pthread_barrier_wait(&all_there); /* nothing grows any more */
-	causal_pay();
+	causal_before_wait(&wait);        /* pays, and does not run on */
 	absorbed[number] = fake_delay_ns();
 	causal_settle_thread(kymo_thread); /* its counts */
 	return NULL;
@@ -86,6 +87,8 @@ static void test_sums(void **state)
 /* Two that run the target at once: both earn, and neither owes the other. */
 static void *run_target(void *argument)
 {
+	struct causal_wait wait;
+
 	(void)argument;
 	fake_thread();
 	causal_pay();
@@ -93,7 +96,7 @@ static void *run_target(void *argument)
 	fake_sample(1, 10 * MS);
 	fake_release();
 	pthread_barrier_wait(&all_there);
-	causal_pay();
+	causal_before_wait(&wait);
 	return NULL;
 }
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
  * SPDX-FileCopyrightText: the kymo authors
  *
- * Short and long tasks from one queue, of which one kind is the target: what a thread earns in
- * each, once samples have taught how long they are.
+ * What a thread earns while it runs, by what samples have taught: in stretches of a kind, and in
+ * short and long tasks from one queue, of which one sort is the target.
  */
 #include "fake.h"
 
@@ -129,14 +129,53 @@ static void test_what_is_learnt_is_forgotten(void **state)
 	causal_leave(self);
 }
 
+static void test_earning_while_running(void **state)
+{
+	struct causal_thread *self;
+	uint64_t begin, grown, ns;
+
+	(void)state;
+	fake_experiment(3, 1000);
+	kymo_causal_rates.repay = causal_ticks(1000000 * MS); /* nothing of what is due */
+	causal_pay();                                         /* a stretch begins */
+	for (int i = 0; i < 400; i++)
+		fake_sample(i % 2 ? 3 : 4, MS);
+	self = causal_self();
+	assert_true(causal_enter(self));
+	begin = ticks_now();
+	causal_end_running(fake_control, self, begin);
+	causal_run(fake_control, self, self->earning.kind, begin);
+	/* So far as it is believed to run without being seen, and no further. */
+	grown = causal_ns((uint64_t)causal_grown(self, begin + causal_ticks(MS)));
+	assert_in_range(grown, 400000, 600000);
+	assert_int_equal(causal_most(fake_control, begin + causal_ticks(MS)),
+			 causal_delay_at(self, begin + causal_ticks(MS)));
+	ns = causal_ns(kymo_causal_rates.alone);
+	grown = causal_ns((uint64_t)causal_grown(self, begin + causal_ticks(100 * MS)));
+	assert_in_range(grown, ns * 4 / 10, ns * 6 / 10);
+	/* Another kind of stretch is another matter. */
+	causal_stop_running(fake_control, self, begin + causal_ticks(MS));
+	assert_int_equal(causal_most(fake_control, ticks_now() + causal_ticks(9 * MS)),
+			 self->delay);
+	causal_run(fake_control, self, 12346, begin);
+	grown = causal_ns((uint64_t)causal_grown(self, begin + causal_ticks(MS)));
+	assert_in_range(grown, 400000, 600000); /* nothing is known of it yet */
+	for (int i = 0; i < 40; i++)
+		stretch_sampled(self, 0, MS, false);
+	causal_end_running(fake_control, self, begin + causal_ticks(MS));
+	causal_run(fake_control, self, 12346, begin);
+	grown = causal_ns((uint64_t)causal_grown(self, begin + causal_ticks(MS)));
+	assert_true(grown < 10000);
+	causal_leave(self);
+}
+
 int main(void)
 {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, fake_begin, fake_end)
 	const struct CMUnitTest tests[] = {
-		TEST(test_short_tasks_are_the_target),
-		TEST(test_long_tasks_are_the_target),
-		TEST(test_nothing_is_earned_twice),
-		TEST(test_what_is_learnt_is_forgotten),
+		TEST(test_short_tasks_are_the_target), TEST(test_long_tasks_are_the_target),
+		TEST(test_nothing_is_earned_twice),    TEST(test_what_is_learnt_is_forgotten),
+		TEST(test_earning_while_running),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
