@@ -214,7 +214,11 @@ class Nasty:
             result, ended = self.instrument(*options, name=name)
             self.same(ended, bare)
             self.too_short(result)
+            # docs/instrument.md, known limits: there the library's end comes after kymo's.
+            late = {"plugin_ends"} if (self.name, self.variant) == ("dl", "libgcc") else set()
+            self.left_out |= late
             self.counts_are([result], ended)
+            self.left_out -= late
 
     def attached(self):
         """Twice, in the midst of what it does until it is asked to end."""
