@@ -27,7 +27,7 @@
 #include <stdint.h>
 
 #define PLAN_MAGIC   "KYMOPLN"
-#define PLAN_VERSION 3u
+#define PLAN_VERSION 4u
 
 #define PLAN_PAGE      4096u
 #define PLAN_DATA_SIZE PLAN_PAGE
@@ -46,7 +46,9 @@
  * there before the runtime is ready; zero in the file of a rewritten program, whose stubs then pass
  * straight through. */
 struct plan_arena_data {
-	uint64_t gate; /* enum plan_gate */
+	uint64_t gate;   /* enum plan_gate */
+	uint64_t counts; /* of the thread's pointer to its counts, from %fs:0; 0: the gate is closed
+			  */
 };
 
 enum plan_gate {
@@ -63,7 +65,8 @@ struct plan_gate_constants {
 	uint64_t shadow_nodes; /* address of the head of the list of shadow stacks, for unwinders */
 	uint64_t foreign_low, foreign_size; /* addresses of struct plan_header's foreign code */
 	uint64_t stubs_size;                /* of the stubs' code */
-	uint64_t reserved[7];
+	uint64_t first_count;               /* what the module's counts lie behind the thread's */
+	uint64_t reserved[6];
 };
 #define PLAN_GATE_CONSTANTS (PLAN_STUBS - 128u) /* offset in the arena */
 
@@ -198,41 +201,64 @@ enum plan_mode {
 };
 
 /* ---- a stub ---- 16-byte aligned, offsets from its start; flags and all registers are kept.
- * It begins with a short jump whose distance chooses: 0 goes on (FULL), else to `count` (COUNT) or
- * to `body` (OFF). That one byte may be changed at any time. Stubs of loops and blocks have the
- * counting part alone, between lea -128(%rsp),%rsp and lea 128(%rsp),%rsp, for the red zone.
+ * Patches lead to `entry`, a short jump whose distance chooses between `full` and `count`, which is
+ * behind it. That one byte may be changed at any time. What a counted call executes is together:
+ * the functions that are counted are those called often, and these are to take few cache lines.
  *
- *     0  jmp                            eb rel8
- *     2  push %rcx                      51
- *     3  mov gate(%rip), %rcx           48 8b 0d rel32
- *    10  jrcxz skip                     e3 rel8
- *    12  push $number                   68 imm32
- *    17  call PLAN_GATE_ENTRY           e8 rel32   returns here, or PLAN_STUB_SKIPPED further on
- *    22  lea 24(%rsp), %rsp             48 8d 64 24 18     number, rcx and return address dropped
- *    27  call body                      e8 rel32
- *    32  lea -8(%rsp), %rsp             48 8d 64 24 f8     <- the return address that callees see
- *    37  push $number                   68 imm32
- *    42  call PLAN_GATE_EXIT            e8 rel32
- *    47  lea 8(%rsp), %rsp              48 8d 64 24 08
- *    52  ret                            c3
- *    53  count: push %rcx               51
- *    54  mov gate(%rip), %rcx           48 8b 0d rel32
- *    61  jrcxz skip                     e3 rel8
- *    63  push $number                   68 imm32
- *    68  call PLAN_GATE_COUNT           e8 rel32
- *    73  lea 8(%rsp), %rsp              48 8d 64 24 08
- *    78  skip: pop %rcx                 59
- *    79  body: displaced instructions, jmp back
+ * Counting is done in the stub: at a function's entry nothing below rsp is in use, signal handlers
+ * leave 128 bytes there alone (System V ABI 3.2.2), and one instruction counts, so that they may
+ * count too. Stubs of loops and blocks, where the red zone is in use, only call PLAN_GATE_COUNT,
+ * between lea -128(%rsp),%rsp and lea 128(%rsp),%rsp, with rcx behind the number.
+ *
+ *     0  first: push $number            68 imm32            the thread has no counts yet
+ *     5  call PLAN_GATE_COUNT           e8 rel32
+ *    10  jmp skipped                    eb rel8
+ *    12  int3                           cc cc
+ *    14  full: mov %rcx, -24(%rsp)      48 89 4c 24 e8      where the gate code looks for it
+ *    19  mov gate(%rip), %rcx           48 8b 0d rel32
+ *    26  jrcxz closed                   e3 rel8
+ *    28  push $number                   68 imm32
+ *    33  call PLAN_GATE_ENTRY           e8 rel32            returns here, or to `skipped`
+ *    38  lea 16(%rsp), %rsp             48 8d 64 24 10      number and return address dropped
+ *    43  call body                      e8 rel32
+ *    48  lea -8(%rsp), %rsp             48 8d 64 24 f8      <- the return address that callees see
+ *    53  push $number                   68 imm32
+ *    58  call PLAN_GATE_EXIT            e8 rel32
+ *    63  lea 8(%rsp), %rsp              48 8d 64 24 08
+ *    68  ret                            c3
+ *    69  skipped: lea 8(%rsp), %rsp     48 8d 64 24 08
+ *    74  jmp closed                     eb rel8
+ *    76  entry: jmp                     eb rel8
+ *    78  count: mov %rcx, -24(%rsp)     48 89 4c 24 e8
+ *    83  mov counts(%rip), %rcx         48 8b 0d rel32
+ *    90  jrcxz closed                   e3 rel8
+ *    92  mov %fs:(%rcx), %rcx           64 48 8b 09
+ *    96  jrcxz first                    e3 rel8
+ *    98  mov %rax, -8(%rsp)             48 89 44 24 f8
+ *   103  lahf                           9f                  the flags but DF, which stays
+ *   104  seto %al                       0f 90 c0
+ *   107  add first_count(%rip), %rcx    48 03 0d rel32
+ *   114  incq 8 * number(%rcx)          48 ff 81 disp32
+ *   121  add $0x7f, %al                 04 7f               OF again, if it was set
+ *   123  sahf                           9e
+ *   124  mov -8(%rsp), %rax             48 8b 44 24 f8
+ *   129  closed: mov -24(%rsp), %rcx    48 8b 4c 24 e8
+ *   134  body: displaced instructions, jmp back
  */
-#define PLAN_STUB_EXIT   32u /* offset of the return address that the function sees */
-#define PLAN_STUB_NUMBER 38u /* offset of the number behind that */
-#define PLAN_STUB_COUNT  53u
-#define PLAN_STUB_SKIP   78u
-#define PLAN_STUB_BODY   79u
-#define PLAN_STUB_ALIGN  16u
-#define PLAN_STUB_RETURN 22u /* where PLAN_GATE_ENTRY returns to when the call is recorded */
-/* ... and when it is not: the lea at 73 drops the number, then rcx is popped. */
-#define PLAN_STUB_SKIPPED 51u
+#define PLAN_STUB_FULL    14u
+#define PLAN_STUB_RETURN  38u /* where PLAN_GATE_ENTRY returns to when the call is recorded */
+#define PLAN_STUB_EXIT    48u /* offset of the return address that the function sees */
+#define PLAN_STUB_NUMBER  54u /* offset of the number behind that */
+#define PLAN_STUB_SKIPPED 69u /* where it returns to when it is not */
+#define PLAN_STUB_ENTRY   76u
+#define PLAN_STUB_MODE    77u /* its distance */
+#define PLAN_STUB_COUNT   78u
+#define PLAN_STUB_CLOSED  129u
+#define PLAN_STUB_BODY    134u
+/* What stands at PLAN_STUB_MODE. */
+#define PLAN_STUB_TO_FULL  ((uint8_t)(PLAN_STUB_FULL - PLAN_STUB_COUNT))
+#define PLAN_STUB_TO_COUNT 0u
+#define PLAN_STUB_ALIGN    16u
 
 /* ---- rewritten files ----
  * They hold their arena, their plan and their modes as parts of loaded segments. The runtime finds

@@ -55,7 +55,7 @@ static int add_site(struct building *building, enum stub_kind kind, size_t numbe
 	}
 	if (stub < 0)
 		return (int)stub;
-	put_jump(building, site, (uint32_t)stub);
+	put_jump(building, site, (uint32_t)stub + (kind == STUB_FUNCTION ? PLAN_STUB_ENTRY : 0));
 	function->stub = (uint32_t)stub;
 	function->site = (uint32_t)building->site_count++;
 	function->how = window->how;

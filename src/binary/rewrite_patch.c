@@ -8,11 +8,6 @@
 #include <errno.h>
 #include <string.h>
 
-/* The distance of a stub's first jump, by what is wanted of it (kymo/plan.h). */
-#define MODE_AT    1u
-#define MODE_FULL  0u
-#define MODE_COUNT (PLAN_STUB_COUNT - 2u)
-
 #define PLACE_FLAGS (PLAN_FUNCTION_IS_LOOP | PLAN_FUNCTION_IS_BLOCK)
 
 static bool is_on(const struct rewrite *rewrite, uint64_t number)
@@ -83,7 +78,8 @@ void rewrite_put_code(const struct rewrite *rewrite, uint8_t *to)
 		    function->stub < PLAN_STUBS || plan->stubs.count < PLAN_STUB_BODY ||
 		    stub > plan->stubs.count - PLAN_STUB_BODY)
 			continue;
-		stubs[stub + MODE_AT] =
-			rewrite->modes[i] == PLAN_MODE_COUNT ? MODE_COUNT : MODE_FULL;
+		stubs[stub + PLAN_STUB_MODE] = rewrite->modes[i] == PLAN_MODE_COUNT
+						       ? PLAN_STUB_TO_COUNT
+						       : PLAN_STUB_TO_FULL;
 	}
 }

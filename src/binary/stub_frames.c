@@ -69,7 +69,7 @@ enum { ENCODED_RELATIVE = 0x1b, ENCODED_COUNT = 0x03, ENCODED_TABLE = 0x3b };
 
 /* Where the stub's first distance leads to the data page from: the field behind `mov gate(%rip)`.
  */
-#define GATE_DISTANCE     6u
+#define GATE_DISTANCE     22u
 #define FUNCTION_ROWS_MAX 128u
 #define TO_NODES                                                                                   \
 	(4 + PLAN_GATE_CONSTANTS + (uint32_t)offsetof(struct plan_gate_constants, shadow_nodes) -  \
@@ -250,9 +250,9 @@ static void put_exit_rows(struct frame_writer *writer)
 	PUT(writer, CFA_RECALL);
 	put_odd_offset(writer, PLAN_STUB_EXIT - 1, 4);
 	PUT(writer, CFA_VALUE_EXPRESSION, FRAME_RSP, 2, OP_LITERAL + 4, OP_MINUS);
-	put_odd_offset(writer, 37, 12);
-	put_odd_offset(writer, 42, 20);
-	put_definition(writer, 47, 16);
+	put_odd_offset(writer, 53, 12);
+	put_odd_offset(writer, 58, 20);
+	put_definition(writer, 63, 16);
 	PUT(writer, CFA_SAVED | REGISTER_RIP, 1, CFA_RESTORE | FRAME_RSP);
 }
 
@@ -262,15 +262,15 @@ static void make_function_rows(struct frame_writer *writer)
 	const size_t begin = writer->stubs->size;
 
 	PUT(writer, CFA_REMEMBER, CFA_SAVED | REGISTER_RIP, 1);
-	put_offset(writer, 3, 16);
-	put_offset(writer, 17, 24);
-	put_offset(writer, 27, 0);
+	put_offset(writer, 5, 16);
+	put_offset(writer, 12, 8);
+	put_offset(writer, 33, 16);
+	put_offset(writer, 43, 0);
 	put_exit_rows(writer);
-	put_offset(writer, 52, 8);
-	put_offset(writer, PLAN_STUB_COUNT + 1, 16);
-	put_offset(writer, 68, 24);
-	put_offset(writer, PLAN_STUB_SKIP, 16);
-	put_offset(writer, PLAN_STUB_BODY, 8);
+	put_offset(writer, 68, 8);
+	put_offset(writer, PLAN_STUB_SKIPPED, 16);
+	put_offset(writer, 74, 8);
+	advance(writer, PLAN_STUB_BODY);
 	if (writer->error || writer->stubs->size - begin > sizeof(writer->rows))
 		return;
 	writer->rows_size = writer->stubs->size - begin;

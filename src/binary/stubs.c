@@ -19,26 +19,39 @@
 
 /* What the layout in kymo/plan.h says, with zeros for numbers and distances. */
 static const uint8_t function_stub[PLAN_STUB_BODY] = {
-	0xeb, 0,                            /* jmp: on, to count or to body */
-	0x51,                               /* push %rcx */
+	0x68, 0,    0,    0,    0,          /* first: push $number */
+	0xe8, 0,    0,    0,    0,          /* call count */
+	0xeb, 0,                            /* jmp skipped */
+	0xcc, 0xcc,                         /* int3 */
+	0x48, 0x89, 0x4c, 0x24, 0xe8,       /* full: mov %rcx, -24(%rsp) */
 	0x48, 0x8b, 0x0d, 0,    0,    0, 0, /* mov gate(%rip), %rcx */
-	0xe3, 0,                            /* jrcxz skip */
+	0xe3, 0,                            /* jrcxz closed */
 	0x68, 0,    0,    0,    0,          /* push $number */
 	0xe8, 0,    0,    0,    0,          /* call entry */
-	0x48, 0x8d, 0x64, 0x24, 0x18,       /* lea 24(%rsp), %rsp */
+	0x48, 0x8d, 0x64, 0x24, 0x10,       /* lea 16(%rsp), %rsp */
 	0xe8, 0,    0,    0,    0,          /* call body */
 	0x48, 0x8d, 0x64, 0x24, 0xf8,       /* lea -8(%rsp), %rsp */
 	0x68, 0,    0,    0,    0,          /* push $number */
 	0xe8, 0,    0,    0,    0,          /* call exit */
 	0x48, 0x8d, 0x64, 0x24, 0x08,       /* lea 8(%rsp), %rsp */
 	0xc3,                               /* ret */
-	0x51,                               /* count: push %rcx */
-	0x48, 0x8b, 0x0d, 0,    0,    0, 0, /* mov gate(%rip), %rcx */
-	0xe3, 0,                            /* jrcxz skip */
-	0x68, 0,    0,    0,    0,          /* push $number */
-	0xe8, 0,    0,    0,    0,          /* call count */
-	0x48, 0x8d, 0x64, 0x24, 0x08,       /* lea 8(%rsp), %rsp */
-	0x59,                               /* skip: pop %rcx */
+	0x48, 0x8d, 0x64, 0x24, 0x08,       /* skipped: lea 8(%rsp), %rsp */
+	0xeb, 0,                            /* jmp closed */
+	0xeb, 0,                            /* entry: jmp */
+	0x48, 0x89, 0x4c, 0x24, 0xe8,       /* count: mov %rcx, -24(%rsp) */
+	0x48, 0x8b, 0x0d, 0,    0,    0, 0, /* mov counts(%rip), %rcx */
+	0xe3, 0,                            /* jrcxz closed */
+	0x64, 0x48, 0x8b, 0x09,             /* mov %fs:(%rcx), %rcx */
+	0xe3, 0,                            /* jrcxz first */
+	0x48, 0x89, 0x44, 0x24, 0xf8,       /* mov %rax, -8(%rsp) */
+	0x9f,                               /* lahf */
+	0x0f, 0x90, 0xc0,                   /* seto %al */
+	0x48, 0x03, 0x0d, 0,    0,    0, 0, /* add first_count(%rip), %rcx */
+	0x48, 0xff, 0x81, 0,    0,    0, 0, /* incq 8 * number(%rcx) */
+	0x04, 0x7f,                         /* add $0x7f, %al */
+	0x9e,                               /* sahf */
+	0x48, 0x8b, 0x44, 0x24, 0xf8,       /* mov -8(%rsp), %rax */
+	0x48, 0x8b, 0x4c, 0x24, 0xe8,       /* closed: mov -24(%rsp), %rcx */
 };
 
 /* The stack below rsp may be in use in the middle of a function (red zone, System V ABI 3.2.2). */
@@ -105,23 +118,42 @@ static void put_distance(struct stubs *stubs, uint8_t *at, uint32_t place)
 	put32(at, place - from);
 }
 
+/* A jump's distance, of one byte that ends the instruction. */
+static void put_short(uint8_t *stub, uint32_t at, uint32_t place)
+{
+	stub[at] = (uint8_t)(place - at - 1);
+}
+
+static void put_count(struct stubs *stubs, uint8_t *stub, uint32_t number)
+{
+	uint32_t counts = (uint32_t)offsetof(struct plan_arena_data, counts);
+	uint32_t first = (uint32_t)offsetof(struct plan_gate_constants, first_count);
+
+	put32(stub + 1, number);
+	put_distance(stubs, stub + 6, PLAN_GATE_COUNT);
+	put_short(stub, 11, PLAN_STUB_SKIPPED);
+	put_short(stub, 75, PLAN_STUB_CLOSED);
+	stub[PLAN_STUB_MODE] = PLAN_STUB_TO_FULL;
+	put_distance(stubs, stub + 86, counts);
+	put_short(stub, 91, PLAN_STUB_CLOSED);
+	put_short(stub, 97, 0);
+	put_distance(stubs, stub + 110, PLAN_GATE_CONSTANTS + first);
+	put32(stub + 117, (uint32_t)sizeof(uint64_t) * number);
+}
+
 static uint8_t *put_function_stub(struct stubs *stubs, uint8_t *stub, uint32_t number)
 {
 	uint32_t start = PLAN_STUBS + (uint32_t)(stub - stubs->bytes);
-	uint32_t gate = (uint32_t)offsetof(struct plan_arena_data, gate);
 
 	memcpy(stub, function_stub, sizeof(function_stub));
-	put_distance(stubs, stub + 6, gate);
-	stub[11] = PLAN_STUB_SKIP - 12;
-	put32(stub + 13, number);
-	put_distance(stubs, stub + 18, PLAN_GATE_ENTRY);
-	put_distance(stubs, stub + 28, start + PLAN_STUB_BODY);
+	put_count(stubs, stub, number);
+	put_distance(stubs, stub + 22, (uint32_t)offsetof(struct plan_arena_data, gate));
+	put_short(stub, 27, PLAN_STUB_CLOSED);
+	put32(stub + 29, number);
+	put_distance(stubs, stub + 34, PLAN_GATE_ENTRY);
+	put_distance(stubs, stub + 44, start + PLAN_STUB_BODY);
 	put32(stub + PLAN_STUB_NUMBER, number);
-	put_distance(stubs, stub + 43, PLAN_GATE_EXIT);
-	put_distance(stubs, stub + 57, gate);
-	stub[62] = PLAN_STUB_SKIP - 63;
-	put32(stub + 64, number);
-	put_distance(stubs, stub + 69, PLAN_GATE_COUNT);
+	put_distance(stubs, stub + 59, PLAN_GATE_EXIT);
 	return stub + sizeof(function_stub);
 }
 

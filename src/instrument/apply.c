@@ -242,7 +242,7 @@ static bool is_plan(const struct plan_header *plan, uint64_t size)
 	return size >= sizeof(*plan) && plan->version == PLAN_VERSION && plan->plan_size <= size;
 }
 
-/* Stubs whose calls are counted begin with a jump to the counting part. */
+/* Stubs whose calls are counted have a jump to the counting part where they are entered. */
 static void set_modes(const struct arena *arena)
 {
 	const struct plan_function *functions =
@@ -258,7 +258,7 @@ static void set_modes(const struct arena *arena)
 			sys_call3(SYS_mprotect, (long)(start + PLAN_STUBS),
 				  (long)(arena->size - PLAN_STUBS), PROT_READ | PROT_WRITE);
 		writable = true;
-		start[functions[i].stub + 1] = PLAN_STUB_COUNT - 2;
+		start[functions[i].stub + PLAN_STUB_MODE] = PLAN_STUB_TO_COUNT;
 	}
 	if (writable)
 		sys_call3(SYS_mprotect, (long)(start + PLAN_STUBS),

@@ -62,6 +62,7 @@ static long fill_gate(uint8_t *start, uint64_t id_base, const struct plan_header
 	if (plan)
 		jit_write(start, plan);
 	constants->id_base = id_base;
+	constants->first_count = id_base * sizeof(*kymo_calls.counts);
 	constants->thread_offset = thread_offset();
 	constants->entry_slow = (uint64_t)(uintptr_t)calls_entry_slow;
 	constants->exit_slow = (uint64_t)(uintptr_t)calls_exit_slow;
@@ -154,6 +155,16 @@ static void set_resolver(const struct arena *arena)
 		set(resolve);
 }
 
+/* Threads may be in its stubs. */
+static void write_gate(const struct arena *arena, uint32_t gate)
+{
+	volatile struct plan_arena_data *data = arena->data;
+	uint64_t counts = thread_offset() + offsetof(struct calls_thread, counts);
+
+	data->counts = gate == PLAN_GATE_CLOSED ? 0 : counts;
+	data->gate = gate;
+}
+
 struct arena *arena_add(const struct arena *arena)
 {
 	uint32_t count = atomic_load_explicit(&arenas.count, memory_order_relaxed);
@@ -174,7 +185,7 @@ struct arena *arena_add(const struct arena *arena)
 	*entry = *arena;
 	entry->first_id = arenas.next_id;
 	arenas.next_id += arena->count;
-	entry->data->gate = atomic_load_explicit(&arenas.gate, memory_order_relaxed);
+	write_gate(entry, atomic_load_explicit(&arenas.gate, memory_order_relaxed));
 	atomic_store_explicit(&arenas.count, count + 1, memory_order_release);
 	jit_register(entry);
 	set_resolver(entry);
@@ -197,7 +208,7 @@ struct arena *arena_again(const struct plan_header *plan, uint64_t bias)
 		if (!same || (arena->gone && !plan->build_id_size))
 			continue;
 		arena->gone = false;
-		arena->data->gate = atomic_load_explicit(&arenas.gate, memory_order_relaxed);
+		write_gate(arena, atomic_load_explicit(&arenas.gate, memory_order_relaxed));
 		return arena;
 	}
 	return NULL;
@@ -300,7 +311,7 @@ static void write_gates(void)
 		gate = atomic_load(&arenas.gate);
 		for (uint32_t i = 0; i < count; i++) {
 			if (!arenas.list[i].gone)
-				*(volatile uint64_t *)&arenas.list[i].data->gate = gate;
+				write_gate(&arenas.list[i], gate);
 		}
 	} while (gate != atomic_load(&arenas.gate));
 }

@@ -18,9 +18,8 @@ struct shadow_node;
 
 /* What the gate code has on the stack when it calls a slow way; lowest address first. */
 struct calls_registers {
-	uint64_t flags, rbp, r11, r10, r9, r8, rdi, rsi, rdx, status, rax;
-	uint64_t entry_return, entry_number, entry_rcx; /* of entries; of exits: rcx, return, number
-							 */
+	uint64_t flags, rbp, r11, r10, r9, r8, rdi, rsi, rdx, status, rax, rcx;
+	uint64_t stub_return, number;
 };
 
 /* slot: where the function's return address is; id: of the process. 0: recorded, the call is to go

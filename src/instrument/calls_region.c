@@ -51,8 +51,8 @@ static uint64_t begin(void *argument)
 	region_begin(region_of(event->id));
 	if (!arena_wants_arguments(event->id))
 		return 0;
-	const uint64_t numbers[ARGUMENTS] = {from->rdi,       from->rsi, from->rdx,
-					     from->entry_rcx, from->r8,  from->r9};
+	const uint64_t numbers[ARGUMENTS] = {from->rdi, from->rsi, from->rdx,
+					     from->rcx, from->r8,  from->r9};
 
 	for (unsigned i = 0; i < ARGUMENTS; i++)
 		values[i] = (struct region_value){

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
  * SPDX-FileCopyrightText: the kymo authors
  *
- * See demote.h. The stub's first byte is changed through /proc/self/mem: one byte, which every
- * thread sees as it was or as it is.
+ * See demote.h. The distance at a stub's entry is changed through /proc/self/mem: one byte, which
+ * every thread sees as it was or as it is.
  */
 #include "instrument/demote.h"
 
@@ -103,13 +103,13 @@ void demote_judge(const uint64_t *words, size_t count, uint64_t ticks)
 
 static void demote(struct runtime *runtime, long memory, uint32_t id)
 {
-	static const uint8_t to_count = PLAN_STUB_COUNT - 2;
-	uint64_t stub = arena_exit_address(id) - PLAN_STUB_EXIT;
+	static const uint8_t to_count = PLAN_STUB_TO_COUNT;
+	uint64_t mode = arena_exit_address(id) - PLAN_STUB_EXIT + PLAN_STUB_MODE;
 
 	/* Several threads may have found it, or one before it was done. */
-	if (*(const volatile uint8_t *)(uintptr_t)(stub + 1) == to_count)
+	if (*(const volatile uint8_t *)(uintptr_t)mode == to_count)
 		return;
-	if (sys_call4(SYS_pwrite64, memory, (long)&to_count, 1, (long)(stub + 1)) != 1)
+	if (sys_call4(SYS_pwrite64, memory, (long)&to_count, 1, (long)mode) != 1)
 		return;
 	track_begin(&runtime->track, SPOOL_RECORD_CALL_DEMOTED);
 	track_unsigned(&runtime->track, id);

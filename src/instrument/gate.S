@@ -32,7 +32,7 @@
 #define STUBS         gate_begin + 8192(%rip)
 #define NUMBER_AT_EXIT 6 /* PLAN_STUB_NUMBER - PLAN_STUB_EXIT */
 #define GATE_FAST     1
-#define SKIPPED       51 /* PLAN_STUB_SKIPPED */
+#define SKIPPED       31 /* PLAN_STUB_SKIPPED - PLAN_STUB_RETURN */
 
 	.section .text.kymo_gate, "ax", @progbits
 	.globl	instrument_gate_begin
@@ -44,14 +44,10 @@ instrument_gate_begin:
 gate_begin:
 	.cfi_startproc
 
-/* Unwind tables: the CFA is so far above rsp, or above rsp before enter_c. */
+/* Unwind tables: the CFA is so far above rsp. */
 	.macro	frame above
 	.cfi_def_cfa %rsp, \above
 	.cfi_restore %rbp
-	.endm
-	.macro	frame_c above
-	.cfi_def_cfa %rbp, 64 + \above
-	.cfi_offset %rbp, -56 - \above
 	.endm
 
 /* rax, the flags but DF, which nothing here looks at, and rdx, in the places below rsp that are so
@@ -123,15 +119,15 @@ gate_begin:
 	.cfi_adjust_cfa_offset -8
 	.endm
 
-/* ---- entry: 0 return to the stub, 8 number, 16 rcx, 24 the function's return address (the slot);
- * below: -8 rax, -16 flags, -24 rdx, -32 the word without its time ---- */
+/* ---- entry: 0 return to the stub, 8 number, 16 the function's return address (the slot); below:
+ * -8 rcx, -16 rax, -24 flags, -32 rdx, -40 the word without its time ---- */
 gate_entry:
-	save	-8, -16, -24
+	save	-16, -24, -32
 	mov	THREAD_OFFSET, %rdx
 	mov	%fs:0(%rdx), %rcx
 	cmp	%fs:8(%rdx), %rcx
 	jae	entry_slow
-	lea	24(%rsp), %rax
+	lea	16(%rsp), %rax
 	cmp	%rax, -16(%rcx)		/* the entry before lies further out on this stack? */
 	jbe	entry_tail
 	.globl	instrument_gate_foreign
@@ -140,34 +136,34 @@ instrument_gate_foreign:		/* arena.c puts a nop here where no code is foreign */
 	.byte	0xe9
 	.long	entry_foreign - entry_own
 entry_own:
-	mov	24(%rsp), %rax
+	mov	16(%rsp), %rax
 	addq	$24, %fs:0(%rdx)
 	mov	%rax, (%rcx)
 	mov	8(%rsp), %eax
 	add	ID_BASE, %eax
 	mov	%rax, 16(%rcx)
 	add	%eax, %eax
-	mov	%rax, -32(%rsp)
-	lea	24(%rsp), %rax
+	mov	%rax, -40(%rsp)
+	lea	16(%rsp), %rax
 	mov	%rax, 8(%rcx)		/* last: the entry is valid by its slot */
 	mov	$8, %ecx
 	xadd	%rcx, %fs:16(%rdx)
 	cmp	%fs:24(%rdx), %rcx
 	jae	entry_full
 	stamp
-	or	-32(%rsp), %rax
+	or	-40(%rsp), %rax
 	mov	%rax, (%rcx)
 entry_done:
-	mov	16(%rsp), %rcx		/* which the stub has pushed and drops */
-	restore	-8, -16, -24
+	mov	-8(%rsp), %rcx
+	restore	-16, -24, -32
 	ret
 
 /* The entry before has the same slot: its function jumped here, if the slot has the way back into
  * its stub, where its number stands 6 bytes on (kymo/plan.h). Its call ends, and its shadow entry
- * goes over to this one: two words, of which -32 and -40 have what is not the time. */
+ * goes over to this one: two words, of which -40 and -48 have what is not the time. */
 entry_tail:
 	jne	entry_slow
-	mov	24(%rsp), %rax
+	mov	16(%rsp), %rax
 	lea	STUBS, %rdx
 	sub	%rdx, %rax
 	cmp	STUBS_SIZE, %rax
@@ -185,52 +181,58 @@ entry_tail:
 	mov	%fs:0(%rdx), %rax
 	mov	-8(%rax), %edx
 	lea	1(%rdx,%rdx), %rdx
-	mov	%rdx, -32(%rsp)
+	mov	%rdx, -40(%rsp)
 	mov	8(%rsp), %edx
 	add	ID_BASE, %edx
 	mov	%rdx, -8(%rax)
 	add	%edx, %edx
-	mov	%rdx, -40(%rsp)
+	mov	%rdx, -48(%rsp)
 	stamp
 	mov	%rax, %rdx
-	or	-32(%rsp), %rax
+	or	-40(%rsp), %rax
 	mov	%rax, (%rcx)
-	or	-40(%rsp), %rdx
+	or	-48(%rsp), %rdx
 	mov	%rdx, 8(%rcx)
 	jmp	entry_done
 
 entry_foreign:
-	mov	24(%rsp), %rax
+	mov	16(%rsp), %rax
 	sub	FOREIGN_LOW, %rax
 	cmp	FOREIGN_SIZE, %rax
 	jae	entry_own
 	jmp	entry_slow
 
-/* No room for the word: it is passed on without its time. */
+/* No room for the word: it is passed on without its time, and NULL for the slot. */
 entry_full:
-	mov	-32(%rsp), %rax
+	mov	-40(%rsp), %rax
 	mov	%rax, 8(%rsp)		/* in the place of the number */
-	lea	-24(%rsp), %rsp
-	frame	32
+	lea	-32(%rsp), %rsp
+	frame	40
 	enter_c
-	mov	96(%rsp), %rdi		/* 32 + 8 * 8 */
-	jmp	write_word
+	mov	104(%rsp), %rsi		/* 40 + 8 * 8 */
+	xor	%edi, %edi
+	and	$-16, %rsp
+	call	*ENTRY_SLOW
+	leave_c
+	lea	32(%rsp), %rsp
+	frame	8
+	jmp	entry_done
 
-/* From here on 0 rdx, 8 flags, 16 rax, 24 return, 32 number, 40 rcx, 48 slot. */
+/* From here on 0 rdx, 8 flags, 16 rax, 24 rcx, 32 return, 40 number, 48 slot. */
 	.p2align 4
 entry_slow:
 	frame	8
-	lea	-24(%rsp), %rsp
-	frame	32
+	lea	-32(%rsp), %rsp
+	frame	40
 	enter_c
 	lea	112(%rsp), %rdi		/* 48 + 8 * 8: the slot */
-	mov	96(%rsp), %esi
+	mov	104(%rsp), %esi
 	add	ID_BASE, %esi
 	mov	%rsp, %rdx		/* struct calls_registers */
 	and	$-16, %rsp
 	call	*ENTRY_SLOW
 	leave_c
-	lea	24(%rsp), %rsp
+	lea	32(%rsp), %rsp
 	frame	8
 	test	%eax, %eax
 	jz	entry_done
@@ -239,8 +241,7 @@ entry_slow:
 	mov	%rax, (%rsp)
 	jmp	entry_done
 
-/* ---- exit: 0 return to the stub, 8 number, 16 room for the return address (the slot); below: -8
- * rcx, -16 rax, -24 flags, -32 rdx, -40 the word without its time ---- */
+/* ---- exit: as at entry, but rcx is not kept yet; the slot is room for the return address ---- */
 	.org	gate_begin - instrument_gate_begin + 0x400, 0xcc
 gate_exit:
 	frame	8
@@ -279,10 +280,16 @@ exit_full:
 	lea	-32(%rsp), %rsp
 	frame	40
 	enter_c
-	mov	104(%rsp), %rdi		/* 40 + 8 * 8 */
-	jmp	write_word_exit
+	mov	104(%rsp), %rsi		/* 40 + 8 * 8 */
+	xor	%edi, %edi
+	and	$-16, %rsp
+	call	*EXIT_SLOW
+	leave_c
+	lea	32(%rsp), %rsp
+	frame	8
+	jmp	exit_done
 
-/* From here on 0 rdx, 8 flags, 16 rax, 24 rcx, 32 return, 40 number, 48 slot. */
+/* From here on as in entry_slow. */
 	.p2align 4
 exit_slow:
 	frame	8
@@ -300,11 +307,12 @@ exit_slow:
 	frame	8
 	jmp	exit_done
 
-/* ---- count: 0 return to the stub, 8 number, 16 rcx; below: -8 rax, -16 flags, -24 rdx ---- */
+/* ---- count: 0 return to the stub, 8 number; rcx: 16 for loops and blocks, -8 for functions, which
+ * come here only when the thread has no counts yet; below: -16 rax, -24 flags, -32 rdx ---- */
 	.org	gate_begin - instrument_gate_begin + 0x800, 0xcc
 gate_count:
 	frame	8
-	save	-8, -16, -24
+	save	-16, -24, -32
 	mov	THREAD_OFFSET, %rdx
 	mov	%fs:32(%rdx), %rcx
 	test	%rcx, %rcx
@@ -312,46 +320,23 @@ gate_count:
 	mov	8(%rsp), %eax
 	add	ID_BASE, %eax
 	incq	(%rcx,%rax,8)
-	restore	-8, -16, -24
+	restore	-16, -24, -32
 	ret
 
 /* From here on as in entry_slow. */
 count_slow:
-	lea	-24(%rsp), %rsp
-	frame	32
+	lea	-32(%rsp), %rsp
+	frame	40
 	enter_c
-	mov	96(%rsp), %edi
+	mov	104(%rsp), %edi
 	add	ID_BASE, %edi
 	and	$-16, %rsp
 	call	*COUNT_SLOW
 	leave_c
-	lea	24(%rsp), %rsp
-	frame	8
-	restore	-8, -16, -24
-	ret
-
-/* The slow function takes a word instead of an id where the slot is NULL. */
-write_word:
-	frame_c	32
-	mov	%rdi, %rsi
-	xor	%edi, %edi
-	and	$-16, %rsp
-	call	*ENTRY_SLOW
-	leave_c
-	lea	24(%rsp), %rsp
-	frame	8
-	jmp	entry_done
-
-write_word_exit:
-	frame_c	40
-	mov	%rdi, %rsi
-	xor	%edi, %edi
-	and	$-16, %rsp
-	call	*EXIT_SLOW
-	leave_c
 	lea	32(%rsp), %rsp
 	frame	8
-	jmp	exit_done
+	restore	-16, -24, -32
+	ret
 
 	.cfi_endproc
 instrument_gate_end:

@@ -104,8 +104,8 @@ static bool find_stub(const struct arena *arena, uint64_t address, struct stub *
 		return false;
 	ret->start = start + offset;
 	ret->code = (const uint8_t *)(uintptr_t)ret->start;
-	ret->place = ret->code[0] != 0xeb;
-	__builtin_memcpy(&number, ret->code + (ret->place ? 16 : 13), sizeof(number));
+	ret->place = ret->code[0] != 0x68;
+	__builtin_memcpy(&number, ret->code + (ret->place ? 16 : 1), sizeof(number));
 	if (number >= arena->plan->functions.count)
 		return false;
 	ret->site = &sites[functions[number].site];
@@ -120,9 +120,8 @@ struct depth {
 	int8_t depth; /* words */
 };
 
-static const struct depth function_depths[] = {{0, 0},  {3, 1},  {17, 2}, {27, -1},
-					       {37, 0}, {42, 1}, {52, 0}, {54, 1},
-					       {68, 2}, {78, 1}, {79, 0}};
+static const struct depth function_depths[] = {{0, 0},  {5, 1},  {12, 0}, {33, 1}, {43, -1},
+					       {53, 0}, {58, 1}, {68, 0}, {69, 1}, {74, 0}};
 static const struct depth place_depths[] = {{0, 0},   {5, 16},  {6, 17}, {20, 18},
 					    {30, 17}, {31, 16}, {39, 0}};
 

@@ -65,7 +65,7 @@ static void test_sites(void **state)
 		assert_int_equal(site->patched[0], 0xe9);
 		memcpy(&distance, site->patched + 1, sizeof(distance));
 		assert_int_equal(site->vaddr + 5 + (uint64_t)(int64_t)distance,
-				 header->arena_vaddr + function->stub);
+				 header->arena_vaddr + function->stub + PLAN_STUB_ENTRY);
 		assert_int_equal(site->vaddr - function->vaddr,
 				 site->vaddr == function->vaddr ? 0 : 4);
 		assert_int_equal(move->from, 0);
