@@ -27,6 +27,29 @@ struct next_record {
 	uint8_t reserved; /* words that the gate code reserved for it at most, and left */
 };
 
+static _Atomic uint32_t times_left; /* that kymo left the process */
+
+void calls_stream_left(void)
+{
+	atomic_fetch_add(&times_left, 1);
+}
+
+/* A thread that was about to begin a record, and was held up, must not go on with a chunk of
+ * before: its memory is used otherwise when kymo comes again. Either it sees here that kymo left,
+ * or what it has stored is seen, and taken back, by who leaves (calls_poke()). */
+static bool is_still_on(const struct next_record *next, uint32_t before)
+{
+	struct calls_thread *calls = next->calls;
+
+	atomic_thread_fence(memory_order_seq_cst);
+	if (atomic_load(&times_left) == before)
+		return true;
+	calls->at = calls->end = NULL;
+	calls->node->chunk = NULL;
+	calls->node->record = calls->node->rest = NULL;
+	return false;
+}
+
 static void put_length(uint8_t *at, uint32_t length)
 {
 	at[0] = (uint8_t)(length | 0x80);
@@ -178,11 +201,14 @@ static uint64_t next_record(void *argument)
 	const struct next_record *next = argument;
 	struct calls_thread *calls = next->calls;
 	struct shadow_node *node = calls->node;
+	uint32_t before = atomic_load(&times_left);
 	struct spool_chunk *chunk;
 	uint8_t *data, *limit;
 
+	if (atomic_load_explicit(&kymo_runtime.state, memory_order_relaxed) == RUNTIME_INACTIVE)
+		return 0;
 	if (go_on_in_chunk(next))
-		return 1;
+		return is_still_on(next, before);
 	if (node->record && next->ticks - node->chunk_ticks < kymo_runtime.sampling.growth_ticks)
 		node->large = true;
 	retire(node, next);
@@ -203,7 +229,7 @@ static uint64_t next_record(void *argument)
 	/* release: who sees the length sees the head */
 	atomic_store_explicit((_Atomic uint32_t *)&chunk->header->committed,
 			      spool_chunk_capacity(chunk), memory_order_release);
-	return 1;
+	return is_still_on(next, before);
 }
 
 static bool has_room(struct next_record *next)

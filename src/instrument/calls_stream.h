@@ -26,6 +26,9 @@ enum call_word {
 void calls_write(struct calls_thread *calls, uint32_t id, enum call_word what, uint64_t ticks);
 /* The same for a word without its time, whose room the gate code did not find. */
 void calls_write_word(struct calls_thread *calls, uint64_t word, bool entry);
+/* kymo leaves the process: chunks that threads are about to get are not for them any more. Before
+ * those that they have are taken from them. */
+void calls_stream_left(void);
 /* The record ends here; what is left of the chunk is for the node's next thread. */
 void calls_stream_end(struct shadow_node *node, const uint64_t *at);
 

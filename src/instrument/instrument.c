@@ -13,7 +13,7 @@
 #include "instrument/apply.h"
 #include "instrument/arena.h"
 #include "instrument/attached.h"
-#include "instrument/calls.h"
+#include "instrument/calls_stream.h"
 #include "instrument/demote.h"
 #include "instrument/loaded.h"
 #include "instrument/rewritten.h"
@@ -188,6 +188,7 @@ static void forked(void)
 static void left(void)
 {
 	instrument_stop();
+	calls_stream_left();
 	calls_poke();
 	calls_left();
 	forget_counts();

@@ -6,6 +6,8 @@
  */
 #include "instrument/calls_stream.h"
 
+#include <pthread.h>
+#include <sched.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <string.h>
@@ -27,6 +29,7 @@ static void start(const char *directory, uint64_t left)
 	spool_test_start(spool, directory, 0, false);
 	spool_refill(spool, spool->fd);
 	calls = &kymo_calls;
+	atomic_store(&kymo_runtime.state, RUNTIME_ACTIVE);
 	calls->node = shadow_take();
 	assert_non_null(calls->node);
 	calls->top = calls->node->entries + 1;
@@ -47,6 +50,7 @@ static void finish(void)
 	calls->at = calls->end = NULL;
 	calls->node = NULL;
 	shadow_release(node);
+	atomic_store(&kymo_runtime.state, RUNTIME_INACTIVE);
 	close(spool->fd);
 	spool_abandon(spool);
 }
@@ -113,6 +117,53 @@ static void a_chunk_that_is_ended_early_is_given_back(void **state)
 	finish();
 }
 
+/* kymo leaves again and again while a thread begins records: each time that it has taken back what
+ * the thread had, and the thread has come out of the slow way, the thread has nothing. */
+static _Atomic bool is_leaving, is_done;
+static _Atomic unsigned rounds;
+
+static void *leave_often(void *unused)
+{
+	uint64_t *volatile *end = (uint64_t *volatile *)&calls->end;
+
+	for (unsigned i = 0; i < 300; i++) {
+		atomic_store(&kymo_runtime.state, RUNTIME_INACTIVE);
+		calls_stream_left();
+		*end = NULL; /* calls_poke() */
+		atomic_store(&is_leaving, true);
+		while (atomic_load(&is_leaving))
+			sched_yield();
+		atomic_store(&kymo_runtime.state, RUNTIME_ACTIVE);
+		for (unsigned turns = 0; turns < i % 50; turns++)
+			sched_yield();
+	}
+	atomic_store(&is_done, true);
+	return unused;
+}
+
+static void no_record_begins_behind_the_end(void **state)
+{
+	pthread_t thread;
+
+	start(*state, 10);
+	assert_int_equal(pthread_create(&thread, NULL, leave_often, NULL), 0);
+	while (!atomic_load(&is_done)) {
+		spool_refill(spool, spool->fd);
+		calls->end = calls->at; /* the next word needs a record */
+		calls->node->retry_ticks = 0;
+		calls_write(calls, ID, CALL_ENTRY, now++);
+		if (!atomic_load(&is_leaving))
+			continue;
+		calls_write(calls, ID, CALL_ENTRY, now++); /* as one that comes late */
+		assert_true(calls->at >= calls->end);
+		rounds++;
+		atomic_store(&is_leaving, false);
+	}
+	assert_int_equal(pthread_join(thread, NULL), 0);
+	assert_int_equal(rounds, 300);
+	finish();
+}
+
 #define TEST(name)                                                                                 \
 	cmocka_unit_test_setup_teardown(name, test_directory_create, test_directory_remove)
 
@@ -124,6 +175,7 @@ int main(void)
 		TEST(nor_one_whose_last_word_is),
 		TEST(a_tail_call_waits_for_nobody),
 		TEST(a_chunk_that_is_ended_early_is_given_back),
+		TEST(no_record_begins_behind_the_end),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
