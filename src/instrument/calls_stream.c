@@ -156,6 +156,7 @@ static void retire(struct shadow_node *node, const struct next_record *next)
 		spool_chunk_retire(&kymo_runtime.spool, node->chunk);
 	node->chunk = NULL;
 	node->record = NULL;
+	node->rest = NULL; /* it was too small, and is no part of the chunk that follows */
 }
 
 /* A ring hands out chunks with what was in them. */

@@ -117,6 +117,31 @@ static void a_chunk_that_is_ended_early_is_given_back(void **state)
 	finish();
 }
 
+/* What a thread left of its chunk may be too little for the next thread: that takes a chunk, and
+ * when this is full, another one, and nothing is written behind the first thread's record. */
+static void too_little_is_left_for_good(void **state)
+{
+	struct shadow_node *node;
+	uint64_t *rest;
+
+	start(*state, 100);
+	node = calls->node;
+	calls_stream_end(node, calls->at);
+	calls->at = calls->end = NULL;
+	rest = (uint64_t *)(void *)node->rest;
+	assert_non_null(rest);
+	for (unsigned chunks = 0; chunks < 3; chunks++) {
+		spool_refill(spool, spool->fd);
+		do {
+			calls_write(calls, ID, CALL_ENTRY, now++);
+		} while (calls->at < calls->end);
+		assert_ptr_equal(calls->end,
+				 spool_chunk_data(node->chunk) + spool_chunk_capacity(node->chunk));
+		assert_ptr_equal(node->record, spool_chunk_data(node->chunk));
+	}
+	finish();
+}
+
 /* kymo leaves again and again while a thread begins records: each time that it has taken back what
  * the thread had, and the thread has come out of the slow way, the thread has nothing. */
 static _Atomic bool is_leaving, is_done;
@@ -175,6 +200,7 @@ int main(void)
 		TEST(nor_one_whose_last_word_is),
 		TEST(a_tail_call_waits_for_nobody),
 		TEST(a_chunk_that_is_ended_early_is_given_back),
+		TEST(too_little_is_left_for_good),
 		TEST(no_record_begins_behind_the_end),
 	};
 
