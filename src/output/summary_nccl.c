@@ -126,8 +126,10 @@ static void write_kept(const struct summary *summary, const struct nccl_data *da
 	if (gone)
 		summary_line(summary,
 			     "the newest %s operations are kept one by one, %s older ones only in "
-			     "the sums (NCCL_SIZE keeps more)",
-			     quantity_count(kept).text, quantity_count(gone).text);
+			     "the sums (%s)",
+			     quantity_count(kept).text, quantity_count(gone).text,
+			     nccl_loss_sum(data, NCCL_LOSS_DISK_FULL) ? "the disk was full"
+								      : "NCCL_SIZE keeps more");
 }
 
 static void write_missing(const struct summary *summary, const struct nccl_data *data)

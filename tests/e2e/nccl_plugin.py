@@ -485,6 +485,24 @@ def main():
         expect(row["shortest_ns"] > AROUND_NS and row["time_ns"] > AROUND_NS * row["timed"], row)
         expect("older ones only in the sums" in report(directory), "nothing is said")
 
+    def full_disk():
+        """On a full disk the ring is as large as the file has come to be, and the disk is named."""
+        place = scratch.path("small")
+        os.makedirs(place)
+        if run(["mount", "-t", "tmpfs", "-o", "size=8m", "tmpfs", place]).status != 0:
+            raise Skipped("no permission to mount")
+        try:
+            directory = os.path.join(place, "result")
+            rank = Rank(directory)
+            rank.tell("comm abc 2 0 world", "loop 100000 1000 0", "finalize")
+            expect(rank.say("exit 0") == 0, rank.stderr)
+            kept = len(operations(directory))
+            expect(kept > 2000, f"{kept} operations are kept")
+            text = report(directory)
+        finally:
+            run(["umount", place])
+        needs(text, "only in the sums (the disk was full)")
+
     def old_versions():
         """v2 tells nothing of the number of ranks: what follows from a guess is marked."""
         directory = scratch.path("old")
@@ -616,7 +634,7 @@ def main():
             raise Skipped("no plugin")
         for check in (a_rank_alone, gpu_times_on_the_host_clock, killed_in_the_middle, killed_inside, while_it_runs,
                       sends_wait, who_is_late, by_their_kernels, a_collective_is_left_out, skipped_and_different, hosts_with_other_clocks, timeline,
-                      beside_samples, set_up_by_itself, in_sqlite, a_hundred_thousand, oldest_overwritten, old_versions,
+                      beside_samples, set_up_by_itself, in_sqlite, a_hundred_thousand, oldest_overwritten, full_disk, old_versions,
                       names_of_anybody, many_ranks, bad_directories, overwrites_no_input, kinds_of_files, damaged_files,
                       stall_is_told):
             if not sys.argv[6:] or check.__name__ in sys.argv[6:]:
