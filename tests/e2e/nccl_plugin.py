@@ -503,6 +503,19 @@ def main():
             run(["umount", place])
         needs(text, "only in the sums (the disk was full)")
 
+    def stopped_is_no_hang():
+        """Operations whose events had no room, of a communicator that was finalized, do not wait."""
+        directory = scratch.path("stopped")
+        rank = Rank(directory, environment={"KYMO_NCCL_FULL": "stop", "KYMO_NCCL_SIZE": "1M"})
+        rank.tell("comm abc 2 0 world", "loop 60000 1000 0", "finalize")
+        expect(rank.say("exit 0") == 0, rank.stderr)
+        cut = [row for row in operations(directory) if "lost_events" in row["marks"]]
+        expect(cut, "all were recorded")
+        for row in cut:
+            expect(row["state"] == "done" or (row["state"], row["timing"]) == ("incomplete", "none"), row)
+            expect("in_flight" not in row["marks"], row)
+        expect("in flight" not in report(directory), "it hangs")
+
     def old_versions():
         """v2 tells nothing of the number of ranks: what follows from a guess is marked."""
         directory = scratch.path("old")
@@ -634,7 +647,7 @@ def main():
             raise Skipped("no plugin")
         for check in (a_rank_alone, gpu_times_on_the_host_clock, killed_in_the_middle, killed_inside, while_it_runs,
                       sends_wait, who_is_late, by_their_kernels, a_collective_is_left_out, skipped_and_different, hosts_with_other_clocks, timeline,
-                      beside_samples, set_up_by_itself, in_sqlite, a_hundred_thousand, oldest_overwritten, full_disk, old_versions,
+                      beside_samples, set_up_by_itself, in_sqlite, a_hundred_thousand, oldest_overwritten, full_disk, stopped_is_no_hang, old_versions,
                       names_of_anybody, many_ranks, bad_directories, overwrites_no_input, kinds_of_files, damaged_files,
                       stall_is_told):
             if not sys.argv[6:] or check.__name__ in sys.argv[6:]:
