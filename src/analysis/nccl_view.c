@@ -132,9 +132,11 @@ static void view_duration(const struct nccl_data *data, const struct nccl_member
 		view->timing = view->flags & (NCCL_OPERATION_BATCHED | NCCL_OPERATION_ALIASED)
 				       ? NCCL_TIMING_SHARED
 				       : NCCL_TIMING_GPU;
-		view->duration_ns = view->stamped_ns;
+		/* Stamps that may be those of others are not what a batch took together. */
 		if (view->timing == NCCL_TIMING_GPU)
-			view->duration_ns += nccl_kernel_around_ns(process);
+			view->duration_ns = view->stamped_ns + nccl_kernel_around_ns(process);
+		else if (view->flags & NCCL_OPERATION_BATCHED)
+			view->duration_ns = view->stamped_ns;
 	} else if (operation->network_start && operation->network_stop > operation->network_start) {
 		view->timing = NCCL_TIMING_NETWORK;
 		view->duration_ns = at_least_one(nccl_own_time(process, operation->network_stop) -
