@@ -37,12 +37,19 @@ static void write_row(const struct summary *summary, const struct nccl_data *dat
 	double bus = nccl_bus_bandwidth(tally->bus_bytes, tally->sized_ns);
 	char bandwidth[64] = "";
 
+	if (!tally->timed) {
+		summary_line(summary, "%s in %s: %s operations, no durations",
+			     data->functions[row->function].name,
+			     nccl_team_label(data, row->team).text,
+			     quantity_count(tally->operations).text);
+		return;
+	}
 	if (bus > 0)
 		snprintf(bandwidth, sizeof(bandwidth), ", bus %.3g GB/s", bus);
 	summary_line(summary, "%s in %s: %s operations, %s, mean %s, 99 %% %s%s",
 		     data->functions[row->function].name, nccl_team_label(data, row->team).text,
 		     quantity_count(tally->operations).text, quantity_time(tally->ns).text,
-		     quantity_time(tally->timed ? tally->ns / tally->timed : 0).text,
+		     quantity_time(tally->ns / tally->timed).text,
 		     quantity_time(nccl_tally_quantile(tally, 0.99)).text, bandwidth);
 }
 

@@ -520,6 +520,20 @@ def main():
             expect("in_flight" not in row["marks"], row)
         expect("in flight" not in report(directory), "it hangs")
 
+    def without_durations():
+        """What was not timed has no duration, which is not 0."""
+        directory = scratch.path("light")
+        rank = Rank(directory, environment={"KYMO_NCCL_EVENTS": "light"})
+        rank.tell("comm abc 2 0 world", "loop 100 1000 0", "finalize")
+        expect(rank.say("exit 0") == 0, rank.stderr)
+        summary = json.loads(kymo("report", "--format", "nccl-json", directory).stdout)
+        row, = summary["functions"]
+        expect(row["operations"] == 100 and row["timed"] == 0, row)
+        keys = ("shortest_ns", "median_ns", "p99_ns", "longest_ns", "algbw_gbs", "busbw_gbs")
+        expect(all(row[key] is None for key in keys), row)
+        expect(all(row["sizes"][0][key] is None for key in keys[4:]), row)
+        needs(report(directory), "100 operations, no durations")
+
     def old_versions():
         """v2 tells nothing of the number of ranks: what follows from a guess is marked."""
         directory = scratch.path("old")
@@ -651,7 +665,7 @@ def main():
             raise Skipped("no plugin")
         for check in (a_rank_alone, gpu_times_on_the_host_clock, killed_in_the_middle, killed_inside, while_it_runs,
                       sends_wait, who_is_late, by_their_kernels, a_collective_is_left_out, skipped_and_different, hosts_with_other_clocks, timeline,
-                      beside_samples, set_up_by_itself, in_sqlite, a_hundred_thousand, oldest_overwritten, full_disk, stopped_is_no_hang, old_versions,
+                      beside_samples, set_up_by_itself, in_sqlite, a_hundred_thousand, oldest_overwritten, full_disk, stopped_is_no_hang, without_durations, old_versions,
                       names_of_anybody, many_ranks, bad_directories, overwrites_no_input, kinds_of_files, damaged_files,
                       stall_is_told):
             if not sys.argv[6:] or check.__name__ in sys.argv[6:]:
