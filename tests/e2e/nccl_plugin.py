@@ -486,6 +486,7 @@ def main():
         expect(row["operations"] + losses["operations"] == 40000, row)
         expect(row["timed"] + losses["operations"] == 40000 and row["busbw_gbs"] > 0, row)
         expect(row["shortest_ns"] <= row["median_ns"] <= row["p99_ns"] <= row["longest_ns"], row)
+        expect(row["median_ns"] < 1.2 * row["time_ns"] / row["timed"], row)  # nearly all are equally short
         expect(row["shortest_ns"] > AROUND_NS and row["time_ns"] > AROUND_NS * row["timed"], row)
         expect("older ones only in the sums" in report(directory), "nothing is said")
 
