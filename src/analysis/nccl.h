@@ -167,7 +167,7 @@ struct nccl_view {
 	const struct nccl_operation *record;
 	uint32_t process, member, function;
 	enum nccl_timing timing;
-	uint64_t duration_ns; /* GPU, KERNEL, NETWORK, and SHARED: of all together; 0 else */
+	uint64_t duration_ns; /* GPU, KERNEL, NETWORK, and SHARED: of a batch together; 0 else */
 	uint64_t stamped_ns;  /* between its channels' stamps, whoever's they are; 0: none */
 	uint32_t flags;       /* nccl_operation_flag; ALIASED: GPU times are not proven its own */
 	const struct nccl_kernel *kernel; /* that ran it; NULL: not known, or not needed */

@@ -55,7 +55,7 @@ static const struct loss_text losses[NCCL_LOSS_COUNT] = {
 	[NCCL_LOSS_COMMUNICATORS] = {"communicators", "communicators not recorded, no room", true},
 	[NCCL_LOSS_RING_OPERATIONS] =
 		{"ring_operations",
-		 "older operations overwritten by newer ones, as NCCL_SIZE is reached", false},
+		 "older operations overwritten by newer ones, as the file could not grow", false},
 	[NCCL_LOSS_RING_EVENTS] = {"ring_events", "older events overwritten by newer ones", false},
 	[NCCL_LOSS_NO_PARENT] = {"no_parent", "events of operations that were not recorded", true},
 	[NCCL_LOSS_LATE] = {"late", "events of operations that were taken for finished", false},

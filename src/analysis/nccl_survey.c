@@ -76,8 +76,9 @@ static int add_to_sum(struct nccl_data *data, const struct nccl_view *view)
 	nccl_tally_add(&sum->tally, &timed);
 	sum->tally.batched += (view->flags & NCCL_OPERATION_BATCHED) != 0;
 	sum->tally.aliased += (view->flags & NCCL_OPERATION_ALIASED) != 0;
-	sum->tally.enqueue_only += view->timing == NCCL_TIMING_NONE;
-	sum->tally.incomplete += view->record->state == NCCL_OPERATION_INCOMPLETE;
+	sum->tally.enqueue_only +=
+		view->timing == NCCL_TIMING_NONE && view->state != NCCL_OPERATION_INCOMPLETE;
+	sum->tally.incomplete += view->state == NCCL_OPERATION_INCOMPLETE;
 	sum->tally.in_flight += view->is_waiting;
 	return 0;
 }

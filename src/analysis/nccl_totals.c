@@ -8,15 +8,48 @@
 
 /* Bucket n holds what took less than 2^n times this, and no less than half of that. */
 #define FIRST_BUCKET_NS 4000
+#define BUCKETS         16
 
+static uint64_t within(uint64_t ns, unsigned bucket, const struct nccl_total *total)
+{
+	uint64_t from = bucket ? (uint64_t)FIRST_BUCKET_NS << (bucket - 1) : 0;
+	uint64_t to = bucket < BUCKETS - 1 ? (uint64_t)FIRST_BUCKET_NS << bucket : UINT64_MAX;
+
+	from = total->gpu_ns_minimum > from ? total->gpu_ns_minimum : from;
+	to = total->gpu_ns_maximum < to ? total->gpu_ns_maximum : to;
+	return ns < from ? from : ns < to ? ns : to;
+}
+
+/* The middle, for want of anything better. */
+static uint64_t middle_of(unsigned bucket, const struct nccl_total *total)
+{
+	return within(((uint64_t)FIRST_BUCKET_NS << bucket) * 3 / 4, bucket, total);
+}
+
+/* All that one bucket holds gets one duration: in the fullest that by which the sum comes out. */
 static void add_buckets(struct nccl_tally *tally, const struct nccl_total *total,
 			uint64_t around_ns)
 {
-	for (unsigned i = 0; i < 16; i++) {
-		uint64_t middle = ((uint64_t)FIRST_BUCKET_NS << i) * 3 / 4;
+	uint64_t others_ns = 0, own_ns, count;
+	unsigned fullest = 0;
 
+	for (unsigned i = 1; i < BUCKETS; i++) {
+		if (total->buckets[i] > total->buckets[fullest])
+			fullest = i;
+	}
+	count = total->buckets[fullest];
+	if (!count)
+		return;
+	for (unsigned i = 0; i < BUCKETS; i++) {
+		uint64_t middle = middle_of(i, total);
+
+		if (i == fullest || !total->buckets[i])
+			continue;
+		others_ns += total->buckets[i] * middle;
 		nccl_tally_add_durations(tally, middle + around_ns, total->buckets[i]);
 	}
+	own_ns = total->gpu_ns > others_ns ? (total->gpu_ns - others_ns) / count : 0;
+	nccl_tally_add_durations(tally, within(own_ns, fullest, total) + around_ns, count);
 }
 
 static uint64_t multiplied(uint64_t value, double by)

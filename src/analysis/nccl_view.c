@@ -65,6 +65,16 @@ static bool is_waiting(const struct nccl_operation *operation, uint32_t mask)
 	return !nccl_operation_is_quiet(operation);
 }
 
+/* Its events were not recorded, and it is over, for its communicator is, or its process has exited:
+ * that nothing of it is seen says nothing. */
+static bool is_cut_short(const struct nccl_operation *operation, const struct nccl_member *member,
+			 const struct nccl_process *process)
+{
+	return operation->flags & NCCL_OPERATION_LOST_CHILD &&
+	       (member->record.flags & NCCL_COMMUNICATOR_FINALIZED ||
+		process->ended == NCCL_ENDED_EXITED);
+}
+
 uint64_t nccl_kernel_around_ns(const struct nccl_process *process)
 {
 	return process->file.header.gpu_clock == NCCL_GPU_CLOCK_EPOCH_NS ? NCCL_KERNEL_AROUND_NS
@@ -116,13 +126,17 @@ static void view_duration(const struct nccl_data *data, const struct nccl_member
 		view->duration_ns = kernel->duration_ns;
 	} else if (view->is_waiting) {
 		view->timing = NCCL_TIMING_OPEN;
+	} else if (view->state == NCCL_OPERATION_INCOMPLETE) {
+		view->timing = NCCL_TIMING_NONE; /* what is missing may have been the longest */
 	} else if (view->stamped_ns) {
 		view->timing = view->flags & (NCCL_OPERATION_BATCHED | NCCL_OPERATION_ALIASED)
 				       ? NCCL_TIMING_SHARED
 				       : NCCL_TIMING_GPU;
-		view->duration_ns = view->stamped_ns;
+		/* Stamps that may be those of others are not what a batch took together. */
 		if (view->timing == NCCL_TIMING_GPU)
-			view->duration_ns += nccl_kernel_around_ns(process);
+			view->duration_ns = view->stamped_ns + nccl_kernel_around_ns(process);
+		else if (view->flags & NCCL_OPERATION_BATCHED)
+			view->duration_ns = view->stamped_ns;
 	} else if (operation->network_start && operation->network_stop > operation->network_start) {
 		view->timing = NCCL_TIMING_NETWORK;
 		view->duration_ns = at_least_one(nccl_own_time(process, operation->network_stop) -
@@ -213,6 +227,10 @@ bool nccl_view_make(struct nccl_data *data, uint32_t process,
 	ret->is_waiting = is_waiting(operation, member->record.mask);
 	ret->state = nccl_operation_is_quiet(operation) ? NCCL_OPERATION_DONE
 							: nccl_operation_state(operation);
+	if (ret->is_waiting && is_cut_short(operation, member, from)) {
+		ret->is_waiting = false;
+		ret->state = NCCL_OPERATION_INCOMPLETE;
+	}
 	view_duration(data, member, from, ret);
 	if (times)
 		view_times(data, member, ret);

@@ -9,6 +9,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "cmd/command.h"
 #include "cmd/help.h"
@@ -56,11 +57,13 @@ static int main_dispatch(char **arguments, size_t count)
 
 /* Where the caller closed standard descriptors, files that kymo opens would take their numbers, and
  * messages would go into results. Close-on-exec: the program finds them closed, as it would alone.
- */
+ * Standard output is for reading only: an answer that nobody gets is an error. */
 static void main_fill_descriptors(void)
 {
 	for (int descriptor = 0; descriptor < 3; descriptor++) {
-		if (fcntl(descriptor, F_GETFD) < 0 && open("/dev/null", O_RDWR | O_CLOEXEC) < 0)
+		int access = descriptor == STDOUT_FILENO ? O_RDONLY : O_RDWR;
+
+		if (fcntl(descriptor, F_GETFD) < 0 && open("/dev/null", access | O_CLOEXEC) < 0)
 			return;
 	}
 }

@@ -398,21 +398,41 @@ static bool reuse_oldest(void)
 	return false;
 }
 
-static bool more_room(void)
+/* A quarter of what there is may be empty: where the disk is full, of what the file has come to. */
+static uint32_t target_largest(void)
+{
+	uint32_t chunks = store.cannot_grow ? atomic_load(&store.chunk_count) : store.chunk_limit;
+	uint32_t largest = chunks / 4 > HELP ? chunks / 4 : HELP;
+
+	return largest < TARGET_MAX ? largest : TARGET_MAX;
+}
+
+static void cannot_grow(int result)
 {
 	bool at_limit = atomic_load(&store.chunk_count) == store.chunk_limit;
-	int result = at_limit ? -EDQUOT : grow(store.ready_target);
+	bool told = GET(store.header->losses[NCCL_LOSS_DISK_FULL]) != 0;
+
+	SET(store.cannot_grow, true);
+	store_count(at_limit ? NCCL_LOSS_LIMIT : NCCL_LOSS_DISK_FULL);
+	if (!told && (!at_limit || !store.ring))
+		helper_no_room(result);
+	/* At the limit it has its size, however small, because somebody wanted that. */
+	if (!at_limit && store.ready_target > target_largest())
+		SET(store.ready_target, target_largest());
+}
+
+/* `may_grow`: a file system that is full is asked once a round, which takes long. */
+static bool more_room(bool may_grow)
+{
+	bool at_limit = atomic_load(&store.chunk_count) == store.chunk_limit;
+	int result = at_limit || !may_grow ? -EDQUOT : grow(store.ready_target);
 
 	if (!result) {
-		store.cannot_grow = false;
+		SET(store.cannot_grow, false);
 		return true;
 	}
-	if (!store.cannot_grow) {
-		store.cannot_grow = true;
-		store_count(at_limit ? NCCL_LOSS_LIMIT : NCCL_LOSS_DISK_FULL);
-		if (!at_limit || !store.ring)
-			helper_no_room(result);
-	}
+	if (!store.cannot_grow)
+		cannot_grow(result);
 	return store.ring && reuse_oldest();
 }
 
@@ -422,7 +442,7 @@ static bool help(void)
 	if (pthread_mutex_trylock(&growing))
 		return false;
 	if (!atomic_load_explicit(&store.ready.count, memory_order_relaxed) &&
-	    atomic_load(&store.chunk_count) < store.chunk_limit)
+	    !GET(store.cannot_grow) && atomic_load(&store.chunk_count) < store.chunk_limit)
 		(void)grow_locked(HELP);
 	pthread_mutex_unlock(&growing);
 	return true;
@@ -430,14 +450,19 @@ static bool help(void)
 
 void store_refill(void)
 {
+	bool may_grow = true;
+
 	if (atomic_exchange_explicit(&store.starved, 0, memory_order_relaxed) &&
-	    store.ready_target < TARGET_MAX && store.ready_target < store.chunk_limit / 4)
-		SET(store.ready_target, store.ready_target * 2);
+	    store.ready_target < target_largest())
+		SET(store.ready_target, store.ready_target * 2 < target_largest()
+						? store.ready_target * 2
+						: target_largest());
 	take_back();
 	while (atomic_load_explicit(&store.ready.count, memory_order_relaxed) <
 	       store.ready_target) {
-		if (!more_room())
+		if (!more_room(may_grow))
 			break;
+		may_grow = !store.cannot_grow;
 	}
 	SET(store.header->chunks_taken, atomic_load(&store.sequence));
 }

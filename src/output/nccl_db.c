@@ -284,10 +284,10 @@ static int put_function(struct rows *rows, const struct nccl_row *row)
 	put_count(rows, tally->timed);
 	put_count(rows, tally->by_network);
 	put_count(rows, tally->ns);
-	put_known(rows, tally->shortest_ns, tally->timed);
-	put_known(rows, nccl_tally_quantile(tally, 0.5), tally->timed);
-	put_known(rows, nccl_tally_quantile(tally, 0.99), tally->timed);
-	put_known(rows, tally->longest_ns, tally->timed);
+	put_known(rows, tally->shortest_ns, tally->longest_ns);
+	put_known(rows, nccl_tally_quantile(tally, 0.5), tally->longest_ns);
+	put_known(rows, nccl_tally_quantile(tally, 0.99), tally->longest_ns);
+	put_known(rows, tally->longest_ns, tally->longest_ns);
 	put_rate(rows, nccl_algorithm_bandwidth(tally->timed_bytes, tally->sized_ns),
 		 tally->sized_ns);
 	put_rate(rows, nccl_bus_bandwidth(tally->bus_bytes, tally->sized_ns), tally->sized_ns);

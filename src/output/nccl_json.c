@@ -94,6 +94,22 @@ static void put_hosts(struct json_writer *json, const struct nccl_data *data)
 
 /* ---- what was done ---- */
 
+static void put_known_ns(struct json_writer *json, const char *key, uint64_t ns, bool known)
+{
+	if (known)
+		json_put_count(json, key, ns);
+	else
+		json_put_null(json, key);
+}
+
+static void put_rate(struct json_writer *json, const char *key, double rate, bool known)
+{
+	if (known)
+		json_put_number(json, key, rate);
+	else
+		json_put_null(json, key);
+}
+
 static void put_sizes(struct json_writer *json, const struct nccl_tally *tally)
 {
 	json_array_begin(json, "sizes");
@@ -107,12 +123,27 @@ static void put_sizes(struct json_writer *json, const struct nccl_tally *tally)
 		json_put_count(json, "operations", sizes->operations);
 		json_put_count(json, "timed", sizes->timed);
 		json_put_count(json, "time_ns", sizes->ns);
-		json_put_number(json, "algbw_gbs",
-				nccl_algorithm_bandwidth(sizes->timed_bytes, sizes->ns));
-		json_put_number(json, "busbw_gbs", nccl_bus_bandwidth(sizes->bus_bytes, sizes->ns));
+		put_rate(json, "algbw_gbs", nccl_algorithm_bandwidth(sizes->timed_bytes, sizes->ns),
+			 sizes->ns);
+		put_rate(json, "busbw_gbs", nccl_bus_bandwidth(sizes->bus_bytes, sizes->ns),
+			 sizes->ns);
 		json_object_end(json);
 	}
 	json_array_end(json);
+}
+
+static void put_durations(struct json_writer *json, const struct nccl_tally *tally)
+{
+	/* Of what the network alone timed, a ring's sums have no more than the time of all. */
+	bool timed = tally->longest_ns != 0, rated = tally->sized_ns != 0;
+
+	put_known_ns(json, "shortest_ns", tally->shortest_ns, timed);
+	put_known_ns(json, "median_ns", nccl_tally_quantile(tally, 0.5), timed);
+	put_known_ns(json, "p99_ns", nccl_tally_quantile(tally, 0.99), timed);
+	put_known_ns(json, "longest_ns", tally->longest_ns, timed);
+	put_rate(json, "algbw_gbs", nccl_algorithm_bandwidth(tally->timed_bytes, tally->sized_ns),
+		 rated);
+	put_rate(json, "busbw_gbs", nccl_bus_bandwidth(tally->bus_bytes, tally->sized_ns), rated);
 }
 
 static void put_row(struct json_writer *json, const struct nccl_data *data,
@@ -132,13 +163,7 @@ static void put_row(struct json_writer *json, const struct nccl_data *data,
 	json_put_count(json, "timed", tally->timed);
 	json_put_count(json, "timed_by_network", tally->by_network);
 	json_put_count(json, "time_ns", tally->ns);
-	json_put_count(json, "shortest_ns", tally->shortest_ns);
-	json_put_count(json, "median_ns", nccl_tally_quantile(tally, 0.5));
-	json_put_count(json, "p99_ns", nccl_tally_quantile(tally, 0.99));
-	json_put_count(json, "longest_ns", tally->longest_ns);
-	json_put_number(json, "algbw_gbs",
-			nccl_algorithm_bandwidth(tally->timed_bytes, tally->sized_ns));
-	json_put_number(json, "busbw_gbs", nccl_bus_bandwidth(tally->bus_bytes, tally->sized_ns));
+	put_durations(json, tally);
 	json_put_count(json, "batched", tally->batched);
 	json_put_count(json, "aliased", tally->aliased);
 	json_put_count(json, "enqueue_only", tally->enqueue_only);

@@ -78,7 +78,6 @@ static const struct flag_name flag_names[] = {
 size_t nccl_marks(const struct nccl_view *view, const struct nccl_member *member,
 		  const char *ret[NCCL_MARKS])
 {
-	const struct nccl_operation *record = view->record;
 	size_t count = 0;
 
 	_Static_assert(sizeof(flag_names) / sizeof(*flag_names) + 5 <= NCCL_MARKS, "room for all");
@@ -90,9 +89,10 @@ size_t nccl_marks(const struct nccl_view *view, const struct nccl_member *member
 	if (view->kernel && view->timing == NCCL_TIMING_SHARED &&
 	    !(view->flags & NCCL_OPERATION_BATCHED))
 		ret[count++] = "batched"; /* the launch held several */
-	if (view->timing == NCCL_TIMING_NONE && !(view->flags & NCCL_OPERATION_ENQUEUE_ONLY))
+	if (view->timing == NCCL_TIMING_NONE && view->state != NCCL_OPERATION_INCOMPLETE &&
+	    !(view->flags & NCCL_OPERATION_ENQUEUE_ONLY))
 		ret[count++] = "enqueue_only"; /* the process ended before it said so */
-	if (record->state == NCCL_OPERATION_INCOMPLETE)
+	if (view->state == NCCL_OPERATION_INCOMPLETE)
 		ret[count++] = "incomplete";
 	if (view->is_waiting)
 		ret[count++] = "in_flight";

@@ -106,7 +106,8 @@ static int add_gpu(struct nccl_slices *slices, const struct nccl_view *view)
 	struct nccl_slice slice = describe(view, NCCL_SLICE_GPU);
 	const struct nccl_operation *record = view->record;
 
-	if ((!record->gpu_start && !view->kernel) || !view->begin_known)
+	if ((!record->gpu_start && !view->kernel) || !view->begin_known ||
+	    (!view->is_waiting && !view->duration_ns))
 		return 0;
 	slice.start_ns = view->begin_ns;
 	slice.end_ns = view->is_waiting ? NCCL_SLICE_OPEN : view->begin_ns + view->duration_ns;

@@ -37,12 +37,19 @@ static void write_row(const struct summary *summary, const struct nccl_data *dat
 	double bus = nccl_bus_bandwidth(tally->bus_bytes, tally->sized_ns);
 	char bandwidth[64] = "";
 
+	if (!tally->timed) {
+		summary_line(summary, "%s in %s: %s operations, no durations",
+			     data->functions[row->function].name,
+			     nccl_team_label(data, row->team).text,
+			     quantity_count(tally->operations).text);
+		return;
+	}
 	if (bus > 0)
 		snprintf(bandwidth, sizeof(bandwidth), ", bus %.3g GB/s", bus);
 	summary_line(summary, "%s in %s: %s operations, %s, mean %s, 99 %% %s%s",
 		     data->functions[row->function].name, nccl_team_label(data, row->team).text,
 		     quantity_count(tally->operations).text, quantity_time(tally->ns).text,
-		     quantity_time(tally->timed ? tally->ns / tally->timed : 0).text,
+		     quantity_time(tally->ns / tally->timed).text,
 		     quantity_time(nccl_tally_quantile(tally, 0.99)).text, bandwidth);
 }
 
@@ -126,8 +133,10 @@ static void write_kept(const struct summary *summary, const struct nccl_data *da
 	if (gone)
 		summary_line(summary,
 			     "the newest %s operations are kept one by one, %s older ones only in "
-			     "the sums (NCCL_SIZE keeps more)",
-			     quantity_count(kept).text, quantity_count(gone).text);
+			     "the sums (%s)",
+			     quantity_count(kept).text, quantity_count(gone).text,
+			     nccl_loss_sum(data, NCCL_LOSS_DISK_FULL) ? "the disk was full"
+								      : "NCCL_SIZE keeps more");
 }
 
 static void write_missing(const struct summary *summary, const struct nccl_data *data)

@@ -81,7 +81,11 @@ def lines(directory, name, fmt):
 
 
 def operations(directory):
-    return lines(directory, "operations", "nccl-operations")[1]
+    rows = lines(directory, "operations", "nccl-operations")[1]
+    for row in rows:
+        if row["timing"] == "shared" and "batched" not in row["marks"]:
+            expect(row["duration_ns"] is None and row["stamped_ns"], row)
+    return rows
 
 
 def all_reduce(number, count=EIGHT_MIB, channels=4):
@@ -482,8 +486,54 @@ def main():
         expect(row["operations"] + losses["operations"] == 40000, row)
         expect(row["timed"] + losses["operations"] == 40000 and row["busbw_gbs"] > 0, row)
         expect(row["shortest_ns"] <= row["median_ns"] <= row["p99_ns"] <= row["longest_ns"], row)
+        expect(row["median_ns"] < 1.2 * row["time_ns"] / row["timed"], row)  # nearly all are equally short
         expect(row["shortest_ns"] > AROUND_NS and row["time_ns"] > AROUND_NS * row["timed"], row)
         expect("older ones only in the sums" in report(directory), "nothing is said")
+
+    def full_disk():
+        """On a full disk the ring is as large as the file has come to be, and the disk is named."""
+        place = scratch.path("small")
+        os.makedirs(place)
+        if run(["mount", "-t", "tmpfs", "-o", "size=8m", "tmpfs", place]).status != 0:
+            raise Skipped("no permission to mount")
+        try:
+            directory = os.path.join(place, "result")
+            rank = Rank(directory)
+            rank.tell("comm abc 2 0 world", "loop 100000 1000 0", "finalize")
+            expect(rank.say("exit 0") == 0, rank.stderr)
+            kept = len(operations(directory))
+            expect(kept > 2000, f"{kept} operations are kept")
+            text = report(directory)
+        finally:
+            run(["umount", place])
+        needs(text, "only in the sums (the disk was full)")
+
+    def stopped_is_no_hang():
+        """Operations whose events had no room, of a communicator that was finalized, do not wait."""
+        directory = scratch.path("stopped")
+        rank = Rank(directory, environment={"KYMO_NCCL_FULL": "stop", "KYMO_NCCL_SIZE": "1M"})
+        rank.tell("comm abc 2 0 world", "loop 60000 1000 0", "finalize")
+        expect(rank.say("exit 0") == 0, rank.stderr)
+        cut = [row for row in operations(directory) if "lost_events" in row["marks"]]
+        expect(cut, "all were recorded")
+        for row in cut:
+            expect(row["state"] == "done" or (row["state"], row["timing"]) == ("incomplete", "none"), row)
+            expect("in_flight" not in row["marks"], row)
+        expect("in flight" not in report(directory), "it hangs")
+
+    def without_durations():
+        """What was not timed has no duration, which is not 0."""
+        directory = scratch.path("light")
+        rank = Rank(directory, environment={"KYMO_NCCL_EVENTS": "light"})
+        rank.tell("comm abc 2 0 world", "loop 100 1000 0", "finalize")
+        expect(rank.say("exit 0") == 0, rank.stderr)
+        summary = json.loads(kymo("report", "--format", "nccl-json", directory).stdout)
+        row, = summary["functions"]
+        expect(row["operations"] == 100 and row["timed"] == 0, row)
+        keys = ("shortest_ns", "median_ns", "p99_ns", "longest_ns", "algbw_gbs", "busbw_gbs")
+        expect(all(row[key] is None for key in keys), row)
+        expect(all(row["sizes"][0][key] is None for key in keys[4:]), row)
+        needs(report(directory), "100 operations, no durations")
 
     def old_versions():
         """v2 tells nothing of the number of ranks: what follows from a guess is marked."""
@@ -616,7 +666,7 @@ def main():
             raise Skipped("no plugin")
         for check in (a_rank_alone, gpu_times_on_the_host_clock, killed_in_the_middle, killed_inside, while_it_runs,
                       sends_wait, who_is_late, by_their_kernels, a_collective_is_left_out, skipped_and_different, hosts_with_other_clocks, timeline,
-                      beside_samples, set_up_by_itself, in_sqlite, a_hundred_thousand, oldest_overwritten, old_versions,
+                      beside_samples, set_up_by_itself, in_sqlite, a_hundred_thousand, oldest_overwritten, full_disk, stopped_is_no_hang, without_durations, old_versions,
                       names_of_anybody, many_ranks, bad_directories, overwrites_no_input, kinds_of_files, damaged_files,
                       stall_is_told):
             if not sys.argv[6:] or check.__name__ in sys.argv[6:]:

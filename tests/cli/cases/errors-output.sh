@@ -17,3 +17,8 @@ try avail --counters
 try avail --counters --json
 try counters check wrong.yaml
 try instrument --simulate --print-available functions -- /bin/true
+# Nor where standard output is closed.
+kymo --version >&-
+[ "$?" = 125 ] || echo "status $? with standard output closed"
+kymo avail --json >&-
+[ "$?" = 125 ] || echo "status $? with standard output closed"
