@@ -142,7 +142,7 @@ static int prove_all(struct proof *proof, const struct nccl_chunk **chunks, size
 	int result = 0;
 
 	if (count > 1)
-		qsort(chunks, count, sizeof(*chunks), by_communicator);
+		qsort(chunks, count, sizeof(void *), by_communicator);
 	for (; result == 0 && from < count; from = to) {
 		for (to = from + 1; to < count; to++) {
 			if (chunks[to]->communicator != chunks[from]->communicator)
@@ -157,7 +157,7 @@ int nccl_prove(struct nccl_data *data, struct nccl_process *process)
 {
 	struct proof proof = {.data = data, .process = process};
 	struct nccl_file *file = &process->file;
-	const struct nccl_chunk **chunks = malloc((file->chunk_count + 1) * sizeof(*chunks));
+	const struct nccl_chunk **chunks = malloc((file->chunk_count + 1) * sizeof(void *));
 	size_t count = 0, size = (size_t)(file->size / sizeof(struct nccl_operation) / 8 + 1);
 	int result = -ENOMEM;
 

@@ -27,6 +27,16 @@ static void pool_grow(struct sdk_pool *pool, size_t size)
 	}
 }
 
+/* The next object: who gave it back did so on another processor, as a rule, so it is fetched while
+ * the program goes on. */
+static inline void fetch_ahead(struct sdk_pooled *object)
+{
+	if (!object)
+		return;
+	__builtin_prefetch(object, 1);
+	__builtin_prefetch((char *)object + 64, 1);
+}
+
 KYMO_HOT void *sdk_pool_take(struct sdk_pool *pool, size_t size)
 {
 	struct sdk_pooled *object;
@@ -39,10 +49,7 @@ KYMO_HOT void *sdk_pool_take(struct sdk_pool *pool, size_t size)
 	object = pool->own;
 	if (object) {
 		pool->own = object->next;
-		/* Who gave it back did so on another processor, as a rule: it is fetched while the
-		 * program goes on. */
-		__builtin_prefetch(object->next, 1);
-		__builtin_prefetch((char *)object->next + 64, 1);
+		fetch_ahead(object->next);
 	}
 	return object;
 }
