@@ -48,7 +48,7 @@ void live_threads_describe(struct runtime *runtime, struct thread *thread)
 
 	if (thread->how == THREAD_INTERNAL)
 		memcpy(thread->name, "kymo", 5);
-	else
+	else if (!thread->name[0]) /* it did not begin under our eyes, and could not tell */
 		read_name(thread->tid, thread->name);
 	track_begin(track, SPOOL_RECORD_THREAD_START);
 	track_fixed(track, thread->start_ticks);

@@ -77,6 +77,8 @@ void runtime_thread_begin(struct thread *thread)
 	struct thread *bound;
 
 	thread->start_ticks = ticks_now();
+	/* Asked by another thread it is a file of /proc, a hundred times as dear. */
+	sys_call2(SYS_prctl, PR_GET_NAME, (long)thread->name);
 	bound = threads_bind(&kymo_runtime.threads, thread, (uint32_t)sys_gettid());
 	if (bound != thread) { /* the background thread found this thread first */
 		bound->bounds = thread->bounds;

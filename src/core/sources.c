@@ -52,8 +52,13 @@ static uint64_t random_between(struct thread *thread, uint64_t low, uint64_t hig
 	return high > low ? low + next_random(thread) % (high - low) : low;
 }
 
+struct event_how {
+	bool sigtrap, kernel;
+	bool on; /* from its first moment; else it is switched on later */
+};
+
 static int open_event(const struct perf_event_name *event, uint64_t period, uint32_t tid,
-		      bool sigtrap, bool kernel, uint64_t mark)
+		      struct event_how how, uint64_t mark)
 {
 	struct event_attr attr = {0};
 
@@ -63,11 +68,11 @@ static int open_event(const struct perf_event_name *event, uint64_t period, uint
 	attr.base.config2 = event->config2;
 	attr.base.size = ATTR_SIZE_WITH_SIG_DATA;
 	attr.base.sample_period = period;
-	attr.base.disabled = 1;
-	attr.base.exclude_kernel = !kernel;
+	attr.base.disabled = !how.on;
+	attr.base.exclude_kernel = !how.kernel;
 	attr.base.exclude_hv = 1;
 	attr.base.wakeup_events = 1;
-	if (sigtrap) {
+	if (how.sigtrap) {
 		attr.base.sigtrap = 1;
 		attr.base.remove_on_exec = 1;
 		attr.base.sig_data = mark;
@@ -93,14 +98,18 @@ static int route_signal(int fd, uint32_t tid, int signal)
 	return (int)error;
 }
 
-static int open_perf(struct runtime *runtime, const struct perf_event_name *event, uint64_t period,
-		     uint32_t tid, uint64_t mark)
+static bool is_sigtrap(const struct runtime *runtime)
 {
-	bool sigtrap = runtime->sampling.source == SPOOL_CPU_SOURCE_PERF_SIGTRAP;
-	int fd = open_event(event, period, tid, sigtrap, runtime->sampling.perf_kernel, mark),
-	    error;
+	return runtime->sampling.source == SPOOL_CPU_SOURCE_PERF_SIGTRAP;
+}
 
-	if (fd < 0 || sigtrap)
+static int open_perf(struct runtime *runtime, const struct perf_event_name *event, uint64_t period,
+		     uint32_t tid, bool on, uint64_t mark)
+{
+	struct event_how how = {is_sigtrap(runtime), runtime->sampling.perf_kernel, on};
+	int fd = open_event(event, period, tid, how, mark), error;
+
+	if (fd < 0 || how.sigtrap)
 		return fd;
 	error = route_signal(fd, tid, runtime->sampling.signal);
 	if (error) {
@@ -177,8 +186,8 @@ static bool try_perf(struct runtime *runtime, bool sigtrap, int *ret_error)
 	static const bool kernel[] = {true, false};
 
 	for (int i = 0; i < 2; i++) {
-		int fd =
-			open_event(&task_clock, SECOND_NS, 0, sigtrap, kernel[i], SAMPLER_MARK_CPU);
+		struct event_how how = {.sigtrap = sigtrap, .kernel = kernel[i]};
+		int fd = open_event(&task_clock, SECOND_NS, 0, how, SAMPLER_MARK_CPU);
 		*ret_error = fd < 0 ? -fd : 0;
 		if (fd < 0)
 			continue;
@@ -218,13 +227,35 @@ void sources_choose(struct runtime *runtime)
 						       : ": user time only");
 }
 
+static void switch_event(int fd, bool on)
+{
+	if (fd >= 0)
+		sys_call3(SYS_ioctl, fd, on ? PERF_EVENT_IOC_ENABLE : PERF_EVENT_IOC_DISABLE, 0);
+}
+
+/* CPU time counts from here on, or up to here: what passes while the source is off is not ours to
+ * account for. A thread armed right after its birth is accounted for from its birth. */
+static void count_cpu(struct thread *thread, bool on)
+{
+	uint64_t cpu = ticks_thread_cpu_ns(thread->tid);
+
+	if (!on) {
+		thread->collected_ns += cpu > thread->armed_cpu_ns ? cpu - thread->armed_cpu_ns : 0;
+		return;
+	}
+	if (cpu > ARMED_AT_BIRTH_NS || thread->how == THREAD_FOUND)
+		thread->cpu_ns = thread->armed_cpu_ns = cpu;
+	else
+		thread->armed_cpu_ns = thread->cpu_ns;
+}
+
 static bool open_cpu(struct runtime *runtime, struct thread *thread, uint64_t first)
 {
 	int result;
 
 	if (runtime->sampling.source != SPOOL_CPU_SOURCE_TIMER) {
-		thread->perf_fd =
-			open_perf(runtime, &task_clock, first, thread->tid, SAMPLER_MARK_CPU);
+		thread->perf_fd = open_perf(runtime, &task_clock, first, thread->tid, thread->armed,
+					    SAMPLER_MARK_CPU);
 		thread->source = THREAD_SOURCE_PERF;
 		if (thread->perf_fd >= 0)
 			return true;
@@ -232,6 +263,7 @@ static bool open_cpu(struct runtime *runtime, struct thread *thread, uint64_t fi
 			return true;
 	}
 	/* Timers need a signal that sigtrap events do not take; SIGTRAP serves both. */
+	thread->armed = false;
 	result = open_timer(runtime, thread);
 	thread->timer = result >= 0 ? result : -1;
 	thread->source = result >= 0 ? THREAD_SOURCE_TIMER : THREAD_SOURCE_NONE;
@@ -262,13 +294,24 @@ static void open_overflow(struct runtime *runtime, struct thread *thread)
 		period = SECOND_NS / (period ? period : 1);
 	}
 	thread->overflow_fd =
-		open_perf(runtime, &event, period, thread->tid, SAMPLER_MARK_OVERFLOW);
+		open_perf(runtime, &event, period, thread->tid, false, SAMPLER_MARK_OVERFLOW);
 	if (thread->overflow_fd < 0 && !runtime->background.told_overflow) {
 		runtime->background.told_overflow = true;
 		say(runtime, SPOOL_NOTICE_DISABLED, (uint64_t)-thread->overflow_fd,
 		    "overflow sampling: this event cannot be opened here: ",
 		    runtime->options.overflow_event);
 	}
+}
+
+static bool is_left_alone(const struct runtime *runtime, const struct thread *thread)
+{
+	return atomic_load(&thread->leaving) || runtime->background.traced;
+}
+
+static bool wants_cpu(const struct runtime *runtime, const struct thread *thread)
+{
+	return !is_left_alone(runtime, thread) &&
+	       (runtime->sampling.cpu_open || runtime->sampling.wall_open);
 }
 
 static void open_all(struct runtime *runtime, struct thread *thread)
@@ -281,6 +324,12 @@ static void open_all(struct runtime *runtime, struct thread *thread)
 	thread->random =
 		thread->start_ticks ^ (uint64_t)thread->tid << 32 ^ (uint64_t)thread->internal_id;
 	thread->period = period;
+	/* Switching on later interrupts the processor that the thread runs on a second time. */
+	if ((cpu || wall) && is_sigtrap(runtime) && !*options->counters &&
+	    wants_cpu(runtime, thread)) {
+		count_cpu(thread, true);
+		thread->armed = true;
+	}
 	/* The first sample comes at a random phase, so that short threads are seen as often as long
 	 * ones. */
 	if (cpu || wall) {
@@ -297,28 +346,6 @@ static void open_all(struct runtime *runtime, struct thread *thread)
 	thread->jitter_samples = 0;
 }
 
-static void switch_event(int fd, bool on)
-{
-	if (fd >= 0)
-		sys_call3(SYS_ioctl, fd, on ? PERF_EVENT_IOC_ENABLE : PERF_EVENT_IOC_DISABLE, 0);
-}
-
-/* CPU time counts from here on, or up to here: what passes while the source is off is not ours to
- * account for. A thread armed right after its birth is accounted for from its birth. */
-static void count_cpu(struct thread *thread, bool on)
-{
-	uint64_t cpu = ticks_thread_cpu_ns(thread->tid);
-
-	if (!on) {
-		thread->collected_ns += cpu > thread->armed_cpu_ns ? cpu - thread->armed_cpu_ns : 0;
-		return;
-	}
-	if (cpu > ARMED_AT_BIRTH_NS || thread->how == THREAD_FOUND)
-		thread->cpu_ns = thread->armed_cpu_ns = cpu;
-	else
-		thread->armed_cpu_ns = thread->cpu_ns;
-}
-
 static void arm(struct thread *thread, bool on)
 {
 	count_cpu(thread, on);
@@ -331,8 +358,7 @@ static void arm(struct thread *thread, bool on)
 
 void sources_follow(struct runtime *runtime, struct thread *thread)
 {
-	bool left_alone = atomic_load(&thread->leaving) || runtime->background.traced;
-	bool cpu = !left_alone && (runtime->sampling.cpu_open || runtime->sampling.wall_open);
+	bool left_alone = is_left_alone(runtime, thread), cpu = wants_cpu(runtime, thread);
 	bool overflow = !left_alone && runtime->sampling.overflow_open;
 
 	if (thread->source == THREAD_SOURCE_NONE)

@@ -7,6 +7,9 @@
 
 #include <cpuid.h>
 
+#define MOMENT_TRIES 8u
+#define MEASURED_NS  50000u
+
 bool kymo_ticks_are_ns;
 
 static bool tsc_is_invariant(void)
@@ -16,17 +19,39 @@ static bool tsc_is_invariant(void)
 	return __get_cpuid(0x80000007, &a, &b, &c, &d) && (d & 1u << 8);
 }
 
+/* The same moment by both clocks. Who loses the processor between two readings reads them again: on
+ * a busy machine that is milliseconds. */
+struct moment {
+	uint64_t ns, ticks;
+};
+
+static struct moment moment_now(void)
+{
+	struct moment moment = {0};
+	uint64_t least = UINT64_MAX;
+
+	for (unsigned i = 0; i < MOMENT_TRIES; i++) {
+		uint64_t before = __rdtsc(), ns = ticks_clock_ns(CLOCK_MONOTONIC);
+		uint64_t took = __rdtsc() - before;
+
+		if (took >= least)
+			continue;
+		least = took;
+		moment = (struct moment){ns, before + took / 2};
+	}
+	return moment;
+}
+
 /* Good to about 1e-3: readers use the clock snapshots in the spool, this rate only bounds
  * intervals. */
 static uint64_t measure_hz(void)
 {
-	uint64_t start_ns = ticks_clock_ns(CLOCK_MONOTONIC), start = __rdtsc(), ns, ticks;
+	struct moment start = moment_now(), end;
 
-	do {
-		ns = ticks_clock_ns(CLOCK_MONOTONIC) - start_ns;
-		ticks = __rdtsc() - start;
-	} while (ns < 50000);
-	return (uint64_t)((double)ticks * 1e9 / (double)ns);
+	do
+		end = moment_now();
+	while (end.ns - start.ns < MEASURED_NS);
+	return (uint64_t)((double)(end.ticks - start.ticks) * 1e9 / (double)(end.ns - start.ns));
 }
 
 uint64_t ticks_init(void)

@@ -58,7 +58,7 @@ SDK_EXPORT rocprofiler_status_t rocprofiler_configure_callback_tracing_service(
 		return ROCPROFILER_STATUS_ERROR_CONTEXT_NOT_FOUND;
 	if (!domain)
 		return ROCPROFILER_STATUS_ERROR_KIND_NOT_FOUND;
-	if (!callback)
+	if (!callback || (!operations && operations_count))
 		return ROCPROFILER_STATUS_ERROR_INVALID_ARGUMENT;
 	if (context->callbacks[domain])
 		return ROCPROFILER_STATUS_ERROR_SERVICE_ALREADY_CONFIGURED;
@@ -110,6 +110,8 @@ SDK_EXPORT rocprofiler_status_t rocprofiler_configure_buffer_tracing_service(
 		return ROCPROFILER_STATUS_ERROR_CONTEXT_NOT_FOUND;
 	if (!buffer)
 		return ROCPROFILER_STATUS_ERROR_BUFFER_NOT_FOUND;
+	if (!operations && operations_count)
+		return ROCPROFILER_STATUS_ERROR_INVALID_ARGUMENT;
 	domain = sdk_domain_of_buffer((int)kind, &is_ext);
 	status = services_check_buffer(context, domain, is_ext, kind_bit);
 	if (status)

@@ -204,6 +204,7 @@ static int put_operation(const struct nccl_view *view, void *context)
 	put_text(rows, nccl_channels_text(record->channels_started).text);
 	put_text(rows,
 		 nccl_channels_text(record->channels_started & ~record->channels_stopped).text);
+	put_count(rows, record->channels_expected);
 	put_count(rows, record->network_bytes);
 	put_known(rows, record->user_tag, record->user_tag);
 	put_marks(rows, view);
@@ -214,7 +215,7 @@ static int put_operations(struct rows *rows, struct problem *problem)
 {
 	int result = begin(rows, "nccl_operations",
 			   "NULL,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,"
-			   "?,?,?,?,?,?");
+			   "?,?,?,?,?,?,?");
 
 	for (uint32_t i = 0; result == 0 && i < rows->data->process_count; i++)
 		result = nccl_each_operation(rows->data, i, put_operation, rows, problem);
@@ -239,6 +240,7 @@ static int put_collective(struct rows *rows, const struct nccl_collective *colle
 	put_count(rows, collective->seen);
 	put_count(rows, collective->in_flight);
 	put_count(rows, collective->timed);
+	put_count(rows, collective->shared);
 	put_count(rows, collective->first_ns);
 	put_count(rows, collective->last_ns);
 	put_known(rows, collective->end_ns, collective->end_ns);
@@ -263,8 +265,8 @@ static int put_collectives(struct rows *rows, struct problem *problem)
 
 	if (result < 0)
 		return result;
-	result =
-		begin(rows, "nccl_collectives", "NULL,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?");
+	result = begin(rows, "nccl_collectives",
+		       "NULL,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?");
 	for (size_t i = 0; result == 0 && i < joined.count; i++)
 		result = put_collective(rows, &joined.collectives[i]);
 	nccl_join_deinit(&joined);

@@ -1,0 +1,85 @@
+/* SPDX-License-Identifier: MIT
+ * SPDX-FileCopyrightText: the kymo authors
+ *
+ * The rate of the ticks, measured in 50 us while other threads have the same processor in turns
+ * with us: what is lost between two readings of clocks must not be taken for time by one of them
+ * only.
+ */
+#include <pthread.h>
+#include <sched.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdatomic.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include "core/ticks.h"
+
+#define OTHERS      3
+#define TIMES       100
+#define LONG_NS     200000000u
+#define PER_MILLION 10000 /* a hundredth: a preempted reading is off by tens of them */
+
+static atomic_bool over;
+
+static void *keep_busy(void *unused)
+{
+	while (!atomic_load_explicit(&over, memory_order_relaxed))
+		sched_yield();
+	return unused;
+}
+
+static void share_one_processor(void)
+{
+	cpu_set_t set;
+	int cpu = sched_getcpu();
+
+	CPU_ZERO(&set);
+	CPU_SET(cpu < 0 ? 0 : (unsigned)cpu, &set);
+	assert_int_equal(sched_setaffinity(0, sizeof(set), &set), 0);
+}
+
+static double rate_of_long(void)
+{
+	uint64_t start_ns = ticks_clock_ns(CLOCK_MONOTONIC), start = ticks_now(), ns;
+
+	do
+		ns = ticks_clock_ns(CLOCK_MONOTONIC) - start_ns;
+	while (ns < LONG_NS);
+	return (double)(ticks_now() - start) * 1e9 / (double)ns;
+}
+
+static void rate_is_right_on_a_busy_processor(void **state)
+{
+	pthread_t others[OTHERS];
+	double rate;
+	unsigned wrong = 0;
+
+	(void)state;
+	ticks_init();
+	rate = rate_of_long();
+	share_one_processor();
+	for (unsigned i = 0; i < OTHERS; i++)
+		assert_int_equal(pthread_create(&others[i], NULL, keep_busy, NULL), 0);
+	for (unsigned i = 0; i < TIMES; i++) {
+		double off = (double)ticks_init() / rate - 1;
+
+		if (off < 0)
+			off = -off;
+		wrong += off * 1e6 > PER_MILLION;
+	}
+	atomic_store(&over, true);
+	for (unsigned i = 0; i < OTHERS; i++)
+		pthread_join(others[i], NULL);
+	if (wrong)
+		fail_msg("%u of %u rates are off by more than 1 %%", wrong, TIMES);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {cmocka_unit_test(rate_is_right_on_a_busy_processor)};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
