@@ -33,9 +33,11 @@
  * every breakpoint. */
 #define RATE_MAX        10000u
 #define RATE_STRETCH_NS 200000000ull
-/* A sample that is as near as this behind a visit of the same address is of the same moment: no two
- * visits are, with the cost of a trap between them. */
-#define NEAR_NS     20000u
+/* A sample that is as near as this behind a visit of the same address, in CPU time of the thread,
+ * is of the same moment: no two visits are, with the cost of a trap between them. */
+#define NEAR_NS 100000u
+/* So many visits that nobody told of are told late; of more, when they were cannot be guessed. */
+#define LATE_MAX    16u
 #define FLAG_RESUME 0x10000 /* RF of EFLAGS */
 
 struct event_attr {
@@ -52,6 +54,7 @@ struct named_slot {
 	_Atomic uint64_t address; /* 0: free */
 	enum points_named_what what;
 	_Atomic uint32_t point;
+	_Atomic uint32_t begin; /* of the end of a latency: its begin */
 	_Atomic uint64_t visits;
 	bool seen, told;
 	uint64_t opened_ticks; /* 0: not yet; threads made later have inherited it */
@@ -106,17 +109,70 @@ bool points_named_is_visited(uint64_t address)
 	return false;
 }
 
+static struct causal_point *point_at(uint32_t point)
+{
+	struct causal_control *control = atomic_load(&kymo_causal);
+
+	return control && point < CAUSAL_POINTS ? &control->points[point] : NULL;
+}
+
+/* What ends had begun: before we looked, or unseen. */
+static void begin_what_ended(struct named_slot *slot, uint32_t point)
+{
+	uint32_t begin = atomic_load_explicit(&slot->begin, memory_order_relaxed);
+	const struct causal_point *first = point_at(begin), *last = point_at(point);
+
+	if (first && last && causal_get(&last->visits) > causal_get(&first->visits))
+		causal_visit(begin);
+}
+
 static void visit(struct named_slot *slot)
 {
+	uint32_t point = atomic_load_explicit(&slot->point, memory_order_relaxed);
+
 	atomic_fetch_add_explicit(&slot->visits, 1, memory_order_relaxed);
-	causal_visit(atomic_load_explicit(&slot->point, memory_order_relaxed));
+	causal_visit(point);
+	begin_what_ended(slot, point);
+}
+
+/* The program counts itself (coz.h), in the point, for all processes; we tell when it was. A trap
+ * that comes with a sample has no signal of its own, so that visits are told until there are as
+ * many as were counted. */
+static void visit_counted(struct named_slot *slot)
+{
+	uint32_t index = atomic_load_explicit(&slot->point, memory_order_relaxed);
+	struct causal_point *point = point_at(index);
+	uint64_t visits, counted;
+
+	for (uint32_t i = 0; point; i++) {
+		visits = causal_get(&point->visits);
+		counted = __atomic_load_n(&point->coz[0], __ATOMIC_RELAXED);
+		if (visits >= counted)
+			return;
+		if (i == LATE_MAX || (!i && counted - visits > LATE_MAX))
+			atomic_compare_exchange_strong(&point->visits, &visits, counted - 1);
+		atomic_fetch_add_explicit(&slot->visits, 1, memory_order_relaxed);
+		causal_visit(index);
+	}
 }
 
 /* The thread's last visit of code. */
 static __thread struct {
-	uint64_t ip, ticks;
+	uint64_t ip, cpu_ns;
 	bool doubled; /* it was seen at a sample, and its own signal comes as well */
 } last;
+
+static void note_visit(uint64_t ip, bool doubled)
+{
+	last.ip = ip;
+	last.cpu_ns = ticks_clock_ns(CLOCK_THREAD_CPUTIME_ID);
+	last.doubled = doubled;
+}
+
+static bool is_same_visit(uint64_t ip)
+{
+	return last.ip == ip && ticks_clock_ns(CLOCK_THREAD_CPUTIME_ID) - last.cpu_ns < NEAR_NS;
+}
 
 static bool another_waits(void)
 {
@@ -133,19 +189,27 @@ static bool another_waits(void)
  * comes right behind the breakpoint's own signal. */
 static void visit_at_sample(uint64_t ip, uint64_t flags)
 {
-	if (!(flags & FLAG_RESUME) ||
-	    (last.ip == ip && ticks_now() - last.ticks < causal_ticks(NEAR_NS)))
-		return;
 	for (uint32_t i = 0; i < POINTS_NAMED_MAX; i++) {
 		struct named_slot *slot = &named.slots[i];
 
-		if (slot->address != ip || slot->what != POINTS_NAMED_CODE)
-			continue;
-		visit(slot);
-		last.ip = ip;
-		last.ticks = ticks_now();
-		last.doubled = another_waits();
+		if (slot->address && slot->what == POINTS_NAMED_COUNTER) {
+			visit_counted(slot);
+		} else if (slot->address == ip && flags & FLAG_RESUME && !is_same_visit(ip)) {
+			visit(slot);
+			note_visit(ip, another_waits());
+		}
 	}
+}
+
+static void visit_at_trap(struct named_slot *slot, uint64_t ip)
+{
+	if (slot->what == POINTS_NAMED_COUNTER) {
+		visit_counted(slot);
+		return;
+	}
+	if (!last.doubled || !is_same_visit(ip))
+		visit(slot);
+	note_visit(ip, false);
 }
 
 static void visited(uint64_t mark, const void *context)
@@ -153,15 +217,10 @@ static void visited(uint64_t mark, const void *context)
 	const long long *registers = ((const ucontext_t *)context)->uc_mcontext.gregs;
 	uint64_t number = mark - SAMPLER_MARK_POINT, ip = (uint64_t)registers[REG_RIP];
 
-	if (number < POINTS_NAMED_MAX) {
-		if (!last.doubled || last.ip != ip)
-			visit(&named.slots[number]);
-		last.ip = ip;
-		last.ticks = ticks_now();
-		last.doubled = false;
-	} else if (number >= SAMPLER_MARK_POINTS) {
+	if (number < POINTS_NAMED_MAX)
+		visit_at_trap(&named.slots[number], ip);
+	else if (number >= SAMPLER_MARK_POINTS)
 		visit_at_sample(ip, (uint64_t)registers[REG_EFL]);
-	}
 }
 
 /* ---- events ---- */
@@ -202,9 +261,9 @@ static bool reserve_events(void)
 
 static const char *point_name(uint32_t point)
 {
-	const struct causal_control *control = atomic_load(&kymo_causal);
+	const struct causal_point *found = point_at(point);
 
-	return control && point < CAUSAL_POINTS ? control->points[point].name : "?";
+	return found ? found->name : "?";
 }
 
 static void tell(struct runtime *runtime, uint32_t point, const char *why, int error)
@@ -297,6 +356,20 @@ static bool is_refused(uint64_t address)
 	return false;
 }
 
+/* UINT32_MAX: it is not the end of anything. */
+static uint32_t begin_of(uint32_t point)
+{
+	const struct causal_point *end = point_at(point), *begin;
+
+	for (uint32_t i = 0; end && end->kind == CAUSAL_POINT_END && i < CAUSAL_POINTS; i++) {
+		begin = point_at(i);
+		if (begin->state == CAUSAL_POINT_READY && begin->kind == CAUSAL_POINT_BEGIN &&
+		    !strncmp(begin->name, end->name, CAUSAL_NAME_SIZE))
+			return i;
+	}
+	return UINT32_MAX;
+}
+
 void points_named_at(struct runtime *runtime, enum points_named_what what, uint64_t address,
 		     uint32_t point)
 {
@@ -324,8 +397,10 @@ void points_named_at(struct runtime *runtime, enum points_named_what what, uint6
 			free = slot;
 	}
 	if (free) {
-		*free = (struct named_slot){.address = address, .what = what, .seen = true};
+		*free = (struct named_slot){.what = what, .seen = true};
 		atomic_store(&free->point, point);
+		atomic_store(&free->begin, begin_of(point));
+		atomic_store(&free->address, address);
 	} else if (what == POINTS_NAMED_CODE && !named.told_full) {
 		named.told_full = true;
 		tell(runtime, point, "' is not counted: there are four hardware breakpoints",

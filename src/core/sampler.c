@@ -165,7 +165,8 @@ static bool is_by_icebp(const ucontext_t *context)
  * arch/x86/kernel/traps.c). Either it was just taken away, and its processor had it still armed. Or
  * nothing is said of which it was, in debug register 6, and the kernel takes it for an icebp: seen
  * on KVM, where a virtual processor may lose that register between the trap and the look at it. (An
- * int3 has another code.) One visit is not counted then. */
+ * int3 has another code.) The instruction is stopped at again then, as nobody has set its resume
+ * flag; of words that are watched others tell later (causal/points_named.c). */
 static bool is_left_over(int signal, const siginfo_t *information, const ucontext_t *context)
 {
 	if (signal != SIGTRAP ||
