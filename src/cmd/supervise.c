@@ -22,12 +22,14 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "cmd/file_limit.h"
+
 static const int supervised_signals[] = {SIGINT, SIGQUIT, SIGTERM, SIGHUP, SIGUSR1, SIGUSR2};
 enum { SUPERVISED_SIGNALS = sizeof(supervised_signals) / sizeof(supervised_signals[0]) };
 
 /* What would end kymo, or hide the program's status, before the results are written: a closed
- * standard error, limits on file size and CPU time, an ignored SIGCHLD. */
-static const int own_signals[] = {SIGCHLD, SIGPIPE, SIGXFSZ, SIGXCPU};
+ * standard error, a limit on CPU time, an ignored SIGCHLD. (On file size: file_limit.h.) */
+static const int own_signals[] = {SIGCHLD, SIGPIPE, SIGXCPU};
 enum { OWN_SIGNALS = sizeof(own_signals) / sizeof(own_signals[0]) };
 
 /* For the handlers. */
@@ -105,6 +107,7 @@ static _Noreturn void supervise_execute(const char *path, char *const arguments[
 	int error;
 
 	supervise_give_back_signals(state);
+	file_limit_give_back();
 	sigprocmask(SIG_SETMASK, &state->mask, NULL);
 	execve(path, arguments, environment);
 	if (errno == ENOEXEC) {

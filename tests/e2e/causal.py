@@ -12,6 +12,7 @@ what it does bare, in every way of waiting. How far predictions are off is measu
 import json
 import os
 import re
+import resource
 import shutil
 import signal
 import subprocess
@@ -401,6 +402,16 @@ class Causal:
         expect(ended.status == 5, f"status {ended.status}: {ended.stderr}")
         expect("progress" in ended.stderr, f"says {ended.stderr}")
         self._expect_nothing(result)
+
+    def without_room_the_program_runs_alone(self):
+        """A limit of file sizes that the shared file does not fit into: an error, and the program runs."""
+        program = self._plain()[0]
+        ended, result = self._causal([program, "10"], "--progress=step",
+                                     preexec=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (65536, 65536)))
+        expect(ended.status == 5 and ended.stdout.startswith(b"10 steps"), f"{ended}")
+        expect(re.fullmatch("kymo: error: cannot make '.*/causal/control': File too large; the program runs "
+                            "unprofiled\n", ended.stderr), f"{ended}")
+        expect(not result.has("causal/control"), "the file is left")
 
     def a_moment_is_no_profile(self):
         ended, result = self._causal(["/bin/true"], quiet=False)
