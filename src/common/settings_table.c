@@ -536,7 +536,7 @@ const struct setting settings_table[SETTING_COUNT] = {
 	SETTING(CAUSAL_RANDOM_SEED, "causal",
 		"Seed of the order of experiments; 0 means a new one in every run.", INTEGER("0"),
 		RANGE(0, 1e15), .option = "seed", .metavar = "N", ADVANCED, ALIAS),
-	SETTING(CAUSAL_FILE, "causal", "Name of the result file, without .json.",
+	SETTING(CAUSAL_FILE, "causal", "Name of the result file in causal/, without .json.",
 		STRING("experiments"), .metavar = "NAME", ADVANCED, ALIAS),
 	SETTING(CAUSAL_FILE_RESET, "causal",
 		"Forget the experiments of earlier runs in the same result directory, instead of "

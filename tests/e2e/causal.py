@@ -403,6 +403,11 @@ class Causal:
         expect("progress" in ended.stderr, f"says {ended.stderr}")
         self._expect_nothing(result)
 
+    def result_file_has_the_name_it_was_given(self):
+        ended, result = self._causal(["/bin/true"], "--causal-file=mine", quiet=False)
+        expect(ended.status == 0 and result.has("causal/mine.json"), f"{ended}")
+        expect(re.search("results: .*/causal/report.html, report.txt, mine.json, ", ended.stderr), ended.stderr)
+
     def without_room_the_program_runs_alone(self):
         """A limit of file sizes that the shared file does not fit into: an error, and the program runs."""
         program = self._plain()[0]

@@ -23,6 +23,10 @@ try -s 0 10 x -- touch ran
 try --iterations 0 -- touch ran
 try --until-ci 200 -- touch ran
 try --seed x -- touch ran
+try --causal-file a/b -- touch ran
+try --causal-file ../../esc -- touch ran
+try --causal-file .. -- touch ran
+try --causal-file '' -- touch ran
 try --delay soon -- touch ran
 try --function-scope 'a(b' -- touch ran
 try -F ok -F 'x{2,1}' -- touch ran
