@@ -522,7 +522,8 @@ const struct setting settings_table[SETTING_COUNT] = {
 		"end.",
 		DURATION("0"), .option = "duration", ALIAS),
 	SETTING(CAUSAL_UNTIL_CI, "causal",
-		"Stop when the best three predictions are known to so many percent; 0 means never.",
+		"Stop when the best three predictions are known to so many percent; 0 means never, "
+		"2 is the least.",
 		NUMBER("0"), RANGE(0, 100), .option = "until-ci", .metavar = "PERCENT"),
 	SETTING(CAUSAL_END_TO_END, "causal",
 		"One experiment a run, by how long the run takes; needs several runs.", BOOL("off"),
