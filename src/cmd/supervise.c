@@ -99,16 +99,9 @@ static void supervise_give_back_signals(const struct supervise_state *state)
 		setitimer((__itimer_which_t)i, &state->timers[i], NULL);
 }
 
-/* Runs in the child. As execvp(3): a file without a known format is a shell script. */
-static _Noreturn void supervise_execute(const char *path, char *const arguments[],
-					char *const environment[],
-					const struct supervise_state *state, int report)
+int supervise_replace(const char *path, char *const arguments[], char *const environment[])
 {
-	int error;
-
-	supervise_give_back_signals(state);
 	file_limit_give_back();
-	sigprocmask(SIG_SETMASK, &state->mask, NULL);
 	execve(path, arguments, environment);
 	if (errno == ENOEXEC) {
 		size_t count = 0;
@@ -126,7 +119,19 @@ static _Noreturn void supervise_execute(const char *path, char *const arguments[
 		}
 		errno = ENOEXEC;
 	}
-	error = errno;
+	return errno;
+}
+
+/* Runs in the child. */
+static _Noreturn void supervise_execute(const char *path, char *const arguments[],
+					char *const environment[],
+					const struct supervise_state *state, int report)
+{
+	int error;
+
+	supervise_give_back_signals(state);
+	sigprocmask(SIG_SETMASK, &state->mask, NULL);
+	error = supervise_replace(path, arguments, environment);
 	while (write(report, &error, sizeof(error)) < 0 && errno == EINTR)
 		;
 	_exit(127);

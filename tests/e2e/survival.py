@@ -133,6 +133,21 @@ class Survival:
                        re.fullmatch("kymo: error: .*File too large; the program runs unprofiled\n", ended.stderr),
                        f"{command}: {ended.stderr!r}")
 
+    def few_descriptors(self):
+        """Not even a process can be made: the program runs in kymo's place, and one line says so."""
+        program = ["sh", "-c", "echo ran; exit 3"]
+
+        def limit():
+            resource.setrlimit(resource.RLIMIT_NOFILE, (4, 4))
+        for command in "sample", "instrument", "causal":
+            line = [self.kymo.path, command, "-q", "--output", self.scratch.path(f"few-{command}")]
+            ended = run(line + ["--"] + program, preexec=limit)
+            expect((ended.status, ended.stdout) == (3, b"ran\n"), f"{command}: {ended}")
+            expect(re.fullmatch("kymo: error: .*: Too many open files; the program runs unprofiled\n", ended.stderr),
+                   f"{command}: {ended.stderr!r}")
+            ended = run(line + ["--strict", "--"] + program, preexec=limit)
+            expect((ended.status, ended.stdout) == (125, b""), f"{command}: {ended}")
+
     def file_size_limit_of_reports(self):
         """A report that has no room is an error, and no half of it is left."""
         directory = self.scratch.path("limited")
