@@ -308,8 +308,9 @@ const struct setting settings_table[SETTING_COUNT] = {
 		PATH(""), .metavar = "FILE"),
 	SETTING(NCCL_PROMETHEUS_PERIOD, "wrappers", "How often NCCL_PROMETHEUS is written.",
 		DURATION("15"), ADVANCED),
-	SETTING(NCCL_SIZE, "wrappers", "Size of the NCCL plugin's file in each process, at most.",
-		SIZE("256M"), ADVANCED),
+	SETTING(NCCL_SIZE, "wrappers",
+		"Size of the NCCL plugin's file in each process, at most: 4M to 16G.", SIZE("256M"),
+		ADVANCED),
 	SETTING(NCCL_FULL, "wrappers",
 		"When NCCL_SIZE is reached: ring overwrites the oldest records, stop records no "
 		"more.",
