@@ -32,6 +32,11 @@ static int place_init(struct causal_place *ret, const char *text, size_t length,
 				   "latency:PLACE,PLACE",
 				   source, name);
 	}
+	if (end && !line) {
+		free(place);
+		return problem_set(problem, -EINVAL, "%s: '%.200s': lines of a file begin with 1",
+				   source, name);
+	}
 	snprintf(ret->name, sizeof(ret->name), "%s", name);
 	if (end) {
 		*colon = '\0';

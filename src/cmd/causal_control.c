@@ -94,8 +94,10 @@ static int control_map(struct causal_controller *controller, struct problem *pro
 		}
 	}
 	close(file);
-	return error ? problem_set(problem, -error, "cannot make '%s': %s", path, strerror(error))
-		     : 0;
+	if (!error)
+		return 0;
+	unlink(path);
+	return problem_set(problem, -error, "cannot make '%s': %s", path, strerror(error));
 }
 
 static void control_fill(struct causal_controller *controller)

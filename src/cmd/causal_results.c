@@ -132,7 +132,7 @@ static int results_rename(const struct launch *launch, const char *directory,
 	const char *name = resolved_text(launch->settings, SETTING_CAUSAL_FILE);
 	char from[PATH_MAX], to[PATH_MAX];
 
-	if (!*name || !strcmp(name, "experiments"))
+	if (!strcmp(name, "experiments"))
 		return 0;
 	if (snprintf(from, sizeof(from), "%s/experiments.json", directory) >= PATH_MAX ||
 	    snprintf(to, sizeof(to), "%s/%s.json", directory, name) >= PATH_MAX)
@@ -188,7 +188,8 @@ static const char *results_why_none(const struct causal_data *data,
 }
 
 static void results_say(const struct causal_data *data, const struct causal_result *result,
-			const struct causal_control_seen *seen, const char *directory)
+			const struct causal_control_seen *seen, const char *directory,
+			const char *file)
 {
 	const char *why = results_why_none(data, seen);
 
@@ -206,8 +207,7 @@ static void results_say(const struct causal_data *data, const struct causal_resu
 		return;
 	if (!why)
 		causal_print_summary(data, result, stderr, message_color(STDERR_FILENO));
-	message_note("results: %s/report.html, report.txt, experiments.json, profile.coz",
-		     directory);
+	message_note("results: %s/report.html, report.txt, %s.json, profile.coz", directory, file);
 }
 
 void causal_results_write(const struct causal_data *data, const struct causal_options *options,
@@ -234,7 +234,8 @@ void causal_results_write(const struct causal_data *data, const struct causal_op
 	if (results_write_files(data, &result, launch, prefix, directory, &problem))
 		message_error("%s", problem.text);
 	else
-		results_say(data, &result, seen, directory);
+		results_say(data, &result, seen, directory,
+			    resolved_text(launch->settings, SETTING_CAUSAL_FILE));
 	causal_result_deinit(&result);
 	causal_data_deinit(&all);
 }

@@ -90,6 +90,12 @@ static int session_places(struct session_state *state, struct problem *problem)
 						  problem);
 	}
 	free(list);
+	if (!error && !state->places.count && *value->text)
+		return problem_set(problem, -EINVAL,
+				   "%s: '%.100s' has no progress point (CAUSAL_PROGRESS takes "
+				   "functions, FILE:LINE and latency:PLACE,PLACE, with semicolons "
+				   "between them)",
+				   value->source ? value->source : "CAUSAL_PROGRESS", value->text);
 	return error;
 }
 

@@ -69,9 +69,10 @@ int causal_speedups_parse(const char *text, const char *source, struct causal_sp
 			  struct problem *problem)
 {
 	struct setting_slice rest = setting_slice(text), item;
+	size_t count = 0;
 
 	memset(ret, 0, sizeof(*ret));
-	while (setting_list_next(&rest, &item)) {
+	for (; setting_list_next(&rest, &item); count++) {
 		double first = 0, last = 0, step = 0;
 		const char *wrong = speedups_item(item, &first, &last, &step);
 
@@ -84,6 +85,11 @@ int causal_speedups_parse(const char *text, const char *source, struct causal_sp
 		for (unsigned i = 0; first + i * step <= last + 1e-9; i++)
 			speedups_add(ret, first + i * step);
 	}
+	if (!count && *text)
+		return problem_set(problem, -EINVAL,
+				   "%s: '%.100s' has no speedup (CAUSAL_FIXED_SPEEDUP takes "
+				   "percents and ranges, such as 0,10,30-50:5)",
+				   source, text);
 	return 0;
 }
 

@@ -128,7 +128,7 @@ void generate_man_command(const struct command *command)
 	fputs(".SH OPTIONS\n", stdout);
 	listing_each_option(command->grammar, man_option, &category);
 	fputs(".SH EXIT STATUS\n", stdout);
-	if (command == &command_sample)
+	if (command->grammar->runs_program)
 		man_preformatted(topic_find("exit")->text);
 	else
 		fputs("0, or 125 when something is wrong with the request or the data.\n", stdout);

@@ -14,6 +14,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "cmd/file_limit.h"
 #include "cmd/generate.h"
 #include "cmd/listing.h"
 #include "cmd/message.h"
@@ -251,9 +252,11 @@ int help_show(const struct command *command, const char *topic)
 static bool help_through_man(const struct command *command)
 {
 	int terminal = dup(STDOUT_FILENO);
-	FILE *man = terminal >= 0 ? popen("man -l -", "w") : NULL;
 	bool shown = false;
+	FILE *man;
 
+	file_limit_give_back(); /* kymo writes no files from here on */
+	man = terminal >= 0 ? popen("man -l -", "w") : NULL;
 	if (man) {
 		signal(SIGPIPE, SIG_IGN); /* who leaves the pager early has read enough */
 		dup2(fileno(man), STDOUT_FILENO);

@@ -12,6 +12,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <signal.h>
 #include <spawn.h>
 #include <stdlib.h>
 #include <string.h>
@@ -19,6 +20,7 @@
 #include <unistd.h>
 
 #include "binary/elf.h"
+#include "cmd/file_limit.h"
 
 /* PT_INTERP; false: none. */
 static bool dependencies_loader(const struct elf_file *file, char *ret, size_t size)
@@ -86,6 +88,8 @@ static int dependencies_ask(const char *loader, const char *program, pid_t *ret_
 {
 	const char *arguments[] = {loader, "--list", program, NULL};
 	posix_spawn_file_actions_t actions;
+	posix_spawnattr_t attributes;
+	sigset_t defaults;
 	int ends[2], error;
 
 	if (pipe2(ends, O_CLOEXEC))
@@ -93,7 +97,15 @@ static int dependencies_ask(const char *loader, const char *program, pid_t *ret_
 	posix_spawn_file_actions_init(&actions);
 	posix_spawn_file_actions_adddup2(&actions, ends[1], STDOUT_FILENO);
 	posix_spawn_file_actions_addopen(&actions, STDERR_FILENO, "/dev/null", O_WRONLY, 0);
-	error = posix_spawn(ret_pid, loader, &actions, NULL, (char *const *)arguments, environ);
+	sigemptyset(&defaults);
+	if (file_limit_is_deadly())
+		sigaddset(&defaults, SIGXFSZ);
+	posix_spawnattr_init(&attributes);
+	posix_spawnattr_setsigdefault(&attributes, &defaults);
+	posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETSIGDEF);
+	error = posix_spawn(ret_pid, loader, &actions, &attributes, (char *const *)arguments,
+			    environ);
+	posix_spawnattr_destroy(&attributes);
 	posix_spawn_file_actions_destroy(&actions);
 	close(ends[1]);
 	if (!error)

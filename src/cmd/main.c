@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "cmd/command.h"
+#include "cmd/file_limit.h"
 #include "cmd/help.h"
 #include "cmd/message.h"
 
@@ -72,6 +73,7 @@ int main(int argc, char **argv)
 {
 	const struct command *command = argc > 0 ? main_by_own_name(argv[0]) : NULL;
 
+	file_limit_survive();
 	main_fill_descriptors();
 	if (command)
 		return command->run(argv + 1, (size_t)argc - 1);

@@ -15,6 +15,7 @@
 #include <unistd.h>
 
 #include "analysis/gpu.h"
+#include "analysis/nccl.h"
 #include "cmd/causal_results.h"
 #include "cmd/command.h"
 #include "cmd/coverage.h"
@@ -261,13 +262,20 @@ static int report_nothing(const struct report *report, const char *directory,
 {
 	const struct session *session = report->session;
 	const struct report_options *options = &report->options;
+	const char *why = session->problem_count ? session->problems[0] : NULL;
 
 	if (options->pid || options->tid || options->from || options->to)
 		return problem_set(problem, -ENODATA, "nothing in '%s' passes the filters",
 				   directory);
+	if (session->nccl && session->nccl->problem_count)
+		why = session->nccl->problems[0];
 	return problem_set(problem, -ENODATA, "no readable data in '%s'%s%s", directory,
-			   session->problem_count ? ": " : "",
-			   session->problem_count ? session->problems[0] : "");
+			   why ? ": " : "", why ? why : "");
+}
+
+static bool report_is_empty(const struct session *session)
+{
+	return !session->process_count && (!session->nccl || !session->nccl->process_count);
 }
 
 static int report_open(struct report *report, const char *named, struct problem *problem)
@@ -281,7 +289,7 @@ static int report_open(struct report *report, const char *named, struct problem 
 	if (!error)
 		error = session_open(directory, &report->session_options, &report->session,
 				     problem);
-	if (!error && ((!report->session->process_count && !report->session->nccl) ||
+	if (!error && (report_is_empty(report->session) ||
 		       (report->options.tid && !report->session->thread_count)))
 		error = report_nothing(report, directory, problem);
 	free(directory);

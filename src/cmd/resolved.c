@@ -6,6 +6,7 @@
 #include "cmd/resolved.h"
 
 #include <errno.h>
+#include <limits.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -131,6 +132,36 @@ static int resolved_check_demotion(const char *text, const char *source, struct 
 			   source, text);
 }
 
+/* Intervals are never narrower: they hold what the method itself may be off by (causal_fit.c). */
+static int resolved_check_until_ci(const char *text, const char *source, struct problem *problem)
+{
+	static const double least = 2;
+	double percent;
+
+	if (setting_parse_number(setting_slice(text), &percent) || percent == 0 || percent >= least)
+		return 0;
+	return problem_set(problem, -EINVAL,
+			   "%s: '%.100s' is too small: %g is the least that can be reached "
+			   "(CAUSAL_UNTIL_CI takes 0, which means never, or a number from %g to "
+			   "%g)",
+			   source, text, least, least,
+			   settings_table[SETTING_CAUSAL_UNTIL_CI].maximum);
+}
+
+/* The file lies beside the others: a name, no path. */
+static int resolved_check_causal_file(const char *text, const char *source, struct problem *problem)
+{
+	static const char accepts[] = "the name of a file, without '/' and without .json";
+
+	if (!*text)
+		return problem_set(problem, -EINVAL, "%s: a value is needed: %s", source, accepts);
+	if (!strchr(text, '/') && strcmp(text, ".") && strcmp(text, "..") &&
+	    strlen(text) + strlen(".json") <= NAME_MAX)
+		return 0;
+	return problem_set(problem, -EINVAL, "%s: '%.100s' is not valid (CAUSAL_FILE takes %s)",
+			   source, text, accepts);
+}
+
 /* What the type alone does not tell. */
 static int resolved_check_meaning(enum setting_id id, const char *text, const char *source,
 				  struct problem *problem)
@@ -156,6 +187,10 @@ static int resolved_check_meaning(enum setting_id id, const char *text, const ch
 		return resolved_check_wrap(text, source, problem);
 	case SETTING_CAUSAL_FIXED_SPEEDUP:
 		return causal_speedups_parse(text, source, &speedups, problem);
+	case SETTING_CAUSAL_UNTIL_CI:
+		return resolved_check_until_ci(text, source, problem);
+	case SETTING_CAUSAL_FILE:
+		return resolved_check_causal_file(text, source, problem);
 	case SETTING_COMPONENTS:
 		return events_check_components(text, source, problem);
 	default:

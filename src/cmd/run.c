@@ -14,6 +14,7 @@
 
 #include "cmd/command.h"
 #include "cmd/counters_request.h"
+#include "cmd/file_limit.h"
 #include "cmd/launch.h"
 #include "cmd/message.h"
 #include "cmd/run_counters.h"
@@ -128,6 +129,7 @@ static int run_execute(const struct run_options *options, const struct resolved 
 		message_error("out of memory");
 		return EXIT_OWN_FAILURE;
 	}
+	file_limit_give_back();
 	execv(target.path, arguments);
 	message_error("cannot run '%s': %s", target.path, strerror(errno));
 	return EXIT_OWN_FAILURE;

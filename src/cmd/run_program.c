@@ -110,6 +110,21 @@ static void run_finish(struct launch *launch, const struct run_beside *beside,
 	free(prefix);
 }
 
+/* Neither pipe nor process can be had (ulimit -n, ulimit -u): EXIT_OWN_FAILURE under STRICT, else
+ * 0, and the program is to take kymo's place. */
+static int run_give_way(struct launch *launch, char ***environment, int error)
+{
+	struct problem problem;
+
+	if (!*environment)
+		return 0;
+	launch_discard_result(launch);
+	launch_environment_destroy(*environment);
+	*environment = NULL;
+	problem_set(&problem, error, "cannot start a process: %s", strerror(-error));
+	return run_without(launch, problem.text);
+}
+
 /* Runs the program with the environment made for it, or, when that is too long for the kernel
  * (execve(2): E2BIG), with its own. *environment is NULL when it ran unprofiled. */
 static int run_supervise(struct launch *launch, const struct target *target, char ***environment,
@@ -121,6 +136,13 @@ static int run_supervise(struct launch *launch, const struct target *target, cha
 	error = again ? supervise_run_again(target->path, launch->arguments, variables, end)
 		      : supervise_run(target->path, launch->arguments, variables, end);
 
+	if (error && !again) {
+		status = run_give_way(launch, environment, error);
+		if (status)
+			return status;
+		error = 0;
+		end->exec_errno = supervise_replace(target->path, launch->arguments, environ);
+	}
 	if (!error && end->exec_errno && *environment)
 		launch_discard_result(launch);
 	if (!error && end->exec_errno == E2BIG && *environment) {

@@ -22,12 +22,14 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "cmd/file_limit.h"
+
 static const int supervised_signals[] = {SIGINT, SIGQUIT, SIGTERM, SIGHUP, SIGUSR1, SIGUSR2};
 enum { SUPERVISED_SIGNALS = sizeof(supervised_signals) / sizeof(supervised_signals[0]) };
 
 /* What would end kymo, or hide the program's status, before the results are written: a closed
- * standard error, limits on file size and CPU time, an ignored SIGCHLD. */
-static const int own_signals[] = {SIGCHLD, SIGPIPE, SIGXFSZ, SIGXCPU};
+ * standard error, a limit on CPU time, an ignored SIGCHLD. (On file size: file_limit.h.) */
+static const int own_signals[] = {SIGCHLD, SIGPIPE, SIGXCPU};
 enum { OWN_SIGNALS = sizeof(own_signals) / sizeof(own_signals[0]) };
 
 /* For the handlers. */
@@ -97,15 +99,9 @@ static void supervise_give_back_signals(const struct supervise_state *state)
 		setitimer((__itimer_which_t)i, &state->timers[i], NULL);
 }
 
-/* Runs in the child. As execvp(3): a file without a known format is a shell script. */
-static _Noreturn void supervise_execute(const char *path, char *const arguments[],
-					char *const environment[],
-					const struct supervise_state *state, int report)
+int supervise_replace(const char *path, char *const arguments[], char *const environment[])
 {
-	int error;
-
-	supervise_give_back_signals(state);
-	sigprocmask(SIG_SETMASK, &state->mask, NULL);
+	file_limit_give_back();
 	execve(path, arguments, environment);
 	if (errno == ENOEXEC) {
 		size_t count = 0;
@@ -123,7 +119,19 @@ static _Noreturn void supervise_execute(const char *path, char *const arguments[
 		}
 		errno = ENOEXEC;
 	}
-	error = errno;
+	return errno;
+}
+
+/* Runs in the child. */
+static _Noreturn void supervise_execute(const char *path, char *const arguments[],
+					char *const environment[],
+					const struct supervise_state *state, int report)
+{
+	int error;
+
+	supervise_give_back_signals(state);
+	sigprocmask(SIG_SETMASK, &state->mask, NULL);
+	error = supervise_replace(path, arguments, environment);
 	while (write(report, &error, sizeof(error)) < 0 && errno == EINTR)
 		;
 	_exit(127);

@@ -28,6 +28,9 @@ int supervise_run(const char *path, char *const arguments[], char *const environ
 /* Once more: signals and timers of the new process are as they were before the first one. */
 int supervise_run_again(const char *path, char *const arguments[], char *const environment[],
 			struct supervised *ret);
+/* Executes `path` in kymo's place, where none can be made beside it. As execvp(3): a file without a
+ * known format is a shell script. Returns errno, when it cannot. */
+int supervise_replace(const char *path, char *const arguments[], char *const environment[]);
 /* Ends kymo as the program ended: the same status, or the same signal (without a core file). */
 _Noreturn void supervise_exit_like(int wait_status);
 /* While results are written: SIGINT ends kymo at once, as the program ended. */

@@ -118,7 +118,12 @@ static const struct topic topics_table[] = {
 	 "    125   kymo itself failed (wrong option, unreadable results, --strict)\n"
 	 "    126   the program exists but cannot be executed\n"
 	 "    127   the program was not found\n\n"
-	 "A profiler that fails must not fail the program: without --strict it runs anyway.\n"},
+	 "A profiler that fails must not fail the program: without --strict it runs anyway. Once "
+	 "it has\n"
+	 "run, its status is passed on, also where results could not be written (a full disk): "
+	 "that "
+	 "is\n"
+	 "said on standard error, in lines that begin with 'kymo: error:'.\n"},
 };
 
 const struct topic *const topics = topics_table;

@@ -308,8 +308,9 @@ const struct setting settings_table[SETTING_COUNT] = {
 		PATH(""), .metavar = "FILE"),
 	SETTING(NCCL_PROMETHEUS_PERIOD, "wrappers", "How often NCCL_PROMETHEUS is written.",
 		DURATION("15"), ADVANCED),
-	SETTING(NCCL_SIZE, "wrappers", "Size of the NCCL plugin's file in each process, at most.",
-		SIZE("256M"), ADVANCED),
+	SETTING(NCCL_SIZE, "wrappers",
+		"Size of the NCCL plugin's file in each process, at most: 4M to 16G.", SIZE("256M"),
+		ADVANCED),
 	SETTING(NCCL_FULL, "wrappers",
 		"When NCCL_SIZE is reached: ring overwrites the oldest records, stop records no "
 		"more.",
@@ -522,7 +523,8 @@ const struct setting settings_table[SETTING_COUNT] = {
 		"end.",
 		DURATION("0"), .option = "duration", ALIAS),
 	SETTING(CAUSAL_UNTIL_CI, "causal",
-		"Stop when the best three predictions are known to so many percent; 0 means never.",
+		"Stop when the best three predictions are known to so many percent; 0 means never, "
+		"2 is the least.",
 		NUMBER("0"), RANGE(0, 100), .option = "until-ci", .metavar = "PERCENT"),
 	SETTING(CAUSAL_END_TO_END, "causal",
 		"One experiment a run, by how long the run takes; needs several runs.", BOOL("off"),
@@ -536,7 +538,7 @@ const struct setting settings_table[SETTING_COUNT] = {
 	SETTING(CAUSAL_RANDOM_SEED, "causal",
 		"Seed of the order of experiments; 0 means a new one in every run.", INTEGER("0"),
 		RANGE(0, 1e15), .option = "seed", .metavar = "N", ADVANCED, ALIAS),
-	SETTING(CAUSAL_FILE, "causal", "Name of the result file, without .json.",
+	SETTING(CAUSAL_FILE, "causal", "Name of the result file in causal/, without .json.",
 		STRING("experiments"), .metavar = "NAME", ADVANCED, ALIAS),
 	SETTING(CAUSAL_FILE_RESET, "causal",
 		"Forget the experiments of earlier runs in the same result directory, instead of "

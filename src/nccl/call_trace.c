@@ -20,14 +20,19 @@
 #include <fcntl.h>
 #include <inttypes.h>
 #include <stdarg.h>
+#include <stdatomic.h>
 #include <stdio.h>
+#include <string.h>
 #include <unistd.h>
 
 #include "nccl/clock.h"
 #include "nccl/communicators.h"
+#include "nccl/log.h"
+#include "nccl/options.h"
 #include "nccl/recorder.h"
 
 int call_trace_descriptor = -1;
+static _Atomic int last_error;
 
 int call_trace_begin(const char *path)
 {
@@ -49,6 +54,7 @@ __attribute__((format(printf, 1, 2))) static void put(const char *format, ...)
 {
 	char line[1024];
 	va_list arguments;
+	ssize_t written;
 	int length = snprintf(line, sizeof(line), "%" PRIu64 " %u ", clock_ns(CLOCK_MONOTONIC),
 			      recorder_thread());
 
@@ -58,8 +64,25 @@ __attribute__((format(printf, 1, 2))) static void put(const char *format, ...)
 	if (length > (int)sizeof(line) - 2)
 		length = (int)sizeof(line) - 2;
 	line[length++] = '\n';
-	if (write(call_trace_descriptor, line, (size_t)length) != length)
-		store_count(NCCL_LOSS_CALL_TRACE);
+	written = write(call_trace_descriptor, line, (size_t)length);
+	if (written == length)
+		return;
+	store_count(NCCL_LOSS_CALL_TRACE);
+	/* A part of it: the disk has become full. */
+	atomic_store_explicit(&last_error, written < 0 ? errno : ENOSPC, memory_order_relaxed);
+}
+
+void call_trace_round(void)
+{
+	static bool told;
+	int error = atomic_load_explicit(&last_error, memory_order_relaxed);
+
+	if (!error || told)
+		return;
+	told = true;
+	log_report("KYMO_NCCL_CALL_TRACE: '%s' cannot be written: %s; calls that are not in it are "
+		   "counted in the results",
+		   options.call_trace, strerror(error));
 }
 
 static uint64_t number(const void *pointer)

@@ -37,5 +37,7 @@ void call_trace_start(const void *context, const void *handle, const struct even
 void call_trace_stop(const void *handle);
 void call_trace_state(const void *handle, int state, const struct event_state *arguments);
 void call_trace_finalize(const void *context);
+/* Own thread: tells once that lines could not be written, if any. */
+void call_trace_round(void);
 
 #endif

@@ -16,6 +16,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "nccl/call_trace.h"
 #include "nccl/clock.h"
 #include "nccl/communicators.h"
 #include "nccl/log.h"
@@ -116,6 +117,7 @@ static bool round_now(bool last)
 	if (last)
 		take_clock();
 	prometheus_round(now_ns, last);
+	call_trace_round();
 	for (uint32_t i = 1; i <= communicators_count(); i++)
 		sum += GET(communicators_get(i)->record->operations);
 	sum += GET(store.header->chunks_taken);

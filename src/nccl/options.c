@@ -16,6 +16,7 @@
 #include "common/settings_value.h"
 #include "kymo/nccl_records.h"
 #include "nccl/log.h"
+#include "nccl/store.h"
 
 #define BIT(kind) NCCL_KIND_MASK(NCCL_KIND_##kind)
 
@@ -131,6 +132,12 @@ static void read_size(void)
 		log_problem("KYMO_NCCL_SIZE is '%.64s', which is no size: bytes, or a number with "
 			    "K, M or G; it is not used",
 			    text);
+	options.size_moved = options.size < STORE_SIZE_LEAST || options.size > STORE_SIZE_LARGEST;
+	if (!options.size_moved)
+		return;
+	options.size = options.size < STORE_SIZE_LEAST ? STORE_SIZE_LEAST : STORE_SIZE_LARGEST;
+	log_problem("KYMO_NCCL_SIZE is '%.64s', which is not from 4M to 16G; %s is used", text,
+		    options.size == STORE_SIZE_LEAST ? "4M" : "16G");
 }
 
 static void read_full(void)

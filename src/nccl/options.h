@@ -18,6 +18,7 @@ struct options {
 	const char *prometheus;
 	uint64_t prometheus_period_ns;
 	uint64_t size;
+	bool size_moved; /* another one was asked for */
 	bool ring;
 	const char *call_trace;
 	bool graphs_fast;      /* no kernel channels from the first captured call on */

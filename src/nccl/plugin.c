@@ -164,6 +164,17 @@ static void describe(const struct plugin_init *init, uint64_t hz)
 
 /* ---- the beginning ---- */
 
+static void begin_call_trace(void)
+{
+	int failed = call_trace_begin(options.call_trace);
+
+	if (!failed)
+		return;
+	log_problem("KYMO_NCCL_CALL_TRACE: '%s' cannot be written: %s", options.call_trace,
+		    strerror(-failed));
+	helper_tell("the call trace cannot be written (NCCL_CALL_TRACE)");
+}
+
 static int begin_recording(const struct plugin_init *init, char *directory, size_t size)
 {
 	uint64_t hz = ticks_init();
@@ -178,13 +189,11 @@ static int begin_recording(const struct plugin_init *init, char *directory, size
 	result = communicators_begin();
 	if (result)
 		return result;
-	if (*options.call_trace) {
-		int failed = call_trace_begin(options.call_trace);
-
-		if (failed)
-			log_problem("KYMO_NCCL_CALL_TRACE: '%s' cannot be written: %s",
-				    options.call_trace, strerror(-failed));
-	}
+	if (options.size_moved)
+		helper_tell("the file is of another size than was asked for (NCCL_SIZE takes 4M to "
+			    "16G)");
+	if (*options.call_trace)
+		begin_call_trace();
 	/* Before the thread, which ends when it is off. */
 	atomic_store(&recorder_on, call_trace_is_on() ? RECORDER_TRACED : RECORDER_PLAIN);
 	result = helper_start();

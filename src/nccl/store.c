@@ -23,11 +23,10 @@
 #include "nccl/clock.h"
 #include "nccl/helper.h"
 
-#define GROWTH        128u /* chunks: 2 MiB */
-#define TARGET        128u /* chunks kept ready */
-#define HELP          32u  /* chunks that a callback makes where there are none */
-#define TARGET_MAX    2048u
-#define LIMIT_LARGEST (16ull << 30) /* 28 bits of 64 bytes */
+#define GROWTH     128u /* chunks: 2 MiB */
+#define TARGET     128u /* chunks kept ready */
+#define HELP       32u  /* chunks that a callback makes where there are none */
+#define TARGET_MAX 2048u
 
 struct store store;
 
@@ -304,12 +303,12 @@ static int begin_file(int descriptor)
 
 int store_open(const char *directory, uint64_t limit, bool ring)
 {
-	uint64_t least = NCCL_CHUNKS_OFFSET + 2ull * GROWTH * NCCL_CHUNK_SIZE;
+	uint64_t least = NCCL_CHUNKS_OFFSET + STORE_SIZE_LEAST;
 	int descriptor = create_file(directory), result;
 
 	if (descriptor < 0)
 		return descriptor;
-	limit = limit < least ? least : limit > LIMIT_LARGEST ? LIMIT_LARGEST : limit;
+	limit = limit < least ? least : limit > STORE_SIZE_LARGEST ? STORE_SIZE_LARGEST : limit;
 	store.ring = ring;
 	store.ready_target = TARGET;
 	store.chunk_limit = (uint32_t)((limit - NCCL_CHUNKS_OFFSET) / NCCL_CHUNK_SIZE);

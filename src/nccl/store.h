@@ -31,6 +31,11 @@
 
 #define STORE_NONE UINT32_MAX
 
+/* Of the file: room to grow twice (behind its head, which is not counted here), and what 28 bits of
+ * 64 bytes lead to. */
+#define STORE_SIZE_LEAST   (4ull << 20)
+#define STORE_SIZE_LARGEST (16ull << 30)
+
 enum store_chunk_state {
 	STORE_UNUSED,
 	STORE_READY,

@@ -382,14 +382,23 @@ static int copy(const char *path, FILE *stream)
 
 	if (made == NULL)
 		return -errno;
+	errno = 0;
 	while (result == 0 && (got = fread(bytes, 1, sizeof(bytes), made)) != 0) {
 		if (fwrite(bytes, 1, got, stream) != got)
-			result = -EIO;
+			result = errno ? -errno : -EIO;
 	}
 	if (ferror(made))
-		result = -EIO;
+		result = errno ? -errno : -EIO;
 	fclose(made);
 	return result;
+}
+
+/* SQLite calls a full disk so, a limit of file sizes an error of the disk. */
+static const char *reason(sqlite3 *handle)
+{
+	int error = sqlite3_errcode(handle) == SQLITE_IOERR ? sqlite3_system_errno(handle) : 0;
+
+	return error ? strerror(error) : sqlite3_errmsg(handle);
 }
 
 int output_counters_db(struct session *session, const struct output_options *options, FILE *stream,
@@ -411,9 +420,8 @@ int output_counters_db(struct session *session, const struct output_options *opt
 	result = make(&database, path, session, problem);
 	if (result != 0 && *problem->text == '\0')
 		problem_set(problem, result, "cannot make the database in '%s': %s", path,
-			    result == -ENOMEM || database.handle == NULL
-				    ? "out of memory"
-				    : sqlite3_errmsg(database.handle));
+			    result == -ENOMEM || database.handle == NULL ? "out of memory"
+									 : reason(database.handle));
 	for (int i = 0; i < STATEMENTS; i++)
 		sqlite3_finalize(database.prepared[i]);
 	sqlite3_close(database.handle);

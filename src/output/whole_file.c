@@ -15,10 +15,13 @@
 
 static int file_problem(struct problem *problem, const char *doing, const char *path, int error)
 {
-	const char *remedy = error == ENOSPC || error == EDQUOT
-				     ? "free some space, then run `kymo report` on the results"
-				     : "check the directory's permissions, or name another with -o";
+	const char *remedy = "check the directory's permissions, or name another with -o";
 
+	if (error == ENOSPC || error == EDQUOT)
+		remedy = "free some space, then run `kymo report` on the results";
+	else if (error == EFBIG)
+		remedy = "raise the limit of file sizes (ulimit -f), then run `kymo report` on the "
+			 "results";
 	return problem_set(problem, -error, "cannot %s %s: %s; %s", doing, path, strerror(error),
 			   remedy);
 }
@@ -40,7 +43,7 @@ static int write_and_sync(const char *path, write_function *write, const void *c
 	struct stat status;
 	int result = write(context, stream, problem);
 
-	if (result == -ENOSPC || result == -EDQUOT)
+	if (result == -ENOSPC || result == -EDQUOT || result == -EFBIG)
 		return file_problem(problem, "write", path, -result);
 	if (result < 0)
 		return result;

@@ -12,6 +12,7 @@ what it does bare, in every way of waiting. How far predictions are off is measu
 import json
 import os
 import re
+import resource
 import shutil
 import signal
 import subprocess
@@ -453,6 +454,21 @@ class Causal:
         expect(ended.status == 5, f"status {ended.status}: {ended.stderr}")
         expect("progress" in ended.stderr, f"says {ended.stderr}")
         self._expect_nothing(result)
+
+    def result_file_has_the_name_it_was_given(self):
+        ended, result = self._causal(["/bin/true"], "--causal-file=mine", quiet=False)
+        expect(ended.status == 0 and result.has("causal/mine.json"), f"{ended}")
+        expect(re.search("results: .*/causal/report.html, report.txt, mine.json, ", ended.stderr), ended.stderr)
+
+    def without_room_the_program_runs_alone(self):
+        """A limit of file sizes that the shared file does not fit into: an error, and the program runs."""
+        program = self._plain()[0]
+        ended, result = self._causal([program, "10"], "--progress=step",
+                                     preexec=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (65536, 65536)))
+        expect(ended.status == 5 and ended.stdout.startswith(b"10 steps"), f"{ended}")
+        expect(re.fullmatch("kymo: error: cannot make '.*/causal/control': File too large; the program runs "
+                            "unprofiled\n", ended.stderr), f"{ended}")
+        expect(not result.has("causal/control"), "the file is left")
 
     def a_moment_is_no_profile(self):
         ended, result = self._causal(["/bin/true"], quiet=False)

@@ -9,6 +9,7 @@ usage: instrument_rewrite.py KYMO PROGRAM-DIRECTORY     (TAP)
 import glob
 import os
 import re
+import resource
 import shutil
 import stat
 import sys
@@ -317,6 +318,15 @@ class Tests:
         ended = run(["setarch", "-R", new, "--version"])
         expect(ended.status == 0, f"{ended}")
 
+    def limited(self):
+        """Where the limit of file sizes is too small, nothing is left, and kymo says so."""
+        output = self.scratch.path("limited")
+        ended = run([self.kymo.path, "instrument", "-q", "-o", output, "--", in_path("xz")],
+                    preexec=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (4096, 4096)))
+        expect(ended.status == 125, f"status {ended.status}: {ended.stderr}")
+        expect(re.fullmatch("kymo: error: cannot write .*: File too large\n", ended.stderr), ended.stderr)
+        expect(not glob.glob(output + "*"), f"left behind: {glob.glob(output + '*')}")
+
     def refused(self):
         static, script = self.scratch.path("static"), self.scratch.path("script")
         out = self.scratch.path("refused")
@@ -343,7 +353,8 @@ def main():
             tap.point(name, lambda name=name: tests.program(name))
         for name in HAZARDS:
             tap.point(name, lambda name=name: tests.hazard(name))
-        for name in ("executes", "library", "compiler", "exceptions", "opened_later", "places", "refused"):
+        for name in ("executes", "library", "compiler", "exceptions", "opened_later", "places", "limited",
+                     "refused"):
             tap.point(name, getattr(tests, name))
         for compiler in (("gcc", "-fsanitize=address"), ("gcc", "-fsanitize=address", "-fsanitize=undefined"),
                          ("gcc", "-fsanitize=thread"), ("clang", "-fsanitize=address"),

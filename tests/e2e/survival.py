@@ -115,6 +115,50 @@ class Survival:
         expect(ended.status == 0, f"status {ended.status}\n{ended.stderr}")
         expect(b"work_a" in ended.stdout, "the program's output is missing")
 
+    def file_size_limit_from_the_start(self):
+        """No room for kymo's own first file either: the program runs, kymo says why it is alone, and what
+        SIGXFSZ does in the program is up to who started kymo."""
+        program = ["sh", "-c", "grep SigIgn /proc/self/status; exit 3"]
+        for is_ignored in False, True:
+            def limit():
+                signal.signal(signal.SIGXFSZ, signal.SIG_IGN if is_ignored else signal.SIG_DFL)
+                resource.setrlimit(resource.RLIMIT_FSIZE, (512, 512))
+            bare = run(program, preexec=limit)
+            for command in "sample", "instrument", "run":
+                place = self.scratch.path(f"first-{command}-{is_ignored}")
+                ended = run([self.kymo.path, command, "-q", "--output", place, "--"] + program, preexec=limit)
+                expect(ended.status == 3, f"{command}: status {ended.status}\n{ended.stderr}")
+                expect(ended.stdout == bare.stdout, f"{command}: {ended.stdout}, and bare {bare.stdout}")
+                expect(command == "run" or
+                       re.fullmatch("kymo: error: .*File too large; the program runs unprofiled\n", ended.stderr),
+                       f"{command}: {ended.stderr!r}")
+
+    def few_descriptors(self):
+        """Not even a process can be made: the program runs in kymo's place, and one line says so."""
+        program = ["sh", "-c", "echo ran; exit 3"]
+
+        def limit():
+            resource.setrlimit(resource.RLIMIT_NOFILE, (4, 4))
+        for command in "sample", "instrument", "causal":
+            line = [self.kymo.path, command, "-q", "--output", self.scratch.path(f"few-{command}")]
+            ended = run(line + ["--"] + program, preexec=limit)
+            expect((ended.status, ended.stdout) == (3, b"ran\n"), f"{command}: {ended}")
+            expect(re.fullmatch("kymo: error: .*: Too many open files; the program runs unprofiled\n", ended.stderr),
+                   f"{command}: {ended.stderr!r}")
+            ended = run(line + ["--strict", "--"] + program, preexec=limit)
+            expect((ended.status, ended.stdout) == (125, b""), f"{command}: {ended}")
+
+    def file_size_limit_of_reports(self):
+        """A report that has no room is an error, and no half of it is left."""
+        directory = self.scratch.path("limited")
+        expect(self.kymo.sample(self.program("ends", "exit"), directory).status == 3, "no results")
+        for output in "html", "report/":
+            ended = self.kymo.report(directory, "--format=html", "-o", self.scratch.path(output),
+                                     preexec=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (4096, 4096)))
+            expect(ended.status == 125 and "File too large" in ended.stderr, f"{ended.status}\n{ended.stderr}")
+            left = [name for name in glob.glob(self.scratch.path(output) + "*") if os.path.isfile(name)]
+            expect(not left, f"left behind: {left}")
+
     def address_space_limit(self):
         """RLIMIT_AS with room for the program but not for kymo's tables: it runs, kymo says so."""
         program = " ".join(self.program("ends", "exit"))

@@ -20,9 +20,15 @@ try --speedups 10-50:0 -- touch ran
 try --speedups 10:5 -- touch ran
 try --speedups fast -- touch ran
 try -s 0 10 x -- touch ran
+try -s , -- touch ran
 try --iterations 0 -- touch ran
 try --until-ci 200 -- touch ran
+try --until-ci 0.5 -- touch ran
 try --seed x -- touch ran
+try --causal-file a/b -- touch ran
+try --causal-file ../../esc -- touch ran
+try --causal-file .. -- touch ran
+try --causal-file '' -- touch ran
 try --delay soon -- touch ran
 try --function-scope 'a(b' -- touch ran
 try -F ok -F 'x{2,1}' -- touch ran
@@ -30,6 +36,8 @@ try -BE '[z' -- touch ran
 try --progress handle_reqest -- ./app
 try --progress 'latency:handle_request' -- ./app
 try --progress 'app.c:999' -- ./app
+try --progress 'app.c:0' -- ./app
+try --progress ' ;' -- ./app
 try --progress 'handle_request;nothing_like_it_at_all' -- ./app
 try --progres handle_request -- ./app
 try --freq 100 -- ./app

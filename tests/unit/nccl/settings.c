@@ -138,6 +138,51 @@ static void test_bad_values(void **state)
 	assert_int_equal(drive_read()->operations, 1);
 }
 
+static void expect_size(const char *asked, uint64_t used)
+{
+	drive_directory();
+	drive_setenv("KYMO_NCCL_SIZE", asked);
+	assert_child(one_operation);
+	assert_int_equal(drive_read()->header->size_limit, used);
+	assert_int_equal(drive_read()->operations, 1);
+}
+
+/* In range it is taken as it is; else it is told, by the job and by its results. */
+static void test_sizes(void **state)
+{
+	(void)state;
+	expect_size("4M", 4 << 20);
+	assert_string_equal(drive_error_output(), "");
+	assert_string_equal(drive_read()->header->problem, "");
+	expect_size("64K", 4 << 20);
+	assert_non_null(strstr(drive_error_output(),
+			       "KYMO_NCCL_SIZE is '64K', which is not from 4M to 16G; 4M is used"));
+	assert_non_null(strstr(drive_read()->header->problem, "NCCL_SIZE takes 4M to 16G"));
+	expect_size("99999G", UINT64_C(16) << 30);
+	assert_non_null(strstr(drive_error_output(), "16G is used"));
+}
+
+static void test_no_room_for_the_call_trace(void **state)
+{
+	const char *told;
+
+	(void)state;
+	drive_directory();
+	drive_setenv("KYMO_NCCL_CALL_TRACE", "/dev/full");
+	assert_child(one_operation);
+	told = strstr(drive_error_output(),
+		      "KYMO_NCCL_CALL_TRACE: '/dev/full' cannot be written: No space left");
+	assert_non_null(told);
+	assert_null(strstr(told + 1, "KYMO_NCCL_CALL_TRACE"));
+	assert_true(drive_read()->header->losses[NCCL_LOSS_CALL_TRACE] > 0);
+	assert_int_equal(drive_read()->operations, 1);
+	drive_directory();
+	drive_setenv("KYMO_NCCL_CALL_TRACE", "/nowhere/at/all");
+	assert_child(one_operation);
+	assert_non_null(strstr(drive_error_output(), "'/nowhere/at/all' cannot be written"));
+	assert_non_null(strstr(drive_read()->header->problem, "NCCL_CALL_TRACE"));
+}
+
 /* ---- off ---- */
 
 static void off(void)
@@ -322,9 +367,14 @@ static void test_prometheus(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_events),     cmocka_unit_test(test_bad_values),
-		cmocka_unit_test(test_graphs),     cmocka_unit_test(test_off),
-		cmocka_unit_test(test_session),    cmocka_unit_test(test_stall),
+		cmocka_unit_test(test_events),
+		cmocka_unit_test(test_bad_values),
+		cmocka_unit_test(test_sizes),
+		cmocka_unit_test(test_no_room_for_the_call_trace),
+		cmocka_unit_test(test_graphs),
+		cmocka_unit_test(test_off),
+		cmocka_unit_test(test_session),
+		cmocka_unit_test(test_stall),
 		cmocka_unit_test(test_prometheus),
 	};
 
