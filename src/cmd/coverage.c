@@ -6,34 +6,9 @@
 #include "cmd/coverage.h"
 
 #include <errno.h>
-#include <limits.h>
 #include <stdlib.h>
-#include <string.h>
 
-#include "analysis/calls.h"
 #include "cmd/result_path.h"
-
-int coverage_write_results(const struct resolved *settings, struct session *session,
-			   const char *directory, struct problem *problem)
-{
-	struct output_options options = {.top = 0};
-	char path[PATH_MAX];
-	int error = 0;
-
-	if (!strcmp(resolved_text(settings, SETTING_COVERAGE), "none") ||
-	    session->calls->module_count == 0)
-		return 0;
-	snprintf(path, sizeof(path), "%s/instrumentation", directory);
-	error = result_make_directories(path);
-	if (error)
-		return problem_set(problem, error, "cannot make '%s': %s", path, strerror(-error));
-	for (size_t i = 0; !error && i < output_format_count; i++) {
-		if (output_formats[i].joins)
-			error = output_write_file(session, &output_formats[i], &options, path, "",
-						  NULL, problem);
-	}
-	return error;
-}
 
 int coverage_open_others(char *const *directories, size_t count,
 			 const struct session_options *options, struct coverage_others *ret,

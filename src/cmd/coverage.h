@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  * SPDX-FileCopyrightText: the kymo authors
  *
- * Coverage in the command: its files after a run, and the results that a report joins.
+ * The results of several runs, whose coverage a report joins.
  */
 #ifndef KYMO_CMD_COVERAGE_H
 #define KYMO_CMD_COVERAGE_H
@@ -9,10 +9,6 @@
 #include "analysis/session.h"
 #include "cmd/options.h"
 #include "output/output.h"
-
-/* <directory>/instrumentation/coverage.{txt,json,info}, where COVERAGE asks for it. */
-int coverage_write_results(const struct resolved *settings, struct session *session,
-			   const char *directory, struct problem *problem);
 
 /* Opens all result directories named. Whatever is in *ret, open or not, goes to
  * coverage_close_others(). */

@@ -167,23 +167,39 @@ static void rewrite_front(struct rewrite_options *options, char directory[PATH_M
 	options->runpath = directory;
 }
 
+/* What is there already; symbolic links are followed. */
+static int out_check(const struct instrument_module *module, const char *out, bool force,
+		     struct problem *problem)
+{
+	struct stat there;
+
+	if (stat(out, &there))
+		return 0;
+	/* A device node that is replaced, /dev/null say, is missed by every other program. */
+	if (!S_ISREG(there.st_mode))
+		return problem_set(problem, -EINVAL,
+				   "'%s' is not a regular file: the copy needs another name", out);
+	/* Also by another name: a link, or another path. */
+	if (there.st_dev == module->device && there.st_ino == module->inode)
+		return problem_set(
+			problem, -EINVAL,
+			"'%s' is the file to be instrumented: the copy needs another name", out);
+	if (!force)
+		return problem_set(problem, -EEXIST, "'%s' is there already; --force overwrites it",
+				   out);
+	return 0;
+}
+
 static int file_rewrite(const struct instrument_module *module, const char *out, bool force,
 			struct problem *problem)
 {
 	struct rewrite_options options = {0};
 	struct rewrite_result result;
 	char directory[PATH_MAX] = "";
-	struct stat there;
-	int error;
+	int error = out_check(module, out, force, problem);
 
-	/* Also by another name: a link, or another path. */
-	if (!stat(out, &there) && there.st_dev == module->device && there.st_ino == module->inode)
-		return problem_set(
-			problem, -EINVAL,
-			"'%s' is the file to be instrumented: the copy needs another name", out);
-	if (!force && !access(out, F_OK))
-		return problem_set(problem, -EEXIST, "'%s' is there already; --force overwrites it",
-				   out);
+	if (error)
+		return error;
 	rewrite_front(&options, directory);
 	if (!options.needed)
 		return problem_set(problem, -ENOENT,

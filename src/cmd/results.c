@@ -20,7 +20,6 @@
 #include <unistd.h>
 
 #include "cmd/counters_results.h"
-#include "cmd/coverage.h"
 #include "cmd/message.h"
 #include "cmd/nccl_results.h"
 #include "cmd/result_path.h"
@@ -80,12 +79,23 @@ static bool results_asked_for(const struct resolved *settings, const struct sess
 	return results_listed(settings, name);
 }
 
-/* TRACE and PROFILE switch whole groups of formats; there is no file of allocations without any. */
+static bool results_has_coverage(const struct resolved *settings, const struct session *session)
+{
+	return strcmp(resolved_text(settings, SETTING_COVERAGE), "none") &&
+	       session->calls->module_count > 0;
+}
+
+/* TRACE and PROFILE switch whole groups of formats; there is no file of allocations or coverage
+ * without any. */
 static bool results_wanted(const struct resolved *settings, const struct session *session,
 			   const struct output_format *format)
 {
 	bool is_trace = !strcmp(format->name, "perfetto");
 
+	/* The formats of coverage. */
+	if (format->joins)
+		return results_listed(settings, format->name) &&
+		       results_has_coverage(settings, session);
 	if (!strcmp(format->name, "memory") && !session_site_count(session))
 		return false;
 	return results_asked_for(settings, session, format->name) &&
@@ -99,7 +109,7 @@ static bool results_any(const struct resolved *settings, const struct session *s
 		if (results_wanted(settings, session, &output_formats[i]))
 			return true;
 	}
-	return strcmp(resolved_text(settings, SETTING_COVERAGE), "none") != 0;
+	return false;
 }
 
 /* Compiled code has no file but this one, and /tmp is cleaned: keep a copy. Never follows a link
@@ -174,11 +184,6 @@ static int results_write_formats(const struct resolved *settings, struct session
 			message_detail("%s%s: %llu bytes", prefix, format->file_name,
 				       (unsigned long long)bytes);
 		}
-	}
-	error = coverage_write_results(settings, session, directory, &problem);
-	if (error) {
-		message_error("no coverage: %s", problem.text);
-		failed = error;
 	}
 	error = nccl_results_write(session, directory, prefix, &problem);
 	if (error) {

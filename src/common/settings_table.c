@@ -72,8 +72,9 @@ const struct setting settings_table[SETTING_COUNT] = {
 		"directory.",
 		PATH(""), .metavar = "PREFIX", ALIAS),
 	SETTING(OUTPUT_FORMATS, "output", "Which result files to write after the run.",
-		LIST_OF("text,json,perfetto,folded,pprof,html,memory",
-			"text,json,perfetto,folded,pprof,html,memory,regions-folded"),
+		LIST_OF("text,json,perfetto,folded,pprof,html,memory,coverage,coverage-json",
+			"text,json,perfetto,folded,pprof,html,memory,regions-folded,coverage,"
+			"coverage-json,lcov"),
 		.option = "format", .metavar = "LIST"),
 	SETTING(TIME_OUTPUT, "output",
 		"Put each run's results in a sub-directory named by date and time.", BOOL("on"),

@@ -20,9 +20,7 @@ static void run(void *argument)
 	struct allocators *allocators = &runtime->allocators;
 	uint32_t seen = 0;
 
-	threads_bind(&runtime->threads, allocator->own, allocator->thread.tid);
-	allocator->own->start_ticks = ticks_now();
-	threads_announce(&runtime->threads, allocator->own, THREAD_ANNOUNCED_NEW);
+	own_thread_known(&allocator->thread, &runtime->threads, allocator->own);
 	allocator->fd = spool_reopen(&runtime->spool);
 	while (allocator->fd >= 0 && !atomic_load(&allocators->stop)) {
 		uint32_t wake = atomic_load(&allocators->wake);
@@ -48,8 +46,8 @@ void allocators_grow(struct runtime *runtime, uint32_t sampled)
 		struct allocator *allocator = &allocators->allocator[allocators->count];
 		allocator->runtime = runtime;
 		allocator->own = threads_allocate(&runtime->threads, THREAD_INTERNAL, THREADS_NONE);
-		if (!allocator->own ||
-		    own_thread_start(&allocator->thread, "kymo-alloc", run, allocator))
+		if (!allocator->own || own_thread_start_known(&allocator->thread, "kymo-alloc", run,
+							      allocator, &runtime->threads))
 			return;
 		allocators->count++;
 	}

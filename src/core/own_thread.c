@@ -15,6 +15,8 @@
 
 #include "common/syscalls.h"
 #include "core/program_signals.h"
+#include "core/threads.h"
+#include "core/ticks.h"
 
 #define STACK_SIZE (256u << 10)
 /* Room around the thread pointer: libc functions that look at their thread-local data (errno, stack
@@ -111,6 +113,27 @@ int own_thread_start(struct own_thread *thread, const char *name, void (*run)(vo
 	result = clone_thread(memory + STACK_SIZE - 64, pointer, thread);
 	kernel_sigmask(SIG_SETMASK, &mask, NULL);
 	return result < 0 ? (int)result : 0;
+}
+
+int own_thread_start_known(struct own_thread *thread, const char *name, void (*run)(void *argument),
+			   void *argument, struct threads *threads)
+{
+	int error;
+
+	threads_come(threads);
+	error = own_thread_start(thread, name, run, argument);
+	if (error)
+		threads_came(threads);
+	return error;
+}
+
+void own_thread_known(const struct own_thread *thread, struct threads *threads,
+		      struct thread *block)
+{
+	threads_bind(threads, block, thread->tid);
+	block->start_ticks = ticks_now();
+	threads_announce(threads, block, THREAD_ANNOUNCED_NEW);
+	threads_came(threads);
 }
 
 bool own_thread_is_gone(const struct own_thread *thread)

@@ -25,6 +25,17 @@ struct own_thread {
 int own_thread_start(struct own_thread *thread, const char *name, void (*run)(void *argument),
 		     void *argument);
 
+struct thread;
+struct threads;
+
+/* The same for one that has a block in the registry. Until it has called own_thread_known(), as the
+ * first thing that it does, the scan for unknown threads (live_threads.h) does not take it for one
+ * of the program's. */
+int own_thread_start_known(struct own_thread *thread, const char *name, void (*run)(void *argument),
+			   void *argument, struct threads *threads);
+void own_thread_known(const struct own_thread *thread, struct threads *threads,
+		      struct thread *block);
+
 /* Has the thread ended, as far as the kernel is concerned? */
 bool own_thread_is_gone(const struct own_thread *thread);
 

@@ -307,11 +307,7 @@ static void run(void *argument)
 	uint32_t stop = 0;
 	bool was_open = false;
 
-	/* So that the scan for unknown threads knows this one. */
-	threads_bind(&runtime->threads, sampler->own, sampler->thread.tid);
-	sampler->own->start_ticks = ticks_now();
-	threads_announce(&runtime->threads, sampler->own, THREAD_ANNOUNCED_NEW);
-
+	own_thread_known(&sampler->thread, &runtime->threads, sampler->own);
 	while (stop != 1) {
 		uint64_t pause = period / 2 + next_random(&random) % (period + 1), taken = 0;
 		uint32_t changes = atomic_load(&sampler->changes);
@@ -358,7 +354,8 @@ int wall_sampler_start(struct runtime *runtime)
 	sampler->own = threads_allocate(&runtime->threads, THREAD_INTERNAL, THREADS_NONE);
 	if (!sampler->stream || !sampler->own)
 		return -ENOMEM;
-	return own_thread_start(&sampler->thread, "kymo-wall", run, runtime);
+	return own_thread_start_known(&sampler->thread, "kymo-wall", run, runtime,
+				      &runtime->threads);
 }
 
 void wall_sampler_finish(struct runtime *runtime)

@@ -57,7 +57,8 @@ struct commit_sites {
 int commit_sites_prepare(struct commit_sites *sites, const struct commit_module *modules,
 			 size_t count, bool undo, pid_t pid, int memory, struct problem *problem);
 void commit_sites_free(struct commit_sites *sites);
-/* Reads what is there now; sites with other bytes are left. */
+/* Reads what is there now; sites with other bytes are left, and, where patches are taken back,
+ * those whose file is not mapped any more. */
 bool commit_sites_check(struct commit_sites *sites);
 /* Writes all that are wanted still, or none of them. */
 bool commit_sites_write(struct commit_sites *sites);

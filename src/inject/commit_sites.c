@@ -187,14 +187,36 @@ static void check(struct commit_sites *sites, const struct commit_run *run,
 		leave(sites, site);
 }
 
+/* A library that was unloaded since, with its patches. */
+static bool is_gone(const struct commit_sites *sites, const struct commit_run *run)
+{
+	uint8_t byte;
+
+	for (uint32_t i = run->first; i < run->first + run->count; i++) {
+		if (process_read(sites->memory, in_order(sites, i)->address, &byte, 1))
+			return false;
+	}
+	return true;
+}
+
+static void leave_run(struct commit_sites *sites, const struct commit_run *run)
+{
+	for (uint32_t i = run->first; i < run->first + run->count; i++)
+		leave(sites, &sites->list[sites->order[i]]);
+}
+
 bool commit_sites_check(struct commit_sites *sites)
 {
 	for (size_t i = 0; i < sites->run_count; i++) {
 		const struct commit_run *run = &sites->runs[i];
 
 		if (!process_read_much(sites->pid, sites->memory, run->start,
-				       sites->buffer + run->at, run->size))
-			return false;
+				       sites->buffer + run->at, run->size)) {
+			if (!sites->undo || !is_gone(sites, run))
+				return false;
+			leave_run(sites, run);
+			continue;
+		}
 		for (uint32_t j = run->first; j < run->first + run->count; j++)
 			check(sites, run, &sites->list[sites->order[j]]);
 	}

@@ -23,9 +23,7 @@ static void ask(void *argument)
 {
 	struct thread *own = argument;
 
-	threads_bind(&kymo_runtime.threads, own, asking.tid);
-	own->start_ticks = ticks_now();
-	threads_announce(&kymo_runtime.threads, own, THREAD_ANNOUNCED_NEW);
+	own_thread_known(&asking, &kymo_runtime.threads, own);
 	/* All threads are stopped for what comes, ours too, and the other one begins with calls
 	 * that nothing interrupts: the first perf event on a machine waits for a grace period of
 	 * RCU (kernel, account_event() in kernel/events/core.c), 10 ms and more. */
@@ -48,6 +46,6 @@ void attached_begin(struct runtime *runtime)
 		return;
 	apply_note(runtime);
 	atomic_store(&asked_by, runtime->pid);
-	if (own_thread_start(&asking, "kymo-plan", ask, own))
+	if (own_thread_start_known(&asking, "kymo-plan", ask, own, &runtime->threads))
 		atomic_store(&asked_by, 0);
 }

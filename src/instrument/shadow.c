@@ -14,6 +14,7 @@
 #include "instrument/arena.h"
 
 #define ANY_ID     UINT32_MAX /* more than PLAN_ID_MAX */
+#define ASK_EVERY  32u        /* calls that return with others' entries above theirs */
 #define FURTHER_IN 32768u     /* bytes: a call and the one inside it are seldom so far apart */
 
 /* Until a thread has a node: entries go the slow way (limit 0), exits find nothing. */
@@ -74,7 +75,7 @@ static void empty(struct shadow_node *node, struct shadow_entry *top)
 		node->left[i].slot = 0;
 	node->any_left = false;
 	node->mixed = node->passed = node->tidy_at = NULL;
-	node->open_at = 0;
+	node->open_at = node->returned = 0;
 }
 
 /* Calls that are open on the thread's own stack will never return. Coroutines may go on on other
@@ -247,16 +248,39 @@ static bool take_left(struct shadow_node *node, uint64_t slot, uint32_t id,
 	return true;
 }
 
-bool shadow_is_interrupted(uint64_t inner, uint64_t slot)
+static bool is_within(const struct shadow_alternate *alternate, uint64_t slot)
+{
+	return slot - alternate->low < alternate->size;
+}
+
+static struct shadow_alternate find_alternate(void)
 {
 	stack_t stack = {0};
-	uint64_t low;
 
-	if (kymo_runtime.sealed || sys_call2(SYS_sigaltstack, 0, (long)&stack) != 0 ||
-	    !(stack.ss_flags & SS_ONSTACK))
-		return false;
-	low = (uint64_t)(uintptr_t)stack.ss_sp;
-	return slot - low < stack.ss_size && inner - low >= stack.ss_size;
+	if (kymo_runtime.sealed || sys_call2(SYS_sigaltstack, 0, (long)&stack) != 0)
+		return (struct shadow_alternate){0};
+	return (struct shadow_alternate){(uint64_t)(uintptr_t)stack.ss_sp, stack.ss_size,
+					 stack.ss_flags & SS_ONSTACK};
+}
+
+static bool is_interrupted(const struct shadow_alternate *alternate, uint64_t inner, uint64_t slot)
+{
+	return alternate->on && is_within(alternate, slot) && !is_within(alternate, inner);
+}
+
+bool shadow_is_interrupted(uint64_t inner, uint64_t slot)
+{
+	struct shadow_alternate alternate = find_alternate();
+
+	return is_interrupted(&alternate, inner, slot);
+}
+
+/* By a handler that was left; should it only have changed to another stack, what is kept leads
+ * back. */
+static bool is_left_by_handler(const struct shadow_alternate *alternate,
+			       const struct shadow_entry *entry)
+{
+	return !alternate->on && is_within(alternate, entry->slot);
 }
 
 /* Where entries of other stacks lie between, there may be older ones below of slots that were kept
@@ -313,7 +337,7 @@ uint32_t shadow_clean(struct calls_thread *calls, uint64_t slot,
 		      void (*each)(const struct shadow_entry *))
 {
 	struct shadow_entry *top = shadow_below_taken_out(calls->top);
-	bool mixed = is_mixed(calls), any_kept = false;
+	bool mixed = is_mixed(calls), any_kept = false, asked = false;
 	uint32_t count = 0;
 
 	if (calls->node)
@@ -323,9 +347,15 @@ uint32_t shadow_clean(struct calls_thread *calls, uint64_t slot,
 		bool same = top[-1].slot == slot; /* which cannot be in use twice */
 		bool kept;
 
-		if (!same && shadow_is_interrupted(top[-1].slot, slot))
+		if (!same && !asked) {
+			calls->node->alternate = find_alternate();
+			asked = true;
+		}
+		if (!same && is_interrupted(&calls->node->alternate, top[-1].slot, slot))
 			break;
-		kept = is_left(&top[-1], slot) && keep_left(calls->node, &top[-1]);
+		kept = (is_left(&top[-1], slot) ||
+			(asked && is_left_by_handler(&calls->node->alternate, &top[-1]))) &&
+		       keep_left(calls->node, &top[-1]);
 		any_kept |= kept;
 		if (!kept && !same && was_live(calls->node, &top[-1]))
 			break;
@@ -368,6 +398,15 @@ static struct shadow_entry *end_of_left(struct shadow_entry *top, struct shadow_
 	return entry;
 }
 
+/* Coroutines come here often, so the kernel is asked now and then only, and where it matters. */
+static bool is_on_left_alternate(struct shadow_node *node, const struct shadow_entry *entry)
+{
+	if (!is_within(&node->alternate, entry->slot))
+		return false;
+	node->alternate = find_alternate();
+	return is_left_by_handler(&node->alternate, entry);
+}
+
 /* Ends the entries above `entry` that no call will return to. */
 static void end_inner(struct calls_thread *calls, struct shadow_entry *entry,
 		      void (*each)(const struct shadow_entry *))
@@ -377,10 +416,12 @@ static void end_inner(struct calls_thread *calls, struct shadow_entry *entry,
 	struct shadow_entry *last = shadow_is_on_own_stack(entry->slot) ? calls->top : end;
 	bool mixed = is_mixed(calls), any_kept = false;
 
-	if (calls->node)
-		begin_round(calls->node);
+	begin_round(calls->node);
+	if (last - 1 > entry && calls->node->returned++ % ASK_EVERY == 0)
+		calls->node->alternate = find_alternate();
 	for (struct shadow_entry *inner = last - 1; inner > entry; inner--) {
-		bool left = shadow_is_open(inner) && is_left(inner, entry->slot);
+		bool left = shadow_is_open(inner) && (is_left(inner, entry->slot) ||
+						      is_on_left_alternate(calls->node, inner));
 		bool kept = left && keep_left(calls->node, inner);
 
 		any_kept |= kept;

@@ -12,6 +12,8 @@
  * (coroutines, alternate stacks), and entries stay behind when calls are left by longjmp or an
  * exception. Further in on the thread's own stack nothing is open; on other stacks, whether an
  * entry is still open is told by its slot's contents, which only the kernel can read without harm.
+ * Nothing is open on an alternate signal stack that the thread does not run on, though slots there
+ * hold what they did when a handler was left by siglongjmp.
  * So that is asked where a call needs to know it, and of all entries when they have become twice as
  * many (shadow_tidy()).
  *
@@ -63,6 +65,12 @@ struct calls_thread {
 	uint32_t stopped;           /* nothing new is recorded on this thread */
 };
 
+/* The alternate signal stack that is registered. */
+struct shadow_alternate {
+	uint64_t low, size; /* 0: none, or not known */
+	bool on;            /* when it was asked for */
+};
+
 struct shadow_node {
 	struct shadow_node *next;           /* of all; never changes */
 	struct calls_thread *_Atomic calls; /* of the thread that has it; NULL: free */
@@ -80,6 +88,9 @@ struct shadow_node {
 	/* An entry of another stack that was seen to be open from a call further out. */
 	struct shadow_entry *passed;
 	uint64_t passed_slot;
+	/* As it was last known, and the calls that returned with others' entries above theirs. */
+	struct shadow_alternate alternate;
+	uint32_t returned;
 	/* When entries are gone through, and from how many open ones on other stacks on these are
 	 * looked at. */
 	struct shadow_entry *tidy_at;

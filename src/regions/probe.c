@@ -198,9 +198,7 @@ static void run(void *argument)
 {
 	struct thread *own = argument;
 
-	threads_bind(&kymo_runtime.threads, own, probe.thread.tid);
-	own->start_ticks = ticks_now();
-	threads_announce(&kymo_runtime.threads, own, THREAD_ANNOUNCED_NEW);
+	own_thread_known(&probe.thread, &kymo_runtime.threads, own);
 	while (!atomic_load(&probe.stop)) {
 		uint32_t wake = atomic_load(&probe.wake);
 		struct probe_request *request = atomic_exchange(&probe.requests, NULL), *next;
@@ -230,7 +228,8 @@ int probe_start(const char *events)
 	probe.stop = 0;
 	probe.requests = NULL;
 	probe.running = 1;
-	error = own_thread_start(&probe.thread, "kymo-probe", run, own);
+	error = own_thread_start_known(&probe.thread, "kymo-probe", run, own,
+				       &kymo_runtime.threads);
 	if (error)
 		probe.running = 0;
 	return error;

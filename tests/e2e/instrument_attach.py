@@ -49,6 +49,23 @@ int relocated(int n)
 }
 __asm__(".set local_other, other");
 """
+PLUGIN = "__attribute__((noinline)) int later(int n) { __asm__ volatile(\"\"); return 2 * n; }"
+UNLOADS = """
+#include <dlfcn.h>
+#include <unistd.h>
+int main(int count, char **arguments)
+{
+	for (;;) {
+		void *library = dlopen(arguments[1], RTLD_NOW);
+		int (*later)(int) = (int (*)(int))dlsym(library, "later");
+		for (int i = 0; i < 100; i++)
+			later(i);
+		usleep(3000);
+		dlclose(library);
+		usleep(3000);
+	}
+}
+"""
 # As V8 does: a function looks up where it will return to, through whoever told where to ask.
 TELLS = """
 #include <stdint.h>
@@ -275,6 +292,16 @@ class InstrumentAttach:
         counts = sorted(calls_in(directory).values())
         expect(5 * LATER_CALLS + 5 in counts, f"{counts}")
 
+    def unloaded(self):
+        """Where a library is unloaded nothing stays patched: no word of it, and the others are put back."""
+        library = self._make("libunloaded.so", PLUGIN, "-shared", "-fPIC")
+        program = self._make("unloads", UNLOADS)
+        with Target([program, library]) as target:
+            for _ in range(5):
+                _, line = self._line(target.pid, "-q", "-d", "0.3", "-I", "later|main")
+                ended = run(line, timeout=60)
+                expect(ended.status == 0 and "mapped" not in ended.stderr, f"{ended}")
+            self._is_as_it_was(target.pid, "unloads")
 
     def place_taken(self):
         """The program has something where stubs would be; and no build-id says which file it is."""

@@ -6,6 +6,7 @@
     instrument_coverage.py KYMO
 """
 import json
+import os
 import re
 import shutil
 import sys
@@ -106,7 +107,7 @@ class Tests:
                 if (found := re.search(r"// =(\d+)$", line))}
 
     def lines(self, directory):
-        with open(f"{directory}/instrumentation/coverage.info", encoding="utf-8") as stream:
+        with open(f"{directory}/coverage.info", encoding="utf-8") as stream:
             text = stream.read()
         record = next(part for part in text.split("end_of_record") if f"SF:{self.source}\n" in part)
         return {int(line): int(count) for line, count in re.findall(r"^DA:(\d+),(\d+)$", record, re.MULTILINE)}
@@ -118,13 +119,13 @@ class Tests:
         expect(sorted(map(int, counts)) == sorted(heads), f"loops were executed {counts} times")
 
     def exact_lines(self, *flags):
-        found = self.lines(self.instrument([self.build(*flags)], "--coverage", "basic_block"))
+        found = self.lines(self.instrument([self.build(*flags)], "--coverage", "basic_block", "--format=lcov"))
         for line, count in self.wanted().items():
             expect(line in found, f"line {line} was not measured")
             expect(found[line] == count, f"line {line}: {found[line]} instead of {count}")
 
     def no_line_too_many(self):
-        found = self.lines(self.instrument([self.build("-O2")], "--coverage", "basic_block"))
+        found = self.lines(self.instrument([self.build("-O2")], "--coverage", "basic_block", "--format=lcov"))
         counted = {line: count for line, count in self.wanted().items() if line in found}
         expect(len(counted) >= 10, f"few lines: {found}")
         for line in (line for line, count in counted.items() if count in (1, 2, 16, 144)):
@@ -133,9 +134,26 @@ class Tests:
     def shares(self):
         directory = self.instrument([self.build("-O0")], "--coverage", "function",
                                     "--function-restrict=^(loops|choose|never)$")
-        with open(f"{directory}/instrumentation/coverage.json", encoding="utf-8") as stream:
+        with open(f"{directory}/coverage.json", encoding="utf-8") as stream:
             share = json.load(stream)["functions"]
         expect((share["covered"], share["total"]) == (2, 3) and round(share["percent"], 2) == 66.67, f"{share}")
+
+    def files(self):
+        """Beside the other results: text and JSON by themselves, what is asked for instead, none without coverage."""
+        program, by_itself = self.build("-O1"), {"coverage.txt", "coverage.json"}
+        for options, wanted in (((), set()), (("--format", "text,coverage,lcov"), set()), (("-M", "coverage"), by_itself),
+                                (("--coverage", "function"), by_itself), (("--coverage", "basic_block"), by_itself),
+                                (("--coverage", "function", "--profile=off", "--trace=off"), by_itself),
+                                (("--coverage", "function", "--format", "coverage,lcov"),
+                                 {"coverage.txt", "coverage.info"}),
+                                (("-M", "coverage", "--format", "text"), set()),
+                                (("-M", "coverage", "--output-prefix", "a-"), {"a-" + name for name in by_itself})):
+            directory = self.instrument([program], *options)
+            found = {name for name in os.listdir(directory) if "coverage" in name}
+            expect(found == wanted, f"{options}: {found}")
+            for name in found:
+                with open(os.path.join(directory, name), encoding="utf-8") as stream:
+                    expect("choose" in stream.read(), f"{options}: {name} names no function")
 
     def other_programs(self):
         commands = [["xz", "-9", "-c", self.source], ["sqlite3", ":memory:", "select hex(zeroblob(9)) || sum(1.5);"]]
@@ -156,6 +174,7 @@ def main():
         tap.point("jump tables hide no lines", lambda: tests.exact_lines("-O0", "-fno-pie", "-no-pie"))
         tap.point("optimized code: what ran is covered", tests.no_line_too_many)
         tap.point("two of three functions are 66.67 %", tests.shares)
+        tap.point("files of coverage", tests.files)
         tap.point("real programs do the same", tests.other_programs)
     tap.finish()
 

@@ -195,6 +195,15 @@ class Nasty:
         self.same(ended, bare)
         self.too_short(result)
         self.counts_are([result], ended)
+        self.is_nested(result)
+
+    def is_nested(self, result):
+        """Handlers on an alternate stack that siglongjmp leaves end: none is called by another."""
+        if self.name != "sjlj" or self.variant in ("stripped",):
+            return
+        with open(os.path.join(result.directory, "profile.txt"), encoding="utf-8") as file:
+            paths = re.findall(r"^( +)sj_alternate_handler +(\d+) +(\d+) wall_clock", file.read(), re.MULTILINE)
+        expect(len(paths) == 1 and paths[0][1] == "500", f"sj_alternate_handler: {paths}")
 
     def sampled(self):
         bare = run([self.path, *self.arguments], timeout=60)

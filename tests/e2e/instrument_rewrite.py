@@ -344,6 +344,34 @@ class Tests:
             expect(ended.status not in (0, -11) and words in ended.stderr, f"{path}: {ended}")
             expect(not glob.glob(out + "*"), f"{path}: something was written")
 
+    def places_taken(self):
+        """What is there and no regular file stays what it is, also with --force."""
+        fifo, directory, link = (self.scratch.path(name) for name in ("fifo", "directory", "to-null"))
+        os.mkfifo(fifo)
+        os.mkdir(directory)
+        os.symlink("/dev/null", link)
+        taken, device = [fifo, directory, link], self.scratch.path("device")
+        try:
+            os.mknod(device, stat.S_IFCHR | 0o600, os.makedev(1, 3))
+            taken.append(device)
+        except PermissionError:
+            pass  # not root
+        for out in taken:
+            before = os.lstat(out)
+            for options in ([], ["--force"]):
+                ended = run([self.kymo.path, "instrument", *options, "-o", out, "--", in_path("xz")],
+                            cwd=self.scratch.directory)
+                expect(ended.status == 125 and "not a regular file" in ended.stderr, f"{out}: {ended}")
+                after = os.lstat(out)
+                expect((after.st_mode, after.st_ino) == (before.st_mode, before.st_ino), f"{out} was replaced")
+        file = self.scratch.path("overwritten")
+        with open(file, "wb"):
+            pass
+        ended = run([self.kymo.path, "instrument", "-o", file, "--", in_path("xz")], cwd=self.scratch.directory)
+        expect(ended.status == 125 and "--force" in ended.stderr and not os.path.getsize(file), f"{ended}")
+        self.rewrite(in_path("xz"), "overwritten", "--force")
+        expect(os.path.getsize(file), "--force overwrites nothing")
+
 
 def main():
     tap = Tap()
@@ -354,7 +382,7 @@ def main():
         for name in HAZARDS:
             tap.point(name, lambda name=name: tests.hazard(name))
         for name in ("executes", "library", "compiler", "exceptions", "opened_later", "places", "limited",
-                     "refused"):
+                     "refused", "places_taken"):
             tap.point(name, getattr(tests, name))
         for compiler in (("gcc", "-fsanitize=address"), ("gcc", "-fsanitize=address", "-fsanitize=undefined"),
                          ("gcc", "-fsanitize=thread"), ("clang", "-fsanitize=address"),

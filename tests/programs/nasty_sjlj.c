@@ -103,6 +103,49 @@ static void out_of_timer(void)
 	nasty_say("interrupted %d\n", times);
 }
 
+static char elsewhere[65536];
+
+NASTY_KEEP int sj_alternate_handler(int value)
+{
+	NASTY_OPAQUE();
+	if (value)
+		siglongjmp(masked, value);
+	return value;
+}
+
+static void fault_elsewhere(int signal)
+{
+	(void)signal;
+	sj_alternate_handler(13);
+}
+
+NASTY_KEEP int sj_alternate_bad(void)
+{
+	NASTY_OPAQUE();
+	return *(volatile int *)NULL;
+}
+
+NASTY_KEEP int sj_alternate(void)
+{
+	int value = sigsetjmp(masked, 1);
+
+	return value ? value : sj_alternate_bad();
+}
+
+/* The handler's stack still holds what it did, and its calls have been left all the same. */
+static void out_of_alternate_stack(void)
+{
+	stack_t stack = {.ss_sp = elsewhere, .ss_size = sizeof(elsewhere)};
+	struct sigaction action = {.sa_handler = fault_elsewhere, .sa_flags = SA_ONSTACK};
+	long sum = 0;
+
+	sigaltstack(&stack, NULL);
+	sigaction(SIGSEGV, &action, NULL);
+	for (int i = 0; i < ROUNDS; i++)
+		sum += sj_alternate();
+	nasty_say("alternate %ld\n", sum);
+}
+
 static void work(void)
 {
 	struct sigaction action = {.sa_handler = fault};
@@ -114,11 +157,15 @@ static void work(void)
 		       sj_builtin(i % 9) + sj_masked(i % 9, 4);
 	nasty_say("sum %ld\n", sum);
 	out_of_timer();
+	out_of_alternate_stack();
 	nasty_count("sj_plain", ROUNDS);
 	nasty_count("sj_underscore", ROUNDS);
 	nasty_count("sj_masked", 2 * ROUNDS);
 	nasty_count("sj_builtin", ROUNDS);
 	nasty_count("sj_interrupted", 50);
+	nasty_count("sj_alternate", ROUNDS);
+	nasty_count("sj_alternate_bad", ROUNDS);
+	nasty_count("sj_alternate_handler", ROUNDS);
 }
 
 int main(int argc, char **argv)

@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: MIT
  * SPDX-FileCopyrightText: the kymo authors
  *
- * Threads of kymo's own: their stacks end where their mapping does, whatever lies behind them.
+ * Threads of kymo's own: their stacks end where their mapping does, whatever lies behind them, and
+ * none is ever taken for the program's.
  */
 #include "core/own_thread.h"
+#include "core/threads.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -66,10 +68,44 @@ static void stacks_end(void **state)
 	}
 }
 
+static struct threads registry;
+static struct own_thread late;
+static struct thread *block;
+static atomic_int may_begin, has_begun;
+
+static void begin_late(void *argument)
+{
+	(void)argument;
+	while (!atomic_load(&may_begin))
+		usleep(1000);
+	own_thread_known(&late, &registry, block);
+	atomic_store(&has_begun, 1);
+}
+
+/* Between its making and its first step it is one that is coming (live_threads.c), not one that was
+ * found. */
+static void is_never_unknown(void **state)
+{
+	(void)state;
+	assert_int_equal(threads_init(&registry, 8), 0);
+	block = threads_allocate(&registry, THREAD_INTERNAL, THREADS_NONE);
+	assert_non_null(block);
+	assert_int_equal(own_thread_start_known(&late, "kymo-test", begin_late, NULL, &registry),
+			 0);
+	assert_int_equal(registry.coming, 1);
+	atomic_store(&may_begin, 1);
+	while (!atomic_load(&has_begun))
+		usleep(1000);
+	assert_int_equal(registry.coming, 0);
+	assert_ptr_equal(threads_by_tid(&registry, late.tid), block);
+	assert_ptr_equal(threads_take_announced(&registry), block);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(stacks_end),
+		cmocka_unit_test(is_never_unknown),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

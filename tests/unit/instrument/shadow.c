@@ -13,6 +13,7 @@
 #include <pthread.h>
 #include <sched.h>
 #include <setjmp.h>
+#include <signal.h>
 #include <stdarg.h>
 #include <string.h>
 
@@ -150,6 +151,38 @@ static void calls_that_were_left_end(void **state)
 	leave(&own_stack[WORDS - 1]);
 	assert_int_equal(ended, 1000 * 50);
 	assert_ptr_equal(kymo_calls.top, kymo_calls.node->entries + 1);
+}
+
+/* By siglongjmp, out of a handler that ran on an alternate stack: its slots hold what they did. */
+static void handlers_that_were_left_end(void **state)
+{
+	uint64_t *out = &own_stack[WORDS - 1], *in = &own_stack[WORDS - 9];
+	stack_t stack = {.ss_sp = other_stack, .ss_size = WORDS * sizeof(*other_stack)};
+	stack_t off = {.ss_flags = SS_DISABLE};
+
+	(void)state;
+	enter(out);
+	for (unsigned round = 1; round < 100; round++) {
+		assert_int_equal(sigaltstack(&off, NULL), 0); /* as while it runs there */
+		enter(in);
+		enter(&other_stack[9]);
+		enter(&other_stack[5]);
+		assert_int_equal(sigaltstack(&stack, NULL), 0);
+		kymo_calls.node->returned = 0; /* the next one asks */
+		if (round % 2 && other_stack < own_stack) {
+			enter(&in[1]); /* called next, further out than all of them */
+			leave(&in[1]);
+		} else {
+			leave(out); /* or who called returns */
+			enter(out);
+		}
+		assert_int_equal(ended, 3 * round);
+		assert_ptr_equal(kymo_calls.top, kymo_calls.node->entries + 2);
+	}
+	/* Should it only have changed to another stack, it returns all the same. */
+	leave(&other_stack[5]);
+	leave(out);
+	assert_int_equal(sigaltstack(&off, NULL), 0);
 }
 
 /* Of one size, on the thread's own stack: open calls lie at the same distances. */
@@ -442,6 +475,7 @@ int main(void)
 		TEST(return_addresses_have_a_place),
 		TEST(the_next_thread_keeps_its_node),
 		TEST(calls_that_were_left_end),
+		TEST(handlers_that_were_left_end),
 		TEST(carved_coroutines_go_on),
 		TEST(coroutines_outlive_any_number),
 		TEST(newest_counts),

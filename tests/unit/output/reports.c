@@ -16,6 +16,8 @@
 #include <string.h>
 #include <sys/stat.h>
 
+#include "common/settings.h"
+#include "common/settings_value.h"
 #include "output/format.h"
 #include "output/output.h"
 #include "unit/analysis/spool_fixture.h"
@@ -459,6 +461,25 @@ static void full_disk_leaves_no_half_file(void **state)
 	session_close(session);
 }
 
+/* The settings know formats by name only. */
+static void formats_of_the_settings_have_writers(void **state)
+{
+	const struct setting *setting = &settings_table[SETTING_OUTPUT_FORMATS];
+	struct setting_slice rest = setting_slice(setting->choices), word;
+	unsigned found = 0, coverage = 0;
+
+	(void)state;
+	while (setting_list_next(&rest, &word)) {
+		for (size_t i = 0; i < output_format_count; i++) {
+			found += setting_slice_is(word, output_formats[i].name);
+			coverage += output_formats[i].joins &&
+				    setting_slice_is(word, output_formats[i].name);
+		}
+	}
+	assert_int_equal(found, 11);
+	assert_int_equal(coverage, 3);
+}
+
 static void quantities(void **state)
 {
 	(void)state;
@@ -494,6 +515,7 @@ int main(void)
 		TEST(processes_can_be_added_up),
 		TEST(empty_session_is_no_accident),
 		TEST(full_disk_leaves_no_half_file),
+		cmocka_unit_test(formats_of_the_settings_have_writers),
 		cmocka_unit_test(quantities),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
