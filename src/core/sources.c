@@ -384,10 +384,25 @@ void sources_open(struct runtime *runtime, struct thread *thread)
 	atomic_store(&thread->arming, 0);
 }
 
+/* The kernel begins a period anew where its length changes (__perf_event_period()): what had passed
+ * of it is lost, in each stretch from one change to the next, and made good in the one to come. */
+static uint64_t less_what_is_lost(struct thread *thread, uint64_t period)
+{
+	uint64_t now = ticks_thread_cpu_ns(thread->tid);
+	uint64_t lost = now > thread->cpu_ns ? now - thread->cpu_ns : 0;
+	uint64_t stretch = now > thread->jitter_cpu_ns ? now - thread->jitter_cpu_ns : 0;
+
+	thread->jitter_cpu_ns = now;
+	lost = lost < stretch / 2 ? lost : stretch / 2;
+	return stretch ? period - (uint64_t)((unsigned __int128)period * lost / stretch) : period;
+}
+
 void sources_jitter(struct runtime *runtime, struct thread *thread)
 {
 	uint64_t base = runtime->sampling.period;
 
+	if (thread->perf_fd >= 0)
+		base = less_what_is_lost(thread, base);
 	/* Uniform over a factor of 3; scaled by ln 3, so that the mean rate is the one asked for.
 	 */
 	thread->period = base;

@@ -77,7 +77,8 @@ struct thread {
 	enum thread_source source;
 	int perf_fd, overflow_fd, timer;
 	bool armed, overflow_armed, started;
-	uint64_t period, random, jitter_samples;
+	uint64_t period, random;
+	uint64_t jitter_samples, jitter_cpu_ns; /* at the last change of the period */
 	uint64_t end_cpu_ns;
 	int counter_fd[THREAD_COUNTERS];
 	void *counter_page[THREAD_COUNTERS];             /* read by the thread's handler */
