@@ -39,8 +39,8 @@ static inline uint64_t ticks_now(void)
 	return __rdtsc();
 }
 
-/* Chooses the clock; returns its rate in Hz (measured over 50 us where CPUID does not tell, to about
- * 1e-3, also where other threads take the processor meanwhile). */
+/* Chooses the clock; returns its rate in Hz (measured over 50 us where CPUID does not tell, to
+ * about 1e-3, also where other threads take the processor meanwhile). */
 uint64_t ticks_init(void);
 
 #endif

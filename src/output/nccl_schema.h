@@ -23,7 +23,8 @@ static const char nccl_schema[] =
 	"communicator_hash TEXT, communicator_occurrence INTEGER, function TEXT, sequence INTEGER, "
 	"bytes INTEGER, size_bytes INTEGER, ranks INTEGER, ranks_with_records INTEGER, ranks_seen "
 	"INTEGER, ranks_in_flight INTEGER, ranks_timed INTEGER, ranks_shared_times INTEGER, "
-	"first_begin_ns INTEGER, last_begin_ns INTEGER, last_end_ns INTEGER, time_error_ns INTEGER, late_rank INTEGER, "
+	"first_begin_ns INTEGER, last_begin_ns INTEGER, last_end_ns INTEGER, time_error_ns "
+	"INTEGER, late_rank INTEGER, "
 	"late_by TEXT, transfer_ns INTEGER, longest_ns INTEGER, waiting_sum_ns INTEGER, mismatch "
 	"INTEGER);"
 	/* communicator NULL: over all of them */
