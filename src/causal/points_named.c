@@ -34,7 +34,8 @@
 #define RATE_MAX        10000u
 #define RATE_STRETCH_NS 200000000ull
 /* A sample that is as near as this behind a visit of the same address, in CPU time of the thread,
- * is of the same moment: no two visits are, with the cost of a trap between them. */
+ * is of the same moment: it ran out while the visit was told (20 to 60 us later on a virtual
+ * machine). Places that are come to as often as that are given up. */
 #define NEAR_NS 100000u
 /* So many visits that nobody told of are told late; of more, when they were cannot be guessed. */
 #define LATE_MAX    16u
