@@ -110,7 +110,8 @@ struct causal_control {
 	/* Ticks after which nothing is paid any more: renewed by the controller as long as it
 	 * lives, so that a program never hangs on a controller that died. */
 	_Atomic uint64_t expires;
-	uint64_t unused0[9];
+	_Atomic uint64_t resting; /* no experiment for a while: samples may be rare */
+	uint64_t unused0[8];
 	_Atomic uint64_t delay; /* G; only grows. A cache line of its own. */
 	uint64_t unused1[7];
 	_Atomic uint64_t runners_used; /* bits */

@@ -46,6 +46,9 @@ struct causal_data_run {
 	bool end_to_end, ended;
 	int status;
 	uint64_t real_ns, samples, samples_in_scope, paid_ns, overslept_ns, credited_ns, pauses;
+	/* What samples made a visit longer by, and the standard error: in a million. */
+	bool samples_cost_known;
+	int64_t samples_cost_ppm, samples_cost_error_ppm;
 	char *command, *mode; /* joined by spaces; "function" or "line" */
 };
 

@@ -13,6 +13,7 @@
 #include "causal/map.h"
 #include "causal/state.h"
 #include "common/syscalls.h"
+#include "core/background_work.h"
 
 #define VARIABLE  "KYMO_CAUSAL="
 #define FILE_NAME "/control"
@@ -127,12 +128,23 @@ static void left(void)
 		atomic_fetch_sub(&control->processes, 1);
 }
 
+/* Where samples are kept as well, whoever looks at them wants all. */
+static void follow_rest(struct runtime *runtime)
+{
+	bool resting = atomic_load_explicit(&mapped->resting, memory_order_relaxed);
+
+	if (!runtime->options.regions.trace && !runtime->options.regions.profile)
+		background_work_sample_seldom(runtime, resting);
+}
+
 static void round_of_background(struct runtime *runtime, bool last)
 {
-	if (last)
+	if (last) {
 		left();
-	else if (causal_on())
+	} else if (causal_on()) {
 		causal_map_round(runtime);
+		follow_rest(runtime);
+	}
 }
 
 const struct runtime_hooks causal_hooks = {

@@ -9,6 +9,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
+#include <math.h>
 #include <poll.h>
 #include <signal.h>
 #include <stdlib.h>
@@ -25,8 +26,6 @@
 #define CONTROL_SLICE (200 * MILLISECOND)
 /* How long a program has to visit a point of its own before others are used. */
 #define CONTROL_PATIENCE (1 * SECOND)
-/* After so many windows another one tells little: they become rarer. */
-#define CONTROL_WINDOWS_MANY 2000
 
 /* ---- the shared file ---- */
 
@@ -329,15 +328,6 @@ static bool control_choose(struct causal_controller *controller, uint32_t *targe
 	return true;
 }
 
-static bool control_rest(struct causal_controller *controller)
-{
-	uint64_t rest = 5 * MILLISECOND;
-
-	if (controller->windows > CONTROL_WINDOWS_MANY)
-		rest += 200 * MILLISECOND * controller->windows / CONTROL_WINDOWS_MANY;
-	return control_sleep(controller, rest);
-}
-
 static void control_experiments(struct causal_controller *controller)
 {
 	uint32_t point, target, permille;
@@ -357,6 +347,11 @@ static void control_experiments(struct causal_controller *controller)
 		controller->done = !control_choose(controller, &target, &permille);
 		if (controller->done)
 			return;
+		if (!target && control_rests_instead(controller)) {
+			if (!control_rest_instead(controller))
+				return;
+			continue;
+		}
 		going = control_window(controller, point, target, permille) &&
 			control_rest(controller);
 		controller->experiments_ns += causal_clock_ns() - begin;
@@ -428,6 +423,7 @@ int causal_control_begin(struct causal_controller *controller)
 	controller->run_start_ns = causal_clock_ns();
 	causal_budget_restart(&controller->budget);
 	controller->postponed = false;
+	control_rests_restart(controller);
 	controller->run_start_delay = atomic_load(&controller->shared->delay);
 	controller->start_counts = control_counts(controller->shared);
 	for (uint32_t i = 0; i < CAUSAL_POINTS; i++)
@@ -480,6 +476,7 @@ void causal_control_end(struct causal_controller *controller, int status,
 	uint64_t real_ns = causal_clock_ns() - controller->run_start_ns;
 	struct control_counts now;
 	struct causal_data_run end;
+	double cost, error;
 
 	if (!controller->running)
 		return;
@@ -509,6 +506,9 @@ void causal_control_end(struct causal_controller *controller, int status,
 		controller, now.overslept - controller->start_counts.overslept);
 	end.credited_ns = (uint64_t)control_duration(
 		controller, now.credited - controller->start_counts.credited);
+	end.samples_cost_known = control_rests_cost(controller, &cost, &error);
+	end.samples_cost_ppm = llround(1e6 * cost);
+	end.samples_cost_error_ppm = llround(1e6 * error);
 	causal_journal_end(&controller->journal, &end);
 }
 

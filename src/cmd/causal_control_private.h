@@ -29,6 +29,18 @@ struct control_pace {
 	uint64_t wanted;    /* visits of a window: as many in all of them */
 };
 
+/* Rests of a run, and what they tell of the others' cost (causal_rest.c). */
+struct control_rests {
+	uint64_t next;               /* after so many windows there is one in any case */
+	uint64_t windows, baselines; /* of the run */
+	uint64_t awake_ns;           /* since the last one */
+	double usual_ns; /* what a visit takes of late, without a speedup; 0: not known */
+	uint32_t point;  /* of which */
+	/* By how much of itself that is longer than in rests. */
+	double cost, variance;
+	uint32_t count;
+};
+
 struct causal_controller {
 	struct causal_control_options options;
 	struct causal_control *shared;
@@ -62,6 +74,7 @@ struct causal_controller {
 	/* Real time that experiments have cost the run so far, and what others would. */
 	struct causal_budget budget;
 	uint32_t point; /* of the next window */
+	struct control_rests rests;
 	/* An experiment that was chosen and waits until the run may lose as much by it. */
 	bool postponed;
 	uint32_t postponed_target, postponed_permille;
@@ -122,6 +135,21 @@ bool control_pace_points(struct causal_controller *controller);
 void control_pace_set(struct control_pace *pace, uint64_t real_ns, uint64_t visits);
 /* A baseline had this period. */
 void control_pace_follow(struct control_pace *pace, uint64_t period_ns);
+
+/* ---- causal_rest.c ---- */
+
+void control_rests_restart(struct causal_controller *controller);
+/* A window is over. */
+void control_rests_follow(struct causal_controller *controller, uint32_t target, uint64_t real_ns);
+/* What a visit took in one without a speedup. */
+void control_rests_compare(struct causal_controller *controller, uint32_t point, uint64_t visit_ns);
+/* Between two windows. False: the run is over. */
+bool control_rest(struct causal_controller *controller);
+/* Whether one is better than another window without a speedup; and that. False: the run is over. */
+bool control_rests_instead(const struct causal_controller *controller);
+bool control_rest_instead(struct causal_controller *controller);
+/* By how much samples make a visit longer, with its standard error; false: it is not known. */
+bool control_rests_cost(const struct causal_controller *controller, double *ret, double *error);
 
 /* ---- causal_window_written.c ---- */
 

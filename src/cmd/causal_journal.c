@@ -194,13 +194,18 @@ void causal_journal_window(struct causal_journal *journal, const struct causal_d
 
 void causal_journal_end(struct causal_journal *journal, const struct causal_data_run *run)
 {
-	journal_line(journal,
-		     json_pack("{s:s,s:i,s:i,s:o,s:o,s:o,s:o,s:o,s:o,s:o}", "kind", "end", "run",
-			       (int)run->number, "status", run->status, "real_ns",
-			       journal_count(run->real_ns), "samples", journal_count(run->samples),
-			       "samples_in_scope", journal_count(run->samples_in_scope), "paid_ns",
-			       journal_count(run->paid_ns), "overslept_ns",
-			       journal_count(run->overslept_ns), "credited_ns",
-			       journal_count(run->credited_ns), "pauses",
-			       journal_count(run->pauses)));
+	json_t *line = json_pack(
+		"{s:s,s:i,s:i,s:o,s:o,s:o,s:o,s:o,s:o,s:o}", "kind", "end", "run", (int)run->number,
+		"status", run->status, "real_ns", journal_count(run->real_ns), "samples",
+		journal_count(run->samples), "samples_in_scope",
+		journal_count(run->samples_in_scope), "paid_ns", journal_count(run->paid_ns),
+		"overslept_ns", journal_count(run->overslept_ns), "credited_ns",
+		journal_count(run->credited_ns), "pauses", journal_count(run->pauses));
+
+	if (line && run->samples_cost_known) {
+		json_object_set_new(line, "samples_cost_ppm", json_integer(run->samples_cost_ppm));
+		json_object_set_new(line, "samples_cost_error_ppm",
+				    json_integer(run->samples_cost_error_ppm));
+	}
+	journal_line(journal, line);
 }

@@ -289,6 +289,7 @@ bool control_window(struct causal_controller *controller, uint32_t point, uint32
 			controller, window,
 			(struct causal_budget_cell){.target = target, .permille = permille});
 	}
+	control_rests_follow(controller, target, causal_clock_ns() - window->begin_ns);
 	if (window->end != CAUSAL_ENDED_CUT &&
 	    (!window->start_ns || window->last[point].visits == window->first[point].visits)) {
 		/* it is visited no more, or more rarely */

@@ -119,8 +119,11 @@ void window_learn(struct causal_controller *controller, const struct window *win
 		window_learn_least(controller, window, cell);
 	if (!visits || visits > UINT64_MAX / 2 || window->end != CAUSAL_ENDED_BY_VISITS)
 		return;
-	if (!target)
-		control_pace_follow(pace, window_period_ns(controller, window, real / visits));
-	else
+	if (!target) {
+		real = window_period_ns(controller, window, real / visits);
+		control_pace_follow(pace, real);
+		control_rests_compare(controller, window->point, real);
+	} else {
 		window_learn_price(controller, window, cell, visits);
+	}
 }

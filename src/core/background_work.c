@@ -30,6 +30,7 @@
 #define REFRESH_PERIOD_NS (5 * MILLISECOND_NS)
 #define RETRY_PERIOD_NS   (100 * MILLISECOND_NS)
 #define PERIOD_MAXIMUM_NS (SECOND_NS)
+#define SELDOM            10u
 
 static void fill_header(struct runtime *runtime)
 {
@@ -174,6 +175,23 @@ static void follow_counters(struct runtime *runtime)
 		counters_follow(thread);
 }
 
+static void change_period(struct runtime *runtime, uint64_t period)
+{
+	runtime->sampling.period = period;
+	for (struct thread *thread = runtime->background.live; thread; thread = thread->live_next)
+		sources_jitter(runtime, thread);
+}
+
+void background_work_sample_seldom(struct runtime *runtime, bool seldom)
+{
+	uint64_t period = runtime->sampling.period;
+
+	if (runtime->sampling.seldom == seldom)
+		return;
+	runtime->sampling.seldom = seldom;
+	change_period(runtime, seldom ? period * SELDOM : period / SELDOM);
+}
+
 static void throttle(struct runtime *runtime)
 {
 	uint64_t costly = atomic_exchange_explicit(&runtime->background.throttle_period, 0,
@@ -183,12 +201,10 @@ static void throttle(struct runtime *runtime)
 	if (!costly || costly != period ||
 	    period >= PERIOD_MAXIMUM_NS) /* else judged before the last change */
 		return;
-	runtime->sampling.period = period * 2;
+	change_period(runtime, period * 2);
 	spool_count_loss(&runtime->spool, SPOOL_LOSS_THROTTLED);
 	track_notice(&runtime->track, SPOOL_NOTICE_THROTTLE, period * 2,
 		     "sampling cost more than allowed: rate halved");
-	for (struct thread *thread = runtime->background.live; thread; thread = thread->live_next)
-		sources_jitter(runtime, thread);
 }
 
 static void jitter(struct runtime *runtime)

@@ -18,6 +18,8 @@ int background_work_open(struct runtime *runtime);
 int background_work_begin(struct runtime *runtime);
 /* One round; returns how long there is nothing to do, ns. */
 uint64_t background_work_round(struct runtime *runtime, bool flush);
+/* Samples are taken a tenth as often as asked for, or as often again. Within a round. */
+void background_work_sample_seldom(struct runtime *runtime, bool seldom);
 /* Last totals: the process ends. */
 void background_work_end(struct runtime *runtime);
 /* Closes all sources and writes the last totals: collection is over for good. */

@@ -45,6 +45,7 @@ struct sampling {
 	uint64_t handler_ticks_believed; /* more than this in one handler is not its own time */
 	uint64_t throttle_ticks;         /* span over which the handler's share is judged */
 	_Atomic uint64_t period;         /* current, after throttling */
+	bool seldom;                     /* it is longer for a while */
 	struct unwind_cache *cache;
 	uint64_t main_stack_floor; /* as far down as the main stack may grow; 0: no limit */
 	/* Of causal profiling; NULL: it is off. In the handler, with a sample's stack and the CPU

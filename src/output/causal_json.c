@@ -80,6 +80,12 @@ static void put_runs(struct json_writer *json, const struct causal_data *data)
 			json_put_count(json, "credited_ns", run->credited_ns);
 			json_put_count(json, "pauses", run->pauses);
 		}
+		if (run->samples_cost_known) {
+			json_put_number(json, "samples_cost_percent",
+					(double)run->samples_cost_ppm / 1e4);
+			json_put_number(json, "samples_cost_error_percent",
+					(double)run->samples_cost_error_ppm / 1e4);
+		}
 		json_object_end(json);
 	}
 	json_array_end(json);

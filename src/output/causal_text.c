@@ -17,6 +17,7 @@
 #include "output/format.h"
 #include "output/stream.h"
 
+#define CONFIDENCE_95   1.96
 #define WIDTH           100u
 #define BAR_WIDTH       40
 #define TOP_SUMMARY     5u
@@ -86,6 +87,26 @@ static void put_target(const struct report *report, uint32_t id, size_t width)
 	format_limited(report->stream, both, width);
 }
 
+/* Of the last run that tells: a later one knows what earlier ones found. */
+static void put_cost(const struct report *report)
+{
+	const struct causal_data_run *run = NULL;
+	char text[NAME_SIZE];
+
+	for (size_t i = 0; i < report->data->run_count; i++) {
+		if (report->data->runs[i].samples_cost_known)
+			run = &report->data->runs[i];
+	}
+	if (!run)
+		return;
+	snprintf(text, sizeof(text),
+		 "Samples made it %+.1f %% slower (+-%.1f), by experiments without a speedup and "
+		 "rests between them",
+		 (double)run->samples_cost_ppm / 1e4,
+		 CONFIDENCE_95 * (double)run->samples_cost_error_ppm / 1e4);
+	put_wrapped(report->stream, text, 0);
+}
+
 static void put_head(const struct report *report)
 {
 	const struct causal_data *data = report->data;
@@ -109,6 +130,7 @@ static void put_head(const struct report *report)
 	if (data->run_count > 1)
 		fprintf(report->stream, ", in %zu runs", data->run_count);
 	fputs("\n", report->stream);
+	put_cost(report);
 	for (size_t i = 0; i < data->point_count; i++) {
 		char text[NAME_SIZE + 128];
 

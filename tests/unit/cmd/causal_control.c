@@ -43,6 +43,8 @@ struct program {
 	bool points, only_counted;
 	bool beside; /* the target runs beside the others all the time, who only pay for it */
 	double lost; /* by that, in ticks */
+	double samples_cost; /* share of a visit, where samples are not rare */
+	double rested;       /* ticks */
 };
 
 struct bench {
@@ -128,7 +130,9 @@ static double work(struct program *program, double real)
 		visit(shared, POINT_END,
 		      virtual + (uint64_t)(LATENCY_NS * factor / program->clock.ns_per_tick));
 	}
-	return real + PERIOD_NS / program->clock.ns_per_tick;
+	factor = atomic_load(&shared->resting) ? 1 : 1 + program->samples_cost;
+	program->rested += factor > 1 ? 0 : PERIOD_NS / program->clock.ns_per_tick;
+	return real + factor * PERIOD_NS / program->clock.ns_per_tick;
 }
 
 static void *run_program(void *argument)
@@ -332,6 +336,38 @@ static void a_window_costs_no_more_than_the_run_may_lose(void **state)
 		assert_true(window->speedup_permille < 750);
 	}
 	assert_true(tried >= 1);
+}
+
+static const struct causal_data_run *measure_samples(struct bench *bench, double cost)
+{
+	bench->request.speedups_given = false;
+	bench->program.points = true;
+	bench->program.samples_cost = cost;
+	return measure(bench, 24)->runs;
+}
+
+/* Of rests little is made where samples cost little, and more where they cost much. */
+static void rests_tell_what_samples_cost(void **state)
+{
+	struct bench *bench = *state;
+	const struct causal_data_run *run = measure_samples(bench, 0.01);
+	double rested = bench->program.rested * bench->program.clock.ns_per_tick;
+
+	assert_true(run->samples_cost_known);
+	assert_true(fabs((double)run->samples_cost_ppm / 1e6 - 0.01) < 0.005);
+	assert_true(rested > 0.05 * (double)run->real_ns);
+	assert_true(rested < 0.3 * (double)run->real_ns);
+}
+
+static void dear_samples_are_rested_from(void **state)
+{
+	struct bench *bench = *state;
+	const struct causal_data_run *run = measure_samples(bench, 0.2);
+	double rested = bench->program.rested * bench->program.clock.ns_per_tick;
+
+	assert_true(run->samples_cost_known);
+	assert_true(fabs((double)run->samples_cost_ppm / 1e6 - 0.2) < 0.02);
+	assert_true(rested > 0.5 * (double)run->real_ns);
 }
 
 /* What the program counts by itself carries no times. */
@@ -567,6 +603,8 @@ int main(void)
 		cmocka_unit_test_setup_teardown(periods_are_exact, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(a_window_costs_no_more_than_the_run_may_lose,
 						set_up, tear_down),
+		cmocka_unit_test_setup_teardown(rests_tell_what_samples_cost, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(dear_samples_are_rested_from, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(counted_points_are_dated_by_looking, set_up,
 						tear_down),
 		cmocka_unit_test_setup_teardown(a_run_is_one_window_end_to_end, set_up, tear_down),
