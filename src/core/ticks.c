@@ -8,6 +8,7 @@
 #include <cpuid.h>
 
 #define MOMENT_TRIES 8u
+#define CLOCKS_TRIES 4u
 #define MEASURED_NS  50000u
 
 bool kymo_ticks_are_ns;
@@ -17,6 +18,26 @@ static bool tsc_is_invariant(void)
 	unsigned a, b, c, d;
 
 	return __get_cpuid(0x80000007, &a, &b, &c, &d) && (d & 1u << 8);
+}
+
+struct ticks_clocks ticks_clocks_now(void)
+{
+	struct ticks_clocks best = {0};
+	uint64_t least = UINT64_MAX;
+
+	for (unsigned i = 0; i < CLOCKS_TRIES && least; i++) {
+		uint64_t before = ticks_now(), took;
+		struct ticks_clocks clocks = {.monotonic_ns = ticks_clock_ns(CLOCK_MONOTONIC),
+					      .boottime_ns = ticks_clock_ns(CLOCK_BOOTTIME),
+					      .realtime_ns = ticks_clock_ns(CLOCK_REALTIME)};
+
+		took = ticks_now() - before;
+		clocks.ticks = before + took / 2;
+		if (took < least)
+			best = clocks;
+		least = took < least ? took : least;
+	}
+	return best;
 }
 
 /* The same moment by both clocks. Who loses the processor between two readings reads them again: on

@@ -43,4 +43,10 @@ static inline uint64_t ticks_now(void)
  * about 1e-3, also where other threads take the processor meanwhile). */
 uint64_t ticks_init(void);
 
+/* All clocks at one moment, to within what reading them takes: a microsecond. */
+struct ticks_clocks {
+	uint64_t ticks, monotonic_ns, boottime_ns, realtime_ns;
+};
+struct ticks_clocks ticks_clocks_now(void);
+
 #endif

@@ -121,17 +121,13 @@ void track_end(struct track *track)
 
 void track_clock(struct track *track)
 {
-	uint64_t before = ticks_now(), after;
-	uint64_t monotonic = ticks_clock_ns(CLOCK_MONOTONIC),
-		 boottime = ticks_clock_ns(CLOCK_BOOTTIME);
-	uint64_t realtime = ticks_clock_ns(CLOCK_REALTIME);
+	struct ticks_clocks now = ticks_clocks_now();
 
-	after = ticks_now();
 	track_begin(track, SPOOL_RECORD_CLOCK);
-	track_fixed(track, before + (after - before) / 2);
-	track_fixed(track, monotonic);
-	track_fixed(track, boottime);
-	track_fixed(track, realtime);
+	track_fixed(track, now.ticks);
+	track_fixed(track, now.monotonic_ns);
+	track_fixed(track, now.boottime_ns);
+	track_fixed(track, now.realtime_ns);
 	track_end(track);
 }
 

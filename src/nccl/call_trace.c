@@ -23,6 +23,8 @@
 #include <stdatomic.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "nccl/clock.h"
@@ -30,6 +32,8 @@
 #include "nccl/log.h"
 #include "nccl/options.h"
 #include "nccl/recorder.h"
+
+#define ROOM_FOR_OTHERS 65536u
 
 int call_trace_descriptor = -1;
 static _Atomic int last_error;
@@ -49,6 +53,19 @@ void call_trace_leave(void)
 	__atomic_store_n(&call_trace_descriptor, -1, __ATOMIC_RELAXED);
 }
 
+/* Else the kernel sends SIGXFSZ (setrlimit(2)), of which programs die. Other threads may be just
+ * about to write as well. */
+static bool is_within_limit(void)
+{
+	struct rlimit limit;
+	struct stat status;
+
+	if (getrlimit(RLIMIT_FSIZE, &limit) || limit.rlim_cur == RLIM_INFINITY)
+		return true;
+	return fstat(call_trace_descriptor, &status) || !S_ISREG(status.st_mode) ||
+	       (uint64_t)status.st_size + ROOM_FOR_OTHERS <= limit.rlim_cur;
+}
+
 /* O_APPEND: lines of several threads stay whole. */
 __attribute__((format(printf, 1, 2))) static void put(const char *format, ...)
 {
@@ -64,7 +81,12 @@ __attribute__((format(printf, 1, 2))) static void put(const char *format, ...)
 	if (length > (int)sizeof(line) - 2)
 		length = (int)sizeof(line) - 2;
 	line[length++] = '\n';
-	written = write(call_trace_descriptor, line, (size_t)length);
+	if (is_within_limit()) {
+		written = write(call_trace_descriptor, line, (size_t)length);
+	} else {
+		written = -1;
+		errno = EFBIG;
+	}
 	if (written == length)
 		return;
 	store_count(NCCL_LOSS_CALL_TRACE);

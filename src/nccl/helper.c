@@ -31,7 +31,6 @@
 #define IDLE_NS        250000000u
 #define CLOCK_NS       1000000000u
 #define CLOCK_FIRST_NS 4000000u
-#define CLOCK_TRIES    4u
 
 static _Atomic uint32_t wake_word;
 static pthread_mutex_t rounds = PTHREAD_MUTEX_INITIALIZER;
@@ -45,34 +44,12 @@ void helper_wake(void)
 
 /* ---- clocks ---- */
 
-/* The four are read within a microsecond; the ticks are those in the middle. The best of several:
- * between two readings another thread may have the processor for milliseconds. */
-static struct nccl_clock read_clock(void)
-{
-	struct nccl_clock best = {0};
-	uint64_t least = UINT64_MAX;
-
-	for (unsigned i = 0; i < CLOCK_TRIES; i++) {
-		uint64_t before = clock_ticks(), took;
-		struct nccl_clock clock = {.monotonic_ns = clock_ns(CLOCK_MONOTONIC),
-					   .boottime_ns = clock_ns(CLOCK_BOOTTIME),
-					   .realtime_ns = clock_ns(CLOCK_REALTIME)};
-
-		took = clock_ticks() - before;
-		clock.ticks = before + took / 2;
-		if (took < least)
-			best = clock;
-		least = took < least ? took : least;
-	}
-	return best;
-}
-
 static void take_clock(void)
 {
 	uint32_t count = store.header->clock_count;
 	struct nccl_clock *at =
 		&store.header->clocks[count ? 1 + (count - 1) % (NCCL_CLOCKS - 1) : 0];
-	struct nccl_clock now = read_clock();
+	struct ticks_clocks now = ticks_clocks_now();
 
 	SET(at->ticks, now.ticks);
 	SET(at->monotonic_ns, now.monotonic_ns);

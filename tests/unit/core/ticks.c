@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT
  * SPDX-FileCopyrightText: the kymo authors
  *
- * The rate of the ticks, measured in 50 us while other threads have the same processor in turns
- * with us: what is lost between two readings of clocks must not be taken for time by one of them
- * only.
+ * The rate of the ticks, measured in 50 us, and all clocks at one moment, while other threads have
+ * the same processor in turns with us: what is lost between two readings of clocks must not be
+ * taken for time by one of them only.
  */
 #include <pthread.h>
 #include <sched.h>
@@ -12,6 +12,7 @@
 #include <stdatomic.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdlib.h>
 
 #include <cmocka.h>
 
@@ -20,6 +21,7 @@
 #define OTHERS      3
 #define TIMES       100
 #define LONG_NS     200000000u
+#define APART_NS    200000
 #define PER_MILLION 10000 /* a hundredth: a preempted reading is off by tens of them */
 
 static atomic_bool over;
@@ -51,6 +53,21 @@ static double rate_of_long(void)
 	return (double)(ticks_now() - start) * 1e9 / (double)ns;
 }
 
+static void make_busy(pthread_t *others)
+{
+	share_one_processor();
+	atomic_store(&over, false);
+	for (unsigned i = 0; i < OTHERS; i++)
+		assert_int_equal(pthread_create(&others[i], NULL, keep_busy, NULL), 0);
+}
+
+static void make_quiet(const pthread_t *others)
+{
+	atomic_store(&over, true);
+	for (unsigned i = 0; i < OTHERS; i++)
+		pthread_join(others[i], NULL);
+}
+
 static void rate_is_right_on_a_busy_processor(void **state)
 {
 	pthread_t others[OTHERS];
@@ -60,9 +77,7 @@ static void rate_is_right_on_a_busy_processor(void **state)
 	(void)state;
 	ticks_init();
 	rate = rate_of_long();
-	share_one_processor();
-	for (unsigned i = 0; i < OTHERS; i++)
-		assert_int_equal(pthread_create(&others[i], NULL, keep_busy, NULL), 0);
+	make_busy(others);
 	for (unsigned i = 0; i < TIMES; i++) {
 		double off = (double)ticks_init() / rate - 1;
 
@@ -70,16 +85,40 @@ static void rate_is_right_on_a_busy_processor(void **state)
 			off = -off;
 		wrong += off * 1e6 > PER_MILLION;
 	}
-	atomic_store(&over, true);
-	for (unsigned i = 0; i < OTHERS; i++)
-		pthread_join(others[i], NULL);
+	make_quiet(others);
 	if (wrong)
 		fail_msg("%u of %u rates are off by more than 1 %%", wrong, TIMES);
 }
 
+/* Neither clock is set; they differ by what the machine slept. */
+static void clocks_are_of_one_moment_on_a_busy_processor(void **state)
+{
+	pthread_t others[OTHERS];
+	unsigned wrong = 0;
+	int64_t apart;
+
+	(void)state;
+	ticks_init();
+	apart = (int64_t)(ticks_clock_ns(CLOCK_BOOTTIME) - ticks_clock_ns(CLOCK_MONOTONIC));
+	make_busy(others);
+	for (unsigned i = 0; i < TIMES; i++) {
+		struct ticks_clocks clocks = ticks_clocks_now();
+
+		wrong += llabs((int64_t)(clocks.boottime_ns - clocks.monotonic_ns) - apart) >
+			 APART_NS;
+		sched_yield();
+	}
+	make_quiet(others);
+	if (wrong)
+		fail_msg("%u of %u times clocks were read apart", wrong, TIMES);
+}
+
 int main(void)
 {
-	const struct CMUnitTest tests[] = {cmocka_unit_test(rate_is_right_on_a_busy_processor)};
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(rate_is_right_on_a_busy_processor),
+		cmocka_unit_test(clocks_are_of_one_moment_on_a_busy_processor),
+	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

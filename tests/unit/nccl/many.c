@@ -12,6 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -314,6 +315,23 @@ static void test_no_room(void **state)
 	assert_non_null(strstr(drive_error_output(), "the oldest records are overwritten"));
 }
 
+/* Whose lines are many: those that would end the program (SIGXFSZ) are left out. */
+static void test_no_room_for_calls(void **state)
+{
+	char path[4200];
+	struct stat status;
+
+	(void)state;
+	drive_directory();
+	snprintf(path, sizeof(path), "%s/calls", drive_path());
+	drive_setenv("KYMO_NCCL_CALL_TRACE", path);
+	assert_child(limited);
+	assert_true(drive_read()->header->losses[NCCL_LOSS_CALL_TRACE] > 0);
+	assert_non_null(strstr(drive_error_output(), "cannot be written: File too large"));
+	assert_int_equal(stat(path, &status), 0);
+	assert_in_range(status.st_size, 5u << 20, 6u << 20);
+}
+
 /* ---- fork ---- */
 
 static void forked(void)
@@ -394,10 +412,15 @@ static void test_killed(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_threads),        cmocka_unit_test(test_races),
-		cmocka_unit_test(test_communicators),  cmocka_unit_test(test_ring),
-		cmocka_unit_test(test_stop_when_full), cmocka_unit_test(test_no_room),
-		cmocka_unit_test(test_fork),           cmocka_unit_test(test_killed),
+		cmocka_unit_test(test_threads),
+		cmocka_unit_test(test_races),
+		cmocka_unit_test(test_communicators),
+		cmocka_unit_test(test_ring),
+		cmocka_unit_test(test_stop_when_full),
+		cmocka_unit_test(test_no_room),
+		cmocka_unit_test(test_no_room_for_calls),
+		cmocka_unit_test(test_fork),
+		cmocka_unit_test(test_killed),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
