@@ -200,6 +200,19 @@ class Causal:
         expect({"startup", "experiment", "throughput-point", "runtime"} <= set(kinds), f"only {set(kinds)}")
         expect(kinds.index("experiment") < kinds.index("throughput-point"), "points come first")
 
+    def rests_have_fewer_samples_and_tell_what_they_cost(self):
+        rates = {}
+        for options in ((), ("--speedups=50",)):
+            before = resource.getrusage(resource.RUSAGE_CHILDREN)
+            experiments, result = self._experiments(self._program("toy", "--seconds", "4"), *options)
+            after = resource.getrusage(resource.RUSAGE_CHILDREN)
+            rates[options] = experiments["runs"][0]["samples"] / (after.ru_utime - before.ru_utime)
+            told = "samples_cost_percent" in experiments["runs"][0]
+            expect(told == (not options), f"{options}: {experiments['runs']}")
+            with open(result.path("causal/report.txt"), encoding="utf-8") as stream:
+                expect(("Samples made it" in stream.read()) == told, f"{options}: the report says something else")
+        expect(rates[()] < 0.93 * rates[("--speedups=50",)], f"samples for each second: {rates}")
+
     def largest_share_is_worth_most(self):
         self._expect_best(lambda seconds: self._program("toy", "--seconds", seconds), "done", "large")
 
