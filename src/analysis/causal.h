@@ -47,6 +47,7 @@ struct causal_data_run {
 	int status;
 	uint64_t real_ns, samples, samples_in_scope, paid_ns, overslept_ns, credited_ns, pauses;
 	/* What samples made a visit longer by, and the standard error: in a million. */
+#define CAUSAL_COST_PPM_MOST INT64_C(1000000000)
 	bool samples_cost_known;
 	int64_t samples_cost_ppm, samples_cost_error_ppm;
 	char *command, *mode; /* joined by spaces; "function" or "line" */

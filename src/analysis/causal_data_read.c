@@ -12,7 +12,6 @@
 #include "analysis/causal_data.h"
 
 /* Above this, no line is one of ours: a window has some 30 bytes for each target and point. */
-#define PPM_MOST   INT64_C(1000000000)
 #define LINE_LIMIT (64u << 20)
 /* 290 years: sums of a billion of them still fit into a double without loss that matters. */
 #define DURATION_LIMIT INT64_MAX
@@ -131,6 +130,18 @@ static int read_run(struct causal_data *data, struct reader *reader)
 	return result;
 }
 
+/* The rest of the line holds without it. */
+static void read_samples_cost(const json_t *object, struct causal_data_run *ret)
+{
+	struct reader reader = {object, json_object_get(object, "samples_cost_ppm") == NULL};
+
+	ret->samples_cost_ppm = take_integer(&reader, "samples_cost_ppm", -CAUSAL_COST_PPM_MOST,
+					     CAUSAL_COST_PPM_MOST, 0);
+	ret->samples_cost_error_ppm =
+		take_integer(&reader, "samples_cost_error_ppm", 0, CAUSAL_COST_PPM_MOST, 0);
+	ret->samples_cost_known = !reader.bad;
+}
+
 static int read_end(struct causal_data *data, struct reader *reader)
 {
 	uint32_t number = take_id(reader, "run", UINT32_MAX);
@@ -145,9 +156,7 @@ static int read_end(struct causal_data *data, struct reader *reader)
 	end.overslept_ns = take_count(reader, "overslept_ns");
 	end.credited_ns = take_count(reader, "credited_ns");
 	end.pauses = take_count(reader, "pauses");
-	end.samples_cost_known = json_object_get(reader->object, "samples_cost_ppm") != NULL;
-	end.samples_cost_ppm = take_integer(reader, "samples_cost_ppm", -PPM_MOST, PPM_MOST, 0);
-	end.samples_cost_error_ppm = take_integer(reader, "samples_cost_error_ppm", 0, PPM_MOST, 0);
+	read_samples_cost(reader->object, &end);
 	if (reader->bad)
 		return -EINVAL;
 	for (size_t i = 0; i < data->run_count; i++) {

@@ -507,8 +507,8 @@ void causal_control_end(struct causal_controller *controller, int status,
 	end.credited_ns = (uint64_t)control_duration(
 		controller, now.credited - controller->start_counts.credited);
 	end.samples_cost_known = control_rests_cost(controller, &cost, &error);
-	end.samples_cost_ppm = llround(1e6 * cost);
-	end.samples_cost_error_ppm = llround(1e6 * error);
+	end.samples_cost_ppm = llround(1e6 * fmin(cost, CAUSAL_COST_PPM_MOST / 1e6));
+	end.samples_cost_error_ppm = llround(1e6 * fmin(error, CAUSAL_COST_PPM_MOST / 1e6));
 	causal_journal_end(&controller->journal, &end);
 }
 

@@ -29,15 +29,26 @@ struct control_pace {
 	uint64_t wanted;    /* visits of a window: as many in all of them */
 };
 
+#define REST_MEMORY 32u
+
 /* Rests of a run, and what they tell of the others' cost (causal_rest.c). */
 struct control_rests {
 	uint64_t next;               /* after so many windows there is one in any case */
 	uint64_t windows, baselines; /* of the run */
 	uint64_t awake_ns;           /* since the last one */
-	double usual_ns; /* what a visit takes of late, without a speedup; 0: not known */
-	uint32_t point;  /* of which */
-	/* By how much of itself that is longer than in rests. */
-	double cost, variance;
+	/* Of the last window without a speedup: its point, its end, and what a visit took; 0: there
+	 * was none yet. */
+	uint32_t point;
+	uint64_t usual_at_ns;
+	double usual_ns;
+	/* A rest that waits for the next such window of the same point: what a visit took in it and
+	 * in the window before, their ends, and how many windows there were. rest_ns 0: none does.
+	 */
+	uint32_t rest_point;
+	uint64_t rest_at_ns, before_at_ns, rest_window;
+	double rest_ns, before_ns;
+	/* Logarithms of how many times as long visits took without a rest, of the last ones. */
+	double costs[REST_MEMORY];
 	uint32_t count;
 };
 

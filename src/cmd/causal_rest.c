@@ -13,32 +13,41 @@
 #include "cmd/causal_control_private.h"
 
 #include <math.h>
+#include <stdlib.h>
+#include <string.h>
 
 /* What samples may cost a careful session, and how much of it may be rests for that. */
 #define REST_COST 0.025
-#define REST_MOST 0.9
+#define REST_MOST 0.5
 /* Until the rate of samples has changed: the runtime looks every 20 ms. */
 #define REST_SETTLE    (40 * MILLISECOND)
 #define REST_LENGTH    (200 * MILLISECOND)
 #define REST_LONGEST   (2 * SECOND)
 #define REST_SHORTEST  (100 * MILLISECOND) /* less is not worth changing the rate */
 #define REST_VISITS    8
-#define REST_BASELINES 6 /* so many more than other windows are enough */
-/* Standard deviation of a rest's result where there are too few to tell. */
-#define REST_DEVIATION 0.05
-#define REST_FEW       5
-#define REST_MEMORY    32 /* of so many rests */
+#define REST_WAITS     16 /* windows */
+#define REST_BASELINES 6  /* so many more than other windows are enough */
+/* Standard deviation of what one rest tells: where there are too few to see it, and at least. */
+#define REST_FEW             5
+#define REST_DEVIATION       0.05
+#define REST_DEVIATION_LEAST 0.005
+#define REST_SURE            2 /* standard errors */
+#define REST_COST_MOST       1e3
+/* Of a normal distribution: the deviation by the median one, and the error of the median. */
+#define MEDIAN_DEVIATION 1.4826
+#define MEDIAN_ERROR     1.2533
 /* After so many windows another one tells little: they become rarer. */
 #define REST_WINDOWS_MANY 2000
 
+/* What is known of the cost holds in the next run as well. */
 void control_rests_restart(struct causal_controller *controller)
 {
 	struct control_rests *rests = &controller->rests;
 
 	rests->windows = rests->baselines = rests->awake_ns = 0;
 	rests->next = 1;
-	rests->usual_ns = 0;
-	controller->shared->resting = 0;
+	rests->usual_ns = rests->rest_ns = 0;
+	atomic_store(&controller->shared->resting, 0);
 }
 
 void control_rests_follow(struct causal_controller *controller, uint32_t target, uint64_t real_ns)
@@ -48,52 +57,86 @@ void control_rests_follow(struct causal_controller *controller, uint32_t target,
 	controller->rests.awake_ns += real_ns;
 }
 
+/* ---- what samples cost ---- */
+
+/* What a visit would have taken at the time of the rest, by what it did before and after it: visits
+ * may become longer or shorter as the program goes on. */
+static double rest_usual_ns(const struct control_rests *rests, double after_ns,
+			    uint64_t after_at_ns)
+{
+	double part = (double)(rests->rest_at_ns - rests->before_at_ns) /
+		      (double)(after_at_ns - rests->before_at_ns);
+
+	return rests->before_ns * pow(after_ns / rests->before_ns, part);
+}
+
+static void rest_learn(struct control_rests *rests, double usual_ns)
+{
+	double most = log(REST_COST_MOST), cost = log(usual_ns / rests->rest_ns);
+
+	rests->costs[rests->count % REST_MEMORY] = fmin(fmax(cost, -most), most);
+	rests->count++;
+	rests->rest_ns = 0;
+}
+
 void control_rests_compare(struct causal_controller *controller, uint32_t point, uint64_t visit_ns)
 {
 	struct control_rests *rests = &controller->rests;
+	uint64_t now = causal_clock_ns();
 
-	if (rests->point != point || rests->usual_ns <= 0)
-		rests->usual_ns = (double)visit_ns;
+	if (!visit_ns)
+		return;
+	if (rests->rest_ns > 0 && rests->rest_point == point)
+		rest_learn(rests, rest_usual_ns(rests, (double)visit_ns, now));
 	rests->point = point;
-	rests->usual_ns = (rests->usual_ns + (double)visit_ns) / 2;
+	rests->usual_at_ns = now;
+	rests->usual_ns = (double)visit_ns;
 }
 
-/* ---- what samples cost ---- */
-
-static void rest_learn(struct control_rests *rests, double cost)
+static int rest_ascending(const void *left, const void *right)
 {
-	double weight, more = cost - rests->cost;
+	double a = *(const double *)left, b = *(const double *)right;
 
-	rests->count++;
-	weight = 1.0 / (rests->count < REST_MEMORY ? rests->count : REST_MEMORY);
-	rests->cost += weight * more;
-	rests->variance = (1 - weight) * (rests->variance + weight * more * more);
+	return a < b ? -1 : a > b;
 }
 
-static double rest_error(const struct control_rests *rests)
+static double rest_median(double *values, uint32_t count)
 {
-	double count = rests->count < REST_MEMORY ? rests->count : REST_MEMORY;
-	double variance = rests->count > 1 ? rests->variance * count / (count - 1) : 0;
+	qsort(values, count, sizeof(*values), rest_ascending);
+	return count ? (values[(count - 1) / 2] + values[count / 2]) / 2 : 0;
+}
 
-	if (rests->count < REST_FEW)
-		variance = fmax(variance, REST_DEVIATION * REST_DEVIATION);
-	return sqrt(variance / fmax(count, 1));
+/* Programs have phases, and other programs run: some rests tell nonsense, whatever most do. */
+static double rest_cost(const struct control_rests *rests, double *error)
+{
+	uint32_t count = rests->count < REST_MEMORY ? rests->count : REST_MEMORY;
+	double values[REST_MEMORY], median, deviation;
+
+	memcpy(values, rests->costs, sizeof(values));
+	median = rest_median(values, count);
+	for (uint32_t i = 0; i < count; i++)
+		values[i] = fabs(values[i] - median);
+	deviation = MEDIAN_DEVIATION * rest_median(values, count);
+	deviation = fmax(deviation, count < REST_FEW ? REST_DEVIATION : REST_DEVIATION_LEAST);
+	*error = MEDIAN_ERROR * deviation / sqrt(count ? count : 1);
+	return median;
 }
 
 bool control_rests_cost(const struct causal_controller *controller, double *ret, double *error)
 {
-	const struct control_rests *rests = &controller->rests;
+	double cost = rest_cost(&controller->rests, error);
 
-	*ret = rests->cost;
-	*error = rest_error(rests);
-	return rests->count > 1;
+	*ret = exp(cost) - 1;
+	*error *= exp(cost);
+	return controller->rests.count > 1;
 }
 
 /* Rests for each second of windows. */
 static double rest_share(const struct control_rests *rests)
 {
-	double cost = rests->cost - rest_error(rests) / 2;
+	double error, cost = rest_cost(rests, &error);
 
+	cost -= REST_SURE * error;
 	if (!rests->count || cost <= REST_COST)
 		return 0;
 	return fmin(cost / REST_COST - 1, REST_MOST / (1 - REST_MOST));
@@ -119,26 +162,39 @@ static double rest_visit_ns(const struct causal_controller *controller,
 		       : 0;
 }
 
+static void rest_keep(struct control_rests *rests, double visit_ns)
+{
+	bool waits = rests->rest_ns > 0 && rests->windows - rests->rest_window < REST_WAITS;
+
+	if (waits || !(visit_ns > 0) || !(rests->usual_ns > 0))
+		return;
+	rests->rest_point = rests->point;
+	rests->rest_ns = visit_ns;
+	rests->before_ns = rests->usual_ns;
+	rests->before_at_ns = rests->usual_at_ns;
+	rests->rest_at_ns = causal_clock_ns();
+	rests->rest_window = rests->windows;
+}
+
 static bool rest_measured(struct causal_controller *controller, uint64_t ns)
 {
 	struct control_rests *rests = &controller->rests;
 	struct causal_reading first, last;
 	uint64_t begin;
-	double visit_ns;
 	bool going;
 
 	atomic_store(&controller->shared->resting, 1);
 	going = control_sleep(controller, REST_SETTLE);
-	causal_points_read(&controller->points, controller->point, control_virtual_now(controller),
+	causal_points_read(&controller->points, rests->point, control_virtual_now(controller),
 			   &first);
 	begin = causal_clock_ns();
 	going = going && control_sleep(controller, ns - REST_SETTLE);
-	causal_points_read(&controller->points, controller->point, control_virtual_now(controller),
+	causal_points_read(&controller->points, rests->point, control_virtual_now(controller),
 			   &last);
-	visit_ns = rest_visit_ns(controller, &first, begin, &last, causal_clock_ns());
+	if (going)
+		rest_keep(rests,
+			  rest_visit_ns(controller, &first, begin, &last, causal_clock_ns()));
 	atomic_store(&controller->shared->resting, 0);
-	if (going && visit_ns > 0 && rests->usual_ns > 0 && rests->point == controller->point)
-		rest_learn(rests, rests->usual_ns / visit_ns - 1);
 	rests->awake_ns = 0;
 	/* The next window's threads should find samples as often as they were. */
 	return going && control_sleep(controller, REST_SETTLE);

@@ -128,6 +128,7 @@ int background_work_begin(struct runtime *runtime)
 	modules_refresh(&runtime->modules, &runtime->track, quiescent(runtime));
 	runtime->sampling.period = runtime->options.cpu.on ? runtime->options.cpu.period
 							   : runtime->options.wall.period;
+	runtime->sampling.seldom = false; /* a forked child's parent may have been */
 	sources_choose(runtime);
 	if (runtime->signals.signal != runtime->sampling.signal) {
 		if (runtime->attached || runtime->opened)

@@ -18,6 +18,7 @@
 #include "output/stream.h"
 
 #define CONFIDENCE_95   1.96
+#define COST_ERROR_MOST 5.0 /* percent */
 #define WIDTH           100u
 #define BAR_WIDTH       40
 #define TOP_SUMMARY     5u
@@ -87,11 +88,12 @@ static void put_target(const struct report *report, uint32_t id, size_t width)
 	format_limited(report->stream, both, width);
 }
 
-/* Of the last run that tells: a later one knows what earlier ones found. */
+/* Of the last run that tells: a later one knows what earlier ones found. Where visits differ too
+ * much to tell, nothing is said. */
 static void put_cost(const struct report *report)
 {
 	const struct causal_data_run *run = NULL;
-	char text[NAME_SIZE];
+	double cost, error;
 
 	for (size_t i = 0; i < report->data->run_count; i++) {
 		if (report->data->runs[i].samples_cost_known)
@@ -99,12 +101,16 @@ static void put_cost(const struct report *report)
 	}
 	if (!run)
 		return;
-	snprintf(text, sizeof(text),
-		 "Samples made it %+.1f %% slower (+-%.1f), by experiments without a speedup and "
-		 "rests between them",
-		 (double)run->samples_cost_ppm / 1e4,
-		 CONFIDENCE_95 * (double)run->samples_cost_error_ppm / 1e4);
-	put_wrapped(report->stream, text, 0);
+	cost = (double)run->samples_cost_ppm / 1e4;
+	error = CONFIDENCE_95 * (double)run->samples_cost_error_ppm / 1e4;
+	if (error > COST_ERROR_MOST)
+		return;
+	if (cost > error)
+		fprintf(report->stream, "Samples made visits %.1f %% longer (+-%.1f)\n", cost,
+			error);
+	else
+		fprintf(report->stream, "Samples made visits longer by less than %.1f %%\n",
+			fmax(cost, 0) + error);
 }
 
 static void put_head(const struct report *report)

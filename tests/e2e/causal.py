@@ -210,7 +210,7 @@ class Causal:
             told = "samples_cost_percent" in experiments["runs"][0]
             expect(told == (not options), f"{options}: {experiments['runs']}")
             with open(result.path("causal/report.txt"), encoding="utf-8") as stream:
-                expect(("Samples made it" in stream.read()) == told, f"{options}: the report says something else")
+                expect(("Samples made visits" in stream.read()) == told, f"{options}: the report says something else")
         expect(rates[()] < 0.93 * rates[("--speedups=50",)], f"samples for each second: {rates}")
 
     def largest_share_is_worth_most(self):

@@ -45,6 +45,8 @@ struct program {
 	double lost; /* by that, in ticks */
 	double samples_cost; /* share of a visit, where samples are not rare */
 	double rested;       /* ticks */
+	double longer;       /* by so much of itself each visit is than the one before */
+	double length;       /* of a visit that costs nothing, in PERIOD_NS */
 };
 
 struct bench {
@@ -130,8 +132,10 @@ static double work(struct program *program, double real)
 		visit(shared, POINT_END,
 		      virtual + (uint64_t)(LATENCY_NS * factor / program->clock.ns_per_tick));
 	}
-	factor = atomic_load(&shared->resting) ? 1 : 1 + program->samples_cost;
-	program->rested += factor > 1 ? 0 : PERIOD_NS / program->clock.ns_per_tick;
+	program->length *= 1 + program->longer;
+	factor = program->length * (atomic_load(&shared->resting) ? 1 : 1 + program->samples_cost);
+	if (atomic_load(&shared->resting))
+		program->rested += factor * PERIOD_NS / program->clock.ns_per_tick;
 	return real + factor * PERIOD_NS / program->clock.ns_per_tick;
 }
 
@@ -165,6 +169,7 @@ static void program_start(struct bench *bench)
 	close(file);
 	assert_int_equal(program->shared->magic, CAUSAL_MAGIC);
 	causal_clock_init(&program->clock);
+	program->length = 1;
 	if (program->points) {
 		add_point(program->shared, POINT_WORK, "work", CAUSAL_POINT_PROGRESS,
 			  CAUSAL_ORIGIN_USER);
@@ -367,7 +372,23 @@ static void dear_samples_are_rested_from(void **state)
 
 	assert_true(run->samples_cost_known);
 	assert_true(fabs((double)run->samples_cost_ppm / 1e6 - 0.2) < 0.02);
-	assert_true(rested > 0.5 * (double)run->real_ns);
+	assert_true(rested > 0.3 * (double)run->real_ns);
+	assert_true(rested < 0.6 * (double)run->real_ns);
+}
+
+/* A program whose visits become longer and longer. */
+static void what_changes_by_itself_is_no_cost(void **state)
+{
+	struct bench *bench = *state;
+	const struct causal_data_run *run;
+	double rested;
+
+	bench->program.longer = 0.0003;
+	run = measure_samples(bench, 0);
+	rested = bench->program.rested * bench->program.clock.ns_per_tick;
+	assert_true(run->samples_cost_known);
+	assert_true(fabs((double)run->samples_cost_ppm / 1e6) < 0.05);
+	assert_true(rested < 0.3 * (double)run->real_ns);
 }
 
 /* What the program counts by itself carries no times. */
@@ -605,6 +626,8 @@ int main(void)
 						set_up, tear_down),
 		cmocka_unit_test_setup_teardown(rests_tell_what_samples_cost, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(dear_samples_are_rested_from, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(what_changes_by_itself_is_no_cost, set_up,
+						tear_down),
 		cmocka_unit_test_setup_teardown(counted_points_are_dated_by_looking, set_up,
 						tear_down),
 		cmocka_unit_test_setup_teardown(a_run_is_one_window_end_to_end, set_up, tear_down),
