@@ -37,6 +37,7 @@ struct session_state {
 	char directory[4096];
 	uint32_t runs;    /* wanted; 0: until the experiments are done */
 	off_t input;      /* where standard input stood; -1: it cannot be read again */
+	off_t output;     /* where standard output stood, of a file; -1: it is none */
 	bool interrupted; /* or the program failed: no further run */
 };
 
@@ -219,10 +220,24 @@ static int session_start(void *context, struct launch *launch, const struct targ
 	state->input = lseek(STDIN_FILENO, 0, SEEK_CUR);
 	if (state->input < 0 && (isatty(STDIN_FILENO) || errno == EBADF))
 		state->input = 0;
+	state->output = lseek(STDOUT_FILENO, 0, SEEK_CUR);
 	return 0;
 }
 
 /* ---- several runs ---- */
+
+/* Would what the program wrote be there once more, for whoever reads the pipe or file that it went
+ * to? Of a pipe nobody knows whether there was anything. */
+static bool session_output_matters(const struct session_state *state)
+{
+	struct stat status;
+
+	if (fstat(STDOUT_FILENO, &status))
+		return false;
+	if (S_ISREG(status.st_mode))
+		return lseek(STDOUT_FILENO, 0, SEEK_CUR) != state->output;
+	return S_ISFIFO(status.st_mode) || S_ISSOCK(status.st_mode);
+}
 
 /* Nothing to measure by was found in the first run: whole runs are measured. Not where running
  * once more would be another thing: input that was read and is gone, a failure, named points; nor
@@ -241,6 +256,12 @@ static bool session_turn_end_to_end(struct session_state *state, const struct su
 		message_note("no progress point was visited; to measure whole runs, kymo would "
 			     "have to run the program again, but its input is a pipe: use "
 			     "--end-to-end or --progress");
+		return false;
+	}
+	if (!state->options.iterations_given && session_output_matters(state)) {
+		message_note("no progress point was visited; to measure whole runs, kymo would "
+			     "have to run the program again, and what it writes to standard output "
+			     "would be there as often: say --iterations=10, or --progress");
 		return false;
 	}
 	state->options.end_to_end = true;

@@ -350,6 +350,20 @@ class Causal:
             expect(ended.status == 0, f"status {ended.status}: {ended.stderr[-1000:]}")
             expect(ended.stdout == b"once\n" * times, f"said {ended.stdout[:300]!r}")
 
+    def output_is_there_once_unless_asked_for(self):
+        """Nothing is visited: whole runs would be compared, and whoever reads the output would get ten."""
+        script = "i=0; while [ $i -lt 100000 ]; do i=$((i+1)); done"
+        for output, words, runs in ((" | cat", "; echo once", 1), (" > file; cat file", "; echo once", 1),
+                                    (" > /dev/null", "; echo once", 10), (" > file", "", 10)):
+            directory = tempfile.mkdtemp(dir=self._scratch.directory)
+            ended = run(["sh", "-c", f"cd {directory}; {self._kymo.path} causal -o out --time-output=off -- "
+                                     f"sh -c '{script}{words}' < /dev/null{output}"])
+            with open(os.path.join(directory, "out/causal/windows.ndjson"), encoding="utf-8") as stream:
+                ends = [line for line in stream if '"end"' in line]
+            expect(len(ends) == runs, f"{output}: {len(ends)} runs: {ended.stderr[-600:]}")
+            expect(ended.stdout == (b"once\n" if "cat" in output else b""), f"{output}: {ended.stdout[:300]!r}")
+            expect(("say --iterations=10" in ended.stderr) == (runs == 1), f"{output}: {ended.stderr[-600:]}")
+
     def points_behind_a_script(self):
         """The point is in a program that a script runs: its name cannot be known before."""
         program, _ = self._plain()
