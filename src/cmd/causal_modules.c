@@ -257,7 +257,9 @@ void causal_modules_answer(struct causal_modules *modules, const struct causal_r
 	if (!known && (known = known_add(modules, &status, request->path))) {
 		known_make(modules, known, path, mapped_file_is_program(request->pid, &status),
 			   &problem);
-		if (known->status && known->status != -ENOENT && modules->say)
+		/* What is no ELF file has no functions: plans of ours, compiled code of others. */
+		if (known->status && known->status != -ENOENT && known->status != -ENOEXEC &&
+		    modules->say)
 			modules->say(modules->context, problem.text);
 	}
 	answer->status = -ENOMEM;
