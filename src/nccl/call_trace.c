@@ -27,6 +27,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "common/syscalls.h"
 #include "nccl/clock.h"
 #include "nccl/communicators.h"
 #include "nccl/log.h"
@@ -60,9 +61,11 @@ static bool is_within_limit(void)
 	struct rlimit limit;
 	struct stat status;
 
-	if (getrlimit(RLIMIT_FSIZE, &limit) || limit.rlim_cur == RLIM_INFINITY)
+	if (sys_call4(SYS_prlimit64, 0, RLIMIT_FSIZE, 0, (long)&limit) ||
+	    limit.rlim_cur == RLIM_INFINITY)
 		return true;
-	return fstat(call_trace_descriptor, &status) || !S_ISREG(status.st_mode) ||
+	return sys_call2(SYS_fstat, call_trace_descriptor, (long)&status) ||
+	       !S_ISREG(status.st_mode) ||
 	       (uint64_t)status.st_size + ROOM_FOR_OTHERS <= limit.rlim_cur;
 }
 
