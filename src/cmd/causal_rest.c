@@ -3,12 +3,12 @@
  *
  * Rests between experiments, with a tenth of the samples.
  *
- * What samples cost is nearly all of what a session costs without delays, and it differs: half a
- * percent for a program of one thread on a machine with hardware of its own, a tenth where threads
- * meet each 100 us on a virtual one, whose timers are set anew, outside of it, each time a thread
- * comes to a processor. So some rests are made to compare them with windows without a speedup.
- * Where samples turn out to cost a session that should cost little more than it may, it rests for
- * as much of the time as brings that down.
+ * What samples cost is nearly all of what a session costs without delays, and it differs: on a
+ * virtual machine two percent for a program of one thread, a tenth where threads meet each 100 us,
+ * because timers are set anew, outside of it, each time a thread comes to a processor. So some
+ * rests are made to compare them with windows without a speedup. Where samples turn out to cost a
+ * session that should cost little more than it may, it rests for as much of the time as brings that
+ * down.
  */
 #include "cmd/causal_control_private.h"
 
@@ -196,6 +196,7 @@ static bool rest_measured(struct causal_controller *controller, uint64_t ns)
 			  rest_visit_ns(controller, &first, begin, &last, causal_clock_ns()));
 	atomic_store(&controller->shared->resting, 0);
 	rests->awake_ns = 0;
+	rests->next = rests->windows + 2 + rests->windows / 3;
 	/* The next window's threads should find samples as often as they were. */
 	return going && control_sleep(controller, REST_SETTLE);
 }
@@ -218,12 +219,10 @@ static uint64_t rest_length(const struct causal_controller *controller)
 
 bool control_rest(struct causal_controller *controller)
 {
-	struct control_rests *rests = &controller->rests;
 	uint64_t rest = rest_length(controller);
 
 	if (rest < REST_SHORTEST)
 		return control_sleep(controller, rest);
-	rests->next = rests->windows + 2 + rests->windows / 3;
 	return rest_measured(controller, rest);
 }
 
@@ -237,6 +236,5 @@ bool control_rests_instead(const struct causal_controller *controller)
 
 bool control_rest_instead(struct causal_controller *controller)
 {
-	controller->rests.next = controller->rests.windows + 2 + controller->rests.windows / 3;
 	return rest_measured(controller, REST_LENGTH);
 }

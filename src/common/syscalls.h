@@ -9,8 +9,10 @@
 #ifndef KYMO_COMMON_SYSCALLS_H
 #define KYMO_COMMON_SYSCALLS_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <sys/resource.h>
 #include <sys/syscall.h>
 
 static inline long sys_call6(long number, long a, long b, long c, long d, long e, long f)
@@ -126,6 +128,15 @@ static inline int sys_gettid(void)
 static inline int sys_getpid(void)
 {
 	return (int)sys_call0(SYS_getpid);
+}
+
+/* May a file become so large (setrlimit(2))? Who writes past the limit gets SIGXFSZ, of which
+ * programs die. */
+static inline bool sys_file_size_allowed(uint64_t size)
+{
+	struct rlimit limit;
+
+	return sys_call4(SYS_prlimit64, 0, RLIMIT_FSIZE, 0, (long)&limit) || limit.rlim_cur >= size;
 }
 
 #endif

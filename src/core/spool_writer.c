@@ -12,7 +12,6 @@
 #include <stddef.h>
 #include <string.h>
 #include <sys/mman.h>
-#include <sys/resource.h>
 
 #include "common/syscalls.h"
 #include "core/text.h"
@@ -67,20 +66,13 @@ static uint32_t chunk_index(const struct spool_writer *spool, const struct spool
 	return (uint32_t)(chunk - spool->chunks);
 }
 
-static bool file_size_allowed(uint64_t size)
-{
-	struct rlimit limit;
-
-	return sys_call4(SYS_prlimit64, 0, RLIMIT_FSIZE, 0, (long)&limit) || limit.rlim_cur >= size;
-}
-
 /* Extends the file with real blocks; file systems without fallocate get zeros written. */
 static int reserve(int fd, uint64_t offset, uint64_t size)
 {
 	static const uint8_t zeros[4096];
 	long result;
 
-	if (!file_size_allowed(offset + size)) /* else the kernel would send SIGXFSZ */
+	if (!sys_file_size_allowed(offset + size))
 		return -EFBIG;
 	result = sys_call4(SYS_fallocate, fd, 0, (long)offset, (long)size);
 	if (result != -EOPNOTSUPP && result != -ENOSYS)

@@ -23,7 +23,6 @@
 #include <stdatomic.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -54,19 +53,14 @@ void call_trace_leave(void)
 	__atomic_store_n(&call_trace_descriptor, -1, __ATOMIC_RELAXED);
 }
 
-/* Else the kernel sends SIGXFSZ (setrlimit(2)), of which programs die. Other threads may be just
- * about to write as well. */
+/* Other threads may be just about to write as well. */
 static bool is_within_limit(void)
 {
-	struct rlimit limit;
 	struct stat status;
 
-	if (sys_call4(SYS_prlimit64, 0, RLIMIT_FSIZE, 0, (long)&limit) ||
-	    limit.rlim_cur == RLIM_INFINITY)
-		return true;
 	return sys_call2(SYS_fstat, call_trace_descriptor, (long)&status) ||
 	       !S_ISREG(status.st_mode) ||
-	       (uint64_t)status.st_size + ROOM_FOR_OTHERS <= limit.rlim_cur;
+	       sys_file_size_allowed((uint64_t)status.st_size + ROOM_FOR_OTHERS);
 }
 
 /* O_APPEND: lines of several threads stay whole. */

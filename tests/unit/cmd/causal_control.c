@@ -343,52 +343,43 @@ static void a_window_costs_no_more_than_the_run_may_lose(void **state)
 	assert_true(tried >= 1);
 }
 
-static const struct causal_data_run *measure_samples(struct bench *bench, double cost)
+/* Where samples cost so much of a visit: what is said of that, and the share of the run that was
+ * rested. */
+static double rested_of_samples(struct bench *bench, double cost, double within)
 {
+	const struct causal_data_run *run;
+
 	bench->request.speedups_given = false;
 	bench->program.points = true;
 	bench->program.samples_cost = cost;
-	return measure(bench, 24)->runs;
+	run = measure(bench, 24)->runs;
+	assert_true(run->samples_cost_known);
+	assert_true(fabs((double)run->samples_cost_ppm / 1e6 - cost) < within);
+	return bench->program.rested * bench->program.clock.ns_per_tick / (double)run->real_ns;
 }
 
 /* Of rests little is made where samples cost little, and more where they cost much. */
 static void rests_tell_what_samples_cost(void **state)
 {
-	struct bench *bench = *state;
-	const struct causal_data_run *run = measure_samples(bench, 0.01);
-	double rested = bench->program.rested * bench->program.clock.ns_per_tick;
+	double rested = rested_of_samples(*state, 0.01, 0.005);
 
-	assert_true(run->samples_cost_known);
-	assert_true(fabs((double)run->samples_cost_ppm / 1e6 - 0.01) < 0.005);
-	assert_true(rested > 0.05 * (double)run->real_ns);
-	assert_true(rested < 0.3 * (double)run->real_ns);
+	assert_true(rested > 0.05 && rested < 0.3);
 }
 
 static void dear_samples_are_rested_from(void **state)
 {
-	struct bench *bench = *state;
-	const struct causal_data_run *run = measure_samples(bench, 0.2);
-	double rested = bench->program.rested * bench->program.clock.ns_per_tick;
+	double rested = rested_of_samples(*state, 0.2, 0.02);
 
-	assert_true(run->samples_cost_known);
-	assert_true(fabs((double)run->samples_cost_ppm / 1e6 - 0.2) < 0.02);
-	assert_true(rested > 0.3 * (double)run->real_ns);
-	assert_true(rested < 0.6 * (double)run->real_ns);
+	assert_true(rested > 0.3 && rested < 0.6);
 }
 
 /* A program whose visits become longer and longer. */
 static void what_changes_by_itself_is_no_cost(void **state)
 {
 	struct bench *bench = *state;
-	const struct causal_data_run *run;
-	double rested;
 
 	bench->program.longer = 0.0003;
-	run = measure_samples(bench, 0);
-	rested = bench->program.rested * bench->program.clock.ns_per_tick;
-	assert_true(run->samples_cost_known);
-	assert_true(fabs((double)run->samples_cost_ppm / 1e6) < 0.05);
-	assert_true(rested < 0.3 * (double)run->real_ns);
+	assert_true(rested_of_samples(bench, 0, 0.05) < 0.3);
 }
 
 /* What the program counts by itself carries no times. */
