@@ -17,7 +17,10 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "analysis/calls.h"
+#include "analysis/open/open.h"
+#include "analysis/regions/calls.h"
+#include "common/array.h"
+#include "output/formats/formats.h"
 #include "output/output.h"
 #include "unit/analysis/calls_fixture.h"
 
@@ -108,9 +111,9 @@ static double cpu_seconds(void)
 	return (double)time.tv_sec + (double)time.tv_nsec / 1e9;
 }
 
-static int count_event(const struct model_event *event, void *context)
+static int count_event(const struct model_region_event *event, void *context)
 {
-	*(uint64_t *)context += event->kind == MODEL_REGION_BEGIN;
+	*(uint64_t *)context += event->kind == MODEL_EVENT_REGION_BEGIN;
 	return 0;
 }
 
@@ -126,7 +129,7 @@ static void report(const char *what, double seconds, uint64_t words)
 
 static int write_format(struct session *session, const char *name, uint64_t words)
 {
-	const struct output_format *format = output_find(name);
+	const struct output_format *format = output_find_format(name);
 	struct output_options options = {.top = 0};
 	FILE *null = fopen("/dev/null", "w");
 	struct problem problem;
@@ -143,7 +146,7 @@ static int write_format(struct session *session, const char *name, uint64_t word
 
 static int decode(const char *directory, uint64_t words, char **formats)
 {
-	struct session_options options = {.unresolved_only = true, .symbol_cache = ""};
+	struct session_options options = {.skip_symbolizing = true, .symbol_cache_directory = ""};
 	struct session *session;
 	struct problem problem;
 	double start = cpu_seconds(), opened;
@@ -157,10 +160,10 @@ static int decode(const char *directory, uint64_t words, char **formats)
 	}
 	opened = cpu_seconds();
 	report("scan and call tree", opened - start, words);
-	if (session_each_region_event(session, count_event, &begins, &problem) < 0)
+	if (session_visit_region_events(session, count_event, &begins, &problem) < 0)
 		return 1;
 	report("each event", cpu_seconds() - opened, words);
-	printf("  %u nodes, %" PRIu64 " calls\n", session->regions->node_count, begins);
+	printf("  %u nodes, %" PRIu64 " calls\n", session_get_regions(session)->node_count, begins);
 	for (; *formats; formats++)
 		status |= write_format(session, *formats, words);
 	session_close(session);
@@ -171,7 +174,7 @@ static void remove_session(const char *directory)
 {
 	static const char *const names[] = {"spool/1000-0.spool", "spool", "plan", ""};
 
-	for (size_t i = 0; i < sizeof(names) / sizeof(*names); i++) {
+	for (size_t i = 0; i < ARRAY_SIZE(names); i++) {
 		char path[4096];
 
 		snprintf(path, sizeof(path), "%s/%s", directory, names[i]);

@@ -90,12 +90,12 @@ def print_top(predictions):
 
 
 def at(prediction, speedup):
-    """(gain, low, high), between the points that were tried; at 100 % by all of them."""
-    full = prediction["full_speedup"]
+    """(gain, low, high), between the points that were tried; at the largest one by all of them."""
+    last = prediction["headline"]
     points = [(0.0, 0.0, 0.0, 0.0)] + [
         (one["speedup_percent"], one["predicted_percent"], one["ci_low_percent"], one["ci_high_percent"])
-        for one in prediction["points"] if one["speedup_percent"] < 100] + [
-            (100.0, full["value"], full["ci_low"], full["ci_high"])]
+        for one in prediction["points"] if one["speedup_percent"] < last["speedup_percent"]] + [
+            (last["speedup_percent"], last["value"], last["ci_low"], last["ci_high"])]
     for left, right in zip(points, points[1:]):
         if speedup <= right[0]:
             share = (speedup - left[0]) / (right[0] - left[0])

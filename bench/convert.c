@@ -21,7 +21,10 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "analysis/open/open.h"
 #include "analysis/session.h"
+#include "common/array.h"
+#include "output/formats/formats.h"
 #include "output/output.h"
 #include "unit/analysis/spool_fixture.h"
 
@@ -166,7 +169,7 @@ static void check(int result, const struct problem *problem)
 
 static void convert(const char *directory, uint64_t samples)
 {
-	struct session_options options = {.unresolved_only = true, .symbol_cache = ""};
+	struct session_options options = {.skip_symbolizing = true, .symbol_cache_directory = ""};
 	struct output_options output = {0};
 	struct session *session;
 	struct problem problem;
@@ -178,17 +181,18 @@ static void convert(const char *directory, uint64_t samples)
 	report("pass 1 (tree)", first - start, samples);
 	check(session_symbolize(session, &problem), &problem);
 	symbolized = cpu_seconds();
-	check(session_each_sample(session, count_sample, &sum, &problem), &problem);
+	check(session_visit_samples(session, count_sample, &sum, &problem), &problem);
 	second = cpu_seconds();
 	report("pass 2 (each sample)", second - symbolized, samples);
 	report("both and frames", second - start, samples);
-	check(output_write_file(session, output_find("perfetto"), &output, directory, NULL, &bytes,
-				&problem),
+	check(output_write_file(session, output_find_format("perfetto"), &output, directory, NULL,
+				&bytes, &problem),
 	      &problem);
 	report("Perfetto, with its pass 2", cpu_seconds() - second, samples);
 	report("recording to trace", cpu_seconds() - start - (second - symbolized), samples);
 	printf("  %u nodes, %.1f bytes a sample in the spool, %.1f in the trace\n",
-	       session->node_count, (double)session->processes[0].sample_bytes / (double)samples,
+	       session->node_count,
+	       (double)session->processes[0].sample_record_bytes / (double)samples,
 	       (double)bytes / (double)samples);
 	session_close(session);
 }
@@ -197,7 +201,7 @@ static void remove_session(const char *directory)
 {
 	static const char *const names[] = {"spool/1000-0.spool", "spool", "trace.pftrace", ""};
 
-	for (size_t i = 0; i < sizeof(names) / sizeof(*names); i++) {
+	for (size_t i = 0; i < ARRAY_SIZE(names); i++) {
 		char path[4096];
 
 		snprintf(path, sizeof(path), "%s/%s", directory, names[i]);

@@ -26,9 +26,9 @@ static double now_ns(void)
 	return (double)time.tv_sec * 1e9 + (double)time.tv_nsec;
 }
 
-static void add_event(struct catalogue *catalogue, const char *name, uint32_t instances)
+static void add_event(struct counter_catalogue *catalogue, const char *name, uint32_t instances)
 {
-	struct counting_event event = {
+	struct counting_event_info event = {
 		.name = name,
 		.block = "SQ",
 		.event = name,
@@ -39,10 +39,10 @@ static void add_event(struct catalogue *catalogue, const char *name, uint32_t in
 	catalogue_add_event(catalogue, &event);
 }
 
-static double time_program(const struct program *program)
+static double time_program(const struct counter_program *program)
 {
 	const double *inputs[16];
-	double *work = calloc(program->work + 1, sizeof(*work));
+	double *work = calloc(program->work_values_count + 1, sizeof(*work));
 	double *raw = calloc(4096, sizeof(*raw)), begin, passed;
 	static volatile double sink;
 	long rounds = 0;
@@ -54,7 +54,7 @@ static double time_program(const struct program *program)
 	begin = now_ns();
 	do {
 		for (int i = 0; i < 64; i++)
-			sink = program_evaluate(program, inputs, work)[0];
+			sink = counter_program_evaluate(program, inputs, work)[0];
 		rounds += 64;
 		passed = now_ns() - begin;
 	} while (passed < REPEAT_NS);
@@ -70,17 +70,17 @@ static void evaluation(const char *text)
 
 	printf("%-52s", text);
 	for (int i = 0; i < 3; i++) {
-		struct catalogue *catalogue = calloc(1, sizeof(*catalogue));
+		struct counter_catalogue *catalogue = calloc(1, sizeof(*catalogue));
 		struct expression_problem problem;
 		struct counter *derived;
 
-		counter_properties_add(catalogue);
+		catalogue_add_properties(catalogue);
 		add_event(catalogue, "A", instances[i]);
 		add_event(catalogue, "B", instances[i]);
-		derived = catalogue_add(catalogue, "D");
+		derived = catalogue_add_blank_counter(catalogue, "D");
 		derived->kind = COUNTER_DERIVED;
 		derived->expression_text = text;
-		if (catalogue_link_one(catalogue, derived, &problem))
+		if (catalogue_link_counter(catalogue, derived, &problem))
 			printf(" %10.1f", time_program(derived->program));
 		else
 			printf(" %10s", problem.text);
@@ -111,12 +111,12 @@ static void loading(const char *path)
 		return;
 	}
 	for (int i = 0; i < 5; i++) {
-		struct definitions *definitions = calloc(1, sizeof(*definitions));
+		struct counter_definitions *definitions = calloc(1, sizeof(*definitions));
 		double begin = now_ns(), read_ns, check_ns;
 
-		definitions_add(definitions, path, text, (size_t)size, told, NULL);
+		definitions_add_file_text(definitions, path, text, (size_t)size, told, NULL);
 		read_ns = now_ns() - begin;
-		definitions_check(definitions, told, NULL);
+		definitions_report_last_file_mistakes(definitions, told, NULL);
 		check_ns = now_ns() - begin - read_ns;
 		count = definitions->count;
 		best_read = read_ns < best_read ? read_ns : best_read;

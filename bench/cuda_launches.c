@@ -24,9 +24,9 @@
 
 #include "device/cuda/cuda.h"
 #include "libkymo-sdk/buffer.h"
-#include "libkymo-sdk/device_sink.h"
 #include "libkymo-sdk/emit.h"
-#include "libkymo-sdk/start.h"
+#include "libkymo-sdk/runtimes/device_sink.h"
+#include "libkymo-sdk/runtimes/start.h"
 
 #define RECORD_BYTES     216 /* of CUDA 13 */
 #define RECORDS          4854
@@ -124,7 +124,8 @@ static void *work(void *unused)
 		sem_wait(&lump->is_full);
 		if (lump->count == 0)
 			return unused;
-		cuda_complete(NULL, 0, lump->data, sizeof(lump->data), lump->count * RECORD_BYTES);
+		cuda_emit_buffer_records(NULL, 0, lump->data, sizeof(lump->data),
+					 lump->count * RECORD_BYTES);
 		lump->count = 0;
 		sem_post(&lump->is_free);
 	}
@@ -144,7 +145,7 @@ static void fill(struct lump *lump, size_t place, uint32_t correlation)
 
 	kernel->kind = CUPTI_KIND_CONCURRENT_KERNEL;
 	kernel->correlation = correlation;
-	kernel->start = sdk_now();
+	kernel->start = sdk_clock_read_now_ns();
 	kernel->end = kernel->start + 500;
 	kernel->name = "kernel";
 	for (unsigned i = 0; i < 3; i++)
@@ -159,7 +160,8 @@ static void launch_all(double *ns_each)
 		uint32_t grid[3], block[3], shared_bytes;
 		const void *stream;
 	} parameters = {"function", {1, 1, 1}, {1, 1, 1}, 0, NULL};
-	uint64_t correlation_data = 0, ticks = 0, start, begun = __rdtsc(), begun_ns = sdk_now();
+	uint64_t correlation_data = 0, ticks = 0, start, begun = __rdtsc(),
+		 begun_ns = sdk_clock_read_now_ns();
 	int result = 0;
 	struct cupti_callback_data data = {.function_name = "cuLaunchKernel",
 					   .parameters = &parameters,
@@ -178,9 +180,9 @@ static void launch_all(double *ns_each)
 		data.correlation_id = i;
 		data.site = CUPTI_SITE_ENTER;
 		start = __rdtsc();
-		cuda_callback(NULL, CUPTI_DOMAIN_DRIVER, CUPTI_CALL_LAUNCH_KERNEL, &data);
+		cuda_handle_callback(NULL, CUPTI_DOMAIN_DRIVER, CUPTI_CALL_LAUNCH_KERNEL, &data);
 		data.site = CUPTI_SITE_EXIT;
-		cuda_callback(NULL, CUPTI_DOMAIN_DRIVER, CUPTI_CALL_LAUNCH_KERNEL, &data);
+		cuda_handle_callback(NULL, CUPTI_DOMAIN_DRIVER, CUPTI_CALL_LAUNCH_KERNEL, &data);
 		ticks += __rdtsc() - start;
 		fill(lump, place++, i);
 		if (place == RECORDS || i == launches) {
@@ -190,8 +192,8 @@ static void launch_all(double *ns_each)
 			at = (at + 1) % BUFFERS;
 		}
 	}
-	*ns_each = (double)ticks * (double)(sdk_now() - begun_ns) / (double)(__rdtsc() - begun) /
-		   (double)launches;
+	*ns_each = (double)ticks * (double)(sdk_clock_read_now_ns() - begun_ns) /
+		   (double)(__rdtsc() - begun) / (double)launches;
 	sem_wait(&lumps[at].is_free); /* with nothing in it: the end */
 	sem_post(&lumps[at].is_full);
 }
@@ -203,7 +205,7 @@ static void measure(void)
 
 	cupti.ActivityGetNextRecord = next_record;
 	cupti.ActivityGetNumDroppedRecords = none_dropped;
-	if (!cuda_buffers_make() || rocprofiler_force_configure(configure) != 0)
+	if (!cuda_buffers_allocate() || rocprofiler_force_configure(configure) != 0)
 		exit(1);
 	for (unsigned i = 0; i < BUFFERS; i++) {
 		sem_init(&lumps[i].is_free, 0, 1);
@@ -218,7 +220,7 @@ static void measure(void)
 	       "unmatched\n",
 	       names[what], ns, (unsigned long long)records,
 	       records == launches * (what == KERNELS ? 1 : 2) ? "" : " (LOST)",
-	       (unsigned long long)cuda_losses.unmatched);
+	       (unsigned long long)cuda_record_loss_counts.unmatched);
 }
 
 int main(int argc, char **argv)

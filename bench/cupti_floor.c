@@ -21,6 +21,7 @@
 #include <sys/mman.h>
 #include <time.h>
 
+#include "common/array.h"
 #include "device/cuda/cupti.h"
 
 #define EXPORT       __attribute__((visibility("default")))
@@ -115,7 +116,7 @@ static int find(void)
 			       "/usr/local/cuda/lib64/libcupti.so.13"};
 
 	for (int mapped = 1; mapped >= 0; mapped--) {
-		for (size_t i = 0; !cupti.library && i < sizeof(names) / sizeof(*names); i++) {
+		for (size_t i = 0; !cupti.library && i < ARRAY_SIZE(names); i++) {
 			if (names[i])
 				cupti.library =
 					dlopen(names[i], RTLD_NOW | (mapped ? RTLD_NOLOAD : 0));
@@ -128,14 +129,14 @@ static int find(void)
 	if (!cupti.name)                                                                           \
 		return 0;
 	CUPTI_FUNCTIONS(X)
-	CUPTI_OPTIONAL(X)
+	CUPTI_OPTIONAL_FUNCTIONS(X)
 #undef X
 	return 1;
 }
 
 int floor_begin(int clock)
 {
-	char holder[CUPTI_OLD_SUBSCRIBER_NAME] = "";
+	char holder[CUPTI_PRIOR_SUBSCRIBER_NAME_BYTES] = "";
 	struct cupti_subscriber_parameters parameters = {sizeof(parameters), "floor", holder,
 							 sizeof(holder)};
 	pthread_t thread;
@@ -173,15 +174,14 @@ void floor_turn(int kinds, int period, size_t buffer_bytes, int clear, int callb
 
 	cupti.ActivityFlushAll(0);
 	atomic_store(&bytes_given, buffer_bytes < BUFFER_BYTES ? buffer_bytes : BUFFER_BYTES);
-	cupti.ActivitySetAttribute(CUPTI_ATTRIBUTE_CLEAR_BUFFERS, &size, &are_clear);
+	cupti.ActivitySetAttribute(CUPTI_ATTRIBUTE_ZEROED_OUT_BUFFER, &size, &are_clear);
 	enable(CUPTI_KIND_CONCURRENT_KERNEL, kinds, 1);
 	enable(CUPTI_KIND_GRAPH_TRACE, kinds, 2);
 	enable(CUPTI_KIND_MEMCPY, kinds, 4);
 	enable(CUPTI_KIND_MEMCPY_PEER, kinds, 4);
 	enable(CUPTI_KIND_MEMSET, kinds, 4);
 	kinds_on = kinds;
-	for (size_t i = 0; callbacks != callbacks_on && i < sizeof(launches) / sizeof(*launches);
-	     i++)
+	for (size_t i = 0; callbacks != callbacks_on && i < ARRAY_SIZE(launches); i++)
 		cupti.EnableCallback((uint32_t)callbacks, subscriber, CUPTI_DOMAIN_DRIVER,
 				     launches[i]);
 	callbacks_on = callbacks;

@@ -15,9 +15,10 @@
 #include <Zydis/Zydis.h>
 #endif
 
-#include "binary/blocks.h"
 #include "binary/elf.h"
+#include "binary/functions/blocks.h"
 #include "binary/instruction.h"
+#include "common/array.h"
 
 #define ROUNDS     3
 #define RANGES_MAX 64
@@ -31,9 +32,9 @@ struct code {
 struct input {
 	struct code *functions;
 	size_t count;
-	struct code_range ranges[RANGES_MAX];
+	struct loaded_byte_range ranges[RANGES_MAX];
 	size_t range_count;
-	struct elf_data sections[RANGES_MAX];
+	struct elf_section_data sections[RANGES_MAX];
 	uint64_t low, high; /* of code */
 	uint64_t bytes;     /* of functions */
 };
@@ -49,7 +50,7 @@ static double now(void)
 static const uint8_t *bytes_at(const struct input *input, uint64_t vaddr, uint64_t size)
 {
 	for (size_t i = 0; i < input->range_count; i++) {
-		const struct code_range *range = &input->ranges[i];
+		const struct loaded_byte_range *range = &input->ranges[i];
 		if (vaddr - range->vaddr < range->size &&
 		    range->size - (vaddr - range->vaddr) >= size)
 			return range->bytes + (vaddr - range->vaddr);
@@ -99,12 +100,12 @@ static int read_input(const char *path, struct input *input)
 	input->low = UINT64_MAX;
 	for (size_t i = 0; i < file->section_count && input->range_count < RANGES_MAX; i++) {
 		const struct elf_section *section = &file->sections[i];
-		struct elf_data *data = &input->sections[input->range_count];
+		struct elf_section_data *data = &input->sections[input->range_count];
 		if (!(section->flags & SHF_ALLOC) || section->type == SHT_NOBITS ||
 		    elf_section_read(file, section, data))
 			continue;
 		input->ranges[input->range_count++] =
-			(struct code_range){section->address, data->size, data->bytes};
+			(struct loaded_byte_range){section->address, data->size, data->bytes};
 		if (!strcmp(section->name, ".eh_frame_hdr"))
 			header = section->address;
 		if (!(section->flags & SHF_EXECINSTR))
@@ -120,7 +121,7 @@ static int read_input(const char *path, struct input *input)
 static void free_input(struct input *input)
 {
 	for (size_t i = 0; i < input->range_count; i++)
-		elf_data_deinit(&input->sections[i]);
+		elf_section_data_deinit(&input->sections[i]);
 	free(input->functions);
 }
 
@@ -169,11 +170,11 @@ static struct totals totals;
 
 static uint64_t find_all_blocks(const struct input *input)
 {
-	struct blocks_image image = {.ranges = input->ranges,
-				     .range_count = input->range_count,
-				     .code_low = input->low,
-				     .code_high = input->high};
-	struct blocks blocks;
+	struct blocks_analysis_input image = {.ranges = input->ranges,
+					      .range_count = input->range_count,
+					      .code_low = input->low,
+					      .code_high = input->high};
+	struct basic_blocks blocks;
 	uint64_t count = 0;
 
 	totals = (struct totals){0};
@@ -181,17 +182,17 @@ static uint64_t find_all_blocks(const struct input *input)
 		return 0;
 	for (size_t i = 0; i < input->count; i++) {
 		const struct code *code = &input->functions[i];
-		if (blocks_find(&blocks, &image, code->bytes, code->vaddr, code->size))
+		if (blocks_find_in_function(&blocks, &image, code->bytes, code->vaddr, code->size))
 			break;
 		count += blocks.instructions;
 		totals.blocks += blocks.count;
 		totals.loops += blocks.loops;
 		totals.tables += blocks.tables;
-		totals.unknown += blocks.unknown_jumps;
-		totals.undecoded += blocks.decoded != code->size;
-		if (getenv("BENCH_UNKNOWN") && blocks.unknown_jumps)
+		totals.unknown += blocks.unknown_table_jump_count;
+		totals.undecoded += blocks.decoded_bytes != code->size;
+		if (getenv("BENCH_UNKNOWN") && blocks.unknown_table_jump_count)
 			printf("unknown: %" PRIx64 " +%x: %u of %u\n", code->vaddr, code->size,
-			       blocks.unknown_jumps, blocks.tables);
+			       blocks.unknown_table_jump_count, blocks.tables);
 	}
 	blocks_deinit(&blocks);
 	return count;
@@ -247,7 +248,7 @@ int main(int count, char **arguments)
 	       "bad");
 	for (int i = 1; i < count; i++)
 		print_row(arguments[i]);
-	for (size_t i = 0; count == 1 && i < sizeof(usual) / sizeof(usual[0]); i++)
+	for (size_t i = 0; count == 1 && i < ARRAY_SIZE(usual); i++)
 		print_row(usual[i]);
 	return 0;
 }

@@ -19,7 +19,8 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "wrappers/got.h"
+#include "common/array.h"
+#include "wrappers/got/got.h"
 
 #define ROUNDS 40
 #define CALLS  10000
@@ -108,11 +109,11 @@ static void measure_scans(void)
 {
 	double begin = now();
 
-	got_scan();
+	got_scan_and_rewrite();
 	printf("first scan: %.0f us; ", (now() - begin) / 1e3);
 	begin = now();
 	for (int i = 0; i < 1000; i++)
-		got_scan();
+		got_scan_and_rewrite();
 	printf("a scan that finds nothing new: %.0f ns\n", (now() - begin) / 1e3);
 }
 
@@ -163,11 +164,11 @@ int main(int count, char **arguments)
 	snprintf(kymo, sizeof(kymo), "%s/src/cmd/kymo", dirname(dirname(build)));
 	printf("%-34s %8s %8s\n", "ns", "function", "mutex");
 	print_row("bare");
-	if (got_add(empty, sizeof(empty) / sizeof(empty[0])))
+	if (got_add_wrappers(empty, ARRAY_SIZE(empty)))
 		return 1;
 	measure_scans();
 	print_row("empty replacement");
-	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++)
+	for (size_t i = 0; i < ARRAY_SIZE(cases); i++)
 		run_under(count == 2 ? arguments[1] : kymo, self, cases[i].label,
 			  cases[i].settings);
 	return 0;

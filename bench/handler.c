@@ -4,7 +4,7 @@
  * What one sample costs inside the handler: the real handler of a running collector, called with
  * the context of a stack of known depth, so that no signal delivery is in the figure; beside it,
  * what the kernel takes to deliver an empty signal. For instruction counts: valgrind
- * --tool=callgrind --toggle-collect=sampler_handler BENCH 30 1000.
+ * --tool=callgrind --toggle-collect=sampler_handle_signal BENCH 30 1000.
  *
  * usage: handler [DEPTH [SAMPLES]]
  */
@@ -17,6 +17,7 @@
 #include <ucontext.h>
 #include <unistd.h>
 
+#include "common/array.h"
 #include "core/runtime.h"
 #include "core/sampler.h"
 
@@ -33,16 +34,16 @@ static uint64_t now_ns(void)
 static double take_samples(unsigned count)
 {
 	siginfo_t information = {.si_signo = SIGTRAP, .si_code = TRAP_PERF_CODE};
-	uint64_t mark = SAMPLER_MARK_CPU, start;
+	uint64_t mark = SAMPLER_SIGNAL_COOKIE_CPU, start;
 	ucontext_t context;
 
 	memcpy((char *)&information.si_addr + sizeof(void *), &mark, sizeof(mark));
 	getcontext(&context);
 	for (unsigned i = 0; i < count / 10; i++) /* warm */
-		sampler_handler(SIGTRAP, &information, &context);
+		sampler_handle_signal(SIGTRAP, &information, &context);
 	start = now_ns();
 	for (unsigned i = 0; i < count; i++)
-		sampler_handler(SIGTRAP, &information, &context);
+		sampler_handle_signal(SIGTRAP, &information, &context);
 	return (double)(now_ns() - start) / count;
 }
 
@@ -82,12 +83,17 @@ static double call_kernel(unsigned count)
 
 static void measure(unsigned depth, unsigned count)
 {
-	uint64_t samples = kymo_thread->samples, bytes = kymo_thread->used;
+	uint64_t before = kymo_thread->sample_count, written;
 	double ns = at_depth(depth, count);
 
-	(void)bytes;
-	printf("handler, stack %4u deeper than main   %8.0f ns a sample   (%llu written)\n", depth,
-	       ns, (unsigned long long)(kymo_thread->samples - samples));
+	written = kymo_thread->sample_count - before;
+	if (!written) /* signals were sent, but nobody has taken a sample: that costs nothing */
+		printf("handler, stack %4u deeper than main   no sample was written: no cost is "
+		       "known\n",
+		       depth);
+	else
+		printf("handler, stack %4u deeper than main   %8.0f ns a sample   (%llu written)\n",
+		       depth, ns, (unsigned long long)written);
 }
 
 int main(int argc, char **argv)
@@ -102,14 +108,14 @@ int main(int argc, char **argv)
 		return 1;
 	snprintf(variable, sizeof(variable), "KYMO_SPOOL_DIRECTORY=%s", directory);
 	runtime_start(environment);
-	if (!runtime_active() || kymo_runtime.signals.signal != SIGTRAP) {
+	if (!runtime_is_active() || kymo_runtime.signals.signal != SIGTRAP) {
 		printf("handler: perf events with sigtrap are not permitted here\n");
 		return 0;
 	}
 	if (argc > 1) {
 		measure((unsigned)atoi(argv[1]), count);
 	} else {
-		for (unsigned i = 0; i < sizeof(depths) / sizeof(depths[0]); i++)
+		for (unsigned i = 0; i < ARRAY_SIZE(depths); i++)
 			measure(depths[i], count);
 		printf("of it, two system calls               %8.0f ns each\n", call_kernel(count));
 		printf("an empty signal to oneself            %8.0f ns\n", deliver_signals(count));

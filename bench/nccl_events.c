@@ -30,7 +30,7 @@
 #include <unistd.h>
 #include <x86intrin.h>
 
-#include "nccl/api.h"
+#include "nccl/versions/objects.h"
 
 #define THREADS_MAX 8
 #define GROUP       96

@@ -14,7 +14,7 @@ SIZES = {1: 512, 2: 256, 3: 64, 4: 256}
 LOSSES = ["operations", "events", "communicators", "ring_operations", "ring_events", "no_parent",
           "late", "foreign_context", "foreign_parent", "foreign_handle", "stale_handle",
           "null_handle", "double_stop", "unknown_type", "unknown_state", "no_arguments", "names",
-          "restarted", "finalized", "disk_full", "limit", "call_trace"]
+          "restarted", "finalized", "disk_full", "limit", "call_trace", "ring_communicators"]
 KINDS = ["group", "coll", "p2p", "proxy-op", "proxy-step", "proxy-ctrl", "kernel-channel",
          "net-plugin", "group-api", "coll-api", "p2p-api", "kernel-launch", "ce-coll", "ce-sync",
          "ce-batch", "kernel-phase"]

@@ -27,6 +27,7 @@
 #include <ucontext.h>
 #include <unistd.h>
 
+#include "common/array.h"
 #include "core/runtime.h"
 #include "core/sources.h"
 
@@ -106,11 +107,11 @@ struct row {
 
 static int kymo_start(int hertz)
 {
-	if (!runtime_active())
+	if (!runtime_is_active())
 		return -1;
 	kymo_runtime.options.cpu.on = false;
-	kymo_runtime.sampling.period = 1000000000u / (uint64_t)hertz;
-	kymo_runtime.options.overhead_limit = 0;
+	kymo_runtime.sampler.period = 1000000000u / (uint64_t)hertz;
+	kymo_runtime.options.overhead_limit_fraction = 0;
 	return 0;
 }
 
@@ -118,14 +119,14 @@ static int kymo_start(int hertz)
 static void kymo_enable(int on)
 {
 	kymo_runtime.options.cpu.on = on;
-	background_flush(&kymo_runtime.background, 1000000000u);
+	background_request_flush_and_wait(&kymo_runtime.background, 1000000000u);
 	if (on)
-		sources_jitter(&kymo_runtime, kymo_thread);
+		sources_randomize_period_of_thread(&kymo_runtime, kymo_thread);
 }
 
 static uint64_t kymo_count(void)
 {
-	return kymo_thread->samples;
+	return kymo_thread->sample_count;
 }
 
 static int event_fd = -1;
@@ -309,11 +310,13 @@ static void measure(const struct row *row, int index, int pairs)
 	samples = row->count() - before;
 	cost = median(difference, pairs);
 	base = median(off, pairs);
-	printf("  %6.2f %%", 100 * cost / base);
-	if (samples)
-		printf(" (%4.1f us)", cost * pairs / (double)samples / 1e3);
+	if (!samples && row->count != nothing_count) /* what was measured is noise */
+		printf("  no sample: no cost ");
+	else if (samples)
+		printf("  %6.2f %% (%4.1f us)", 100 * cost / base,
+		       cost * pairs / (double)samples / 1e3);
 	else
-		printf("          ");
+		printf("  %6.2f %%          ", 100 * cost / base);
 	fflush(stdout);
 	free(difference);
 	free(off);
@@ -342,7 +345,7 @@ int main(int argc, char **argv)
 	for (int pass = 0; pass < 2; pass++) {
 		if (pass == 1)
 			runtime_start(environment);
-		for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+		for (size_t i = 0; i < ARRAY_SIZE(rows); i++) {
 			if ((rows[i].start == kymo_start) != (pass == 1))
 				continue;
 			printf("%-28s %6d", rows[i].name, rows[i].hertz);

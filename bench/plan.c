@@ -15,7 +15,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "binary/plan.h"
+#include "binary/plan/plan.h"
 
 static double clock_ms(clockid_t clock)
 {
@@ -42,7 +42,7 @@ static void print_counts(const struct plan *plan)
 	size_t reasons[PLAN_REASON_COUNT] = {0}, hows[PLAN_HOW_ISLAND + 1] = {0};
 
 	for (size_t i = 0; i < count; i++) {
-		const struct plan_function *function = &plan_functions(plan)[i];
+		const struct plan_function *function = &plan_get_functions(plan)[i];
 		all += counts(function);
 		reasons[function->reason]++;
 		hows[function->how]++;
@@ -53,29 +53,29 @@ static void print_counts(const struct plan *plan)
 	       hows[PLAN_HOW_NOPS], hows[PLAN_HOW_PUN], hows[PLAN_HOW_ISLAND]);
 	for (unsigned i = PLAN_PATCHABLE + 1; i < PLAN_REASON_COUNT; i++) {
 		if (reasons[i])
-			printf(" %s %zu", plan_reason_word(i), reasons[i]);
+			printf(" %s %zu", plan_reason_to_word(i), reasons[i]);
 	}
 	printf("\n");
 }
 
-static void print_left(const struct plan *plan, const struct symbols *symbols)
+static void print_left(const struct plan *plan, const struct symbol_table *symbols)
 {
 	for (size_t i = 0; i < plan->header->functions.count; i++) {
-		const struct plan_function *function = &plan_functions(plan)[i];
-		const struct symbol *symbol = symbols_find(symbols, function->vaddr);
+		const struct plan_function *function = &plan_get_functions(plan)[i];
+		const struct symbol *symbol = symbols_find_at_address(symbols, function->vaddr);
 		if (function->reason)
 			printf("    %jx +%u %s %s\n", (uintmax_t)function->vaddr, function->size,
-			       plan_reason_word(function->reason), symbol ? symbol->name : "");
+			       plan_reason_to_word(function->reason), symbol ? symbol->name : "");
 	}
 }
 
 static void print_left_of(const struct elf_file *file, const struct plan *plan)
 {
-	struct symbols *symbols;
+	struct symbol_table *symbols;
 
 	if (symbols_create(&symbols))
 		return;
-	if (symbols_add(symbols, file) == 0 && symbols_finish(symbols) == 0)
+	if (symbols_add_file(symbols, file) == 0 && symbols_sort_and_flatten(symbols) == 0)
 		print_left(plan, symbols);
 	symbols_destroy(symbols);
 }
@@ -96,7 +96,7 @@ static int bench(const char *path, const char *directory, bool verbose)
 		fprintf(stderr, "%s\n", problem.text);
 		return 1;
 	}
-	if (functions_find(file, NULL, &functions, &problem)) {
+	if (functions_find_in_file(file, NULL, &functions, &problem)) {
 		fprintf(stderr, "%s\n", problem.text);
 		elf_close(file);
 		return 1;
@@ -123,13 +123,13 @@ static int bench(const char *path, const char *directory, bool verbose)
 	for (int round = 0; round < 2; round++) {
 		times[3] = now_ms();
 		walls[3] = clock_ms(CLOCK_MONOTONIC);
-		if (plan_load(file, directory, &options, &plan, &problem)) {
+		if (plan_load_or_build(file, directory, &options, &plan, &problem)) {
 			fprintf(stderr, "%s\n", problem.text);
 			break;
 		}
 		times[4] = now_ms();
 		walls[4] = clock_ms(CLOCK_MONOTONIC);
-		printf("  %s %.1f ms (%.1f)\n", plan.cached ? "from cache" : "made and stored",
+		printf("  %s %.1f ms (%.1f)\n", plan.was_cached ? "from cache" : "made and stored",
 		       times[4] - times[3], walls[4] - walls[3]);
 		unlink(round ? plan.path : "");
 		plan_close(&plan);

@@ -16,7 +16,9 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "analysis/regions.h"
+#include "analysis/open/open.h"
+#include "analysis/regions/regions.h"
+#include "common/array.h"
 #include "unit/analysis/spool_fixture.h"
 
 #define REGIONS 50
@@ -112,9 +114,9 @@ static double cpu_seconds(void)
 	return (double)time.tv_sec + (double)time.tv_nsec / 1e9;
 }
 
-static int count_event(const struct model_event *event, void *context)
+static int count_event(const struct model_region_event *event, void *context)
 {
-	*(uint64_t *)context += event->kind == MODEL_REGION_BEGIN;
+	*(uint64_t *)context += event->kind == MODEL_EVENT_REGION_BEGIN;
 	return 0;
 }
 
@@ -130,7 +132,7 @@ static void report(const char *what, double seconds, uint64_t events)
 
 static int decode(const char *directory, uint64_t events)
 {
-	struct session_options options = {.unresolved_only = true, .symbol_cache = ""};
+	struct session_options options = {.skip_symbolizing = true, .symbol_cache_directory = ""};
 	struct session *session;
 	struct problem problem;
 	double start = cpu_seconds(), opened;
@@ -142,12 +144,12 @@ static int decode(const char *directory, uint64_t events)
 	}
 	opened = cpu_seconds();
 	report("scan and call tree", opened - start, events);
-	if (session_each_region_event(session, count_event, &begins, &problem) < 0)
+	if (session_visit_region_events(session, count_event, &begins, &problem) < 0)
 		return 1;
 	report("each event", cpu_seconds() - opened, events);
 	printf("  %u nodes, %" PRIu64 " begins, %.1f bytes an event\n",
-	       session->regions->node_count, begins,
-	       (double)session->processes[0].region_bytes / (double)events);
+	       session_get_regions(session)->node_count, begins,
+	       (double)session->processes[0].region_record_bytes / (double)events);
 	session_close(session);
 	return 0;
 }
@@ -156,7 +158,7 @@ static void remove_session(const char *directory)
 {
 	static const char *const names[] = {"spool/1000-0.spool", "spool", ""};
 
-	for (size_t i = 0; i < sizeof(names) / sizeof(*names); i++) {
+	for (size_t i = 0; i < ARRAY_SIZE(names); i++) {
 		char path[4096];
 
 		snprintf(path, sizeof(path), "%s/%s", directory, names[i]);

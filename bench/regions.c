@@ -17,6 +17,7 @@
 #include <unistd.h>
 #include <x86intrin.h>
 
+#include "common/array.h"
 #include "core/runtime.h"
 #include "regions/regions.h"
 
@@ -38,14 +39,14 @@ static double now_ns(void)
 static void loop_names(unsigned long count)
 {
 	for (unsigned long i = 0; i < count; i++) {
-		region_begin_name(NULL, "iteration");
-		region_end_name(NULL, "iteration");
+		region_begin_by_name(NULL, "iteration");
+		region_end_by_name(NULL, "iteration");
 	}
 }
 
 static void loop_ids(unsigned long count)
 {
-	region_id region = region_named(REGION_HOST, "function");
+	region_id region = region_find_or_add_name(REGION_INSTRUMENTED, "function");
 
 	if (!region) /* the runtime is off: what a caller would hold from before */
 		region = 1;
@@ -146,11 +147,11 @@ static void measure(const struct way *way, const char *directory)
 	for (unsigned i = 0; way->settings[i]; i++)
 		putenv((char *)way->settings[i]);
 	if (way->start) {
-		kymo_runtime.hooks = &regions_hooks;
+		kymo_runtime.hooks = &regions_hook_table;
 		runtime_start(environ);
 	}
 	if (way->stop)
-		regions_close(REGIONS_CLOSED_STOPPED);
+		regions_add_closed_reason(REGIONS_CLOSED_BY_STOP);
 	printf("%-52s %8.1f", way->name, run_threads(way, 1));
 	printf(" %8.1f", run_threads(way, THREADS));
 	printf("   lost %lu\n",
@@ -174,7 +175,7 @@ int main(int count, char **arguments)
 	       cpus);
 	printf("%-52s %8s %8s\n", "", "1 thread", "8");
 	fflush(stdout);
-	for (unsigned i = 0; i < sizeof(ways) / sizeof(ways[0]); i++)
+	for (unsigned i = 0; i < ARRAY_SIZE(ways); i++)
 		measure(&ways[i], directory);
 	snprintf(command, sizeof(command), "rm -rf %s", directory);
 	return system(command) != 0;

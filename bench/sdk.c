@@ -107,7 +107,7 @@ bench_configure(uint32_t version, const char *text, uint32_t priority, rocprofil
 static void bench_calls_of(uint64_t count)
 {
 	rocprofiler_callback_tracing_hip_api_data_t data = {.size = sizeof(data)};
-	struct sdk_call call;
+	struct sdk_call_state call;
 
 	for (uint64_t i = 0; i < count; i++) {
 		if (sdk_call_enter(&call, SDK_DOMAIN_HIP_RUNTIME, 7, &data))
@@ -120,22 +120,22 @@ static void bench_kernels_of(uint64_t count)
 	rocprofiler_kernel_dispatch_info_t info = {.kernel_id = 1};
 
 	for (uint64_t i = 0; i < count; i++) {
-		struct sdk_work *work = sdk_dispatch_enqueue(&info);
+		struct sdk_device_work *work = sdk_dispatch_report_enqueue(&info);
 
-		sdk_dispatch_submitted(work, false);
-		sdk_dispatch_complete(work, NULL, 1000 + i, 2000 + i);
+		sdk_dispatch_report_submitted(work, false);
+		sdk_dispatch_report_complete(work, NULL, 1000 + i, 2000 + i);
 	}
 }
 
 static void bench_puts_of(uint64_t count)
 {
-	struct sdk_buffer *buffer = sdk_buffer_find(bench_buffer.handle);
+	struct sdk_buffer *buffer = sdk_buffer_find_by_id(bench_buffer.handle);
 	rocprofiler_buffer_tracing_hip_api_record_t record = {.size = sizeof(record)};
 
 	for (uint64_t i = 0; i < count; i++) {
 		record.start_timestamp = i;
-		sdk_buffer_put_tracing(buffer, ROCPROFILER_BUFFER_TRACING_HIP_RUNTIME_API, &record,
-				       sizeof(record), i);
+		sdk_buffer_append_tracing_record(buffer, ROCPROFILER_BUFFER_TRACING_HIP_RUNTIME_API,
+						 &record, sizeof(record), i);
 	}
 }
 

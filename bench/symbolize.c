@@ -18,9 +18,10 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "analysis/symbolize.h"
+#include "analysis/symbols/symbols.h"
 #include "binary/elf.h"
-#include "binary/symbols.h"
+#include "binary/symbols/symbols.h"
+#include "common/array.h"
 
 #define ADDRESS_COUNT 100000u
 
@@ -43,10 +44,11 @@ static int compare(const void *left, const void *right)
 	return a < b ? -1 : a > b;
 }
 
-static struct symbols *load_symbols(const struct elf_file *file)
+static struct symbol_table *load_symbols(const struct elf_file *file)
 {
-	struct symbols *symbols;
-	if (symbols_create(&symbols) || symbols_add(symbols, file) || symbols_finish(symbols))
+	struct symbol_table *symbols;
+	if (symbols_create(&symbols) || symbols_add_file(symbols, file) ||
+	    symbols_sort_and_flatten(symbols))
 		exit(1);
 	return symbols;
 }
@@ -58,12 +60,12 @@ static int choose(const char *path, size_t count, struct addresses *ret)
 				   .offsets = malloc(count * sizeof(uint64_t))};
 	if (!chosen.virtual || !chosen.offsets || elf_open(path, &chosen.file, NULL))
 		return -1;
-	struct symbols *symbols = load_symbols(chosen.file);
+	struct symbol_table *symbols = load_symbols(chosen.file);
 	double total = 0, covered = 0;
-	for (size_t i = 0; i < symbols_count(symbols); i++)
-		total += (double)symbols_at(symbols, i)->size;
-	for (size_t i = 0; i < symbols_count(symbols) && chosen.count < count; i++) {
-		const struct symbol *symbol = symbols_at(symbols, i);
+	for (size_t i = 0; i < symbols_get_count(symbols); i++)
+		total += (double)symbols_get_nth(symbols, i)->size;
+	for (size_t i = 0; i < symbols_get_count(symbols) && chosen.count < count; i++) {
+		const struct symbol *symbol = symbols_get_nth(symbols, i);
 		covered += (double)symbol->size;
 		while (symbol->size && (double)chosen.count < covered * (double)count / total &&
 		       chosen.count < count)
@@ -98,17 +100,17 @@ static void print_row(const char *what, const char *path, size_t count, double m
 static void case_table(const struct addresses *addresses)
 {
 	double start = cpu_ms();
-	struct symbols *symbols = load_symbols(addresses->file);
+	struct symbol_table *symbols = load_symbols(addresses->file);
 	double loaded = cpu_ms();
 	size_t found = 0;
 	for (size_t i = 0; i < addresses->count; i++)
-		found += symbols_find(symbols, addresses->virtual[i]) != NULL;
+		found += symbols_find_at_address(symbols, addresses->virtual[i]) != NULL;
 	double end = cpu_ms();
 	char note[128];
 	struct rusage usage;
 	getrusage(RUSAGE_SELF, &usage);
-	snprintf(note, sizeof(note), "%zu symbols in %.1f ms, %zu found", symbols_count(symbols),
-		 loaded - start, found);
+	snprintf(note, sizeof(note), "%zu symbols in %.1f ms, %zu found",
+		 symbols_get_count(symbols), loaded - start, found);
 	print_row("symbol table", addresses->file->path, addresses->count, end - start,
 		  usage.ru_maxrss, note);
 	symbols_destroy(symbols);
@@ -117,14 +119,14 @@ static void case_table(const struct addresses *addresses)
 static void case_module(const struct addresses *addresses, bool inlines, const char *cache,
 			const char *what)
 {
-	struct symbolize_request request = {.path = addresses->file->path,
-					    .build_id = addresses->file->build_id,
-					    .build_id_size = addresses->file->build_id_size,
-					    .offsets = addresses->offsets,
-					    .count = addresses->count,
-					    .inlines = inlines,
-					    .symbol_cache = cache};
-	struct symbolize_result result;
+	struct symbolizer_request request = {.path = addresses->file->path,
+					     .build_id = addresses->file->build_id,
+					     .build_id_size = addresses->file->build_id_size,
+					     .offsets = addresses->offsets,
+					     .count = addresses->count,
+					     .with_inlines = inlines,
+					     .symbol_cache_directory = cache};
+	struct symbolizer_request_result result;
 	struct problem problem;
 	double start = cpu_ms();
 	if (symbolize_module(&request, &result, &problem)) {
@@ -139,10 +141,10 @@ static void case_module(const struct addresses *addresses, bool inlines, const c
 	for (size_t i = 0; i < result.chain_count; i++)
 		frames += result.chains[i].count;
 	snprintf(note, sizeof(note), "%zu frames, %u functions, %zu unresolved", frames,
-		 result.function_count, result.unresolved);
+		 result.function_count, result.unresolved_chain_count);
 	print_row(what, addresses->file->path, addresses->count, end - start, usage.ru_maxrss,
 		  note);
-	symbolize_result_deinit(&result);
+	symbolizer_result_deinit(&result);
 }
 
 /* Another tool, given addresses on its standard input. */
@@ -249,7 +251,7 @@ int main(int argc, char **argv)
 	static const char *const programs[] = {"/usr/bin/node",
 					       "/usr/lib/x86_64-linux-gnu/libLLVM-14.so.1"};
 	(void)argc;
-	for (size_t i = 0; i < sizeof(programs) / sizeof(programs[0]); i++) {
+	for (size_t i = 0; i < ARRAY_SIZE(programs); i++) {
 		if (access(programs[i], R_OK) != 0)
 			continue;
 		in_child(CASE_TABLE, programs[i], ADDRESS_COUNT, "");

@@ -11,7 +11,7 @@
 #include <stdlib.h>
 #include <time.h>
 
-#include "output/writers.h"
+#include "output/output.h"
 #include "regions_fixture.h"
 #include "session_fixture.h"
 
@@ -30,10 +30,12 @@ static ssize_t count_bytes(void *count, const char *bytes, size_t size)
 	return (ssize_t)size;
 }
 
+extern const struct output_format output_format_perfetto;
+
 static uint64_t written(uint64_t events, bool compress, double *seconds)
 {
 	struct session *session = fixture_session();
-	struct output_options options = {.compress = compress};
+	struct output_options options = {.is_compressed = compress};
 	struct problem problem;
 	uint64_t bytes = 0;
 	FILE *stream = fopencookie(&bytes, "w", (cookie_io_functions_t){.write = count_bytes});
@@ -41,7 +43,8 @@ static uint64_t written(uint64_t events, bool compress, double *seconds)
 	if (events != 0)
 		fixture_add_regions(session, events);
 	*seconds = cpu_seconds();
-	if (stream == NULL || output_perfetto(session, &options, stream, &problem) != 0)
+	if (stream == NULL ||
+	    output_format_perfetto.write(session, &options, stream, &problem) != 0)
 		exit(1);
 	*seconds = cpu_seconds() - *seconds;
 	fclose(stream);

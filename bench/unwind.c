@@ -25,6 +25,7 @@
 #include <ucontext.h>
 #include <x86intrin.h>
 
+#include "common/array.h"
 #include "own_view.h"
 #include "peer_libunwind.h"
 #include "unwind_chain.h"
@@ -37,9 +38,9 @@ enum temperature { WARM, NEW, COLD, FLUSHED, TEMPERATURES };
 
 typedef uint32_t unwinder(ucontext_t *context, uint64_t *frames);
 
-static struct unwind_view *view;
+static struct unwind_all_modules_view *view;
 static struct unwind_cache *cache;
-static struct unwind_bounds bounds;
+static struct unwind_stack_bounds bounds;
 static struct unwind_scratch scratch;
 static uint8_t *sweep;
 static double ns_per_tick;
@@ -55,7 +56,7 @@ static volatile uint64_t sink;
 static uint32_t by_kymo(ucontext_t *context, uint64_t *frames)
 {
 	const greg_t *gregs = context->uc_mcontext.gregs;
-	struct unwind_registers registers = {
+	struct unwind_start_registers registers = {
 		.ip = (uint64_t)gregs[REG_RIP],
 		.sp = (uint64_t)gregs[REG_RSP],
 		.bp = (uint64_t)gregs[REG_RBP],
@@ -63,7 +64,8 @@ static uint32_t by_kymo(ucontext_t *context, uint64_t *frames)
 	};
 	enum spool_stack_end end;
 
-	return unwind_stack(view, cache, &registers, &bounds, &scratch, frames, FRAMES_MAX, &end);
+	return unwind_walk_stack(view, cache, &registers, &bounds, &scratch, frames, FRAMES_MAX,
+				 &end);
 }
 
 static uint32_t by_frame_pointers(ucontext_t *context, uint64_t *frames)
@@ -201,7 +203,7 @@ static void table(void)
 	printf("%-20s %5s %7s %9s %9s %9s %9s\n", "ns a stack (median)", "depth", "frames", "warm",
 	       "new", "cold L2", "flushed");
 	for (unsigned d = 0; d < 3; d++) {
-		for (unsigned r = 0; r < sizeof(rows) / sizeof(rows[0]); r++) {
+		for (unsigned r = 0; r < ARRAY_SIZE(rows); r++) {
 			/* The handler's own and raise()'s frames come on top of the chain. */
 			unsigned depth = depths[d] - 8;
 

@@ -8,8 +8,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "analysis/causal_data.h"
-#include "output/causal.h"
+#include "analysis/causal/data.h"
+#include "common/array.h"
+#include "output/causal/causal.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
@@ -22,10 +23,10 @@ static void forget_paths(struct causal_data *data)
 	}
 }
 
-static void write_all(const struct causal_data *data, const struct causal_result *result)
+static void write_all(const struct causal_data *data, const struct causal_fit_result *result)
 {
 	static int (*const writers[])(const struct causal_data *data,
-				      const struct causal_result *result, FILE *stream,
+				      const struct causal_fit_result *result, FILE *stream,
 				      struct problem *problem) = {
 		causal_write_json, causal_write_coz, causal_write_text, causal_write_html};
 	struct problem problem;
@@ -35,7 +36,7 @@ static void write_all(const struct causal_data *data, const struct causal_result
 
 	if (!stream)
 		return;
-	for (size_t i = 0; i < sizeof(writers) / sizeof(*writers); i++) {
+	for (size_t i = 0; i < ARRAY_SIZE(writers); i++) {
 		if (writers[i](data, result, stream, &problem) < 0)
 			abort();
 	}
@@ -48,7 +49,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t size)
 {
 	struct causal_fit_options options = {.bootstrap = 10, .seed = size};
 	struct causal_data data = {0};
-	struct causal_result result;
+	struct causal_fit_result result;
 	struct problem problem;
 	FILE *stream = size ? fmemopen((void *)(uintptr_t)bytes, size, "r") : NULL;
 
@@ -56,9 +57,9 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t size)
 		return 0;
 	if (causal_data_read_stream(&data, stream, "input", &problem) == 0) {
 		forget_paths(&data);
-		if (causal_fit(&data, &options, &result) == 0) {
+		if (causal_compute_predictions(&data, &options, &result) == 0) {
 			write_all(&data, &result);
-			causal_result_deinit(&result);
+			causal_fit_result_deinit(&result);
 		}
 	}
 	fclose(stream);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  * SPDX-FileCopyrightText: the kymo authors
  *
- * Fuzzes causal_map_file_valid(): in what it accepts, every search stays inside and ends.
+ * Fuzzes causal_map_file_is_valid(): in what it accepts, every search stays inside and ends.
  */
 #include <stdint.h>
 #include <stdlib.h>
@@ -18,15 +18,16 @@ static uint64_t find_all(const struct causal_map_header *map)
 
 	for (uint32_t i = 0; i < map->count; i++) {
 		for (uint64_t delta = 0; delta < 3; delta++) {
-			const uint32_t *id =
-				causal_map_file_find(map, map->base + starts[i] + delta - 1);
+			const uint32_t *id = causal_map_file_find_targets(
+				map, map->base + starts[i] + delta - 1);
 
 			for (; *id; id++)
 				sum += *id;
 		}
 	}
-	return sum + *causal_map_file_find(map, map->base - 1) +
-	       *causal_map_file_find(map, map->end - 1) + *causal_map_file_find(map, map->end);
+	return sum + *causal_map_file_find_targets(map, map->base - 1) +
+	       *causal_map_file_find_targets(map, map->end - 1) +
+	       *causal_map_file_find_targets(map, map->end);
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
@@ -37,7 +38,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	if (!copy)
 		return 0;
 	memcpy(copy, data, size);
-	if (causal_map_file_valid(copy, size))
+	if (causal_map_file_is_valid(copy, size))
 		result = result + find_all((const void *)copy);
 	free(copy);
 	return 0;

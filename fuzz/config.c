@@ -8,42 +8,43 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-#include "cmd/config.h"
-#include "cmd/message.h"
-#include "cmd/result_path.h"
 #include "common/settings_check.h"
+#include "console/message.h"
+#include "launch/result_path.h"
+#include "settings/config.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
-static void check_settings(const struct resolved *settings)
+static void check_settings(const struct effective_settings *settings)
 {
-	struct setting_slice culprit;
+	struct text_slice culprit;
 	struct problem problem;
-	struct result_keys keys = {"program", {0}, 1};
+	struct result_key_values keys = {"program", {0}, 1};
 	char *path;
 
 	for (unsigned id = 0; id < SETTING_COUNT; id++) {
-		if (setting_check(&settings_table[id], settings->values[id].text, &culprit))
+		if (setting_check_value_text(&settings_table[id], settings->values[id].text,
+					     &culprit))
 			abort();
 	}
-	if (!result_path_expand(resolved_text(settings, SETTING_OUTPUT_PATH), &keys, &path,
-				&problem))
+	if (!result_path_expand_keys(effective_setting_text(settings, SETTING_OUTPUT_PATH), &keys,
+				     &path, &problem))
 		free(path);
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-	struct resolved settings;
+	struct effective_settings settings;
 	struct problem problem;
 
 	message_set_verbosity(-1);
-	if (!size || resolved_init(&settings, &problem))
+	if (!size || effective_init(&settings, &problem))
 		return 0;
 	if (data[0] & 1)
 		config_read_json(&settings, "f", (const char *)data + 1, size - 1, &problem);
 	else
 		config_read_text(&settings, "f", (const char *)data + 1, size - 1, &problem);
 	check_settings(&settings);
-	resolved_deinit(&settings);
+	effective_deinit(&settings);
 	return 0;
 }

@@ -21,26 +21,27 @@ static void ignore(void *context, const char *path, unsigned line, unsigned colu
 	*(size_t *)context += strlen(path) + strlen(text) + line + column;
 }
 
-static void add_event(struct catalogue *catalogue, const char *name, const char *block,
+static void add_event(struct counter_catalogue *catalogue, const char *name, const char *block,
 		      uint32_t first, uint32_t first_size, uint32_t second, uint32_t second_size,
 		      bool has_rollups)
 {
-	struct counting_event event = {.name = name,
-				       .block = block,
-				       .event = name,
-				       .extents = {{(enum counting_dimension)first, first_size},
-						   {(enum counting_dimension)second, second_size}},
-				       .extents_count = second != 0 ? 2 : 1,
-				       .has_rollups = has_rollups};
+	struct counting_event_info event = {
+		.name = name,
+		.block = block,
+		.event = name,
+		.extents = {{(enum counting_dimension_kind)first, first_size},
+			    {(enum counting_dimension_kind)second, second_size}},
+		.extents_count = second != 0 ? 2 : 1,
+		.has_rollups = has_rollups};
 
 	catalogue_add_event(catalogue, &event);
 }
 
-static double evaluate(const struct program *program)
+static double evaluate(const struct counter_program *program)
 {
 	size_t most = 1, inputs = program->inputs_count;
 	const double **values = calloc(inputs + 1, sizeof(*values));
-	double *work = malloc((program->work + 1) * sizeof(*work)), *raw, sum = 0;
+	double *work = malloc((program->work_values_count + 1) * sizeof(*work)), *raw, sum = 0;
 	const double *results;
 
 	for (size_t i = 0; i < inputs; i++)
@@ -51,7 +52,7 @@ static double evaluate(const struct program *program)
 			raw[i] = (double)i - 1;
 		for (size_t i = 0; i < inputs; i++)
 			values[i] = raw;
-		results = program_evaluate(program, values, work);
+		results = counter_program_evaluate(program, values, work);
 		for (size_t i = 0; i < program->values; i++)
 			sum += results[i];
 	}
@@ -63,26 +64,26 @@ static double evaluate(const struct program *program)
 
 static double as_expression(const char *text)
 {
-	struct catalogue *catalogue = calloc(1, sizeof(*catalogue));
+	struct counter_catalogue *catalogue = calloc(1, sizeof(*catalogue));
 	struct expression_problem problem;
 	struct counter *counter;
 	double result = 0;
 
 	if (catalogue == NULL)
 		return 0;
-	counter_properties_add(catalogue);
+	catalogue_add_properties(catalogue);
 	add_event(catalogue, "X", "TEST", COUNTING_DIMENSION_XCC, 2, COUNTING_DIMENSION_WGP, 4,
 		  false);
 	add_event(catalogue, "Y", "SQ", COUNTING_DIMENSION_AID, 3, COUNTING_DIMENSION_WGP, 4,
 		  false);
 	add_event(catalogue, "Z", "TEST", COUNTING_DIMENSION_INSTANCE, 1, 0, 0, false);
 	add_event(catalogue, "R", "TEST", COUNTING_DIMENSION_INSTANCE, 1, 0, 0, true);
-	counter = catalogue_add(catalogue, "D");
+	counter = catalogue_add_blank_counter(catalogue, "D");
 	if (counter != NULL) {
 		counter->kind = COUNTER_DERIVED;
 		counter->expression_text = text;
-		if (catalogue_link_one(catalogue, counter, &problem) &&
-		    counter->program->work < VALUES_MAX)
+		if (catalogue_link_counter(catalogue, counter, &problem) &&
+		    counter->program->work_values_count < VALUES_MAX)
 			result = evaluate(counter->program);
 	}
 	catalogue_free(catalogue);
@@ -106,7 +107,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	if (copy == NULL)
 		return 0;
 	memcpy(copy, data, size);
-	result = result + counter_file_check(copy, size, "f", ignore, &told);
+	result = result + counter_file_report_mistakes(copy, size, "f", ignore, &told);
 	free(copy);
 	return 0;
 }

@@ -8,15 +8,15 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "cmd/counter_input.h"
-#include "cmd/message.h"
+#include "console/message.h"
+#include "counting/input.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
 	static const char *const names[] = {"a.txt", "a.yaml", "a.txt", "a.json"};
-	struct counter_input input;
+	struct counter_input_file input;
 	struct problem problem;
 	char *text;
 
@@ -27,12 +27,12 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	if (!text)
 		return 0;
 	memcpy(text, data + 1, size - 1);
-	if (!counter_input_parse(names[data[0] % 4], text, size - 1, &input, &problem)) {
+	if (!counter_input_file_parse(names[data[0] % 4], text, size - 1, &input, &problem)) {
 		for (size_t i = 0; i < input.count; i++) {
 			if (!input.passes[i].counters || !*input.passes[i].counters)
 				abort();
 		}
-		counter_input_deinit(&input);
+		counter_input_file_deinit(&input);
 	}
 	free(text);
 	return 0;

@@ -25,7 +25,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	if (copy == NULL)
 		return 0;
 	memcpy(copy, data, size);
-	cubin_each_kernel(copy, size, add_length, &length);
+	cubin_for_each_kernel(copy, size, add_length, &length);
 	result = result + length;
 	free(copy);
 	return 0;

@@ -19,7 +19,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	memcpy(name, data, size);
 	name[size] = 0;
 	char *readable = demangle(name);
-	if (readable && strlen(readable) > DEMANGLE_OUTPUT_MAX + 8)
+	if (readable && strlen(readable) > DEMANGLED_NAME_BYTES_MAX + 8)
 		abort();
 	free(readable);
 	free(name);

@@ -10,8 +10,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "core/unwind.h"
-#include "core/unwind_table.h"
+#include "core/unwind/table.h"
+#include "core/unwind/unwind.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
@@ -33,12 +33,14 @@ static void walk_rows(const struct unwind_table *table)
 	static struct unwind_scratch scratch;
 	static struct unwind_cache *cache;
 	static uint64_t generation;
-	struct unwind_arrays arrays = unwind_table_arrays(table);
+	struct unwind_table_array_pointers arrays = unwind_table_find_arrays(table);
 	uint64_t bias = 0x10000000, frames[64], gregs[23];
-	static uint64_t storage[(sizeof(struct unwind_view) + sizeof(struct unwind_module)) / 8];
-	struct unwind_view *view = (struct unwind_view *)storage;
-	struct unwind_bounds bounds = {(uint64_t)(uintptr_t)stack,
-				       (uint64_t)(uintptr_t)(stack + FUZZ_WORDS)};
+	static uint64_t
+		storage[(sizeof(struct unwind_all_modules_view) + sizeof(struct unwind_module)) /
+			8];
+	struct unwind_all_modules_view *view = (struct unwind_all_modules_view *)storage;
+	struct unwind_stack_bounds bounds = {(uint64_t)(uintptr_t)stack,
+					     (uint64_t)(uintptr_t)(stack + FUZZ_WORDS)};
 	uint32_t rows = table->rows < 64 ? table->rows : 64;
 
 	if (!cache)
@@ -48,7 +50,7 @@ static void walk_rows(const struct unwind_table *table)
 	view->modules[0] = (struct unwind_module){
 		.start = bias, .end = bias + UINT32_MAX, .bias = bias, .table = table};
 	for (uint32_t i = 0; i < rows; i++) {
-		struct unwind_registers registers = {
+		struct unwind_start_registers registers = {
 			.ip = bias + arrays.offsets[i],
 			.sp = bounds.low + 8 * (i % 16),
 			.bp = bounds.low + 8 * (i % 32),
@@ -59,8 +61,8 @@ static void walk_rows(const struct unwind_table *table)
 		fill_stack(registers.ip);
 		for (uint32_t r = 0; r < 23; r++)
 			gregs[r] = bounds.low + 8 * r;
-		if (unwind_stack(view, cache, &registers, &bounds, i & 1 ? &scratch : NULL, frames,
-				 64, &end) < 1 ||
+		if (unwind_walk_stack(view, cache, &registers, &bounds, i & 1 ? &scratch : NULL,
+				      frames, 64, &end) < 1 ||
 		    end >= SPOOL_STACK_END_COUNT)
 			abort();
 	}
@@ -70,7 +72,7 @@ static void check(int status, const struct unwind_table *table, size_t size)
 {
 	if (status)
 		return;
-	if (!unwind_table_valid(table, size))
+	if (!unwind_table_is_valid(table, size))
 		abort();
 	walk_rows(table);
 	unwind_table_free(table, size);
@@ -114,7 +116,7 @@ static void wrap(const uint8_t *data, size_t size)
 	/* version 1, pointer pcrel sdata4: 12 bytes on from its own place; no table */
 	memcpy(bytes + FUZZ_FRAMES, "\x01\x1b\xff\xff\x0c\x00\x00\x00", 8);
 	memcpy(bytes + FUZZ_FRAMES + 16, data, size);
-	status = unwind_compile(bytes, total, &table, &table_size);
+	status = unwind_compile_table_of_file_bytes(bytes, total, &table, &table_size);
 	check(status, table, table_size);
 	free(bytes);
 }
@@ -126,7 +128,7 @@ static void load(const uint8_t *data, size_t size)
 	if (!copy)
 		return;
 	memcpy(copy, data, size);
-	if (unwind_table_valid(copy, size))
+	if (unwind_table_is_valid(copy, size))
 		walk_rows(copy);
 	free(copy);
 }
@@ -140,9 +142,9 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	if (size >= 8 && memcmp(data, UNWIND_TABLE_MAGIC, 8) == 0) {
 		load(data, size);
 	} else if (size >= SELFMAG && memcmp(data, ELFMAG, SELFMAG) == 0) {
-		status = unwind_compile(data, size, &table, &table_size);
+		status = unwind_compile_table_of_file_bytes(data, size, &table, &table_size);
 		check(status, table, table_size);
-		status = unwind_compile_mapped(data, size, &table, &table_size);
+		status = unwind_compile_table_of_mapped_image(data, size, &table, &table_size);
 		check(status, table, table_size);
 	} else {
 		wrap(data, size);

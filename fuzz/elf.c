@@ -8,16 +8,16 @@
 #include <stdlib.h>
 
 #include "binary/elf.h"
-#include "binary/symbols.h"
+#include "binary/symbols/symbols.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 static void ask_sections(const struct elf_file *file)
 {
 	for (size_t i = 0; i < file->section_count; i++) {
-		struct elf_data contents;
+		struct elf_section_data contents;
 		if (elf_section_read(file, &file->sections[i], &contents) == 0)
-			elf_data_deinit(&contents);
+			elf_section_data_deinit(&contents);
 	}
 }
 
@@ -26,22 +26,23 @@ static void ask_links(const struct elf_file *file)
 	char *name;
 	uint32_t crc, build_id_size;
 	uint8_t build_id[ELF_BUILD_ID_SIZE_MAX];
-	if (elf_debuglink(file, &name, &crc) == 0)
+	if (elf_read_debuglink(file, &name, &crc) == 0)
 		free(name);
-	if (elf_debugaltlink(file, &name, build_id, &build_id_size) == 0)
+	if (elf_read_debugaltlink(file, &name, build_id, &build_id_size) == 0)
 		free(name);
-	elf_file_crc(file, &crc);
+	elf_compute_file_crc(file, &crc);
 }
 
 static void ask_symbols(const struct elf_file *file)
 {
-	struct symbols *symbols;
+	struct symbol_table *symbols;
 	if (symbols_create(&symbols))
 		return;
-	if (symbols_add(symbols, file) == 0 && symbols_finish(symbols) == 0) {
-		for (size_t i = 0; i < symbols_count(symbols); i++) {
-			const struct symbol *symbol = symbols_at(symbols, i);
-			const struct symbol *found = symbols_find(symbols, symbol->address);
+	if (symbols_add_file(symbols, file) == 0 && symbols_sort_and_flatten(symbols) == 0) {
+		for (size_t i = 0; i < symbols_get_count(symbols); i++) {
+			const struct symbol *symbol = symbols_get_nth(symbols, i);
+			const struct symbol *found =
+				symbols_find_at_address(symbols, symbol->address);
 			if (found && (found->address > symbol->address ||
 				      symbol->address - found->address >= found->size))
 				abort();

@@ -7,7 +7,7 @@
 #include <stdint.h>
 #include <stdlib.h>
 
-#include "binary/plan.h"
+#include "binary/plan/plan.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
@@ -16,16 +16,17 @@ static void check_functions(const struct functions *functions)
 	for (size_t i = 0; i < functions->count; i++) {
 		const struct function *function = &functions->list[i];
 		size_t left;
-		if (!functions_bytes(functions, function->vaddr, &left) || left < function->size ||
+		if (!functions_get_code_bytes_at(functions, function->vaddr, &left) ||
+		    left < function->size ||
 		    (i && functions->list[i - 1].vaddr >= function->vaddr) ||
-		    !functions_is_target(functions, function->vaddr))
+		    !functions_address_is_control_target(functions, function->vaddr))
 			abort();
 	}
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-	struct plan_options options = {.placement = size % PLAN_PLACEMENT_COUNT};
+	struct plan_options options = {.arena_placement = size % PLAN_ARENA_PLACEMENT_COUNT};
 	struct functions *functions;
 	struct elf_file *file;
 	struct problem problem;
@@ -33,10 +34,10 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 
 	if (elf_open_memory(data, size, "input", &file, &problem))
 		return 0;
-	if (functions_find(file, NULL, &functions, &problem) == 0) {
+	if (functions_find_in_file(file, NULL, &functions, &problem) == 0) {
 		check_functions(functions);
 		if (plan_build(file, functions, &options, &plan, &problem) == 0) {
-			if (!plan_valid(plan.header, plan.size))
+			if (!plan_is_valid(plan.header, plan.size))
 				abort();
 			plan_close(&plan);
 		}

@@ -7,7 +7,7 @@
 #include <stdint.h>
 #include <stdlib.h>
 
-#include "binary/jitmap.h"
+#include "binary/jit/jit.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
@@ -18,17 +18,17 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		return 0;
 	jitmap_add_perf_map_memory(map, data, size);
 	jitmap_add_jitdump_memory(map, data, size);
-	if (jitmap_finish(map) == 0) {
+	if (jitmap_sort_entries(map) == 0) {
 		uint64_t address = 0;
 		for (unsigned i = 0; i < 256; i++, address = address * 2 + i) {
-			const struct jitmap_code *code = jitmap_find(map, address, i * 1000);
+			const struct jitmap_code *code = jitmap_find_code(map, address, i * 1000);
 			const char *file;
 			uint32_t line;
 			if (!code)
 				continue;
 			if (address - code->address >= code->size)
 				abort();
-			jitmap_line(code, address, &file, &line);
+			jitmap_find_line(code, address, &file, &line);
 		}
 	}
 	jitmap_destroy(map);

@@ -12,8 +12,11 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "analysis/open/open.h"
 #include "kymo/nccl_records.h"
+#include "output/formats/formats.h"
 #include "output/output.h"
+#include "output/summary/summary.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
@@ -85,8 +88,8 @@ static void write_other(const uint8_t *data, size_t size)
 
 static void write_all(void)
 {
-	struct output_options options = {.top = 3, .top_given = true};
-	struct session_options session_options = {.unresolved_only = true};
+	struct output_options options = {.top = 3, .is_top_given = true};
+	struct session_options session_options = {.skip_symbolizing = true};
 	struct session *session;
 	struct problem problem;
 	char *text = NULL;
@@ -97,11 +100,11 @@ static void write_all(void)
 		abort();
 	if (session_open(directory, &session_options, &session, &problem) == 0) {
 		for (size_t i = 0; i < output_format_count; i++) {
-			if (!strncmp(output_formats[i].name, "nccl", 4) ||
-			    !strcmp(output_formats[i].name, "perfetto"))
-				(void)output_formats[i].write(session, &options, stream, &problem);
+			if (!strncmp(output_formats[i]->name, "nccl", 4) ||
+			    !strcmp(output_formats[i]->name, "perfetto"))
+				(void)output_formats[i]->write(session, &options, stream, &problem);
 		}
-		(void)output_summary(session, &options, stream, false, &problem);
+		(void)output_write_summary(session, &options, stream, false, &problem);
 		session_close(session);
 	}
 	fclose(stream);

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: MIT
  * SPDX-FileCopyrightText: the kymo authors
  *
- * Fuzzes plan_valid(): in what it accepts, everything leads inside.
+ * Fuzzes plan_is_valid(): in what it accepts, everything leads inside.
  */
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "binary/plan.h"
+#include "binary/plan/plan.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
@@ -29,22 +29,22 @@ static uint64_t use(const struct plan *plan)
 	if (header->frames.count)
 		sum += read_all(bytes + header->frames.offset, header->frames.count);
 	for (uint64_t i = 0; i < header->functions.count; i++) {
-		const struct plan_function *function = &plan_functions(plan)[i];
+		const struct plan_function *function = &plan_get_functions(plan)[i];
 		if (function->stub) {
-			sum += plan_sites(plan)[function->site].vaddr;
+			sum += plan_get_sites(plan)[function->site].vaddr;
 			sum += bytes[header->stubs.offset + function->stub - PLAN_STUBS];
 		}
 	}
 	for (uint64_t i = 0; i < header->sites.count; i++) {
-		const struct plan_site *site = &plan_sites(plan)[i];
+		const struct plan_site *site = &plan_get_sites(plan)[i];
 		for (uint32_t k = 0; k < site->move_count; k++)
 			sum += bytes[header->stubs.offset +
-				     plan_moves(plan)[site->first_move + k].to - PLAN_STUBS];
+				     plan_get_moves(plan)[site->first_move + k].to - PLAN_STUBS];
 		if (site->island)
-			sum += plan_sites(plan)[site->island - 1].vaddr;
-		sum += plan_functions(plan)[site->function].vaddr;
+			sum += plan_get_sites(plan)[site->island - 1].vaddr;
+		sum += plan_get_functions(plan)[site->function].vaddr;
 	}
-	return sum + plan_checksum(header);
+	return sum + plan_compute_checksum(header);
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
@@ -55,7 +55,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	if (!copy)
 		return 0;
 	memcpy(copy, data, size);
-	if (plan_valid(copy, size))
+	if (plan_is_valid(copy, size))
 		result = result + use(&(struct plan){.header = (const void *)copy, .size = size});
 	free(copy);
 	return 0;

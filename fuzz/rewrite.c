@@ -11,7 +11,7 @@
 #include <string.h>
 
 #include "binary/elf.h"
-#include "binary/rewrite.h"
+#include "binary/rewrite/rewrite.h"
 
 #define PLAN_SIZE 8192u
 #define STUB_SIZE 128u
@@ -50,13 +50,13 @@ static bool make_plan(const struct elf_file *file, uint8_t bytes[PLAN_SIZE])
 	*site = (struct plan_site){.vaddr = entry, .length = 5};
 	memset(site->patched, 0xe9, sizeof(site->patched));
 	return elf_vaddr_to_offset(file, entry, &offset) &&
-	       elf_read(file, offset, site->original, 5) == 0;
+	       elf_read_bytes(file, offset, site->original, 5) == 0;
 }
 
 static void check(uint8_t *bytes, size_t size, const struct plan *plan)
 {
 	static const uint8_t mode = PLAN_MODE_FULL;
-	struct rewrite_options options = {.needed = "libx.so"};
+	struct rewrite_options options = {.needed_library = "libx.so"};
 	struct rewrite_result result;
 	struct elf_file *file;
 	uint64_t last = 0;
@@ -76,7 +76,8 @@ static void check(uint8_t *bytes, size_t size, const struct plan *plan)
 	if (!elf_section_find(file, ".kymo.plan"))
 		abort();
 	elf_close(file);
-	if (rewrite_image("output", &bytes, &size, plan, &mode, &options, &result, NULL) != -EEXIST)
+	if (rewrite_elf_in_memory("output", &bytes, &size, plan, &mode, &options, &result, NULL) !=
+	    -EEXIST)
 		abort();
 	free(bytes);
 }
@@ -86,7 +87,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	static _Alignas(8) uint8_t plan_bytes[PLAN_SIZE];
 	static const uint8_t mode = PLAN_MODE_COUNT;
 	struct plan plan = {.header = (void *)plan_bytes, .size = PLAN_SIZE};
-	struct rewrite_options options = {.needed = "libx.so", .runpath = "/x"};
+	struct rewrite_options options = {.needed_library = "libx.so", .added_runpath = "/x"};
 	struct rewrite_result result;
 	struct problem problem;
 	struct elf_file *file;
@@ -103,7 +104,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	memcpy(bytes, data, size);
 	if (!planned)
 		((struct plan_header *)(void *)plan_bytes)->functions.count = 0;
-	if (rewrite_image("input", &bytes, &size, &plan, &mode, &options, &result, &problem))
+	if (rewrite_elf_in_memory("input", &bytes, &size, &plan, &mode, &options, &result,
+				  &problem))
 		free(bytes);
 	else
 		check(bytes, size, &plan);

@@ -10,9 +10,13 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "analysis/regions.h"
+#include "analysis/open/open.h"
+#include "analysis/regions/regions.h"
 #include "analysis/views.h"
+#include "output/formats/formats.h"
+#include "output/json/metadata.h"
 #include "output/output.h"
+#include "output/summary/summary.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
@@ -54,10 +58,10 @@ struct balance {
 	uint32_t open; /* of all regions together */
 };
 
-static int check_event(const struct model_event *event, void *context)
+static int check_event(const struct model_region_event *event, void *context)
 {
 	struct balance *balance = context;
-	const struct model_regions *regions = balance->session->regions;
+	const struct model_regions *regions = session_get_regions(balance->session);
 
 	if (event->region >= regions->region_count ||
 	    regions->regions[event->region].process != event->process ||
@@ -72,9 +76,9 @@ static int check_event(const struct model_event *event, void *context)
 	if (event->time_ns < balance->last_ns || event->duration_ns > event->time_ns)
 		abort();
 	balance->last_ns = event->time_ns;
-	if (event->kind == MODEL_REGION_BEGIN)
+	if (event->kind == MODEL_EVENT_REGION_BEGIN)
 		balance->open++;
-	else if (event->kind == MODEL_REGION_END && balance->open-- == 0)
+	else if (event->kind == MODEL_EVENT_REGION_END && balance->open-- == 0)
 		abort();
 	for (uint32_t i = 0; i < event->value_count; i++) {
 		if (event->values[i].type == SPOOL_VALUE_TEXT &&
@@ -86,16 +90,17 @@ static int check_event(const struct model_event *event, void *context)
 
 static void check_regions(struct session *session)
 {
-	struct balance balance = {.session = session, .thread = MODEL_NONE};
-	const struct model_regions *regions = session->regions;
+	struct balance balance = {.session = session, .thread = MODEL_ENTRY_INDEX_NONE};
+	const struct model_regions *regions = session_get_regions(session);
 	struct problem problem;
 
-	if (session_each_region_event(session, check_event, &balance, &problem) < 0 || balance.open)
+	if (session_visit_region_events(session, check_event, &balance, &problem) < 0 ||
+	    balance.open)
 		abort();
 	for (uint32_t i = 0; i < regions->node_count; i++) {
 		const struct model_region_node *node = &regions->nodes[i];
 
-		if ((node->parent != MODEL_NONE && node->parent >= i) ||
+		if ((node->parent != MODEL_ENTRY_INDEX_NONE && node->parent >= i) ||
 		    node->region >= regions->region_count || node->thread >= session->thread_count)
 			abort();
 	}
@@ -105,12 +110,13 @@ static void check_regions(struct session *session)
 static void check_nodes(const struct session *session)
 {
 	for (uint32_t i = 0; i < session->node_count; i++) {
-		const struct model_node *node = &session->nodes[i];
+		const struct model_calltree_node *node = &session->nodes[i];
 		const struct model_frame *frame = &session->frames[node->frame];
 
 		if (node->frame >= session->frame_count ||
-		    (node->parent != MODEL_NONE && node->parent >= i) ||
-		    (frame->module != MODEL_NONE && frame->module >= session->module_count) ||
+		    (node->parent != MODEL_ENTRY_INDEX_NONE && node->parent >= i) ||
+		    (frame->module != MODEL_ENTRY_INDEX_NONE &&
+		     frame->module >= session->module_count) ||
 		    frame->function_id >= session->function_count)
 			abort();
 	}
@@ -121,21 +127,21 @@ static void write_outputs(struct session *session, FILE *stream)
 	struct output_options options = {.per_thread = true};
 	struct problem problem;
 
-	output_find("text")->write(session, &options, stream, &problem);
-	output_find("json")->write(session, &options, stream, &problem);
-	output_metadata(session, stream, &problem);
-	output_summary(session, &options, stream, true, &problem);
-	output_find("perfetto")->write(session, &options, stream, &problem);
+	output_find_format("text")->write(session, &options, stream, &problem);
+	output_find_format("json")->write(session, &options, stream, &problem);
+	output_write_metadata_json(session, stream, &problem);
+	output_write_summary(session, &options, stream, true, &problem);
+	output_find_format("perfetto")->write(session, &options, stream, &problem);
 	options.flat = options.collapse_processes = true;
-	output_find("text")->write(session, &options, stream, &problem);
-	options.timeline = true;
-	output_find("text")->write(session, &options, stream, &problem);
+	output_find_format("text")->write(session, &options, stream, &problem);
+	options.is_timeline_wanted = true;
+	output_find_format("text")->write(session, &options, stream, &problem);
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
 	static FILE *null;
-	struct session_options options = {.unresolved_only = true, .symbol_cache = ""};
+	struct session_options options = {.skip_symbolizing = true, .symbol_cache_directory = ""};
 	struct session *session;
 	struct problem problem;
 	FILE *file;
@@ -150,7 +156,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	if (session_open(directory, &options, &session, &problem) < 0)
 		abort();
 	if (session_symbolize(session, &problem) < 0 ||
-	    session_each_sample(session, check_sample, session, &problem) < 0)
+	    session_visit_samples(session, check_sample, session, &problem) < 0)
 		abort();
 	check_nodes(session);
 	check_regions(session);

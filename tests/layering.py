@@ -1,16 +1,21 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: MIT
 # SPDX-FileCopyrightText: the kymo authors
-"""The dependency rules of ARCHITECTURE.md, made by the machine.
+"""The dependency rules of ARCHITECTURE.md, checked by the machine. A room is a folder of src/, so
+src/core/unwind is another room than src/core.
 
-  includes  every #include "room/..." in src/ goes to an allowed room
+  includes  every #include "room/..." in src/ goes to a room that the table in ARCHITECTURE.md allows
+  circles   no circle of includes or of calls runs between rooms; the number of rooms in circles and
+            what makes them is printed
   links     libkymo.so exports exactly tests/abi/libkymo.symbols, needs no library but libc and the
             loader, and takes from libc only what tests/abi/libkymo.imports allows: no malloc, no
             stdio, nothing of the loader's that locks. libkymo-dl.so, libkymo-user.so and the NCCL
             plugin, which no handler enters, export and need no more than their lists say either
-  files     every source has its licence lines, no file is over 800 lines
+  files     every source has its licence lines, no file is over 600 lines (lists from
+            which code is generated excepted), no room has more than 25 sources
 
 usage: layering.py SOURCE-DIRECTORY [LIBRARY...]     (TAP)
+       layering.py --libraries SOURCE-DIRECTORY LIBRARY...  what was linked only, not the sources     (TAP)
        layering.py --update SOURCE-DIRECTORY LIBRARY...    rewrites the committed lists
 """
 import os
@@ -18,79 +23,221 @@ import re
 import subprocess
 import sys
 
-ALLOWED = {
-    "common": set(),
-    "core": {"common"},
-    "regions": {"core", "common"},
-    "causal": {"core", "common"},
-    "wrappers": {"causal", "regions", "core", "common"},
-    "instrument": {"regions", "core", "common"},
-    "libkymo": {"causal", "instrument", "wrappers", "regions", "core", "common"},
-    "libkymo-dl": {"libkymo", "regions", "common"},  # libkymo/api.h alone of libkymo
-    "libkymo-user": set(),
-    "nccl": {"core", "common"},
-    "device": {"core", "common"},
-    "counters": {"device", "common"},  # device/counting.h: what an event is
-    "libkymo-sdk": {"counters", "device", "core", "common"},
-    "libkymo-sdk-rocpd": set(),
-    "libkymo-sdk-roctx": set(),
-    "libkymo-gpu": {"common"},
-    "libkymo-opencl": {"device"},  # its tables of functions
-    "inject": {"common"},
-    "binary": {"common"},
-    "analysis": {"binary", "common"},
-    "output": {"analysis", "common"},
-    "cmd": {"counters", "inject", "binary", "analysis", "output", "common"},
-}
 PUBLIC = {"kymo"}  # include/kymo, open to every room
-IN_PROCESS = ("common", "core", "libkymo")
 # Headers of libraries, by the rooms that may see them.
 LIBRARIES = {
     "elfutils/": {"binary", "analysis", "inject"}, "libelf.h": {"binary", "analysis"},
     "gelf.h": {"binary", "analysis"}, "dwarf.h": {"binary", "analysis"},
     "zlib.h": {"binary", "analysis", "output"}, "libiberty/": {"binary"},
-    "demangle.h": {"binary"}, "jansson.h": {"cmd", "binary", "analysis", "output"},
+    "demangle.h": {"binary"},
+    "jansson.h": {"cmd", "settings", "launch", "counting", "experiments", "binary", "analysis", "output"},
     "sqlite3.h": {"output"},
 }
 # Names that have no place in a signal handler's library, whatever the committed list says.
 POISON = re.compile(r"^(malloc|calloc|realloc|free|f?printf|v?f?s?n?printf|fopen|fwrite|puts|dlopen|"
                     r"dl_iterate_phdr|dladdr|backtrace|__tls_get_addr|pthread_mutex_\w+|sleep|system|"
-                    r"bcmp|mem\w+|str\w+)$")  # ours are in common/own_bytes.c, which says why
+                    r"bcmp|mem\w+|str\w+)$")  # ours are in common/libc_mem.c, which says why
 # The wrappers' own, called on the program's threads only, where the program may wait for the loader.
 LOADER = {
     "dl_iterate_phdr",  # the engine looks for objects to rewrite (got.c)
     "dladdr", "dlopen",  # which MPI library is there, and its own functions (mpi_library.c)
 }
 INCLUDE = re.compile(r'^\s*#\s*include\s+(["<])([^">]+)[">]', re.MULTILINE)
+# Lists from which declarations, tables and functions are generated: as long as what they list.
+LISTS = {"src/device/opencl/calls_table.h"}
 LICENCE = "SPDX-License-Identifier: MIT"
 
 
 def sources(root):
     for directory, _, names in os.walk(os.path.join(root, "src")):
         for name in sorted(names):
-            if name.endswith((".c", ".h")):
+            if name.endswith((".c", ".h", ".S")):
                 yield os.path.join(directory, name)
 
 
-def check_includes(root):
-    problems = []
+def room_of(inside):
+    return os.path.dirname(inside)
+
+
+def expand(text):
+    """analysis/{scan,gpu} stands for analysis/scan and analysis/gpu."""
+    match = re.search(r"\{([^}]*)\}", text)
+    if not match:
+        return [text]
+    return [name for part in match.group(1).split(",")
+            for name in expand(text[:match.start()] + part.strip() + text[match.end():])]
+
+
+def read_table(root):
+    """The table "room | may include" of ARCHITECTURE.md: {room: set of rooms}."""
+    allowed = {}
+    with open(os.path.join(root, "ARCHITECTURE.md"), encoding="utf-8") as stream:
+        lines = stream.read().splitlines()
+    begin = lines.index("| room | may include |") + 2
+    for line in lines[begin:]:
+        if not line.startswith("|"):
+            break
+        rooms, targets = [re.sub(r"\([^)]*\)", "", cell) for cell in line.strip("|").split("|")]
+        # A comma within braces is no separator.
+        parts = [part.strip() for part in re.split(r"[,;](?![^{]*\})", targets) if part.strip()]
+        named = {name for part in parts if part != "nothing" for name in expand(part)}
+        for room in expand(rooms.strip()):
+            allowed.setdefault(room, set()).update(named)
+    return allowed
+
+
+def read_sources(root):
+    """{path below src/: text} of every source and header."""
+    texts = {}
     for path in sources(root):
-        inside = os.path.relpath(path, os.path.join(root, "src"))
-        room = inside.split(os.sep)[0]
-        if room not in ALLOWED:
+        with open(path, encoding="utf-8") as stream:
+            texts[os.path.relpath(path, os.path.join(root, "src"))] = stream.read()
+    return texts
+
+
+def check_includes(texts, allowed):
+    problems = []
+    for inside, text in texts.items():
+        room = room_of(inside)
+        if room not in allowed:
             problems.append(f"src/{inside}: room {room} is not in the table")
             continue
-        with open(path, encoding="utf-8") as stream:
-            text = stream.read()
         for quote, name in INCLUDE.findall(text):
-            target = name.split("/")[0] if "/" in name else None
+            target = os.path.dirname(name) if "/" in name else None
             if quote == '"' and target is None:
                 problems.append(f'src/{inside}: "{name}" is not written from the root of src/')
-            elif quote == '"' and target not in ALLOWED[room] | {room} | PUBLIC:
+            elif quote == '"' and target not in allowed[room] | {room} | PUBLIC:
                 problems.append(f"src/{inside}: {room} must not include {name}")
             for prefix, rooms in LIBRARIES.items():
-                if quote == "<" and name.startswith(prefix) and room not in rooms:
+                if quote == "<" and name.startswith(prefix) and room.split("/")[0] not in rooms:
                     problems.append(f"src/{inside}: {room} must not include <{name}>")
+    return problems
+
+
+def without_comments(text):
+    """Code alone: comments and the contents of strings are blanked, lines stay."""
+    def blank(match):
+        if match.group(0)[0] in "\"'":
+            return match.group(0)[0] * 2
+        return "\n" * match.group(0).count("\n") + " "
+    return re.sub(r'/\*.*?\*/|//[^\n]*|"(?:\\.|[^"\\\n])*"|\'(?:\\.|[^\'\\\n])*\'', blank, text,
+                  flags=re.DOTALL)
+
+
+# A definition begins in the first column and its brace stands alone (the style of the house); one of
+# data ends in "=", "[" or ";".
+FUNCTION = re.compile(r"^(?!static\b|typedef\b|struct \w+ \{|enum\b|else\b|return\b|#)[A-Za-z_][^;{}=#]*?"
+                      r"\b(\w+)\([^;{}]*\)[^;{}()]*\n\{", re.MULTILINE)
+DATA = re.compile(r"^(?!static\b|extern\b|typedef\b|return\b|#)(?:_Alignas\([^)]*\) )?[a-z][\w \t*]*?"
+                  r"\b(\w+)(?:\[[^\]]*\])*\s*(?:__attribute__\(\(.*?\)\)\s*)?(?:=|;)", re.MULTILINE)
+PROTOTYPE = re.compile(r"^[A-Za-z_][^;{}=()#]*?\b(\w+)\(", re.MULTILINE)
+EXTERN = re.compile(r"^extern\b[^;()]*?;", re.MULTILINE)
+LABEL = re.compile(r"^\s*\.glob[a]?l\s+(\w+)", re.MULTILINE)
+
+
+def declarations(code):
+    """Names that a header declares: functions, and data."""
+    data = {name for match in EXTERN.finditer(code) for name in re.findall(r"(\w+)(?=\s*[\[,;])", match.group(0))}
+    return {name for name in set(PROTOTYPE.findall(code)) | data if not name.isupper()}
+
+
+def definitions(inside, code):
+    """Names with external linkage that a source defines."""
+    if inside.endswith(".S"):
+        return set(LABEL.findall(code))
+    if not inside.endswith(".c"):
+        return set()
+    functions = {match.group(1) for match in FUNCTION.finditer(code) if "static" not in match.group(0)}
+    return functions | set(DATA.findall(code))
+
+
+def room_edges(texts):
+    """{room: {other room: [what makes the edge]}}, by includes and by calls and uses of data."""
+    edges = {}
+
+    def add(source, target, what):
+        if source != target:
+            edges.setdefault(source, {}).setdefault(target, []).append(what)
+
+    code = {inside: without_comments(text) for inside, text in texts.items()}
+    owners = {}
+    for inside in code:
+        for name in definitions(inside, code[inside]):
+            owners.setdefault(name, set()).add(inside)
+    declares = {inside: declarations(code[inside]) for inside in code}
+    reach = {}
+
+    def visible(inside):
+        """What the headers that a file includes, directly or not, declare."""
+        if inside not in reach:
+            reach[inside] = set()  # a circle of headers ends here
+            names = set(declares[inside]) if inside.endswith(".h") else set()
+            for _, name in INCLUDE.findall(texts[inside]):
+                if name in texts:
+                    names |= visible(name)
+            reach[inside] = names
+        return reach[inside]
+
+    for inside, text in texts.items():
+        room = room_of(inside)
+        for quote, name in INCLUDE.findall(text):
+            if quote == '"' and name in texts:
+                add(room, room_of(name), f"src/{inside} includes {name}")
+        # Headers declare; what their inline functions call counts for whoever includes them.
+        if not inside.endswith((".c", ".S")):
+            continue
+        extern = set(re.findall(r"^\s*extern\b[^;]*?\b(\w+)(?:\[\w*\])*\s*[(;]", code[inside], re.MULTILINE))
+        known = visible(inside) | extern
+        for name in set(re.findall(r"\b[A-Za-z_]\w+", code[inside])) & known:
+            places = owners.get(name, ())
+            # A name that several libraries define is the caller's own library's.
+            if len({room_of(place).split("/")[0] for place in places}) != 1:
+                continue
+            rooms = {room_of(place) for place in places}
+            if room in rooms:
+                continue
+            for target in rooms:
+                add(room, target, f"src/{inside} uses {name}, of src/{min(places)}")
+    return edges
+
+
+def circles(edges):
+    """Strongly connected components of more than one room (Tarjan's algorithm)."""
+    index, low, stack, found = {}, {}, [], []
+
+    def visit(node):
+        index[node] = low[node] = len(index)
+        stack.append(node)
+        for target in edges.get(node, {}):
+            if target not in index:
+                visit(target)
+                low[node] = min(low[node], low[target])
+            elif target in stack:
+                low[node] = min(low[node], index[target])
+        if low[node] == index[node]:
+            component = []
+            while node not in component:
+                component.append(stack.pop())
+            if len(component) > 1:
+                found.append(sorted(component))
+
+    for room in sorted(edges):
+        if room not in index:
+            visit(room)
+    return found
+
+
+def check_circles(texts):
+    edges = room_edges(texts)
+    found = circles(edges)
+    print(f"# rooms in circles: {sum(len(circle) for circle in found)}")
+    problems = []
+    for circle in found:
+        problems.append("circle: " + ", ".join(circle))
+        for room in circle:
+            for target in sorted(set(edges[room]) & set(circle)):
+                reasons = edges[room][target]
+                problems.append(f"  {room} -> {target}: {len(reasons)}, such as {reasons[0]}")
     return problems
 
 
@@ -102,8 +249,12 @@ def check_files(root):
         name = os.path.relpath(path, root)
         if not any(LICENCE in line for line in lines[:3]):
             problems.append(f"{name}: no licence line")
-        if len(lines) > 800:
+        if len(lines) > 600 and name not in LISTS:
             problems.append(f"{name}: {len(lines)} lines")
+    for directory, _, names in os.walk(os.path.join(root, "src")):
+        count = sum(name.endswith(".c") for name in names)
+        if count > 25:
+            problems.append(f"{os.path.relpath(directory, root)}: {count} sources")
     return problems
 
 
@@ -183,13 +334,20 @@ def update(root, *libraries):
                 stream.write("\n".join(symbols) + "\n")
 
 
+def check_sources(root):
+    texts = read_sources(root)
+    return [("includes", check_includes(texts, read_table(root))), ("circles", check_circles(texts)),
+            ("files", check_files(root))]
+
+
 def main():
     arguments = sys.argv[1:]
     if arguments[0] == "--update":
         update(*arguments[1:])
         return
-    root, libraries = arguments[0], arguments[1:]
-    points = [("includes", check_includes(root)), ("files", check_files(root))]
+    linked_only = arguments[0] == "--libraries"
+    root, *libraries = arguments[linked_only:]
+    points = [] if linked_only else check_sources(root)
     for library in libraries:
         for name, check in (("exports", check_exports), ("imports", check_imports),
                             ("hardening", check_hardening)):

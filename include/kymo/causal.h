@@ -8,15 +8,26 @@
  * paid by the threads of all others. kymo chooses experiments and measures; processes sample,
  * delay and count visits. Times are ticks (core/ticks.h): TSC, or nanoseconds where it is no good.
  *
- * Terms: `delay` is the global delay G: the most that any thread has earned or absorbed. A thread's
- * own L (process-local) is what it has absorbed: by running the target itself (it earns speedup *
- * time), by pausing, or by waiting for a thread of the session that did. Its virtual time is real
- * time minus L. Every thread owes G - L and pays by pausing. Nothing of this is to be trusted by
- * kymo beyond its bounds: a process may write anything here.
+ * The terms are those of the paper (Curtsinger and Berger, "Coz", SOSP 2015) and of Coz's sources:
+ *
+ *   symbol | paper's name    | field
+ *   G      | global delay    | causal_control.global_delay
+ *   L      | local delay     | causal_thread.local_delay
+ *   L - G  | excess delay    | causal_thread.excess_delay
+ *          | unapplied delay | causal_attribution.unapplied_delay
+ *   s      | speedup         | causal_control.experiment (bits 20-29)
+ *
+ * The global delay is the most that any thread has. A thread takes delay by running the target
+ * (speedup * time is attributed to it by samples; what is not in its local delay yet is unapplied),
+ * by pausing, or by waiting for a thread of the session that did, its waker. At a sync point (a
+ * sample, a wakeup, a wait) a thread pauses for what it lacks, G - L; what the pause was longer
+ * than that is excess and goes off the next one. A burst is a thread's run from one sync point to
+ * the next. A thread's virtual time is real time minus L. Nothing of this is to be trusted by kymo
+ * beyond its bounds: a process may write anything here.
  *
  * Beside it: SESSION/causal/socket, where processes ask for maps of their modules (struct
- * causal_request), and SESSION/causal/windows.ndjson (analysis/causal.h). The directory is the
- * value of KYMO_CAUSAL in the environment.
+ * causal_request), and SESSION/causal/windows.ndjson (analysis/causal/causal.h). The directory is
+ * the value of KYMO_CAUSAL in the environment.
  */
 #ifndef KYMO_CAUSAL_H
 #define KYMO_CAUSAL_H
@@ -57,9 +68,9 @@ enum causal_origin {
 };
 enum causal_point_state { CAUSAL_POINT_FREE, CAUSAL_POINT_CLAIMED, CAUSAL_POINT_READY };
 
-/* The count-th visit of a point, and its virtual time: ticks - (L - start_delay) of the visiting
- * thread in an epoch, plain ticks outside. Valid where count % CAUSAL_RING is its place and
- * `count` is the same before and after reading `time`. */
+/* The count-th visit of a point, and its virtual time: ticks - (local_delay - start_delay) of the
+ * visiting thread in an epoch, plain ticks outside. Valid where count % CAUSAL_RING is its place
+ * and `count` is the same before and after reading `time`. */
 struct causal_visit {
 	_Atomic uint64_t count, time;
 };
@@ -67,7 +78,7 @@ struct causal_visit {
 struct causal_point {
 	_Atomic uint32_t state; /* causal_point_state; name, kind, origin are constant when READY */
 	uint32_t kind, origin;
-	_Atomic uint32_t given_up; /* it is visited too often for what counts or times visits */
+	_Atomic uint32_t given_up; /* it is visited too often for what counts its visits */
 	_Atomic uint64_t visits;
 	_Atomic uint64_t time_sum; /* of virtual times of all visits, modulo 2^64 */
 	uint64_t coz[2];           /* coz_counter_t: count, backoff (coz.h) */
@@ -81,11 +92,12 @@ struct causal_target_time {
 	_Atomic uint64_t self_ns, total_ns;
 };
 
-/* A thread that earns as it runs: its L was `delay` at `ticks`, and grows from there, at rates that
- * change with the time since it began what it does: the first one for `step` ticks, the second one
- * for as many again, each further one for twice as long as the one before, the last one for the
- * rest. That it has come to a step says something of the ones before: by so much L jumps then, up
- * or down. G is as far as the furthest of them, or `delay` of the control file where that is more.
+/* A thread that earns as it runs: its local_delay was `delay` at `ticks`, and grows from there, at
+ * rates that change with the time since it began what it does: the first one for `step` ticks, the
+ * second one for as many again, each further one for twice as long as the one before, the last one
+ * for the rest. That it has come to a step says something of the ones before: by so much
+ * local_delay jumps then, up or down. global_delay is as far as the furthest of them, or `delay` of
+ * the control file where that is more.
  */
 #define CAUSAL_STEPS 6u
 struct causal_runner {
@@ -103,16 +115,17 @@ struct causal_runner {
 struct causal_control {
 	uint64_t magic;
 	uint32_t version, size_of_header;
-	uint64_t ticks_per_second;    /* by the controller's measure */
-	uint64_t ticks_are_ns;        /* processes that see this differently take no part */
-	_Atomic uint64_t experiment;  /* see above */
-	_Atomic uint64_t start_delay; /* G when the epoch began; written before `experiment` */
+	uint64_t ticks_per_second;   /* by the controller's measure */
+	uint64_t ticks_are_ns;       /* processes that see this differently take no part */
+	_Atomic uint64_t experiment; /* see above */
+	_Atomic uint64_t
+		start_delay; /* global_delay when the epoch began; written before `experiment` */
 	/* Ticks after which nothing is paid any more: renewed by the controller as long as it
 	 * lives, so that a program never hangs on a controller that died. */
 	_Atomic uint64_t expires;
 	_Atomic uint64_t resting; /* no experiment for a while: samples may be rare */
 	uint64_t unused0[8];
-	_Atomic uint64_t delay; /* G; only grows. A cache line of its own. */
+	_Atomic uint64_t global_delay; /* only grows; a cache line of its own */
 	uint64_t unused1[7];
 	_Atomic uint64_t runners_used; /* bits */
 	uint64_t unused3[7];

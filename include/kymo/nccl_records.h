@@ -33,7 +33,7 @@
 
 #define NCCL_FILE_MAGIC         "KYMONCL" /* 7 characters and the terminating zero */
 #define NCCL_FILE_VERSION_MAJOR 1         /* readers refuse another major version */
-#define NCCL_FILE_VERSION_MINOR 1
+#define NCCL_FILE_VERSION_MINOR 2
 #define NCCL_HEADER_SIZE        4096u
 #define NCCL_NAMES              256u
 #define NCCL_NAME_SIZE          32u
@@ -50,7 +50,7 @@
 
 enum nccl_chunk_kind {
 	NCCL_CHUNK_FREE,
-	NCCL_CHUNK_COMMUNICATORS, /* struct nccl_communicator */
+	NCCL_CHUNK_COMMUNICATORS, /* struct nccl_communicator_record */
 	NCCL_CHUNK_OPERATIONS,    /* struct nccl_operation, of one communicator */
 	NCCL_CHUNK_EVENTS,        /* struct nccl_event, of one communicator */
 	NCCL_CHUNK_TOTALS,        /* struct nccl_total */
@@ -71,7 +71,7 @@ enum nccl_loss {
 	NCCL_LOSS_FOREIGN_PARENT,  /* parent of another process (PXN): event kept without it */
 	NCCL_LOSS_FOREIGN_HANDLE,  /* stop or state of a handle that is not ours */
 	NCCL_LOSS_STALE_HANDLE,    /* stop or state of an event that is overwritten */
-	NCCL_LOSS_NULL_HANDLE,     /* stop or state of NULL: of an event that was not recorded */
+	NCCL_LOSS_NULL_HANDLE,     /* not used since NULL handles are known to be nothing odd */
 	NCCL_LOSS_DOUBLE_STOP,     /* event stopped again: the first stop counts */
 	NCCL_LOSS_UNKNOWN_TYPE,    /* event of a type that this plugin does not know */
 	NCCL_LOSS_UNKNOWN_STATE,   /* state that the event cannot have */
@@ -82,6 +82,8 @@ enum nccl_loss {
 	NCCL_LOSS_DISK_FULL,       /* times the file could not grow */
 	NCCL_LOSS_LIMIT,           /* times the size limit was reached */
 	NCCL_LOSS_CALL_TRACE,      /* call not written to the call trace */
+	NCCL_LOSS_RING_COMMUNICATORS, /* finalized communicator overwritten, behind all of its
+					 operations */
 	NCCL_LOSS_COUNT = 48
 };
 
@@ -128,7 +130,7 @@ enum nccl_operation_flag {
 					     begin: the ring of the device was overrun; or NCCL
 					     lost count of its work: times are not its own. Not all
 					     of those have it: readers see more than the plugin does
-					     when it sets it (docs/nccl.md) */
+					     when it sets it (docs/reference/nccl.md) */
 	NCCL_OPERATION_GRAPH = 1u << 3,   /* its API call was captured into a CUDA graph */
 	NCCL_OPERATION_REPLAYED = 1u
 				  << 4, /* ... and this is not the first operation of that call */
@@ -144,7 +146,7 @@ enum nccl_operation_flag {
 };
 
 /* One communicator of one rank in this process. 512 bytes. Its context in NCCL is its id. */
-struct nccl_communicator {
+struct nccl_communicator_record {
 	uint64_t id;
 	uint64_t hash; /* NCCL's commHash/commId, equal on all ranks; v1-v3: of its first operation;
 			  0 unknown */
@@ -167,7 +169,10 @@ struct nccl_communicator {
 	uint64_t stall_operation; /* id of the operation that makes no progress; 0 none */
 	uint64_t stall_ticks;     /* since when */
 	uint64_t stalls;          /* reported so far */
-	uint64_t reserved[13];
+	/* From 1.2 on: its GPU, the one that was current in init. */
+	int32_t device;          /* number in the process; of use where device_address is set */
+	char device_address[20]; /* PCI bus id, zero-terminated; empty: not known */
+	uint64_t reserved[10];
 	char name[256]; /* as given, zero-terminated, cut; any bytes */
 };
 
@@ -199,7 +204,7 @@ struct nccl_operation {
 	uint64_t channels_started, channels_stopped; /* KERNEL_CHANNEL, bit per channel */
 	uint64_t network_start, network_stop; /* ticks: first start and last stop of network proxy
 						 operations; 0 none */
-	uint32_t communicator;                /* creation of struct nccl_communicator */
+	uint32_t communicator;                /* creation of struct nccl_communicator_record */
 	uint32_t thread;                      /* tid of start */
 	int32_t root;                         /* collectives */
 	int32_t peer;                         /* p2p; -1 none */
@@ -452,7 +457,7 @@ static inline uint8_t nccl_operation_state(const struct nccl_operation *operatio
 #endif
 NCCL_RECORDS_ASSERT(sizeof(struct nccl_file_header) == NCCL_HEADER_SIZE, "file header is one page");
 NCCL_RECORDS_ASSERT(sizeof(struct nccl_chunk_header) == NCCL_CHUNK_HEADER_SIZE, "chunk header");
-NCCL_RECORDS_ASSERT(sizeof(struct nccl_communicator) == 512, "communicator");
+NCCL_RECORDS_ASSERT(sizeof(struct nccl_communicator_record) == 512, "communicator");
 NCCL_RECORDS_ASSERT(sizeof(struct nccl_operation) == 256, "operation");
 NCCL_RECORDS_ASSERT(sizeof(struct nccl_event) == 64, "event");
 NCCL_RECORDS_ASSERT(sizeof(struct nccl_total) == 256, "total");

@@ -7,12 +7,13 @@
  * A plan holds the finished code of all stubs. That is possible because a module's stubs lie in an
  * *arena* at a fixed distance from it, `arena_vaddr` in the module's own link-time addresses:
  *
- *   arena := data page (RW) | gate code (RX, PLAN_GATE_SIZE) | stubs (RX) and their unwind tables
+ *   arena := data page (RW) | trampoline code (RX, PLAN_TRAMPOLINE_SIZE) | stubs (RX) and their
+ * unwind tables
  *
- * The data page is steered by the runtime (struct plan_arena_data); the gate code is the runtime's,
- * at fixed offsets from the arena's start, so stubs call it directly. Whoever applies a plan maps
- * the arena and writes the patches of the functions wanted: the runtime at start-up, kymo from
- * outside into a running process, the rewriter into a file. Nothing is decoded in the process.
+ * The data page is steered by the runtime (struct plan_arena_data); the trampoline code is the
+ * runtime's, at fixed offsets from the arena's start, so stubs call it directly. Whoever applies a
+ * plan maps the arena and writes the patches of the functions wanted: the runtime at start-up, kymo
+ * from outside into a running process, the rewriter into a file. Nothing is decoded in the process.
  *
  * A plan is independent of what was selected: that is a byte per function (enum plan_mode) in
  * a file of its own. Functions are numbered by their place in the plan; in a process a function's
@@ -27,17 +28,17 @@
 #include <stdint.h>
 
 #define PLAN_MAGIC   "KYMOPLN"
-#define PLAN_VERSION 4u
+#define PLAN_VERSION 8u
 
-#define PLAN_PAGE      4096u
-#define PLAN_DATA_SIZE PLAN_PAGE
-#define PLAN_GATE_SIZE (2 * PLAN_PAGE)
-#define PLAN_STUBS     (PLAN_DATA_SIZE + PLAN_GATE_SIZE) /* offset of the stubs in the arena */
+#define PLAN_PAGE            4096u
+#define PLAN_DATA_SIZE       PLAN_PAGE
+#define PLAN_TRAMPOLINE_SIZE (2 * PLAN_PAGE)
+#define PLAN_STUBS           (PLAN_DATA_SIZE + PLAN_TRAMPOLINE_SIZE) /* offset in the arena */
 
-/* Entries of the gate code, offsets in the arena. */
-#define PLAN_GATE_ENTRY (PLAN_DATA_SIZE + 0x000)
-#define PLAN_GATE_EXIT  (PLAN_DATA_SIZE + 0x400)
-#define PLAN_GATE_COUNT (PLAN_DATA_SIZE + 0x800)
+/* Entries of the trampoline code, offsets in the arena. */
+#define PLAN_TRAMPOLINE_ENTRY (PLAN_DATA_SIZE + 0x000)
+#define PLAN_TRAMPOLINE_EXIT  (PLAN_DATA_SIZE + 0x400)
+#define PLAN_TRAMPOLINE_COUNT (PLAN_DATA_SIZE + 0x800)
 
 /* Ids are 20 bits of a word of the call stream (kymo/spool.h); 0 is none. */
 #define PLAN_ID_MAX ((1u << 20) - 1)
@@ -46,19 +47,22 @@
  * there before the runtime is ready; zero in the file of a rewritten program, whose stubs then pass
  * straight through. */
 struct plan_arena_data {
-	uint64_t gate;   /* enum plan_gate */
-	uint64_t counts; /* of the thread's pointer to its counts, from %fs:0; 0: the gate is closed
+	uint64_t trampoline; /* enum plan_trampoline */
+	uint64_t counts; /* of the thread's pointer to its counts, from %fs:0; 0: the trampoline is
+			  * closed
 			  */
 };
 
-enum plan_gate {
-	PLAN_GATE_CLOSED, /* every stub passes straight through */
-	PLAN_GATE_FAST,   /* words are written by the gate code itself */
-	PLAN_GATE_SLOW    /* exits go the slow way (entries do where the thread's limit is 0) */
+enum plan_trampoline {
+	PLAN_TRAMPOLINE_CLOSED, /* every stub passes straight through */
+	PLAN_TRAMPOLINE_FAST,   /* words are written by the trampoline code itself */
+	PLAN_TRAMPOLINE_SLOW, /* exits go the slow way (entries do where the thread's limit is 0) */
+	PLAN_TRAMPOLINE_COUNTS /* only stubs that count do so, others pass straight through: in the
+				  data page as CLOSED, with its word for counts */
 };
 
-/* At the end of the gate pages, filled before they become executable; survive fork. */
-struct plan_gate_constants {
+/* At the end of the trampoline pages, filled before they become executable; survive fork. */
+struct plan_trampoline_constants {
 	uint64_t id_base;
 	uint64_t thread_offset; /* of the runtime's per-thread state, from %fs:0 */
 	uint64_t entry_slow, exit_slow, count_slow; /* the runtime's functions */
@@ -68,9 +72,9 @@ struct plan_gate_constants {
 	uint64_t first_count;               /* what the module's counts lie behind the thread's */
 	uint64_t reserved[6];
 };
-#define PLAN_GATE_CONSTANTS (PLAN_STUBS - 128u) /* offset in the arena */
+#define PLAN_TRAMPOLINE_CONSTANTS (PLAN_STUBS - 128u) /* offset in the arena */
 
-/* A displaced call begins with these bytes (binary/relocate.c): after 5 of them the stack is 8
+/* A displaced call begins with these bytes (binary/plan/relocate.c): after 5 of them the stack is 8
  * bytes deeper, after 6 16, and after 19, at a jump, 8 again. */
 #define PLAN_CALL_COPY "\x48\x8d\x64\x24\xf8\x51\x48\x8d\x0d"
 #define PLAN_CALL_JUMP 19u
@@ -83,7 +87,7 @@ struct plan_gate_constants {
 #define PLAN_SHADOW_ENTRY   24
 
 /* Why a function is not patched, or that it can be. One table gives their texts
- * (binary/plan_reasons.c). Append only. */
+ * (binary/plan/reasons.c). Append only. */
 enum plan_reason {
 	PLAN_PATCHABLE,
 	PLAN_TARGET_IN_WINDOW,  /* something jumps to an instruction that would be overwritten */
@@ -103,6 +107,7 @@ enum plan_reason {
 	PLAN_NO_FRAME, /* unwind tables do not know it: made by hand, or by a compiler of its own */
 	PLAN_COUNTED_ELSEWHERE, /* a block that is executed as often as function `site`, which is
 				   patched */
+	PLAN_USED_AS_DATA,      /* its code is read or copied, or an address in it is calculated */
 	PLAN_REASON_COUNT
 };
 
@@ -163,6 +168,13 @@ struct plan_move {
 	uint32_t to;   /* offset in the arena */
 };
 
+enum plan_module_flags {
+	PLAN_MODULE_COPIES_STACKS = 1,       /* it moves frames on the stack that it runs on */
+	PLAN_MODULE_ASKS_FRAME_ADDRESSES = 2 /* why its foreign code is foreign: its unwinding
+						relies on where frames are, so whatever it calls,
+						in any module, is called unhooked */
+};
+
 struct plan_table {
 	uint64_t offset;
 	uint64_t count; /* elements; bytes for stubs and frames */
@@ -173,7 +185,7 @@ struct plan_header {
 	uint32_t version, header_size;
 	uint8_t build_id[32];
 	uint32_t build_id_size; /* 0: none */
-	uint32_t variant;       /* of the planner, and what it was asked for (binary/plan.h) */
+	uint32_t variant;       /* of the planner, and what it was asked for (binary/plan/plan.h) */
 	uint64_t file_size;     /* of the ELF file that it was made from */
 	uint64_t low, high;     /* link-time addresses that the module takes */
 	/* Code that no unwind table describes (a language runtime's own, such as V8's): it may look
@@ -182,6 +194,7 @@ struct plan_header {
 	/* V8's own way out of that: a function of the module (V8::SetReturnAddressLocationResolver)
 	 * that is told whom to ask where a return address is. Link-time address; 0: none. */
 	uint64_t set_resolver;
+	uint64_t module_flags;    /* enum plan_module_flags */
 	uint64_t arena_vaddr;     /* link-time, page-aligned; the arena's start; modulo 2^64, as it
 				     may lie below address 0 of a file that is loaded higher */
 	uint64_t arena_size;      /* whole arena, multiple of PLAN_PAGE */
@@ -189,7 +202,7 @@ struct plan_header {
 	struct plan_table stubs;  /* bytes, mapped at PLAN_STUBS */
 	struct plan_table frames; /* .eh_frame_hdr and .eh_frame; lies inside stubs */
 	struct plan_table functions, sites, moves;
-	uint64_t checksum; /* of what is behind the header (plan_checksum) */
+	uint64_t checksum; /* of all bytes, with 0 here (plan_checksum) */
 };
 
 /* A byte per function. */
@@ -207,23 +220,24 @@ enum plan_mode {
  *
  * Counting is done in the stub: at a function's entry nothing below rsp is in use, signal handlers
  * leave 128 bytes there alone (System V ABI 3.2.2), and one instruction counts, so that they may
- * count too. Stubs of loops and blocks, where the red zone is in use, only call PLAN_GATE_COUNT,
- * between lea -128(%rsp),%rsp and lea 128(%rsp),%rsp, with rcx behind the number.
+ * count too. Stubs of loops and blocks, where the red zone is in use, only call
+ * PLAN_TRAMPOLINE_COUNT, between lea -128(%rsp),%rsp and lea 128(%rsp),%rsp, with rcx behind the
+ * number.
  *
  *     0  first: push $number            68 imm32            the thread has no counts yet
- *     5  call PLAN_GATE_COUNT           e8 rel32
+ *     5  call PLAN_TRAMPOLINE_COUNT           e8 rel32
  *    10  jmp skipped                    eb rel8
  *    12  int3                           cc cc
- *    14  full: mov %rcx, -24(%rsp)      48 89 4c 24 e8      where the gate code looks for it
- *    19  mov gate(%rip), %rcx           48 8b 0d rel32
+ *    14  full: mov %rcx, -24(%rsp)      48 89 4c 24 e8      where the trampoline code looks for it
+ *    19  mov trampoline(%rip), %rcx           48 8b 0d rel32
  *    26  jrcxz closed                   e3 rel8
  *    28  push $number                   68 imm32
- *    33  call PLAN_GATE_ENTRY           e8 rel32            returns here, or to `skipped`
+ *    33  call PLAN_TRAMPOLINE_ENTRY           e8 rel32            returns here, or to `skipped`
  *    38  lea 16(%rsp), %rsp             48 8d 64 24 10      number and return address dropped
  *    43  call body                      e8 rel32
  *    48  lea -8(%rsp), %rsp             48 8d 64 24 f8      <- the return address that callees see
  *    53  push $number                   68 imm32
- *    58  call PLAN_GATE_EXIT            e8 rel32
+ *    58  call PLAN_TRAMPOLINE_EXIT            e8 rel32
  *    63  lea 8(%rsp), %rsp              48 8d 64 24 08
  *    68  ret                            c3
  *    69  skipped: lea 8(%rsp), %rsp     48 8d 64 24 08
@@ -245,8 +259,10 @@ enum plan_mode {
  *   129  closed: mov -24(%rsp), %rcx    48 8b 4c 24 e8
  *   134  body: displaced instructions, jmp back
  */
-#define PLAN_STUB_FULL    14u
-#define PLAN_STUB_RETURN  38u /* where PLAN_GATE_ENTRY returns to when the call is recorded */
+#define PLAN_STUB_FULL 14u
+#define PLAN_STUB_RETURN                                                                           \
+	38u                   /* where PLAN_TRAMPOLINE_ENTRY returns to when the call is recorded  \
+			       */
 #define PLAN_STUB_EXIT    48u /* offset of the return address that the function sees */
 #define PLAN_STUB_NUMBER  54u /* offset of the number behind that */
 #define PLAN_STUB_SKIPPED 69u /* where it returns to when it is not */
@@ -306,7 +322,8 @@ struct plan_answer {
 #else
 #define PLAN_STATIC_ASSERT _Static_assert
 #endif
-PLAN_STATIC_ASSERT(sizeof(struct plan_gate_constants) == 128, "gate constants are 128 bytes");
+PLAN_STATIC_ASSERT(sizeof(struct plan_trampoline_constants) == 128,
+		   "trampoline constants are 128 bytes");
 PLAN_STATIC_ASSERT(sizeof(struct plan_function) == 32, "plan_function is 32 bytes");
 PLAN_STATIC_ASSERT(sizeof(struct plan_site) == 40, "plan_site is 40 bytes");
 

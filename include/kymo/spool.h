@@ -15,16 +15,23 @@
  * Readers skip records of unknown kind by their length and stop at `committed`; a record that runs
  * past `committed` is torn. Integers inside payloads are LEB128 (`u`), zigzag LEB128 (`s`), 8 bytes
  * (`x`) or length-prefixed bytes (`b` := u length, bytes). The full description with examples is
- * docs/spool-format.md.
+ * docs/reference/spool-format.md.
+ *
+ * Processes that have used little CPU time have no file of their own. They append entries to one
+ * that all of the session share, `<session>/short-processes` (since 1.5):
+ *
+ *   shared := SPOOL_SHORT_MAGIC entry*
+ *   entry  := spool_file_header, its first SPOOL_SHORT_HEADER bytes; spool_chunk_header; record*
  */
 #ifndef KYMO_SPOOL_H
 #define KYMO_SPOOL_H
 
+#include <stddef.h>
 #include <stdint.h>
 
 #define SPOOL_MAGIC             "KYMOSPL" /* 7 characters and the terminating zero */
 #define SPOOL_VERSION_MAJOR     1         /* readers refuse another major version */
-#define SPOOL_VERSION_MINOR     3         /* additions that old readers can skip */
+#define SPOOL_VERSION_MINOR     8         /* additions that old readers can skip */
 #define SPOOL_ALIGNMENT         4096u /* file header size; chunks start and end at multiples of it */
 #define SPOOL_CHUNK_MAGIC       0x4b4e4843u /* "CHNK" */
 #define SPOOL_CHUNK_HEADER_SIZE 64u
@@ -65,7 +72,11 @@ enum spool_loss {
 	SPOOL_LOSS_CALL_UNWOUND, /* calls that did not return (longjmp, exception, thread end):
 				    ended when it was noticed */
 	SPOOL_LOSS_INSTRUMENT,   /* module that could not be instrumented */
-	SPOOL_LOSS_COUNT = 32    /* room in the header; unused ones are zero */
+	SPOOL_LOSS_INTERPRETED_FRAMES, /* sample whose interpreted frames could not be read, or not
+					  all (kept; since 1.8) */
+	SPOOL_LOSS_INTERPRETED_CODE,   /* function of an interpreter that could not be described
+					  (since 1.8) */
+	SPOOL_LOSS_COUNT = 32          /* room in the header; unused ones are zero */
 };
 
 /* How the walk of one stack ended. 0 is a complete stack, everything else a truncated one. Append
@@ -80,6 +91,15 @@ enum spool_stack_end {
 	SPOOL_STACK_BAD_PC,      /* return address outside all code */
 	SPOOL_STACK_NOT_WALKED,  /* only the pc was asked for or could be had */
 	SPOOL_STACK_END_COUNT    /* fits 4 bits */
+};
+
+/* Why a sample has no stack: the only frame of a NOT_WALKED stack, in the place of an address
+ * (since 1.4). No code lies there. Append only. */
+enum spool_no_stack {
+	SPOOL_NO_STACK_BRIEF = 1, /* the thread was blocked for moments too short to be looked at */
+	SPOOL_NO_STACK_ENDED,     /* the thread ended before it was looked at again */
+	SPOOL_NO_STACK_UNSAMPLED, /* the thread waited for a CPU, and has no CPU sample near that */
+	SPOOL_NO_STACK_LIMIT = 4096
 };
 
 enum spool_sample_source {
@@ -109,8 +129,12 @@ enum spool_record {
 	 *            else against the frame before it (the caller), else against 0; each later one against its caller
 	 *   [u event: with source OVERFLOW, index of the event in SAMPLING_OVERFLOW_EVENT]
 	 *   [metrics: u bitmap of spool_metric, then u value - previous value of that metric in the span, per set bit]
+	 *   [u spool_interpreter_state, where it is not NONE (since 1.8)]
+	 * A CPU sample without frames (common and fresh 0, complete) is none: its weight is CPU time during which the
+	 * program had kymo's signal blocked, so that no sample stands for it (since 1.4).
 	 * The innermost frame is an exact pc. All others are looked up one byte before their value: they are return
-	 * addresses, and where a signal interrupted a frame its exact pc is stored plus one. */
+	 * addresses, and where a signal interrupted a frame its exact pc is stored plus one. A value of
+	 * SPOOL_INTERPRETED_FRAME_BIT and up is no address, but a frame of interpreted code (since 1.8). */
 	SPOOL_RECORD_SAMPLE = 2,
 	/* The thread of this span is still blocked where its last WALL sample was. u dt, u weight
 	   (absolute) */
@@ -148,7 +172,8 @@ enum spool_record {
 
 	/* ---- regions (since 1.1) ----
 	 * A region is named once per process: u region id (from 1), u spool_region_kind, b category, then
-	 * NAMED: b name; FUNCTION: x code address. May stand in any chunk, also after its first use. */
+	 * NAMED: b name; FUNCTION: x code address, [u id of an instrumented function]. May stand in any chunk, also
+	 * after its first use. */
 	SPOOL_RECORD_REGION = 32,
 	/* Starts a span of region records of one thread; they stand in chunks of their own, apart from samples.
 	 *   u internal id, u tid, x ticks, u open regions, then per open region, outermost first: u region id,
@@ -159,11 +184,10 @@ enum spool_record {
 	SPOOL_RECORD_REGION_BEGIN = 34,
 	/* Ends the innermost open region. u dt */
 	SPOOL_RECORD_REGION_END = 35,
-	/* Ends a region that is not the innermost. u dt, u region id, u how: 0 it alone (regions inside it stay
-	 * open), 1 it and all regions inside it (left by longjmp, an exception, or a missing end) */
+	/* Ends a region that is not the innermost. u dt, u region id, u how (spool_region_end) */
 	SPOOL_RECORD_REGION_END_OTHER = 36,
 	/* Belongs to the begin, end or mark before it. u spool_value_type, b name, value: x (SIGNED, UNSIGNED,
-	 * ADDRESS, REAL as bits) or b (TEXT) */
+	 * ADDRESS, REAL as bits) or b (TEXT). An ADDRESS may be a frame of interpreted code (since 1.8) */
 	SPOOL_RECORD_ANNOTATION = 37,
 	/* An instant. u dt, u region id */
 	SPOOL_RECORD_MARK = 38,
@@ -174,6 +198,9 @@ enum spool_record {
 	/* A whole call at its end, where begin and end were not worth two records: u dt (to its end), u duration in
 	 * ticks, u region id. Nothing was recorded inside it. */
 	SPOOL_RECORD_REGION_WHOLE = 41,
+	/* A collection window opened or closed (since 1.8): regions count from here on, or up to here. The first one
+	 * of a process with windows says how it begins. x ticks, u 1 open, 0 closed */
+	SPOOL_RECORD_REGION_WINDOW = 44,
 
 	/* ---- call-tree profile of regions (since 1.1) ----
 	 * What a profile measures, once per process. u component count, then per component: b name, b unit,
@@ -187,14 +214,23 @@ enum spool_record {
 	/* A tree changed hands: its thread ended and another goes on with it (PROFILE_MAX_THREADS). u tree id,
 	 * u internal id, u tid */
 	SPOOL_RECORD_PROFILE_SHARED = 50,
-	/* Allocation call sites (malloc wrappers): u count, then per site: u id, u frames, x address each. */
+	/* Allocation call sites (malloc wrappers): u count, then per site: u id, u frames, x address each. Since
+	 * 1.8, at the end, of the last site: x ticks when it was met first */
 	SPOOL_RECORD_CALL_SITE = 51,
 	/* Sums of an allocation site, cumulative; the last one counts. u id, u allocations, u frees, u bytes
-	 * allocated, u bytes freed, u peak bytes */
+	 * allocated, u bytes freed, u peak bytes; since 1.8: x ticks, u temporary allocations (freed before their
+	 * thread allocated anything else) */
 	SPOOL_RECORD_ALLOCATIONS = 52,
 	/* Who this process is in a parallel job, as soon as known. u rank, u size, b source ("MPI_COMM_WORLD",
 	 * "OMPI_COMM_WORLD_RANK", ...) */
 	SPOOL_RECORD_RANK = 53,
+	/* Allocations of the whole process so far (since 1.8). x ticks, u 1: nothing is missing up to here; u
+	 * allocations, u frees, u live bytes, u peak bytes, u classes, u allocations each: class n has the sizes above
+	 * 2^(n-1) up to 2^n bytes, class 0 has 0 and 1 */
+	SPOOL_RECORD_ALLOCATION_TOTALS = 54,
+	/* What sites held at the peak of the process's live bytes (since 1.8). x ticks, u number of the peak (the
+	 * highest counts; it may have several records), u bytes of the process, u sites, then u id, u bytes each */
+	SPOOL_RECORD_ALLOCATION_PEAK = 55,
 
 	/* ---- instrumented functions (since 1.2) ----
 	 * A module is instrumented: function ids first..first+count-1 are the functions of its plan (kymo/plan.h).
@@ -212,6 +248,14 @@ enum spool_record {
 	 * that it has now; x ticks */
 	SPOOL_RECORD_CALL_DEMOTED = 59,
 
+	/* ---- interpreted functions (since 1.8) ----
+	 * A code object of an interpreter, which frames name by its id; it may be described more than once, then the
+	 * last one counts. u code id, u spool_interpreter, u spool_line_table, u first line, u bytes of its line
+	 * table, b qualified name, b file. May stand in any chunk, also after its first use. */
+	SPOOL_RECORD_INTERPRETED_CODE = 60,
+	/* Bytes of the line table of a code object, after its description. u code id, u offset, b bytes */
+	SPOOL_RECORD_INTERPRETED_LINES = 61,
+
 	/* Kinds from here to 255: a SAMPLE whose flags byte is not in the payload but is the kind itself, less this. */
 	SPOOL_RECORD_SAMPLE_COMPACT = 128
 };
@@ -219,7 +263,51 @@ enum spool_record {
 
 #define SPOOL_SAMPLE_TIME_SHIFT 8
 
+/* A frame of interpreted code, in the place of an address: this bit, which no address of a program
+ * has, the id of its code object (from 1, less than SPOOL_INTERPRETED_CODE_IDS), and where it is:
+ * the number of the instruction unit that it executes plus one; 0: before the first. */
+#define SPOOL_INTERPRETED_FRAME_BIT     (1ull << 47)
+#define SPOOL_INTERPRETED_POSITION_BITS 22
+#define SPOOL_INTERPRETED_CODE_IDS      (1u << 24)
+
+static inline int spool_frame_is_interpreted(uint64_t frame)
+{
+	return frame >> 47 == 1;
+}
+
+enum spool_interpreter { SPOOL_INTERPRETER_CPYTHON = 1 };
+
+/* What a thread of an interpreter does about the lock that lets one thread at a time execute
+ * (Python's GIL). Append only. */
+enum spool_interpreter_state {
+	SPOOL_INTERPRETER_STATE_NONE,  /* not a thread of an interpreter, or it is not known */
+	SPOOL_INTERPRETER_RUNS_LOCKED, /* runs, and has the lock */
+	SPOOL_INTERPRETER_RUNS_UNLOCKED,
+	SPOOL_INTERPRETER_WAITS_FOR_LOCK,
+	SPOOL_INTERPRETER_WAITS_UNLOCKED, /* waits for something else */
+	SPOOL_INTERPRETER_WAITS_LOCKED,   /* the same, and has the lock meanwhile */
+	SPOOL_INTERPRETER_STATE_COUNT
+};
+
+/* How a line table is coded. Positions are units of 2 bytes of byte code. */
+enum spool_line_table {
+	SPOOL_LINES_NONE,         /* only the first line is known */
+	SPOOL_LINES_CPYTHON_3_6,  /* co_lnotab: pairs (bytes of code, signed lines) */
+	SPOOL_LINES_CPYTHON_3_10, /* co_linetable of 3.10: pairs (bytes of code, signed lines) */
+	SPOOL_LINES_CPYTHON_3_11  /* co_linetable from 3.11 on */
+};
+
 enum spool_region_kind { SPOOL_REGION_NAMED, SPOOL_REGION_FUNCTION };
+
+enum spool_region_end {
+	SPOOL_REGION_END_ALONE, /* regions inside it stay open: they overlap it, or their own end
+				   is missing, which then was here */
+	SPOOL_REGION_END_WITH_INNER, /* and all regions inside it (left by longjmp, an exception, or
+					a missing end) */
+	/* It did not end: of the regions whose surrounding region ended alone, the outermost one of
+	 * this name is waited for no longer, because there are too many (since 1.8) */
+	SPOOL_REGION_END_GIVEN_UP
+};
 
 enum spool_value_type {
 	SPOOL_VALUE_SIGNED,
@@ -261,10 +349,24 @@ struct spool_profile_node {
 	uint64_t open;   /* calls that began and did not end yet */
 };
 
-/* One a component behind each node. */
+/* One a component behind each node. Behind the last of them there is, once a node, a struct
+ * spool_profile_open. */
 struct spool_profile_value {
 	uint64_t sum, minimum, maximum;
 	uint64_t square_low, square_high; /* sum of squares, 128 bits */
+};
+
+/* Behind the components of a node (since 1.8; node_size says whether it is there): how long the
+ * calls that are open have lasted so far. */
+struct spool_profile_open {
+	uint64_t begin_ticks_sum; /* of those that go on, modulo 2^64 */
+	uint64_t stopped;         /* of `open`: calls that ended with their threads */
+	uint64_t stopped_ticks;   /* what these took */
+	uint64_t left;            /* of `open`: calls that a region around them ended without */
+	uint64_t left_ticks;      /* what these took until then */
+	/* Real time of its own beyond its sum less those of its children, where regions overlap;
+	 * modulo 2^64 */
+	uint64_t self_ticks;
 };
 
 /* Head of a CALLS record: who, since when, and what was open at its start, so that a reader can
@@ -295,8 +397,14 @@ enum spool_notice {
 	SPOOL_NOTICE_EXEC,         /* the image is about to be replaced; text: path */
 	SPOOL_NOTICE_LOW_COVERAGE, /* argument: internal thread id; text */
 	SPOOL_NOTICE_CONFLICT,     /* the program uses a signal that kymo needs; argument: signal */
-	SPOOL_NOTICE_NOT_FOLLOWED  /* a child that leaves no data; argument: pid; text: path and why
+	SPOOL_NOTICE_NOT_FOLLOWED, /* a child that leaves no data; argument: pid; text: path and why
 				      (since 1.1) */
+	SPOOL_NOTICE_SOURCE_CHANGED, /* a thread's samples come from another source, because it
+					changes context often; argument: changes a second (since
+					1.5) */
+	SPOOL_NOTICE_SWITCH_COST     /* a thread changes context often, which its perf events make
+					costly; argument: changes a second; text: why they stay (since
+					1.5) */
 };
 
 enum spool_cpu_source {
@@ -337,6 +445,12 @@ enum spool_process_metric {
 	SPOOL_PROCESS_WRITTEN_CHARS,
 	SPOOL_HOST_CPU_BUSY_NS, /* all CPUs together, cumulative */
 	SPOOL_HOST_CPU_TOTAL_NS,
+	/* Since 1.4, where the process is in a control group with a CPU limit; cumulative, but for
+	 * the limit: thousandths of a CPU, 0 when it was taken away */
+	SPOOL_CGROUP_CPU_LIMIT,
+	SPOOL_CGROUP_PERIODS,
+	SPOOL_CGROUP_THROTTLED_PERIODS,
+	SPOOL_CGROUP_THROTTLED_NS,        /* all CPUs together */
 	SPOOL_HOST_CPU_FREQUENCY_KHZ = 64 /* + cpu number (up to 1023) */
 };
 
@@ -351,7 +465,14 @@ enum spool_state {
 	SPOOL_STATE_OPEN = 1,   /* running, or ended without a word (SIGKILL, crash, _exit) */
 	SPOOL_STATE_EXITED = 2, /* exit handlers ran */
 	SPOOL_STATE_EXEC = 3,   /* the image was replaced by exec */
-	SPOOL_STATE_LEFT = 4    /* kymo left the process, which went on */
+	SPOOL_STATE_LEFT = 4,   /* kymo left the process, which went on */
+	SPOOL_STATE_MOVED = 5   /* of a short process: it lived on, and has a file of its own */
+};
+
+enum spool_image_origin {
+	SPOOL_IMAGE_EXECUTED = 1, /* so the loader loaded kymo, or kymo was attached */
+	SPOOL_IMAGE_FORKED,       /* with the memory that collection took, here or in an ancestor */
+	SPOOL_IMAGE_FORKED_SHORT  /* from a short process, which has none of that */
 };
 
 /* First page of the file. Multi-byte fields that change while the program runs are written with
@@ -391,8 +512,24 @@ struct spool_file_header {
 	uint32_t control_request;
 	uint32_t control_answer;
 	uint32_t collecting; /* 1: windows and switches are open */
-	uint8_t reserved[4096 - 8 * 70];
+	/* Since 1.6: what kymo cost the process beside its handler and its helper. */
+	uint64_t own_work_ns; /* CPU time of the program's threads in kymo's work at the start, at
+				 forks, before exec and at the end */
+	uint64_t switch_cost_ns; /* estimated: perf events stopped and started at switches */
+	uint64_t origin;         /* spool_image_origin */
+	/* Since 1.7: records in chunks that SPOOL_LOSS_RING_OVERWRITE counts. */
+	uint64_t overwritten_bytes;
+	uint8_t reserved[4096 - 8 * 74];
 };
+
+/* An entry of the shared file. `file_size` is that of the entry; ticks are ns of CLOCK_MONOTONIC;
+ * entries of one process have the same pid and start_ticks, and the last one's header counts. */
+#define SPOOL_SHORT_NAME   "short-processes"
+#define SPOOL_SHORT_PATH   "%s/" SPOOL_SHORT_NAME /* printf(3): of a result directory */
+#define SPOOL_SHORT_MAGIC  "KYMOSHT"              /* 7 characters and the terminating zero */
+#define SPOOL_SHORT_HEADER offsetof(struct spool_file_header, reserved)
+/* That of 1.5, which readers take as well. */
+#define SPOOL_SHORT_HEADER_FIRST offsetof(struct spool_file_header, own_work_ns)
 
 struct spool_chunk_header {
 	uint32_t magic;

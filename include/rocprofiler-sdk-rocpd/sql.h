@@ -38,7 +38,8 @@ typedef uint32_t rocpd_sql_options_t;
 #define ROCPD_SQL_OPTIONS_LAST                        ((rocpd_sql_options_t)0xFFFFFFFF)
 
 /* What stands for {{uuid}} and {{guid}} in names and values; a NULL stays as it is. The first is
- * for names of tables: unless it is empty "_" is put in front of it, and "_" for each "-" in it. */
+ * for names of tables: "_" is put in front of it, unless it is empty or begins with one, and "_"
+ * for each "-" in it. */
 typedef struct rocpd_sql_schema_jinja_variables_t {
 	uint64_t size; /* of this struct */
 	const char *uuid;
@@ -52,8 +53,8 @@ typedef void (*rocpd_sql_load_schema_cb_t)(rocpd_sql_engine_t engine, rocpd_sql_
 					   void *user_data);
 
 /* Calls the function once with the schema, which is valid as long as that runs, or for ever with
- * PERSIST_STRINGS. Here it is part of the library: no file is looked for, schema_path is "". Data
- * and summary views are SCHEMA_NOT_FOUND. */
+ * PERSIST_STRINGS. Here it is part of the library: no file is looked for, schema_path is "".
+ * Summary views are SCHEMA_NOT_FOUND. */
 rocpd_status_t rocpd_sql_load_schema(rocpd_sql_engine_t engine, rocpd_sql_schema_kind_t kind,
 				     rocpd_sql_options_t options,
 				     const rocpd_sql_schema_jinja_variables_t *variables,

@@ -62,8 +62,8 @@ typedef struct rocprofiler_agent_runtime_visiblity_t {
 	uint32_t reserved : 28;
 } rocprofiler_agent_runtime_visiblity_t;
 
-/* What does not apply to a device is 0; strings are never NULL. docs/tool-library.md says what the
- * words mean for devices that are not AMD's. */
+/* What does not apply to a device is 0; strings are never NULL. docs/reference/tool-library.md says
+ * what the words mean for devices that are not AMD's. */
 typedef struct rocprofiler_agent_v0_t {
 	uint64_t size;
 	rocprofiler_agent_id_t id;

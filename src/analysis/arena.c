@@ -11,11 +11,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define ARENA_BLOCK ((size_t)64 << 10)
+#define ARENA_BLOCK_BYTES_LEAST ((size_t)64 << 10)
 
 struct arena_block {
 	struct arena_block *next;
-	size_t used, size;
+	size_t used_bytes, size;
 	_Alignas(16) char bytes[];
 };
 
@@ -35,7 +35,7 @@ void arena_deinit(struct arena *arena)
 
 static struct arena_block *arena_block_create(size_t at_least)
 {
-	size_t size = at_least > ARENA_BLOCK ? at_least : ARENA_BLOCK;
+	size_t size = at_least > ARENA_BLOCK_BYTES_LEAST ? at_least : ARENA_BLOCK_BYTES_LEAST;
 	struct arena_block *block = calloc(1, sizeof(*block) + size);
 
 	if (block)
@@ -51,19 +51,19 @@ void *arena_allocate(struct arena *arena, size_t size)
 	if (size > SIZE_MAX / 2)
 		return NULL;
 	size = (size + 15) & ~(size_t)15;
-	if (!block || block->size - block->used < size) {
+	if (!block || block->size - block->used_bytes < size) {
 		block = arena_block_create(size);
 		if (!block)
 			return NULL;
 		block->next = arena->blocks;
 		arena->blocks = block;
 	}
-	memory = block->bytes + block->used;
-	block->used += size;
+	memory = block->bytes + block->used_bytes;
+	block->used_bytes += size;
 	return memory;
 }
 
-char *arena_copy(struct arena *arena, const void *bytes, size_t size)
+char *arena_copy_bytes(struct arena *arena, const void *bytes, size_t size)
 {
 	char *copy = arena_allocate(arena, size + 1);
 
@@ -72,7 +72,7 @@ char *arena_copy(struct arena *arena, const void *bytes, size_t size)
 	return copy;
 }
 
-char *arena_format(struct arena *arena, const char *format, ...)
+char *arena_format_text(struct arena *arena, const char *format, ...)
 {
 	va_list arguments;
 	char *text = NULL, *copy;
@@ -83,12 +83,12 @@ char *arena_format(struct arena *arena, const char *format, ...)
 	va_end(arguments);
 	if (length < 0)
 		return NULL;
-	copy = arena_copy(arena, text, (size_t)length);
+	copy = arena_copy_bytes(arena, text, (size_t)length);
 	free(text);
 	return copy;
 }
 
-static uint64_t string_hash(const char *text)
+static uint64_t hash_string(const char *text)
 {
 	uint64_t hash = 0xcbf29ce484222325;
 
@@ -97,48 +97,48 @@ static uint64_t string_hash(const char *text)
 	return hash ^ hash >> 29;
 }
 
-static const char **string_slot(const char **slots, size_t count, const char *text)
+static const char **find_string_slot(const char **slots, size_t count, const char *text)
 {
-	size_t i = string_hash(text) & (count - 1);
+	size_t i = hash_string(text) & (count - 1);
 
 	while (slots[i] && strcmp(slots[i], text) != 0)
 		i = (i + 1) & (count - 1);
 	return &slots[i];
 }
 
-static int strings_grow(struct arena *arena)
+static int grow_string_table(struct arena *arena)
 {
-	size_t count = arena->string_slots ? arena->string_slots * 2 : 1024;
+	size_t count = arena->string_slot_count ? arena->string_slot_count * 2 : 1024;
 	const char **slots = calloc(count, sizeof(*slots));
 
 	if (!slots)
 		return -ENOMEM;
-	for (size_t i = 0; i < arena->string_slots; i++) {
+	for (size_t i = 0; i < arena->string_slot_count; i++) {
 		if (arena->strings[i])
-			*string_slot(slots, count, arena->strings[i]) = arena->strings[i];
+			*find_string_slot(slots, count, arena->strings[i]) = arena->strings[i];
 	}
 	free(arena->strings);
 	arena->strings = slots;
-	arena->string_slots = count;
+	arena->string_slot_count = count;
 	return 0;
 }
 
-const char *arena_intern(struct arena *arena, const char *text)
+const char *arena_intern_string(struct arena *arena, const char *text)
 {
 	const char **slot;
 
-	if (arena->string_count * 2 >= arena->string_slots && strings_grow(arena) < 0)
+	if (arena->string_count * 2 >= arena->string_slot_count && grow_string_table(arena) < 0)
 		return NULL;
-	slot = string_slot(arena->strings, arena->string_slots, text);
+	slot = find_string_slot(arena->strings, arena->string_slot_count, text);
 	if (!*slot) {
-		*slot = arena_copy(arena, text, strlen(text));
+		*slot = arena_copy_bytes(arena, text, strlen(text));
 		if (*slot)
 			arena->string_count++;
 	}
 	return *slot;
 }
 
-int array_reserve(void **array, size_t *capacity, size_t count, size_t size)
+int array_reserve_one_more(void **array, size_t *capacity, size_t count, size_t size)
 {
 	size_t wanted = *capacity ? *capacity * 2 : 16;
 	void *grown;

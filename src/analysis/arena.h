@@ -15,21 +15,21 @@ struct arena_block;
 struct arena {
 	struct arena_block *blocks;
 	const char **strings; /* open addressing, power of two */
-	size_t string_slots, string_count;
+	size_t string_slot_count, string_count;
 };
 
 void arena_deinit(struct arena *arena);
 /* 16-byte aligned, zeroed; NULL when out of memory. */
 void *arena_allocate(struct arena *arena, size_t size);
 /* A zero-terminated copy of `size` bytes; NULL when out of memory. */
-char *arena_copy(struct arena *arena, const void *bytes, size_t size);
-char *arena_format(struct arena *arena, const char *format, ...)
+char *arena_copy_bytes(struct arena *arena, const void *bytes, size_t size);
+char *arena_format_text(struct arena *arena, const char *format, ...)
 	__attribute__((format(printf, 2, 3)));
 /* The one copy of this string (up to its first zero byte); NULL when out of memory. */
-const char *arena_intern(struct arena *arena, const char *text);
+const char *arena_intern_string(struct arena *arena, const char *text);
 
 /* Makes room for one more element of `size` bytes in a malloc'ed array. *capacity counts elements.
  * Returns 0 or -ENOMEM. */
-int array_reserve(void **array, size_t *capacity, size_t count, size_t size);
+int array_reserve_one_more(void **array, size_t *capacity, size_t count, size_t size);
 
 #endif

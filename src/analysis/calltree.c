@@ -9,45 +9,47 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define CALLTREE_LIMIT (1u << 31)
+#define CALLTREE_NODES_MAX (1u << 31)
 
-static void slot_take(struct calltree_slot *slots, size_t count, uint64_t hash, uint32_t node)
+static void insert_node_into_slots(struct calltree_node_slot *slots, size_t count, uint64_t hash,
+				   uint32_t node)
 {
 	size_t i = hash & (count - 1);
 
-	while (slots[i].node_plus_one)
+	while (slots[i].node_index_plus_one)
 		i = (i + 1) & (count - 1);
-	slots[i] = (struct calltree_slot){hash, node + 1};
+	slots[i] = (struct calltree_node_slot){hash, node + 1};
 }
 
-static int slots_grow(struct calltree *tree)
+static int grow_slot_table(struct calltree *tree)
 {
 	size_t count = tree->slot_count ? tree->slot_count * 2 : 4096;
-	struct calltree_slot *slots = calloc(count, sizeof(*slots));
+	struct calltree_node_slot *slots = calloc(count, sizeof(*slots));
 
 	if (!slots)
 		return -ENOMEM;
 	for (uint32_t node = 0; node < tree->count; node++)
-		slot_take(slots, count, tree->nodes[node].hash, node);
+		insert_node_into_slots(slots, count, tree->nodes[node].hash, node);
 	free(tree->slots);
 	tree->slots = slots;
 	tree->slot_count = count;
 	return 0;
 }
 
-static int nodes_grow(struct calltree *tree)
+static int grow_node_arrays(struct calltree *tree)
 {
 	uint32_t capacity = tree->capacity ? tree->capacity * 2 : 2048;
 	struct calltree_node *nodes;
 
-	if (tree->capacity >= CALLTREE_LIMIT)
+	if (tree->capacity >= CALLTREE_NODES_MAX)
 		return -ENOMEM;
 	nodes = realloc(tree->nodes, capacity * sizeof(*nodes));
 	if (!nodes)
 		return -ENOMEM;
 	tree->nodes = nodes;
 	for (unsigned source = 0; source < SPOOL_SOURCE_COUNT; source++) {
-		struct calltree_sum *sums = realloc(tree->sums[source], capacity * sizeof(*sums));
+		struct calltree_node_self_sums *sums =
+			realloc(tree->sums[source], capacity * sizeof(*sums));
 
 		if (!sums)
 			return -ENOMEM;
@@ -57,36 +59,37 @@ static int nodes_grow(struct calltree *tree)
 	return 0;
 }
 
-uint32_t calltree_add(struct calltree *tree, const struct calltree_node *node)
+uint32_t calltree_add_node(struct calltree *tree, const struct calltree_node *node)
 {
 	uint32_t index = tree->count;
 
-	if ((size_t)tree->count * 2 >= tree->slot_count && slots_grow(tree) < 0)
-		return CALLTREE_NONE;
-	if (index == tree->capacity && nodes_grow(tree) < 0)
-		return CALLTREE_NONE;
-	slot_take(tree->slots, tree->slot_count, node->hash, index);
+	if ((size_t)tree->count * 2 >= tree->slot_count && grow_slot_table(tree) < 0)
+		return CALLTREE_NO_NODE;
+	if (index == tree->capacity && grow_node_arrays(tree) < 0)
+		return CALLTREE_NO_NODE;
+	insert_node_into_slots(tree->slots, tree->slot_count, node->hash, index);
 	tree->nodes[index] = *node;
 	for (unsigned source = 0; source < SPOOL_SOURCE_COUNT; source++)
-		tree->sums[source][index] = (struct calltree_sum){0, 0};
+		tree->sums[source][index] = (struct calltree_node_self_sums){0, 0};
 	tree->count++;
 	return index;
 }
 
-uint32_t calltree_child(struct calltree *tree, uint32_t parent, uint64_t address, uint32_t module)
+uint32_t calltree_find_or_add_child(struct calltree *tree, uint32_t parent, uint64_t address,
+				    uint32_t module)
 {
 	/* Not 0, which is the hash of step 0 from 0: its children would pass for roots. */
-	uint64_t outer = parent == CALLTREE_NONE ? 1 : tree->nodes[parent].hash;
+	uint64_t outer = parent == CALLTREE_NO_NODE ? 1 : tree->nodes[parent].hash;
 	struct calltree_node node = {.address = address,
-				     .hash = calltree_hash(outer, address, module),
+				     .hash = calltree_hash_path_step(outer, address, module),
 				     .parent = parent,
 				     .module = module};
-	uint32_t index = calltree_find(tree, node.hash);
+	uint32_t index = calltree_find_by_path_hash(tree, node.hash);
 
-	return index == CALLTREE_NONE ? calltree_add(tree, &node) : index;
+	return index == CALLTREE_NO_NODE ? calltree_add_node(tree, &node) : index;
 }
 
-void calltree_drop_sums(struct calltree *tree)
+void calltree_free_sums(struct calltree *tree)
 {
 	for (unsigned source = 0; source < SPOOL_SOURCE_COUNT; source++) {
 		free(tree->sums[source]);
@@ -96,7 +99,7 @@ void calltree_drop_sums(struct calltree *tree)
 
 void calltree_deinit(struct calltree *tree)
 {
-	calltree_drop_sums(tree);
+	calltree_free_sums(tree);
 	free(tree->nodes);
 	free(tree->slots);
 	memset(tree, 0, sizeof(*tree));

@@ -14,9 +14,9 @@ struct id_map_slot {
 	uint32_t value_plus_one; /* 0: free */
 };
 
-static struct id_map_slot *slot_of(struct id_map_slot *slots, size_t count, uint64_t key)
+static struct id_map_slot *find_key_slot(struct id_map_slot *slots, size_t count, uint64_t key)
 {
-	size_t i = id_map_mix(key) & (count - 1);
+	size_t i = id_map_hash_key(key) & (count - 1);
 
 	while (slots[i].value_plus_one && slots[i].key != key)
 		i = (i + 1) & (count - 1);
@@ -25,7 +25,7 @@ static struct id_map_slot *slot_of(struct id_map_slot *slots, size_t count, uint
 
 uint32_t id_map_get(const struct id_map *map, uint64_t key)
 {
-	return map->count ? slot_of(map->slots, map->slot_count, key)->value_plus_one - 1
+	return map->count ? find_key_slot(map->slots, map->slot_count, key)->value_plus_one - 1
 			  : ID_MAP_NONE;
 }
 
@@ -38,7 +38,7 @@ static int id_map_grow(struct id_map *map)
 		return -ENOMEM;
 	for (size_t i = 0; i < map->slot_count; i++) {
 		if (map->slots[i].value_plus_one)
-			*slot_of(slots, count, map->slots[i].key) = map->slots[i];
+			*find_key_slot(slots, count, map->slots[i].key) = map->slots[i];
 	}
 	free(map->slots);
 	map->slots = slots;
@@ -52,7 +52,7 @@ int id_map_set(struct id_map *map, uint64_t key, uint32_t value)
 
 	if (map->count * 2 >= map->slot_count && id_map_grow(map) < 0)
 		return -ENOMEM;
-	slot = slot_of(map->slots, map->slot_count, key);
+	slot = find_key_slot(map->slots, map->slot_count, key);
 	map->count += slot->value_plus_one == 0;
 	*slot = (struct id_map_slot){key, value + 1};
 	return 0;

@@ -24,7 +24,7 @@ uint32_t id_map_get(const struct id_map *map, uint64_t key);
 int id_map_set(struct id_map *map, uint64_t key, uint32_t value);
 void id_map_deinit(struct id_map *map);
 
-static inline uint64_t id_map_mix(uint64_t value)
+static inline uint64_t id_map_hash_key(uint64_t value)
 {
 	value ^= value >> 32;
 	value *= 0x9e3779b97f4a7c15;

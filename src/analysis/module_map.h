@@ -15,7 +15,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define MODULE_MAP_NONE UINT32_MAX
+#define MODULE_MAP_NO_MODULE UINT32_MAX
 
 struct module_instance {
 	uint64_t start, end;
@@ -30,18 +30,18 @@ struct module_map {
 	size_t last;     /* instance of the last hit */
 	uint64_t *times; /* when anything changed, if time matters */
 	size_t time_count;
-	uint64_t epoch_from, epoch_to; /* of the last module_map_epoch_changed() */
+	uint64_t epoch_start_ns, epoch_end_ns; /* of the last module_map_move_to_epoch_of_time() */
 };
 
-int module_map_add(struct module_map *map, const struct module_instance *instance);
+int module_map_add_instance(struct module_map *map, const struct module_instance *instance);
 /* After the last instance, before the first lookup. 0 or -ENOMEM. */
-int module_map_finish(struct module_map *map);
-/* More times, after module_map_finish(), at which something changes that modules do not know. 0 or
- * -ENOMEM. */
-int module_map_add_times(struct module_map *map, const uint64_t *times, size_t count);
-uint32_t module_map_find(struct module_map *map, uint64_t address, uint64_t time_ns);
+int module_map_sort_instances(struct module_map *map);
+/* More times, after module_map_sort_instances(), at which something changes that modules do not
+ * know. 0 or -ENOMEM. */
+int module_map_add_change_times(struct module_map *map, const uint64_t *times, size_t count);
+uint32_t module_map_find_module(struct module_map *map, uint64_t address, uint64_t time_ns);
 /* True when a lookup at this time may differ from one at the time of the last call. */
-bool module_map_epoch_changed(struct module_map *map, uint64_t time_ns);
+bool module_map_move_to_epoch_of_time(struct module_map *map, uint64_t time_ns);
 void module_map_deinit(struct module_map *map);
 
 #endif

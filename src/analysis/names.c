@@ -5,9 +5,11 @@
  * so that all outputs say the same.
  */
 #include "analysis/session.h"
+#include "common/array.h"
+#include "common/sampling_sources.h"
 
-static const char *name_at(const char *const *names, size_t count, uint64_t index,
-			   const char *otherwise)
+static const char *find_name_by_index(const char *const *names, size_t count, uint64_t index,
+				      const char *otherwise)
 {
 	return index < count && names[index] ? names[index] : otherwise;
 }
@@ -41,11 +43,13 @@ const char *spool_loss_name(enum spool_loss loss)
 		[SPOOL_LOSS_CALL_REENTRY] = "call_reentry",
 		[SPOOL_LOSS_CALL_UNWOUND] = "call_unwound",
 		[SPOOL_LOSS_INSTRUMENT] = "instrument",
+		[SPOOL_LOSS_INTERPRETED_FRAMES] = "interpreted_frames",
+		[SPOOL_LOSS_INTERPRETED_CODE] = "interpreted_code",
 	};
-	return name_at(names, sizeof(names) / sizeof(*names), loss, "unknown_loss");
+	return find_name_by_index(names, ARRAY_SIZE(names), loss, "unknown_loss");
 }
 
-const char *spool_stack_end_name(enum spool_stack_end end)
+const char *spool_stack_end_get_name(enum spool_stack_end end)
 {
 	static const char *const names[] = {
 		[SPOOL_STACK_COMPLETE] = "complete",       [SPOOL_STACK_NO_TABLE] = "no_table",
@@ -53,21 +57,46 @@ const char *spool_stack_end_name(enum spool_stack_end end)
 		[SPOOL_STACK_UNSUPPORTED] = "unsupported", [SPOOL_STACK_DEPTH] = "depth",
 		[SPOOL_STACK_BAD_PC] = "bad_pc",           [SPOOL_STACK_NOT_WALKED] = "not_walked",
 	};
-	return name_at(names, sizeof(names) / sizeof(*names), end, "unknown_end");
+	return find_name_by_index(names, ARRAY_SIZE(names), end, "unknown_end");
 }
 
-const char *spool_cpu_source_name(enum spool_cpu_source source)
+const char *spool_stack_end_get_text(enum spool_stack_end end)
 {
-	static const char *const names[] = {
-		[SPOOL_CPU_SOURCE_NONE] = "none",
-		[SPOOL_CPU_SOURCE_PERF_SIGTRAP] = "perf_sigtrap",
-		[SPOOL_CPU_SOURCE_PERF_SIGNAL] = "perf_signal",
-		[SPOOL_CPU_SOURCE_TIMER] = "timer",
+	static const char *const texts[] = {
+		[SPOOL_STACK_COMPLETE] = "complete stack",
+		[SPOOL_STACK_NO_TABLE] = "stack cut: no unwind information",
+		[SPOOL_STACK_BAD_READ] = "stack cut: unreadable memory",
+		[SPOOL_STACK_BAD_CFA] = "stack cut: wrong unwind information",
+		[SPOOL_STACK_UNSUPPORTED] = "stack cut: unknown unwind rule",
+		[SPOOL_STACK_DEPTH] = "stack cut: SAMPLING_MAX_DEPTH reached",
+		[SPOOL_STACK_BAD_PC] = "stack cut: return address outside code",
+		[SPOOL_STACK_NOT_WALKED] = "no stack: nothing to walk",
 	};
-	return name_at(names, sizeof(names) / sizeof(*names), source, "unknown_source");
+	return find_name_by_index(texts, sizeof(texts) / sizeof(*texts), end,
+				  "stack cut: unknown reason");
 }
 
-const char *spool_notice_name(enum spool_notice notice)
+const char *spool_no_stack_get_reason_text(enum spool_no_stack reason)
+{
+	static const char *const texts[] = {
+		[SPOOL_NO_STACK_BRIEF] = "waits too short to be seen",
+		[SPOOL_NO_STACK_ENDED] = "the thread ended",
+		[SPOOL_NO_STACK_UNSAMPLED] = "no CPU sample near it",
+	};
+	return find_name_by_index(texts, sizeof(texts) / sizeof(*texts), reason, "unknown reason");
+}
+
+const char *spool_cpu_source_get_name(enum spool_cpu_source source)
+{
+#define SOURCE_NAME_ENTRY(identifier, number, text) [SPOOL_CPU_SOURCE_##number] = #identifier,
+	static const char *const names[] = {[SPOOL_CPU_SOURCE_NONE] = "none",
+					    SAMPLING_SOURCE_LIST(SOURCE_NAME_ENTRY)};
+#undef SOURCE_NAME_ENTRY
+
+	return find_name_by_index(names, ARRAY_SIZE(names), source, "unknown_source");
+}
+
+const char *spool_notice_get_name(enum spool_notice notice)
 {
 	static const char *const names[] = {
 		[SPOOL_NOTICE_SOURCE] = "source",
@@ -79,11 +108,13 @@ const char *spool_notice_name(enum spool_notice notice)
 		[SPOOL_NOTICE_LOW_COVERAGE] = "low_coverage",
 		[SPOOL_NOTICE_CONFLICT] = "conflict",
 		[SPOOL_NOTICE_NOT_FOLLOWED] = "not_followed",
+		[SPOOL_NOTICE_SOURCE_CHANGED] = "source_changed",
+		[SPOOL_NOTICE_SWITCH_COST] = "switch_cost",
 	};
-	return name_at(names, sizeof(names) / sizeof(*names), notice, "unknown_notice");
+	return find_name_by_index(names, ARRAY_SIZE(names), notice, "unknown_notice");
 }
 
-const char *spool_process_metric_name(uint32_t metric, const char **unit)
+const char *spool_process_metric_get_name(uint32_t metric, const char **unit)
 {
 	static const struct {
 		const char *name, *unit;
@@ -104,13 +135,17 @@ const char *spool_process_metric_name(uint32_t metric, const char **unit)
 		[SPOOL_PROCESS_WRITTEN_CHARS] = {"written", "bytes"},
 		[SPOOL_HOST_CPU_BUSY_NS] = {"host_cpu_busy", "ns"},
 		[SPOOL_HOST_CPU_TOTAL_NS] = {"host_cpu_total", "ns"},
+		[SPOOL_CGROUP_CPU_LIMIT] = {"cgroup_cpu_limit", "thousandths"},
+		[SPOOL_CGROUP_PERIODS] = {"cgroup_periods", "count"},
+		[SPOOL_CGROUP_THROTTLED_PERIODS] = {"cgroup_throttled_periods", "count"},
+		[SPOOL_CGROUP_THROTTLED_NS] = {"cgroup_throttled", "ns"},
 	};
 	const char *name = NULL, *its_unit = "count";
 
 	if (metric >= SPOOL_HOST_CPU_FREQUENCY_KHZ) {
 		name = "cpu_frequency";
 		its_unit = "kHz";
-	} else if (metric < sizeof(metrics) / sizeof(*metrics) && metrics[metric].name) {
+	} else if (metric < ARRAY_SIZE(metrics) && metrics[metric].name) {
 		name = metrics[metric].name;
 		its_unit = metrics[metric].unit;
 	}

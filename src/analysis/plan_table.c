@@ -4,6 +4,7 @@
  * See plan_table.h.
  */
 #include "analysis/plan_table.h"
+#include "common/foreign_file.h"
 
 #include <elf.h>
 #include <errno.h>
@@ -13,7 +14,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#define SECTION_NAME ".kymo.plan"
+#define PLAN_SECTION_NAME ".kymo.plan"
 
 static int read_exactly(int file, void *buffer, size_t size, uint64_t offset)
 {
@@ -37,16 +38,16 @@ static int read_exactly(int file, void *buffer, size_t size, uint64_t offset)
 
 /* ---- a plan in an ELF file ---- */
 
-static bool has_name(int file, const Elf64_Shdr *names, const Elf64_Shdr *section)
+static bool section_has_plan_name(int file, const Elf64_Shdr *names, const Elf64_Shdr *section)
 {
-	char name[sizeof(SECTION_NAME)];
+	char name[sizeof(PLAN_SECTION_NAME)];
 
 	return names->sh_offset < INT64_MAX / 2 &&
 	       read_exactly(file, name, sizeof(name), names->sh_offset + section->sh_name) == 0 &&
-	       memcmp(name, SECTION_NAME, sizeof(name)) == 0;
+	       memcmp(name, PLAN_SECTION_NAME, sizeof(name)) == 0;
 }
 
-static int find_section(int file, uint64_t *ret)
+static int find_elf_section_with_plan(int file, uint64_t *ret)
 {
 	Elf64_Ehdr header;
 	Elf64_Shdr names, section;
@@ -60,7 +61,7 @@ static int find_section(int file, uint64_t *ret)
 	for (unsigned i = 0; result == 0 && i < header.e_shnum; i++) {
 		result = read_exactly(file, &section, sizeof(section),
 				      header.e_shoff + i * sizeof(section));
-		if (result == 0 && has_name(file, &names, &section)) {
+		if (result == 0 && section_has_plan_name(file, &names, &section)) {
 			*ret = section.sh_offset;
 			return 0;
 		}
@@ -70,7 +71,7 @@ static int find_section(int file, uint64_t *ret)
 
 /* ---- the table ---- */
 
-static bool plausible(const struct plan_functions *functions)
+static bool function_addresses_are_plausible(const struct plan_functions *functions)
 {
 	for (uint32_t i = 0; i < functions->count; i++) {
 		if (functions->list[i].vaddr > INT64_MAX)
@@ -79,7 +80,7 @@ static bool plausible(const struct plan_functions *functions)
 	return true;
 }
 
-static int read_table(int file, uint64_t at, struct plan_functions *ret)
+static int read_plan_table(int file, uint64_t at, struct plan_functions *ret)
 {
 	struct plan_header header;
 	int result = read_exactly(file, &header, sizeof(header), at);
@@ -100,22 +101,22 @@ static int read_table(int file, uint64_t at, struct plan_functions *ret)
 		return -ENOMEM;
 	result = read_exactly(file, ret->list, ret->count * sizeof(*ret->list),
 			      at + header.functions.offset);
-	return result < 0 || plausible(ret) ? result : -EBADMSG;
+	return result < 0 || function_addresses_are_plausible(ret) ? result : -EBADMSG;
 }
 
 int plan_functions_read(const char *path, struct plan_functions *ret)
 {
-	int file = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY), result;
+	int file = foreign_open_file(&foreign_policy_of_result_files, path, NULL), result;
 	uint64_t at = 0;
 
 	*ret = (struct plan_functions){0};
 	if (file < 0)
-		return -errno;
-	result = read_table(file, 0, ret);
+		return file;
+	result = read_plan_table(file, 0, ret);
 	if (result == -ENOEXEC) {
-		result = find_section(file, &at);
+		result = find_elf_section_with_plan(file, &at);
 		if (result == 0)
-			result = read_table(file, at, ret);
+			result = read_plan_table(file, at, ret);
 	}
 	close(file);
 	if (result < 0)

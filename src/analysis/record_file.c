@@ -2,30 +2,33 @@
  * SPDX-FileCopyrightText: the kymo authors
  */
 #include "analysis/record_file.h"
+#include "common/foreign_file.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
-int record_file_open(const char *path, int *ret_descriptor, uint64_t *ret_size,
-		     struct problem *problem)
+int record_file_open_and_get_size(const char *path, int *ret_descriptor, uint64_t *ret_size,
+				  struct problem *problem)
 {
 	struct stat status;
 
-	*ret_descriptor = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+	*ret_descriptor = foreign_open_file(&foreign_policy_of_result_files, path, &status);
+	if (*ret_descriptor == -ENODEV || *ret_descriptor == -EISDIR || *ret_descriptor == -ELOOP) {
+		int error = *ret_descriptor;
+
+		*ret_descriptor = -1;
+		return problem_set(problem, -ENODATA, "cannot read %s: %s", path,
+				   foreign_error_to_text(error));
+	}
 	if (*ret_descriptor < 0)
-		return problem_set(problem, -errno, "cannot open %s: %s", path, strerror(errno));
-	if (fstat(*ret_descriptor, &status) != 0)
-		return problem_set(problem, -errno, "cannot read %s: %s", path, strerror(errno));
-	if (!S_ISREG(status.st_mode))
-		return problem_set(problem, -ENODATA, "%s: not a regular file", path);
+		return problem_set(problem, *ret_descriptor, "cannot open %s: %s", path,
+				   foreign_error_to_text(*ret_descriptor));
 	*ret_size = (uint64_t)status.st_size;
 	return 0;
 }
 
-ssize_t record_file_read(int descriptor, void *buffer, size_t size, uint64_t offset)
+ssize_t record_file_read_at_offset(int descriptor, void *buffer, size_t size, uint64_t offset)
 {
 	size_t done = 0;
 

@@ -15,9 +15,9 @@
 
 /* 0 with the descriptor, which the caller closes, and the size in bytes; negative errno. After an
  * error *ret_descriptor may be open as well. */
-int record_file_open(const char *path, int *ret_descriptor, uint64_t *ret_size,
-		     struct problem *problem);
+int record_file_open_and_get_size(const char *path, int *ret_descriptor, uint64_t *ret_size,
+				  struct problem *problem);
 /* Bytes read, up to `size`; negative errno. */
-ssize_t record_file_read(int descriptor, void *buffer, size_t size, uint64_t offset);
+ssize_t record_file_read_at_offset(int descriptor, void *buffer, size_t size, uint64_t offset);
 
 #endif

@@ -5,8 +5,8 @@
  *
  * Life: spool_file_open() checks the header and walks the chunk headers once into an index; a later
  * reader of the same file sees exactly the bytes the index knows, also while the program still
- * writes and moves its chunks. spool_file_pause() gives the descriptor and the buffer back between
- * passes (a session can hold thousands of files).
+ * writes and moves its chunks. spool_file_close_temporarily() gives the descriptor and the buffer
+ * back between passes (a session can hold thousands of files).
  *
  * Files are read with pread, not mapped: a file that shrinks under us must not be a SIGBUS.
  * Whatever the bytes are, the worst outcome is less data and a larger torn count.
@@ -18,12 +18,13 @@
 #include <stddef.h>
 #include <stdint.h>
 #include <string.h>
+#include <sys/types.h>
 
 #include "common/leb128.h"
 #include "common/problem.h"
 #include "kymo/spool.h"
 
-#define SPOOL_PADDING 8
+#define SPOOL_BUFFER_PADDING_BYTES 8
 _Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "numbers are read as the file has them");
 
 struct spool_chunk {
@@ -33,7 +34,7 @@ struct spool_chunk {
 };
 
 /* What was read of a file last. */
-struct spool_buffer {
+struct spool_chunk_buffer {
 	uint8_t *bytes;
 	size_t size;
 };
@@ -41,40 +42,44 @@ struct spool_buffer {
 struct spool_file {
 	int descriptor; /* -1 while paused */
 	char *path;
+	uid_t owner; /* of the file: the process's user when it was made */
 	uint64_t size;
 	struct spool_file_header header;
 	struct spool_chunk *chunks; /* in order of sequence */
 	size_t chunk_count, chunk_capacity;
 	uint64_t settled; /* before this, no chunk of the index can turn up in another place */
 	uint64_t torn_chunks, torn_bytes;
-	struct spool_buffer buffer;
+	struct spool_chunk_buffer buffer;
 };
 
 /* Returns 0 or a negative errno: -ENODATA not a spool file, -EPROTO another version, -ENOMSG
  * nothing in it: the process ended or was replaced before it began to record. */
 int spool_file_open(const char *path, struct spool_file *ret, struct problem *problem);
 void spool_file_close(struct spool_file *file);
-void spool_file_pause(struct spool_file *file);
-int spool_file_resume(struct spool_file *file, struct problem *problem);
+void spool_file_close_temporarily(struct spool_file *file);
+int spool_file_reopen(struct spool_file *file, struct problem *problem);
 
 /* What is left of one chunk. */
-struct spool_cursor {
+struct spool_chunk_record_cursor {
 	const uint8_t *at, *end;
 };
 
 /* Reads a chunk's records into the file's buffer, valid until the next call. A chunk that was
  * reused or cut off since the index was made gives an empty cursor. 0 or negative errno. */
-int spool_file_read(struct spool_file *file, size_t chunk, struct spool_cursor *ret);
+int spool_file_read_chunk(struct spool_file *file, size_t chunk,
+			  struct spool_chunk_record_cursor *ret);
 /* The same for `size` bytes from `from` on, counted from the chunk's first record. */
-int spool_file_read_part(struct spool_file *file, size_t chunk, size_t from, size_t size,
-			 struct spool_cursor *ret);
+int spool_file_read_chunk_part(struct spool_file *file, size_t chunk, size_t from, size_t size,
+			       struct spool_chunk_record_cursor *ret);
 /* The same into a buffer of the caller's, who frees its bytes. */
-int spool_file_read_into(struct spool_file *file, struct spool_buffer *buffer, size_t chunk,
-			 size_t from, size_t size, struct spool_cursor *ret);
+int spool_file_read_chunk_part_into(struct spool_file *file, struct spool_chunk_buffer *buffer,
+				    size_t chunk, size_t from, size_t size,
+				    struct spool_chunk_record_cursor *ret);
 
 /* One record's payload, or what is left of it. Reading past the end gives zeros and sets `bad`. The
- * chunk's buffer goes on for SPOOL_PADDING bytes, so that numbers can be loaded as whole words. */
-struct spool_payload {
+ * chunk's buffer goes on for SPOOL_BUFFER_PADDING_BYTES bytes, so that numbers can be loaded as
+ * whole words. */
+struct spool_record_payload_cursor {
 	const uint8_t *at, *end;
 	uint8_t kind;
 	bool bad;
@@ -82,7 +87,8 @@ struct spool_payload {
 
 /* The next record; false at the end of the chunk. cursor->at == cursor->end then, unless the rest
  * is torn. */
-static inline bool spool_next(struct spool_cursor *cursor, struct spool_payload *ret)
+static inline bool spool_read_next_record(struct spool_chunk_record_cursor *cursor,
+					  struct spool_record_payload_cursor *ret)
 {
 	const uint8_t *at = cursor->at;
 	uint64_t length;
@@ -92,7 +98,7 @@ static inline bool spool_next(struct spool_cursor *cursor, struct spool_payload 
 	ret->kind = *at++;
 	if (*at < 0x80)
 		length = *at++;
-	else if (!leb128_get(&at, cursor->end, &length))
+	else if (!leb128_read(&at, cursor->end, &length))
 		return false;
 	if (length > (uint64_t)(cursor->end - at))
 		return false;
@@ -104,11 +110,11 @@ static inline bool spool_next(struct spool_cursor *cursor, struct spool_payload 
 }
 
 /* Numbers that are cut off or longer than 8 bytes. */
-uint64_t spool_unsigned_slowly(struct spool_payload *payload);
+uint64_t spool_read_unsigned_slowly(struct spool_record_payload_cursor *payload);
 
 /* Takes the seven-bit groups of a number together, all at once: a loop over its bytes would be
  * mispredicted at every other one. For numbers whose length varies. */
-static inline uint64_t spool_unsigned_long(struct spool_payload *payload)
+static inline uint64_t spool_read_multibyte_unsigned(struct spool_record_payload_cursor *payload)
 {
 	uint64_t word, last;
 	unsigned bits;
@@ -119,9 +125,9 @@ static inline uint64_t spool_unsigned_long(struct spool_payload *payload)
 	if (__builtin_expect(bits / 8 > 8 || bits / 8 > (uint64_t)(payload->end - payload->at),
 			     0)) {
 		/* A copy, so that *payload can stay in registers. */
-		struct spool_payload copy = *payload;
+		struct spool_record_payload_cursor copy = *payload;
 
-		word = spool_unsigned_slowly(&copy);
+		word = spool_read_unsigned_slowly(&copy);
 		*payload = copy;
 		return word;
 	}
@@ -133,19 +139,19 @@ static inline uint64_t spool_unsigned_long(struct spool_payload *payload)
 }
 
 /* For numbers that nearly always take one byte. */
-static inline uint64_t spool_unsigned(struct spool_payload *payload)
+static inline uint64_t spool_read_unsigned(struct spool_record_payload_cursor *payload)
 {
 	if (payload->at < payload->end && *payload->at < 0x80)
 		return *payload->at++;
-	return spool_unsigned_long(payload);
+	return spool_read_multibyte_unsigned(payload);
 }
 
-static inline int64_t spool_signed(struct spool_payload *payload)
+static inline int64_t spool_read_signed(struct spool_record_payload_cursor *payload)
 {
-	return unzigzag(spool_unsigned_long(payload));
+	return zigzag_decode(spool_read_multibyte_unsigned(payload));
 }
 
-static inline uint64_t spool_fixed(struct spool_payload *payload)
+static inline uint64_t spool_read_fixed_u64(struct spool_record_payload_cursor *payload)
 {
 	uint64_t value = 0;
 
@@ -161,9 +167,10 @@ static inline uint64_t spool_fixed(struct spool_payload *payload)
 }
 
 /* Length-prefixed bytes; never NULL. */
-static inline const uint8_t *spool_bytes(struct spool_payload *payload, size_t *ret_size)
+static inline const uint8_t *
+spool_read_length_prefixed_bytes(struct spool_record_payload_cursor *payload, size_t *ret_size)
 {
-	uint64_t size = spool_unsigned(payload);
+	uint64_t size = spool_read_unsigned(payload);
 	const uint8_t *bytes = payload->at;
 
 	if (size > (uint64_t)(payload->end - payload->at)) {

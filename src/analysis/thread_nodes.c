@@ -8,66 +8,68 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "analysis/frames.h"
 #include "analysis/session_private.h"
+#include "analysis/unsampled.h"
 
-struct gather {
+struct thread_nodes_summing_state {
 	struct session *session;
 	struct id_map index; /* thread and node -> entry */
-	struct view_thread_node *entries;
+	struct view_thread_node_row *entries;
 	size_t count, capacity;
 	uint64_t last_key; /* samples of one stack often come in a row */
-	size_t last;
+	size_t last_entry_index;
 };
 
-static struct view_thread_node *entry_of(struct gather *gather, uint32_t thread, uint32_t node)
+static struct view_thread_node_row *
+find_or_add_thread_node(struct thread_nodes_summing_state *gather, uint32_t thread, uint32_t node)
 {
 	uint64_t key = (uint64_t)thread << 32 | node;
 	uint32_t index;
 
 	if (gather->count && key == gather->last_key)
-		return &gather->entries[gather->last];
+		return &gather->entries[gather->last_entry_index];
 	index = id_map_get(&gather->index, key);
 	if (index == ID_MAP_NONE) {
 		index = (uint32_t)gather->count;
-		if (array_reserve((void **)&gather->entries, &gather->capacity, gather->count,
-				  sizeof(*gather->entries)) < 0 ||
+		if (array_reserve_one_more((void **)&gather->entries, &gather->capacity,
+					   gather->count, sizeof(*gather->entries)) < 0 ||
 		    id_map_set(&gather->index, key, index) < 0)
 			return NULL;
 		gather->entries[gather->count++] =
-			(struct view_thread_node){.thread = thread, .node = node};
+			(struct view_thread_node_row){.thread = thread, .node = node};
 	}
 	gather->last_key = key;
-	gather->last = index;
+	gather->last_entry_index = index;
 	return &gather->entries[index];
 }
 
-static int gather_sample(const struct model_sample *sample, void *context)
+static int add_sample_to_thread_node(const struct model_sample *sample, void *context)
 {
-	struct view_thread_node *entry = entry_of(context, sample->thread, sample->node);
+	struct view_thread_node_row *entry =
+		find_or_add_thread_node(context, sample->thread, sample->node);
 
 	if (!entry)
 		return -ENOMEM;
 	entry->self_weight[sample->source] += sample->weight;
-	entry->self_samples[sample->source]++;
+	entry->self_samples[sample->source] += !sample->blocked;
 	return 0;
 }
 
-static int gather_unsampled(struct gather *gather)
+static int add_unsampled_time(struct thread_nodes_summing_state *gather)
 {
 	struct session *session = gather->session;
 
 	for (uint32_t i = 0; i < session->thread_count; i++) {
-		uint64_t unsampled = session_unsampled_ns(session, i);
-		struct view_thread_node *entry;
+		uint64_t unsampled = session_get_thread_unsampled_ns(session, i);
+		struct view_thread_node_row *entry;
 		uint32_t node;
 
 		if (!unsampled)
 			continue;
-		node = session_unsampled_node(session, session->threads[i].process);
-		if (node == MODEL_NONE)
+		node = session_get_unsampled_node(session, session->threads[i].process);
+		if (node == MODEL_ENTRY_INDEX_NONE)
 			continue;
-		entry = entry_of(gather, i, node);
+		entry = find_or_add_thread_node(gather, i, node);
 		if (!entry)
 			return -ENOMEM;
 		entry->self_weight[SPOOL_SOURCE_CPU] += unsampled;
@@ -75,26 +77,28 @@ static int gather_unsampled(struct gather *gather)
 	return 0;
 }
 
-static int by_thread_and_node(const void *left, const void *right)
+static int compare_by_thread_and_node(const void *left, const void *right)
 {
-	const struct view_thread_node *a = left, *b = right;
+	const struct view_thread_node_row *a = left, *b = right;
 
 	if (a->thread != b->thread)
 		return a->thread < b->thread ? -1 : 1;
 	return a->node < b->node ? -1 : a->node > b->node;
 }
 
-int view_thread_nodes(struct session *session, const struct view_thread_node **ret, size_t *count)
+int view_sum_by_thread_and_node(struct session *session, const struct view_thread_node_row **ret,
+				size_t *count)
 {
-	struct session_private *private = session_private(session);
-	struct gather gather = {.session = session};
+	struct session_private *private = session_get_private(session);
+	struct thread_nodes_summing_state gather = {.session = session};
 	struct problem problem;
 	int result;
 
 	if (!private->thread_nodes_known) {
-		result = session_each_sample(session, gather_sample, &gather, &problem);
+		result = session_visit_samples(session, add_sample_to_thread_node, &gather,
+					       &problem);
 		if (result == 0)
-			result = gather_unsampled(&gather);
+			result = add_unsampled_time(&gather);
 		id_map_deinit(&gather.index);
 		if (result < 0) {
 			free(gather.entries);
@@ -102,7 +106,7 @@ int view_thread_nodes(struct session *session, const struct view_thread_node **r
 		}
 		if (gather.count > 1)
 			qsort(gather.entries, gather.count, sizeof(*gather.entries),
-			      by_thread_and_node);
+			      compare_by_thread_and_node);
 		private->thread_nodes = gather.entries;
 		private->thread_node_count = gather.count;
 		private->thread_nodes_known = true;

@@ -9,51 +9,55 @@
 
 #include "analysis/session.h"
 
-enum view_measure {
-	MEASURE_CPU,      /* ns of CPU time */
-	MEASURE_WALL,     /* ns of real time: CPU + WALL + RUNNABLE samples */
-	MEASURE_OVERFLOW, /* events */
+enum view_measure_kind {
+	VIEW_MEASURE_CPU_TIME,       /* ns of CPU time */
+	VIEW_MEASURE_REAL_TIME,      /* ns of real time: CPU + WALL + RUNNABLE samples */
+	VIEW_MEASURE_COUNTER_EVENTS, /* events */
 };
 
 /* How many threads the program has had; those of kymo are left out. */
-uint32_t view_program_threads(const struct session *session);
+uint32_t view_count_program_threads(const struct session *session);
 
 /* The measure that the session's samples support best: CPU unless there are wall samples only, and
  * so on. */
-enum view_measure view_default_measure(const struct session *session);
-const char *view_measure_unit(enum view_measure measure); /* "ns", "ns", "events" */
-const char *view_measure_name(enum view_measure measure); /* "cpu_time", "real_time", "events" */
+enum view_measure_kind view_choose_default_measure(const struct session *session);
+const char *view_measure_get_unit(enum view_measure_kind measure); /* "ns", "ns", "events" */
+const char *
+view_measure_get_name(enum view_measure_kind measure); /* "cpu_time", "real_time", "events" */
 /* What a measure makes of sums by source (weights or sample counts). */
-uint64_t view_sum(const uint64_t by_source[SPOOL_SOURCE_COUNT], enum view_measure measure);
-uint64_t view_node_self(const struct model_node *node, enum view_measure measure);
+uint64_t view_sum_sources_of_measure(const uint64_t by_source[SPOOL_SOURCE_COUNT],
+				     enum view_measure_kind measure);
+uint64_t view_get_node_self_weight(const struct model_calltree_node *node,
+				   enum view_measure_kind measure);
 
 /* One function over the whole session; inclusive counts a recursive function once a stack. */
-struct view_function {
+struct view_flat_profile_row {
 	uint32_t function_id;
 	uint32_t frame; /* a representative frame */
 	uint64_t self, inclusive, self_samples, inclusive_samples;
 };
 
 /* Flat profile, heaviest self first. *ret is malloc'ed, the caller frees it. */
-int view_functions(const struct session *session, enum view_measure measure,
-		   struct view_function **ret, size_t *count);
+int view_build_flat_profile(const struct session *session, enum view_measure_kind measure,
+			    struct view_flat_profile_row **ret, size_t *count);
 
 /* Inclusive weight and sample count of every node, indexed like session->nodes; malloc'ed. */
-int view_inclusive(const struct session *session, enum view_measure measure, uint64_t **ret_weight,
-		   uint64_t **ret_samples);
+int view_compute_inclusive_sums(const struct session *session, enum view_measure_kind measure,
+				uint64_t **ret_weight, uint64_t **ret_samples);
 
 /* The heaviest paths: leaf nodes by self weight, heaviest first; malloc'ed array of node ids. */
-int view_heaviest_paths(const struct session *session, enum view_measure measure, size_t at_most,
-			uint32_t **ret, size_t *count);
+int view_list_heaviest_paths(const struct session *session, enum view_measure_kind measure,
+			     size_t at_most, uint32_t **ret, size_t *count);
 
 /* Per-thread call trees, for outputs that separate threads: sums of self weight by (thread, node),
  * sorted by thread then node. Needs a pass over the samples, done on first use and kept by the
  * session. */
-struct view_thread_node {
+struct view_thread_node_row {
 	uint32_t thread, node;
 	uint64_t self_weight[SPOOL_SOURCE_COUNT];
 	uint64_t self_samples[SPOOL_SOURCE_COUNT];
 };
-int view_thread_nodes(struct session *session, const struct view_thread_node **ret, size_t *count);
+int view_sum_by_thread_and_node(struct session *session, const struct view_thread_node_row **ret,
+				size_t *count);
 
 #endif

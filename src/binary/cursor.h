@@ -12,19 +12,19 @@
 #include <stdint.h>
 #include <string.h>
 
-struct cursor {
+struct byte_cursor {
 	const uint8_t *at, *end;
 	bool failed;
 };
 
-static inline size_t cursor_left(const struct cursor *cursor)
+static inline size_t cursor_remaining_bytes(const struct byte_cursor *cursor)
 {
 	return (size_t)(cursor->end - cursor->at);
 }
 
-static inline bool cursor_skip(struct cursor *cursor, uint64_t size)
+static inline bool cursor_skip_bytes(struct byte_cursor *cursor, uint64_t size)
 {
-	if (size > cursor_left(cursor)) {
+	if (size > cursor_remaining_bytes(cursor)) {
 		cursor->at = cursor->end;
 		cursor->failed = true;
 		return false;
@@ -34,27 +34,27 @@ static inline bool cursor_skip(struct cursor *cursor, uint64_t size)
 }
 
 /* An unsigned integer of 1 to 8 bytes. */
-static inline uint64_t cursor_fixed(struct cursor *cursor, size_t size)
+static inline uint64_t cursor_read_fixed_uint(struct byte_cursor *cursor, size_t size)
 {
 	uint64_t value = 0;
-	if (cursor_skip(cursor, size))
+	if (cursor_skip_bytes(cursor, size))
 		memcpy(&value, cursor->at - size, size);
 	return value;
 }
 
-static inline uint8_t cursor_byte(struct cursor *cursor)
+static inline uint8_t cursor_read_byte(struct byte_cursor *cursor)
 {
-	return cursor_skip(cursor, 1) ? cursor->at[-1] : 0;
+	return cursor_skip_bytes(cursor, 1) ? cursor->at[-1] : 0;
 }
 
 /* Bits beyond the 64th are dropped. */
-static inline uint64_t cursor_uleb(struct cursor *cursor)
+static inline uint64_t cursor_read_uleb128(struct byte_cursor *cursor)
 {
 	uint64_t value = 0;
 	uint8_t byte;
 	unsigned shift = 0;
 	do {
-		byte = cursor_byte(cursor);
+		byte = cursor_read_byte(cursor);
 		if (shift < 64)
 			value |= (uint64_t)(byte & 0x7f) << shift;
 		shift += 7;
@@ -62,13 +62,13 @@ static inline uint64_t cursor_uleb(struct cursor *cursor)
 	return value;
 }
 
-static inline int64_t cursor_sleb(struct cursor *cursor)
+static inline int64_t cursor_read_sleb128(struct byte_cursor *cursor)
 {
 	uint64_t value = 0;
 	uint8_t byte;
 	unsigned shift = 0;
 	do {
-		byte = cursor_byte(cursor);
+		byte = cursor_read_byte(cursor);
 		if (shift < 64)
 			value |= (uint64_t)(byte & 0x7f) << shift;
 		shift += 7;
@@ -79,10 +79,10 @@ static inline int64_t cursor_sleb(struct cursor *cursor)
 }
 
 /* A zero-terminated string that ends before the cursor's end, or NULL. */
-static inline const char *cursor_string(struct cursor *cursor)
+static inline const char *cursor_read_string(struct byte_cursor *cursor)
 {
 	const char *text = (const char *)cursor->at;
-	const uint8_t *zero = memchr(cursor->at, 0, cursor_left(cursor));
+	const uint8_t *zero = memchr(cursor->at, 0, cursor_remaining_bytes(cursor));
 	if (!zero) {
 		cursor->at = cursor->end;
 		cursor->failed = true;

@@ -12,41 +12,43 @@
 #include <stdlib.h>
 #include <string.h>
 
-struct search {
+struct debug_file_search_state {
 	const struct elf_file *file;
-	const char *debug_path;
-	const uint8_t *build_id; /* that the found file must carry; size 0: check the CRC */
-	uint32_t build_id_size;
-	uint32_t crc;
-	struct elf_file *found;
+	const char *debug_search_path;
+	const uint8_t *wanted_build_id; /* that the found file must carry; size 0: check the CRC */
+	uint32_t wanted_build_id_size;
+	uint32_t wanted_crc;
+	struct elf_file *found_file;
 };
 
-static bool candidate_matches(const struct search *search, const struct elf_file *candidate)
+static bool debug_file_matches_id_or_crc(const struct debug_file_search_state *search,
+					 const struct elf_file *candidate)
 {
-	if (search->build_id_size > 0)
-		return candidate->build_id_size == search->build_id_size &&
-		       memcmp(candidate->build_id, search->build_id, search->build_id_size) == 0;
+	if (search->wanted_build_id_size > 0)
+		return candidate->build_id_size == search->wanted_build_id_size &&
+		       memcmp(candidate->build_id, search->wanted_build_id,
+			      search->wanted_build_id_size) == 0;
 	uint32_t crc;
-	return elf_file_crc(candidate, &crc) == 0 && crc == search->crc;
+	return elf_compute_file_crc(candidate, &crc) == 0 && crc == search->wanted_crc;
 }
 
 /* 0: found; -ENOENT: look on; -ENOMEM. */
-static int try_path(struct search *search, const char *path)
+static int try_debug_file(struct debug_file_search_state *search, const char *path)
 {
 	struct elf_file *candidate;
 	int error = elf_open(path, &candidate, NULL);
 	if (error)
 		return error == -ENOMEM ? error : -ENOENT;
-	if (!candidate_matches(search, candidate)) {
+	if (!debug_file_matches_id_or_crc(search, candidate)) {
 		elf_close(candidate);
 		return -ENOENT;
 	}
-	search->found = candidate;
+	search->found_file = candidate;
 	return 0;
 }
 
-__attribute__((format(printf, 2, 3))) static int try_format(struct search *search,
-							    const char *format, ...)
+__attribute__((format(printf, 2, 3))) static int
+try_formatted_path(struct debug_file_search_state *search, const char *format, ...)
 {
 	char path[PATH_MAX];
 	va_list arguments;
@@ -55,15 +57,17 @@ __attribute__((format(printf, 2, 3))) static int try_format(struct search *searc
 	va_end(arguments);
 	if (length < 0 || (size_t)length >= sizeof(path))
 		return -ENOENT;
-	return try_path(search, path);
+	return try_debug_file(search, path);
 }
 
 /* Calls `try` for every directory of the path until it answers anything but -ENOENT. */
-static int each_directory(struct search *search,
-			  int (*try)(struct search *, const char *directory, const void *),
-			  const void *context)
+static int try_each_debug_directory(struct debug_file_search_state *search,
+				    int (*try)(struct debug_file_search_state *,
+					       const char *directory, const void *),
+				    const void *context)
 {
-	const char *at = search->debug_path ? search->debug_path : DEBUGFILE_DEFAULT_PATH;
+	const char *at =
+		search->debug_search_path ? search->debug_search_path : DEBUGFILE_DEFAULT_DIRECTORY;
 	while (*at) {
 		size_t length = strcspn(at, ":");
 		char directory[PATH_MAX];
@@ -79,7 +83,7 @@ static int each_directory(struct search *search,
 	return -ENOENT;
 }
 
-static void hex(const uint8_t *bytes, size_t size, char *to)
+static void format_bytes_as_hex(const uint8_t *bytes, size_t size, char *to)
 {
 	static const char digits[] = "0123456789abcdef";
 	for (size_t i = 0; i < size; i++) {
@@ -89,42 +93,45 @@ static void hex(const uint8_t *bytes, size_t size, char *to)
 	*to = 0;
 }
 
-static int try_build_id(struct search *search, const char *directory, const void *id)
+static int try_build_id_path(struct debug_file_search_state *search, const char *directory,
+			     const void *id)
 {
 	const char *text = id;
-	return try_format(search, "%s/.build-id/%.2s/%s.debug", directory, text, text + 2);
+	return try_formatted_path(search, "%s/.build-id/%.2s/%s.debug", directory, text, text + 2);
 }
 
-static int try_debuginfod(struct search *search, const char *id)
+static int try_debuginfod_cache(struct debug_file_search_state *search, const char *id)
 {
 	const char *own = getenv("DEBUGINFOD_CACHE_PATH");
 	const char *xdg = getenv("XDG_CACHE_HOME");
 	const char *home = getenv("HOME");
 	int error = -ENOENT;
 	if (own && *own)
-		error = try_format(search, "%s/%s/debuginfo", own, id);
+		error = try_formatted_path(search, "%s/%s/debuginfo", own, id);
 	if (error == -ENOENT && xdg && *xdg)
-		error = try_format(search, "%s/debuginfod_client/%s/debuginfo", xdg, id);
+		error = try_formatted_path(search, "%s/debuginfod_client/%s/debuginfo", xdg, id);
 	if (error == -ENOENT && home && *home)
-		error = try_format(search, "%s/.cache/debuginfod_client/%s/debuginfo", home, id);
+		error = try_formatted_path(search, "%s/.cache/debuginfod_client/%s/debuginfo", home,
+					   id);
 	return error;
 }
 
-struct link {
+struct debug_link_directory_and_name {
 	const char *directory; /* of the file, absolute where its path is */
 	const char *name;
 };
 
-static int try_link_global(struct search *search, const char *directory, const void *context)
+static int try_debug_link_in_directory(struct debug_file_search_state *search,
+				       const char *directory, const void *context)
 {
-	const struct link *link = context;
-	return try_format(search, "%s%s/%s", directory, link->directory, link->name);
+	const struct debug_link_directory_and_name *link = context;
+	return try_formatted_path(search, "%s%s/%s", directory, link->directory, link->name);
 }
 
-static int try_link(struct search *search)
+static int try_debug_link_paths(struct debug_file_search_state *search)
 {
 	char *name;
-	int error = elf_debuglink(search->file, &name, &search->crc);
+	int error = elf_read_debuglink(search->file, &name, &search->wanted_crc);
 	if (error)
 		return error == -ENOMEM ? error : -ENOENT;
 	char directory[PATH_MAX] = ".";
@@ -137,56 +144,60 @@ static int try_link(struct search *search)
 	error = -ENOENT;
 	/* A file that names itself (debug link left in after merging) is no separate file. */
 	if (!slash || strcmp(slash + 1, name) != 0)
-		error = try_format(search, "%s/%s", directory, name);
+		error = try_formatted_path(search, "%s/%s", directory, name);
 	if (error == -ENOENT)
-		error = try_format(search, "%s/.debug/%s", directory, name);
+		error = try_formatted_path(search, "%s/.debug/%s", directory, name);
 	if (error == -ENOENT)
-		error = each_directory(search, try_link_global, &(struct link){directory, name});
+		error = try_each_debug_directory(
+			search, try_debug_link_in_directory,
+			&(struct debug_link_directory_and_name){directory, name});
 	free(name);
 	return error;
 }
 
 int debugfile_find(const struct elf_file *file, const char *debug_path, struct elf_file **ret)
 {
-	struct search search = {.file = file,
-				.debug_path = debug_path,
-				.build_id = file->build_id,
-				.build_id_size = file->build_id_size};
+	struct debug_file_search_state search = {.file = file,
+						 .debug_search_path = debug_path,
+						 .wanted_build_id = file->build_id,
+						 .wanted_build_id_size = file->build_id_size};
 	char id[2 * ELF_BUILD_ID_SIZE_MAX + 1];
-	hex(file->build_id, file->build_id_size, id);
+	format_bytes_as_hex(file->build_id, file->build_id_size, id);
 	int error = -ENOENT;
 	if (file->build_id_size > 1)
-		error = each_directory(&search, try_build_id, id);
+		error = try_each_debug_directory(&search, try_build_id_path, id);
 	if (error == -ENOENT)
-		error = try_link(&search);
+		error = try_debug_link_paths(&search);
 	if (error == -ENOENT && file->build_id_size > 1)
-		error = try_debuginfod(&search, id);
+		error = try_debuginfod_cache(&search, id);
 	if (!error)
-		*ret = search.found;
+		*ret = search.found_file;
 	return error;
 }
 
-int debugfile_find_shared(const struct elf_file *file, const char *debug_path,
-			  struct elf_file **ret)
+int debugfile_find_dwz_shared(const struct elf_file *file, const char *debug_path,
+			      struct elf_file **ret)
 {
 	char *name;
 	uint8_t build_id[ELF_BUILD_ID_SIZE_MAX];
-	struct search search = {.file = file, .debug_path = debug_path, .build_id = build_id};
-	int error = elf_debugaltlink(file, &name, build_id, &search.build_id_size);
+	struct debug_file_search_state search = {
+		.file = file, .debug_search_path = debug_path, .wanted_build_id = build_id};
+	int error = elf_read_debugaltlink(file, &name, build_id, &search.wanted_build_id_size);
 	if (error)
 		return error == -ENOMEM ? error : -ENOENT;
 	char id[2 * ELF_BUILD_ID_SIZE_MAX + 1];
-	hex(build_id, search.build_id_size, id);
+	format_bytes_as_hex(build_id, search.wanted_build_id_size, id);
 	const char *slash = strrchr(file->path, '/');
 	if (name[0] == '/')
-		error = try_path(&search, name);
+		error = try_debug_file(&search, name);
 	else
-		error = try_format(&search, "%.*s/%s", slash ? (int)(slash - file->path) : 1,
-				   slash ? file->path : ".", name);
+		error = try_formatted_path(&search, "%.*s/%s",
+					   slash ? (int)(slash - file->path) : 1,
+					   slash ? file->path : ".", name);
 	if (error == -ENOENT)
-		error = each_directory(&search, try_build_id, id);
+		error = try_each_debug_directory(&search, try_build_id_path, id);
 	free(name);
 	if (!error)
-		*ret = search.found;
+		*ret = search.found_file;
 	return error;
 }

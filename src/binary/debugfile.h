@@ -11,14 +11,14 @@
 
 #include "binary/elf.h"
 
-#define DEBUGFILE_DEFAULT_PATH "/usr/lib/debug"
+#define DEBUGFILE_DEFAULT_DIRECTORY "/usr/lib/debug"
 
 /* Finds the separate debug file of `file` over the directories in `debug_path` (colon-separated;
  * NULL: the default). It must carry the same build-id, or, without one, the checksum that the link
  * asks for. The caller closes *ret. -ENOENT: none; -ENOMEM. */
 int debugfile_find(const struct elf_file *file, const char *debug_path, struct elf_file **ret);
 /* The same for the file that dwz shares among debug files (.gnu_debugaltlink of `file`). */
-int debugfile_find_shared(const struct elf_file *file, const char *debug_path,
-			  struct elf_file **ret);
+int debugfile_find_dwz_shared(const struct elf_file *file, const char *debug_path,
+			      struct elf_file **ret);
 
 #endif

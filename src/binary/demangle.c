@@ -17,51 +17,53 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define MANGLED_MAX 16384u
-#define ELLIPSIS    "\xe2\x80\xa6"
-#define OPTIONS     (DMGL_PARAMS | DMGL_ANSI)
+#define MANGLED_NAME_BYTES_MAX 16384u
+#define ELLIPSIS_UTF8          "\xe2\x80\xa6"
+#define DEMANGLER_OPTIONS      (DMGL_PARAMS | DMGL_ANSI)
 
-struct output {
-	jmp_buf full;
+struct demangler_output {
+	jmp_buf jump_when_full;
 	size_t size;
-	char text[DEMANGLE_OUTPUT_MAX + sizeof(ELLIPSIS)];
+	char text[DEMANGLED_NAME_BYTES_MAX + sizeof(ELLIPSIS_UTF8)];
 };
 
-static void output_add(const char *text, size_t size, void *context)
+static void append_demangler_output(const char *text, size_t size, void *context)
 {
-	struct output *output = context;
+	struct demangler_output *output = context;
 	if (size == 0)
 		return; /* then libiberty may give NULL */
-	size_t space = DEMANGLE_OUTPUT_MAX - output->size;
+	size_t space = DEMANGLED_NAME_BYTES_MAX - output->size;
 	memcpy(output->text + output->size, text, size < space ? size : space);
 	if (size > space)
-		longjmp(output->full, 1);
+		longjmp(output->jump_when_full, 1);
 	output->size += size;
 }
 
 /* A function of its own, so that no variable lives across setjmp. */
-static int print_name(const char *name, struct output *output)
+static int demangle_into_bounded_output(const char *name, struct demangler_output *output)
 {
 	output->size = 0;
-	if (setjmp(output->full)) {
-		memcpy(output->text + DEMANGLE_OUTPUT_MAX, ELLIPSIS, sizeof(ELLIPSIS));
-		output->size = DEMANGLE_OUTPUT_MAX + sizeof(ELLIPSIS) - 1;
+	if (setjmp(output->jump_when_full)) {
+		memcpy(output->text + DEMANGLED_NAME_BYTES_MAX, ELLIPSIS_UTF8,
+		       sizeof(ELLIPSIS_UTF8));
+		output->size = DEMANGLED_NAME_BYTES_MAX + sizeof(ELLIPSIS_UTF8) - 1;
 		return 1;
 	}
 	/* Rust first: its legacy names are valid C++ names as well. */
-	return rust_demangle_callback(name, OPTIONS, output_add, output) ||
+	return rust_demangle_callback(name, DEMANGLER_OPTIONS, append_demangler_output, output) ||
 	       (name[0] == '_' && name[1] == 'Z' &&
-		(output->size = 0, cplus_demangle_v3_callback(name, OPTIONS, output_add, output)));
+		(output->size = 0, cplus_demangle_v3_callback(name, DEMANGLER_OPTIONS,
+							      append_demangler_output, output)));
 }
 
 char *demangle(const char *name)
 {
 	/* Mach-O style and SysV-prefixed names (__Z, ___Z) do not occur in ELF. */
 	if (name[0] != '_' || (name[1] != 'Z' && name[1] != 'R') ||
-	    strnlen(name, MANGLED_MAX) == MANGLED_MAX)
+	    strnlen(name, MANGLED_NAME_BYTES_MAX) == MANGLED_NAME_BYTES_MAX)
 		return NULL;
-	struct output output;
-	if (!print_name(name, &output) || output.size == 0)
+	struct demangler_output output;
+	if (!demangle_into_bounded_output(name, &output) || output.size == 0)
 		return NULL;
 	char *text = malloc(output.size + 1);
 	if (!text)

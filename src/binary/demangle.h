@@ -9,7 +9,7 @@
 #include <stddef.h>
 
 /* Longest name that is shown; longer ones end in "…". */
-#define DEMANGLE_OUTPUT_MAX 10240u
+#define DEMANGLED_NAME_BYTES_MAX 10240u
 
 /* The readable form of a mangled name, malloc'ed, or NULL where the name is not mangled, damaged,
  * absurdly long, or memory is out: then show the name itself. About 1 us; call it once a function.

@@ -5,6 +5,7 @@
  * and 5; elf(5).
  */
 #include "binary/elf.h"
+#include "common/foreign_file.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -15,11 +16,11 @@
 
 /* More of either than any linker writes: the kernel refuses more than 64 KB of program headers, and
  * -ffunction-sections objects of a million functions are not executables. */
-#define SEGMENTS_MAX 4096u
-#define SECTIONS_MAX (1u << 20)
-#define NOTES_MAX    (1u << 16)
+#define SEGMENTS_MAX         4096u
+#define SECTIONS_MAX         (1u << 20)
+#define NOTES_READ_BYTES_MAX (1u << 16)
 
-int elf_read(const struct elf_file *file, uint64_t offset, void *buffer, size_t size)
+int elf_read_bytes(const struct elf_file *file, uint64_t offset, void *buffer, size_t size)
 {
 	if (offset > file->size || size > file->size - offset)
 		return -EBADMSG;
@@ -44,14 +45,14 @@ int elf_read(const struct elf_file *file, uint64_t offset, void *buffer, size_t 
 }
 
 /* A malloc'ed copy of a piece of the file with a zero byte after it. */
-static int read_piece(const struct elf_file *file, uint64_t offset, uint64_t size, void **ret)
+static int read_file_piece(const struct elf_file *file, uint64_t offset, uint64_t size, void **ret)
 {
 	if (offset > file->size || size > file->size - offset)
 		return -EBADMSG;
 	uint8_t *bytes = malloc((size_t)size + 1);
 	if (!bytes)
 		return -ENOMEM;
-	int error = elf_read(file, offset, bytes, (size_t)size);
+	int error = elf_read_bytes(file, offset, bytes, (size_t)size);
 	if (error) {
 		free(bytes);
 		return error;
@@ -68,7 +69,7 @@ static int read_segments(struct elf_file *file, const Elf64_Ehdr *header, uint64
 	if (header->e_phentsize != sizeof(Elf64_Phdr) || count > SEGMENTS_MAX)
 		return -EBADMSG;
 	void *segments;
-	int error = read_piece(file, header->e_phoff, count * sizeof(Elf64_Phdr), &segments);
+	int error = read_file_piece(file, header->e_phoff, count * sizeof(Elf64_Phdr), &segments);
 	if (error)
 		return error;
 	file->segments = segments;
@@ -76,7 +77,8 @@ static int read_segments(struct elf_file *file, const Elf64_Ehdr *header, uint64
 	return 0;
 }
 
-static void section_set(struct elf_file *file, struct elf_section *to, const Elf64_Shdr *from)
+static void fill_section_from_header(struct elf_file *file, struct elf_section *to,
+				     const Elf64_Shdr *from)
 {
 	to->name =
 		from->sh_name < file->section_names_size ? file->section_names + from->sh_name : "";
@@ -96,7 +98,7 @@ static int read_section_names(struct elf_file *file, const Elf64_Shdr *headers, 
 	    headers[index].sh_type == SHT_NOBITS)
 		return 0;
 	void *names;
-	int error = read_piece(file, headers[index].sh_offset, headers[index].sh_size, &names);
+	int error = read_file_piece(file, headers[index].sh_offset, headers[index].sh_size, &names);
 	if (error)
 		return error == -ENOMEM ? error : 0; /* sections without names still have types */
 	file->section_names = names;
@@ -110,7 +112,7 @@ static int read_sections(struct elf_file *file, const Elf64_Ehdr *header, uint64
 {
 	Elf64_Shdr first;
 	if (header->e_shoff == 0 || header->e_shentsize != sizeof(Elf64_Shdr) ||
-	    elf_read(file, header->e_shoff, &first, sizeof(first)))
+	    elf_read_bytes(file, header->e_shoff, &first, sizeof(first)))
 		return 0;
 	/* Numbers that do not fit the header stand in section 0. */
 	uint64_t count = header->e_shnum ? header->e_shnum : first.sh_size;
@@ -120,7 +122,7 @@ static int read_sections(struct elf_file *file, const Elf64_Ehdr *header, uint64
 	if (count == 0 || count > SECTIONS_MAX)
 		return 0;
 	void *headers;
-	int error = read_piece(file, header->e_shoff, count * sizeof(Elf64_Shdr), &headers);
+	int error = read_file_piece(file, header->e_shoff, count * sizeof(Elf64_Shdr), &headers);
 	if (error)
 		return error == -ENOMEM ? error : 0;
 	file->sections = calloc((size_t)count, sizeof(*file->sections));
@@ -131,15 +133,15 @@ static int read_sections(struct elf_file *file, const Elf64_Ehdr *header, uint64
 	file->section_count = (size_t)count;
 	error = read_section_names(file, headers, names);
 	for (size_t i = 0; i < file->section_count; i++)
-		section_set(file, &file->sections[i], (const Elf64_Shdr *)headers + i);
+		fill_section_from_header(file, &file->sections[i], (const Elf64_Shdr *)headers + i);
 	free(headers);
 	return error;
 }
 
 /* Looks through a sequence of notes for the build-id. `alignment` is that of the segment: notes of
  * 8-byte-aligned segments (.note.gnu.property) pad to 8. */
-static bool notes_find_build_id(struct elf_file *file, const uint8_t *notes, size_t size,
-				size_t alignment)
+static bool find_build_id_in_notes(struct elf_file *file, const uint8_t *notes, size_t size,
+				   size_t alignment)
 {
 	size_t at = 0;
 	while (size - at >= sizeof(Elf64_Nhdr)) {
@@ -164,16 +166,16 @@ static bool notes_find_build_id(struct elf_file *file, const uint8_t *notes, siz
 	return false;
 }
 
-static int read_build_id_at(struct elf_file *file, uint64_t offset, uint64_t size,
-			    uint64_t alignment)
+static int read_build_id_from_notes_at(struct elf_file *file, uint64_t offset, uint64_t size,
+				       uint64_t alignment)
 {
 	void *notes;
-	if (size > NOTES_MAX)
+	if (size > NOTES_READ_BYTES_MAX)
 		return 0;
-	int error = read_piece(file, offset, size, &notes);
+	int error = read_file_piece(file, offset, size, &notes);
 	if (error)
 		return error == -ENOMEM ? error : 0;
-	notes_find_build_id(file, notes, (size_t)size, alignment == 8 ? 8 : 4);
+	find_build_id_in_notes(file, notes, (size_t)size, alignment == 8 ? 8 : 4);
 	free(notes);
 	return 0;
 }
@@ -187,7 +189,8 @@ static int read_build_id(struct elf_file *file)
 		if (section->type != SHT_NOTE)
 			continue;
 		uint64_t alignment = strcmp(section->name, ".note.gnu.property") == 0 ? 8 : 4;
-		int error = read_build_id_at(file, section->offset, section->size, alignment);
+		int error = read_build_id_from_notes_at(file, section->offset, section->size,
+							alignment);
 		if (error)
 			return error;
 	}
@@ -195,18 +198,18 @@ static int read_build_id(struct elf_file *file)
 		const Elf64_Phdr *segment = &file->segments[i];
 		if (segment->p_type != PT_NOTE)
 			continue;
-		int error = read_build_id_at(file, segment->p_offset, segment->p_filesz,
-					     segment->p_align);
+		int error = read_build_id_from_notes_at(file, segment->p_offset, segment->p_filesz,
+							segment->p_align);
 		if (error)
 			return error;
 	}
 	return 0;
 }
 
-static int read_headers(struct elf_file *file, struct problem *problem)
+static int read_elf_headers(struct elf_file *file, struct problem *problem)
 {
 	Elf64_Ehdr header;
-	if (elf_read(file, 0, &header, sizeof(header)) ||
+	if (elf_read_bytes(file, 0, &header, sizeof(header)) ||
 	    memcmp(header.e_ident, ELFMAG, SELFMAG) != 0)
 		return problem_set(problem, -ENOEXEC, "%s is not an ELF file", file->path);
 	if (header.e_ident[EI_CLASS] != ELFCLASS64 || header.e_ident[EI_DATA] != ELFDATA2LSB)
@@ -230,7 +233,7 @@ static int read_headers(struct elf_file *file, struct problem *problem)
 	return 0;
 }
 
-static struct elf_file *file_create(const char *path)
+static struct elf_file *allocate_elf_file_object(const char *path)
 {
 	struct elf_file *file = calloc(1, sizeof(*file));
 	if (!file)
@@ -259,9 +262,10 @@ void elf_close(struct elf_file *file)
 	free(file);
 }
 
-static int finish_open(struct elf_file *file, struct elf_file **ret, struct problem *problem)
+static int read_headers_or_close(struct elf_file *file, struct elf_file **ret,
+				 struct problem *problem)
 {
-	int error = read_headers(file, problem);
+	int error = read_elf_headers(file, problem);
 	if (error) {
 		elf_close(file);
 		return error;
@@ -272,28 +276,30 @@ static int finish_open(struct elf_file *file, struct elf_file **ret, struct prob
 
 int elf_open(const char *path, struct elf_file **ret, struct problem *problem)
 {
-	struct elf_file *file = file_create(path);
+	struct elf_file *file = allocate_elf_file_object(path);
 	if (!file)
 		return problem_set(problem, -ENOMEM, "no memory to read %s", path);
-	/* O_NONBLOCK: a recorded path may by now be a FIFO or a device. */
-	file->descriptor = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
+	/* A recorded path may by now lead to a pipe or a device. */
+	static const struct foreign_open_policy how = {.directory = AT_FDCWD};
 	struct stat status;
-	int error = file->descriptor < 0 || fstat(file->descriptor, &status) ? -errno : 0;
-	if (!error && !S_ISREG(status.st_mode))
-		error = -ENOEXEC;
-	if (error) {
+	file->descriptor = foreign_open_file(&how, path, &status);
+	if (file->descriptor < 0) {
+		int error = file->descriptor;
+		if (error == -ENODEV || error == -EISDIR)
+			error = -ENOEXEC;
+		file->descriptor = -1;
 		elf_close(file);
 		return problem_set(problem, error, "cannot read %s: %s", path,
 				   error == -ENOEXEC ? "not a regular file" : strerror(-error));
 	}
 	file->size = (uint64_t)status.st_size;
-	return finish_open(file, ret, problem);
+	return read_headers_or_close(file, ret, problem);
 }
 
-static int open_image(const void *image, bool owned, size_t size, const char *name,
-		      struct elf_file **ret, struct problem *problem)
+static int open_memory_image(const void *image, bool owned, size_t size, const char *name,
+			     struct elf_file **ret, struct problem *problem)
 {
-	struct elf_file *file = file_create(name);
+	struct elf_file *file = allocate_elf_file_object(name);
 	if (!file) {
 		if (owned)
 			free((void *)(uintptr_t)image);
@@ -302,19 +308,19 @@ static int open_image(const void *image, bool owned, size_t size, const char *na
 	file->image = image;
 	file->owns_image = owned;
 	file->size = size;
-	return finish_open(file, ret, problem);
+	return read_headers_or_close(file, ret, problem);
 }
 
 int elf_open_memory(const void *image, size_t size, const char *name, struct elf_file **ret,
 		    struct problem *problem)
 {
-	return open_image(image, false, size, name, ret, problem);
+	return open_memory_image(image, false, size, name, ret, problem);
 }
 
-int elf_open_owned(void *image, size_t size, const char *name, struct elf_file **ret,
-		   struct problem *problem)
+int elf_open_owned_memory(void *image, size_t size, const char *name, struct elf_file **ret,
+			  struct problem *problem)
 {
-	return open_image(image, true, size, name, ret, problem);
+	return open_memory_image(image, true, size, name, ret, problem);
 }
 
 bool elf_offset_to_vaddr(const struct elf_file *file, uint64_t offset, uint64_t *ret)

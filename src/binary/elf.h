@@ -51,7 +51,7 @@ struct elf_file {
 
 /* A section's contents, expanded. `bytes` has a zero byte after its end, so that a string that
  * begins inside ends inside. */
-struct elf_data {
+struct elf_section_data {
 	uint8_t *bytes;
 	size_t size;
 };
@@ -62,32 +62,32 @@ int elf_open(const char *path, struct elf_file **ret, struct problem *problem);
 int elf_open_memory(const void *image, size_t size, const char *name, struct elf_file **ret,
 		    struct problem *problem);
 /* The same, and elf_close() frees the image (also when opening fails). */
-int elf_open_owned(void *image, size_t size, const char *name, struct elf_file **ret,
-		   struct problem *problem);
+int elf_open_owned_memory(void *image, size_t size, const char *name, struct elf_file **ret,
+			  struct problem *problem);
 void elf_close(struct elf_file *file);
 
 /* Exactly `size` bytes at `offset`, or -EBADMSG. */
-int elf_read(const struct elf_file *file, uint64_t offset, void *buffer, size_t size);
+int elf_read_bytes(const struct elf_file *file, uint64_t offset, void *buffer, size_t size);
 
 /* The first section of that name, or NULL. A section that a debug file has emptied (SHT_NOBITS) is
  * found as well. */
 const struct elf_section *elf_section_find(const struct elf_file *file, const char *name);
 /* Reads and, where it is compressed (SHF_COMPRESSED or .zdebug), expands a section. The caller
- * frees with elf_data_deinit. SHT_NOBITS gives -ENODATA. */
+ * frees with elf_section_data_deinit. SHT_NOBITS gives -ENODATA. */
 int elf_section_read(const struct elf_file *file, const struct elf_section *section,
-		     struct elf_data *ret);
-void elf_data_deinit(struct elf_data *data);
+		     struct elf_section_data *ret);
+void elf_section_data_deinit(struct elf_section_data *data);
 
 /* Link-time address of a byte of the file, by the PT_LOAD segments. */
 bool elf_offset_to_vaddr(const struct elf_file *file, uint64_t offset, uint64_t *ret);
 bool elf_vaddr_to_offset(const struct elf_file *file, uint64_t vaddr, uint64_t *ret);
 
 /* .gnu_debuglink: the debug file's name (malloc'ed) and CRC. -ENODATA: there is none. */
-int elf_debuglink(const struct elf_file *file, char **ret_name, uint32_t *ret_crc);
+int elf_read_debuglink(const struct elf_file *file, char **ret_name, uint32_t *ret_crc);
 /* .gnu_debugaltlink: name (malloc'ed) and build-id of the file that dwz moved common parts to. */
-int elf_debugaltlink(const struct elf_file *file, char **ret_name,
-		     uint8_t build_id[ELF_BUILD_ID_SIZE_MAX], uint32_t *ret_build_id_size);
+int elf_read_debugaltlink(const struct elf_file *file, char **ret_name,
+			  uint8_t build_id[ELF_BUILD_ID_SIZE_MAX], uint32_t *ret_build_id_size);
 /* CRC of the whole file as .gnu_debuglink counts it. */
-int elf_file_crc(const struct elf_file *file, uint32_t *ret);
+int elf_compute_file_crc(const struct elf_file *file, uint32_t *ret);
 
 #endif

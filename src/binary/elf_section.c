@@ -13,8 +13,8 @@
 
 /* Deflate cannot expand more than 1032 to 1 (zlib's technical notes): a larger claim is a lie that
  * would only cost memory. */
-#define DEFLATE_RATIO_MAX 1032u
-#define ZDEBUG_HEADER     12u
+#define DEFLATE_RATIO_MAX   1032u
+#define ZDEBUG_HEADER_BYTES 12u
 
 const struct elf_section *elf_section_find(const struct elf_file *file, const char *name)
 {
@@ -25,14 +25,14 @@ const struct elf_section *elf_section_find(const struct elf_file *file, const ch
 	return NULL;
 }
 
-void elf_data_deinit(struct elf_data *data)
+void elf_section_data_deinit(struct elf_section_data *data)
 {
 	free(data->bytes);
 	data->bytes = NULL;
 	data->size = 0;
 }
 
-static int data_init(struct elf_data *data, uint64_t size)
+static int allocate_section_data(struct elf_section_data *data, uint64_t size)
 {
 	data->bytes = malloc((size_t)size + 1);
 	if (!data->bytes)
@@ -42,19 +42,20 @@ static int data_init(struct elf_data *data, uint64_t size)
 	return 0;
 }
 
-static int expand(const uint8_t *packed, size_t packed_size, uint64_t size, struct elf_data *ret)
+static int inflate_section(const uint8_t *packed, size_t packed_size, uint64_t size,
+			   struct elf_section_data *ret)
 {
 	if (size / DEFLATE_RATIO_MAX > (uint64_t)packed_size + 1)
 		return -EBADMSG;
-	struct elf_data data;
-	int error = data_init(&data, size);
+	struct elf_section_data data;
+	int error = allocate_section_data(&data, size);
 	if (error)
 		return error;
 	/* Some tools write several streams one after the other: zlib stops after the first, so go
 	 * on until the promised size is there. */
 	z_stream stream = {.next_in = (uint8_t *)(uintptr_t)packed};
 	if (inflateInit(&stream) != Z_OK) {
-		elf_data_deinit(&data);
+		elf_section_data_deinit(&data);
 		return -ENOMEM;
 	}
 	size_t left_in = packed_size, left_out = data.size;
@@ -73,14 +74,14 @@ static int expand(const uint8_t *packed, size_t packed_size, uint64_t size, stru
 	}
 	inflateEnd(&stream);
 	if (left_out > 0) {
-		elf_data_deinit(&data);
+		elf_section_data_deinit(&data);
 		return -EBADMSG;
 	}
 	*ret = data;
 	return 0;
 }
 
-static int expand_gabi(const struct elf_data *raw, struct elf_data *ret)
+static int inflate_shf_compressed(const struct elf_section_data *raw, struct elf_section_data *ret)
 {
 	Elf64_Chdr header;
 	if (raw->size < sizeof(header))
@@ -88,45 +89,48 @@ static int expand_gabi(const struct elf_data *raw, struct elf_data *ret)
 	memcpy(&header, raw->bytes, sizeof(header));
 	if (header.ch_type != ELFCOMPRESS_ZLIB)
 		return -ENOTSUP;
-	return expand(raw->bytes + sizeof(header), raw->size - sizeof(header), header.ch_size, ret);
+	return inflate_section(raw->bytes + sizeof(header), raw->size - sizeof(header),
+			       header.ch_size, ret);
 }
 
-static int expand_zdebug(const struct elf_data *raw, struct elf_data *ret)
+static int inflate_zdebug(const struct elf_section_data *raw, struct elf_section_data *ret)
 {
-	if (raw->size < ZDEBUG_HEADER || memcmp(raw->bytes, "ZLIB", 4) != 0)
+	if (raw->size < ZDEBUG_HEADER_BYTES || memcmp(raw->bytes, "ZLIB", 4) != 0)
 		return -EBADMSG;
 	uint64_t size = 0;
-	for (size_t i = 4; i < ZDEBUG_HEADER; i++)
+	for (size_t i = 4; i < ZDEBUG_HEADER_BYTES; i++)
 		size = size << 8 | raw->bytes[i];
-	return expand(raw->bytes + ZDEBUG_HEADER, raw->size - ZDEBUG_HEADER, size, ret);
+	return inflate_section(raw->bytes + ZDEBUG_HEADER_BYTES, raw->size - ZDEBUG_HEADER_BYTES,
+			       size, ret);
 }
 
 int elf_section_read(const struct elf_file *file, const struct elf_section *section,
-		     struct elf_data *ret)
+		     struct elf_section_data *ret)
 {
 	if (section->type == SHT_NOBITS || section->type == SHT_NULL)
 		return -ENODATA;
 	if (section->offset > file->size || section->size > file->size - section->offset)
 		return -EBADMSG;
-	struct elf_data raw;
-	int error = data_init(&raw, section->size);
+	struct elf_section_data raw;
+	int error = allocate_section_data(&raw, section->size);
 	if (error)
 		return error;
-	error = elf_read(file, section->offset, raw.bytes, raw.size);
+	error = elf_read_bytes(file, section->offset, raw.bytes, raw.size);
 	bool gabi = section->flags & SHF_COMPRESSED;
 	if (!error && !gabi && strncmp(section->name, ".zdebug", 7) != 0) {
 		*ret = raw;
 		return 0;
 	}
 	if (!error)
-		error = gabi ? expand_gabi(&raw, ret) : expand_zdebug(&raw, ret);
-	elf_data_deinit(&raw);
+		error = gabi ? inflate_shf_compressed(&raw, ret) : inflate_zdebug(&raw, ret);
+	elf_section_data_deinit(&raw);
 	return error;
 }
 
 /* Reads a section that begins with a file name; the rest starts at *ret_rest. */
-static int read_link(const struct elf_file *file, const char *section_name, struct elf_data *data,
-		     size_t *ret_rest)
+static int read_section_beginning_with_file_name(const struct elf_file *file,
+						 const char *section_name,
+						 struct elf_section_data *data, size_t *ret_rest)
 {
 	const struct elf_section *section = elf_section_find(file, section_name);
 	if (!section)
@@ -136,23 +140,23 @@ static int read_link(const struct elf_file *file, const char *section_name, stru
 		return error;
 	const uint8_t *end = memchr(data->bytes, 0, data->size);
 	if (!end || end == data->bytes) {
-		elf_data_deinit(data);
+		elf_section_data_deinit(data);
 		return -EBADMSG;
 	}
 	*ret_rest = (size_t)(end - data->bytes) + 1;
 	return 0;
 }
 
-int elf_debuglink(const struct elf_file *file, char **ret_name, uint32_t *ret_crc)
+int elf_read_debuglink(const struct elf_file *file, char **ret_name, uint32_t *ret_crc)
 {
-	struct elf_data data;
+	struct elf_section_data data;
 	size_t rest;
-	int error = read_link(file, ".gnu_debuglink", &data, &rest);
+	int error = read_section_beginning_with_file_name(file, ".gnu_debuglink", &data, &rest);
 	if (error)
 		return error;
 	rest = (rest + 3) & ~(size_t)3;
 	if (rest > data.size || data.size - rest < sizeof(*ret_crc)) {
-		elf_data_deinit(&data);
+		elf_section_data_deinit(&data);
 		return -EBADMSG;
 	}
 	memcpy(ret_crc, data.bytes + rest, sizeof(*ret_crc));
@@ -160,17 +164,17 @@ int elf_debuglink(const struct elf_file *file, char **ret_name, uint32_t *ret_cr
 	return 0;
 }
 
-int elf_debugaltlink(const struct elf_file *file, char **ret_name,
-		     uint8_t build_id[ELF_BUILD_ID_SIZE_MAX], uint32_t *ret_build_id_size)
+int elf_read_debugaltlink(const struct elf_file *file, char **ret_name,
+			  uint8_t build_id[ELF_BUILD_ID_SIZE_MAX], uint32_t *ret_build_id_size)
 {
-	struct elf_data data;
+	struct elf_section_data data;
 	size_t rest;
-	int error = read_link(file, ".gnu_debugaltlink", &data, &rest);
+	int error = read_section_beginning_with_file_name(file, ".gnu_debugaltlink", &data, &rest);
 	if (error)
 		return error;
 	size_t size = data.size - rest;
 	if (size == 0 || size > ELF_BUILD_ID_SIZE_MAX) {
-		elf_data_deinit(&data);
+		elf_section_data_deinit(&data);
 		return -EBADMSG;
 	}
 	memcpy(build_id, data.bytes + rest, size);
@@ -179,14 +183,14 @@ int elf_debugaltlink(const struct elf_file *file, char **ret_name,
 	return 0;
 }
 
-int elf_file_crc(const struct elf_file *file, uint32_t *ret)
+int elf_compute_file_crc(const struct elf_file *file, uint32_t *ret)
 {
 	uint8_t buffer[1 << 16];
 	uLong crc = crc32(0, NULL, 0); /* the same polynomial and start as .gnu_debuglink's */
 	for (uint64_t at = 0; at < file->size;) {
 		size_t part = file->size - at < sizeof(buffer) ? (size_t)(file->size - at)
 							       : sizeof(buffer);
-		int error = elf_read(file, at, buffer, part);
+		int error = elf_read_bytes(file, at, buffer, part);
 		if (error)
 			return error;
 		crc = crc32(crc, buffer, (uInt)part);

@@ -30,7 +30,7 @@ enum instruction_flow {
 };
 
 /* Bits of struct instruction's prefixes and rex. */
-enum instruction_prefix {
+enum instruction_prefix_bit {
 	INSTRUCTION_PREFIX_66 = 1,
 	INSTRUCTION_PREFIX_F2 = 2,
 	INSTRUCTION_PREFIX_F3 = 4,
@@ -40,7 +40,7 @@ enum instruction_prefix {
 	INSTRUCTION_PREFIX_LOCK = 64
 };
 
-enum instruction_rex {
+enum instruction_rex_bit {
 	INSTRUCTION_REX_B = 1, /* 8 more registers for ModRM's rm or SIB's base */
 	INSTRUCTION_REX_X = 2, /* SIB's index */
 	INSTRUCTION_REX_R = 4, /* ModRM's reg */
@@ -49,17 +49,19 @@ enum instruction_rex {
 
 struct instruction {
 	uint8_t length;
-	uint8_t flow;   /* enum instruction_flow */
-	uint8_t opcode; /* last byte of the opcode */
-	uint8_t map;    /* 0: one byte, 1: 0f, 2: 0f 38, 3: 0f 3a, higher: VEX/EVEX/XOP maps */
-	bool has_modrm, rip_relative;
-	bool vex;         /* VEX, EVEX or XOP */
-	uint8_t prefixes; /* enum instruction_prefix; those of VEX, EVEX and XOP do not count */
-	uint8_t rex;      /* enum instruction_rex; 0: none */
+	uint8_t flow;       /* enum instruction_flow */
+	uint8_t opcode;     /* last byte of the opcode */
+	uint8_t opcode_map; /* 0: one byte, 1: 0f, 2: 0f 38, 3: 0f 3a, higher: VEX/EVEX/XOP maps */
+	bool has_modrm, is_rip_relative;
+	bool has_vector_prefix; /* VEX, EVEX or XOP */
+	uint8_t prefix_bits; /* enum instruction_prefix_bit; those of VEX, EVEX and XOP do not count
+			      */
+	uint8_t rex;         /* enum instruction_rex_bit; 0: none */
 	uint8_t modrm;
-	uint8_t displacement_at, displacement_size; /* offset in the instruction; size 0: none */
-	uint8_t immediate_at, immediate_size;       /* of branches: the relative target */
-	uint64_t target; /* JUMP, BRANCH, CALL: address; rip_relative: address of the operand */
+	uint8_t displacement_offset,
+		displacement_size;                /* offset in the instruction; size 0: none */
+	uint8_t immediate_offset, immediate_size; /* of branches: the relative target */
+	uint64_t target; /* JUMP, BRANCH, CALL: address; is_rip_relative: address of the operand */
 };
 
 /* Decodes one instruction that lies at `address`. False: the bytes are none, or end too early. */

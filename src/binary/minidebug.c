@@ -12,21 +12,21 @@
 #include <lzma.h>
 
 /* Symbol tables of the largest programs are a few tens of megabytes. */
-#define EXPANDED_MAX     (256u << 20)
-#define DECODER_MEMORY   (128u << 20)
-#define EXPANDED_INITIAL (1u << 20)
+#define DECOMPRESSED_BYTES_MAX     (256u << 20)
+#define LZMA_MEMORY_BYTES_MAX      (128u << 20)
+#define DECOMPRESSED_BYTES_INITIAL (1u << 20)
 
-static int expand(const struct elf_data *packed, uint8_t **ret, size_t *ret_size)
+static int decompress_lzma(const struct elf_section_data *packed, uint8_t **ret, size_t *ret_size)
 {
 	lzma_stream stream = LZMA_STREAM_INIT;
-	if (lzma_stream_decoder(&stream, DECODER_MEMORY, 0) != LZMA_OK)
+	if (lzma_stream_decoder(&stream, LZMA_MEMORY_BYTES_MAX, 0) != LZMA_OK)
 		return -ENOMEM;
 	stream.next_in = packed->bytes;
 	stream.avail_in = packed->size;
 	uint8_t *bytes = NULL;
-	size_t capacity = EXPANDED_INITIAL / 2;
+	size_t capacity = DECOMPRESSED_BYTES_INITIAL / 2;
 	lzma_ret status = LZMA_OK;
-	while (status == LZMA_OK && capacity < EXPANDED_MAX) {
+	while (status == LZMA_OK && capacity < DECOMPRESSED_BYTES_MAX) {
 		size_t used = (size_t)stream.total_out;
 		capacity *= 2;
 		uint8_t *larger = realloc(bytes, capacity);
@@ -51,7 +51,7 @@ static int expand(const struct elf_data *packed, uint8_t **ret, size_t *ret_size
 	return 0;
 }
 #else
-static int expand(const struct elf_data *packed, uint8_t **ret, size_t *ret_size)
+static int decompress_lzma(const struct elf_section_data *packed, uint8_t **ret, size_t *ret_size)
 {
 	(void)packed, (void)ret, (void)ret_size;
 	return -ENOTSUP;
@@ -63,15 +63,15 @@ int minidebug_open(const struct elf_file *file, struct elf_file **ret)
 	const struct elf_section *section = elf_section_find(file, ".gnu_debugdata");
 	if (!section)
 		return -ENODATA;
-	struct elf_data packed;
+	struct elf_section_data packed;
 	int error = elf_section_read(file, section, &packed);
 	if (error)
 		return error;
 	uint8_t *bytes;
 	size_t size;
-	error = expand(&packed, &bytes, &size);
-	elf_data_deinit(&packed);
+	error = decompress_lzma(&packed, &bytes, &size);
+	elf_section_data_deinit(&packed);
 	if (error)
 		return error;
-	return elf_open_owned(bytes, size, ".gnu_debugdata", ret, NULL);
+	return elf_open_owned_memory(bytes, size, ".gnu_debugdata", ret, NULL);
 }

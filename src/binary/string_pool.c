@@ -11,23 +11,23 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define BLOCK_SIZE    ((size_t)64 << 10)
-#define TABLE_INITIAL 1024u
+#define TEXT_BLOCK_BYTES    ((size_t)64 << 10)
+#define TABLE_SLOTS_INITIAL 1024u
 
-struct block {
-	struct block *next;
+struct text_block {
+	struct text_block *next;
 	size_t used, size;
 	char text[];
 };
 
-struct slot {
+struct text_slot {
 	uint64_t hash;
 	const char *text;
 };
 
 struct string_pool {
-	struct block *blocks;
-	struct slot *table;
+	struct text_block *blocks;
+	struct text_slot *table;
 	size_t capacity, count; /* capacity is a power of two */
 };
 
@@ -36,7 +36,7 @@ int string_pool_create(struct string_pool **ret)
 	struct string_pool *pool = calloc(1, sizeof(*pool));
 	if (!pool)
 		return -ENOMEM;
-	pool->capacity = TABLE_INITIAL;
+	pool->capacity = TABLE_SLOTS_INITIAL;
 	pool->table = calloc(pool->capacity, sizeof(*pool->table));
 	if (!pool->table) {
 		free(pool);
@@ -51,7 +51,7 @@ void string_pool_destroy(struct string_pool *pool)
 	if (!pool)
 		return;
 	while (pool->blocks) {
-		struct block *next = pool->blocks->next;
+		struct text_block *next = pool->blocks->next;
 		free(pool->blocks);
 		pool->blocks = next;
 	}
@@ -60,7 +60,7 @@ void string_pool_destroy(struct string_pool *pool)
 }
 
 /* FNV-1a over 8 bytes at a time with a final mix: names are long and share their beginnings. */
-static uint64_t hash_of(const char *text, size_t length)
+static uint64_t hash_text(const char *text, size_t length)
 {
 	uint64_t hash = 0xcbf29ce484222325u ^ length;
 	for (; length >= 8; text += 8, length -= 8) {
@@ -74,10 +74,10 @@ static uint64_t hash_of(const char *text, size_t length)
 	return hash ^ hash >> 32;
 }
 
-static bool table_grow(struct string_pool *pool)
+static bool grow_text_table(struct string_pool *pool)
 {
 	size_t capacity = pool->capacity * 2;
-	struct slot *table = calloc(capacity, sizeof(*table));
+	struct text_slot *table = calloc(capacity, sizeof(*table));
 	if (!table)
 		return false;
 	for (size_t i = 0; i < pool->capacity; i++) {
@@ -94,15 +94,15 @@ static bool table_grow(struct string_pool *pool)
 	return true;
 }
 
-static const char *text_copy(struct string_pool *pool, const char *text, size_t length)
+static const char *copy_text_to_block(struct string_pool *pool, const char *text, size_t length)
 {
-	struct block *block = pool->blocks;
+	struct text_block *block = pool->blocks;
 	if (!block || block->size - block->used <= length) {
-		size_t size = length >= BLOCK_SIZE ? length + 1 : BLOCK_SIZE;
+		size_t size = length >= TEXT_BLOCK_BYTES ? length + 1 : TEXT_BLOCK_BYTES;
 		block = malloc(sizeof(*block) + size);
 		if (!block)
 			return NULL;
-		*block = (struct block){.next = pool->blocks, .size = size};
+		*block = (struct text_block){.next = pool->blocks, .size = size};
 		pool->blocks = block;
 	}
 	char *copy = block->text + block->used;
@@ -114,18 +114,18 @@ static const char *text_copy(struct string_pool *pool, const char *text, size_t 
 const char *string_pool_intern(struct string_pool *pool, const char *text)
 {
 	size_t length = strlen(text);
-	uint64_t hash = hash_of(text, length);
-	if (pool->count * 2 >= pool->capacity && !table_grow(pool))
+	uint64_t hash = hash_text(text, length);
+	if (pool->count * 2 >= pool->capacity && !grow_text_table(pool))
 		return NULL;
 	size_t at = hash & (pool->capacity - 1);
 	for (; pool->table[at].text; at = (at + 1) & (pool->capacity - 1)) {
 		if (pool->table[at].hash == hash && strcmp(pool->table[at].text, text) == 0)
 			return pool->table[at].text;
 	}
-	const char *copy = text_copy(pool, text, length);
+	const char *copy = copy_text_to_block(pool, text, length);
 	if (!copy)
 		return NULL;
-	pool->table[at] = (struct slot){hash, copy};
+	pool->table[at] = (struct text_slot){hash, copy};
 	pool->count++;
 	return copy;
 }

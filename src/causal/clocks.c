@@ -17,123 +17,133 @@
 #include "causal/state.h"
 
 /* Intervals up to here are short. */
-#define SHORT_NS 20000000u
+#define SHORT_SLEEP_INTERVAL_MAX_NS 20000000u
 /* It shows after so many intervals. */
-#define INTERVALS 4u
-#define LEAST_NS  200000u
+#define SLEEP_TIMETABLE_INTERVALS_LEAST   4u
+#define SLEEP_TIMETABLE_LATENESS_LEAST_NS 200000u
 /* A time so far from the one before begins something else. */
-#define FAR_NS 10000000000ll
+#define SLEEP_TIMETABLE_GAP_MAX_NS 10000000000ll
 
-uint64_t causal_absorbed_now(const struct causal_thread *state)
+uint64_t causal_get_absorbed_ticks_in_epoch(const struct causal_thread *state)
 {
-	uint64_t far = causal_delay_at(state, ticks_now()) + causal_get(&state->bank),
-		 start = causal_get(&state->start);
+	uint64_t far = causal_compute_local_delay_at(state, ticks_now()) +
+		       causal_load_relaxed(&state->excess_delay),
+		 start = causal_load_relaxed(&state->start);
 
 	return far > start ? far - start : 0;
 }
 
-static uint64_t absorbed(const struct causal_thread *state)
+static uint64_t get_absorbed_ticks_in_all_epochs(const struct causal_thread *state)
 {
-	return state->absorbed +
-	       (causal_get(&state->word) & CAUSAL_ACTIVE ? causal_absorbed_now(state) : 0);
+	return state->absorbed_before_epoch_ticks +
+	       (causal_load_relaxed(&state->word) & CAUSAL_ACTIVE
+			? causal_get_absorbed_ticks_in_epoch(state)
+			: 0);
 }
 
 /* The calling thread's state, entered and brought up to date. */
-static struct causal_thread *begin(void)
+static struct causal_thread *enter_and_sync_this_thread_state(void)
 {
 	struct causal_control *control = atomic_load_explicit(&kymo_causal, memory_order_relaxed);
-	struct causal_thread *state = control ? causal_self() : NULL;
+	struct causal_thread *state = control ? causal_find_or_make_current_state() : NULL;
 
-	if (!state || !causal_enter(state))
+	if (!state || !causal_try_enter_state(state))
 		return NULL;
-	causal_turn(control, state);
+	causal_sync_with_experiment(control, state);
 	return state;
 }
 
-static uint64_t lateness_ns(const struct causal_thread *state)
+static uint64_t get_lateness_since_clock_read_ns(const struct causal_thread *state)
 {
-	uint64_t all = absorbed(state);
+	uint64_t all = get_absorbed_ticks_in_all_epochs(state);
 
-	return all > state->clock_absorbed ? causal_ns(all - state->clock_absorbed) : 0;
+	return all > state->absorbed_at_clock_read_ticks
+		       ? causal_ticks_to_ns(all - state->absorbed_at_clock_read_ticks)
+		       : 0;
 }
 
-uint64_t causal_lateness_ns(void)
+uint64_t causal_compute_deadline_extension_ns(void)
 {
-	struct causal_thread *state = begin();
+	struct causal_thread *state = enter_and_sync_this_thread_state();
 	uint64_t late;
 
 	if (!state)
 		return 0;
-	late = lateness_ns(state);
-	causal_leave(state);
+	late = get_lateness_since_clock_read_ns(state);
+	causal_leave_state(state);
 	return late;
 }
 
-void causal_clock_was_read(void)
+void causal_record_clock_reading(void)
 {
-	struct causal_thread *state = begin();
+	struct causal_thread *state = enter_and_sync_this_thread_state();
 
 	if (!state)
 		return;
-	state->clock_absorbed = absorbed(state);
-	causal_leave(state);
+	state->absorbed_at_clock_read_ticks = get_absorbed_ticks_in_all_epochs(state);
+	causal_leave_state(state);
 }
 
 /* ---- sleeping until a time ---- */
 
-static void begin_timetable(struct causal_timetable *table, int clock, int64_t time, int64_t now,
-			    uint64_t all)
+static void reset_sleep_timetable(struct causal_sleep_timetable *table, int clock, int64_t time,
+				  int64_t now, uint64_t all)
 {
-	*table = (struct causal_timetable){.clock = clock,
-					   .first = time,
-					   .first_now = now,
-					   .last = time,
-					   .from = all,
-					   .kind = CAUSAL_TIMES_UNKNOWN};
+	*table = (struct causal_sleep_timetable){.clock = clock,
+						 .first = time,
+						 .clock_at_first_ns = now,
+						 .last = time,
+						 .absorbed_at_first_ticks = all,
+						 .kind = CAUSAL_SLEEP_TIMETABLE_UNKNOWN};
 }
 
 /* By how much times have stayed behind the clock since the first one. How far ahead of it they are
  * tells how long intervals are in one case, and goes to 0 in the other. */
-static void learn(struct causal_timetable *table, int64_t time, int64_t now, uint64_t late_ns)
+static void update_sleep_timetable_kind(struct causal_sleep_timetable *table, int64_t time,
+					int64_t now, uint64_t late_ns)
 {
-	int64_t behind = (now - table->first_now) - (time - table->first);
+	int64_t behind = (now - table->clock_at_first_ns) - (time - table->first);
 
 	table->count++;
-	table->ahead += time > now ? time - now : 0;
-	if (table->kind != CAUSAL_TIMES_UNKNOWN || late_ns < LEAST_NS ||
-	    (int64_t)late_ns < INTERVALS * (table->ahead / table->count))
+	table->ahead_sum_ns += time > now ? time - now : 0;
+	if (table->kind != CAUSAL_SLEEP_TIMETABLE_UNKNOWN ||
+	    late_ns < SLEEP_TIMETABLE_LATENESS_LEAST_NS ||
+	    (int64_t)late_ns <
+		    SLEEP_TIMETABLE_INTERVALS_LEAST * (table->ahead_sum_ns / table->count))
 		return;
-	table->kind = behind > (int64_t)(late_ns / 2) ? CAUSAL_TIMES_OWN : CAUSAL_TIMES_CLOCKS;
+	table->kind = behind > (int64_t)(late_ns / 2) ? CAUSAL_SLEEP_TIMETABLE_FIXED
+						      : CAUSAL_SLEEP_TIMETABLE_FROM_CLOCK;
 }
 
-static uint64_t put_off_ns(struct causal_thread *state, int clock, int64_t time, int64_t now)
+static uint64_t compute_sleep_until_extension_ns(struct causal_thread *state, int clock,
+						 int64_t time, int64_t now)
 {
-	struct causal_timetable *table = &state->timetable;
-	uint64_t all = absorbed(state), late_ns;
+	struct causal_sleep_timetable *table = &state->sleep_timetable;
+	uint64_t all = get_absorbed_ticks_in_all_epochs(state), late_ns;
 
-	if (!table->first_now || table->clock != clock || time < table->last ||
-	    time - table->last > FAR_NS) {
-		begin_timetable(table, clock, time, now, all);
-		return lateness_ns(state);
+	if (!table->clock_at_first_ns || table->clock != clock || time < table->last ||
+	    time - table->last > SLEEP_TIMETABLE_GAP_MAX_NS) {
+		reset_sleep_timetable(table, clock, time, now, all);
+		return get_lateness_since_clock_read_ns(state);
 	}
-	late_ns = causal_ns(all - table->from);
-	learn(table, time, now, late_ns);
+	late_ns = causal_ticks_to_ns(all - table->absorbed_at_first_ticks);
+	update_sleep_timetable_kind(table, time, now, late_ns);
 	table->last = time;
-	if (table->kind == CAUSAL_TIMES_CLOCKS ||
-	    (table->kind == CAUSAL_TIMES_UNKNOWN &&
-	     time - table->first > (int64_t)SHORT_NS * table->count))
-		return lateness_ns(state);
+	if (table->kind == CAUSAL_SLEEP_TIMETABLE_FROM_CLOCK ||
+	    (table->kind == CAUSAL_SLEEP_TIMETABLE_UNKNOWN &&
+	     time - table->first > (int64_t)SHORT_SLEEP_INTERVAL_MAX_NS * table->count))
+		return get_lateness_since_clock_read_ns(state);
 	return late_ns;
 }
 
-uint64_t causal_put_off_ns(int clock, int64_t time, int64_t now)
+uint64_t causal_get_sleep_until_extension_ns(int clock, int64_t time, int64_t now)
 {
-	struct causal_thread *state = begin();
+	struct causal_thread *state = enter_and_sync_this_thread_state();
 	uint64_t late;
 
 	if (!state)
 		return 0;
-	late = put_off_ns(state, clock, time, now);
-	causal_leave(state);
+	late = compute_sleep_until_extension_ns(state, clock, time, now);
+	causal_leave_state(state);
 	return late;
 }

@@ -6,8 +6,10 @@
  * out.
  *
  * A counter is in the session's file (causal_point.coz), so that all processes count in one. Its
- * increments come without a virtual time; as far as the processor's watchpoints go, they are
- * watched and count as visits as well.
+ * increments come without a virtual time: the controller looks at the counter and dates what it
+ * sees (experiments/window.c). A watchpoint of the processor would tell the moment, but while a
+ * thread has one, rep stos and rep movs lose their fast path on it: memset() and the kernel's
+ * clearing of pages take thirty times as long.
  */
 #ifndef KYMO_CAUSAL_COZ_H
 #define KYMO_CAUSAL_COZ_H
@@ -15,19 +17,11 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "core/runtime.h"
-
 /* NULL: the process takes no part, or there is no room. `kind`: enum causal_point_kind. */
-uint64_t *causal_coz_counter(uint32_t kind, const char *name);
+uint64_t *causal_coz_find_or_add_counter(uint32_t kind, const char *name);
 /* Around a call of the program's own that may wait. `woken`: it did, until another thread ended it.
  */
-void causal_coz_before_block(void);
-void causal_coz_after_block(bool woken);
-
-/* Background thread: are there new counters since the last call? */
-bool causal_coz_changed(void);
-/* Tells points_named.h about all of them. */
-void causal_coz_watch(struct runtime *runtime);
-void causal_coz_forked(void);
+void causal_coz_before_blocking(void);
+void causal_coz_after_blocking(bool woken);
 
 #endif

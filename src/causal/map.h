@@ -9,7 +9,7 @@
 
 #include "core/runtime.h"
 
-/* causal_start(): maps are asked for from now on. `directory` is copied. */
-void causal_map_start(struct runtime *runtime, const char *directory);
+/* causal_join_session_if_requested(): maps are asked for from now on. `directory` is copied. */
+void causal_map_start_requests(struct runtime *runtime, const char *directory);
 
 #endif

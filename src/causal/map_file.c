@@ -11,9 +11,9 @@
 
 #include "common/syscalls.h"
 
-const uint32_t causal_map_file_none[1];
+const uint32_t causal_map_file_empty_target_list[1];
 
-static bool sizes_valid(const struct causal_map_header *map, size_t size)
+static bool map_header_is_valid(const struct causal_map_header *map, size_t size)
 {
 	return size >= sizeof(*map) && map->magic == CAUSAL_MAP_MAGIC &&
 	       map->version == CAUSAL_MAP_VERSION && map->count && map->id_count &&
@@ -21,12 +21,12 @@ static bool sizes_valid(const struct causal_map_header *map, size_t size)
 	       size == sizeof(*map) + (uint64_t)map->count * 8 + (uint64_t)map->id_count * 4;
 }
 
-bool causal_map_file_valid(const void *image, size_t size)
+bool causal_map_file_is_valid(const void *image, size_t size)
 {
 	const struct causal_map_header *map = image;
 	const uint32_t *starts = (const uint32_t *)(map + 1), *lists, *ids;
 
-	if (!sizes_valid(map, size))
+	if (!map_header_is_valid(map, size))
 		return false;
 	lists = starts + map->count;
 	ids = lists + map->count;
@@ -41,7 +41,7 @@ bool causal_map_file_valid(const void *image, size_t size)
 	return !ids[0] && !ids[map->id_count - 1];
 }
 
-const struct causal_map_header *causal_map_file_open(const char *path, size_t *ret_size)
+const struct causal_map_header *causal_map_file_load(const char *path, size_t *ret_size)
 {
 	long fd = sys_open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW, 0);
 	struct stat status;
@@ -56,9 +56,9 @@ const struct causal_map_header *causal_map_file_open(const char *path, size_t *r
 	}
 	image = sys_mmap(NULL, (size_t)status.st_size, PROT_READ, MAP_PRIVATE, (int)fd, 0);
 	sys_close((int)fd);
-	if (sys_failed(image))
+	if (sys_mmap_failed(image))
 		return NULL;
-	if (!causal_map_file_valid(image, (size_t)status.st_size)) {
+	if (!causal_map_file_is_valid(image, (size_t)status.st_size)) {
 		sys_munmap(image, (size_t)status.st_size);
 		return NULL;
 	}

@@ -14,28 +14,28 @@
 #include <time.h>
 
 #include "common/syscalls.h"
-#include "core/text.h"
+#include "core/base/text.h"
 
-static long connect_in(long fd, long directory)
+static long connect_to_socket_in_directory(long fd, long directory)
 {
 	struct sockaddr_un address = {.sun_family = AF_UNIX};
-	struct text text = text_on(address.sun_path, sizeof(address.sun_path));
+	struct text_buffer text = text_buffer_init(address.sun_path, sizeof(address.sun_path));
 
 	/* of the thread: its descriptor table is not the process's */
-	text_string(&text, "/proc/thread-self/fd/");
-	text_unsigned(&text, (uint64_t)directory);
-	text_string(&text, "/socket");
+	text_append_string(&text, "/proc/thread-self/fd/");
+	text_append_unsigned(&text, (uint64_t)directory);
+	text_append_string(&text, "/socket");
 	return sys_call3(SYS_connect, fd, (long)&address, sizeof(address));
 }
 
-int map_request_begin(const char *path)
+int map_request_connect(const char *path)
 {
 	long directory = sys_open(path, O_PATH | O_DIRECTORY | O_CLOEXEC, 0), fd, error;
 
 	if (directory < 0)
 		return (int)directory;
 	fd = sys_call3(SYS_socket, AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-	error = fd < 0 ? fd : connect_in(fd, directory);
+	error = fd < 0 ? fd : connect_to_socket_in_directory(fd, directory);
 	sys_close((int)directory);
 	if (!error)
 		return (int)fd;
@@ -52,7 +52,7 @@ int map_request_send(int fd, const struct causal_request *request)
 	return size == (long)sizeof(*request) ? 0 : size < 0 ? (int)size : -EPIPE;
 }
 
-int map_request_receive(int fd, struct causal_answer *answer, uint64_t timeout_ns)
+int map_request_receive_answer(int fd, struct causal_answer *answer, uint64_t timeout_ns)
 {
 	struct timespec timeout = {.tv_nsec = (long)timeout_ns};
 	struct pollfd polled = {fd, POLLIN, 0};

@@ -11,11 +11,11 @@
 
 /* Connected descriptor; -EAGAIN: try later; other negative errno: nobody answers there. `directory`
  * is the session's causal/. */
-int map_request_begin(const char *directory);
+int map_request_connect(const char *directory);
 /* 0, or a negative errno: the server has gone. */
 int map_request_send(int fd, const struct causal_request *request);
 /* Waits at most that long. 0: *answer is there; -EAGAIN: not yet; other negative errno: the server
  * has gone. */
-int map_request_receive(int fd, struct causal_answer *answer, uint64_t timeout_ns);
+int map_request_receive_answer(int fd, struct causal_answer *answer, uint64_t timeout_ns);
 
 #endif

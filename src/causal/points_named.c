@@ -17,100 +17,103 @@
 #include "causal/causal.h"
 #include "causal/spins.h"
 #include "causal/state.h"
+#include "common/breakpoint_check.h"
 #include "common/syscalls.h"
+#include "core/base/text.h"
+#include "core/base/ticks.h"
+#include "core/process/task_state.h"
 #include "core/sampler.h"
-#include "core/text.h"
-#include "core/ticks.h"
+#include "core/sampling_source.h"
 
 /* perf_event_attr of Linux 5.13 with sig_data, which older headers lack (core/sources.c). */
-#define ATTR_SIZE_WITH_SIG_DATA 128
-#define EVENTS_MAX              65536u
-#define REFUSED_MAX             16u
-#define ENTERED_MAX             64u
+#define PERF_ATTR_SIZE_WITH_SIG_DATA    128
+#define BREAKPOINT_EVENTS_MAX           65536u
+#define BREAKPOINTS_DO_NOT_FIRE         (-ENOTRECOVERABLE) /* no errno of perf_event_open(2) */
+#define GIVEN_UP_ADDRESSES_MAX          16u
+#define FUNCTIONS_COUNTED_AS_VISITS_MAX 64u
 /* So late a thread that was there before is not found any more. */
-#define LATE_NS 1000000000ull
-/* Visits a second, over a stretch of time: one costs 10 us on a virtual machine, whose host sees
+#define LATE_THREAD_SEARCH_DURATION_NS 1000000000ull
+/* Visits a second, over a burst of time: one costs 10 us on a virtual machine, whose host sees
  * every breakpoint. */
-#define RATE_MAX        10000u
-#define RATE_STRETCH_NS 200000000ull
+#define VISIT_RATE_MAX_PER_SECOND 10000u
+#define VISIT_RATE_WINDOW_NS      200000000ull
 /* A sample that is as near as this behind a visit of the same address, in CPU time of the thread,
  * is of the same moment: it ran out while the visit was told (20 to 60 us later on a virtual
  * machine). Places that are come to as often as that are given up. */
-#define NEAR_NS 100000u
-/* So many visits that nobody told of are told late; of more, when they were cannot be guessed. */
-#define LATE_MAX    16u
-#define FLAG_RESUME 0x10000 /* RF of EFLAGS */
+#define SAME_VISIT_CPU_NS  100000u
+#define EFLAGS_RESUME_FLAG 0x10000 /* RF of EFLAGS */
 
-struct event_attr {
+struct perf_attr_with_sig_data {
 	struct perf_event_attr base;
-	uint8_t more[ATTR_SIZE_WITH_SIG_DATA];
+	uint8_t more[PERF_ATTR_SIZE_WITH_SIG_DATA];
 };
 
-struct named_event {
+struct breakpoint_event {
 	int fd;
-	uint32_t slot, tid;
+	uint32_t slot_index, tid;
 };
 
-struct named_slot {
+struct breakpoint_slot {
 	_Atomic uint64_t address; /* 0: free */
-	enum points_named_what what;
-	_Atomic uint32_t point;
-	_Atomic uint32_t begin; /* of the end of a latency: its begin */
+	_Atomic uint32_t point_index;
+	_Atomic uint32_t begin_point_index; /* of the end of a latency: its begin */
 	_Atomic uint64_t visits;
-	bool seen, told;
+	bool was_seen_in_update, was_problem_reported;
 	uint64_t opened_ticks; /* 0: not yet; threads made later have inherited it */
-	uint64_t opened_ns, looked_ns, looked_visits;
+	uint64_t opened_boottime_ns;
+	uint64_t opened_monotonic_ns, rate_checked_ns, visits_at_rate_check;
 };
 
 static struct {
-	struct named_slot slots[POINTS_NAMED_MAX];
-	struct named_event *events;
-	uint32_t event_count;
-	uint64_t refused[REFUSED_MAX]; /* addresses that are visited too often */
-	uint32_t refused_count;
-	bool told_full;
-} named;
+	struct breakpoint_slot slots[POINTS_NAMED_BREAKPOINT_SLOTS];
+	struct breakpoint_event *perf_events;
+	uint32_t perf_event_count;
+	uint64_t given_up_addresses[GIVEN_UP_ADDRESSES_MAX]; /* addresses that are visited too often
+							      */
+	uint32_t given_up_address_count;
+	bool was_unavailability_reported;
+} breakpoint_table;
 
-/* Functions whose calls are told of; by the background thread for all. */
+/* Functions whose calls are visits; written by the background thread for all. */
 static struct {
 	_Atomic uint32_t count;
 	struct {
 		uint64_t address;
 		uint32_t point;
-	} list[ENTERED_MAX];
-} entered;
+	} list[FUNCTIONS_COUNTED_AS_VISITS_MAX];
+} functions_counted_as_visits;
 
 /* ---- on the program's threads ---- */
 
-void causal_entered(uint64_t address)
+void causal_handle_function_entry(uint64_t address)
 {
-	uint32_t count = atomic_load_explicit(&entered.count, memory_order_acquire);
+	uint32_t count =
+		atomic_load_explicit(&functions_counted_as_visits.count, memory_order_acquire);
 
-	spins_entered(address);
+	spins_begin_wait_if_spin_function(address);
 	for (uint32_t i = 0; i < count; i++) {
-		if (entered.list[i].address == address)
-			causal_visit(entered.list[i].point);
+		if (functions_counted_as_visits.list[i].address == address)
+			causal_record_visit(functions_counted_as_visits.list[i].point);
 	}
 }
 
-void causal_left(uint64_t address)
+void causal_handle_function_exit(uint64_t address)
 {
-	spins_left(address);
+	spins_end_wait_if_spin_function(address);
 }
 
-bool points_named_is_visited(uint64_t address)
+bool points_named_has_breakpoint_at(uint64_t address)
 {
-	for (uint32_t i = 0; i < POINTS_NAMED_MAX; i++) {
-		const struct named_slot *slot = &named.slots[i];
+	for (uint32_t i = 0; i < POINTS_NAMED_BREAKPOINT_SLOTS; i++) {
+		const struct breakpoint_slot *slot = &breakpoint_table.slots[i];
 
-		if (atomic_load_explicit(&slot->address, memory_order_relaxed) == address &&
-		    slot->what == POINTS_NAMED_CODE)
+		if (atomic_load_explicit(&slot->address, memory_order_relaxed) == address)
 			return true;
 	}
 	return false;
 }
 
-static struct causal_point *point_at(uint32_t point)
+static struct causal_point *find_causal_point_at_index(uint32_t point)
 {
 	struct causal_control *control = atomic_load(&kymo_causal);
 
@@ -118,64 +121,46 @@ static struct causal_point *point_at(uint32_t point)
 }
 
 /* What ends had begun: before we looked, or unseen. */
-static void begin_what_ended(struct named_slot *slot, uint32_t point)
+static void record_begin_point_visit_if_missing(struct breakpoint_slot *slot, uint32_t point)
 {
-	uint32_t begin = atomic_load_explicit(&slot->begin, memory_order_relaxed);
-	const struct causal_point *first = point_at(begin), *last = point_at(point);
+	uint32_t begin = atomic_load_explicit(&slot->begin_point_index, memory_order_relaxed);
+	const struct causal_point *first = find_causal_point_at_index(begin),
+				  *last = find_causal_point_at_index(point);
 
-	if (first && last && causal_get(&last->visits) > causal_get(&first->visits))
-		causal_visit(begin);
+	if (first && last &&
+	    causal_load_relaxed(&last->visits) > causal_load_relaxed(&first->visits))
+		causal_record_visit(begin);
 }
 
-static void visit(struct named_slot *slot)
+static void count_breakpoint_slot_visit(struct breakpoint_slot *slot)
 {
-	uint32_t point = atomic_load_explicit(&slot->point, memory_order_relaxed);
+	uint32_t point = atomic_load_explicit(&slot->point_index, memory_order_relaxed);
 
 	atomic_fetch_add_explicit(&slot->visits, 1, memory_order_relaxed);
-	causal_visit(point);
-	begin_what_ended(slot, point);
-}
-
-/* The program counts itself (coz.h), in the point, for all processes; we tell when it was. A trap
- * that comes with a sample has no signal of its own, so that visits are told until there are as
- * many as were counted. */
-static void visit_counted(struct named_slot *slot)
-{
-	uint32_t index = atomic_load_explicit(&slot->point, memory_order_relaxed);
-	struct causal_point *point = point_at(index);
-	uint64_t visits, counted;
-
-	for (uint32_t i = 0; point; i++) {
-		visits = causal_get(&point->visits);
-		counted = __atomic_load_n(&point->coz[0], __ATOMIC_RELAXED);
-		if (visits >= counted)
-			return;
-		if (i == LATE_MAX || (!i && counted - visits > LATE_MAX))
-			atomic_compare_exchange_strong(&point->visits, &visits, counted - 1);
-		atomic_fetch_add_explicit(&slot->visits, 1, memory_order_relaxed);
-		causal_visit(index);
-	}
+	causal_record_visit(point);
+	record_begin_point_visit_if_missing(slot, point);
 }
 
 /* The thread's last visit of code. */
 static __thread struct {
-	uint64_t ip, cpu_ns;
-	bool doubled; /* it was seen at a sample, and its own signal comes as well */
+	uint64_t ip, thread_cpu_ns;
+	bool has_own_signal_pending; /* it was seen at a sample, and its own signal comes as well */
 } last;
 
-static void note_visit(uint64_t ip, bool doubled)
+static void set_last_visit_of_this_thread(uint64_t ip, bool doubled)
 {
 	last.ip = ip;
-	last.cpu_ns = ticks_clock_ns(CLOCK_THREAD_CPUTIME_ID);
-	last.doubled = doubled;
+	last.thread_cpu_ns = read_posix_clock_ns(CLOCK_THREAD_CPUTIME_ID);
+	last.has_own_signal_pending = doubled;
 }
 
-static bool is_same_visit(uint64_t ip)
+static bool is_same_visit_as_last(uint64_t ip)
 {
-	return last.ip == ip && ticks_clock_ns(CLOCK_THREAD_CPUTIME_ID) - last.cpu_ns < NEAR_NS;
+	return last.ip == ip && read_posix_clock_ns(CLOCK_THREAD_CPUTIME_ID) - last.thread_cpu_ns <
+					SAME_VISIT_CPU_NS;
 }
 
-static bool another_waits(void)
+static bool another_trap_is_pending(void)
 {
 	uint64_t pending = 0;
 
@@ -188,53 +173,49 @@ static bool another_waits(void)
  * breakpoint was taken shows in the resume flag, which faults set (Intel SDM 3B, 18.3.1.1): the
  * instruction has not run yet, and is not to be stopped at again. It shows as well where the sample
  * comes right behind the breakpoint's own signal. */
-static void visit_at_sample(uint64_t ip, uint64_t flags)
+static void count_visits_at_sample(uint64_t ip, uint64_t flags)
 {
-	for (uint32_t i = 0; i < POINTS_NAMED_MAX; i++) {
-		struct named_slot *slot = &named.slots[i];
+	for (uint32_t i = 0; i < POINTS_NAMED_BREAKPOINT_SLOTS; i++) {
+		struct breakpoint_slot *slot = &breakpoint_table.slots[i];
 
-		if (slot->address && slot->what == POINTS_NAMED_COUNTER) {
-			visit_counted(slot);
-		} else if (slot->address == ip && flags & FLAG_RESUME && !is_same_visit(ip)) {
-			visit(slot);
-			note_visit(ip, another_waits());
+		if (slot->address == ip && flags & EFLAGS_RESUME_FLAG &&
+		    !is_same_visit_as_last(ip)) {
+			count_breakpoint_slot_visit(slot);
+			set_last_visit_of_this_thread(ip, another_trap_is_pending());
 		}
 	}
 }
 
-static void visit_at_trap(struct named_slot *slot, uint64_t ip)
+static void count_visit_at_trap(struct breakpoint_slot *slot, uint64_t ip)
 {
-	if (slot->what == POINTS_NAMED_COUNTER) {
-		visit_counted(slot);
-		return;
-	}
-	if (!last.doubled || !is_same_visit(ip))
-		visit(slot);
-	note_visit(ip, false);
+	if (!last.has_own_signal_pending || !is_same_visit_as_last(ip))
+		count_breakpoint_slot_visit(slot);
+	set_last_visit_of_this_thread(ip, false);
 }
 
-static void visited(uint64_t mark, const void *context)
+static void handle_breakpoint_visit(uint64_t mark, const void *context)
 {
 	const long long *registers = ((const ucontext_t *)context)->uc_mcontext.gregs;
-	uint64_t number = mark - SAMPLER_MARK_POINT, ip = (uint64_t)registers[REG_RIP];
+	uint64_t number = mark - SAMPLER_SIGNAL_COOKIE_BREAKPOINT_FIRST,
+		 ip = (uint64_t)registers[REG_RIP];
 
-	if (number < POINTS_NAMED_MAX)
-		visit_at_trap(&named.slots[number], ip);
-	else if (number >= SAMPLER_MARK_POINTS)
-		visit_at_sample(ip, (uint64_t)registers[REG_EFL]);
+	if (number < POINTS_NAMED_BREAKPOINT_SLOTS)
+		count_visit_at_trap(&breakpoint_table.slots[number], ip);
+	else if (number >= SAMPLER_SIGNAL_BREAKPOINT_COOKIE_COUNT)
+		count_visits_at_sample(ip, (uint64_t)registers[REG_EFL]);
 }
 
 /* ---- events ---- */
 
-static int open_breakpoint(const struct named_slot *slot, uint32_t tid)
+static int open_breakpoint_event(const struct breakpoint_slot *slot, uint32_t tid)
 {
-	struct event_attr attr = {0};
+	struct perf_attr_with_sig_data attr = {0};
 
 	attr.base.type = PERF_TYPE_BREAKPOINT;
-	attr.base.size = ATTR_SIZE_WITH_SIG_DATA;
-	attr.base.bp_type = slot->what == POINTS_NAMED_CODE ? HW_BREAKPOINT_X : HW_BREAKPOINT_W;
+	attr.base.size = PERF_ATTR_SIZE_WITH_SIG_DATA;
+	attr.base.bp_type = HW_BREAKPOINT_X;
 	attr.base.bp_addr = slot->address;
-	attr.base.bp_len = slot->what == POINTS_NAMED_CODE ? sizeof(long) : HW_BREAKPOINT_LEN_8;
+	attr.base.bp_len = sizeof(long);
 	attr.base.sample_period = 1;
 	attr.base.exclude_kernel = 1;
 	attr.base.exclude_hv = 1;
@@ -242,128 +223,140 @@ static int open_breakpoint(const struct named_slot *slot, uint32_t tid)
 	attr.base.inherit_thread = 1;
 	attr.base.remove_on_exec = 1;
 	attr.base.sigtrap = 1;
-	attr.base.sig_data = SAMPLER_MARK_POINT + (uint64_t)(slot - named.slots);
+	attr.base.sig_data =
+		SAMPLER_SIGNAL_COOKIE_BREAKPOINT_FIRST + (uint64_t)(slot - breakpoint_table.slots);
 	return (int)sys_call6(SYS_perf_event_open, (long)&attr, (long)tid, -1, -1,
 			      PERF_FLAG_FD_CLOEXEC, 0);
 }
 
-static bool reserve_events(void)
+static bool ensure_room_in_event_table(void)
 {
-	if (!named.events) {
-		void *memory =
-			sys_mmap(NULL, EVENTS_MAX * sizeof(*named.events), PROT_READ | PROT_WRITE,
-				 MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+	if (!breakpoint_table.perf_events) {
+		void *memory = sys_mmap(
+			NULL, BREAKPOINT_EVENTS_MAX * sizeof(*breakpoint_table.perf_events),
+			PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
 
-		if (!sys_failed(memory))
-			named.events = memory;
+		if (!sys_mmap_failed(memory))
+			breakpoint_table.perf_events = memory;
 	}
-	return named.events && named.event_count < EVENTS_MAX;
+	return breakpoint_table.perf_events &&
+	       breakpoint_table.perf_event_count < BREAKPOINT_EVENTS_MAX;
 }
 
-static const char *point_name(uint32_t point)
+static const char *get_name_of_point(uint32_t point)
 {
-	const struct causal_point *found = point_at(point);
+	const struct causal_point *found = find_causal_point_at_index(point);
 
 	return found ? found->name : "?";
 }
 
-static void tell(struct runtime *runtime, uint32_t point, const char *why, int error)
+static void write_point_problem_notice(struct runtime *runtime, uint32_t point, const char *why,
+				       int error)
 {
 	char buffer[512];
-	struct text text = text_on(buffer, sizeof(buffer));
+	struct text_buffer text = text_buffer_init(buffer, sizeof(buffer));
 
-	text_string(&text, "progress point '");
-	text_string(&text, point_name(point));
-	text_string(&text, why);
-	track_notice(&runtime->track, SPOOL_NOTICE_DISABLED, (uint64_t)-error, buffer);
+	text_append_string(&text, "progress point '");
+	text_append_string(&text, get_name_of_point(point));
+	text_append_string(&text, why);
+	process_record_write_notice(&runtime->records, SPOOL_NOTICE_DISABLED, (uint64_t)-error,
+				    buffer);
 }
 
-static void tell_refused(struct runtime *runtime, struct named_slot *slot, int error)
+static void write_refused_breakpoint_notice(struct runtime *runtime, struct breakpoint_slot *slot,
+					    int error)
 {
-	if (slot->told || slot->what == POINTS_NAMED_COUNTER) /* which counts without us */
+	if (slot->was_problem_reported)
 		return;
-	slot->told = true;
-	tell(runtime, slot->point,
-	     error == -ENOSPC   ? "' is not counted: the processor's breakpoints are in use"
-	     : error == -EACCES ? "' is not counted: perf events are not permitted"
-				: "' is not counted: no hardware breakpoint can be had",
-	     error);
+	slot->was_problem_reported = true;
+	write_point_problem_notice(
+		runtime, slot->point_index,
+		error == -ENOSPC   ? "' is not counted: the processor's breakpoints are in use"
+		: error == -EACCES ? "' is not counted: perf events are not permitted"
+		: error == BREAKPOINTS_DO_NOT_FIRE
+			? "' is not counted: this machine's hardware breakpoints never fire (a "
+			  "hypervisor keeps them back)"
+			: "' is not counted: no hardware breakpoint is available",
+		error);
 }
 
 /* 0, or a negative errno. */
-static int watch(struct named_slot *slot, uint32_t tid)
+static int open_slot_event_for_thread(struct breakpoint_slot *slot, uint32_t tid)
 {
-	int fd = reserve_events() ? open_breakpoint(slot, tid) : -ENOMEM;
+	int fd;
 
+	if (!breakpoints_fire())
+		return BREAKPOINTS_DO_NOT_FIRE;
+	fd = ensure_room_in_event_table() ? open_breakpoint_event(slot, tid) : -ENOMEM;
 	if (fd < 0)
 		return fd;
-	named.events[named.event_count++] =
-		(struct named_event){fd, (uint32_t)(slot - named.slots), tid};
+	breakpoint_table.perf_events[breakpoint_table.perf_event_count++] =
+		(struct breakpoint_event){fd, (uint32_t)(slot - breakpoint_table.slots), tid};
 	return 0;
 }
 
-static void unwatch(const struct named_slot *slot)
+static void close_slot_events(const struct breakpoint_slot *slot)
 {
 	uint32_t kept = 0;
 
-	for (uint32_t i = 0; i < named.event_count; i++) {
-		if (&named.slots[named.events[i].slot] == slot)
-			sys_close(named.events[i].fd);
+	for (uint32_t i = 0; i < breakpoint_table.perf_event_count; i++) {
+		if (&breakpoint_table.slots[breakpoint_table.perf_events[i].slot_index] == slot)
+			sys_close(breakpoint_table.perf_events[i].fd);
 		else
-			named.events[kept++] = named.events[i];
+			breakpoint_table.perf_events[kept++] = breakpoint_table.perf_events[i];
 	}
-	named.event_count = kept;
+	breakpoint_table.perf_event_count = kept;
 }
 
 /* ---- slots ---- */
 
-void points_named_begin(void)
+void points_named_begin_update(void)
 {
-	for (uint32_t i = 0; i < POINTS_NAMED_MAX; i++)
-		named.slots[i].seen = false;
+	for (uint32_t i = 0; i < POINTS_NAMED_BREAKPOINT_SLOTS; i++)
+		breakpoint_table.slots[i].was_seen_in_update = false;
 }
 
 /* Entries are never taken back: where no function is instrumented any more, none is entered. */
-static void add_entered(uint64_t address, uint32_t point)
+static void add_function_counted_as_visit(uint64_t address, uint32_t point)
 {
-	uint32_t count = atomic_load(&entered.count);
+	uint32_t count = atomic_load(&functions_counted_as_visits.count);
 
 	for (uint32_t i = 0; i < count; i++) {
-		if (entered.list[i].address == address)
+		if (functions_counted_as_visits.list[i].address == address)
 			return;
 	}
-	if (count == ENTERED_MAX)
+	if (count == FUNCTIONS_COUNTED_AS_VISITS_MAX)
 		return;
-	entered.list[count].address = address;
-	entered.list[count].point = point;
-	atomic_store_explicit(&entered.count, count + 1, memory_order_release);
+	functions_counted_as_visits.list[count].address = address;
+	functions_counted_as_visits.list[count].point = point;
+	atomic_store_explicit(&functions_counted_as_visits.count, count + 1, memory_order_release);
 }
 
-static void tell_without_signal(struct runtime *runtime, enum points_named_what what,
-				uint32_t point)
+static void write_missing_sigtrap_notice_once(struct runtime *runtime, uint32_t point)
 {
-	if (what == POINTS_NAMED_CODE && !named.told_full)
-		tell(runtime, point,
-		     "' is not counted: breakpoints need perf events that come by SIGTRAP", 0);
-	named.told_full = true;
+	if (!breakpoint_table.was_unavailability_reported)
+		write_point_problem_notice(
+			runtime, point,
+			"' is not counted: breakpoints need perf events with SIGTRAP", 0);
+	breakpoint_table.was_unavailability_reported = true;
 }
 
-static bool is_refused(uint64_t address)
+static bool address_was_given_up(uint64_t address)
 {
-	for (uint32_t i = 0; i < named.refused_count; i++) {
-		if (named.refused[i] == address)
+	for (uint32_t i = 0; i < breakpoint_table.given_up_address_count; i++) {
+		if (breakpoint_table.given_up_addresses[i] == address)
 			return true;
 	}
 	return false;
 }
 
 /* UINT32_MAX: it is not the end of anything. */
-static uint32_t begin_of(uint32_t point)
+static uint32_t find_begin_point_of_end_point(uint32_t point)
 {
-	const struct causal_point *end = point_at(point), *begin;
+	const struct causal_point *end = find_causal_point_at_index(point), *begin;
 
 	for (uint32_t i = 0; end && end->kind == CAUSAL_POINT_END && i < CAUSAL_POINTS; i++) {
-		begin = point_at(i);
+		begin = find_causal_point_at_index(i);
 		if (begin->state == CAUSAL_POINT_READY && begin->kind == CAUSAL_POINT_BEGIN &&
 		    !strncmp(begin->name, end->name, CAUSAL_NAME_SIZE))
 			return i;
@@ -371,146 +364,172 @@ static uint32_t begin_of(uint32_t point)
 	return UINT32_MAX;
 }
 
-void points_named_at(struct runtime *runtime, enum points_named_what what, uint64_t address,
-		     uint32_t point)
+void points_named_add_address(struct runtime *runtime, enum points_named_address_kind what,
+			      uint64_t address, uint32_t point)
 {
-	struct named_slot *free = NULL;
+	struct breakpoint_slot *free = NULL;
 
-	if (is_refused(address))
+	if (address_was_given_up(address))
 		return;
-	if (what == POINTS_NAMED_CALLS) {
-		add_entered(address, point);
+	if (what == POINTS_NAMED_ADDRESS_OF_TRACED_FUNCTION) {
+		add_function_counted_as_visit(address, point);
 		return;
 	}
 	/* without it SIGTRAP is the program's, which it would kill */
-	if (runtime->sampling.source != SPOOL_CPU_SOURCE_PERF_SIGTRAP) {
-		tell_without_signal(runtime, what, point);
+	if (runtime->sampler.source != &sampling_source_perf_sigtrap) {
+		write_missing_sigtrap_notice_once(runtime, point);
 		return;
 	}
-	for (uint32_t i = 0; i < POINTS_NAMED_MAX; i++) {
-		struct named_slot *slot = &named.slots[i];
+	for (uint32_t i = 0; i < POINTS_NAMED_BREAKPOINT_SLOTS; i++) {
+		struct breakpoint_slot *slot = &breakpoint_table.slots[i];
 
 		if (slot->address == address) {
-			slot->seen = true;
+			slot->was_seen_in_update = true;
 			return;
 		}
 		if (!slot->address && !free)
 			free = slot;
 	}
 	if (free) {
-		*free = (struct named_slot){.what = what, .seen = true};
-		atomic_store(&free->point, point);
-		atomic_store(&free->begin, begin_of(point));
+		*free = (struct breakpoint_slot){.was_seen_in_update = true};
+		atomic_store(&free->point_index, point);
+		atomic_store(&free->begin_point_index, find_begin_point_of_end_point(point));
 		atomic_store(&free->address, address);
-	} else if (what == POINTS_NAMED_CODE && !named.told_full) {
-		named.told_full = true;
-		tell(runtime, point, "' is not counted: there are four hardware breakpoints",
-		     -ENOSPC);
+	} else if (!breakpoint_table.was_unavailability_reported) {
+		breakpoint_table.was_unavailability_reported = true;
+		write_point_problem_notice(runtime, point,
+					   "' is not counted: there are four hardware breakpoints",
+					   -ENOSPC);
 	}
 }
 
-static void slot_open(struct runtime *runtime, struct named_slot *slot)
+/* Threads that are made from now on inherit the slot's events. */
+static void record_slot_opening_time(struct breakpoint_slot *slot)
 {
-	slot->opened_ns = slot->looked_ns = ticks_clock_ns(CLOCK_MONOTONIC);
-	for (struct thread *thread = runtime->background.live; thread; thread = thread->live_next) {
-		int error = thread->how != THREAD_INTERNAL ? watch(slot, thread->tid) : 0;
-
-		if (error && error != -ESRCH)
-			tell_refused(runtime, slot, error);
-	}
+	slot->opened_boottime_ns = read_posix_clock_ns(CLOCK_BOOTTIME);
 	slot->opened_ticks = ticks_now();
 }
 
-void points_named_end(struct runtime *runtime)
+static void open_slot_events_for_all(struct runtime *runtime, struct breakpoint_slot *slot)
 {
-	atomic_store_explicit(&runtime->sampling.visited, visited, memory_order_release);
-	for (uint32_t i = 0; i < POINTS_NAMED_MAX; i++) {
-		struct named_slot *slot = &named.slots[i];
+	slot->opened_monotonic_ns = slot->rate_checked_ns = read_posix_clock_ns(CLOCK_MONOTONIC);
+	for (struct thread *thread = runtime->background.live; thread; thread = thread->live_next) {
+		int error = thread->origin != THREAD_ORIGIN_INTERNAL
+				    ? open_slot_event_for_thread(slot, thread->tid)
+				    : 0;
 
-		if (slot->address && !slot->seen) {
-			unwatch(slot);
+		if (error && error != -ESRCH)
+			write_refused_breakpoint_notice(runtime, slot, error);
+	}
+	record_slot_opening_time(slot);
+}
+
+void points_named_end_update(struct runtime *runtime)
+{
+	atomic_store_explicit(&runtime->sampler.visited, handle_breakpoint_visit,
+			      memory_order_release);
+	for (uint32_t i = 0; i < POINTS_NAMED_BREAKPOINT_SLOTS; i++) {
+		struct breakpoint_slot *slot = &breakpoint_table.slots[i];
+
+		if (slot->address && !slot->was_seen_in_update) {
+			close_slot_events(slot);
 			slot->address = 0;
 		} else if (slot->address && !slot->opened_ticks) {
-			slot_open(runtime, slot);
+			open_slot_events_for_all(runtime, slot);
 		}
 	}
 }
 
 /* ---- rounds ---- */
 
-static bool is_watched(const struct named_slot *slot, uint32_t tid)
+static bool slot_has_event_of_thread(const struct breakpoint_slot *slot, uint32_t tid)
 {
-	for (uint32_t i = 0; i < named.event_count; i++) {
-		if (&named.slots[named.events[i].slot] == slot && named.events[i].tid == tid)
+	for (uint32_t i = 0; i < breakpoint_table.perf_event_count; i++) {
+		if (&breakpoint_table.slots[breakpoint_table.perf_events[i].slot_index] == slot &&
+		    breakpoint_table.perf_events[i].tid == tid)
 			return true;
 	}
 	return false;
 }
 
+/* A thread that was made before the breakpoint was there has not inherited it, even if it ran for
+ * the first time later: with many threads and few processors that is the usual case. */
+static bool thread_is_older_than_events(const struct thread *thread,
+					const struct breakpoint_slot *slot)
+{
+	uint64_t created;
+
+	return thread->start_ticks < slot->opened_ticks ||
+	       !task_read_creation_time(thread->tid, &created) ||
+	       created <= slot->opened_boottime_ns;
+}
+
 /* Threads that were made before the breakpoint, but were not known yet; then those that these have
  * made meanwhile. One that has inherited it after all has it twice, which the kernel tells as one
  * signal, or cannot have it once more. */
-static void find_late_threads(struct runtime *runtime, struct named_slot *slot)
+static void open_events_for_late_threads(struct runtime *runtime, struct breakpoint_slot *slot)
 {
 	bool any = false;
 
 	for (struct thread *thread = runtime->background.live; thread; thread = thread->live_next) {
-		if (thread->how != THREAD_INTERNAL && thread->start_ticks < slot->opened_ticks &&
-		    !is_watched(slot, thread->tid))
-			any |= !watch(slot, thread->tid);
+		if (thread->origin != THREAD_ORIGIN_INTERNAL &&
+		    !slot_has_event_of_thread(slot, thread->tid) &&
+		    thread_is_older_than_events(thread, slot))
+			any |= !open_slot_event_for_thread(slot, thread->tid);
 	}
 	if (any)
-		slot->opened_ticks = ticks_now();
+		record_slot_opening_time(slot);
 }
 
-static bool is_too_much(struct named_slot *slot, uint64_t now)
+static bool visits_are_too_frequent(struct breakpoint_slot *slot, uint64_t now)
 {
 	uint64_t visits = atomic_load_explicit(&slot->visits, memory_order_relaxed);
-	uint64_t passed = now - slot->looked_ns, more = visits - slot->looked_visits;
+	uint64_t passed = now - slot->rate_checked_ns, more = visits - slot->visits_at_rate_check;
 
-	if (passed < RATE_STRETCH_NS)
+	if (passed < VISIT_RATE_WINDOW_NS)
 		return false;
-	slot->looked_ns = now;
-	slot->looked_visits = visits;
-	return more > passed * RATE_MAX / 1000000000ull;
+	slot->rate_checked_ns = now;
+	slot->visits_at_rate_check = visits;
+	return more > passed * VISIT_RATE_MAX_PER_SECOND / 1000000000ull;
 }
 
-static void give_up(struct runtime *runtime, struct named_slot *slot)
+static void give_up_address_of_breakpoint_slot(struct runtime *runtime,
+					       struct breakpoint_slot *slot)
 {
 	struct causal_control *control = atomic_load(&kymo_causal);
 
-	unwatch(slot);
-	if (control && slot->point < CAUSAL_POINTS)
-		atomic_store(&control->points[slot->point].given_up, 1);
-	if (named.refused_count < REFUSED_MAX)
-		named.refused[named.refused_count++] = slot->address;
-	tell(runtime, slot->point,
-	     slot->what == POINTS_NAMED_CODE
-		     ? "' is visited too often to be counted by breakpoints: name a rarer place"
-		     : "' is counted too often to be timed visit by visit",
-	     0);
+	close_slot_events(slot);
+	if (control && slot->point_index < CAUSAL_POINTS)
+		atomic_store(&control->points[slot->point_index].given_up, 1);
+	if (breakpoint_table.given_up_address_count < GIVEN_UP_ADDRESSES_MAX)
+		breakpoint_table.given_up_addresses[breakpoint_table.given_up_address_count++] =
+			slot->address;
+	write_point_problem_notice(runtime, slot->point_index,
+				   "' runs more than 10,000 times a second, more often than "
+				   "breakpoints can count: name another line",
+				   0);
 	slot->address = 0;
 }
 
-void points_named_follow(struct runtime *runtime)
+void points_named_run_background_round(struct runtime *runtime)
 {
-	uint64_t now = ticks_clock_ns(CLOCK_MONOTONIC);
+	uint64_t now = read_posix_clock_ns(CLOCK_MONOTONIC);
 
-	for (uint32_t i = 0; i < POINTS_NAMED_MAX; i++) {
-		struct named_slot *slot = &named.slots[i];
+	for (uint32_t i = 0; i < POINTS_NAMED_BREAKPOINT_SLOTS; i++) {
+		struct breakpoint_slot *slot = &breakpoint_table.slots[i];
 
 		if (!slot->address || !slot->opened_ticks)
 			continue;
-		if (now - slot->opened_ns < LATE_NS)
-			find_late_threads(runtime, slot);
-		if (is_too_much(slot, now))
-			give_up(runtime, slot);
+		if (now - slot->opened_monotonic_ns < LATE_THREAD_SEARCH_DURATION_NS)
+			open_events_for_late_threads(runtime, slot);
+		if (visits_are_too_frequent(slot, now))
+			give_up_address_of_breakpoint_slot(runtime, slot);
 	}
 }
 
-void points_named_forked(void)
+void points_named_reset_after_fork(void)
 {
-	named.event_count = 0;
-	for (uint32_t i = 0; i < POINTS_NAMED_MAX; i++)
-		named.slots[i].opened_ticks = 0;
+	breakpoint_table.perf_event_count = 0;
+	for (uint32_t i = 0; i < POINTS_NAMED_BREAKPOINT_SLOTS; i++)
+		breakpoint_table.slots[i].opened_ticks = 0;
 }

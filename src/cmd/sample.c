@@ -3,74 +3,93 @@
  *
  * `kymo sample`: runs a program with libkymo preloaded, then turns what was recorded into results.
  *
- * How a program is run is in run_program.c.
+ * How a program is run is in runs/run_program.c.
  */
 #include <stdlib.h>
 #include <string.h>
 
-#include "cmd/command.h"
-#include "cmd/message.h"
-#include "cmd/run_program.h"
-#include "cmd/sampler_options.h"
+#include "cmd/commands.h"
+#include "common/array.h"
+#include "console/message.h"
+#include "launch/result_path.h"
+#include "runs/run_program.h"
+#include "settings/sampler_options.h"
 
-static bool sample_accepts(enum setting_id id)
+static bool sample_accepts_setting(enum setting_id id)
 {
 	return settings_table[id].visibility != SETTING_INTERNAL &&
 	       strcmp(settings_table[id].category, "instrument") &&
 	       strcmp(settings_table[id].category, "causal");
 }
 
-static const struct option_extra sample_extras[] = {
-	OPTION_CPUTIME, OPTION_REALTIME, OPTION_QUIET, OPTION_VERBOSE, OPTION_HELP,
+static const struct extra_option sample_extra_options[] = {
+	OPTION_CPUTIME_INITIALIZER, OPTION_REALTIME_INITIALIZER, OPTION_QUIET_INITIALIZER,
+	OPTION_VERBOSE_INITIALIZER, OPTION_HELP_INITIALIZER,
 };
 
 static const struct options_grammar sample_grammar = {
 	.command = "sample",
-	.extras = sample_extras,
-	.extra_count = sizeof(sample_extras) / sizeof(sample_extras[0]),
-	.accepts = sample_accepts,
+	.extra_options = sample_extra_options,
+	.extra_option_count = ARRAY_SIZE(sample_extra_options),
+	.accepts_setting = sample_accepts_setting,
 	.runs_program = true,
 };
 
-static const struct run_beside sample_beside;
+static const struct profiling_run_callbacks sample_empty_run_callbacks;
 
-static int sample_run(char **arguments, size_t count)
+static int sample_run_command(char **arguments, size_t count)
 {
-	struct resolved settings;
-	struct options_result result = {0};
+	struct effective_settings settings;
+	struct parsed_command_line result = {0};
 	struct launch launch = {.settings = &settings};
-	int status = command_begin(&command_sample, arguments, count, &settings, &result);
+	int status = command_parse_and_read_settings(&sample_command_description, arguments, count,
+						     &settings, &result);
 
-	if (status != COMMAND_GO_ON)
+	if (status != COMMAND_CONTINUE)
 		return status;
 	launch.arguments = result.operands; /* argv ends with NULL */
 	launch.argument_count = result.operand_count;
 	clock_gettime(CLOCK_REALTIME, &launch.start);
 	if (launch.argument_count) {
-		status = run_program(&launch, &sample_beside);
+		status = run_program(&launch, &sample_empty_run_callbacks);
 	} else {
 		message_error("which program? kymo sample [options] -- PROGRAM [arguments] (see "
 			      "kymo sample --help)");
-		status = EXIT_OWN_FAILURE;
+		status = EXIT_KYMO_FAILED;
 	}
-	free(launch.result);
+	result_place_deinit(&launch.place);
 	free(launch.session);
-	resolved_deinit(&settings);
+	effective_deinit(&settings);
 	return status;
 }
 
-const struct command command_sample = {
+/* The settings on the one-screen help page. */
+static const enum setting_id sample_help_page_settings[] = {
+	SETTING_OUTPUT_PATH,          SETTING_OUTPUT_FORMATS,  SETTING_CONFIG_FILE,
+	SETTING_SAMPLING_FREQ,        SETTING_TRACE_DELAY,     SETTING_TRACE_DURATION,
+	SETTING_USE_PROCESS_SAMPLING, SETTING_FOLLOW_CHILDREN,
+};
+
+const struct command sample_command_description = {
 	.name = "sample",
 	.summary = "run a program, show where its time goes",
 	.synopsis = "sample [options] [--] PROGRAM [arguments]",
-	.text = "Runs PROGRAM and interrupts its threads many times a second to see what they "
-		"are doing. Output, exit status and signals of the program stay as they are; the "
-		"results go into a directory of their own, a summary to standard error.\n\n"
+	.text = "Runs PROGRAM and samples the call stacks of its threads many times a second. The "
+		"program's output, exit status and signals stay the same. kymo writes the results "
+		"to a separate directory and a summary to standard error.\n"
+		"\n"
 		"Processes that the program starts are profiled as well. A program that cannot be "
-		"profiled (statically linked, set-user-id) is run all the same, with a message.",
+		"profiled (statically linked, set-user-id) still runs, and a message gives the "
+		"reason.",
 	.examples = "kymo sample -- xz -k file          profile one run\n"
 		    "kymo sample --realtime -- ./server shows where threads wait\n"
 		    "kymo sample -f 100 -d 30 -- make   100 samples a second, for 30 seconds\n",
 	.grammar = &sample_grammar,
-	.run = sample_run,
+	.run = sample_run_command,
+	.operands = COMMAND_OPERANDS_PROGRAM,
+	.page = sample_help_page_settings,
+	.page_count = ARRAY_SIZE(sample_help_page_settings),
+	.more = "More: --help=all; --help=TOPIC with TOPIC one of settings, sampling, windows, "
+		"process, output,\nmemory, config, keys, exit; kymo help sample is the manual "
+		"page.\n",
 };

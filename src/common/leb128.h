@@ -9,9 +9,9 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#define LEB128_MAX 10
+#define LEB128_BYTES_MAX 10
 
-static inline uint8_t *leb128_put(uint8_t *at, uint64_t value)
+static inline uint8_t *leb128_write(uint8_t *at, uint64_t value)
 {
 	while (value >= 0x80) {
 		*at++ = (uint8_t)(value | 0x80);
@@ -21,22 +21,22 @@ static inline uint8_t *leb128_put(uint8_t *at, uint64_t value)
 	return at;
 }
 
-static inline uint64_t zigzag(int64_t value)
+static inline uint64_t zigzag_encode(int64_t value)
 {
 	return ((uint64_t)value << 1) ^ (uint64_t)(value >> 63);
 }
 
-static inline int64_t unzigzag(uint64_t value)
+static inline int64_t zigzag_decode(uint64_t value)
 {
 	return (int64_t)(value >> 1) ^ -(int64_t)(value & 1);
 }
 
-static inline uint8_t *leb128_put_signed(uint8_t *at, int64_t value)
+static inline uint8_t *leb128_write_zigzag(uint8_t *at, int64_t value)
 {
-	return leb128_put(at, zigzag(value));
+	return leb128_write(at, zigzag_encode(value));
 }
 
-static inline uint8_t *leb128_put_fixed(uint8_t *at, uint64_t value)
+static inline uint8_t *write_fixed64_little_endian(uint8_t *at, uint64_t value)
 {
 	for (int i = 0; i < 8; i++)
 		*at++ = (uint8_t)(value >> (8 * i));
@@ -44,7 +44,7 @@ static inline uint8_t *leb128_put_fixed(uint8_t *at, uint64_t value)
 }
 
 /* Reads one number from [*at, end); false when it is cut off or longer than 64 bits. */
-static inline bool leb128_get(const uint8_t **at, const uint8_t *end, uint64_t *ret)
+static inline bool leb128_read(const uint8_t **at, const uint8_t *end, uint64_t *ret)
 {
 	uint64_t value = 0;
 	const uint8_t *p = *at;

@@ -16,36 +16,38 @@
  * parentheses of depth 20000 a stack of 8 MB; alternatives take the square of their number, 5000 of
  * them 200 MB.
  */
-#define GROWTH_MAX  2000u
-#define DEPTH_MAX   100u
-#define CHOICES_MAX 5000u
+#define CHARACTERS_ADDED_BY_EXPANSION_MAX 2000u
+#define GROUP_DEPTH_MAX                   100u
+#define CHOICES_AND_REPEATS_MAX           5000u
 
-#define SIZE_LIMIT                                                                                 \
+#define SIZE_SATURATED                                                                             \
 	(UINT64_C(1) << 32) /* beyond all that is allowed, and products do not overflow */
 
-struct level {
-	uint64_t before, last; /* sizes: all but the last atom; the last atom */
+struct pattern_group_size_sums {
+	uint64_t size_before_last_atom,
+		last_atom_size; /* sizes: all but the last atom; the last atom */
 };
 
-struct measure {
-	struct level levels[DEPTH_MAX + 1];
-	size_t depth, choices;
-	bool refers_back;
+struct pattern_measurement {
+	struct pattern_group_size_sums levels[GROUP_DEPTH_MAX + 1];
+	size_t depth, choice_and_repeat_count;
+	bool has_back_reference;
 };
 
-static uint64_t limited(uint64_t size)
+static uint64_t saturate_size(uint64_t size)
 {
-	return size < SIZE_LIMIT ? size : SIZE_LIMIT;
+	return size < SIZE_SATURATED ? size : SIZE_SATURATED;
 }
 
-static void measure_atom(struct level *level, uint64_t size)
+static void add_atom_size(struct pattern_group_size_sums *level, uint64_t size)
 {
-	level->before = limited(level->before + level->last);
-	level->last = size;
+	level->size_before_last_atom =
+		saturate_size(level->size_before_last_atom + level->last_atom_size);
+	level->last_atom_size = size;
 }
 
 /* [^]a[:alpha:]-z], from its bracket to behind it. */
-static const char *bracket_end(const char *at)
+static const char *find_bracket_end(const char *at)
 {
 	at += at[1] == '^' ? 2 : 1;
 	at += *at == ']';
@@ -62,7 +64,7 @@ static const char *bracket_end(const char *at)
 	return at + (*at == ']');
 }
 
-static const char *read_count(const char *at, uint64_t *ret)
+static const char *read_repeat_count(const char *at, uint64_t *ret)
 {
 	for (*ret = 0; *at >= '0' && *at <= '9'; at++)
 		*ret = *ret < UINT16_MAX ? *ret * 10 + (uint64_t)(*at - '0') : *ret;
@@ -70,99 +72,104 @@ static const char *read_count(const char *at, uint64_t *ret)
 }
 
 /* {m}, {m,}, {m,n}, {,n}; anything else is a character like others. */
-static const char *measure_interval(struct level *level, const char *at)
+static const char *multiply_size_by_repeat_interval(struct pattern_group_size_sums *level,
+						    const char *at)
 {
 	uint64_t least, most;
-	const char *end = read_count(at + 1, &least);
+	const char *end = read_repeat_count(at + 1, &least);
 
 	most = least;
 	if (*end == ',') {
 		const char *digits = end + 1;
 
-		end = read_count(digits, &most);
+		end = read_repeat_count(digits, &most);
 		if (end == digits)
 			most = least + 1;
 	}
 	if (*end != '}' || end == at + 1) {
-		measure_atom(level, 1);
+		add_atom_size(level, 1);
 		return at + 1;
 	}
 	/* What may be left out is a choice, each time. */
 	if (most < least)
 		most = least;
-	level->last = limited(level->last * most + (most - least));
+	level->last_atom_size = saturate_size(level->last_atom_size * most + (most - least));
 	return end + 1;
 }
 
-static void measure_close(struct measure *measure)
+static void close_group_size(struct pattern_measurement *measure)
 {
-	struct level *inner = &measure->levels[measure->depth];
+	struct pattern_group_size_sums *inner = &measure->levels[measure->depth];
 
 	if (!measure->depth)
 		return;
 	measure->depth--;
-	measure_atom(inner - 1, limited(inner->before + inner->last + 1));
+	add_atom_size(inner - 1,
+		      saturate_size(inner->size_before_last_atom + inner->last_atom_size + 1));
 }
 
 /* Looks at what is at `at`; returns what is behind it. */
-static const char *measure_next(struct measure *measure, const char *at)
+static const char *add_size_of_next_pattern_element(struct pattern_measurement *measure,
+						    const char *at)
 {
-	struct level *level = &measure->levels[measure->depth];
+	struct pattern_group_size_sums *level = &measure->levels[measure->depth];
 
 	switch (*at) {
 	case '(':
-		if (++measure->depth <= DEPTH_MAX)
-			measure->levels[measure->depth] = (struct level){0};
+		if (++measure->depth <= GROUP_DEPTH_MAX)
+			measure->levels[measure->depth] = (struct pattern_group_size_sums){0};
 		return at + 1;
 	case ')':
-		measure_close(measure);
+		close_group_size(measure);
 		return at + 1;
 	case '{':
-		return measure_interval(level, at);
+		return multiply_size_by_repeat_interval(level, at);
 	case '|':
-		measure->choices++;
-		measure_atom(level, 0);
+		measure->choice_and_repeat_count++;
+		add_atom_size(level, 0);
 		return at + 1;
 	case '*':
 	case '+':
 	case '?':
-		measure->choices++;
-		level->last = limited(level->last * (*at == '+' ? 2 : 1) + 1);
+		measure->choice_and_repeat_count++;
+		level->last_atom_size =
+			saturate_size(level->last_atom_size * (*at == '+' ? 2 : 1) + 1);
 		return at + 1;
 	case '[':
-		measure_atom(level, 1);
-		return bracket_end(at);
+		add_atom_size(level, 1);
+		return find_bracket_end(at);
 	default:
-		measure->refers_back |= *at == '\\' && at[1] >= '1' && at[1] <= '9';
-		measure_atom(level, 1);
+		measure->has_back_reference |= *at == '\\' && at[1] >= '1' && at[1] <= '9';
+		add_atom_size(level, 1);
 		return at + (*at == '\\' && at[1] ? 2 : 1);
 	}
 }
 
 /* NULL: it can be compiled. */
-static const char *pattern_excess(const char *text)
+static const char *find_exceeded_pattern_limit(const char *text)
 {
-	struct measure measure = {.depth = 0};
+	struct pattern_measurement measure = {.depth = 0};
 	const char *at = text;
 
-	while (*at && measure.depth <= DEPTH_MAX)
-		at = measure_next(&measure, at);
-	if (measure.depth > DEPTH_MAX)
+	while (*at && measure.depth <= GROUP_DEPTH_MAX)
+		at = add_size_of_next_pattern_element(&measure, at);
+	if (measure.depth > GROUP_DEPTH_MAX)
 		return "parentheses are nested more than 100 deep";
-	if (measure.refers_back)
+	if (measure.has_back_reference)
 		return "back-references (\\1) are not taken";
-	if (measure.choices > CHOICES_MAX)
+	if (measure.choice_and_repeat_count > CHOICES_AND_REPEATS_MAX)
 		return "more than 5000 alternatives and repetitions";
 	while (measure.depth)
-		measure_close(&measure);
-	if (measure.levels[0].before + measure.levels[0].last > strlen(text) + GROWTH_MAX)
+		close_group_size(&measure);
+	if (measure.levels[0].size_before_last_atom + measure.levels[0].last_atom_size >
+	    strlen(text) + CHARACTERS_ADDED_BY_EXPANSION_MAX)
 		return "its repetitions, written out, make it longer by more than 2000 characters";
 	return NULL;
 }
 
 int pattern_compile(regex_t *ret, const char *text, int flags, char *why, size_t size)
 {
-	const char *excess = pattern_excess(text);
+	const char *excess = find_exceeded_pattern_limit(text);
 	int error = excess ? PATTERN_REFUSED : regcomp(ret, text, REG_EXTENDED | REG_NOSUB | flags);
 
 	if (error && why) {

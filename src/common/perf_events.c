@@ -10,13 +10,15 @@
 #include <stddef.h>
 #include <string.h>
 
+#include "common/array.h"
+
 static const struct {
 	const char *name, *alias;
 	uint32_t type;
 	uint64_t config;
 	bool is_clock;
 	const char *description;
-} events[] = {
+} generic_perf_events[] = {
 	{"task-clock", "PERF_COUNT_SW_TASK_CLOCK", PERF_TYPE_SOFTWARE, PERF_COUNT_SW_TASK_CLOCK,
 	 true, "CPU time of the thread"},
 	{"cpu-clock", "PERF_COUNT_SW_CPU_CLOCK", PERF_TYPE_SOFTWARE, PERF_COUNT_SW_CPU_CLOCK, true,
@@ -60,67 +62,70 @@ static const struct {
 static const struct {
 	const char *name;
 	uint64_t id;
-} caches[] = {{"L1-dcache", PERF_COUNT_HW_CACHE_L1D}, {"L1-icache", PERF_COUNT_HW_CACHE_L1I},
-	      {"LLC", PERF_COUNT_HW_CACHE_LL},        {"dTLB", PERF_COUNT_HW_CACHE_DTLB},
-	      {"iTLB", PERF_COUNT_HW_CACHE_ITLB},     {"branch", PERF_COUNT_HW_CACHE_BPU},
-	      {"node", PERF_COUNT_HW_CACHE_NODE}},
-  operations[] = {{"-load", PERF_COUNT_HW_CACHE_OP_READ},
-		  {"-store", PERF_COUNT_HW_CACHE_OP_WRITE},
-		  {"-prefetch", PERF_COUNT_HW_CACHE_OP_PREFETCH}},
-  results[] = {{"-misses", PERF_COUNT_HW_CACHE_RESULT_MISS},
-	       {"es", PERF_COUNT_HW_CACHE_RESULT_ACCESS}, /* prefetches */
-	       {"s", PERF_COUNT_HW_CACHE_RESULT_ACCESS}};
+} cache_event_caches[] = {{"L1-dcache", PERF_COUNT_HW_CACHE_L1D},
+			  {"L1-icache", PERF_COUNT_HW_CACHE_L1I},
+			  {"LLC", PERF_COUNT_HW_CACHE_LL},
+			  {"dTLB", PERF_COUNT_HW_CACHE_DTLB},
+			  {"iTLB", PERF_COUNT_HW_CACHE_ITLB},
+			  {"branch", PERF_COUNT_HW_CACHE_BPU},
+			  {"node", PERF_COUNT_HW_CACHE_NODE}},
+  cache_event_operations[] = {{"-load", PERF_COUNT_HW_CACHE_OP_READ},
+			      {"-store", PERF_COUNT_HW_CACHE_OP_WRITE},
+			      {"-prefetch", PERF_COUNT_HW_CACHE_OP_PREFETCH}},
+  cache_event_results[] = {{"-misses", PERF_COUNT_HW_CACHE_RESULT_MISS},
+			   {"es", PERF_COUNT_HW_CACHE_RESULT_ACCESS}, /* prefetches */
+			   {"s", PERF_COUNT_HW_CACHE_RESULT_ACCESS}};
 
-#define LENGTH(array) (sizeof(array) / sizeof((array)[0]))
-
-static char lower(char c)
+static char to_lower_case(char c)
 {
 	return c >= 'A' && c <= 'Z' ? (char)(c - 'A' + 'a') : c;
 }
 
-static bool same(const char *a, const char *b, uint64_t length)
+static bool equal_ignoring_case(const char *a, const char *b, uint64_t length)
 {
 	for (uint64_t i = 0; i < length; i++) {
-		if (lower(a[i]) != lower(b[i]))
+		if (to_lower_case(a[i]) != to_lower_case(b[i]))
 			return false;
 	}
 	return true;
 }
 
-static bool is(const char *name, uint64_t length, const char *word)
+static bool equals_word(const char *name, uint64_t length, const char *word)
 {
-	return strlen(word) == length && same(name, word, length);
+	return strlen(word) == length && equal_ignoring_case(name, word, length);
 }
 
-static bool begins(const char **name, uint64_t *length, const char *word)
+static bool skip_prefix_if_present(const char **name, uint64_t *length, const char *word)
 {
 	uint64_t size = strlen(word);
 
-	if (*length < size || !same(*name, word, size))
+	if (*length < size || !equal_ignoring_case(*name, word, size))
 		return false;
 	*name += size;
 	*length -= size;
 	return true;
 }
 
-static int find_cache(const char *name, uint64_t length, struct perf_event_name *ret)
+static int parse_cache_event(const char *name, uint64_t length, struct perf_event_code *ret)
 {
-	for (unsigned i = 0; i < LENGTH(caches); i++) {
+	for (unsigned i = 0; i < ARRAY_SIZE(cache_event_caches); i++) {
 		const char *rest = name;
 		uint64_t left = length;
-		if (!begins(&rest, &left, caches[i].name))
+		if (!skip_prefix_if_present(&rest, &left, cache_event_caches[i].name))
 			continue;
-		for (unsigned j = 0; j < LENGTH(operations); j++) {
+		for (unsigned j = 0; j < ARRAY_SIZE(cache_event_operations); j++) {
 			const char *tail = rest;
 			uint64_t tail_length = left;
-			if (!begins(&tail, &tail_length, operations[j].name))
+			if (!skip_prefix_if_present(&tail, &tail_length,
+						    cache_event_operations[j].name))
 				continue;
-			for (unsigned k = 0; k < LENGTH(results); k++) {
-				if (!is(tail, tail_length, results[k].name))
+			for (unsigned k = 0; k < ARRAY_SIZE(cache_event_results); k++) {
+				if (!equals_word(tail, tail_length, cache_event_results[k].name))
 					continue;
 				ret->type = PERF_TYPE_HW_CACHE;
-				ret->config =
-					caches[i].id | operations[j].id << 8 | results[k].id << 16;
+				ret->config = cache_event_caches[i].id |
+					      cache_event_operations[j].id << 8 |
+					      cache_event_results[k].id << 16;
 				return 0;
 			}
 		}
@@ -129,12 +134,12 @@ static int find_cache(const char *name, uint64_t length, struct perf_event_name 
 }
 
 /* Takes hexadecimal digits off the front; how many. */
-static uint64_t take_hex(const char **text, uint64_t *length, uint64_t *ret)
+static uint64_t read_hex_digits(const char **text, uint64_t *length, uint64_t *ret)
 {
 	uint64_t taken = 0;
 
 	for (*ret = 0; *length; taken++, ++*text, --*length) {
-		char c = lower(**text);
+		char c = to_lower_case(**text);
 		int digit = c >= '0' && c <= '9'   ? c - '0'
 			    : c >= 'a' && c <= 'f' ? c - 'a' + 10
 						   : -1;
@@ -145,45 +150,46 @@ static uint64_t take_hex(const char **text, uint64_t *length, uint64_t *ret)
 	return taken;
 }
 
-static int find_raw(const char *name, uint64_t length, struct perf_event_name *ret)
+static int parse_raw_event(const char *name, uint64_t length, struct perf_event_code *ret)
 {
 	if (length < 2 || length > 17 || name[0] != 'r')
 		return -ENOENT;
 	name++;
 	length--;
 	ret->type = PERF_TYPE_RAW;
-	take_hex(&name, &length, &ret->config);
+	read_hex_digits(&name, &length, &ret->config);
 	return length ? -ENOENT : 0;
 }
 
-int perf_event_find(const char *name, uint64_t length, struct perf_event_name *ret)
+int perf_event_find_by_name(const char *name, uint64_t length, struct perf_event_code *ret)
 {
-	begins(&name, &length, "perf::");
-	*ret = (struct perf_event_name){0};
-	for (unsigned i = 0; i < LENGTH(events); i++) {
-		if (!is(name, length, events[i].name) && !is(name, length, events[i].alias))
+	skip_prefix_if_present(&name, &length, "perf::");
+	*ret = (struct perf_event_code){0};
+	for (unsigned i = 0; i < ARRAY_SIZE(generic_perf_events); i++) {
+		if (!equals_word(name, length, generic_perf_events[i].name) &&
+		    !equals_word(name, length, generic_perf_events[i].alias))
 			continue;
-		ret->type = events[i].type;
-		ret->config = events[i].config;
-		ret->is_clock = events[i].is_clock;
+		ret->type = generic_perf_events[i].type;
+		ret->config = generic_perf_events[i].config;
+		ret->is_clock = generic_perf_events[i].is_clock;
 		return 0;
 	}
-	if (!find_cache(name, length, ret))
+	if (!parse_cache_event(name, length, ret))
 		return 0;
-	return find_raw(name, length, ret);
+	return parse_raw_event(name, length, ret);
 }
 
-int perf_event_parse_code(const char *text, uint64_t length, struct perf_event_name *ret)
+int perf_event_parse_code(const char *text, uint64_t length, struct perf_event_code *ret)
 {
 	uint64_t type = 0, *fields[] = {&type, &ret->config, &ret->config1, &ret->config2};
 	unsigned count = 0;
 
-	*ret = (struct perf_event_name){0};
+	*ret = (struct perf_event_code){0};
 	for (;;) {
-		uint64_t digits = take_hex(&text, &length, fields[count]);
+		uint64_t digits = read_hex_digits(&text, &length, fields[count]);
 		if (!digits || digits > 16)
 			return -EINVAL;
-		if (++count == LENGTH(fields) || !length || *text != ':')
+		if (++count == ARRAY_SIZE(fields) || !length || *text != ':')
 			break;
 		text++;
 		length--;
@@ -196,10 +202,10 @@ int perf_event_parse_code(const char *text, uint64_t length, struct perf_event_n
 	return 0;
 }
 
-const char *perf_event_listed(unsigned index, const char **ret_description)
+const char *perf_event_get_name_by_index(unsigned index, const char **ret_description)
 {
-	if (index >= LENGTH(events))
+	if (index >= ARRAY_SIZE(generic_perf_events))
 		return NULL;
-	*ret_description = events[index].description;
-	return events[index].name;
+	*ret_description = generic_perf_events[index].description;
+	return generic_perf_events[index].name;
 }

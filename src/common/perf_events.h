@@ -11,7 +11,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-struct perf_event_name {
+struct perf_event_code {
 	uint32_t type;
 	uint64_t config, config1, config2;
 	bool is_clock; /* counts ns: a frequency makes sense */
@@ -19,11 +19,11 @@ struct perf_event_name {
 
 /* By a generic name of the kernel, a cache event's, or rNNN; in any case, with or without "perf::".
  * 0 or -ENOENT. `name` need not be terminated. */
-int perf_event_find(const char *name, uint64_t length, struct perf_event_name *ret);
+int perf_event_find_by_name(const char *name, uint64_t length, struct perf_event_code *ret);
 /* type:config[:config1[:config2]] in hexadecimal: how the command hands on events that only it can
  * find. 0 or -EINVAL. */
-int perf_event_parse_code(const char *text, uint64_t length, struct perf_event_name *ret);
+int perf_event_parse_code(const char *text, uint64_t length, struct perf_event_code *ret);
 /* For listings: names of the table, NULL after the last. */
-const char *perf_event_listed(unsigned index, const char **ret_description);
+const char *perf_event_get_name_by_index(unsigned index, const char **ret_description);
 
 #endif

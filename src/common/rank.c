@@ -8,11 +8,13 @@
 
 #include <stddef.h>
 
+#include "common/array.h"
+
 /* Slurm sets SLURM_PROCID for the batch script as well, which is no rank of anything: only in a
  * step of srun there is a SLURM_STEP_ID. */
-static const struct launcher {
-	const char *rank, *size, *condition;
-} launchers[] = {
+static const struct launcher_rank_variables_row {
+	const char *rank_variable, *size_variable, *required_variable;
+} known_launchers[] = {
 	{"OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE", NULL},
 	{"PMI_RANK", "PMI_SIZE", NULL},
 	{"MV2_COMM_WORLD_RANK", "MV2_COMM_WORLD_SIZE", NULL},
@@ -21,7 +23,7 @@ static const struct launcher {
 	{"SLURM_PROCID", "SLURM_STEP_NUM_TASKS", "SLURM_STEP_ID"},
 };
 
-static const char *variable(char *const *environment, const char *name)
+static const char *find_environment_value(char *const *environment, const char *name)
 {
 	for (; environment && *environment; environment++) {
 		const char *at = *environment, *wanted = name;
@@ -36,7 +38,7 @@ static const char *variable(char *const *environment, const char *name)
 	return NULL;
 }
 
-static bool number(const char *text, uint32_t *ret)
+static bool parse_decimal(const char *text, uint32_t *ret)
 {
 	uint64_t value = 0;
 
@@ -53,19 +55,22 @@ static bool number(const char *text, uint32_t *ret)
 	return true;
 }
 
-bool rank_from_environment(char *const *environment, struct rank *ret)
+bool rank_read_from_environment(char *const *environment, struct process_rank *ret)
 {
-	for (size_t i = 0; i < sizeof(launchers) / sizeof(launchers[0]); i++) {
-		const struct launcher *launcher = &launchers[i];
+	for (size_t i = 0; i < ARRAY_SIZE(known_launchers); i++) {
+		const struct launcher_rank_variables_row *launcher = &known_launchers[i];
 
-		if (launcher->condition && !variable(environment, launcher->condition))
+		if (launcher->required_variable &&
+		    !find_environment_value(environment, launcher->required_variable))
 			continue;
-		if (!number(variable(environment, launcher->rank), &ret->rank))
+		if (!parse_decimal(find_environment_value(environment, launcher->rank_variable),
+				   &ret->rank))
 			continue;
-		if (!number(variable(environment, launcher->size), &ret->size) ||
+		if (!parse_decimal(find_environment_value(environment, launcher->size_variable),
+				   &ret->size) ||
 		    ret->size <= ret->rank)
 			ret->size = 0;
-		ret->source = launcher->rank;
+		ret->source = launcher->rank_variable;
 		return true;
 	}
 	return false;

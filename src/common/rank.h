@@ -11,12 +11,12 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-struct rank {
+struct process_rank {
 	uint32_t rank, size; /* size 0: not said */
 	const char *source;  /* the variable, or "MPI_COMM_WORLD" */
 };
 
 /* Reads `environment` (as environ). False: nothing says so. */
-bool rank_from_environment(char *const *environment, struct rank *ret);
+bool rank_read_from_environment(char *const *environment, struct process_rank *ret);
 
 #endif

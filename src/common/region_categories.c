@@ -6,7 +6,7 @@
 #include "common/region_categories.h"
 
 const struct region_category_description region_categories[REGION_CATEGORY_COUNT] = {
-	[REGION_HOST] = {"host", "instrumented functions"},
+	[REGION_INSTRUMENTED] = {"host", "instrumented functions"},
 	[REGION_USER] = {"user", "regions of the user API"},
 	[REGION_PTHREAD] = {"pthread", "thread creation and waits for locks"},
 	[REGION_PROCESS] = {"process", "fork, exec, spawn, waits for children, exit"},

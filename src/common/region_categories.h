@@ -8,7 +8,7 @@
 #define KYMO_COMMON_REGION_CATEGORIES_H
 
 enum region_category {
-	REGION_HOST, /* instrumented functions */
+	REGION_INSTRUMENTED, /* instrumented functions */
 	REGION_USER,
 	REGION_PTHREAD,
 	REGION_PROCESS,

@@ -8,7 +8,7 @@
  * (KYMO_NAME, then the aliases ROCPROFSYS_NAME and OMNITRACE_NAME where `alias` says the meaning is
  * the same); the kymo command merges options > environment > config file > default, checks
  * everything, and hands the result on as KYMO_* variables. `kymo avail`, --help, the man pages, the
- * shell completion and docs/settings.md are generated from it.
+ * shell completion and docs/reference/settings.md are generated from it.
  *
  * No state, no allocation; usable anywhere.
  */
@@ -51,16 +51,16 @@ struct setting {
 	const char *choices;       /* comma-separated, or NULL */
 	const char *category;      /* heading in listings: "sampling", … */
 	const char *help;          /* one sentence */
-	const char *option;   /* long option without dashes where it differs from the name; NULL:
-				 derived */
-	const char *metavar;  /* shown after the option: HZ, S, DIR; NULL: by type */
-	const char *inherits; /* name of the setting whose value counts while this one is unset, or
-				 NULL */
-	double minimum, maximum; /* both 0: unbounded */
+	const char *long_option; /* long option without dashes where it differs from the name; NULL:
+			       derived */
+	const char *metavar;     /* shown after the option: HZ, S, DIR; NULL: by type */
+	const char *fallback_setting; /* name of the setting whose value counts while this one
+				 is unset, or NULL */
+	double minimum, maximum;      /* both 0: unbounded */
 	enum setting_type type;
 	enum setting_visibility visibility;
-	char short_option; /* 0: none */
-	char alias;        /* 1: ROCPROFSYS_ and OMNITRACE_ names are read as well */
+	char short_option;     /* 0: none */
+	char has_peer_aliases; /* 1: ROCPROFSYS_ and OMNITRACE_ names are read as well */
 };
 
 extern const struct setting settings_table[SETTING_COUNT];

@@ -13,7 +13,8 @@
 #include "common/settings_periods.h"
 #include "common/settings_value.h"
 
-static inline enum setting_error setting_check_range(const struct setting *setting, double value)
+static inline enum setting_error_kind setting_check_value_in_range(const struct setting *setting,
+								   double value)
 {
 	if (setting->minimum == 0 && setting->maximum == 0)
 		return SETTING_VALID;
@@ -22,35 +23,35 @@ static inline enum setting_error setting_check_range(const struct setting *setti
 	return value <= setting->maximum ? SETTING_VALID : SETTING_TOO_LARGE;
 }
 
-static inline enum setting_error setting_check_list(const struct setting *setting,
-						    struct setting_slice value,
-						    struct setting_slice *culprit)
+static inline enum setting_error_kind setting_check_list(const struct setting *setting,
+							 struct text_slice value,
+							 struct text_slice *culprit)
 {
-	while (setting->choices && setting_list_next(&value, culprit)) {
-		if (setting_choice_index(*culprit, setting->choices) < 0)
+	while (setting->choices && setting_next_list_word(&value, culprit)) {
+		if (setting_find_choice_index(*culprit, setting->choices) < 0)
 			return SETTING_NOT_CHOICE;
 	}
 	return SETTING_VALID;
 }
 
-static inline enum setting_error setting_check_periods(struct setting_slice value,
-						       struct setting_slice *culprit)
+static inline enum setting_error_kind setting_check_periods(struct text_slice value,
+							    struct text_slice *culprit)
 {
-	static const struct setting_period defaults = {.cycles = 1};
-	struct setting_period period;
-	enum setting_error error;
+	static const struct setting_collection_period_value defaults = {.cycles = 1};
+	struct setting_collection_period_value period;
+	enum setting_error_kind error;
 
-	while (setting_period_next(&value, &defaults, culprit, &period, &error)) {
+	while (setting_parse_next_period(&value, &defaults, culprit, &period, &error)) {
 		if (error)
 			return error;
 	}
 	return SETTING_VALID;
 }
 
-static inline enum setting_error setting_check_scalar(const struct setting *setting,
-						      struct setting_slice value)
+static inline enum setting_error_kind setting_check_scalar(const struct setting *setting,
+							   struct text_slice value)
 {
-	enum setting_error error;
+	enum setting_error_kind error;
 	double number = 0;
 	int64_t integer = 0;
 	uint64_t size = 0;
@@ -72,15 +73,16 @@ static inline enum setting_error setting_check_scalar(const struct setting *sett
 		error = setting_parse_number(value, &number);
 		break;
 	}
-	return error ? error : setting_check_range(setting, number);
+	return error ? error : setting_check_value_in_range(setting, number);
 }
 
 /* *culprit is the part of the value that is wrong: all of it, or an item of a list. An empty value
  * is good where the default is empty: it means "unset". */
-static inline enum setting_error setting_check(const struct setting *setting, const char *text,
-					       struct setting_slice *culprit)
+static inline enum setting_error_kind setting_check_value_text(const struct setting *setting,
+							       const char *text,
+							       struct text_slice *culprit)
 {
-	struct setting_slice value = setting_trim(setting_slice(text));
+	struct text_slice value = setting_trim_blanks(setting_slice_from_text(text));
 	unsigned choice;
 	bool truth;
 
@@ -95,7 +97,7 @@ static inline enum setting_error setting_check(const struct setting *setting, co
 	case SETTING_LIST:
 		return setting_check_list(setting, value, culprit);
 	case SETTING_TIDS:
-		return setting_parse_tids(value, NULL, NULL);
+		return setting_for_each_tid_range(value, NULL, NULL);
 	case SETTING_PERIODS:
 		return setting_check_periods(value, culprit);
 	case SETTING_STRING:

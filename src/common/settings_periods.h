@@ -18,6 +18,7 @@
 #ifndef KYMO_COMMON_SETTINGS_PERIODS_H
 #define KYMO_COMMON_SETTINGS_PERIODS_H
 
+#include "common/array.h"
 #include "common/settings_value.h"
 
 /* Values are the kernel's clock ids (linux/time.h). */
@@ -31,17 +32,17 @@ enum setting_clock {
 	SETTING_CLOCK_BOOTTIME = 7
 };
 
-struct setting_period {
+struct setting_collection_period_value {
 	enum setting_clock clock;
 	int64_t delay_ns;
 	int64_t duration_ns; /* 0: until the end */
 	uint64_t cycles;     /* 0: for ever */
 };
 
-enum { SETTING_PERIOD_FIELDS = 4 };
+enum { SETTING_PERIOD_FIELDS_MAX = 4 };
 
-static inline enum setting_error setting_parse_clock(struct setting_slice value,
-						     enum setting_clock *ret)
+static inline enum setting_error_kind setting_parse_clock(struct text_slice value,
+							  enum setting_clock *ret)
 {
 	static const struct {
 		const char *name;
@@ -57,16 +58,16 @@ static inline enum setting_error setting_parse_clock(struct setting_slice value,
 		      {"boottime", SETTING_CLOCK_BOOTTIME}};
 	static const size_t prefix = 6; /* CLOCK_ */
 
-	value = setting_trim(value);
+	value = setting_trim_blanks(value);
 	if (!value.length)
 		return SETTING_EMPTY;
 	if (value.length > prefix &&
-	    setting_slice_is((struct setting_slice){value.text, prefix}, "clock_")) {
+	    setting_slice_equals_word((struct text_slice){value.text, prefix}, "clock_")) {
 		value.text += prefix;
 		value.length -= prefix;
 	}
-	for (unsigned i = 0; i < sizeof(clocks) / sizeof(clocks[0]); i++) {
-		if (setting_slice_is(value, clocks[i].name)) {
+	for (unsigned i = 0; i < ARRAY_SIZE(clocks); i++) {
+		if (setting_slice_equals_word(value, clocks[i].name)) {
 			*ret = clocks[i].clock;
 			return SETTING_VALID;
 		}
@@ -74,29 +75,31 @@ static inline enum setting_error setting_parse_clock(struct setting_slice value,
 	return SETTING_NOT_CHOICE;
 }
 
-/* Splits at colons: number of fields, or SETTING_PERIOD_FIELDS + 1 when there are too many. */
-static inline unsigned setting_period_split(struct setting_slice spec,
-					    struct setting_slice fields[SETTING_PERIOD_FIELDS])
+/* Splits at colons: number of fields, or SETTING_PERIOD_FIELDS_MAX + 1 when there are too many. */
+static inline unsigned
+setting_split_period_into_fields(struct text_slice spec,
+				 struct text_slice fields[SETTING_PERIOD_FIELDS_MAX])
 {
 	unsigned count = 1;
 
-	fields[0] = (struct setting_slice){spec.text, 0};
+	fields[0] = (struct text_slice){spec.text, 0};
 	for (size_t i = 0; i < spec.length; i++) {
 		if (spec.text[i] != ':') {
 			fields[count - 1].length++;
 			continue;
 		}
-		if (count == SETTING_PERIOD_FIELDS)
-			return SETTING_PERIOD_FIELDS + 1;
-		fields[count++] = (struct setting_slice){spec.text + i + 1, 0};
+		if (count == SETTING_PERIOD_FIELDS_MAX)
+			return SETTING_PERIOD_FIELDS_MAX + 1;
+		fields[count++] = (struct text_slice){spec.text + i + 1, 0};
 	}
 	return count;
 }
 
-static inline enum setting_error setting_period_time(struct setting_slice field, int64_t *ret)
+static inline enum setting_error_kind setting_parse_delay_or_duration(struct text_slice field,
+								      int64_t *ret)
 {
 	int64_t value;
-	enum setting_error error;
+	enum setting_error_kind error;
 
 	if (!field.length)
 		return SETTING_VALID;
@@ -109,17 +112,17 @@ static inline enum setting_error setting_period_time(struct setting_slice field,
 	return SETTING_VALID;
 }
 
-static inline enum setting_error setting_parse_period(struct setting_slice spec,
-						      const struct setting_period *defaults,
-						      struct setting_period *ret)
+static inline enum setting_error_kind
+setting_parse_period(struct text_slice spec, const struct setting_collection_period_value *defaults,
+		     struct setting_collection_period_value *ret)
 {
-	struct setting_slice fields[SETTING_PERIOD_FIELDS];
-	struct setting_period period = *defaults;
-	unsigned count = setting_period_split(spec, fields), first = 0;
+	struct text_slice fields[SETTING_PERIOD_FIELDS_MAX];
+	struct setting_collection_period_value period = *defaults;
+	unsigned count = setting_split_period_into_fields(spec, fields), first = 0;
 	int64_t cycles = (int64_t)defaults->cycles;
-	enum setting_error error = SETTING_VALID;
+	enum setting_error_kind error = SETTING_VALID;
 
-	if (count > SETTING_PERIOD_FIELDS)
+	if (count > SETTING_PERIOD_FIELDS_MAX)
 		return SETTING_MALFORMED;
 	if (fields[0].length && setting_is_letter(fields[0].text[0]))
 		error = setting_parse_clock(fields[first++], &period.clock);
@@ -130,9 +133,9 @@ static inline enum setting_error setting_parse_period(struct setting_slice spec,
 		return error;
 	if (count == first || count - first > 3 || !fields[first].length)
 		return SETTING_MALFORMED;
-	error = setting_period_time(fields[first], &period.delay_ns);
+	error = setting_parse_delay_or_duration(fields[first], &period.delay_ns);
 	if (!error && count - first > 1)
-		error = setting_period_time(fields[first + 1], &period.duration_ns);
+		error = setting_parse_delay_or_duration(fields[first + 1], &period.duration_ns);
 	if (!error && count - first > 2 && fields[first + 2].length)
 		error = setting_parse_integer(fields[first + 2], &cycles);
 	if (error)
@@ -146,12 +149,13 @@ static inline enum setting_error setting_parse_period(struct setting_slice spec,
 
 /* Takes the next spec off *rest; false at the end. *error says whether *ret is good; *spec is the
  * text it was made from. */
-static inline bool setting_period_next(struct setting_slice *rest,
-				       const struct setting_period *defaults,
-				       struct setting_slice *spec, struct setting_period *ret,
-				       enum setting_error *error)
+static inline bool setting_parse_next_period(struct text_slice *rest,
+					     const struct setting_collection_period_value *defaults,
+					     struct text_slice *spec,
+					     struct setting_collection_period_value *ret,
+					     enum setting_error_kind *error)
 {
-	if (!setting_list_next(rest, spec))
+	if (!setting_next_list_word(rest, spec))
 		return false;
 	*error = setting_parse_period(*spec, defaults, ret);
 	return true;

@@ -1,61 +1,62 @@
 /* SPDX-License-Identifier: MIT
  * SPDX-FileCopyrightText: the kymo authors
  *
- * The settings table itself; see settings.h.
- *
- * A row: name, category, help, type with its default, then what is special about it. Names follow
- * the peer's (ROCm Systems Profiler) where there is one; ALIAS says that the meaning is the same,
- * so that its ROCPROFSYS_ and OMNITRACE_ variables are read as well. Listings keep the order of
- * this table.
+ * The settings table itself; see settings.h. A row: name, category, help, type with its default,
+ * then what is special about it. Names follow the peer's (ROCm Systems Profiler) where there is
+ * one; ALIAS says that the meaning is the same, so that its ROCPROFSYS_ and OMNITRACE_ variables
+ * are read as well. Listings keep the order of this table.
  */
 #include "common/settings.h"
 
 #include <stddef.h>
 
+#include "common/output_formats.h"
+
 #define SETTING(id, category_, help_, ...)                                                         \
 	[SETTING_##id] = {.name = #id, .category = category_, .help = help_, __VA_ARGS__}
 
-#define OF_TYPE(type_, default_) .type = SETTING_##type_, .default_value = default_
-#define BOOL(default_)           OF_TYPE(BOOL, default_)
-#define INTEGER(default_)        OF_TYPE(INTEGER, default_)
-#define NUMBER(default_)         OF_TYPE(NUMBER, default_)
-#define STRING(default_)         OF_TYPE(STRING, default_)
-#define PATH(default_)           OF_TYPE(PATH, default_)
-#define LIST(default_)           OF_TYPE(LIST, default_)
-#define SIZE(default_)           OF_TYPE(SIZE, default_)
-#define PERIODS(default_)        OF_TYPE(PERIODS, default_)
-#define PATTERN                  OF_TYPE(PATTERN, ""), .metavar = "REGEX"
-#define THREADS(default_)        OF_TYPE(TIDS, default_)
-#define CHOICE(default_, list)   OF_TYPE(CHOICE, default_), .choices = list
-#define LIST_OF(default_, list)  OF_TYPE(LIST, default_), .choices = list
-#define RANGE(low, high)         .minimum = low, .maximum = high
+#define TYPE_FIELDS(type_, default_) .type = SETTING_##type_, .default_value = default_
+#define BOOL(default_)               TYPE_FIELDS(BOOL, default_)
+#define INTEGER(default_)            TYPE_FIELDS(INTEGER, default_)
+#define NUMBER(default_)             TYPE_FIELDS(NUMBER, default_)
+#define STRING(default_)             TYPE_FIELDS(STRING, default_)
+#define PATH(default_)               TYPE_FIELDS(PATH, default_)
+#define LIST(default_)               TYPE_FIELDS(LIST, default_)
+#define SIZE(default_)               TYPE_FIELDS(SIZE, default_)
+#define PERIODS(default_)            TYPE_FIELDS(PERIODS, default_)
+#define PATTERN                      TYPE_FIELDS(PATTERN, ""), .metavar = "REGEX"
+#define TID_LIST(default_)           TYPE_FIELDS(TIDS, default_)
+#define CHOICE(default_, list)       TYPE_FIELDS(CHOICE, default_), .choices = list
+#define CHOICES(default_, list)      TYPE_FIELDS(LIST, default_), .choices = list
+#define RANGE(low, high)             .minimum = low, .maximum = high
 /* 30 years: a duration that stays far from the end of 64-bit nanoseconds. */
-#define DURATION(default_) OF_TYPE(DURATION, default_), RANGE(0, 1e9), .metavar = "S"
+#define DURATION(default_) TYPE_FIELDS(DURATION, default_), RANGE(0, 1e9), .metavar = "S"
 /* Above 10 kHz the kernel's part of a sample alone distorts the program. */
-#define FREQUENCY(default_) OF_TYPE(NUMBER, default_), RANGE(0.01, 10000), .metavar = "HZ"
+#define FREQUENCY(default_) TYPE_FIELDS(NUMBER, default_), RANGE(0.01, 10000), .metavar = "HZ"
 #define ADVANCED            .visibility = SETTING_ADVANCED
 #define INTERNAL            .visibility = SETTING_INTERNAL
-#define ALIAS               .alias = 1
+#define PEER_ALIAS          .has_peer_aliases = 1
 
 const struct setting settings_table[SETTING_COUNT] = {
-
 	/* ---- General ---- */
 	SETTING(ENABLED, "general",
 		"Master switch: off runs the program as if kymo were not there.", BOOL("on"),
-		ALIAS),
+		PEER_ALIAS),
 	SETTING(VERBOSE, "general",
-		"How much kymo says on standard error: -1 errors only, 0 a summary, 1 and up "
+		"How much kymo prints to standard error: -1 errors only, 0 a summary, 1 and up "
 		"details.",
-		INTEGER("0"), RANGE(-1, 3), .metavar = "LEVEL", ALIAS),
+		INTEGER("0"), RANGE(-1, 3), .metavar = "LEVEL", PEER_ALIAS),
 	SETTING(CONFIG_FILE, "general",
 		"Configuration files, text (NAME = value) or JSON, separated by colons.", PATH(""),
-		.option = "config", .short_option = 'c', .metavar = "FILE", ALIAS),
+		.long_option = "config", .short_option = 'c', .metavar = "FILE", PEER_ALIAS),
 	SETTING(STRICT_CONFIG, "general",
 		"Treat unknown settings in configuration files as errors.", BOOL("on"), ADVANCED,
-		ALIAS),
+		PEER_ALIAS),
 	SETTING(STRICT, "general",
-		"Do not start a program that cannot be profiled; without it, the program runs "
-		"unprofiled.",
+		"Do not start a program that cannot be profiled, or with an unknown KYMO_ variable "
+		"in "
+		"the environment; without it, the program runs unprofiled, and the variable is a "
+		"warning.",
 		BOOL("off"), ADVANCED),
 	SETTING(COLOR, "general",
 		"Colour in messages and summaries; auto: on a terminal, unless NO_COLOR is set.",
@@ -65,43 +66,40 @@ const struct setting settings_table[SETTING_COUNT] = {
 	SETTING(OUTPUT_PATH, "output",
 		"Directory for results; takes keys such as %p (pid), %h (host), %t (time), %n "
 		"(program), %r (rank), %q{VARIABLE}.",
-		PATH("kymo-%n-output"), .option = "output", .short_option = 'o', .metavar = "DIR",
-		ALIAS),
+		PATH("kymo-%n-output"), .long_option = "output", .short_option = 'o',
+		.metavar = "DIR", PEER_ALIAS),
 	SETTING(OUTPUT_PREFIX, "output",
-		"Text put in front of every result file's name; a trailing slash makes it a "
-		"directory.",
-		PATH(""), .metavar = "PREFIX", ALIAS),
+		"Prefix for the name of every result file; a trailing slash makes it a directory.",
+		PATH(""), .metavar = "PREFIX", PEER_ALIAS),
 	SETTING(OUTPUT_FORMATS, "output", "Which result files to write after the run.",
-		LIST_OF("text,json,perfetto,folded,pprof,html,memory,coverage,coverage-json",
-			"text,json,perfetto,folded,pprof,html,memory,regions-folded,coverage,"
-			"coverage-json,lcov"),
-		.option = "format", .metavar = "LIST"),
+		CHOICES(OUTPUT_FORMATS_DEFAULT, OUTPUT_FORMATS_CHOICES), .long_option = "format",
+		.metavar = "LIST"),
 	SETTING(TIME_OUTPUT, "output",
 		"Put each run's results in a sub-directory named by date and time.", BOOL("on"),
-		ADVANCED, ALIAS),
-	SETTING(FORCE, "output", "Overwrite results that are already there.", BOOL("off"),
-		ADVANCED),
+		ADVANCED, PEER_ALIAS),
+	SETTING(FORCE, "output", "Overwrite existing results.", BOOL("off"), ADVANCED),
 	SETTING(TRACE, "output", "Write the Perfetto trace.", BOOL("on"), .short_option = 'T',
-		ALIAS),
+		PEER_ALIAS),
 	SETTING(PROFILE, "output", "Write the call-tree profile.", BOOL("on"), .short_option = 'P',
-		ALIAS),
+		PEER_ALIAS),
 	SETTING(FLAT_PROFILE, "output",
 		"Make the text profile flat (by function) instead of a call tree.", BOOL("off"),
-		.short_option = 'F', ALIAS),
+		.short_option = 'F', PEER_ALIAS),
 	SETTING(TIMELINE_PROFILE, "output",
-		"Make the text profile a timeline: one row a call of a region, in order of time.",
-		BOOL("off"), ADVANCED, ALIAS),
+		"Make the text profile a timeline: one row for each call of a region, in order of "
+		"time.",
+		BOOL("off"), ADVANCED, PEER_ALIAS),
 	SETTING(COLLAPSE_THREADS, "output",
 		"Add up the call trees of all threads of a process in the profile.", BOOL("on"),
-		ADVANCED, ALIAS),
+		ADVANCED, PEER_ALIAS),
 	SETTING(COLLAPSE_PROCESSES, "output",
 		"Add up the call trees of all processes in the profile.", BOOL("off"), ADVANCED,
-		ALIAS),
+		PEER_ALIAS),
 	SETTING(TRACE_COMPRESS, "output", "Compress the Perfetto trace with zlib.", BOOL("off"),
 		ADVANCED),
 	SETTING(SAMPLING_INCLUDE_INLINES, "output",
 		"Show inlined functions as frames where debug information has them.", BOOL("on"),
-		.option = "inlines", .short_option = 'i', ALIAS),
+		.long_option = "inlines", .short_option = 'i', PEER_ALIAS),
 	SETTING(DEBUG_PATH, "output",
 		"Where separate debug files are looked for, separated by colons.",
 		PATH("/usr/lib/debug"), .metavar = "PATH", ADVANCED),
@@ -111,84 +109,85 @@ const struct setting settings_table[SETTING_COUNT] = {
 
 	/* ---- Collection windows ---- */
 	SETTING(TRACE_DELAY, "windows", "Seconds before collection starts.", DURATION("0"),
-		.option = "wait", .short_option = 'w', ALIAS),
+		.long_option = "wait", .short_option = 'w', PEER_ALIAS),
 	SETTING(TRACE_DURATION, "windows",
 		"Seconds of collection after the delay; 0 means until the end.", DURATION("0"),
-		.option = "duration", .short_option = 'd', ALIAS),
+		.long_option = "duration", .short_option = 'd', PEER_ALIAS),
 	SETTING(TRACE_PERIODS, "windows",
 		"Collection windows, clock:delay:duration:cycles, run one after the other; cycles "
 		"0 means for ever.",
-		PERIODS(""), .option = "periods", .metavar = "SPEC"),
-	SETTING(TRACE_PERIOD_CLOCK_ID, "windows", "Clock of windows that name none.",
+		PERIODS(""), .long_option = "periods", .metavar = "SPEC"),
+	SETTING(TRACE_PERIOD_CLOCK_ID, "windows", "Clock of windows that do not name one.",
 		CHOICE("realtime", "realtime,monotonic,process_cputime,monotonic_raw,realtime_"
 				   "coarse,monotonic_coarse,boottime"),
-		.metavar = "CLOCK", ADVANCED, ALIAS),
+		.metavar = "CLOCK", ADVANCED, PEER_ALIAS),
 
 	SETTING(INIT_ENABLED, "windows",
 		"Collect from the start; off waits for kymo_start_trace() or kymo ctl PID start.",
-		BOOL("on"), ALIAS),
+		BOOL("on"), PEER_ALIAS),
 	SETTING(SELECTED_REGIONS, "windows",
-		"Collect only inside regions with these names (of the thread that is in one).",
-		LIST(""), .metavar = "LIST", ALIAS),
+		"Collect only while a thread is inside a region with one of these names.", LIST(""),
+		.metavar = "LIST", PEER_ALIAS),
 	SETTING(ENABLE_CATEGORIES, "windows",
 		"Record regions of these categories only (kymo avail categories lists them).",
-		LIST(""), .metavar = "LIST", ADVANCED, ALIAS),
+		LIST(""), .metavar = "LIST", ADVANCED, PEER_ALIAS),
 	SETTING(DISABLE_CATEGORIES, "windows", "Record no regions of these categories.", LIST(""),
-		.metavar = "LIST", ADVANCED, ALIAS),
+		.metavar = "LIST", ADVANCED, PEER_ALIAS),
 	SETTING(CONTROL_SIGNAL, "windows",
-		"Signal that stops collection, and starts it when it comes again; none: no signal.",
+		"Signal that stops collection, and starts it again the next time; none: no signal.",
 		CHOICE("none", "none,SIGUSR1,SIGUSR2,SIGURG,SIGIO,SIGPROF,SIGVTALRM"), ADVANCED),
 
 	/* ---- Call-stack sampling ---- */
-	SETTING(USE_SAMPLING, "sampling", "Sample call stacks.", BOOL("on"), ALIAS),
-	SETTING(SAMPLING_FREQ, "sampling", "Samples a second and thread; at most 10000.",
-		FREQUENCY("1000"), .option = "freq", .short_option = 'f', ALIAS),
+	SETTING(USE_SAMPLING, "sampling", "Sample call stacks.", BOOL("on"), PEER_ALIAS),
+	SETTING(SAMPLING_FREQ, "sampling", "Samples per second and thread; at most 10000.",
+		FREQUENCY("1000"), .long_option = "freq", .short_option = 'f', PEER_ALIAS),
 	SETTING(SAMPLING_DELAY, "sampling", "Seconds before the first sample.", DURATION("0"),
-		ALIAS),
+		PEER_ALIAS),
 	SETTING(SAMPLING_DURATION, "sampling", "Seconds of sampling; 0 means until the end.",
-		DURATION("0"), ALIAS),
+		DURATION("0"), PEER_ALIAS),
 	SETTING(SAMPLING_TIDS, "sampling",
 		"Sample only these threads, numbered by creation (0 is the main thread).",
-		THREADS(""), .option = "tids", .short_option = 't', ALIAS),
+		TID_LIST(""), .long_option = "tids", .short_option = 't', PEER_ALIAS),
 	SETTING(SAMPLING_SOURCE, "sampling",
 		"What interrupts the threads: perf task-clock events, POSIX CPU timers (limited to "
-		"the kernel's tick), or the best permitted.",
+		"the kernel's tick), or the best that is permitted, and timers where threads "
+		"change context often.",
 		CHOICE("auto", "auto,perf,timer")),
 	SETTING(SAMPLING_CPUTIME, "sampling",
-		"Sample on CPU time; auto: on unless only another kind is asked for.",
-		CHOICE("auto", "auto,on,off"), ALIAS),
+		"Sample on CPU time; auto: on unless only another kind is selected.",
+		CHOICE("auto", "auto,on,off"), PEER_ALIAS),
 	SETTING(SAMPLING_CPUTIME_FREQ, "sampling", "CPU-time samples a second of CPU time.",
-		FREQUENCY(""), .inherits = "SAMPLING_FREQ", ADVANCED, ALIAS),
+		FREQUENCY(""), .fallback_setting = "SAMPLING_FREQ", ADVANCED, PEER_ALIAS),
 	SETTING(SAMPLING_CPUTIME_DELAY, "sampling", "Seconds before the first CPU-time sample.",
-		DURATION(""), .inherits = "SAMPLING_DELAY", ADVANCED, ALIAS),
+		DURATION(""), .fallback_setting = "SAMPLING_DELAY", ADVANCED, PEER_ALIAS),
 	SETTING(SAMPLING_CPUTIME_DURATION, "sampling",
 		"Seconds of CPU-time sampling; 0 means until the end.", DURATION(""),
-		.inherits = "SAMPLING_DURATION", ADVANCED),
-	SETTING(SAMPLING_CPUTIME_TIDS, "sampling", "Threads for CPU-time sampling.", THREADS(""),
-		.inherits = "SAMPLING_TIDS", ADVANCED, ALIAS),
+		.fallback_setting = "SAMPLING_DURATION", ADVANCED),
+	SETTING(SAMPLING_CPUTIME_TIDS, "sampling", "Threads for CPU-time sampling.", TID_LIST(""),
+		.fallback_setting = "SAMPLING_TIDS", ADVANCED, PEER_ALIAS),
 	SETTING(SAMPLING_REALTIME, "sampling",
 		"Sample on real time as well, which shows where threads block.", BOOL("off"),
-		ALIAS),
+		PEER_ALIAS),
 	SETTING(SAMPLING_REALTIME_FREQ, "sampling", "Real-time samples a second.", FREQUENCY(""),
-		.inherits = "SAMPLING_FREQ", ADVANCED, ALIAS),
+		.fallback_setting = "SAMPLING_FREQ", ADVANCED, PEER_ALIAS),
 	SETTING(SAMPLING_REALTIME_DELAY, "sampling", "Seconds before the first real-time sample.",
-		DURATION(""), .inherits = "SAMPLING_DELAY", ADVANCED, ALIAS),
+		DURATION(""), .fallback_setting = "SAMPLING_DELAY", ADVANCED, PEER_ALIAS),
 	SETTING(SAMPLING_REALTIME_DURATION, "sampling",
 		"Seconds of real-time sampling; 0 means until the end.", DURATION(""),
-		.inherits = "SAMPLING_DURATION", ADVANCED),
-	SETTING(SAMPLING_REALTIME_TIDS, "sampling", "Threads for real-time sampling.", THREADS(""),
-		.inherits = "SAMPLING_TIDS", ADVANCED, ALIAS),
+		.fallback_setting = "SAMPLING_DURATION", ADVANCED),
+	SETTING(SAMPLING_REALTIME_TIDS, "sampling", "Threads for real-time sampling.", TID_LIST(""),
+		.fallback_setting = "SAMPLING_TIDS", ADVANCED, PEER_ALIAS),
 	SETTING(SAMPLING_OVERFLOW, "sampling",
-		"Sample when a perf event has counted a number of times.", BOOL("off"), ALIAS),
+		"Sample when a perf event has counted a number of times.", BOOL("off"), PEER_ALIAS),
 	SETTING(SAMPLING_OVERFLOW_EVENT, "sampling",
 		"Perf event for overflow sampling, by name: page-faults, cache-misses, r01c2, ...",
-		STRING("page-faults"), .metavar = "EVENT", ALIAS),
+		STRING("page-faults"), .metavar = "EVENT", PEER_ALIAS),
 	SETTING(SAMPLING_OVERFLOW_FREQ, "sampling",
 		"Overflow samples a second (clock events) or events a sample (all others).",
-		NUMBER(""), RANGE(1, 1e+15), .inherits = "SAMPLING_FREQ", .metavar = "N", ADVANCED,
-		ALIAS),
-	SETTING(SAMPLING_OVERFLOW_TIDS, "sampling", "Threads for overflow sampling.", THREADS(""),
-		.inherits = "SAMPLING_TIDS", ADVANCED, ALIAS),
+		NUMBER(""), RANGE(1, 1e+15), .fallback_setting = "SAMPLING_FREQ", .metavar = "N",
+		ADVANCED, PEER_ALIAS),
+	SETTING(SAMPLING_OVERFLOW_TIDS, "sampling", "Threads for overflow sampling.", TID_LIST(""),
+		.fallback_setting = "SAMPLING_TIDS", ADVANCED, PEER_ALIAS),
 	SETTING(SAMPLING_METRICS, "sampling",
 		"Record thread CPU time, faults and context switches with the samples.",
 		BOOL("on")),
@@ -196,7 +195,7 @@ const struct setting settings_table[SETTING_COUNT] = {
 		"Perf events counted per thread and recorded with the samples, by name; at most 8.",
 		LIST(""), .metavar = "LIST"),
 	SETTING(SAMPLING_MAX_DEPTH, "sampling",
-		"Deepest stack recorded; deeper ones are cut and counted.", INTEGER("512"),
+		"Deepest stack recorded; deeper stacks are cut and counted.", INTEGER("512"),
 		RANGE(1, 4096), .metavar = "N", ADVANCED),
 	SETTING(SAMPLING_OVERHEAD_LIMIT, "sampling",
 		"Percent of a thread's time that taking samples may cost before the rate is "
@@ -207,7 +206,7 @@ const struct setting settings_table[SETTING_COUNT] = {
 		"program.",
 		BOOL("on"), ADVANCED),
 	SETTING(SAMPLING_ALLOCATOR_SIZE, "sampling", "Threads served by one allocator thread.",
-		INTEGER("8"), RANGE(1, 1000000), .metavar = "N", ADVANCED, ALIAS),
+		INTEGER("8"), RANGE(1, 1000000), .metavar = "N", ADVANCED, PEER_ALIAS),
 	SETTING(SAMPLING_SIGNAL, "sampling", "Signal for the sources that need one.",
 		CHOICE("auto", "auto,SIGURG,SIGPROF,SIGIO,SIGUSR1,SIGUSR2,SIGVTALRM"),
 		.metavar = "SIGNAL", ADVANCED),
@@ -219,38 +218,37 @@ const struct setting settings_table[SETTING_COUNT] = {
 	/* ---- Regions ---- */
 	SETTING(COMPONENTS, "regions",
 		"What the profile measures in every region (kymo avail components lists them).",
-		LIST("wall_clock"), .option = "components", .metavar = "LIST"),
+		LIST("wall_clock"), .long_option = "components", .metavar = "LIST"),
 	SETTING(MAX_DEPTH, "regions", "Deepest nesting of regions recorded.", INTEGER("65535"),
-		RANGE(1, 65535), .option = "max-depth", .metavar = "N", ADVANCED, ALIAS),
+		RANGE(1, 65535), .long_option = "max-depth", .metavar = "N", ADVANCED, PEER_ALIAS),
 	SETTING(THROTTLE_COUNT, "regions",
-		"Calls of a region after which it is judged by THROTTLE_VALUE; 0 means no region "
-		"is "
-		"ever throttled.",
+		"Calls of a region after which THROTTLE_VALUE applies to it; 0: regions are never "
+		"throttled.",
 		INTEGER("0"), RANGE(0, 1e12), .metavar = "N", ADVANCED),
 	SETTING(THROTTLE_VALUE, "regions",
 		"A region whose calls last fewer ns than this on average is no longer recorded.",
-		INTEGER("10000"), RANGE(1, 1e12), .metavar = "NS", ADVANCED, ALIAS),
+		INTEGER("10000"), RANGE(1, 1e12), .metavar = "NS", ADVANCED, PEER_ALIAS),
 	SETTING(PROFILE_MAX_NODES, "regions",
-		"Most nodes of a thread's call tree; more calls are counted together.",
+		"Most nodes of a thread's call tree; further calls are counted together as (more).",
 		INTEGER("65536"), RANGE(16, 16777216), .metavar = "N", ADVANCED),
 	SETTING(PROFILE_MAX_THREADS, "regions",
-		"Most call trees of a process; later threads go on with those of ended ones.",
+		"Most call trees of a process; later threads reuse the trees of ended threads.",
 		INTEGER("1024"), RANGE(1, 1e6), .metavar = "N", ADVANCED),
 
 	/* ---- Wrapped functions ---- */
-	SETTING(USE_WRAPPERS, "wrappers", "Wrap functions of libraries, as the settings below say.",
-		BOOL("on")),
+	SETTING(USE_WRAPPERS, "wrappers",
+		"Wrap library functions, as selected by the settings below.", BOOL("on")),
 	SETTING(TRACE_THREADS, "wrappers", "Record the creation of threads.", BOOL("on"), ADVANCED),
 	SETTING(TRACE_THREAD_LOCKS, "wrappers", "Record waits for pthread mutexes.", BOOL("off"),
-		ALIAS),
+		PEER_ALIAS),
 	SETTING(TRACE_THREAD_RW_LOCKS, "wrappers", "Record waits for pthread read-write locks.",
-		BOOL("off"), ADVANCED, ALIAS),
+		BOOL("off"), ADVANCED, PEER_ALIAS),
 	SETTING(TRACE_THREAD_SPIN_LOCKS, "wrappers", "Record waits for pthread spin locks.",
-		BOOL("off"), ADVANCED, ALIAS),
+		BOOL("off"), ADVANCED, PEER_ALIAS),
 	SETTING(TRACE_THREAD_BARRIERS, "wrappers", "Record waits at pthread barriers.", BOOL("on"),
-		ADVANCED, ALIAS),
+		ADVANCED, PEER_ALIAS),
 	SETTING(TRACE_THREAD_JOIN, "wrappers", "Record waits for the end of threads.", BOOL("on"),
-		ADVANCED, ALIAS),
+		ADVANCED, PEER_ALIAS),
 	SETTING(TRACE_THREAD_CONDITIONS, "wrappers",
 		"Record waits for pthread condition variables and semaphores.", BOOL("off"),
 		ADVANCED),
@@ -263,45 +261,44 @@ const struct setting settings_table[SETTING_COUNT] = {
 		BOOL("off")),
 	SETTING(TRACE_LOADER, "wrappers", "Record dlopen and dlclose.", BOOL("off"), ADVANCED),
 	SETTING(TRACE_MEMORY, "wrappers",
-		"Count allocations by call site, and what is never freed.", BOOL("off")),
+		"Count allocations by call site, and blocks that are never freed.", BOOL("off")),
 	SETTING(MEMORY_SITE_DEPTH, "wrappers",
-		"Frames that tell one allocation call site from another.", INTEGER("8"),
-		RANGE(1, 64), .metavar = "N", ADVANCED),
+		"Number of frames that identify an allocation call site.", INTEGER("32"),
+		RANGE(1, 128), .metavar = "N", ADVANCED),
 	SETTING(WRAP, "wrappers",
 		"Functions to wrap: library:function(argument types), separated by semicolons; '*' "
 		"for any library.",
-		STRING(""), .option = "wrap", .metavar = "LIST"),
+		STRING(""), .long_option = "wrap", .metavar = "LIST"),
 	SETTING(USE_MPIP, "wrappers", "Record MPI calls with bytes, peers and communicators.",
-		BOOL("on"), .option = "mpi", ALIAS),
+		BOOL("on"), .long_option = "mpi", PEER_ALIAS),
 	SETTING(MPIP_PERMIT_LIST, "wrappers", "Record only these MPI functions.", LIST(""),
-		.metavar = "LIST", ADVANCED, ALIAS),
+		.metavar = "LIST", ADVANCED, PEER_ALIAS),
 	SETTING(MPIP_REJECT_LIST, "wrappers", "Leave these MPI functions out.", LIST(""),
-		.metavar = "LIST", ADVANCED, ALIAS),
+		.metavar = "LIST", ADVANCED, PEER_ALIAS),
 	SETTING(USE_NCCL, "wrappers", "Record calls of NCCL and RCCL.", BOOL("on"),
-		.option = "nccl"),
+		.long_option = "nccl"),
 	SETTING(NCCL_PLUGIN, "wrappers",
 		"NCCL and RCCL load kymo's plugin in programs that kymo starts, unless "
 		"NCCL_PROFILER_PLUGIN names another one.",
-		BOOL("on"), .option = "nccl-plugin"),
+		BOOL("on"), .long_option = "nccl-plugin"),
 	SETTING(NCCL_EVENTS, "wrappers",
-		"Events that kymo's NCCL plugin asks NCCL for; default: what gives operations "
-		"their durations at the least cost in the NCCL at hand; light: calls, operations "
-		"and launches without durations, which is the default where kymo times the "
-		"kernels of GPUs itself.",
-		LIST_OF("default",
+		"Events that kymo's NCCL plugin requests from NCCL; default: the cheapest set that "
+		"gives operations their durations; light: calls, operations and launches without "
+		"durations (used by default when kymo times GPU kernels).",
+		CHOICES("default",
 			"default,light,all,none,group,coll,collective,p2p,proxy-op,proxy-step,"
 			"proxy-ctrl,"
 			"proxy,kernel-channel,kernel-ch,net-plugin,group-api,coll-api,p2p-api,api,"
 			"kernel-launch,ce-coll,ce-sync,ce-batch,ce,kernel-phase"),
 		.metavar = "LIST"),
 	SETTING(NCCL_GRAPHS, "wrappers",
-		"When calls of NCCL are captured into CUDA graphs: timed keeps the durations, for "
-		"which NCCL adds a host node to each captured launch; fast gives up the durations "
-		"of the process from the first captured call on.",
+		"When NCCL calls are captured into CUDA graphs: timed keeps durations, but NCCL "
+		"then adds a host node to each captured launch; fast records no durations in the "
+		"process after the first captured call.",
 		CHOICE("timed", "timed,fast"), ADVANCED),
 	SETTING(NCCL_STALL, "wrappers",
-		"The NCCL plugin tells on standard error of operations that make no progress for "
-		"so long; 0: never.",
+		"The NCCL plugin reports operations that make no progress for this long, to "
+		"standard error; 0: never.",
 		DURATION("0")),
 	SETTING(NCCL_PROMETHEUS, "wrappers",
 		"File that the NCCL plugin keeps up to date for Prometheus' node_exporter; {pid} "
@@ -313,23 +310,23 @@ const struct setting settings_table[SETTING_COUNT] = {
 		"Size of the NCCL plugin's file in each process, at most: 4M to 16G.", SIZE("256M"),
 		ADVANCED),
 	SETTING(NCCL_FULL, "wrappers",
-		"When NCCL_SIZE is reached: ring overwrites the oldest records, stop records no "
-		"more.",
+		"When NCCL_SIZE is reached: ring overwrites the oldest records, stop stops "
+		"recording.",
 		CHOICE("ring", "ring,stop"), ADVANCED),
 	SETTING(NCCL_CALL_TRACE, "wrappers",
 		"File for every call that NCCL makes to the plugin, as text; slow.", PATH(""),
 		.metavar = "FILE", ADVANCED),
 	SETTING(NCCL_GPU_CLOCK_HZ, "wrappers",
-		"Rate of the GPU clock where it counts ticks, as AMD's does.", INTEGER("100000000"),
+		"Rate of a GPU clock that counts ticks, as AMD's does.", INTEGER("100000000"),
 		RANGE(1, 1e12), .metavar = "HZ", ADVANCED),
 	SETTING(USE_GPU, "wrappers",
 		"Record what runs on devices: kernels and copies of CUDA, OpenCL and HIP, markers "
 		"of "
 		"NVTX and roctx.",
-		BOOL("on"), .option = "gpu"),
+		BOOL("on"), .long_option = "gpu"),
 	SETTING(GPU_CALLS, "wrappers",
-		"Calls of device runtimes to record: those that give work or wait for it, all, or "
-		"none.",
+		"Calls of device runtimes to record: those that submit work or wait for it, all, "
+		"or none.",
 		CHOICE("work", "work,all,none")),
 	SETTING(GPU_METRICS_FREQ, "wrappers",
 		"Readings a second of power, temperature, clocks, utilization and memory of "
@@ -337,42 +334,44 @@ const struct setting settings_table[SETTING_COUNT] = {
 		"0 for none.",
 		NUMBER("10"), RANGE(0, 1000), .metavar = "N", ADVANCED),
 	SETTING(CUDA_GRAPHS, "wrappers",
-		"Record a CUDA graph as a whole, or each of its nodes, which costs more.",
+		"Record a CUDA graph as a whole, or each of its nodes, which costs more. Graphs of "
+		"programs whose graphs copy memory are always recorded by nodes.",
 		CHOICE("whole", "whole,nodes"), ADVANCED),
 	SETTING(CUDA_FLUSH_MS, "wrappers",
-		"How often CUDA is asked for finished work, in ms; a crash loses what came since.",
+		"Interval in ms at which kymo collects finished work from CUDA; a crash loses what "
+		"finished since.",
 		INTEGER("100"), RANGE(1, 10000), .metavar = "MS", ADVANCED),
-	SETTING(CUPTI, "wrappers", "Path of libcupti.so, when it is not found.", STRING(""),
+	SETTING(CUPTI, "wrappers", "Path of libcupti.so, if kymo does not find it.", STRING(""),
 		.metavar = "FILE", ADVANCED),
-	SETTING(OPENCL_CPU_AS_GPU, "wrappers",
-		"Show OpenCL devices that are processors to tools as GPUs.", BOOL("off"), ADVANCED),
+	SETTING(OPENCL_CPU_AS_GPU, "wrappers", "Present OpenCL CPU devices to tools as GPUs.",
+		BOOL("off"), ADVANCED),
 	SETTING(OPENCL_PRELOAD, "wrappers",
-		"Preload kymo's functions of OpenCL, for loaders that know no layers (CUDA's).",
+		"Preload kymo's OpenCL functions, for loaders without layers (such as CUDA's).",
 		BOOL("off"), ADVANCED),
 	SETTING(USE_OMPT, "wrappers",
 		"Record OpenMP regions through the runtime's tools interface.", BOOL("on"),
-		.option = "openmp", ALIAS),
+		.long_option = "openmp", PEER_ALIAS),
 	SETTING(USE_KOKKOSP, "wrappers", "Record Kokkos regions and kernels.", BOOL("on"),
-		.option = "kokkos", ALIAS),
-	SETTING(KOKKOSP_PREFIX, "wrappers", "Text put in front of Kokkos names.", STRING(""),
-		.metavar = "TEXT", ADVANCED, ALIAS),
+		.long_option = "kokkos", PEER_ALIAS),
+	SETTING(KOKKOSP_PREFIX, "wrappers", "Prefix for Kokkos names.", STRING(""),
+		.metavar = "TEXT", ADVANCED, PEER_ALIAS),
 	SETTING(KOKKOSP_NAME_LENGTH_MAX, "wrappers",
 		"Leave out Kokkos events with longer names; 0 means no limit.", INTEGER("0"),
-		RANGE(0, 65535), .metavar = "N", ADVANCED, ALIAS),
+		RANGE(0, 65535), .metavar = "N", ADVANCED, PEER_ALIAS),
 	SETTING(KOKKOSP_DEEP_COPY, "wrappers", "Record Kokkos deep copies.", BOOL("on"), ADVANCED,
-		ALIAS),
+		PEER_ALIAS),
 
 	/* ---- Counters of devices ---- */
 	SETTING(COUNTERS, "counters",
-		"Counters of each kernel; kernels of a device then run one after the other "
+		"Counters to read for each kernel; the kernels of a device then run one at a time "
 		"(kymo avail --counters).",
 		LIST(""), .metavar = "LIST"),
 	SETTING(DEVICE_COUNTERS, "counters",
-		"Counters of whole devices, read every COUNTER_INTERVAL.", LIST(""),
+		"Counters to read for whole devices, every COUNTER_INTERVAL.", LIST(""),
 		.metavar = "LIST"),
 	SETTING(COUNTER_INTERVAL, "counters",
 		"Time between two readings of DEVICE_COUNTERS, in ms.", NUMBER("10"),
-		RANGE(0.05, 3600000), .option = "interval", .metavar = "MS"),
+		RANGE(0.05, 3600000), .long_option = "interval", .metavar = "MS"),
 	SETTING(KERNEL_INCLUDE, "counters", "Count kernels with these names only.", PATTERN),
 	SETTING(KERNEL_EXCLUDE, "counters",
 		"Do not count kernels with these names. Kernels of NCCL, RCCL and NVSHMEM are left "
@@ -382,55 +381,54 @@ const struct setting settings_table[SETTING_COUNT] = {
 		"Which launches of each kernel to count, from 1: 3, 2-5, 1,8-12.", STRING(""),
 		.metavar = "A-B"),
 	SETTING(COUNT_REGIONS, "counters",
-		"Count ranges of roctx and NVTX as kernels of the host: what the thread does "
-		"within "
-		"each.",
+		"Count what a thread does inside each roctx or NVTX range, as if the range were a "
+		"kernel of the host.",
 		BOOL("off")),
 	SETTING(COUNTER_DEFS, "counters",
 		"Files with definitions of counters besides kymo's own, separated by colons.",
 		PATH(""), .metavar = "FILE"),
 	SETTING(COUNTER_WATCHDOG, "counters",
-		"When a counted kernel makes no progress for so long, counting ends, so that "
-		"kernels that wait for each other can go on; 0: never.",
+		"Seconds without progress after which a counted kernel is no longer counted, so "
+		"that kernels that wait for each other can continue; 0: never.",
 		DURATION("30"), ADVANCED),
 
 	/* ---- Instrumented functions ---- */
 	SETTING(REGEX_INCLUDE, "instrument",
 		"Instrument functions with these names, however small they are.", PATTERN,
-		.option = "function-include", ALIAS),
-	SETTING(REGEX_EXCLUDE, "instrument", "Leave functions with these names alone.", PATTERN,
-		.option = "function-exclude", ALIAS),
+		.long_option = "function-include", PEER_ALIAS),
+	SETTING(REGEX_EXCLUDE, "instrument", "Do not instrument functions with these names.",
+		PATTERN, .long_option = "function-exclude", PEER_ALIAS),
 	SETTING(REGEX_RESTRICT, "instrument",
 		"Instrument only functions with these names; and, where --module-restrict is given "
 		"as well, those of its modules.",
-		PATTERN, .option = "function-restrict", ALIAS),
+		PATTERN, .long_option = "function-restrict", PEER_ALIAS),
 	SETTING(REGEX_CALLER_INCLUDE, "instrument",
 		"Instrument functions that call functions with these names, however small they "
 		"are.",
-		PATTERN, .option = "caller-include", ALIAS),
+		PATTERN, .long_option = "caller-include", PEER_ALIAS),
 	SETTING(REGEX_MODULE_INCLUDE, "instrument",
 		"Instrument all functions of modules with these names.", PATTERN,
-		.option = "module-include", ALIAS),
-	SETTING(REGEX_MODULE_EXCLUDE, "instrument", "Leave modules with these names alone.",
-		PATTERN, .option = "module-exclude", ALIAS),
+		.long_option = "module-include", PEER_ALIAS),
+	SETTING(REGEX_MODULE_EXCLUDE, "instrument", "Do not instrument modules with these names.",
+		PATTERN, .long_option = "module-exclude", PEER_ALIAS),
 	SETTING(REGEX_MODULE_RESTRICT, "instrument",
 		"Instrument only modules with these names, and functions of --function-restrict.",
-		PATTERN, .option = "module-restrict", ALIAS),
+		PATTERN, .long_option = "module-restrict", PEER_ALIAS),
 	SETTING(REGEX_INTERNAL_INCLUDE, "instrument",
-		"Instrument these functions even in libraries that kymo itself needs.", PATTERN,
-		.option = "internal-function-include", ADVANCED, ALIAS),
+		"Instrument these functions even in libraries that kymo needs.", PATTERN,
+		.long_option = "internal-function-include", ADVANCED, PEER_ALIAS),
 	SETTING(REGEX_MODULE_INTERNAL_INCLUDE, "instrument",
-		"Instrument these libraries even if kymo itself needs them.", PATTERN,
-		.option = "internal-module-include", ADVANCED, ALIAS),
+		"Instrument these libraries even if kymo needs them.", PATTERN,
+		.long_option = "internal-module-include", ADVANCED, PEER_ALIAS),
 	SETTING(REGEX_INSTRUCTION_EXCLUDE, "instrument",
-		"Leave functions alone that hold an instruction that reads like this.", PATTERN,
-		.option = "instruction-exclude", ADVANCED, ALIAS),
+		"Do not instrument functions that contain an instruction matching this expression.",
+		PATTERN, .long_option = "instruction-exclude", ADVANCED, PEER_ALIAS),
 	SETTING(MIN_INSTRUCTIONS, "instrument",
-		"Instrument functions of at least so many instructions; smaller ones only when "
-		"they loop.",
+		"Instrument functions of at least this many instructions; smaller ones only if "
+		"they have a loop.",
 		INTEGER("0"), RANGE(0, 1000000000), .metavar = "N"),
 	SETTING(MIN_ADDRESS_RANGE, "instrument",
-		"Instrument functions of at least so many bytes; unset: no matter how many.",
+		"Instrument functions of at least this many bytes; unset: of any size.",
 		INTEGER(""), RANGE(0, 1000000000), .metavar = "N"),
 	SETTING(MIN_INSTRUCTIONS_LOOP, "instrument",
 		"The same for functions with loops; unset: 0, or as given for all functions.",
@@ -445,42 +443,42 @@ const struct setting settings_table[SETTING_COUNT] = {
 		"Instrument functions that share code with others, where it can be done safely.",
 		BOOL("off"), ADVANCED),
 	SETTING(LINKAGE, "instrument", "Instrument only functions with this linkage.",
-		LIST_OF("", "global,weak,local,unique,none"), .metavar = "LIST", ADVANCED),
+		CHOICES("", "global,weak,local,unique,none"), .metavar = "LIST", ADVANCED),
 	SETTING(VISIBILITY, "instrument", "Instrument only functions with this visibility.",
-		LIST_OF("", "default,internal,hidden,protected,none"), .metavar = "LIST", ADVANCED),
+		CHOICES("", "default,internal,hidden,protected,none"), .metavar = "LIST", ADVANCED),
 	SETTING(FUNCTION_LABEL, "instrument",
-		"What signatures in lists and for expressions consist of, besides the name.",
-		LIST_OF("args", "args,file,line"), .option = "label", .metavar = "LIST", ADVANCED),
+		"Parts of a signature in lists and expressions, besides the name.",
+		CHOICES("args", "args,file,line"), .long_option = "label", .metavar = "LIST",
+		ADVANCED),
 	SETTING(INSTRUMENT_LISTS, "instrument",
 		"Instrument exactly the functions on these lists (instrumented.json of an earlier "
 		"run, or names one a line), separated by colons.",
-		PATH(""), .option = "load-instr", .metavar = "FILES"),
+		PATH(""), .long_option = "load-instr", .metavar = "FILES"),
 	SETTING(MAIN_FUNCTION, "instrument",
-		"The program's main function, which is instrumented whatever its size.",
+		"The program's main function; kymo instruments it whatever its size.",
 		STRING("main"), .metavar = "NAME", ADVANCED),
 	SETTING(INTERNAL_LIBRARY_APPEND, "instrument",
-		"Count these libraries among those that kymo needs.", LIST(""), .metavar = "LIST",
+		"Treat these libraries as libraries that kymo needs.", LIST(""), .metavar = "LIST",
 		ADVANCED),
 	SETTING(INTERNAL_LIBRARY_REMOVE, "instrument",
-		"Do not count these libraries among those that kymo needs.", LIST(""),
+		"Do not treat these libraries as libraries that kymo needs.", LIST(""),
 		.metavar = "LIST", ADVANCED),
-	SETTING(INSTRUMENT_LOOPS, "instrument", "Count how often loops go round.", BOOL("off"),
-		.option = "instrument-loops"),
-	SETTING(COVERAGE, "instrument",
-		"Find out which functions or blocks of code are executed at all.",
+	SETTING(INSTRUMENT_LOOPS, "instrument", "Count loop iterations.", BOOL("off"),
+		.long_option = "instrument-loops"),
+	SETTING(COVERAGE, "instrument", "Record which functions or basic blocks run.",
 		CHOICE("none", "none,function,basic_block")),
 	SETTING(INSTRUMENT_COUNT, "instrument",
 		"Only count calls of functions with these names; '.' means all.", PATTERN,
-		.option = "count"),
+		.long_option = "count"),
 	SETTING(INSTRUMENT_ARGUMENTS, "instrument",
 		"Record arguments and return values of functions with these names.", PATTERN,
-		.option = "arguments"),
+		.long_option = "arguments"),
 	SETTING(INSTRUMENT_DEMOTE, "instrument",
-		"Only count functions that are called more often than so many times a second and "
-		"take less than so many ns on average; empty: never.",
-		STRING(""), .option = "demote", .metavar = "RATE,NS"),
+		"CALLS,NS: only count a function once it is called more than CALLS times a second "
+		"and takes less than NS ns on average; empty: never.",
+		STRING(""), .long_option = "demote", .metavar = "RATE,NS"),
 	SETTING(INSTRUMENT_FORMATS, "instrument", "Formats of lists of functions.",
-		LIST_OF("text,json", "text,json"), .option = "print-format", .metavar = "LIST",
+		CHOICES("text,json", "text,json"), .long_option = "print-format", .metavar = "LIST",
 		ADVANCED),
 	SETTING(PLAN_CACHE, "instrument",
 		"Directory of the cache of patch plans; empty: the user's cache directory; none: "
@@ -489,91 +487,98 @@ const struct setting settings_table[SETTING_COUNT] = {
 
 	/* ---- Causal profiling ---- */
 	SETTING(CAUSAL_MODE, "causal",
-		"What is sped up virtually: whole functions, or single source lines.",
-		CHOICE("function", "function,func,line"), .option = "mode", ALIAS),
+		"What experiments speed up: whole functions, or single source lines.",
+		CHOICE("function", "function,func,line"), .long_option = "mode", PEER_ALIAS),
 	SETTING(CAUSAL_PROGRESS, "causal",
-		"Functions, or FILE:LINE, that are progress whenever they are executed; "
-		"latency:BEGIN,END is what it takes from one to the other; several are separated "
-		"by semicolons.",
-		STRING(""), .option = "progress", .metavar = "SPEC"),
+		"Progress points: functions, or FILE:LINE; each execution is a visit. "
+		"latency:BEGIN,END measures the time between two such places. Separate several by "
+		"semicolons.",
+		STRING(""), .long_option = "progress", .metavar = "SPEC"),
 	SETTING(CAUSAL_BINARY_SCOPE, "causal",
-		"Speed up only code of these files; %MAIN% is the program, %ALL% everything.",
-		STRING("%MAIN%"), .option = "binary-scope", .metavar = "REGEX", ALIAS),
+		"Speed up only code in these binaries; %MAIN% is the program, %ALL% everything.",
+		STRING("%MAIN%"), .long_option = "binary-scope", .metavar = "REGEX", PEER_ALIAS),
 	SETTING(CAUSAL_SOURCE_SCOPE, "causal",
 		"Speed up only code from these source files, or lines as FILE:LINE.", STRING(""),
-		.option = "source-scope", .metavar = "REGEX", ALIAS),
+		.long_option = "source-scope", .metavar = "REGEX", PEER_ALIAS),
 	SETTING(CAUSAL_FUNCTION_SCOPE, "causal", "Speed up only functions with these names.",
-		STRING(""), .option = "function-scope", .metavar = "REGEX", ALIAS),
+		STRING(""), .long_option = "function-scope", .metavar = "REGEX", PEER_ALIAS),
 	SETTING(CAUSAL_BINARY_EXCLUDE, "causal", "Never speed up code of files with these names.",
-		STRING(""), .option = "binary-exclude", .metavar = "REGEX", ADVANCED, ALIAS),
+		STRING(""), .long_option = "binary-exclude", .metavar = "REGEX", ADVANCED,
+		PEER_ALIAS),
 	SETTING(CAUSAL_SOURCE_EXCLUDE, "causal", "Never speed up code from these source files.",
-		STRING(""), .option = "source-exclude", .metavar = "REGEX", ADVANCED, ALIAS),
+		STRING(""), .long_option = "source-exclude", .metavar = "REGEX", ADVANCED,
+		PEER_ALIAS),
 	SETTING(CAUSAL_FUNCTION_EXCLUDE, "causal", "Never speed up functions with these names.",
-		STRING(""), .option = "function-exclude", .metavar = "REGEX", ADVANCED, ALIAS),
+		STRING(""), .long_option = "function-exclude", .metavar = "REGEX", ADVANCED,
+		PEER_ALIAS),
 	SETTING(CAUSAL_FUNCTION_EXCLUDE_DEFAULTS, "causal",
-		"Leave out main, names that begin with an underscore, and internals of the C++ "
-		"library (::_M).",
-		BOOL("on"), .option = "function-exclude-defaults", ADVANCED, ALIAS),
+		"Leave out main, names that begin with an underscore, internals of the C++ library "
+		"(::_M), and instances of templates and generics of libraries (std::, core::, "
+		"/usr/include).",
+		BOOL("on"), .long_option = "function-exclude-defaults", ADVANCED, PEER_ALIAS),
 	SETTING(CAUSAL_FIXED_SPEEDUP, "causal",
 		"Speedups to try, in percent, such as 0,10,30-50:5; empty: 25,50,75,100.",
-		STRING(""), .option = "speedups", .metavar = "LIST", ALIAS),
+		STRING(""), .long_option = "speedups", .metavar = "LIST", PEER_ALIAS),
 	SETTING(CAUSAL_DELAY, "causal", "Seconds before the first experiment.", DURATION("0"),
-		.option = "delay", ALIAS),
+		.long_option = "delay", PEER_ALIAS),
 	SETTING(CAUSAL_DURATION, "causal",
-		"Seconds of experiments; then the program goes on undisturbed; 0 means until the "
+		"Seconds of experiments; then the program continues undisturbed; 0 means until the "
 		"end.",
-		DURATION("0"), .option = "duration", ALIAS),
+		DURATION("0"), .long_option = "duration", PEER_ALIAS),
 	SETTING(CAUSAL_UNTIL_CI, "causal",
-		"Stop when the best three predictions are known to so many percent; 0 means never, "
-		"2 is the least.",
-		NUMBER("0"), RANGE(0, 100), .option = "until-ci", .metavar = "PERCENT"),
+		"Stop when the intervals of the best three predictions reach at most this many "
+		"percent to each side; 0: never, 2 is the smallest.",
+		NUMBER("0"), RANGE(0, 100), .long_option = "until-ci", .metavar = "PERCENT"),
 	SETTING(CAUSAL_END_TO_END, "causal",
-		"One experiment a run, by how long the run takes; needs several runs.", BOOL("off"),
-		.option = "end-to-end", ALIAS),
+		"One experiment per run, measured by the run's duration; needs several runs.",
+		BOOL("off"), .long_option = "end-to-end", PEER_ALIAS),
 	SETTING(CAUSAL_ITERATIONS, "causal",
-		"Run the program so many times; end to end: so many times for every speedup.",
-		INTEGER("1"), RANGE(1, 100000), .option = "iterations", .metavar = "N"),
+		"Run the program this many times; with --end-to-end: this many times for every "
+		"speedup.",
+		INTEGER("1"), RANGE(1, 100000), .long_option = "iterations", .metavar = "N"),
 	SETTING(CAUSAL_BACKEND, "causal",
-		"What interrupts the threads: perf events, POSIX timers, or the best permitted.",
-		CHOICE("auto", "auto,perf,timer"), .option = "backend", ADVANCED, ALIAS),
+		"What interrupts the threads: perf events, POSIX timers, or the best that is "
+		"permitted.",
+		CHOICE("auto", "auto,perf,timer"), .long_option = "backend", ADVANCED, PEER_ALIAS),
 	SETTING(CAUSAL_RANDOM_SEED, "causal",
 		"Seed of the order of experiments; 0 means a new one in every run.", INTEGER("0"),
-		RANGE(0, 1e15), .option = "seed", .metavar = "N", ADVANCED, ALIAS),
+		RANGE(0, 1e15), .long_option = "seed", .metavar = "N", ADVANCED, PEER_ALIAS),
 	SETTING(CAUSAL_FILE, "causal", "Name of the result file in causal/, without .json.",
-		STRING("experiments"), .metavar = "NAME", ADVANCED, ALIAS),
+		STRING("experiments"), .metavar = "NAME", ADVANCED, PEER_ALIAS),
 	SETTING(CAUSAL_FILE_RESET, "causal",
-		"Forget the experiments of earlier runs in the same result directory, instead of "
+		"Discard the experiments of earlier runs in the same result directory instead of "
 		"adding to them.",
-		BOOL("off"), ADVANCED, ALIAS),
+		BOOL("off"), ADVANCED, PEER_ALIAS),
 
 	/* ---- Process metrics ---- */
 	SETTING(FOLLOW_CHILDREN, "process",
 		"Profile the processes that the program starts as well.", BOOL("on")),
 	SETTING(USE_PROCESS_SAMPLING, "process",
 		"Record memory, faults, CPU time and I/O of the process in the background.",
-		BOOL("on"), .option = "host", .short_option = 'H', ALIAS),
+		BOOL("on"), .long_option = "host", .short_option = 'H', PEER_ALIAS),
 	SETTING(PROCESS_SAMPLING_FREQ, "process", "Readings a second of the process's metrics.",
-		NUMBER("10"), RANGE(0.01, 1000), .option = "process-freq", .metavar = "HZ", ALIAS),
+		NUMBER("10"), RANGE(0.01, 1000), .long_option = "process-freq", .metavar = "HZ",
+		PEER_ALIAS),
 	SETTING(PROCESS_SAMPLING_DELAY, "process",
 		"Seconds before the first reading of the process's metrics.", DURATION("0"),
 		ADVANCED),
 	SETTING(PROCESS_SAMPLING_DURATION, "process",
 		"Seconds of process sampling; 0 means until the end.", DURATION("0"), ADVANCED,
-		ALIAS),
+		PEER_ALIAS),
 	SETTING(CPU_FREQ_ENABLED, "process", "Record the frequency of every CPU.", BOOL("off"),
-		ALIAS),
+		PEER_ALIAS),
 
 	/* ---- Memory and files ---- */
 	SETTING(USE_TEMPORARY_FILES, "memory",
 		"Keep recorded data in files; off keeps it in memory (tmpfs) until the results are "
 		"written.",
-		BOOL("on"), ADVANCED, ALIAS),
+		BOOL("on"), ADVANCED, PEER_ALIAS),
 	SETTING(SPOOL_LIMIT, "memory",
-		"Most bytes of recorded data a process may keep; 0 means no limit.", SIZE("0"),
-		.metavar = "SIZE", ADVANCED),
+		"Most bytes of recorded data that a process may keep; 0 means no limit.",
+		SIZE("4G"), .metavar = "SIZE", ADVANCED),
 	SETTING(SPOOL_RING, "memory",
-		"At the limit, overwrite the oldest data instead of dropping the newest.",
-		BOOL("off"), ADVANCED),
+		"At SPOOL_LIMIT, overwrite the oldest data; off drops the newest instead.",
+		BOOL("on"), ADVANCED),
 
 	/* ---- Between the halves of kymo; not for users ---- */
 	SETTING(COMPONENT_EVENTS, "internal",

@@ -18,9 +18,10 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "common/array.h"
 #include "common/settings.h"
 
-enum setting_error {
+enum setting_error_kind {
 	SETTING_VALID,
 	SETTING_EMPTY,     /* a value is needed */
 	SETTING_MALFORMED, /* not of the form that the type wants */
@@ -31,14 +32,14 @@ enum setting_error {
 };
 
 /* A piece of text; not terminated. */
-struct setting_slice {
+struct text_slice {
 	const char *text;
 	size_t length;
 };
 
 /* ---- characters and slices ---- */
 
-static inline bool setting_is_blank(char c)
+static inline bool setting_is_blank_character(char c)
 {
 	return c == ' ' || c == '\t' || c == '\n' || c == '\r' || c == '\v' || c == '\f';
 }
@@ -53,38 +54,38 @@ static inline bool setting_is_letter(char c)
 	return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z');
 }
 
-static inline char setting_lower(char c)
+static inline char setting_to_lower_case(char c)
 {
 	return c >= 'A' && c <= 'Z' ? (char)(c - 'A' + 'a') : c;
 }
 
-static inline struct setting_slice setting_slice(const char *text)
+static inline struct text_slice setting_slice_from_text(const char *text)
 {
-	struct setting_slice slice = {text, 0};
+	struct text_slice slice = {text, 0};
 
 	while (text && text[slice.length])
 		slice.length++;
 	return slice;
 }
 
-static inline struct setting_slice setting_trim(struct setting_slice slice)
+static inline struct text_slice setting_trim_blanks(struct text_slice slice)
 {
-	while (slice.length && setting_is_blank(slice.text[0])) {
+	while (slice.length && setting_is_blank_character(slice.text[0])) {
 		slice.text++;
 		slice.length--;
 	}
-	while (slice.length && setting_is_blank(slice.text[slice.length - 1]))
+	while (slice.length && setting_is_blank_character(slice.text[slice.length - 1]))
 		slice.length--;
 	return slice;
 }
 
 /* Equal to a word, whatever the case; `-` and `_` count as the same. */
-static inline bool setting_slice_is(struct setting_slice slice, const char *word)
+static inline bool setting_slice_equals_word(struct text_slice slice, const char *word)
 {
 	size_t i = 0;
 
 	for (; i < slice.length; i++) {
-		char a = setting_lower(slice.text[i]), b = setting_lower(word[i]);
+		char a = setting_to_lower_case(slice.text[i]), b = setting_to_lower_case(word[i]);
 
 		if (!word[i] || (a == '-' ? '_' : a) != (b == '-' ? '_' : b))
 			return false;
@@ -94,20 +95,20 @@ static inline bool setting_slice_is(struct setting_slice slice, const char *word
 
 /* ---- lists ---- */
 
-static inline bool setting_is_separator(char c)
+static inline bool setting_is_list_separator(char c)
 {
-	return c == ',' || c == ';' || setting_is_blank(c);
+	return c == ',' || c == ';' || setting_is_blank_character(c);
 }
 
 /* Takes the next word of a list off *rest. False at the end. Empty items are skipped. */
-static inline bool setting_list_next(struct setting_slice *rest, struct setting_slice *word)
+static inline bool setting_next_list_word(struct text_slice *rest, struct text_slice *word)
 {
-	while (rest->length && setting_is_separator(rest->text[0])) {
+	while (rest->length && setting_is_list_separator(rest->text[0])) {
 		rest->text++;
 		rest->length--;
 	}
-	*word = (struct setting_slice){rest->text, 0};
-	while (rest->length && !setting_is_separator(rest->text[0])) {
+	*word = (struct text_slice){rest->text, 0};
+	while (rest->length && !setting_is_list_separator(rest->text[0])) {
 		rest->text++;
 		rest->length--;
 		word->length++;
@@ -117,17 +118,17 @@ static inline bool setting_list_next(struct setting_slice *rest, struct setting_
 
 /* ---- booleans and choices ---- */
 
-static inline enum setting_error setting_parse_bool(struct setting_slice value, bool *ret)
+static inline enum setting_error_kind setting_parse_bool(struct text_slice value, bool *ret)
 {
 	static const char *const words[2][6] = {{"off", "false", "no", "0", "f", "n"},
 						{"on", "true", "yes", "1", "t", "y"}};
 
-	value = setting_trim(value);
+	value = setting_trim_blanks(value);
 	if (!value.length)
 		return SETTING_EMPTY;
 	for (unsigned i = 0; i < 6; i++) {
 		for (unsigned truth = 0; truth < 2; truth++) {
-			if (setting_slice_is(value, words[truth][i])) {
+			if (setting_slice_equals_word(value, words[truth][i])) {
 				*ret = truth;
 				return SETTING_VALID;
 			}
@@ -137,15 +138,15 @@ static inline enum setting_error setting_parse_bool(struct setting_slice value, 
 }
 
 /* Position of a word in a comma-separated list of choices, or -1. */
-static inline int setting_choice_index(struct setting_slice word, const char *choices)
+static inline int setting_find_choice_index(struct text_slice word, const char *choices)
 {
-	struct setting_slice rest = setting_slice(choices), choice;
+	struct text_slice rest = setting_slice_from_text(choices), choice;
 
-	for (int index = 0; setting_list_next(&rest, &choice); index++) {
+	for (int index = 0; setting_next_list_word(&rest, &choice); index++) {
 		size_t i = 0;
 
 		while (i < choice.length && i < word.length &&
-		       setting_lower(choice.text[i]) == setting_lower(word.text[i]))
+		       setting_to_lower_case(choice.text[i]) == setting_to_lower_case(word.text[i]))
 			i++;
 		if (i == choice.length && i == word.length)
 			return index;
@@ -155,18 +156,19 @@ static inline int setting_choice_index(struct setting_slice word, const char *ch
 
 /* *ret is the position in `choices`. Where on and off are among them, every word for a boolean
  * will do. */
-static inline enum setting_error setting_parse_choice(struct setting_slice value,
-						      const char *choices, unsigned *ret)
+static inline enum setting_error_kind setting_parse_choice(struct text_slice value,
+							   const char *choices, unsigned *ret)
 {
 	bool truth;
 	int index;
 
-	value = setting_trim(value);
+	value = setting_trim_blanks(value);
 	if (!value.length)
 		return SETTING_EMPTY;
-	index = setting_choice_index(value, choices);
+	index = setting_find_choice_index(value, choices);
 	if (index < 0 && setting_parse_bool(value, &truth) == SETTING_VALID)
-		index = setting_choice_index(setting_slice(truth ? "on" : "off"), choices);
+		index = setting_find_choice_index(setting_slice_from_text(truth ? "on" : "off"),
+						  choices);
 	if (index < 0)
 		return SETTING_NOT_CHOICE;
 	*ret = (unsigned)index;
@@ -176,7 +178,8 @@ static inline enum setting_error setting_parse_choice(struct setting_slice value
 /* ---- numbers ---- */
 
 /* Digits taken off the front of *rest. */
-static inline enum setting_error setting_take_digits(struct setting_slice *rest, uint64_t *ret)
+static inline enum setting_error_kind setting_parse_leading_digits(struct text_slice *rest,
+								   uint64_t *ret)
 {
 	uint64_t value = 0;
 
@@ -193,13 +196,13 @@ static inline enum setting_error setting_take_digits(struct setting_slice *rest,
 	return SETTING_VALID;
 }
 
-static inline enum setting_error setting_parse_integer(struct setting_slice value, int64_t *ret)
+static inline enum setting_error_kind setting_parse_integer(struct text_slice value, int64_t *ret)
 {
 	uint64_t magnitude;
 	bool negative;
-	enum setting_error error;
+	enum setting_error_kind error;
 
-	value = setting_trim(value);
+	value = setting_trim_blanks(value);
 	if (!value.length)
 		return SETTING_EMPTY;
 	negative = value.text[0] == '-';
@@ -207,7 +210,7 @@ static inline enum setting_error setting_parse_integer(struct setting_slice valu
 		value.text++;
 		value.length--;
 	}
-	error = setting_take_digits(&value, &magnitude);
+	error = setting_parse_leading_digits(&value, &magnitude);
 	if (error)
 		return error;
 	if (value.length)
@@ -219,13 +222,13 @@ static inline enum setting_error setting_parse_integer(struct setting_slice valu
 }
 
 /* Exponent of a number: e, sign, one to three digits; nothing is taken when it is not one. */
-static inline int setting_take_exponent(struct setting_slice *rest)
+static inline int setting_parse_leading_exponent(struct text_slice *rest)
 {
-	struct setting_slice look = *rest;
+	struct text_slice look = *rest;
 	bool negative = false;
 	uint64_t digits = 0;
 
-	if (look.length < 2 || setting_lower(look.text[0]) != 'e')
+	if (look.length < 2 || setting_to_lower_case(look.text[0]) != 'e')
 		return 0;
 	look.text++;
 	look.length--;
@@ -234,7 +237,7 @@ static inline int setting_take_exponent(struct setting_slice *rest)
 		look.text++;
 		look.length--;
 	}
-	if (setting_take_digits(&look, &digits) || digits > 999)
+	if (setting_parse_leading_digits(&look, &digits) || digits > 999)
 		return 0;
 	*rest = look;
 	return negative ? -(int)digits : (int)digits;
@@ -242,9 +245,10 @@ static inline int setting_take_exponent(struct setting_slice *rest)
 
 /* A decimal number off the front of *rest, exact to the last digit of a double for what people
  * write (up to 18 significant digits, powers of ten up to 22). */
-static inline enum setting_error setting_take_number(struct setting_slice *rest, double *ret)
+static inline enum setting_error_kind setting_parse_leading_number(struct text_slice *rest,
+								   double *ret)
 {
-	struct setting_slice look = *rest;
+	struct text_slice look = *rest;
 	uint64_t mantissa = 0;
 	unsigned digits = 0;
 	int scale = 0;
@@ -273,7 +277,7 @@ static inline enum setting_error setting_take_number(struct setting_slice *rest,
 	}
 	if (!digits)
 		return SETTING_MALFORMED;
-	scale += setting_take_exponent(&look);
+	scale += setting_parse_leading_exponent(&look);
 	value = (double)mantissa;
 	if (scale > 400 || scale < -400)
 		return SETTING_TOO_LARGE;
@@ -291,15 +295,15 @@ static inline enum setting_error setting_take_number(struct setting_slice *rest,
 	return SETTING_VALID;
 }
 
-static inline enum setting_error setting_parse_number(struct setting_slice value, double *ret)
+static inline enum setting_error_kind setting_parse_number(struct text_slice value, double *ret)
 {
 	double number = 0;
-	enum setting_error error;
+	enum setting_error_kind error;
 
-	value = setting_trim(value);
+	value = setting_trim_blanks(value);
 	if (!value.length)
 		return SETTING_EMPTY;
-	error = setting_take_number(&value, &number);
+	error = setting_parse_leading_number(&value, &number);
 	if (error)
 		return error;
 	if (value.length)
@@ -311,25 +315,25 @@ static inline enum setting_error setting_parse_number(struct setting_slice value
 /* ---- sizes and durations ---- */
 
 /* Bytes: a number and K, M, G or T (powers of 1024), also written KB or KiB. */
-static inline enum setting_error setting_parse_size(struct setting_slice value, uint64_t *ret)
+static inline enum setting_error_kind setting_parse_size(struct text_slice value, uint64_t *ret)
 {
 	static const char units[] = "kmgt";
 	double number = 0;
-	enum setting_error error;
+	enum setting_error_kind error;
 
-	value = setting_trim(value);
+	value = setting_trim_blanks(value);
 	if (!value.length)
 		return SETTING_EMPTY;
-	error = setting_take_number(&value, &number);
+	error = setting_parse_leading_number(&value, &number);
 	if (error)
 		return error;
 	if (number < 0)
 		return SETTING_TOO_SMALL;
-	value = setting_trim(value);
-	if (value.length && setting_lower(value.text[0]) != 'b') {
+	value = setting_trim_blanks(value);
+	if (value.length && setting_to_lower_case(value.text[0]) != 'b') {
 		unsigned unit = 0;
 
-		while (units[unit] && units[unit] != setting_lower(value.text[0]))
+		while (units[unit] && units[unit] != setting_to_lower_case(value.text[0]))
 			unit++;
 		if (!units[unit])
 			return SETTING_BAD_UNIT;
@@ -337,7 +341,8 @@ static inline enum setting_error setting_parse_size(struct setting_slice value, 
 		value.text++;
 		value.length--;
 	}
-	if (value.length && !setting_slice_is(value, "b") && !setting_slice_is(value, "ib"))
+	if (value.length && !setting_slice_equals_word(value, "b") &&
+	    !setting_slice_equals_word(value, "ib"))
 		return SETTING_BAD_UNIT;
 	if (number >= 9223372036854775808.0) /* 2^63: no file is larger */
 		return SETTING_TOO_LARGE;
@@ -346,27 +351,27 @@ static inline enum setting_error setting_parse_size(struct setting_slice value, 
 }
 
 /* Nanoseconds from seconds, or from a number with unit ns, us, ms, s, m (or min), h. */
-static inline enum setting_error setting_parse_duration(struct setting_slice value, int64_t *ret)
+static inline enum setting_error_kind setting_parse_duration(struct text_slice value, int64_t *ret)
 {
 	static const struct {
 		const char *name;
-		double nanoseconds;
+		double nanoseconds_per_unit;
 	} units[] = {{"", 1e9},  {"s", 1e9},  {"sec", 1e9},  {"ms", 1e6},  {"us", 1e3},
 		     {"ns", 1.}, {"m", 60e9}, {"min", 60e9}, {"h", 3600e9}};
 	double number = 0;
-	enum setting_error error;
+	enum setting_error_kind error;
 
-	value = setting_trim(value);
+	value = setting_trim_blanks(value);
 	if (!value.length)
 		return SETTING_EMPTY;
-	error = setting_take_number(&value, &number);
+	error = setting_parse_leading_number(&value, &number);
 	if (error)
 		return error;
-	value = setting_trim(value);
-	for (unsigned i = 0; i < sizeof(units) / sizeof(units[0]); i++) {
-		if (!setting_slice_is(value, units[i].name))
+	value = setting_trim_blanks(value);
+	for (unsigned i = 0; i < ARRAY_SIZE(units); i++) {
+		if (!setting_slice_equals_word(value, units[i].name))
 			continue;
-		number *= units[i].nanoseconds;
+		number *= units[i].nanoseconds_per_unit;
 		if (number >= 9e18)
 			return SETTING_TOO_LARGE;
 		if (number <= -9e18)
@@ -379,17 +384,17 @@ static inline enum setting_error setting_parse_duration(struct setting_slice val
 
 /* ---- thread numbers ---- */
 
-typedef void (*setting_range_function)(uint64_t first, uint64_t last, void *context);
+typedef void (*setting_tid_range_callback)(uint64_t first, uint64_t last, void *context);
 
 /* Calls `range` for every item of a list such as 0-3,7; `range` may be NULL to check only. */
-static inline enum setting_error setting_parse_tids(struct setting_slice value,
-						    setting_range_function range, void *context)
+static inline enum setting_error_kind
+setting_for_each_tid_range(struct text_slice value, setting_tid_range_callback range, void *context)
 {
-	struct setting_slice item;
+	struct text_slice item;
 
-	while (setting_list_next(&value, &item)) {
+	while (setting_next_list_word(&value, &item)) {
 		uint64_t first, last;
-		enum setting_error error = setting_take_digits(&item, &first);
+		enum setting_error_kind error = setting_parse_leading_digits(&item, &first);
 
 		if (error)
 			return error;
@@ -397,7 +402,7 @@ static inline enum setting_error setting_parse_tids(struct setting_slice value,
 		if (item.length && item.text[0] == '-') {
 			item.text++;
 			item.length--;
-			error = setting_take_digits(&item, &last);
+			error = setting_parse_leading_digits(&item, &last);
 			if (error)
 				return error;
 		}

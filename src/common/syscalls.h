@@ -65,11 +65,11 @@ static inline long sys_call0(long number)
 }
 
 /* Directory handle that means the working directory (AT_FDCWD), without <fcntl.h>. */
-#define SYS_AT_WORKING_DIRECTORY (-100L)
+#define SYS_WORKING_DIRECTORY_FD (-100L)
 
 static inline long sys_open(const char *path, int flags, int mode)
 {
-	return sys_call4(SYS_openat, SYS_AT_WORKING_DIRECTORY, (long)path, flags, mode);
+	return sys_call4(SYS_openat, SYS_WORKING_DIRECTORY_FD, (long)path, flags, mode);
 }
 
 static inline long sys_close(int fd)
@@ -97,7 +97,7 @@ static inline long sys_pwrite(int fd, const void *buffer, size_t size, uint64_t 
 	return sys_call4(SYS_pwrite64, fd, (long)buffer, (long)size, (long)offset);
 }
 
-/* mmap; compare the result with sys_failed(). */
+/* mmap; compare the result with sys_mmap_failed(). */
 static inline void *sys_mmap(void *address, size_t size, int protection, int flags, int fd,
 			     uint64_t offset)
 {
@@ -105,7 +105,7 @@ static inline void *sys_mmap(void *address, size_t size, int protection, int fla
 				 (long)offset);
 }
 
-static inline int sys_failed(const void *address)
+static inline int sys_mmap_failed(const void *address)
 {
 	return (unsigned long)address >= (unsigned long)-4095L;
 }
@@ -132,7 +132,7 @@ static inline int sys_getpid(void)
 
 /* May a file become so large (setrlimit(2))? Who writes past the limit gets SIGXFSZ, of which
  * programs die. */
-static inline bool sys_file_size_allowed(uint64_t size)
+static inline bool sys_is_file_size_allowed(uint64_t size)
 {
 	struct rlimit limit;
 

@@ -37,7 +37,7 @@ bool utf8_is_valid(const char *text, size_t size)
 	return true;
 }
 
-size_t utf8_clean(const char *text, size_t size, char *ret)
+size_t utf8_copy_replacing_invalid(const char *text, size_t size, char *ret)
 {
 	size_t written = 0;
 	for (size_t i = 0; i < size;) {
@@ -57,7 +57,7 @@ size_t utf8_clean(const char *text, size_t size, char *ret)
 
 /* C0, DEL, C1 (U+0080 to U+009F); what turns the direction of a line or ends it: U+200E, U+200F,
  * U+2028 to U+202E, U+2066 to U+2069 (Unicode standard annex 9). */
-static bool is_control(const char *text, size_t length)
+static bool is_control_character(const char *text, size_t length)
 {
 	const unsigned char *at = (const unsigned char *)text;
 
@@ -72,7 +72,8 @@ static bool is_control(const char *text, size_t length)
 	return at[1] == 0x81 && at[2] >= 0xA6 && at[2] <= 0xA9;
 }
 
-size_t utf8_shown(const char *text, size_t size, const char **shown, size_t *shown_size)
+size_t utf8_next_printable_character(const char *text, size_t size, const char **shown,
+				     size_t *shown_size)
 {
 	size_t length = utf8_character_size(text, size);
 
@@ -83,20 +84,20 @@ size_t utf8_shown(const char *text, size_t size, const char **shown, size_t *sho
 		*shown_size = UTF8_REPLACEMENT_SIZE;
 		return 1;
 	}
-	if (is_control(text, length)) {
+	if (is_control_character(text, length)) {
 		*shown = "?";
 		*shown_size = 1;
 	}
 	return length;
 }
 
-size_t utf8_printable(const char *text, size_t length, char *ret, size_t size)
+size_t utf8_copy_printable(const char *text, size_t length, char *ret, size_t size)
 {
 	size_t written = 0;
 	for (size_t i = 0; i < length;) {
 		const char *shown;
 		size_t shown_size;
-		i += utf8_shown(text + i, length - i, &shown, &shown_size);
+		i += utf8_next_printable_character(text + i, length - i, &shown, &shown_size);
 		if (written + shown_size >= size)
 			break;
 		memcpy(ret + written, shown, shown_size);

@@ -20,14 +20,15 @@ size_t utf8_character_size(const char *text, size_t size);
 bool utf8_is_valid(const char *text, size_t size);
 /* Copies text with every byte that belongs to no character replaced by U+FFFD. `ret` needs room for
  * size * UTF8_REPLACEMENT_SIZE bytes; returns the bytes written. */
-size_t utf8_clean(const char *text, size_t size, char *ret);
+size_t utf8_copy_replacing_invalid(const char *text, size_t size, char *ret);
 
 /* Bytes of the next character, 1 to 4 (a byte that belongs to none: 1), and what stands for it
  * where people read: itself; "?" for a control character (C0, DEL, C1, directions of text), line
  * ends included; U+FFFD for what is no character. `size` is above 0. */
-size_t utf8_shown(const char *text, size_t size, const char **shown, size_t *shown_size);
+size_t utf8_next_printable_character(const char *text, size_t size, const char **shown,
+				     size_t *shown_size);
 /* The same of a whole text, terminated; what has no room for `size` bytes is left out, and no
  * character is cut in two. Returns the bytes written. */
-size_t utf8_printable(const char *text, size_t length, char *ret, size_t size);
+size_t utf8_copy_printable(const char *text, size_t length, char *ret, size_t size);
 
 #endif

@@ -7,65 +7,60 @@
 
 #include <fcntl.h>
 
-#include "core/futex.h"
+#include "core/base/futex.h"
+#include "core/base/ticks.h"
 #include "core/runtime.h"
-#include "core/ticks.h"
 
-#define PAUSE_NS 1000000000ull
+#define CHUNK_ALLOCATOR_IDLE_SLEEP_NS 1000000000ull
 
-static void run(void *argument)
+static void run_chunk_allocator_thread(void *argument)
 {
-	struct allocator *allocator = argument;
+	struct chunk_allocator_thread_state *allocator = argument;
 	struct runtime *runtime = allocator->runtime;
-	struct allocators *allocators = &runtime->allocators;
+	struct chunk_allocators *allocators = &runtime->chunk_allocators;
 	uint32_t seen = 0;
 
-	own_thread_known(&allocator->thread, &runtime->threads, allocator->own);
-	allocator->fd = spool_reopen(&runtime->spool);
+	own_thread_announce_registry_block(&allocator->thread, &runtime->threads, allocator->own);
+	allocator->fd = spool_reopen_file(&runtime->spool);
 	while (allocator->fd >= 0 && !atomic_load(&allocators->stop)) {
 		uint32_t wake = atomic_load(&allocators->wake);
 
-		own_thread_follow_credentials(&allocator->thread);
+		own_thread_apply_credentials_if_new(&allocator->thread);
 		if (wake == seen)
-			futex_wait(&allocators->wake, seen, PAUSE_NS);
+			futex_wait(&allocators->wake, seen, CHUNK_ALLOCATOR_IDLE_SLEEP_NS);
 		seen = wake;
-		spool_refill(&runtime->spool, allocator->fd);
+		spool_refill_ready_chunks(&runtime->spool, allocator->fd);
 	}
 }
 
-void allocators_grow(struct runtime *runtime, uint32_t sampled)
+void chunk_allocators_start_if_needed(struct runtime *runtime, uint32_t sampled)
 {
-	struct allocators *allocators = &runtime->allocators;
+	struct chunk_allocators *allocators = &runtime->chunk_allocators;
 	uint32_t wanted = (sampled + runtime->options.threads_per_allocator - 1) /
 			  runtime->options.threads_per_allocator;
 
 	if (wanted > runtime->background.cpus)
 		wanted = runtime->background.cpus;
 	/* the background thread is the first */
-	while (allocators->count + 1 < wanted && allocators->count < ALLOCATORS_MAX) {
-		struct allocator *allocator = &allocators->allocator[allocators->count];
+	while (allocators->count + 1 < wanted && allocators->count < CHUNK_ALLOCATORS_MAX) {
+		struct chunk_allocator_thread_state *allocator =
+			&allocators->allocator_threads[allocators->count];
 		allocator->runtime = runtime;
-		allocator->own = threads_allocate(&runtime->threads, THREAD_INTERNAL, THREADS_NONE);
-		if (!allocator->own || own_thread_start_known(&allocator->thread, "kymo-alloc", run,
-							      allocator, &runtime->threads))
+		allocator->own = threads_allocate_block(&runtime->threads, THREAD_ORIGIN_INTERNAL,
+							THREADS_NO_PARENT);
+		if (!allocator->own ||
+		    own_thread_start_with_registry_block(&allocator->thread, "kymo-alloc",
+							 run_chunk_allocator_thread, allocator,
+							 &runtime->threads))
 			return;
 		allocators->count++;
 	}
 }
 
-void allocators_wake(struct allocators *allocators)
+void chunk_allocators_wake_all_threads(struct chunk_allocators *allocators)
 {
 	if (!allocators->count)
 		return;
 	atomic_fetch_add(&allocators->wake, 1);
-	futex_wake(&allocators->wake);
-}
-
-uint64_t allocators_cpu_ns(const struct allocators *allocators)
-{
-	uint64_t sum = 0;
-
-	for (uint32_t i = 0; i < allocators->count; i++)
-		sum += ticks_thread_cpu_ns(allocators->allocator[i].thread.tid);
-	return sum;
+	futex_wake_all_waiters(&allocators->wake);
 }

@@ -26,11 +26,11 @@ struct runtime;
 
 /* On a thread of the program, with signals blocked; `environment` must stay. 0, -EALREADY when the
  * process is being profiled, or another negative errno. Returns when records can be written. */
-int attach_start(char *const *environment);
+int attach_start_profiling(struct runtime *runtime, char *const *environment);
 
 /* Background thread: is it time to leave? */
-void attach_round(struct runtime *runtime, uint64_t now, uint64_t *wait);
+void attach_request_detach_if_attacher_gone(struct runtime *runtime, uint64_t now, uint64_t *wait);
 /* Background thread: leaves; the thread ends after it. */
-void attach_leave(struct runtime *runtime);
+void attach_stop_and_detach(struct runtime *runtime);
 
 #endif

@@ -5,55 +5,97 @@
  */
 #include "core/control.h"
 
+#include <string.h>
+
+#include "core/base/futex.h"
+#include "core/base/ticks.h"
 #include "core/control_signal.h"
 #include "core/live_threads.h"
+#include "core/process/session_age.h"
+#include "core/program.h"
 #include "core/runtime.h"
-#include "core/session_age.h"
 #include "core/sources.h"
-#include "core/ticks.h"
 
-#define COMMAND_PERIOD_NS 20000000ull /* how often the header is looked at */
+#define CONTROL_COMMAND_POLL_PERIOD_NS 20000000ull /* how often the header is looked at */
+#define FIRST_START_TIMEOUT_NS         100000000ull /* a machine that is this busy is not waited for */
 
-static void tell(uint32_t before, uint32_t now)
+struct collection_control default_collection_control = {.closed_reasons =
+								CONTROL_CLOSED_NOT_STARTED};
+
+void control_reset(struct collection_control *control)
 {
-	if (before != now && kymo_runtime.hooks && kymo_runtime.hooks->switched)
-		kymo_runtime.hooks->switched();
+	struct background_state *background = control->background;
+	const struct runtime_hooks *hooks = control->hooks;
+
+	memset(control, 0, sizeof(*control));
+	control->background = background;
+	control->hooks = hooks;
+	control_add_closed_reason(control, CONTROL_CLOSED_NOT_STARTED);
 }
 
-void control_close(enum control_closed why)
+static void call_hook_if_closed_reasons_changed(const struct collection_control *control,
+						uint32_t before, uint32_t now)
 {
-	uint32_t before = atomic_fetch_or(&kymo_runtime.control.closed, (uint32_t)why);
-
-	tell(before, before | (uint32_t)why);
+	if (before != now && control->hooks && control->hooks->on_collection_switched)
+		control->hooks->on_collection_switched();
 }
 
-void control_open(enum control_closed why)
+void control_add_closed_reason(struct collection_control *control, enum control_closed_reason why)
 {
-	uint32_t before = atomic_fetch_and(&kymo_runtime.control.closed, ~(uint32_t)why);
+	uint32_t before = atomic_fetch_or(&control->closed_reasons, (uint32_t)why);
 
-	tell(before, before & ~(uint32_t)why);
+	call_hook_if_closed_reasons_changed(control, before, before | (uint32_t)why);
 }
 
-void control_stop(void)
+void control_remove_closed_reason(struct collection_control *control,
+				  enum control_closed_reason why)
 {
-	control_close(CONTROL_CLOSED_STOPPED);
-	if (runtime_active())
-		background_wake(&kymo_runtime.background);
+	uint32_t before = atomic_fetch_and(&control->closed_reasons, ~(uint32_t)why);
+
+	call_hook_if_closed_reasons_changed(control, before, before & ~(uint32_t)why);
 }
 
-void control_start(void)
+void control_stop_collection(struct collection_control *control)
 {
-	control_open(CONTROL_CLOSED_STOPPED);
-	if (runtime_active())
-		background_wake(&kymo_runtime.background);
+	control_add_closed_reason(control, CONTROL_CLOSED_BY_STOP);
+	if (runtime_is_active())
+		background_wake(control->background);
 }
 
-void control_toggle(void)
+/* With INIT_ENABLED=off the windows begin with the first start, and the sources of samples are
+ * armed then: by the background thread, which never waits for the program. Later starts find them
+ * there. */
+static void wait_until_first_start_is_followed(struct collection_control *control)
 {
-	if (atomic_load(&kymo_runtime.control.closed) & CONTROL_CLOSED_STOPPED)
-		control_start();
-	else
-		control_stop();
+	uint64_t end = read_posix_clock_ns(CLOCK_MONOTONIC) + FIRST_START_TIMEOUT_NS, now;
+	uint32_t state;
+
+	while (!(state = atomic_load_explicit(&control->first_start_state, memory_order_acquire))) {
+		now = read_posix_clock_ns(CLOCK_MONOTONIC);
+		if (now >= end)
+			return;
+		futex_wait(&control->first_start_state, state, end - now);
+	}
+}
+
+void control_start_collection(struct collection_control *control)
+{
+	control_remove_closed_reason(control, CONTROL_CLOSED_BY_STOP);
+	if (!runtime_is_active())
+		return;
+	background_wake(control->background);
+	wait_until_first_start_is_followed(control);
+}
+
+void control_toggle_collection(struct collection_control *control)
+{
+	if (!(atomic_load(&control->closed_reasons) & CONTROL_CLOSED_BY_STOP)) {
+		control_stop_collection(control);
+		return;
+	}
+	control_remove_closed_reason(control, CONTROL_CLOSED_BY_STOP);
+	if (runtime_is_active())
+		background_wake(control->background);
 }
 
 /* ---- single threads ---- */
@@ -61,220 +103,293 @@ void control_toggle(void)
 /* The thread's next sample stands for its CPU time since the last one, less what passed excluded:
  * the start is moved by that. Should the source have been armed in between, the sum would lie in
  * the future. */
-static void tell_thread(void)
+static void call_thread_collection_switched_hook(const struct collection_control *control)
 {
-	if (kymo_runtime.hooks && kymo_runtime.hooks->thread_switched)
-		kymo_runtime.hooks->thread_switched();
+	if (control->hooks && control->hooks->on_thread_exclusion_changed)
+		control->hooks->on_thread_exclusion_changed();
 }
 
-void control_exclude_thread(struct thread *thread, uint32_t why)
+void control_exclude_this_thread(const struct collection_control *control, struct thread *thread,
+				 uint32_t why)
 {
 	/* relaxed: only the handler of this very thread reads the rest */
-	uint32_t before = atomic_fetch_or_explicit(&thread->excluded, why, memory_order_relaxed);
+	uint32_t before =
+		atomic_fetch_or_explicit(&thread->excluded_reasons, why, memory_order_relaxed);
 
 	if (!before)
-		thread->excluded_cpu_ns = ticks_clock_ns(CLOCK_THREAD_CPUTIME_ID);
-	tell_thread();
+		thread->cpu_ns_at_exclusion = read_posix_clock_ns(CLOCK_THREAD_CPUTIME_ID);
+	call_thread_collection_switched_hook(control);
 }
 
-void control_include_thread(struct thread *thread, uint32_t why)
+void control_include_this_thread(const struct collection_control *control, struct thread *thread,
+				 uint32_t why)
 {
-	uint32_t before = atomic_load_explicit(&thread->excluded, memory_order_relaxed);
+	uint32_t before = atomic_load_explicit(&thread->excluded_reasons, memory_order_relaxed);
 	uint64_t cpu, passed;
 
 	if (before && !(before & ~why)) {
-		cpu = ticks_clock_ns(CLOCK_THREAD_CPUTIME_ID);
-		passed = cpu - thread->excluded_cpu_ns;
+		cpu = read_posix_clock_ns(CLOCK_THREAD_CPUTIME_ID);
+		passed = cpu - thread->cpu_ns_at_exclusion;
 		thread->cpu_ns = thread->cpu_ns + passed < cpu ? thread->cpu_ns + passed : cpu;
-		thread->passed_over_ns += passed;
+		thread->total_excluded_cpu_ns += passed;
 	}
-	atomic_fetch_and_explicit(&thread->excluded, ~why, memory_order_relaxed);
-	tell_thread();
+	atomic_fetch_and_explicit(&thread->excluded_reasons, ~why, memory_order_relaxed);
+	call_thread_collection_switched_hook(control);
 }
 
 /* ---- background thread ---- */
 
-static bool step(struct runtime *runtime, struct windows *windows, uint64_t *wait)
+static bool advance_windows_and_shorten_wait(struct runtime *runtime, struct time_windows *windows,
+					     uint64_t *wait)
 {
 	uint64_t window_wait;
-	bool open = windows_step(windows, runtime->background.cpus, &window_wait);
+	bool open = time_windows_advance(windows, runtime->background.cpus, &window_wait);
 
 	if (window_wait < *wait)
 		*wait = window_wait;
 	return open;
 }
 
-/* Steps the windows of all collection; did they open or close? They begin with the first start. */
-static bool step_windows(struct runtime *runtime, uint64_t *wait)
+static void record_window(struct runtime *runtime, bool open, uint64_t ticks)
 {
-	struct control *control = &runtime->control;
-	uint32_t before = atomic_load(&control->closed);
+	if (runtime->control.windows.count && runtime->control.is_window_recorded)
+		process_record_write_window(&runtime->records, ticks, open);
+}
+
+/* Counted first: whoever sees the window open sees that it is another one. */
+static void open_window(struct runtime *runtime)
+{
+	struct collection_control *control = &runtime->control;
+	uint64_t ticks = ticks_now();
+
+	atomic_fetch_add(&control->outside_window_ticks,
+			 ticks - atomic_load(&control->window_close_ticks));
+	atomic_fetch_add(&control->opened_window_count, 1);
+	control_remove_closed_reason(control, CONTROL_CLOSED_BY_WINDOW);
+	record_window(runtime, true, ticks);
+}
+
+static void close_window(struct runtime *runtime)
+{
+	struct collection_control *control = &runtime->control;
+	uint64_t ticks = ticks_now();
+
+	atomic_store(&control->window_clock_at_close,
+		     ticks - atomic_load(&control->outside_window_ticks));
+	atomic_store(&control->window_close_ticks, ticks);
+	control_add_closed_reason(control, CONTROL_CLOSED_BY_WINDOW);
+	record_window(runtime, false, ticks);
+}
+
+/* How the windows are when the process begins. */
+static void record_first_window(struct runtime *runtime)
+{
+	struct collection_control *control = &runtime->control;
+
+	if (control->is_window_recorded || !control->windows.count)
+		return;
+	control->is_window_recorded = true;
+	record_window(runtime, !(atomic_load(&control->closed_reasons) & CONTROL_CLOSED_BY_WINDOW),
+		      runtime->spool.header->start_ticks);
+}
+
+/* Steps the windows of all collection; did they open or close? They begin with the first start. */
+static bool advance_collection_windows(struct runtime *runtime, uint64_t *wait)
+{
+	struct collection_control *control = &runtime->control;
+	uint32_t before = atomic_load(&control->closed_reasons);
 	bool open;
 
-	if (!(before & CONTROL_CLOSED_STOPPED))
-		control->windows_run = true;
-	if (!control->windows_run)
+	if (!(before & CONTROL_CLOSED_BY_STOP))
+		control->has_started_windows = true;
+	if (!control->has_started_windows)
 		return false;
-	open = step(runtime, &control->windows, wait);
+	open = advance_windows_and_shorten_wait(runtime, &control->windows, wait);
+	if (open == !(before & CONTROL_CLOSED_BY_WINDOW))
+		return false;
 	if (open)
-		control_open(CONTROL_CLOSED_WINDOW);
+		open_window(runtime);
 	else
-		control_close(CONTROL_CLOSED_WINDOW);
-	return open == ((before & CONTROL_CLOSED_WINDOW) != 0);
+		close_window(runtime);
+	return true;
 }
 
 /* The windows are the session's: a process that is started later finds them under way. */
-static void join_session(struct control *control, const struct options *options)
+static void align_windows_with_session(struct collection_control *control,
+				       const struct options *options)
 {
-	struct windows *const windows[] = {&control->windows, &control->cpu_window,
-					   &control->wall_window, &control->overflow_window};
+	struct time_windows *const windows[] = {&control->windows, &control->cpu_sampler_windows,
+						&control->wall_sampler_windows,
+						&control->overflow_sampler_windows};
 	uint64_t age = 0;
 
 	for (unsigned i = 0; i < 4; i++) {
 		if (!windows[i]->count)
 			continue;
 		if (!age)
-			age = session_age_ns(options->spool_directory);
-		windows_begin_earlier(windows[i], age);
+			age = session_age_get_or_begin_ns(options->spool_directory);
+		time_windows_backdate_start(windows[i], age);
 	}
 }
 
-void control_begin(struct runtime *runtime)
+void control_set_runtime_ready(struct runtime *runtime)
 {
-	struct control *control = &runtime->control;
+	struct collection_control *control = &runtime->control;
 	struct options *options = &runtime->options;
-	uint64_t wait = WINDOWS_NEVER;
+	uint64_t wait = TIME_WINDOWS_WAIT_NEVER_ENDS;
 
 	if (!control->begun) {
-		windows_init(&control->windows, options->periods, options->period_count,
-			     ticks_clock_ns);
-		windows_init_single(&control->cpu_window, &options->cpu.window, ticks_clock_ns);
-		windows_init_single(&control->wall_window, &options->wall.window, ticks_clock_ns);
-		windows_init_single(&control->overflow_window, &options->overflow.window,
-				    ticks_clock_ns);
+		time_windows_init(&control->windows, options->collection_periods,
+				  options->collection_period_count, program_read_clock_ns);
+		time_windows_init_single_period(&control->cpu_sampler_windows, &options->cpu.window,
+						program_read_clock_ns);
+		time_windows_init_single_period(&control->wall_sampler_windows,
+						&options->wall.window, program_read_clock_ns);
+		time_windows_init_single_period(&control->overflow_sampler_windows,
+						&options->overflow.window, program_read_clock_ns);
 		if (!options->regions.start)
-			control_close(CONTROL_CLOSED_STOPPED);
+			control_add_closed_reason(control, CONTROL_CLOSED_BY_STOP);
 		else
-			join_session(control, options);
-	} else if (control->pid != runtime->pid) {
-		windows_follow_fork(&control->windows);
+			align_windows_with_session(control, options);
+	} else if (control->pid != kymo_process.pid) {
+		time_windows_restart_cpu_time_period(&control->windows);
 	}
-	control->pid = runtime->pid;
+	control->pid = kymo_process.pid;
 	control->begun = true;
-	control->was_open = control->told = false;
-	control->answered = 0;
+	control->was_collecting = control->told = false;
+	control->answered_request = 0;
+	control->is_window_recorded = false;
 	/* The windows decide before anything is recorded; what opens at once is open from here on.
-	 */
-	control_close(CONTROL_CLOSED_WINDOW);
-	control_signal_take(runtime);
-	step_windows(runtime, &wait);
-	control_open(CONTROL_CLOSED_START);
+	 * Without windows, what is started is on at once. */
+	if (control->windows.count) {
+		atomic_store(&control->window_close_ticks, runtime->spool.header->start_ticks);
+		atomic_store(&control->window_clock_at_close, runtime->spool.header->start_ticks);
+		atomic_store(&control->outside_window_ticks, 0);
+		control_add_closed_reason(control, CONTROL_CLOSED_BY_WINDOW);
+	}
+	control_signal_install_if_free(runtime);
+	advance_collection_windows(runtime, &wait);
+	control_remove_closed_reason(control, CONTROL_CLOSED_NOT_STARTED);
 }
 
-void control_end(struct runtime *runtime)
+void control_set_runtime_stopped(struct runtime *runtime)
 {
-	control_close(CONTROL_CLOSED_START);
-	control_signal_give_back(runtime);
+	control_add_closed_reason(&runtime->control, CONTROL_CLOSED_NOT_STARTED);
+	control_signal_restore_default(runtime);
 	if (runtime->spool.header)
 		runtime->spool.header->collecting = 0;
 }
 
 /* What the samplers' own windows say counts within the collection's. */
-static void open_samplers(struct runtime *runtime, bool open, uint64_t *wait)
+static void update_samplers_by_windows(struct runtime *runtime, bool open, uint64_t *wait)
 {
-	struct sampling *sampling = &runtime->sampling;
-	struct control *control = &runtime->control;
+	struct sampler *sampler = &runtime->sampler;
+	struct collection_control *control = &runtime->control;
 	const struct options *options = &runtime->options;
-	bool cpu = step(runtime, &control->cpu_window, wait) && open && options->cpu.on;
-	bool wall = step(runtime, &control->wall_window, wait) && open && options->wall.on;
-	bool overflow =
-		step(runtime, &control->overflow_window, wait) && open && options->overflow.on;
-	bool wall_changes = wall != atomic_load(&sampling->wall_open);
+	bool cpu = advance_windows_and_shorten_wait(runtime, &control->cpu_sampler_windows, wait) &&
+		   open && options->cpu.on;
+	bool wall =
+		advance_windows_and_shorten_wait(runtime, &control->wall_sampler_windows, wait) &&
+		open && options->wall.on;
+	bool overflow = advance_windows_and_shorten_wait(
+				runtime, &control->overflow_sampler_windows, wait) &&
+			open && options->overflow.on;
+	bool wall_changes = wall != atomic_load(&sampler->is_wall_window_open);
 
-	atomic_store_explicit(&sampling->cpu_open, cpu, memory_order_relaxed);
-	atomic_store_explicit(&sampling->wall_open, wall, memory_order_relaxed);
-	atomic_store_explicit(&sampling->overflow_open, overflow, memory_order_relaxed);
+	atomic_store_explicit(&sampler->is_cpu_window_open, cpu, memory_order_relaxed);
+	atomic_store_explicit(&sampler->is_wall_window_open, wall, memory_order_relaxed);
+	atomic_store_explicit(&sampler->is_overflow_window_open, overflow, memory_order_relaxed);
 	if (wall_changes)
 		wall_sampler_wake(&runtime->wall_sampler);
 	for (struct thread *thread = runtime->background.live; thread; thread = thread->live_next)
-		sources_follow(runtime, thread);
+		sources_arm_or_disarm_by_state(runtime, thread);
 }
 
-static void tell_change(struct runtime *runtime, bool open, bool by_window)
+static void write_notice_if_collection_changed(struct runtime *runtime, bool open, bool by_window)
 {
-	struct control *control = &runtime->control;
+	struct collection_control *control = &runtime->control;
 
 	/* That a process without windows collects from its start is no news. */
 	if (!control->told && open && !control->windows.count)
-		control->was_open = true;
+		control->was_collecting = true;
 	by_window = by_window || (!control->told && control->windows.count);
-	if (!control->told && !control->windows_run)
-		track_notice(&runtime->track, SPOOL_NOTICE_WINDOW, 0,
-			     "collection waits for the first start");
+	if (!control->told && !control->has_started_windows)
+		process_record_write_notice(&runtime->records, SPOOL_NOTICE_WINDOW, 0,
+					    "collection waits for the first start");
 	control->told = true;
 	__atomic_store_n(&runtime->spool.header->collecting, open, __ATOMIC_RELEASE);
-	if (open == control->was_open)
+	if (open == control->was_collecting)
 		return;
-	control->was_open = open;
-	track_notice(&runtime->track, SPOOL_NOTICE_WINDOW, open,
-		     by_window ? open ? "window opened" : "window closed"
-		     : open    ? "collection started"
-			       : "collection stopped");
+	control->was_collecting = open;
+	process_record_write_notice(&runtime->records, SPOOL_NOTICE_WINDOW, open,
+				    by_window ? open ? "window opened" : "window closed"
+				    : open    ? "collection started"
+					      : "collection stopped");
 }
 
-static void run_windows(struct runtime *runtime, uint64_t *wait)
+static void tell_first_start_is_followed(struct collection_control *control)
 {
-	struct control *control = &runtime->control;
-	bool window_changes = step_windows(runtime, wait), open = control_is_open(control);
-
-	if (control->windows_run)
-		open_samplers(runtime, open, wait);
-	tell_change(runtime, open, window_changes);
+	if (atomic_exchange_explicit(&control->first_start_state, 1, memory_order_release) == 0)
+		futex_wake_all_waiters(&control->first_start_state);
 }
 
-static void flush(struct runtime *runtime)
+static void update_collection_by_windows(struct runtime *runtime, uint64_t *wait)
 {
-	live_threads_process(runtime);
-	live_threads_totals(runtime);
-	track_clock(&runtime->track);
+	struct collection_control *control = &runtime->control;
+	bool window_changes, open;
+
+	record_first_window(runtime);
+	window_changes = advance_collection_windows(runtime, wait);
+	open = control_is_collecting(control);
+	if (control->has_started_windows) {
+		update_samplers_by_windows(runtime, open, wait);
+		tell_first_start_is_followed(control);
+	}
+	write_notice_if_collection_changed(runtime, open, window_changes);
+}
+
+static void write_threads_and_totals_to_spool(struct runtime *runtime)
+{
+	live_threads_process_announced(runtime);
+	live_threads_sum_totals_into_header(runtime);
+	process_record_write_clock(&runtime->records);
 	runtime->spool.header->end_ticks = ticks_now();
 }
 
-static void obey(struct runtime *runtime, uint32_t command)
+static void execute_control_command(struct runtime *runtime, uint32_t command)
 {
 	switch (command) {
 	case SPOOL_CONTROL_START:
-		control_open(CONTROL_CLOSED_STOPPED);
+		control_remove_closed_reason(&runtime->control, CONTROL_CLOSED_BY_STOP);
 		break;
 	case SPOOL_CONTROL_STOP:
-		control_close(CONTROL_CLOSED_STOPPED);
+		control_add_closed_reason(&runtime->control, CONTROL_CLOSED_BY_STOP);
 		break;
 	case SPOOL_CONTROL_FLUSH:
-		flush(runtime);
+		write_threads_and_totals_to_spool(runtime);
 		break;
 	case SPOOL_CONTROL_DETACH:
-		runtime->background.detach = true;
+		runtime->background.is_detach_wanted = true;
 		break;
 	default:
 		break;
 	}
 }
 
-void control_round(struct runtime *runtime, uint64_t *wait)
+void control_run_round(struct runtime *runtime, uint64_t *wait)
 {
-	struct spool_file_header *header = runtime->spool.header;
-	/* acquire: the command was written before the request was counted */
-	uint32_t request = __atomic_load_n(&header->control_request, __ATOMIC_ACQUIRE);
-	bool asked = request != runtime->control.answered;
+	uint32_t command = 0, request = spool_read_control_request(&runtime->spool, &command);
+	bool asked = request != runtime->control.answered_request;
 
 	if (asked)
-		obey(runtime, __atomic_load_n(&header->control_command, __ATOMIC_RELAXED));
-	control_signal_tell(runtime);
-	run_windows(runtime, wait);
+		execute_control_command(runtime, command);
+	control_signal_write_notice_if_lost(runtime);
+	update_collection_by_windows(runtime, wait);
 	if (asked) {
-		runtime->control.answered = request;
-		__atomic_store_n(&header->control_answer, request, __ATOMIC_RELEASE);
+		runtime->control.answered_request = request;
+		runtime->spool.header->control_answer = request;
+		runtime->background.write_now = true;
 	}
-	if (*wait > COMMAND_PERIOD_NS)
-		*wait = COMMAND_PERIOD_NS;
+	if (*wait > CONTROL_COMMAND_POLL_PERIOD_NS)
+		*wait = CONTROL_COMMAND_POLL_PERIOD_NS;
 }

@@ -6,78 +6,88 @@
 #include "core/control_signal.h"
 
 #include "common/syscalls.h"
-#include "core/interrupted_call.h"
+#include "core/process/interrupted_call.h"
 #include "core/runtime.h"
 
-#define SA_RESTORER_KERNEL 0x04000000 /* arch/x86/include/uapi/asm/signal.h */
-#define HANDLER_DEFAULT    ((void *)0)
+#define SA_RESTORER_KERNEL     0x04000000 /* arch/x86/include/uapi/asm/signal.h */
+#define SIGNAL_HANDLER_DEFAULT ((void *)0)
 
-static _Atomic int held; /* 0: none */
-static _Atomic int lost; /* given up and not yet told */
+static _Atomic int installed_control_signal_number; /* 0: none */
+static _Atomic int released_control_signal_number;  /* given up and not yet told */
+/* For the handler; set before it is. */
+static struct collection_control *collection_control_for_handler;
+static struct program_signals *program_signals_for_handler;
 
-static void handle(int signal, siginfo_t *information, void *context)
+static void handle_control_signal(int signal, siginfo_t *information, void *context)
 {
 	(void)signal;
 	(void)information;
-	if (runtime_active())
-		control_toggle();
-	interrupted_call_restart(&kymo_runtime.signals, context);
+	if (runtime_is_active())
+		control_toggle_collection(collection_control_for_handler);
+	interrupted_call_restart_if_by_us(program_signals_for_handler, context);
 }
 
-void control_signal_take(struct runtime *runtime)
+void control_signal_install_if_free(struct runtime *runtime)
 {
-	struct kernel_action current = {0}, ours = {.handler = (void *)handle,
-						    .flags = SA_SIGINFO | SA_RESTART | SA_ONSTACK |
-							     SA_RESTORER_KERNEL,
-						    .restorer = (void *)kymo_signal_return};
+	struct kernel_sigaction_layout current = {0},
+				       ours = {.handler = (void *)handle_control_signal,
+					       .flags = SA_SIGINFO | SA_RESTART | SA_ONSTACK |
+							SA_RESTORER_KERNEL,
+					       .restorer = (void *)kymo_signal_return};
 	int signal = runtime->options.regions.control_signal;
 
-	if (!signal || kernel_sigaction(signal, NULL, &current))
+	if (!signal || call_rt_sigaction(signal, NULL, &current))
 		return;
-	if (current.handler == (void *)handle) { /* inherited by fork */
-		atomic_store(&held, signal);
-		return;
-	}
-	if (signal == runtime->signals.signal || current.handler != HANDLER_DEFAULT) {
-		track_notice(&runtime->track, SPOOL_NOTICE_CONFLICT, (uint64_t)signal,
-			     signal == runtime->signals.signal
-				     ? "CONTROL_SIGNAL is not available: samples are taken by it"
-				     : "CONTROL_SIGNAL is not available: the program uses it");
+	collection_control_for_handler = &runtime->control;
+	program_signals_for_handler = &runtime->signals;
+	if (current.handler == (void *)handle_control_signal) { /* inherited by fork */
+		atomic_store(&installed_control_signal_number, signal);
 		return;
 	}
-	if (!kernel_sigaction(signal, &ours, NULL))
-		atomic_store(&held, signal);
+	if (signal == runtime->signals.signal || current.handler != SIGNAL_HANDLER_DEFAULT) {
+		process_record_write_notice(
+			&runtime->records, SPOOL_NOTICE_CONFLICT, (uint64_t)signal,
+			signal == runtime->signals.signal
+				? "CONTROL_SIGNAL is not available: sampling uses this signal"
+				: "CONTROL_SIGNAL is not available: the program uses it");
+		return;
+	}
+	if (!call_rt_sigaction(signal, &ours, NULL))
+		atomic_store(&installed_control_signal_number, signal);
 }
 
-void control_signal_give_back(struct runtime *runtime)
+void control_signal_restore_default(struct runtime *runtime)
 {
-	struct kernel_action standard = {.handler = HANDLER_DEFAULT};
-	int signal = atomic_exchange(&held, 0);
+	struct kernel_sigaction_layout standard = {.handler = SIGNAL_HANDLER_DEFAULT};
+	int signal = atomic_exchange(&installed_control_signal_number, 0);
 
 	(void)runtime;
 	if (signal)
-		kernel_sigaction(signal, &standard, NULL);
+		call_rt_sigaction(signal, &standard, NULL);
 }
 
-bool control_signal_is(int signal)
+bool control_signal_is_used_by_kymo(int signal)
 {
-	return signal && atomic_load_explicit(&held, memory_order_relaxed) == signal;
+	return signal && atomic_load_explicit(&installed_control_signal_number,
+					      memory_order_relaxed) == signal;
 }
 
-void control_signal_give_up(void)
+void control_signal_release_to_program(void)
 {
-	int signal = atomic_exchange(&held, 0);
+	int signal = atomic_exchange(&installed_control_signal_number, 0);
 
 	if (signal)
-		atomic_store(&lost, signal);
+		atomic_store(&released_control_signal_number, signal);
 }
 
-void control_signal_tell(struct runtime *runtime)
+void control_signal_write_notice_if_lost(struct runtime *runtime)
 {
-	int signal =
-		atomic_load_explicit(&lost, memory_order_relaxed) ? atomic_exchange(&lost, 0) : 0;
+	int signal = atomic_load_explicit(&released_control_signal_number, memory_order_relaxed)
+			     ? atomic_exchange(&released_control_signal_number, 0)
+			     : 0;
 
 	if (signal)
-		track_notice(&runtime->track, SPOOL_NOTICE_CONFLICT, (uint64_t)signal,
-			     "the program uses CONTROL_SIGNAL itself: kymo gave it up");
+		process_record_write_notice(
+			&runtime->records, SPOOL_NOTICE_CONFLICT, (uint64_t)signal,
+			"the program uses CONTROL_SIGNAL: kymo stopped using it");
 }

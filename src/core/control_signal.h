@@ -15,15 +15,15 @@
 struct runtime;
 
 /* Background thread: as the settings say. */
-void control_signal_take(struct runtime *runtime);
+void control_signal_install_if_free(struct runtime *runtime);
 /* The end of kymo in this process. */
-void control_signal_give_back(struct runtime *runtime);
+void control_signal_restore_default(struct runtime *runtime);
 /* Every round: says what the program's threads did to it. */
-void control_signal_tell(struct runtime *runtime);
+void control_signal_write_notice_if_lost(struct runtime *runtime);
 
 /* For the wrappers of the library. Is this the signal that kymo holds now? */
-bool control_signal_is(int signal);
+bool control_signal_is_used_by_kymo(int signal);
 /* The program sets an action of its own: the caller does that next. */
-void control_signal_give_up(void);
+void control_signal_release_to_program(void);
 
 #endif

@@ -14,23 +14,25 @@
 #include "common/perf_events.h"
 #include "common/settings_value.h"
 #include "common/syscalls.h"
+#include "core/base/text.h"
 #include "core/runtime.h"
-#include "core/text.h"
 
 #define PAGE_SIZE 4096u
 
-static void say_missing(struct runtime *runtime, struct setting_slice name, long error)
+static void write_missing_counter_notice(struct runtime *runtime, struct text_slice name,
+					 long error)
 {
 	char buffer[160];
-	struct text text = text_on(buffer, sizeof(buffer));
+	struct text_buffer text = text_buffer_init(buffer, sizeof(buffer));
 
-	text_string(&text, "this counter cannot be opened here and stays zero: ");
+	text_append_string(&text, "this counter cannot be opened here and stays zero: ");
 	for (size_t i = 0; i < name.length; i++)
-		text_character(&text, name.text[i]);
-	track_notice(&runtime->track, SPOOL_NOTICE_DISABLED, (uint64_t)-error, buffer);
+		text_append_character(&text, name.text[i]);
+	process_record_write_notice(&runtime->records, SPOOL_NOTICE_DISABLED, (uint64_t)-error,
+				    buffer);
 }
 
-long counters_open_event(const struct perf_event_name *event, uint32_t tid, bool running)
+long counters_open_perf_event(const struct perf_event_code *event, uint32_t tid, bool running)
 {
 	struct perf_event_attr attr = {0};
 	long fd;
@@ -52,42 +54,43 @@ long counters_open_event(const struct perf_event_name *event, uint32_t tid, bool
 			 0);
 }
 
-void counters_open(struct runtime *runtime, struct thread *thread)
+void counters_open_for_thread(struct runtime *runtime, struct thread *thread)
 {
-	struct setting_slice rest = setting_slice(runtime->options.counters), name;
-	struct setting_slice codes = setting_slice(runtime->options.counter_events), code;
-	struct perf_event_name event;
+	struct text_slice rest = setting_slice_from_text(runtime->options.counters), name;
+	struct text_slice codes = setting_slice_from_text(runtime->options.counter_event_codes),
+			  code;
+	struct perf_event_code event;
 
-	for (unsigned i = 0; i < THREAD_COUNTERS && setting_list_next(&rest, &name); i++) {
-		bool known = setting_list_next(&codes, &code)
+	for (unsigned i = 0; i < THREAD_COUNTERS_MAX && setting_next_list_word(&rest, &name); i++) {
+		bool known = setting_next_list_word(&codes, &code)
 				     ? !perf_event_parse_code(code.text, code.length, &event)
-				     : !perf_event_find(name.text, name.length, &event);
-		long fd = known ? counters_open_event(&event, thread->tid, false) : -ENOENT;
+				     : !perf_event_find_by_name(name.text, name.length, &event);
+		long fd = known ? counters_open_perf_event(&event, thread->tid, false) : -ENOENT;
 		void *page;
 		if (fd < 0) {
-			if (!(runtime->background.told_counters & 1u << i))
-				say_missing(runtime, name, fd);
-			runtime->background.told_counters |= 1u << i;
+			if (!(runtime->background.told_unopenable_counters_mask & 1u << i))
+				write_missing_counter_notice(runtime, name, fd);
+			runtime->background.told_unopenable_counters_mask |= 1u << i;
 			continue;
 		}
 		page = sys_mmap(NULL, PAGE_SIZE, PROT_READ, MAP_SHARED, (int)fd, 0);
 		thread->counter_fd[i] = (int)fd;
-		thread->counter_page[i] = sys_failed(page) ? NULL : page;
+		thread->counter_page[i] = sys_mmap_failed(page) ? NULL : page;
 	}
 }
 
-void counters_switch(const struct thread *thread, bool on)
+void counters_set_enabled_for_thread(const struct thread *thread, bool on)
 {
-	for (unsigned i = 0; i < THREAD_COUNTERS; i++) {
+	for (unsigned i = 0; i < THREAD_COUNTERS_MAX; i++) {
 		if (thread->counter_fd[i] >= 0)
 			sys_call3(SYS_ioctl, thread->counter_fd[i],
 				  on ? PERF_EVENT_IOC_ENABLE : PERF_EVENT_IOC_DISABLE, 0);
 	}
 }
 
-void counters_close(struct thread *thread)
+void counters_close_for_thread(struct thread *thread)
 {
-	for (unsigned i = 0; i < THREAD_COUNTERS; i++) {
+	for (unsigned i = 0; i < THREAD_COUNTERS_MAX; i++) {
 		if (thread->counter_page[i])
 			sys_munmap(thread->counter_page[i], PAGE_SIZE);
 		if (thread->counter_fd[i] >= 0)
@@ -97,22 +100,23 @@ void counters_close(struct thread *thread)
 	}
 }
 
-void counters_follow(struct thread *thread)
+void counters_update_from_descriptors(struct thread *thread)
 {
 	struct counter_reading reading;
 
-	if (thread->samples == thread->counter_samples)
+	if (thread->sample_count == thread->sample_count_at_counter_read)
 		return;
-	thread->counter_samples = thread->samples;
-	for (unsigned i = 0; i < THREAD_COUNTERS; i++) {
+	thread->sample_count_at_counter_read = thread->sample_count;
+	for (unsigned i = 0; i < THREAD_COUNTERS_MAX; i++) {
 		if (thread->counter_fd[i] >= 0 &&
 		    sys_read(thread->counter_fd[i], &reading, sizeof(reading)) == sizeof(reading))
-			atomic_store_explicit(&thread->counter_value[i], counters_scaled(&reading),
+			atomic_store_explicit(&thread->counter_value[i],
+					      counter_reading_get_scaled_count(&reading),
 					      memory_order_relaxed);
 	}
 }
 
-static uint64_t read_pmc(uint32_t index)
+static uint64_t read_hardware_counter(uint32_t index)
 {
 	uint32_t low, high;
 
@@ -122,8 +126,8 @@ static uint64_t read_pmc(uint32_t index)
 
 /* The protocol of perf_event_mmap_page: read until the sequence did not change
  * (linux/perf_event.h). */
-bool counters_read_page(const volatile struct perf_event_mmap_page *page,
-			struct counter_reading *ret)
+bool counters_read_mmap_page(const volatile struct perf_event_mmap_page *page,
+			     struct counter_reading *ret)
 {
 	uint32_t sequence, index;
 
@@ -137,33 +141,34 @@ bool counters_read_page(const volatile struct perf_event_mmap_page *page,
 		if (index) {
 			unsigned unused = 64u - page->pmc_width;
 			ret->count +=
-				(uint64_t)((int64_t)(read_pmc(index - 1) << unused) >> unused);
+				(uint64_t)((int64_t)(read_hardware_counter(index - 1) << unused) >>
+					   unused);
 		}
 		__atomic_thread_fence(__ATOMIC_ACQUIRE);
 	} while (page->lock != sequence);
 	return index != 0;
 }
 
-uint64_t counters_scaled(const struct counter_reading *reading)
+uint64_t counter_reading_get_scaled_count(const struct counter_reading *reading)
 {
-	if (!counters_is_partial(reading))
+	if (!counter_reading_is_partial(reading))
 		return reading->count;
 	return (uint64_t)((unsigned __int128)reading->count * reading->enabled / reading->running);
 }
 
-void counters_read(const struct thread *thread, uint64_t *values)
+void counters_read_for_sample(const struct thread *thread, uint64_t *values)
 {
 	struct counter_reading reading;
 
-	for (unsigned i = 0; i < THREAD_COUNTERS; i++) {
+	for (unsigned i = 0; i < THREAD_COUNTERS_MAX; i++) {
 		uint64_t followed =
 			atomic_load_explicit(&thread->counter_value[i], memory_order_relaxed);
 
 		values[i] = followed;
 		if (!thread->counter_page[i])
 			continue;
-		if (counters_read_page(thread->counter_page[i], &reading) ||
-		    counters_scaled(&reading) > followed)
-			values[i] = counters_scaled(&reading);
+		if (counters_read_mmap_page(thread->counter_page[i], &reading) ||
+		    counter_reading_get_scaled_count(&reading) > followed)
+			values[i] = counter_reading_get_scaled_count(&reading);
 	}
 }

@@ -12,19 +12,19 @@
 struct runtime;
 
 /* Works off the announcements: records, sources, recycling. */
-void live_threads_process(struct runtime *runtime);
+void live_threads_process_announced(struct runtime *runtime);
 /* Compares with /proc/self/task: raw clones and threads from before us are taken in, vanished ones
  * ended. */
-void live_threads_scan(struct runtime *runtime);
+void live_threads_scan_tasks(struct runtime *runtime);
 /* Writes the THREAD_START record. */
-void live_threads_describe(struct runtime *runtime, struct thread *thread);
+void live_threads_write_start_record(struct runtime *runtime, struct thread *thread);
 /* Records names that changed. */
-void live_threads_follow_names(struct runtime *runtime);
+void live_threads_record_changed_names(struct runtime *runtime);
 /* Finds the stacks of threads that were not seen at their birth, once they have a sample. */
-void live_threads_find_stacks(struct runtime *runtime);
+void live_threads_find_stack_bounds(struct runtime *runtime);
 /* Sums into the file header. */
-void live_threads_totals(struct runtime *runtime);
+void live_threads_sum_totals_into_header(struct runtime *runtime);
 /* THREAD_END records of the threads still alive at the end. */
-void live_threads_write_totals(struct runtime *runtime);
+void live_threads_write_end_records(struct runtime *runtime);
 
 #endif

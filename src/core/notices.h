@@ -11,16 +11,16 @@
 #include <stdint.h>
 
 #include "core/background.h"
-#include "core/track.h"
+#include "core/spool/process_records.h"
 
-/* The text is `text` followed by `more` (may be NULL), cut at NOTICES_TEXT. Dropped when all slots
- * are full. */
-#define NOTICES_TEXT 512
-void notices_post(struct background *background, enum spool_notice kind, uint64_t argument,
+/* The text is `text` followed by `more` (may be NULL), cut at NOTICES_TEXT_SIZE. Dropped when all
+ * slots are full. */
+#define NOTICES_TEXT_SIZE 512
+void notices_post(struct background_state *background, enum spool_notice kind, uint64_t argument,
 		  const char *text, const char *more);
 /* Background thread. */
-void notices_write(struct track *track);
+void notices_write_posted(struct process_records *track);
 /* In a forked child: what stands in the slots is the parent's. */
-void notices_forget(void);
+void notices_discard_posted(void);
 
 #endif

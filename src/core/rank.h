@@ -12,10 +12,10 @@
 struct runtime;
 
 /* MPI said so. Any thread. */
-void rank_found(uint32_t rank, uint32_t size);
+void rank_set_from_mpi(uint32_t rank, uint32_t size);
 /* Background thread: what the environment says, once the track is there. */
-void rank_begin(struct runtime *runtime);
+void rank_write_from_environment(struct runtime *runtime);
 /* Background thread, every round and at the end: what MPI said since. */
-void rank_follow(struct runtime *runtime);
+void rank_write_if_changed(struct runtime *runtime);
 
 #endif

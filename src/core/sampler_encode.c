@@ -1,27 +1,28 @@
 /* SPDX-License-Identifier: MIT
  * SPDX-FileCopyrightText: the kymo authors
  *
- * See sampler_encode.h and sampler_write() in sampler.h.
+ * See sampler_encode_sample.h and sampler_write_sample() in sampler.h.
  */
 #include "core/sampler_encode.h"
 
 #include <string.h>
 
 #include "common/leb128.h"
-#include "core/chunk_wait.h"
+#include "core/base/ticks.h"
 #include "core/runtime.h"
 #include "core/sampler.h"
-#include "core/ticks.h"
+#include "core/spool/chunk_wait.h"
 
-#define FLAG_METRICS 4
-#define FLAG_STALE   8
+#define SAMPLE_FLAG_METRICS       4
+#define SAMPLE_FLAG_STALE_MODULES 8
 
-uint32_t sampler_common(const struct sampler_state *state, const struct sampler_sample *sample)
+uint32_t sampler_count_common_frames(const struct sample_encoder_state *state,
+				     const struct sample_encoder_input *sample)
 {
-	uint32_t least = state->previous_count < sample->count ? state->previous_count
-							       : sample->count,
+	uint32_t least = state->previous_frame_count < sample->count ? state->previous_frame_count
+								     : sample->count,
 		 common = 0;
-	const uint64_t *a = state->previous + state->previous_count,
+	const uint64_t *a = state->previous_frames + state->previous_frame_count,
 		       *b = sample->frames + sample->count;
 
 	while (common < least && *--a == *--b)
@@ -29,18 +30,18 @@ uint32_t sampler_common(const struct sampler_state *state, const struct sampler_
 	return common;
 }
 
-static uint8_t *encode_frames(uint8_t *at, const struct sampler_state *state,
-			      const struct sampler_sample *sample, uint32_t common)
+static uint8_t *encode_new_frames(uint8_t *at, const struct sample_encoder_state *state,
+				  const struct sample_encoder_input *sample, uint32_t common)
 {
 	uint64_t base = 0;
 
-	if (common < state->previous_count)
-		base = state->previous[state->previous_count - 1 - common];
+	if (common < state->previous_frame_count)
+		base = state->previous_frames[state->previous_frame_count - 1 - common];
 	else if (common)
 		base = sample->frames[sample->count - common];
 	for (uint32_t i = common; i < sample->count; i++) {
 		uint64_t pc = sample->frames[sample->count - 1 - i];
-		at = leb128_put_signed(at, (int64_t)(pc - base));
+		at = leb128_write_zigzag(at, (int64_t)(pc - base));
 		base = pc;
 	}
 	return at;
@@ -49,18 +50,18 @@ static uint8_t *encode_frames(uint8_t *at, const struct sampler_state *state,
 static uint8_t *encode_metrics(uint8_t *at, uint64_t *known, const uint64_t *metrics,
 			       uint64_t changed)
 {
-	at = leb128_put(at, changed);
+	at = leb128_write(at, changed);
 	for (unsigned i = 0; i < SPOOL_METRIC_COUNT; i++) {
 		if (!(changed & 1u << i))
 			continue;
-		at = leb128_put(at, metrics[i] - known[i]);
+		at = leb128_write(at, metrics[i] - known[i]);
 		known[i] = metrics[i];
 	}
 	return at;
 }
 
-static uint64_t changed_metrics(const struct sampler_state *state,
-				const struct sampler_sample *sample)
+static uint64_t find_changed_metric_bits(const struct sample_encoder_state *state,
+					 const struct sample_encoder_input *sample)
 {
 	uint64_t changed = 0;
 
@@ -71,148 +72,212 @@ static uint64_t changed_metrics(const struct sampler_state *state,
 	return changed;
 }
 
-uint8_t *sampler_encode(uint8_t *at, const struct sampler_state *state,
-			const struct sampler_sample *sample, uint32_t common)
+uint8_t *sampler_encode_sample(uint8_t *at, const struct sample_encoder_state *state,
+			       const struct sample_encoder_input *sample, uint32_t common)
 {
-	uint64_t changed = changed_metrics(state, sample);
+	uint64_t changed = find_changed_metric_bits(state, sample);
 	uint8_t *payload = at + 2, *start = payload, *end;
 	uint8_t flags;
 	size_t size;
 
-	flags = (uint8_t)((unsigned)sample->source | (changed ? FLAG_METRICS : 0u) |
-			  (sample->stale ? FLAG_STALE : 0u) | (unsigned)sample->end << 4);
-	payload = leb128_put(payload, sample->time - state->time);
-	payload = leb128_put_signed(payload, (int64_t)(sample->weight - state->weight));
-	payload = leb128_put(payload, common);
-	payload = leb128_put(payload, sample->count - common);
-	payload = encode_frames(payload, state, sample, common);
+	flags = (uint8_t)((unsigned)sample->source | (changed ? SAMPLE_FLAG_METRICS : 0u) |
+			  (sample->has_stale_modules ? SAMPLE_FLAG_STALE_MODULES : 0u) |
+			  (unsigned)sample->end << 4);
+	payload = leb128_write(payload, sample->time - state->time);
+	payload = leb128_write_zigzag(payload, (int64_t)(sample->weight - state->weight));
+	payload = leb128_write(payload, common);
+	payload = leb128_write(payload, sample->count - common);
+	payload = encode_new_frames(payload, state, sample, common);
 	if (sample->source == SPOOL_SOURCE_OVERFLOW)
-		payload = leb128_put(payload, 0);
+		payload = leb128_write(payload, 0);
 	if (changed)
 		payload = encode_metrics(payload, state->metrics, sample->metrics, changed);
+	if (sample->interpreter_state != SPOOL_INTERPRETER_STATE_NONE)
+		payload = leb128_write(payload, sample->interpreter_state);
 	size = (size_t)(payload - start);
 	*at++ = (uint8_t)(SPOOL_RECORD_SAMPLE_COMPACT + flags);
 	end = start + (size >= 128) + (size >= 16384);
 	if (end != start) /* a length of two bytes or more: records above 127 bytes are rare */
 		memmove(end, start, size);
-	leb128_put(at, size);
+	leb128_write(at, size);
 	return end + size;
 }
 
-static void start_span(struct thread *stream, uint64_t ticks)
+static void write_thread_span_record(struct thread *stream, uint64_t ticks)
 {
-	uint8_t *start = spool_chunk_data(stream->chunk) + stream->used, *at = start + 2;
+	uint8_t *start = spool_chunk_get_data(stream->chunk) + stream->used, *at = start + 2;
 
-	at = leb128_put(at, stream->internal_id);
-	at = leb128_put(at, stream->tid);
-	at = leb128_put_fixed(at, ticks);
+	at = leb128_write(at, stream->internal_id);
+	at = leb128_write(at, stream->tid);
+	at = write_fixed64_little_endian(at, ticks);
 	start[0] = SPOOL_RECORD_SPAN;
 	start[1] = (uint8_t)(at - start - 2);
-	stream->used = (uint32_t)(at - spool_chunk_data(stream->chunk));
+	stream->used = (uint32_t)(at - spool_chunk_get_data(stream->chunk));
 	stream->chunk_ticks = ticks;
-	stream->sample_time = ticks >> SPOOL_SAMPLE_TIME_SHIFT;
-	stream->sample_weight = 0;
-	stream->previous_count = 0;
+	stream->last_sample_time = ticks >> SPOOL_SAMPLE_TIME_SHIFT;
+	stream->last_sample_weight = 0;
+	stream->previous_frame_count = 0;
 	memset(stream->metrics, 0, sizeof(stream->metrics));
 }
 
-#define SPAN_MAXIMUM 32
-
-static void wake_allocators(void)
-{
-	background_wake(&kymo_runtime.background);
-	allocators_wake(&kymo_runtime.allocators);
-}
+#define SPAN_RECORD_SIZE_MAX 32
 
 /* Makes room for `size` bytes besides a span header; false when no chunk is ready. */
-static bool next_chunk(struct thread *stream, uint64_t ticks, size_t size)
+static bool begin_next_stream_chunk(struct thread *stream, uint64_t ticks, size_t size)
 {
-	struct spool_writer *spool = &kymo_runtime.spool;
+	struct spool_writer *spool = stream->sampler->spool;
 	struct spool_chunk *chunk = NULL;
-	bool large = size + SPAN_MAXIMUM > SPOOL_CHUNK_SMALL - SPOOL_CHUNK_HEADER_SIZE;
+	bool large = size + SPAN_RECORD_SIZE_MAX > SPOOL_CHUNK_SMALL_SIZE - SPOOL_CHUNK_HEADER_SIZE;
 
 	if (stream->chunk) {
-		large |= stream->large_chunks |=
-			ticks - stream->chunk_ticks < kymo_runtime.sampling.growth_ticks;
+		large |= stream->wants_large_chunks |=
+			ticks - stream->chunk_ticks < stream->sampler->large_chunk_fill_ticks;
 		spool_chunk_retire(spool, stream->chunk);
 		stream->chunk = NULL;
 	} else if (!large && (chunk = spool_chunk_take_partial(spool)) &&
-		   spool_chunk_capacity(chunk) - chunk->header->committed < size + SPAN_MAXIMUM) {
+		   spool_chunk_get_capacity(chunk) - chunk->header->committed <
+			   size + SPAN_RECORD_SIZE_MAX) {
 		spool_chunk_retire(spool, chunk);
 		chunk = NULL;
 	}
 	if (!chunk)
-		chunk = spool_chunk_take(spool, large ? SPOOL_LARGE : SPOOL_SMALL);
+		chunk = spool_chunk_take(spool,
+					 large ? SPOOL_CHUNK_CLASS_LARGE : SPOOL_CHUNK_CLASS_SMALL);
 	if (atomic_load_explicit(&spool->wanted, memory_order_relaxed) || !chunk)
-		wake_allocators();
+		spool_wake_chunk_makers(spool);
 	if (!chunk)
-		chunk = chunk_wait(large ? SPOOL_LARGE : SPOOL_SMALL, CHUNK_IN_HANDLER);
+		chunk = spool_wait_for_chunk(
+			spool, large ? SPOOL_CHUNK_CLASS_LARGE : SPOOL_CHUNK_CLASS_SMALL,
+			CHUNK_WAIT_IN_HANDLER);
 	if (!chunk) {
-		spool_count_no_chunk(spool);
+		spool_count_missing_chunk_loss(spool);
 		return false;
 	}
 	stream->chunk = chunk;
 	stream->used = chunk->header->committed;
-	start_span(stream, ticks);
+	write_thread_span_record(stream, ticks);
 	return true;
 }
 
-static size_t room(const struct thread *stream)
+static size_t get_stream_free_bytes(const struct thread *stream)
 {
-	return stream->chunk ? spool_chunk_capacity(stream->chunk) - stream->used : 0;
+	return stream->chunk ? spool_chunk_get_capacity(stream->chunk) - stream->used : 0;
 }
 
-bool sampler_write(struct thread *stream, const struct sampler_stack *stack,
-		   enum spool_sample_source source, uint64_t ticks, uint64_t weight, bool stale,
-		   const uint64_t *metrics)
+bool sampler_write_sample(struct thread *stream, const struct sampled_stack *stack,
+			  enum spool_sample_source source, uint64_t ticks, uint64_t weight,
+			  bool stale, const uint64_t *metrics)
 {
-	struct sampler_sample sample = {.frames = stack->frames,
-					.count = stack->count,
-					.end = stack->end,
-					.source = source,
-					.time = ticks >> SPOOL_SAMPLE_TIME_SHIFT,
-					.weight = weight,
-					.stale = stale,
-					.metrics = metrics};
-	struct sampler_state state = {stream->previous, stream->previous_count, stream->sample_time,
-				      stream->sample_weight, stream->metrics};
-	uint32_t common = stream->chunk ? sampler_common(&state, &sample) : 0;
+	struct sample_encoder_input sample = {.frames = stack->frames,
+					      .count = stack->count,
+					      .end = stack->end,
+					      .source = source,
+					      .time = ticks >> SPOOL_SAMPLE_TIME_SHIFT,
+					      .weight = weight,
+					      .has_stale_modules = stale,
+					      .interpreter_state = stack->interpreter_state,
+					      .metrics = metrics};
+	struct sample_encoder_state state = {stream->previous_frames, stream->previous_frame_count,
+					     stream->last_sample_time, stream->last_sample_weight,
+					     stream->metrics};
+	uint32_t common = stream->chunk ? sampler_count_common_frames(&state, &sample) : 0;
 	uint8_t *end;
 
-	if (room(stream) < sampler_encoded_maximum(sample.count - common)) {
-		if (!next_chunk(stream, ticks, sampler_encoded_maximum(sample.count)))
+	if (get_stream_free_bytes(stream) <
+	    sampler_compute_encoded_size_max(sample.count - common)) {
+		if (!begin_next_stream_chunk(stream, ticks,
+					     sampler_compute_encoded_size_max(sample.count)))
 			return false;
-		state = (struct sampler_state){stream->previous, 0, stream->sample_time, 0,
-					       stream->metrics};
+		state = (struct sample_encoder_state){stream->previous_frames, 0,
+						      stream->last_sample_time, 0, stream->metrics};
 		common = 0;
-		if (room(stream) < sampler_encoded_maximum(sample.count)) {
-			spool_count_loss(&kymo_runtime.spool, SPOOL_LOSS_OVERSIZED);
+		if (get_stream_free_bytes(stream) <
+		    sampler_compute_encoded_size_max(sample.count)) {
+			spool_count_loss(stream->sampler->spool, SPOOL_LOSS_OVERSIZED);
 			return false;
 		}
 	}
-	end = sampler_encode(spool_chunk_data(stream->chunk) + stream->used, &state, &sample,
-			     common);
-	stream->used = (uint32_t)(end - spool_chunk_data(stream->chunk));
+	end = sampler_encode_sample(spool_chunk_get_data(stream->chunk) + stream->used, &state,
+				    &sample, common);
+	stream->used = (uint32_t)(end - spool_chunk_get_data(stream->chunk));
 	/* release: a reader that sees the length sees the bytes */
 	atomic_store_explicit((_Atomic uint32_t *)&stream->chunk->header->committed, stream->used,
 			      memory_order_release);
-	stream->sample_time = sample.time;
-	stream->sample_weight = weight;
-	stream->previous_count = stack->count;
-	if (stack->frames == stream->current) {
-		stream->current = stream->previous;
-		stream->previous = (uint64_t *)stack->frames;
-	} else {
-		memcpy(stream->previous, stack->frames, stack->count * sizeof(*stack->frames));
+	stream->last_sample_time = sample.time;
+	stream->last_sample_weight = weight;
+	stream->previous_frame_count = stack->count;
+	stream->previous_stack_end = stack->end;
+	stream->previous_interpreter_state = stack->interpreter_state;
+	if (stack->frames == stream->current_frames) {
+		stream->current_frames = stream->previous_frames;
+		stream->previous_frames = (uint64_t *)stack->frames;
+	} else if (stack->frames != stream->previous_frames) {
+		memcpy(stream->previous_frames, stack->frames,
+		       stack->count * sizeof(*stack->frames));
 	}
-	stream->samples++;
+	stream->sample_count++;
 	return true;
 }
 
-void sampler_switch_stream(struct thread *stream, uint64_t ticks)
+#define RECORD_HEAD_SIZE_MAX 4 /* kind and length */
+
+bool sampler_write_record(void *record_stream, enum spool_record kind, const uint8_t *payload,
+			  size_t size)
 {
-	if (room(stream) >= SPAN_MAXIMUM)
-		start_span(stream, ticks);
+	const struct sampler_record_stream *to = record_stream;
+	struct thread *stream = to->stream;
+	uint8_t *at;
+
+	if (get_stream_free_bytes(stream) < size + RECORD_HEAD_SIZE_MAX &&
+	    (!begin_next_stream_chunk(stream, to->ticks, size + RECORD_HEAD_SIZE_MAX) ||
+	     get_stream_free_bytes(stream) < size + RECORD_HEAD_SIZE_MAX))
+		return false;
+	at = spool_chunk_get_data(stream->chunk) + stream->used;
+	*at++ = (uint8_t)kind;
+	at = leb128_write(at, size);
+	memcpy(at, payload, size);
+	spool_chunk_exclude_from_ring_within_limit(stream->sampler->spool, stream->chunk);
+	stream->used = (uint32_t)(at + size - spool_chunk_get_data(stream->chunk));
+	/* release: a reader that sees the length sees the bytes */
+	atomic_store_explicit((_Atomic uint32_t *)&stream->chunk->header->committed, stream->used,
+			      memory_order_release);
+	return true;
+}
+
+bool sampler_try_enter_handler_state(struct thread *thread)
+{
+	return runtime_is_active() &&
+	       atomic_load_explicit(&thread->state, memory_order_relaxed) != THREAD_STATE_ENDED &&
+	       !atomic_exchange_explicit(&thread->is_in_signal_handler, 1, memory_order_acquire);
+}
+
+bool sampler_write_record_outside_handler(void *thread, enum spool_record kind,
+					  const uint8_t *payload, size_t size)
+{
+	struct thread *stream = thread;
+	struct sampler_record_stream records = {stream, ticks_now()};
+	bool written;
+
+	if (!sampler_try_enter_handler_state(stream))
+		return false;
+	written = sampler_write_record(&records, kind, payload, size);
+	atomic_store_explicit(&stream->is_in_signal_handler, 0, memory_order_release);
+	return written;
+}
+
+void sampler_count_interpreted_losses(struct spool_writer *spool,
+				      const struct stack_request *walked)
+{
+	for (uint32_t i = 0; i < walked->lost_frame_walks; i++)
+		spool_count_loss(spool, SPOOL_LOSS_INTERPRETED_FRAMES);
+	for (uint32_t i = 0; i < walked->lost_code; i++)
+		spool_count_loss(spool, SPOOL_LOSS_INTERPRETED_CODE);
+}
+
+void sampler_stream_begin_identity_span(struct thread *stream, uint64_t ticks)
+{
+	if (get_stream_free_bytes(stream) >= SPAN_RECORD_SIZE_MAX)
+		write_thread_span_record(stream, ticks);
 	else if (stream->chunk)
 		sampler_close_stream(stream);
 }
@@ -220,6 +285,6 @@ void sampler_switch_stream(struct thread *stream, uint64_t ticks)
 void sampler_close_stream(struct thread *stream)
 {
 	if (stream->chunk)
-		spool_chunk_give_back(&kymo_runtime.spool, stream->chunk);
+		spool_chunk_pass_on_or_retire(stream->sampler->spool, stream->chunk);
 	stream->chunk = NULL;
 }

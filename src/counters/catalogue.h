@@ -13,16 +13,16 @@
 #include "counters/expression.h"
 #include "counters/program.h"
 
-struct definition;
+struct counter_definition;
 
 enum counter_kind { COUNTER_EVENT, COUNTER_PROPERTY, COUNTER_DERIVED };
 
 enum counter_state {
-	COUNTER_NEW,
+	COUNTER_NOT_YET_LINKED,
 	COUNTER_BEING_LINKED,
-	COUNTER_USABLE,
-	COUNTER_ABSENT, /* this agent does not have it; that is no mistake */
-	COUNTER_BROKEN  /* there is a mistake, which has been told */
+	COUNTER_LINKED,
+	COUNTER_NOT_ON_AGENT, /* this agent does not have it; that is no mistake */
+	COUNTER_BROKEN        /* there is a mistake, which has been told */
 };
 
 struct counter {
@@ -30,48 +30,48 @@ struct counter {
 	enum counter_kind kind;
 	enum counter_state state;
 	bool has_rollups;
-	uint32_t ways;     /* COUNTING_BY_* */
-	uint32_t property; /* which, of a COUNTER_PROPERTY */
-	uint32_t number;   /* in the catalogue */
-	struct shape shape;
+	uint32_t ways;           /* COUNTING_BY_* */
+	uint32_t property_index; /* which, of a COUNTER_PROPERTY */
+	uint32_t number;         /* in the catalogue */
+	struct value_shape shape;
 	struct expression *expression;
-	struct program *program;
-	struct counter *base;                /* what a definition of the same name hides */
-	struct counter *next;                /* of the same hash */
-	const struct definition *definition; /* NULL: not from a file */
+	struct counter_program *program;
+	struct counter *base;                        /* what a definition of the same name hides */
+	struct counter *next;                        /* of the same hash */
+	const struct counter_definition *definition; /* NULL: not from a file */
 	void *user;
 };
 
-#define CATALOGUE_BUCKETS 1024u
+#define CATALOGUE_BUCKET_COUNT 1024u
 
-struct catalogue {
-	struct memory memory;
+struct counter_catalogue {
+	struct memory_pool memory;
 	struct counter **counters;
 	uint32_t count, capacity;
 	/* Shapes are not known: only names, cycles and the like are looked at. */
-	bool is_check;
+	bool is_for_checking_only;
 	/* A name that is not in the catalogue may still be one of the agent's (NULL: never). */
-	bool (*may_exist)(const char *name);
-	struct counter *buckets[CATALOGUE_BUCKETS];
+	bool (*may_exist_on_agent)(const char *name);
+	struct counter *hash_buckets[CATALOGUE_BUCKET_COUNT];
 };
 
-void catalogue_free(struct catalogue *catalogue);
+void catalogue_free(struct counter_catalogue *catalogue);
 /* A counter of this name, with everything else to be filled in. What has the name already becomes
  * its base. NULL: no memory. The name is copied. */
-struct counter *catalogue_add(struct catalogue *catalogue, const char *name);
+struct counter *catalogue_add_blank_counter(struct counter_catalogue *catalogue, const char *name);
 /* Takes one that nobody refers to out again; it stays in `counters`, and is ABSENT. */
-void catalogue_remove(struct catalogue *catalogue, struct counter *counter);
-/* Of an event as its backend tells it. NULL: no memory, or it has too many values. */
-struct counter *catalogue_add_event(struct catalogue *catalogue,
-				    const struct counting_event *event);
-struct counter *catalogue_find(const struct catalogue *catalogue, const char *name);
-/* Makes everything usable that can be. Each mistake is told once. */
-void catalogue_link(struct catalogue *catalogue,
-		    void (*told)(void *context, const struct counter *counter,
-				 const struct expression_problem *problem),
-		    void *context);
+void catalogue_remove_unused_counter(struct counter_catalogue *catalogue, struct counter *counter);
+/* Adds an event as its backend describes it. NULL: no memory, or it has too many values. */
+struct counter *catalogue_add_event(struct counter_catalogue *catalogue,
+				    const struct counting_event_info *event);
+struct counter *catalogue_find(const struct counter_catalogue *catalogue, const char *name);
+/* Makes everything usable that can be. Each mistake is reported once. */
+void catalogue_link_all_counters(struct counter_catalogue *catalogue,
+				 void (*told)(void *context, const struct counter *counter,
+					      const struct expression_problem *problem),
+				 void *context);
 /* One more; false: problem says why, and it is broken. */
-bool catalogue_link_one(struct catalogue *catalogue, struct counter *counter,
-			struct expression_problem *problem);
+bool catalogue_link_counter(struct counter_catalogue *catalogue, struct counter *counter,
+			    struct expression_problem *problem);
 
 #endif

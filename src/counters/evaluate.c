@@ -6,28 +6,29 @@
  */
 #include "counters/program.h"
 
-static const double *evaluate_operand(const struct program *program,
-				      const struct program_operand *operand,
-				      const double *const *inputs, const double *work)
+static const double *get_operand_values(const struct counter_program *program,
+					const struct counter_program_operand *operand,
+					const double *const *inputs, const double *work)
 {
-	switch (operand->space) {
-	case PROGRAM_INPUT:
+	switch (operand->memory_space) {
+	case PROGRAM_SPACE_INPUT:
 		return inputs[operand->input] + operand->offset;
-	case PROGRAM_WORK:
+	case PROGRAM_SPACE_WORK:
 		return work + operand->offset;
-	case PROGRAM_CONSTANT:
+	case PROGRAM_SPACE_CONSTANT:
 		break;
 	}
 	return program->constants + operand->offset;
 }
 
-static inline double evaluate_value(const double *values, const struct program_operand *operand,
-				    size_t at)
+static inline double get_operand_value_at(const double *values,
+					  const struct counter_program_operand *operand, size_t at)
 {
 	return values[operand->table ? operand->table[at] : at * operand->stride];
 }
 
-static inline double evaluate_one(enum program_operation operation, double left, double right)
+static inline double apply_arithmetic_operation(enum counter_program_operation_kind operation,
+						double left, double right)
 {
 	switch (operation) {
 	case PROGRAM_ADD:
@@ -42,46 +43,48 @@ static inline double evaluate_one(enum program_operation operation, double left,
 }
 
 /* One loop for each operation and kind of operand: the compiler makes them of this. */
-static inline __attribute__((always_inline)) void evaluate_loop(enum program_operation operation,
-								const struct program_step *step,
-								const double *left,
-								const double *right, double *result)
+static inline __attribute__((always_inline)) void
+apply_arithmetic_to_arrays(enum counter_program_operation_kind operation,
+			   const struct counter_program_step *step, const double *left,
+			   const double *right, double *result)
 {
 	if (step->left.table || step->right.table) {
 		for (size_t i = 0; i < step->values; i++)
-			result[i] = evaluate_one(operation, evaluate_value(left, &step->left, i),
-						 evaluate_value(right, &step->right, i));
+			result[i] = apply_arithmetic_operation(
+				operation, get_operand_value_at(left, &step->left, i),
+				get_operand_value_at(right, &step->right, i));
 	} else if (step->left.stride && step->right.stride) {
 		for (size_t i = 0; i < step->values; i++)
-			result[i] = evaluate_one(operation, left[i], right[i]);
+			result[i] = apply_arithmetic_operation(operation, left[i], right[i]);
 	} else if (step->right.stride) {
 		for (size_t i = 0; i < step->values; i++)
-			result[i] = evaluate_one(operation, left[0], right[i]);
+			result[i] = apply_arithmetic_operation(operation, left[0], right[i]);
 	} else {
 		for (size_t i = 0; i < step->values; i++)
-			result[i] = evaluate_one(operation, left[i * step->left.stride], right[0]);
+			result[i] = apply_arithmetic_operation(
+				operation, left[i * step->left.stride], right[0]);
 	}
 }
 
-static void evaluate_binary(const struct program_step *step, const double *left,
-			    const double *right, double *result)
+static void evaluate_binary_step(const struct counter_program_step *step, const double *left,
+				 const double *right, double *result)
 {
 	switch (step->operation) {
 	case PROGRAM_ADD:
-		evaluate_loop(PROGRAM_ADD, step, left, right, result);
+		apply_arithmetic_to_arrays(PROGRAM_ADD, step, left, right, result);
 		break;
 	case PROGRAM_SUBTRACT:
-		evaluate_loop(PROGRAM_SUBTRACT, step, left, right, result);
+		apply_arithmetic_to_arrays(PROGRAM_SUBTRACT, step, left, right, result);
 		break;
 	case PROGRAM_MULTIPLY:
-		evaluate_loop(PROGRAM_MULTIPLY, step, left, right, result);
+		apply_arithmetic_to_arrays(PROGRAM_MULTIPLY, step, left, right, result);
 		break;
 	default:
-		evaluate_loop(PROGRAM_DIVIDE, step, left, right, result);
+		apply_arithmetic_to_arrays(PROGRAM_DIVIDE, step, left, right, result);
 	}
 }
 
-static double evaluate_all(const struct program_step *step, const double *values)
+static double reduce_all_values(const struct counter_program_step *step, const double *values)
 {
 	double result = values[0];
 
@@ -100,7 +103,8 @@ static double evaluate_all(const struct program_step *step, const double *values
 	return result;
 }
 
-static void evaluate_groups(const struct program_step *step, const double *values, double *result)
+static void reduce_groups(const struct counter_program_step *step, const double *values,
+			  double *result)
 {
 	const uint32_t *table = step->right.table;
 	bool smallest = step->operation == PROGRAM_REDUCE_MIN;
@@ -123,10 +127,11 @@ static void evaluate_groups(const struct program_step *step, const double *value
 		result[i] /= (double)each;
 }
 
-static void evaluate_step(const struct program *program, const struct program_step *step,
-			  const double *const *inputs, double *work)
+static void evaluate_step(const struct counter_program *program,
+			  const struct counter_program_step *step, const double *const *inputs,
+			  double *work)
 {
-	const double *left = evaluate_operand(program, &step->left, inputs, work);
+	const double *left = get_operand_values(program, &step->left, inputs, work);
 	double *result = work + step->result;
 
 	switch (step->operation) {
@@ -143,20 +148,21 @@ static void evaluate_step(const struct program *program, const struct program_st
 	case PROGRAM_REDUCE_MIN:
 	case PROGRAM_REDUCE_MAX:
 		if (step->right.table)
-			evaluate_groups(step, left, result);
+			reduce_groups(step, left, result);
 		else
-			result[0] = evaluate_all(step, left);
+			result[0] = reduce_all_values(step, left);
 		break;
 	default:
-		evaluate_binary(step, left, evaluate_operand(program, &step->right, inputs, work),
-				result);
+		evaluate_binary_step(step, left,
+				     get_operand_values(program, &step->right, inputs, work),
+				     result);
 	}
 }
 
-const double *program_evaluate(const struct program *program, const double *const *inputs,
-			       double *work)
+const double *counter_program_evaluate(const struct counter_program *program,
+				       const double *const *inputs, double *work)
 {
 	for (uint32_t i = 0; i < program->steps_count; i++)
 		evaluate_step(program, &program->steps[i], inputs, work);
-	return evaluate_operand(program, &program->result, inputs, work);
+	return get_operand_values(program, &program->result, inputs, work);
 }

@@ -8,8 +8,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define CHUNK_BYTES ((size_t)16384)
-#define ALIGNMENT   ((size_t)16)
+#define CHUNK_BYTES     ((size_t)16384)
+#define ALIGNMENT_BYTES ((size_t)16)
 
 struct memory_chunk {
 	struct memory_chunk *next;
@@ -17,10 +17,10 @@ struct memory_chunk {
 	_Alignas(16) char bytes[];
 };
 
-void *memory_take(struct memory *memory, size_t size)
+void *memory_pool_allocate(struct memory_pool *memory, size_t size)
 {
 	struct memory_chunk *chunk = memory->chunks;
-	size_t needed = (size + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT;
+	size_t needed = (size + ALIGNMENT_BYTES - 1) / ALIGNMENT_BYTES * ALIGNMENT_BYTES;
 	void *piece;
 
 	if (needed < size || needed > SIZE_MAX / 2) {
@@ -50,7 +50,7 @@ void *memory_take(struct memory *memory, size_t size)
 	return piece;
 }
 
-void *memory_array(struct memory *memory, size_t count, size_t size)
+void *memory_pool_allocate_array(struct memory_pool *memory, size_t count, size_t size)
 {
 	size_t bytes;
 
@@ -58,19 +58,19 @@ void *memory_array(struct memory *memory, size_t count, size_t size)
 		memory->failed = true;
 		return NULL;
 	}
-	return memory_take(memory, bytes);
+	return memory_pool_allocate(memory, bytes);
 }
 
-char *memory_text(struct memory *memory, const char *text, size_t length)
+char *memory_pool_copy_text(struct memory_pool *memory, const char *text, size_t length)
 {
-	char *copy = length == SIZE_MAX ? NULL : memory_take(memory, length + 1);
+	char *copy = length == SIZE_MAX ? NULL : memory_pool_allocate(memory, length + 1);
 
 	if (copy != NULL && length != 0)
 		memcpy(copy, text, length);
 	return copy;
 }
 
-void memory_release(struct memory *memory)
+void memory_pool_free_all(struct memory_pool *memory)
 {
 	while (memory->chunks != NULL) {
 		struct memory_chunk *next = memory->chunks->next;

@@ -13,16 +13,16 @@
 
 struct memory_chunk;
 
-struct memory {
+struct memory_pool {
 	struct memory_chunk *chunks;
 	bool failed;
 };
 
 /* Zeroed. */
-void *memory_take(struct memory *memory, size_t size);
-/* Of `count` elements; NULL where the product is too large. */
-void *memory_array(struct memory *memory, size_t count, size_t size);
-char *memory_text(struct memory *memory, const char *text, size_t length);
-void memory_release(struct memory *memory);
+void *memory_pool_allocate(struct memory_pool *memory, size_t size);
+/* An array of `count` elements; NULL where the product is too large. */
+void *memory_pool_allocate_array(struct memory_pool *memory, size_t count, size_t size);
+char *memory_pool_copy_text(struct memory_pool *memory, const char *text, size_t length);
+void memory_pool_free_all(struct memory_pool *memory);
 
 #endif

@@ -16,24 +16,24 @@ struct counter;
 struct expression_problem;
 
 /* What is needed from outside: an event, as it is to be counted, or a property of the agent. */
-struct program_input {
+struct counter_program_input {
 	const struct counter *counter;
 	enum counting_rollup rollup;
-	enum counting_accumulate accumulate;
+	enum counting_accumulation_resolution accumulation_resolution;
 	size_t values;
 };
 
-enum program_space { PROGRAM_INPUT, PROGRAM_WORK, PROGRAM_CONSTANT };
+enum counter_operand_space { PROGRAM_SPACE_INPUT, PROGRAM_SPACE_WORK, PROGRAM_SPACE_CONSTANT };
 
-struct program_operand {
-	enum program_space space;
+struct counter_program_operand {
+	enum counter_operand_space memory_space;
 	uint32_t input;
 	size_t offset;
 	const uint32_t *table; /* of each value of the result: which one it takes; NULL: `stride` */
 	uint32_t stride;       /* 1, or 0: the same one always */
 };
 
-enum program_operation {
+enum counter_program_operation_kind {
 	PROGRAM_NEGATE,
 	PROGRAM_ADD,
 	PROGRAM_SUBTRACT,
@@ -46,32 +46,33 @@ enum program_operation {
 	PROGRAM_REDUCE_MAX
 };
 
-struct program_step {
-	enum program_operation operation;
-	struct program_operand left, right;
+struct counter_program_step {
+	enum counter_program_operation_kind operation;
+	struct counter_program_operand left, right;
 	size_t result; /* in the work memory */
 	size_t values; /* of the result; of a reduction, of what is reduced */
 	size_t groups; /* of a reduction: values of the result */
 };
 
-struct program {
-	struct shape shape;
+struct counter_program {
+	struct value_shape shape;
 	size_t values;
-	struct program_operand result;
-	struct program_input *inputs;
-	struct program_step *steps;
+	struct counter_program_operand result;
+	struct counter_program_input *inputs;
+	struct counter_program_step *steps;
 	double *constants;
 	uint32_t inputs_count, steps_count, constants_count;
-	size_t work; /* doubles of work memory */
+	size_t work_values_count; /* doubles of work memory */
 };
 
 /* For a counter of any kind whose references are all usable. NULL: problem says why; its offset is
  * in the expression of the counter itself. */
-struct program *program_make(struct memory *memory, const struct counter *counter,
-			     struct expression_problem *problem);
+struct counter_program *counter_program_compile(struct memory_pool *memory,
+						const struct counter *counter,
+						struct expression_problem *problem);
 /* inputs: the values of each, in the order of program->inputs. Returns program->values values,
  * which are in `work`, in an input or in the program. */
-const double *program_evaluate(const struct program *program, const double *const *inputs,
-			       double *work);
+const double *counter_program_evaluate(const struct counter_program *program,
+				       const double *const *inputs, double *work);
 
 #endif

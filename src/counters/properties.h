@@ -9,7 +9,7 @@
 
 #include <stdint.h>
 
-#define COUNTER_PROPERTIES(ENTRY)                                                                  \
+#define COUNTER_PROPERTY_LIST(ENTRY)                                                               \
 	ENTRY(cpu_cores_count)                                                                     \
 	ENTRY(simd_count)                                                                          \
 	ENTRY(mem_banks_count)                                                                     \
@@ -46,13 +46,15 @@
 	ENTRY(max_waves_per_cu)                                                                    \
 	ENTRY(local_mem_size)
 
-#define COUNTER_PROPERTY_ENUM(name) COUNTER_PROPERTY_##name,
-enum counter_property { COUNTER_PROPERTIES(COUNTER_PROPERTY_ENUM) COUNTER_PROPERTY_COUNT };
+#define COUNTER_PROPERTY_ENUMERATOR(name) COUNTER_PROPERTY_##name,
+enum counter_property_id {
+	COUNTER_PROPERTY_LIST(COUNTER_PROPERTY_ENUMERATOR) COUNTER_PROPERTY_COUNT
+};
 
-struct catalogue;
+struct counter_catalogue;
 
-const char *counter_property_name(uint32_t property);
+const char *counter_property_get_name(uint32_t property);
 /* All of them, each as a counter of one value. */
-void counter_properties_add(struct catalogue *catalogue);
+void catalogue_add_properties(struct counter_catalogue *catalogue);
 
 #endif

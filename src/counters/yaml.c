@@ -13,23 +13,23 @@
 #include "common/utf8.h"
 #include "counters/yaml_reader.h"
 
-#define DEPTH_MAX 64u
+#define NESTING_DEPTH_MAX 64u
 
 static struct yaml_node *read_block(struct yaml_reader *reader, int64_t parent);
 
 /* ---- the reader ---- */
 
-uint32_t yaml_column(const struct yaml_reader *reader)
+uint32_t yaml_reader_get_column(const struct yaml_reader *reader)
 {
 	uint32_t column = 1;
 
-	for (uint32_t i = reader->line_start; i < reader->at; i++)
+	for (uint32_t i = reader->line_start_offset; i < reader->at; i++)
 		column += ((unsigned char)reader->text[i] & 0xc0) != 0x80;
 	return column;
 }
 
-static void fail_text(struct yaml_reader *reader, uint32_t line, uint32_t column,
-		      const char *format, va_list arguments)
+static void record_first_problem(struct yaml_reader *reader, uint32_t line, uint32_t column,
+				 const char *format, va_list arguments)
 {
 	if (reader->failed)
 		return;
@@ -44,7 +44,8 @@ bool yaml_fail(struct yaml_reader *reader, const char *format, ...)
 	va_list arguments;
 
 	va_start(arguments, format);
-	fail_text(reader, reader->line, yaml_column(reader), format, arguments);
+	record_first_problem(reader, reader->line, yaml_reader_get_column(reader), format,
+			     arguments);
 	va_end(arguments);
 	return false;
 }
@@ -55,54 +56,56 @@ bool yaml_fail_at(struct yaml_reader *reader, uint32_t line, uint32_t column, co
 	va_list arguments;
 
 	va_start(arguments, format);
-	fail_text(reader, line, column, format, arguments);
+	record_first_problem(reader, line, column, format, arguments);
 	va_end(arguments);
 	return false;
 }
 
-void yaml_break(struct yaml_reader *reader)
+void yaml_skip_line_break(struct yaml_reader *reader)
 {
-	if (yaml_char(reader, 0) == '\r')
+	if (yaml_peek_char_ahead(reader, 0) == '\r')
 		reader->at++;
-	if (yaml_char(reader, 0) == '\n')
+	if (yaml_peek_char_ahead(reader, 0) == '\n')
 		reader->at++;
 	reader->line++;
-	reader->line_start = reader->at;
+	reader->line_start_offset = reader->at;
 }
 
-void yaml_blanks(struct yaml_reader *reader)
+void yaml_skip_blanks(struct yaml_reader *reader)
 {
-	while (yaml_is_blank(yaml_char(reader, 0)))
+	while (yaml_is_blank(yaml_peek_char_ahead(reader, 0)))
 		reader->at++;
 }
 
-bool yaml_at_marker(const struct yaml_reader *reader)
+bool yaml_is_at_document_marker(const struct yaml_reader *reader)
 {
-	return reader->at == reader->line_start && reader->size - reader->at >= 3 &&
+	return reader->at == reader->line_start_offset && reader->size - reader->at >= 3 &&
 	       (memcmp(reader->text + reader->at, "---", 3) == 0 ||
 		memcmp(reader->text + reader->at, "...", 3) == 0) &&
-	       (yaml_is_blank(yaml_char(reader, 3)) || yaml_is_break(yaml_char(reader, 3)));
+	       (yaml_is_blank(yaml_peek_char_ahead(reader, 3)) ||
+		yaml_is_line_end_character(yaml_peek_char_ahead(reader, 3)));
 }
 
 /* A '#' begins a comment where a line begins or a blank stands in front of it. */
-static bool at_comment(const struct yaml_reader *reader)
+static bool is_at_comment(const struct yaml_reader *reader)
 {
-	return yaml_char(reader, 0) == '#' &&
-	       (reader->at == reader->line_start || yaml_is_blank(reader->text[reader->at - 1]));
+	return yaml_peek_char_ahead(reader, 0) == '#' &&
+	       (reader->at == reader->line_start_offset ||
+		yaml_is_blank(reader->text[reader->at - 1]));
 }
 
-bool yaml_to_next(struct yaml_reader *reader)
+bool yaml_skip_to_content(struct yaml_reader *reader)
 {
-	bool indenting = reader->at == reader->line_start, tabs = false;
+	bool indenting = reader->at == reader->line_start_offset, tabs = false;
 
 	while (reader->at < reader->size) {
-		char c = yaml_char(reader, 0);
+		char c = yaml_peek_char_ahead(reader, 0);
 
-		if (at_comment(reader)) {
-			while (!yaml_is_break(yaml_char(reader, 0)))
+		if (is_at_comment(reader)) {
+			while (!yaml_is_line_end_character(yaml_peek_char_ahead(reader, 0)))
 				reader->at++;
-		} else if (yaml_is_break(c)) {
-			yaml_break(reader);
+		} else if (yaml_is_line_end_character(c)) {
+			yaml_skip_line_break(reader);
 			indenting = true;
 			tabs = false;
 		} else if (yaml_is_blank(c)) {
@@ -113,13 +116,14 @@ bool yaml_to_next(struct yaml_reader *reader)
 		}
 	}
 	if (tabs && reader->at < reader->size)
-		return yaml_fail(reader, "a tab in front of it: lines are indented by blanks");
+		return yaml_fail(reader, "a tab before it: indent lines by blanks");
 	return !reader->failed;
 }
 
-struct yaml_node *yaml_node_make(struct yaml_reader *reader, enum yaml_kind kind)
+struct yaml_node *yaml_node_create(struct yaml_reader *reader, enum yaml_node_kind kind)
 {
-	struct yaml_node *node = reader->failed ? NULL : memory_take(reader->memory, sizeof(*node));
+	struct yaml_node *node =
+		reader->failed ? NULL : memory_pool_allocate(reader->memory, sizeof(*node));
 
 	if (node == NULL) {
 		yaml_fail(reader, "no memory");
@@ -127,66 +131,67 @@ struct yaml_node *yaml_node_make(struct yaml_reader *reader, enum yaml_kind kind
 	}
 	node->kind = kind;
 	node->line = reader->line;
-	node->column = yaml_column(reader);
+	node->column = yaml_reader_get_column(reader);
 	node->text = "";
 	return node;
 }
 
-static struct yaml_node *read_nothing(struct yaml_reader *reader)
+static struct yaml_node *create_empty_scalar(struct yaml_reader *reader)
 {
-	struct yaml_node *node = yaml_node_make(reader, YAML_SCALAR);
+	struct yaml_node *node = yaml_node_create(reader, YAML_SCALAR);
 
 	if (node != NULL)
 		node->is_plain = true;
 	return node;
 }
 
-static bool read_deeper(struct yaml_reader *reader)
+static bool enter_nested_level(struct yaml_reader *reader)
 {
-	if (++reader->depth <= DEPTH_MAX)
+	if (++reader->depth <= NESTING_DEPTH_MAX)
 		return true;
-	return yaml_fail(reader, "nested more than %u deep", DEPTH_MAX);
+	return yaml_fail(reader, "nested more than %u deep", NESTING_DEPTH_MAX);
 }
 
 /* Behind a value, nothing more stands on its line. */
-static bool read_end(struct yaml_reader *reader)
+static bool expect_line_end(struct yaml_reader *reader)
 {
-	yaml_blanks(reader);
-	if (at_comment(reader) || yaml_is_break(yaml_char(reader, 0)) ||
-	    reader->at == reader->line_start)
+	yaml_skip_blanks(reader);
+	if (is_at_comment(reader) || yaml_is_line_end_character(yaml_peek_char_ahead(reader, 0)) ||
+	    reader->at == reader->line_start_offset)
 		return true;
-	if (yaml_char(reader, 0) == ':')
+	if (yaml_peek_char_ahead(reader, 0) == ':')
 		return yaml_fail(reader, "a second ':' on one line: quote the text if it is part "
 					 "of it");
-	return yaml_fail(reader, "'%c' behind the end of a value", yaml_char(reader, 0));
+	return yaml_fail(reader, "'%c' after the end of a value", yaml_peek_char_ahead(reader, 0));
 }
 
 /* ---- in braces and brackets ---- */
 
-static struct yaml_node *read_flow(struct yaml_reader *reader);
+static struct yaml_node *read_flow_collection(struct yaml_reader *reader);
 
 static struct yaml_node *read_flow_value(struct yaml_reader *reader)
 {
-	char c = yaml_char(reader, 0);
+	char c = yaml_peek_char_ahead(reader, 0);
 
 	if (c == '[' || c == '{')
-		return read_flow(reader);
+		return read_flow_collection(reader);
 	if (c == '"' || c == '\'')
-		return yaml_quoted(reader, -1);
-	return yaml_plain(reader, -1, true, false);
+		return yaml_read_quoted_scalar(reader, -1);
+	return yaml_read_plain_scalar(reader, -1, true, false);
 }
 
-static bool key_is_new(struct yaml_reader *reader, const struct yaml_node *mapping,
-		       const struct yaml_node *key)
+static bool check_key_is_new(struct yaml_reader *reader, const struct yaml_node *mapping,
+			     const struct yaml_node *key)
 {
 	const struct yaml_node *value = mapping->first;
 
 	for (; value != NULL; value = value->next) {
 		if (value->key->length == key->length &&
 		    memcmp(value->key->text, key->text, key->length) == 0)
-			return yaml_fail_at(reader, key->line, key->column,
-					    "'%.60s' is here a second time: it stands in line %u",
-					    key->text, value->key->line);
+			return yaml_fail_at(
+				reader, key->line, key->column,
+				"'%.60s' is here a second time: the first is in line %u", key->text,
+				value->key->line);
 	}
 	return true;
 }
@@ -202,49 +207,50 @@ static struct yaml_node *read_flow_entry(struct yaml_reader *reader, struct yaml
 		yaml_fail_at(reader, key->line, key->column, "a key is a text");
 		return NULL;
 	}
-	if (!yaml_to_next(reader))
+	if (!yaml_skip_to_content(reader))
 		return NULL;
-	if (yaml_char(reader, 0) != ':') {
-		yaml_fail(reader, "':' expected behind '%.60s'", key->text);
+	if (yaml_peek_char_ahead(reader, 0) != ':') {
+		yaml_fail(reader, "expected ':' after '%.60s'", key->text);
 		return NULL;
 	}
 	reader->at++;
-	if (!yaml_to_next(reader) || !key_is_new(reader, within, key))
+	if (!yaml_skip_to_content(reader) || !check_key_is_new(reader, within, key))
 		return NULL;
-	value = strchr(",}", yaml_char(reader, 0)) != NULL && reader->at < reader->size
-			? read_nothing(reader)
+	value = strchr(",}", yaml_peek_char_ahead(reader, 0)) != NULL && reader->at < reader->size
+			? create_empty_scalar(reader)
 			: read_flow_value(reader);
 	if (value != NULL)
 		value->key = key;
 	return value;
 }
 
-static struct yaml_node *read_flow(struct yaml_reader *reader)
+static struct yaml_node *read_flow_collection(struct yaml_reader *reader)
 {
-	char close = yaml_char(reader, 0) == '[' ? ']' : '}';
+	char close = yaml_peek_char_ahead(reader, 0) == '[' ? ']' : '}';
 	struct yaml_node *node =
-		yaml_node_make(reader, close == ']' ? YAML_SEQUENCE : YAML_MAPPING);
+		yaml_node_create(reader, close == ']' ? YAML_SEQUENCE : YAML_MAPPING);
 	struct yaml_node **end;
 
-	if (node == NULL || !read_deeper(reader))
+	if (node == NULL || !enter_nested_level(reader))
 		return NULL;
 	end = &node->first;
 	reader->at++;
-	while (yaml_to_next(reader) && reader->at < reader->size && yaml_char(reader, 0) != close) {
+	while (yaml_skip_to_content(reader) && reader->at < reader->size &&
+	       yaml_peek_char_ahead(reader, 0) != close) {
 		*end = read_flow_entry(reader, node);
-		if (*end == NULL || !yaml_to_next(reader))
+		if (*end == NULL || !yaml_skip_to_content(reader))
 			return NULL;
 		end = &(*end)->next;
-		if (yaml_char(reader, 0) == ',') {
+		if (yaml_peek_char_ahead(reader, 0) == ',') {
 			reader->at++;
-		} else if (yaml_char(reader, 0) != close && reader->at < reader->size) {
-			yaml_fail(reader, "',' or '%c' expected", close);
+		} else if (yaml_peek_char_ahead(reader, 0) != close && reader->at < reader->size) {
+			yaml_fail(reader, "expected ',' or '%c'", close);
 			return NULL;
 		}
 	}
 	if (reader->at >= reader->size)
-		yaml_fail_at(reader, node->line, node->column,
-			     "the '%c' that is here is not closed", close == ']' ? '[' : '{');
+		yaml_fail_at(reader, node->line, node->column, "this '%c' is not closed",
+			     close == ']' ? '[' : '{');
 	if (reader->failed)
 		return NULL;
 	reader->at++;
@@ -254,36 +260,40 @@ static struct yaml_node *read_flow(struct yaml_reader *reader)
 
 /* ---- as blocks ---- */
 
-static bool at_item(const struct yaml_reader *reader)
+static bool is_at_sequence_item(const struct yaml_reader *reader)
 {
-	return yaml_char(reader, 0) == '-' &&
-	       (yaml_is_blank(yaml_char(reader, 1)) || yaml_is_break(yaml_char(reader, 1)));
+	return yaml_peek_char_ahead(reader, 0) == '-' &&
+	       (yaml_is_blank(yaml_peek_char_ahead(reader, 1)) ||
+		yaml_is_line_end_character(yaml_peek_char_ahead(reader, 1)));
 }
 
 /* Is this a key: a text that ends on this line, with a colon behind it? */
-static bool at_key(const struct yaml_reader *reader)
+static bool is_at_mapping_key(const struct yaml_reader *reader)
 {
 	struct yaml_reader look = *reader;
-	char quote = yaml_char(&look, 0);
+	char quote = yaml_peek_char_ahead(&look, 0);
 
 	if (quote != '"' && quote != '\'')
 		quote = '\0';
 	if (quote != '\0') {
-		for (look.at++; yaml_char(&look, 0) != quote; look.at++) {
-			if (yaml_is_break(yaml_char(&look, 0)))
+		for (look.at++; yaml_peek_char_ahead(&look, 0) != quote; look.at++) {
+			if (yaml_is_line_end_character(yaml_peek_char_ahead(&look, 0)))
 				return false;
-			if (quote == '"' && yaml_char(&look, 0) == '\\' &&
-			    !yaml_is_break(yaml_char(&look, 1)))
+			if (quote == '"' && yaml_peek_char_ahead(&look, 0) == '\\' &&
+			    !yaml_is_line_end_character(yaml_peek_char_ahead(&look, 1)))
 				look.at++;
 		}
 		look.at++;
-		yaml_blanks(&look);
-		return yaml_char(&look, 0) == ':' &&
-		       (yaml_is_blank(yaml_char(&look, 1)) || yaml_is_break(yaml_char(&look, 1)));
+		yaml_skip_blanks(&look);
+		return yaml_peek_char_ahead(&look, 0) == ':' &&
+		       (yaml_is_blank(yaml_peek_char_ahead(&look, 1)) ||
+			yaml_is_line_end_character(yaml_peek_char_ahead(&look, 1)));
 	}
-	for (; !yaml_is_break(yaml_char(&look, 0)) && !at_comment(&look); look.at++) {
-		if (yaml_char(&look, 0) == ':' &&
-		    (yaml_is_blank(yaml_char(&look, 1)) || yaml_is_break(yaml_char(&look, 1))))
+	for (; !yaml_is_line_end_character(yaml_peek_char_ahead(&look, 0)) && !is_at_comment(&look);
+	     look.at++) {
+		if (yaml_peek_char_ahead(&look, 0) == ':' &&
+		    (yaml_is_blank(yaml_peek_char_ahead(&look, 1)) ||
+		     yaml_is_line_end_character(yaml_peek_char_ahead(&look, 1))))
 			return true;
 	}
 	return false;
@@ -291,67 +301,71 @@ static bool at_key(const struct yaml_reader *reader)
 
 /* What begins on this line behind a key or a dash, or on a following one. parent: its lines are
  * indented by more. same: a list may be indented as its key is. */
-static struct yaml_node *read_value(struct yaml_reader *reader, int64_t parent, bool same)
+static struct yaml_node *read_block_value(struct yaml_reader *reader, int64_t parent, bool same)
 {
 	struct yaml_node *node;
 	uint32_t line = reader->line;
 	char c;
 
-	yaml_blanks(reader);
-	c = yaml_char(reader, 0);
-	if (!yaml_is_break(c) && !at_comment(reader)) {
+	yaml_skip_blanks(reader);
+	c = yaml_peek_char_ahead(reader, 0);
+	if (!yaml_is_line_end_character(c) && !is_at_comment(reader)) {
 		if (c == '|' || c == '>')
-			return yaml_block_scalar(reader, parent);
+			return yaml_read_block_scalar(reader, parent);
 		if (c == '[' || c == '{')
-			node = read_flow(reader);
+			node = read_flow_collection(reader);
 		else if (c == '"' || c == '\'')
-			node = yaml_quoted(reader, parent);
+			node = yaml_read_quoted_scalar(reader, parent);
 		else
-			node = yaml_plain(reader, parent, false, false);
-		return node != NULL && read_end(reader) ? node : NULL;
+			node = yaml_read_plain_scalar(reader, parent, false, false);
+		return node != NULL && expect_line_end(reader) ? node : NULL;
 	}
-	node = read_nothing(reader);
-	if (node == NULL || !yaml_to_next(reader))
+	node = create_empty_scalar(reader);
+	if (node == NULL || !yaml_skip_to_content(reader))
 		return NULL;
-	if (reader->line == line || reader->at >= reader->size || yaml_at_marker(reader))
+	if (reader->line == line || reader->at >= reader->size ||
+	    yaml_is_at_document_marker(reader))
 		return node;
-	if ((int64_t)yaml_indent(reader) > parent)
+	if ((int64_t)yaml_reader_get_offset_in_line(reader) > parent)
 		return read_block(reader, parent);
-	if (same && (int64_t)yaml_indent(reader) == parent && at_item(reader))
+	if (same && (int64_t)yaml_reader_get_offset_in_line(reader) == parent &&
+	    is_at_sequence_item(reader))
 		return read_block(reader, parent - 1);
 	return node;
 }
 
 /* To the next entry of a block that is indented so. false: the block has ended, or failed. */
-static bool next_entry(struct yaml_reader *reader, uint32_t indent)
+static bool advance_to_next_block_entry(struct yaml_reader *reader, uint32_t indent)
 {
-	if (!yaml_to_next(reader) || reader->at >= reader->size || yaml_at_marker(reader) ||
-	    yaml_indent(reader) < indent)
+	if (!yaml_skip_to_content(reader) || reader->at >= reader->size ||
+	    yaml_is_at_document_marker(reader) || yaml_reader_get_offset_in_line(reader) < indent)
 		return false;
-	if (yaml_indent(reader) == indent)
+	if (yaml_reader_get_offset_in_line(reader) == indent)
 		return true;
 	return yaml_fail(reader, "the line is indented by %u, those it belongs to by %u",
-			 yaml_indent(reader), indent);
+			 yaml_reader_get_offset_in_line(reader), indent);
 }
 
 static struct yaml_node *read_sequence(struct yaml_reader *reader)
 {
-	struct yaml_node *node = yaml_node_make(reader, YAML_SEQUENCE);
-	uint32_t indent = yaml_indent(reader);
+	struct yaml_node *node = yaml_node_create(reader, YAML_SEQUENCE);
+	uint32_t indent = yaml_reader_get_offset_in_line(reader);
 	struct yaml_node **end;
 
 	if (node == NULL)
 		return NULL;
 	end = &node->first;
-	while (next_entry(reader, indent) && at_item(reader)) {
+	while (advance_to_next_block_entry(reader, indent) && is_at_sequence_item(reader)) {
 		reader->at++;
-		yaml_blanks(reader);
+		yaml_skip_blanks(reader);
 		/* A block may begin on the line of the dash. */
-		*end = at_item(reader) || (!yaml_is_break(yaml_char(reader, 0)) &&
-					   strchr("[{|>", yaml_char(reader, 0)) == NULL &&
-					   at_key(reader))
+		*end = is_at_sequence_item(reader) ||
+				       (!yaml_is_line_end_character(
+						yaml_peek_char_ahead(reader, 0)) &&
+					strchr("[{|>", yaml_peek_char_ahead(reader, 0)) == NULL &&
+					is_at_mapping_key(reader))
 			       ? read_block(reader, indent)
-			       : read_value(reader, indent, false);
+			       : read_block_value(reader, indent, false);
 		if (*end == NULL)
 			return NULL;
 		end = &(*end)->next;
@@ -359,17 +373,18 @@ static struct yaml_node *read_sequence(struct yaml_reader *reader)
 	return reader->failed ? NULL : node;
 }
 
-static struct yaml_node *read_key(struct yaml_reader *reader)
+static struct yaml_node *read_mapping_key(struct yaml_reader *reader)
 {
 	struct yaml_node *key;
-	char c = yaml_char(reader, 0);
+	char c = yaml_peek_char_ahead(reader, 0);
 
-	key = c == '"' || c == '\'' ? yaml_quoted(reader, -1) : yaml_plain(reader, -1, false, true);
+	key = c == '"' || c == '\'' ? yaml_read_quoted_scalar(reader, -1)
+				    : yaml_read_plain_scalar(reader, -1, false, true);
 	if (key == NULL)
 		return NULL;
-	yaml_blanks(reader);
-	if (yaml_char(reader, 0) != ':') {
-		yaml_fail(reader, "':' expected behind '%.60s'", key->text);
+	yaml_skip_blanks(reader);
+	if (yaml_peek_char_ahead(reader, 0) != ':') {
+		yaml_fail(reader, "expected ':' after '%.60s'", key->text);
 		return NULL;
 	}
 	reader->at++;
@@ -378,22 +393,22 @@ static struct yaml_node *read_key(struct yaml_reader *reader)
 
 static struct yaml_node *read_mapping(struct yaml_reader *reader)
 {
-	struct yaml_node *node = yaml_node_make(reader, YAML_MAPPING), *key;
-	uint32_t indent = yaml_indent(reader);
+	struct yaml_node *node = yaml_node_create(reader, YAML_MAPPING), *key;
+	uint32_t indent = yaml_reader_get_offset_in_line(reader);
 	struct yaml_node **end;
 
 	if (node == NULL)
 		return NULL;
 	end = &node->first;
-	while (next_entry(reader, indent)) {
-		if (!at_key(reader)) {
-			yaml_fail(reader, "a key and ':' expected");
+	while (advance_to_next_block_entry(reader, indent)) {
+		if (!is_at_mapping_key(reader)) {
+			yaml_fail(reader, "expected a key and ':'");
 			return NULL;
 		}
-		key = read_key(reader);
-		if (key == NULL || !key_is_new(reader, node, key))
+		key = read_mapping_key(reader);
+		if (key == NULL || !check_key_is_new(reader, node, key))
 			return NULL;
-		*end = read_value(reader, indent, true);
+		*end = read_block_value(reader, indent, true);
 		if (*end == NULL)
 			return NULL;
 		(*end)->key = key;
@@ -407,21 +422,22 @@ static struct yaml_node *read_block(struct yaml_reader *reader, int64_t parent)
 {
 	struct yaml_node *node;
 
-	if (!read_deeper(reader))
+	if (!enter_nested_level(reader))
 		return NULL;
-	if (at_item(reader))
+	if (is_at_sequence_item(reader))
 		node = read_sequence(reader);
-	else if (strchr("[{|>", yaml_char(reader, 0)) == NULL && at_key(reader))
+	else if (strchr("[{|>", yaml_peek_char_ahead(reader, 0)) == NULL &&
+		 is_at_mapping_key(reader))
 		node = read_mapping(reader);
 	else
-		node = read_value(reader, parent, false);
+		node = read_block_value(reader, parent, false);
 	reader->depth--;
 	return node;
 }
 
 /* ---- the document ---- */
 
-static bool check_text(struct yaml_reader *reader)
+static bool check_document_characters(struct yaml_reader *reader)
 {
 	size_t length;
 
@@ -430,15 +446,15 @@ static bool check_text(struct yaml_reader *reader)
 
 		length = utf8_character_size(reader->text + reader->at, reader->size - reader->at);
 		if (length == 0)
-			return yaml_fail(reader, "a byte that is no UTF-8 (0x%02x)", c);
+			return yaml_fail(reader, "a byte that is not UTF-8 (0x%02x)", c);
 		if ((c < ' ' && c != '\n' && c != '\r' && c != '\t') || c == 0x7f)
 			return yaml_fail(reader, "a control character (0x%02x)", c);
 		if (c == '\n') {
 			reader->line++;
-			reader->line_start = reader->at + 1;
+			reader->line_start_offset = reader->at + 1;
 		}
 	}
-	reader->at = reader->line_start = 0;
+	reader->at = reader->line_start_offset = 0;
 	reader->line = 1;
 	return true;
 }
@@ -448,35 +464,35 @@ static struct yaml_node *read_document(struct yaml_reader *reader)
 	struct yaml_node *node;
 
 	if (reader->size >= 3 && memcmp(reader->text, "\xef\xbb\xbf", 3) == 0)
-		reader->at = reader->line_start = 3;
-	if (!yaml_to_next(reader))
+		reader->at = reader->line_start_offset = 3;
+	if (!yaml_skip_to_content(reader))
 		return NULL;
-	if (yaml_at_marker(reader) && yaml_char(reader, 0) == '-') {
+	if (yaml_is_at_document_marker(reader) && yaml_peek_char_ahead(reader, 0) == '-') {
 		reader->at += 3;
-		if (!yaml_to_next(reader))
+		if (!yaml_skip_to_content(reader))
 			return NULL;
 	}
-	if (reader->at >= reader->size || yaml_at_marker(reader))
-		node = read_nothing(reader);
+	if (reader->at >= reader->size || yaml_is_at_document_marker(reader))
+		node = create_empty_scalar(reader);
 	else
 		node = read_block(reader, -1);
-	if (node == NULL || !yaml_to_next(reader))
+	if (node == NULL || !yaml_skip_to_content(reader))
 		return NULL;
-	if (yaml_at_marker(reader) && yaml_char(reader, 0) == '.') {
+	if (yaml_is_at_document_marker(reader) && yaml_peek_char_ahead(reader, 0) == '.') {
 		reader->at += 3;
-		if (!yaml_to_next(reader))
+		if (!yaml_skip_to_content(reader))
 			return NULL;
 	}
 	if (reader->at < reader->size) {
-		yaml_fail(reader, yaml_at_marker(reader)
-					  ? "a second document: there is one in a file"
+		yaml_fail(reader, yaml_is_at_document_marker(reader)
+					  ? "a second document: a file has only one"
 					  : "this belongs to nothing above it");
 		return NULL;
 	}
 	return node;
 }
 
-struct yaml_node *yaml_parse(struct memory *memory, const char *text, size_t size,
+struct yaml_node *yaml_parse(struct memory_pool *memory, const char *text, size_t size,
 			     struct yaml_problem *problem)
 {
 	struct yaml_reader reader = {.memory = memory, .problem = problem, .text = text, .line = 1};
@@ -488,14 +504,14 @@ struct yaml_node *yaml_parse(struct memory *memory, const char *text, size_t siz
 		return NULL;
 	}
 	reader.size = (uint32_t)size;
-	if (check_text(&reader))
+	if (check_document_characters(&reader))
 		node = read_document(&reader);
-	free(reader.scalar);
-	free(reader.places);
+	free(reader.scalar_text);
+	free(reader.source_positions);
 	return reader.failed ? NULL : node;
 }
 
-const struct yaml_node *yaml_find(const struct yaml_node *mapping, const char *key)
+const struct yaml_node *yaml_find_value(const struct yaml_node *mapping, const char *key)
 {
 	const struct yaml_node *value = mapping->kind == YAML_MAPPING ? mapping->first : NULL;
 
@@ -504,14 +520,17 @@ const struct yaml_node *yaml_find(const struct yaml_node *mapping, const char *k
 	return value;
 }
 
-void yaml_place(const struct yaml_node *scalar, size_t offset, uint32_t *line, uint32_t *column)
+void yaml_offset_to_line_column(const struct yaml_node *scalar, size_t offset, uint32_t *line,
+				uint32_t *column)
 {
-	const struct yaml_place *place = NULL;
+	const struct yaml_source_position *place = NULL;
 
 	*line = scalar->line;
 	*column = scalar->column;
-	for (uint32_t i = 0; i < scalar->places_count && scalar->places[i].offset <= offset; i++)
-		place = &scalar->places[i];
+	for (uint32_t i = 0;
+	     i < scalar->source_positions_count && scalar->source_positions[i].offset <= offset;
+	     i++)
+		place = &scalar->source_positions[i];
 	if (place == NULL)
 		return;
 	*line = place->line;

@@ -11,40 +11,41 @@
 
 #include "counters/memory.h"
 
-enum yaml_kind { YAML_SCALAR, YAML_MAPPING, YAML_SEQUENCE };
+enum yaml_node_kind { YAML_SCALAR, YAML_MAPPING, YAML_SEQUENCE };
 
-struct yaml_place {
+struct yaml_source_position {
 	uint32_t offset;       /* in the scalar's text */
 	uint32_t line, column; /* in the file, from 1; columns count characters */
 };
 
 struct yaml_node {
-	enum yaml_kind kind;
+	enum yaml_node_kind kind;
 	uint32_t line, column;
 	bool is_plain; /* a scalar without quotes; if its text is empty there was none */
 	const char *text;
 	size_t length;
-	struct yaml_place *places; /* of a scalar's text, ascending */
-	uint32_t places_count;
+	struct yaml_source_position *source_positions; /* of a scalar's text, ascending */
+	uint32_t source_positions_count;
 	struct yaml_node *key;   /* of a value in a mapping */
 	struct yaml_node *first; /* values of a mapping, items of a sequence */
 	struct yaml_node *next;
 };
 
-#define YAML_PROBLEM_MAX 200
+#define YAML_PROBLEM_TEXT_SIZE 200
 
 struct yaml_problem {
 	uint32_t line, column;
-	char text[YAML_PROBLEM_MAX];
+	char text[YAML_PROBLEM_TEXT_SIZE];
 };
 
 /* NULL: it is not YAML of this kind; problem says where and why. An empty document is an empty
  * plain scalar. */
-struct yaml_node *yaml_parse(struct memory *memory, const char *text, size_t size,
+struct yaml_node *yaml_parse(struct memory_pool *memory, const char *text, size_t size,
 			     struct yaml_problem *problem);
 /* The value of a key; NULL: it has none, or is no mapping. */
-const struct yaml_node *yaml_find(const struct yaml_node *mapping, const char *key);
+const struct yaml_node *yaml_find_value(const struct yaml_node *mapping, const char *key);
 /* Where a character of a scalar's text is in the file. */
-void yaml_place(const struct yaml_node *scalar, size_t offset, uint32_t *line, uint32_t *column);
+void yaml_offset_to_line_column(const struct yaml_node *scalar, size_t offset, uint32_t *line,
+				uint32_t *column);
 
 #endif

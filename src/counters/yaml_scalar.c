@@ -10,219 +10,227 @@
 
 /* ---- the text that is gathered ---- */
 
-static void scalar_begin(struct yaml_reader *reader)
+static void scalar_clear_text(struct yaml_reader *reader)
 {
 	reader->length = 0;
-	reader->places_count = 0;
+	reader->source_positions_count = 0;
 }
 
-static void scalar_add(struct yaml_reader *reader, char c)
+static void scalar_append_char(struct yaml_reader *reader, char c)
 {
 	if (reader->length + 1 >= reader->capacity) {
 		uint32_t capacity = reader->capacity ? reader->capacity * 2 : 256;
-		char *grown = realloc(reader->scalar, capacity);
+		char *grown = realloc(reader->scalar_text, capacity);
 
 		if (grown == NULL) {
 			yaml_fail(reader, "no memory");
 			return;
 		}
-		reader->scalar = grown;
+		reader->scalar_text = grown;
 		reader->capacity = capacity;
 	}
-	reader->scalar[reader->length++] = c;
+	reader->scalar_text[reader->length++] = c;
 }
 
 /* The next character comes from where the reader is. */
-static void scalar_place(struct yaml_reader *reader)
+static void scalar_record_next_char_position(struct yaml_reader *reader)
 {
-	if (reader->places_count == reader->places_capacity) {
-		uint32_t capacity = reader->places_capacity ? reader->places_capacity * 2 : 16;
-		struct yaml_place *grown =
-			realloc(reader->places, capacity * sizeof(struct yaml_place));
+	if (reader->source_positions_count == reader->source_positions_capacity) {
+		uint32_t capacity = reader->source_positions_capacity
+					    ? reader->source_positions_capacity * 2
+					    : 16;
+		struct yaml_source_position *grown = realloc(
+			reader->source_positions, capacity * sizeof(struct yaml_source_position));
 
 		if (grown == NULL) {
 			yaml_fail(reader, "no memory");
 			return;
 		}
-		reader->places = grown;
-		reader->places_capacity = capacity;
+		reader->source_positions = grown;
+		reader->source_positions_capacity = capacity;
 	}
-	reader->places[reader->places_count++] =
-		(struct yaml_place){reader->length, reader->line, yaml_column(reader)};
+	reader->source_positions[reader->source_positions_count++] = (struct yaml_source_position){
+		reader->length, reader->line, yaml_reader_get_column(reader)};
 }
 
-static struct yaml_node *scalar_end(struct yaml_reader *reader, struct yaml_node *node)
+static struct yaml_node *scalar_copy_to_node(struct yaml_reader *reader, struct yaml_node *node)
 {
 	if (node == NULL || reader->failed)
 		return NULL;
-	node->text = memory_text(reader->memory, reader->scalar, reader->length);
+	node->text = memory_pool_copy_text(reader->memory, reader->scalar_text, reader->length);
 	node->length = reader->length;
-	node->places =
-		memory_array(reader->memory, reader->places_count + 1u, sizeof(struct yaml_place));
-	if (node->text == NULL || node->places == NULL) {
+	node->source_positions =
+		memory_pool_allocate_array(reader->memory, reader->source_positions_count + 1u,
+					   sizeof(struct yaml_source_position));
+	if (node->text == NULL || node->source_positions == NULL) {
 		yaml_fail(reader, "no memory");
 		return NULL;
 	}
-	if (reader->places_count != 0)
-		memcpy(node->places, reader->places,
-		       reader->places_count * sizeof(struct yaml_place));
-	node->places_count = reader->places_count;
+	if (reader->source_positions_count != 0)
+		memcpy(node->source_positions, reader->source_positions,
+		       reader->source_positions_count * sizeof(struct yaml_source_position));
+	node->source_positions_count = reader->source_positions_count;
 	return node;
 }
 
 /* At the end of a line within a scalar: to the first character of the next one that has any.
  * breaks: how many line ends were passed. false: the scalar ends here; the reader stays there. */
-static bool scalar_next_line(struct yaml_reader *reader, int64_t parent, uint32_t *breaks)
+static bool scalar_skip_breaks_to_next_text(struct yaml_reader *reader, int64_t parent,
+					    uint32_t *breaks)
 {
 	struct yaml_reader before = *reader;
 
 	*breaks = 0;
-	while (reader->at < reader->size && yaml_is_break(yaml_char(reader, 0))) {
-		yaml_break(reader);
+	while (reader->at < reader->size &&
+	       yaml_is_line_end_character(yaml_peek_char_ahead(reader, 0))) {
+		yaml_skip_line_break(reader);
 		++*breaks;
-		if (yaml_at_marker(reader))
+		if (yaml_is_at_document_marker(reader))
 			break;
-		while (yaml_char(reader, 0) == ' ')
+		while (yaml_peek_char_ahead(reader, 0) == ' ')
 			reader->at++;
-		if (yaml_char(reader, 0) == '\t' && (int64_t)yaml_indent(reader) <= parent)
+		if (yaml_peek_char_ahead(reader, 0) == '\t' &&
+		    (int64_t)yaml_reader_get_offset_in_line(reader) <= parent)
 			break;
-		yaml_blanks(reader);
+		yaml_skip_blanks(reader);
 	}
-	if (reader->at < reader->size && !yaml_at_marker(reader) &&
-	    (int64_t)yaml_indent(reader) > parent)
+	if (reader->at < reader->size && !yaml_is_at_document_marker(reader) &&
+	    (int64_t)yaml_reader_get_offset_in_line(reader) > parent)
 		return true;
 	reader->at = before.at;
 	reader->line = before.line;
-	reader->line_start = before.line_start;
+	reader->line_start_offset = before.line_start_offset;
 	return false;
 }
 
-static void scalar_fold(struct yaml_reader *reader, uint32_t breaks)
+static void scalar_append_folded_breaks(struct yaml_reader *reader, uint32_t breaks)
 {
 	if (breaks == 1)
-		scalar_add(reader, ' ');
+		scalar_append_char(reader, ' ');
 	for (; breaks > 1; breaks--)
-		scalar_add(reader, '\n');
-	scalar_place(reader);
+		scalar_append_char(reader, '\n');
+	scalar_record_next_char_position(reader);
 }
 
 /* ---- plain ---- */
 
-static bool plain_may_begin(struct yaml_reader *reader)
+static bool check_plain_scalar_start(struct yaml_reader *reader)
 {
-	char c = yaml_char(reader, 0), next = yaml_char(reader, 1);
+	char c = yaml_peek_char_ahead(reader, 0), next = yaml_peek_char_ahead(reader, 1);
 
 	if (c == '&' || c == '*')
-		return yaml_fail(reader,
-				 "anchors and aliases ('%c') are not read here: quote it if "
-				 "it is text",
-				 c);
+		return yaml_fail(
+			reader,
+			"anchors and aliases ('%c') are not supported: quote it if it is text", c);
 	if (c == '!')
-		return yaml_fail(reader, "tags ('!') are not read here: quote it if it is text");
+		return yaml_fail(reader, "tags ('!') are not supported: quote it if it is text");
 	if (c == '%' || c == '@' || c == '`')
 		return yaml_fail(reader, "a plain text cannot begin with '%c'", c);
-	if ((c == '?' || c == ':' || c == '-') && (yaml_is_blank(next) || yaml_is_break(next)))
-		return yaml_fail(reader, "'%c' cannot stand here", c);
+	if ((c == '?' || c == ':' || c == '-') &&
+	    (yaml_is_blank(next) || yaml_is_line_end_character(next)))
+		return yaml_fail(reader, "'%c' is not allowed here", c);
 	if (c == '|' || c == '>')
-		return yaml_fail(reader, "a block of text ('%c') cannot stand here", c);
+		return yaml_fail(reader, "a block of text ('%c') is not allowed here", c);
 	if (c == '\0')
-		return yaml_fail(reader, "a value expected, not the end");
+		return yaml_fail(reader, "expected a value, not the end");
 	if (strchr("[]{},", c) != NULL)
-		return yaml_fail(reader, "'%c' cannot stand here", c);
+		return yaml_fail(reader, "'%c' is not allowed here", c);
 	return true;
 }
 
-static bool plain_ends(const struct yaml_reader *reader, bool in_flow)
+static bool is_at_plain_scalar_end(const struct yaml_reader *reader, bool in_flow)
 {
-	char c = yaml_char(reader, 0), next = yaml_char(reader, 1);
+	char c = yaml_peek_char_ahead(reader, 0), next = yaml_peek_char_ahead(reader, 1);
 
-	if (yaml_is_break(c))
+	if (yaml_is_line_end_character(c))
 		return true;
 	if (c == ':')
-		return yaml_is_blank(next) || yaml_is_break(next) ||
+		return yaml_is_blank(next) || yaml_is_line_end_character(next) ||
 		       (in_flow && strchr(",[]{}", next) != NULL);
 	if (yaml_is_blank(c)) {
 		uint32_t ahead = 1;
 
-		while (yaml_is_blank(yaml_char(reader, ahead)))
+		while (yaml_is_blank(yaml_peek_char_ahead(reader, ahead)))
 			ahead++;
-		return yaml_char(reader, ahead) == '#' || yaml_is_break(yaml_char(reader, ahead));
+		return yaml_peek_char_ahead(reader, ahead) == '#' ||
+		       yaml_is_line_end_character(yaml_peek_char_ahead(reader, ahead));
 	}
 	return in_flow && strchr(",[]{}", c) != NULL;
 }
 
-/* Of one line. Blanks in front of the colon of a key are not part of it. */
-static void plain_line(struct yaml_reader *reader, bool in_flow)
+/* Reads what stands on one line. Blanks in front of the colon of a key are not part of it. */
+static void read_plain_line(struct yaml_reader *reader, bool in_flow)
 {
-	while (!reader->failed && !plain_ends(reader, in_flow))
-		scalar_add(reader, reader->text[reader->at++]);
-	while (reader->length != 0 && yaml_is_blank(reader->scalar[reader->length - 1]))
+	while (!reader->failed && !is_at_plain_scalar_end(reader, in_flow))
+		scalar_append_char(reader, reader->text[reader->at++]);
+	while (reader->length != 0 && yaml_is_blank(reader->scalar_text[reader->length - 1]))
 		reader->length--;
 }
 
-struct yaml_node *yaml_plain(struct yaml_reader *reader, int64_t parent, bool in_flow,
-			     bool one_line)
+struct yaml_node *yaml_read_plain_scalar(struct yaml_reader *reader, int64_t parent, bool in_flow,
+					 bool one_line)
 {
-	struct yaml_node *node = yaml_node_make(reader, YAML_SCALAR);
+	struct yaml_node *node = yaml_node_create(reader, YAML_SCALAR);
 	uint32_t breaks;
 
-	if (node == NULL || !plain_may_begin(reader))
+	if (node == NULL || !check_plain_scalar_start(reader))
 		return NULL;
 	node->is_plain = true;
-	scalar_begin(reader);
-	scalar_place(reader);
-	plain_line(reader, in_flow);
+	scalar_clear_text(reader);
+	scalar_record_next_char_position(reader);
+	read_plain_line(reader, in_flow);
 	while (!one_line && !reader->failed) {
 		struct yaml_reader before = *reader;
 
-		yaml_blanks(reader);
-		if (!yaml_is_break(yaml_char(reader, 0)) ||
-		    !scalar_next_line(reader, parent, &breaks) || yaml_char(reader, 0) == '#' ||
-		    (in_flow && strchr(",[]{}", yaml_char(reader, 0)) != NULL)) {
+		yaml_skip_blanks(reader);
+		if (!yaml_is_line_end_character(yaml_peek_char_ahead(reader, 0)) ||
+		    !scalar_skip_breaks_to_next_text(reader, parent, &breaks) ||
+		    yaml_peek_char_ahead(reader, 0) == '#' ||
+		    (in_flow && strchr(",[]{}", yaml_peek_char_ahead(reader, 0)) != NULL)) {
 			reader->at = before.at;
 			reader->line = before.line;
-			reader->line_start = before.line_start;
+			reader->line_start_offset = before.line_start_offset;
 			break;
 		}
-		scalar_fold(reader, breaks);
-		plain_line(reader, in_flow);
-		if (!in_flow && yaml_char(reader, 0) == ':')
+		scalar_append_folded_breaks(reader, breaks);
+		read_plain_line(reader, in_flow);
+		if (!in_flow && yaml_peek_char_ahead(reader, 0) == ':')
 			yaml_fail(reader, "a ':' within a text: is the line indented by too much?");
 	}
-	return scalar_end(reader, node);
+	return scalar_copy_to_node(reader, node);
 }
 
 /* ---- quoted ---- */
 
-static void add_utf8(struct yaml_reader *reader, uint32_t code)
+static void scalar_append_code_point(struct yaml_reader *reader, uint32_t code)
 {
 	if (code < 0x80) {
-		scalar_add(reader, (char)code);
+		scalar_append_char(reader, (char)code);
 	} else if (code < 0x800) {
-		scalar_add(reader, (char)(0xc0 | code >> 6));
-		scalar_add(reader, (char)(0x80 | (code & 0x3f)));
+		scalar_append_char(reader, (char)(0xc0 | code >> 6));
+		scalar_append_char(reader, (char)(0x80 | (code & 0x3f)));
 	} else if (code < 0x10000) {
-		scalar_add(reader, (char)(0xe0 | code >> 12));
-		scalar_add(reader, (char)(0x80 | (code >> 6 & 0x3f)));
-		scalar_add(reader, (char)(0x80 | (code & 0x3f)));
+		scalar_append_char(reader, (char)(0xe0 | code >> 12));
+		scalar_append_char(reader, (char)(0x80 | (code >> 6 & 0x3f)));
+		scalar_append_char(reader, (char)(0x80 | (code & 0x3f)));
 	} else {
-		scalar_add(reader, (char)(0xf0 | code >> 18));
-		scalar_add(reader, (char)(0x80 | (code >> 12 & 0x3f)));
-		scalar_add(reader, (char)(0x80 | (code >> 6 & 0x3f)));
-		scalar_add(reader, (char)(0x80 | (code & 0x3f)));
+		scalar_append_char(reader, (char)(0xf0 | code >> 18));
+		scalar_append_char(reader, (char)(0x80 | (code >> 12 & 0x3f)));
+		scalar_append_char(reader, (char)(0x80 | (code >> 6 & 0x3f)));
+		scalar_append_char(reader, (char)(0x80 | (code & 0x3f)));
 	}
 }
 
-static uint32_t quoted_digits(struct yaml_reader *reader, int digits)
+static uint32_t read_quoted_hex_digits(struct yaml_reader *reader, int digits)
 {
 	uint32_t code = 0;
 
 	for (int i = 0; i < digits; i++, reader->at++) {
-		char c = yaml_char(reader, 0);
+		char c = yaml_peek_char_ahead(reader, 0);
 		const char *found = c != '\0' ? strchr("0123456789abcdef", c | 0x20) : NULL;
 
 		if (found == NULL) {
-			yaml_fail(reader, "%d hexadecimal digits expected", digits);
+			yaml_fail(reader, "expected %d hexadecimal digits", digits);
 			return 0;
 		}
 		code = code * 16 + (uint32_t)(found - "0123456789abcdef");
@@ -231,16 +239,16 @@ static uint32_t quoted_digits(struct yaml_reader *reader, int digits)
 }
 
 /* Beyond U+FFFF JSON has two halves behind each other, as UTF-16 (RFC 8259, 7). */
-static void quoted_code(struct yaml_reader *reader, int digits)
+static void read_quoted_code_point(struct yaml_reader *reader, int digits)
 {
-	uint32_t code = quoted_digits(reader, digits);
+	uint32_t code = read_quoted_hex_digits(reader, digits);
 
-	if (code >= 0xd800 && code < 0xdc00 && yaml_char(reader, 0) == '\\' &&
-	    yaml_char(reader, 1) == 'u') {
+	if (code >= 0xd800 && code < 0xdc00 && yaml_peek_char_ahead(reader, 0) == '\\' &&
+	    yaml_peek_char_ahead(reader, 1) == 'u') {
 		uint32_t low;
 
 		reader->at += 2;
-		low = quoted_digits(reader, 4);
+		low = read_quoted_hex_digits(reader, 4);
 		code = low >= 0xdc00 && low < 0xe000
 			       ? 0x10000 + ((code - 0xd800) << 10) + (low - 0xdc00)
 			       : 0;
@@ -248,174 +256,183 @@ static void quoted_code(struct yaml_reader *reader, int digits)
 	if (code == 0 || (code >= 0xd800 && code < 0xe000))
 		yaml_fail(reader, "not a character that can be in a text");
 	else
-		add_utf8(reader, code);
+		scalar_append_code_point(reader, code);
 }
 
 /* Behind the backslash. */
-static void quoted_escape(struct yaml_reader *reader)
+static void read_quoted_escape(struct yaml_reader *reader)
 {
 	static const char from[] = "nt\"\\/ erbf";
 	static const char to[] = "\n\t\"\\/ \033\r\b\f";
-	char c = yaml_char(reader, 0);
+	char c = yaml_peek_char_ahead(reader, 0);
 	const char *found = c != '\0' ? strchr(from, c) : NULL;
 
 	if (found != NULL) {
 		reader->at++;
-		scalar_add(reader, to[found - from]);
+		scalar_append_char(reader, to[found - from]);
 	} else if (c == 'x' || c == 'u') {
 		reader->at++;
-		quoted_code(reader, c == 'x' ? 2 : 4);
+		read_quoted_code_point(reader, c == 'x' ? 2 : 4);
 	} else {
-		yaml_fail(reader, "an escape that is not read here");
+		yaml_fail(reader, "an unsupported escape");
 	}
-	scalar_place(reader);
+	scalar_record_next_char_position(reader);
 }
 
 /* Over the end of a line between quotes; a backslash in front of it takes it away. */
-static bool quoted_break(struct yaml_reader *reader, const struct yaml_node *node, int64_t parent,
-			 bool is_kept)
+static bool read_quoted_line_break(struct yaml_reader *reader, const struct yaml_node *node,
+				   int64_t parent, bool is_kept)
 {
 	uint32_t breaks;
 
-	while (is_kept && reader->length != 0 && yaml_is_blank(reader->scalar[reader->length - 1]))
+	while (is_kept && reader->length != 0 &&
+	       yaml_is_blank(reader->scalar_text[reader->length - 1]))
 		reader->length--;
-	if (!scalar_next_line(reader, parent, &breaks))
+	if (!scalar_skip_breaks_to_next_text(reader, parent, &breaks))
 		return yaml_fail_at(reader, node->line, node->column,
 				    "the quotes that begin here are not closed");
 	if (is_kept)
-		scalar_fold(reader, breaks);
+		scalar_append_folded_breaks(reader, breaks);
 	else
-		scalar_place(reader);
+		scalar_record_next_char_position(reader);
 	return true;
 }
 
-struct yaml_node *yaml_quoted(struct yaml_reader *reader, int64_t parent)
+struct yaml_node *yaml_read_quoted_scalar(struct yaml_reader *reader, int64_t parent)
 {
-	struct yaml_node *node = yaml_node_make(reader, YAML_SCALAR);
-	char quote = yaml_char(reader, 0), c;
+	struct yaml_node *node = yaml_node_create(reader, YAML_SCALAR);
+	char quote = yaml_peek_char_ahead(reader, 0), c;
 
 	if (node == NULL)
 		return NULL;
 	reader->at++;
-	scalar_begin(reader);
-	scalar_place(reader);
+	scalar_clear_text(reader);
+	scalar_record_next_char_position(reader);
 	while (!reader->failed) {
-		c = yaml_char(reader, 0);
-		if (yaml_is_break(c)) {
-			quoted_break(reader, node, parent, true);
-		} else if (c == quote && quote == '\'' && yaml_char(reader, 1) == quote) {
-			scalar_add(reader, quote);
+		c = yaml_peek_char_ahead(reader, 0);
+		if (yaml_is_line_end_character(c)) {
+			read_quoted_line_break(reader, node, parent, true);
+		} else if (c == quote && quote == '\'' &&
+			   yaml_peek_char_ahead(reader, 1) == quote) {
+			scalar_append_char(reader, quote);
 			reader->at += 2;
-			scalar_place(reader);
+			scalar_record_next_char_position(reader);
 		} else if (c == quote) {
 			reader->at++;
 			break;
 		} else if (c == '\\' && quote == '"') {
 			reader->at++;
-			if (yaml_is_break(yaml_char(reader, 0)))
-				quoted_break(reader, node, parent, false);
+			if (yaml_is_line_end_character(yaml_peek_char_ahead(reader, 0)))
+				read_quoted_line_break(reader, node, parent, false);
 			else
-				quoted_escape(reader);
+				read_quoted_escape(reader);
 		} else {
-			scalar_add(reader, c);
+			scalar_append_char(reader, c);
 			reader->at++;
 		}
 	}
-	return scalar_end(reader, node);
+	return scalar_copy_to_node(reader, node);
 }
 
 /* ---- blocks of text ---- */
 
-struct block {
+struct yaml_block_header {
 	bool is_folded;
-	char chomp;     /* '-', '+' or '\0' */
-	int64_t indent; /* of its lines; -1: that of the first one */
+	char chomping_indicator; /* '-', '+' or '\0' */
+	int64_t content_indent;  /* of its lines; -1: that of the first one */
 };
 
-static bool block_header(struct yaml_reader *reader, struct block *block, int64_t parent)
+static bool read_block_header(struct yaml_reader *reader, struct yaml_block_header *block,
+			      int64_t parent)
 {
-	block->is_folded = yaml_char(reader, 0) == '>';
-	block->chomp = '\0';
-	block->indent = -1;
-	for (reader->at++; !yaml_is_break(yaml_char(reader, 0)); reader->at++) {
-		char c = yaml_char(reader, 0);
+	block->is_folded = yaml_peek_char_ahead(reader, 0) == '>';
+	block->chomping_indicator = '\0';
+	block->content_indent = -1;
+	for (reader->at++; !yaml_is_line_end_character(yaml_peek_char_ahead(reader, 0));
+	     reader->at++) {
+		char c = yaml_peek_char_ahead(reader, 0);
 
-		if ((c == '-' || c == '+') && block->chomp == '\0')
-			block->chomp = c;
-		else if (c >= '1' && c <= '9' && block->indent < 0)
-			block->indent = (parent < 0 ? 0 : parent) + (c - '0');
+		if ((c == '-' || c == '+') && block->chomping_indicator == '\0')
+			block->chomping_indicator = c;
+		else if (c >= '1' && c <= '9' && block->content_indent < 0)
+			block->content_indent = (parent < 0 ? 0 : parent) + (c - '0');
 		else
 			break;
 	}
-	if (!yaml_is_break(yaml_char(reader, 0)) && !yaml_is_blank(yaml_char(reader, 0)))
+	if (!yaml_is_line_end_character(yaml_peek_char_ahead(reader, 0)) &&
+	    !yaml_is_blank(yaml_peek_char_ahead(reader, 0)))
 		return yaml_fail(reader, "'%c' cannot stand behind the sign of a block of text",
-				 yaml_char(reader, 0));
-	yaml_blanks(reader);
-	if (yaml_char(reader, 0) == '#') {
-		while (!yaml_is_break(yaml_char(reader, 0)))
+				 yaml_peek_char_ahead(reader, 0));
+	yaml_skip_blanks(reader);
+	if (yaml_peek_char_ahead(reader, 0) == '#') {
+		while (!yaml_is_line_end_character(yaml_peek_char_ahead(reader, 0)))
 			reader->at++;
 	}
-	if (!yaml_is_break(yaml_char(reader, 0)))
+	if (!yaml_is_line_end_character(yaml_peek_char_ahead(reader, 0)))
 		return yaml_fail(reader, "the text begins on the next line");
-	yaml_break(reader);
+	yaml_skip_line_break(reader);
 	return true;
 }
 
 /* At the beginning of a line: to its first character that counts. false: the block has ended. */
-static bool block_line(struct yaml_reader *reader, struct block *block, int64_t parent)
+static bool skip_block_line_indent(struct yaml_reader *reader, struct yaml_block_header *block,
+				   int64_t parent)
 {
 	uint32_t start = reader->at;
 
-	if (reader->at >= reader->size || yaml_at_marker(reader))
+	if (reader->at >= reader->size || yaml_is_at_document_marker(reader))
 		return false;
-	while (yaml_char(reader, 0) == ' ' &&
-	       (block->indent < 0 || (int64_t)yaml_indent(reader) < block->indent))
+	while (yaml_peek_char_ahead(reader, 0) == ' ' &&
+	       (block->content_indent < 0 ||
+		(int64_t)yaml_reader_get_offset_in_line(reader) < block->content_indent))
 		reader->at++;
-	if (yaml_is_break(yaml_char(reader, 0)))
+	if (yaml_is_line_end_character(yaml_peek_char_ahead(reader, 0)))
 		return true;
-	if (block->indent < 0 && (int64_t)yaml_indent(reader) > parent)
-		block->indent = (int64_t)yaml_indent(reader);
-	if (block->indent >= 0 && (int64_t)yaml_indent(reader) >= block->indent)
+	if (block->content_indent < 0 && (int64_t)yaml_reader_get_offset_in_line(reader) > parent)
+		block->content_indent = (int64_t)yaml_reader_get_offset_in_line(reader);
+	if (block->content_indent >= 0 &&
+	    (int64_t)yaml_reader_get_offset_in_line(reader) >= block->content_indent)
 		return true;
 	reader->at = start;
 	return false;
 }
 
-struct yaml_node *yaml_block_scalar(struct yaml_reader *reader, int64_t parent)
+struct yaml_node *yaml_read_block_scalar(struct yaml_reader *reader, int64_t parent)
 {
-	struct yaml_node *node = yaml_node_make(reader, YAML_SCALAR);
+	struct yaml_node *node = yaml_node_create(reader, YAML_SCALAR);
 	bool was_indented = false, is_first = true;
-	struct block block;
+	struct yaml_block_header block;
 	uint32_t empty = 0;
 
-	if (node == NULL || !block_header(reader, &block, parent))
+	if (node == NULL || !read_block_header(reader, &block, parent))
 		return NULL;
-	scalar_begin(reader);
-	while (!reader->failed && block_line(reader, &block, parent)) {
-		bool is_indented = yaml_is_blank(yaml_char(reader, 0));
+	scalar_clear_text(reader);
+	while (!reader->failed && skip_block_line_indent(reader, &block, parent)) {
+		bool is_indented = yaml_is_blank(yaml_peek_char_ahead(reader, 0));
 
-		if (yaml_is_break(yaml_char(reader, 0))) {
+		if (yaml_is_line_end_character(yaml_peek_char_ahead(reader, 0))) {
 			empty++;
-			yaml_break(reader);
+			yaml_skip_line_break(reader);
 			continue;
 		}
 		/* Lines that are indented further are not folded. */
 		if (!is_first && block.is_folded && !empty && !is_indented && !was_indented)
-			scalar_add(reader, ' ');
+			scalar_append_char(reader, ' ');
 		else if (!is_first && (!block.is_folded || is_indented || was_indented))
-			scalar_add(reader, '\n');
+			scalar_append_char(reader, '\n');
 		for (; empty != 0; empty--)
-			scalar_add(reader, '\n');
-		scalar_place(reader);
-		while (!reader->failed && !yaml_is_break(yaml_char(reader, 0)))
-			scalar_add(reader, reader->text[reader->at++]);
-		yaml_break(reader);
+			scalar_append_char(reader, '\n');
+		scalar_record_next_char_position(reader);
+		while (!reader->failed &&
+		       !yaml_is_line_end_character(yaml_peek_char_ahead(reader, 0)))
+			scalar_append_char(reader, reader->text[reader->at++]);
+		yaml_skip_line_break(reader);
 		was_indented = is_indented;
 		is_first = false;
 	}
-	if (block.chomp != '-' && !is_first)
-		scalar_add(reader, '\n');
-	for (; block.chomp == '+' && empty != 0; empty--)
-		scalar_add(reader, '\n');
-	return scalar_end(reader, node);
+	if (block.chomping_indicator != '-' && !is_first)
+		scalar_append_char(reader, '\n');
+	for (; block.chomping_indicator == '+' && empty != 0; empty--)
+		scalar_append_char(reader, '\n');
+	return scalar_copy_to_node(reader, node);
 }

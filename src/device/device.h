@@ -10,7 +10,7 @@
  *
  * A backend knows its runtime and nothing of contexts, buffers or tools; the tool library knows
  * nothing of runtimes. Times are ns of CLOCK_BOOTTIME. Handles come from the sink, are opaque, and
- * DEVICE_NONE says that nobody wants to hear more of it.
+ * DEVICE_HANDLE_NONE says that nobody wants to hear more of it.
  *
  * Threads: backends call the sink from any thread of the program and from threads of the vendor's
  * library. No backend holds a lock of its own while it does.
@@ -22,12 +22,12 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define DEVICE_NONE 0u
+#define DEVICE_HANDLE_NONE 0u
 
 typedef uint64_t device_handle; /* an agent, a call, a kernel in flight, a program, ... */
 
 /* What can be asked for; device_sink.wants() answers by one load. */
-enum device_service {
+enum device_service_kind {
 	DEVICE_SERVICE_CALLS_OPENCL, /* calls of a runtime: operation is the function's number */
 	DEVICE_SERVICE_CALLS_CUDA_RUNTIME,
 	DEVICE_SERVICE_CALLS_CUDA_DRIVER,
@@ -39,7 +39,7 @@ enum device_service {
 	DEVICE_SERVICE_COUNT
 };
 
-enum device_runtime {
+enum device_runtime_kind {
 	DEVICE_RUNTIME_HOST,
 	DEVICE_RUNTIME_OPENCL,
 	DEVICE_RUNTIME_CUDA,
@@ -48,7 +48,7 @@ enum device_runtime {
 
 /* What a device is. Strings are copied; NULL is taken for "". What is not known is 0. */
 struct device_agent {
-	enum device_runtime runtime;
+	enum device_runtime_kind runtime;
 	bool is_gpu;
 	const char *name;         /* architecture: "sm_90", "opencl_<vendor>", the CPU's model */
 	const char *vendor_name;  /* "NVIDIA", "CPU", ... */
@@ -57,24 +57,24 @@ struct device_agent {
 	uint8_t uuid[16];
 	uint32_t vendor_id, device_id;
 	uint32_t pci_domain, pci_location; /* location: bus << 8 | device << 3 | function */
-	uint32_t cores;                    /* logical CPUs of a CPU */
+	uint32_t logical_cpu_count;        /* logical CPUs of a CPU */
 	uint32_t compute_units, simds_per_unit;
 	uint32_t wave_size; /* threads that go together */
 	uint32_t waves_per_unit;
 	uint32_t local_memory_kib; /* shared by a group of threads */
-	uint32_t engines;
-	uint32_t clock_mhz, core_clock_mhz; /* of the device; of a CPU's cores */
-	uint32_t group_size;                /* threads in a group, at most */
-	uint32_t group_dimensions[3], grid_dimensions[3];
+	uint32_t shader_engines;
+	uint32_t clock_mhz, cpu_core_clock_mhz; /* of the device; of a CPU's cores */
+	uint32_t group_size;                    /* threads in a group, at most */
+	uint32_t group_dimensions_max[3], grid_dimensions_max[3];
 	uint64_t memory_bytes;
 	uint32_t runtime_ordinal; /* the runtime's own number of it */
 };
 
 /* One call of a runtime's function, as it is made. */
-struct device_call {
-	enum device_service service; /* one of CALLS_* */
-	int32_t operation;           /* the function's number in its table (device_operations) */
-	const void *arguments;       /* the runtime's own struct of them (described by the table) */
+struct device_api_call_info {
+	enum device_service_kind service; /* one of CALLS_* */
+	int32_t operation;     /* the function's number in its table (device_call_catalog) */
+	const void *arguments; /* the runtime's own struct of them (described by the table) */
 };
 
 enum device_copy_direction {
@@ -86,18 +86,18 @@ enum device_copy_direction {
 	DEVICE_COPY_FILL /* of memory with one value: from and to are the same */
 };
 
-struct device_kernel {
+struct device_kernel_launch {
 	device_handle agent;
-	device_handle symbol; /* from kernel_symbol() */
-	uint64_t queue;       /* of the runtime, unique in the process; 0: unknown */
-	uint32_t group[3];    /* threads of a group */
-	uint32_t grid[3];     /* threads in all, not groups */
+	device_handle symbol;      /* from kernel_symbol() */
+	uint64_t queue;            /* of the runtime, unique in the process; 0: unknown */
+	uint32_t group_threads[3]; /* threads of a group */
+	uint32_t grid_threads[3];  /* threads in all, not groups */
 	uint32_t private_bytes, group_bytes;
 };
 
 struct device_copy {
 	enum device_copy_direction direction;
-	device_handle from, to; /* agents; the host's is DEVICE_NONE where it is not known */
+	device_handle from, to; /* agents; the host's is DEVICE_HANDLE_NONE where it is not known */
 	uint64_t queue;
 	uint64_t bytes;
 	uint64_t from_address, to_address;
@@ -132,7 +132,7 @@ struct device_symbol {
 };
 
 /* Markers of the program that come by another way than the library's own functions (NVTX). */
-enum device_marker {
+enum device_marker_kind {
 	DEVICE_MARKER_MARK,
 	DEVICE_MARKER_PUSH,
 	DEVICE_MARKER_POP,
@@ -140,40 +140,41 @@ enum device_marker {
 	DEVICE_MARKER_STOP
 };
 
-struct device_counting;
+struct device_counting_backend;
 struct device_counting_sink;
 
 struct device_sink {
 	uint64_t (*now)(void);
 	/* Does anybody want it? operation -1: any of the service's. One load and a test. */
-	bool (*wants)(enum device_service service, int32_t operation);
+	bool (*is_wanted)(enum device_service_kind service, int32_t operation);
 	/* The same device told twice (name, uuid, PCI place) is the same agent. */
 	device_handle (*agent)(const struct device_agent *agent);
 	/* The agent of the host itself. */
-	device_handle (*host_agent)(void);
+	device_handle (*get_host_agent)(void);
 	/* A runtime is there: version as major * 10000 + minor * 100 + patch. */
-	void (*runtime_ready)(enum device_runtime runtime, uint64_t version);
+	void (*runtime_ready)(enum device_runtime_kind runtime, uint64_t version);
 	/* The same, with tables of its functions, which tools may look at and change, and which are
 	 * told from then on. */
-	void (*runtime_tables)(enum device_runtime runtime, uint64_t version, void **tables,
-			       uint64_t count);
+	void (*runtime_tables_ready)(enum device_runtime_kind runtime, uint64_t version,
+				     void **tables, uint64_t count);
 
 	/* Calls nest per thread: left in the reverse order of their entries. call_enter() gives
-	 * DEVICE_NONE where nobody wants the call; then call_exit() is not called. */
-	device_handle (*call_enter)(const struct device_call *call);
-	void (*call_exit)(device_handle handle, const struct device_call *call, const void *result);
+	 * DEVICE_HANDLE_NONE where nobody wants the call; then call_exit() is not called. */
+	device_handle (*call_enter)(const struct device_api_call_info *call);
+	void (*call_exit)(device_handle handle, const struct device_api_call_info *call,
+			  const void *result);
 
 	/* A kernel's way: kernel_enqueue() before it is given to the runtime, on the enqueueing
 	 * thread; kernel_submitted() behind it (failed: it is not going to run, and the handle is
 	 * gone); kernel_complete() once, from any thread, possibly before kernel_submitted(). */
-	device_handle (*kernel_enqueue)(const struct device_kernel *kernel);
+	device_handle (*kernel_enqueue)(const struct device_kernel_launch *kernel);
 	void (*kernel_submitted)(device_handle kernel, bool failed);
 	/* `ran` replaces what was told at the enqueueing, where the runtime knows it only now; else
 	 * NULL. start and end 0: it was not finished when the device was last heard of. */
-	void (*kernel_complete)(device_handle kernel, const struct device_kernel *ran,
+	void (*kernel_complete)(device_handle kernel, const struct device_kernel_launch *ran,
 				uint64_t start, uint64_t end);
 	/* One more kernel of a launch that has several (a graph): shares its correlation. */
-	device_handle (*kernel_again)(device_handle kernel);
+	device_handle (*kernel_added_to_launch)(device_handle kernel);
 
 	device_handle (*copy_begin)(const struct device_copy *copy);
 	void (*copy_complete)(device_handle copy, const struct device_copy *ran, uint64_t start,
@@ -181,64 +182,67 @@ struct device_sink {
 	void (*copy_failed)(device_handle copy);
 
 	/* What a runtime tells only afterwards: the correlation that copies, kernels and fills of
-	 * this call belong to, kept until correlation_close(). DEVICE_NONE: nobody wants any of it.
+	 * this call belong to, kept until correlation_close(). DEVICE_HANDLE_NONE: nobody wants any
+	 * of it.
 	 */
 	device_handle (*correlation_open)(void);
 	void (*correlation_close)(device_handle correlation);
-	/* Records of finished work by that correlation, which may be DEVICE_NONE (unknown). */
-	void (*kernel_record)(device_handle correlation, const struct device_kernel *kernel,
+	/* Records of finished work by that correlation, which may be DEVICE_HANDLE_NONE (unknown).
+	 */
+	void (*kernel_record)(device_handle correlation, const struct device_kernel_launch *kernel,
 			      uint64_t start, uint64_t end);
 	void (*copy_record)(device_handle correlation, const struct device_copy *copy,
 			    uint64_t start, uint64_t end);
 
-	void (*allocation)(const struct device_allocation *allocation);
+	void (*allocation_event)(const struct device_allocation *allocation);
 
 	device_handle (*program_load)(const struct device_program *program);
 	device_handle (*kernel_symbol)(const struct device_symbol *symbol);
 	void (*program_unload)(device_handle program);
 
 	/* Returns the id of a started range, else 0; `range` is what to stop. */
-	uint64_t (*marker)(enum device_marker marker, const char *message, uint64_t range);
+	uint64_t (*marker_event)(enum device_marker_kind marker, const char *message,
+				 uint64_t range);
 
 	/* The backend makes a thread of its own: told before and after, so that tools can look
 	 * away. */
-	void (*thread_starting)(void);
-	void (*thread_started)(void);
+	void (*tool_thread_starting)(void);
+	void (*tool_thread_started)(void);
 	/* The calling thread is not the program's: nothing it does is traced. */
-	void (*own_thread)(void);
+	void (*exclude_calling_thread)(void);
 	/* A runtime has registered its own end by now: that of the tools is to come before it. */
-	void (*end_before_runtime)(void);
+	void (*end_tools_before_runtime)(void);
 	/* One line for the user, and where it came from. */
-	void (*say)(enum device_runtime runtime, const char *text);
+	void (*say)(enum device_runtime_kind runtime, const char *text);
 	const struct device_counting_sink *counting; /* see counting.h; NULL: nobody counts */
 };
 
 /* What a backend lost or could not see; cumulative. */
-struct device_losses {
-	uint64_t dropped;    /* records that the runtime dropped */
-	uint64_t unmatched;  /* finished work whose launch was not seen */
-	uint64_t incomplete; /* still running at the end */
-	uint64_t conflicts;  /* somebody else holds what tracing needs */
+struct device_record_loss_counts {
+	uint64_t dropped;                /* records that the runtime dropped */
+	uint64_t unmatched_work_count;   /* finished work whose launch was not seen */
+	uint64_t incomplete_work_count;  /* still running at the end */
+	uint64_t tracing_conflict_count; /* somebody else holds what tracing needs */
 };
 
 struct device_backend {
 	const char *name;
-	enum device_runtime runtime;
+	enum device_runtime_kind runtime;
 	/* Tells the devices that can be seen without starting a runtime. Called once, on the thread
 	 * that asks for agents first; never from a runtime's own initialization. */
-	void (*discover)(const struct device_sink *sink);
+	void (*discover_devices)(const struct device_sink *sink);
 	/* What anybody wants has changed (a context was started or stopped): turn on or off what
 	 * costs. Any thread of the program. */
-	void (*wanted_changed)(const struct device_sink *sink);
+	void (*wanted_services_changed)(const struct device_sink *sink);
 	/* Hand over everything that is finished. wait: also what is still running, `wait_ns` at
 	 * most. */
 	void (*flush)(bool wait, uint64_t wait_ns);
-	/* The process ends, or nobody is left: like flush, then nothing more is told. */
+	/* The process ends, or nobody is left: like flush, then nothing more is reported. */
 	void (*finish)(void);
 	/* In a child of fork: the runtime is not usable there. */
 	void (*forked)(void);
-	void (*losses)(struct device_losses *losses);
-	const struct device_counting *counting; /* see counting.h; NULL: it cannot count */
+	void (*losses)(struct device_record_loss_counts *losses);
+	const struct device_counting_backend *counting; /* see counting.h; NULL: it cannot count */
 };
 
 extern const struct device_backend device_backend_host;
@@ -246,39 +250,37 @@ extern const struct device_backend device_backend_opencl;
 extern const struct device_backend device_backend_cuda;
 extern const struct device_backend device_backend_hsa;
 
-/* The sink is set once, before anything is told; until then backends are silent. A runtime that is
- * found early calls device_runtime_found(), which asks the tool library to look for its tools. */
-void device_start(const struct device_sink *sink, void (*runtime_found)(enum device_runtime));
-const struct device_sink *device_sink(void); /* NULL: not started */
-void device_runtime_found(enum device_runtime runtime);
-void device_discover(void);
-void device_wanted_changed(void);
-void device_flush(bool wait, uint64_t wait_ns);
-void device_finish(void);
+/* The sink is set once, before anything is reported; until then backends are silent. A runtime that
+ * is found early calls device_report_runtime_found(), which asks the tool library to look for its
+ * tools.
+ */
+void device_set_sink(const struct device_sink *sink,
+		     void (*runtime_found)(enum device_runtime_kind));
+const struct device_sink *device_get_sink(void); /* NULL: not started */
+void device_report_runtime_found(enum device_runtime_kind runtime);
 /* exit() has begun: runtimes may be gone, so nothing is turned off any more. */
-void device_process_ends(void);
-bool device_is_ending(void);
-void device_forked(void);
-void device_losses(struct device_losses *losses); /* of all backends together */
-/* HSA's tables are there (struct HsaApiTable), by whatever way: its devices are told. */
-void device_hsa_found(const void *root);
+void device_set_process_ending(void);
+bool device_process_is_ending(void);
+/* HSA's tables are there (struct HsaApiTable), by whatever way: its devices are reported. */
+void device_report_hsa_agents(const void *root);
+/* OpenCL's devices in a program that has not used OpenCL yet, found by another process. Once, and
+ * it may take as long as OpenCL's drivers do to start. */
+void device_find_opencl_devices_of_unused_runtime(void);
 /* A range of the calling thread's, for counting it as a kernel of the host: host/regions.c. */
-void device_region_push(const char *name);
-void device_region_pop(void);
-size_t device_backends(const struct device_backend *const **all);
+void device_host_region_push(const char *name);
+void device_host_region_pop(void);
 
 /* Functions of a runtime, by their number: names for queries, and descriptions of arguments. */
-struct device_operations {
-	enum device_service service;
+struct device_call_catalog {
+	enum device_service_kind service;
 	uint32_t count;
 	const char *(*name)(int32_t operation); /* NULL: no such operation */
 	/* Calls `each` for every argument, in order: type, name, address of its value. Non-zero
 	 * ends. */
-	int (*arguments)(const struct device_call *call,
+	int (*arguments)(const struct device_api_call_info *call,
 			 int (*each)(void *context, uint32_t number, const char *type,
 				     const char *name, const void *value),
 			 void *context);
 };
-const struct device_operations *device_operations(enum device_service service);
 
 #endif

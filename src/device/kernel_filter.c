@@ -15,24 +15,25 @@
 #include "common/settings_value.h"
 
 /* NCCL's and RCCL's kernels and NVSHMEM's, also where a framework has put them into a namespace. */
-#define COMMUNICATION "(^|[^A-Za-z])(nccl|rccl|nvshmem)"
+#define COMMUNICATION_KERNEL_PATTERN "(^|[^A-Za-z])(nccl|rccl|nvshmem)"
 
-struct pattern {
+struct kernel_name_pattern {
 	regex_t expression;
-	bool is_there, is_wrong;
+	bool is_set, is_invalid;
 };
 
-static pthread_once_t read_once = PTHREAD_ONCE_INIT;
-static struct pattern include, exclude, communication;
-static struct range {
+static pthread_once_t kernel_filter_once_control = PTHREAD_ONCE_INIT;
+static struct kernel_name_pattern included_kernels_pattern, excluded_kernels_pattern,
+	communication_kernels_pattern;
+static struct launch_range {
 	uint64_t first, last;
-} * ranges;
-static size_t range_count;
-static bool range_is_wrong;
+} * launch_range_list;
+static size_t launch_range_list_count;
+static bool launch_ranges_invalid_flag;
 
-static void say(const char *name, const char *text, const char *why)
+static void report_filter_problem(const char *name, const char *text, const char *why)
 {
-	const struct device_sink *sink = device_sink();
+	const struct device_sink *sink = device_get_sink();
 	char line[512];
 
 	snprintf(line, sizeof(line), "%s=\"%.200s\": %s; no kernel is counted", name, text, why);
@@ -40,29 +41,30 @@ static void say(const char *name, const char *text, const char *why)
 		sink->say(DEVICE_RUNTIME_HOST, line);
 }
 
-static void compile(struct pattern *pattern, const char *name, const char *text)
+static void compile_kernel_name_pattern(struct kernel_name_pattern *pattern, const char *name,
+					const char *text)
 {
 	char why[160];
 	int error;
 
-	if (pattern->is_there)
+	if (pattern->is_set)
 		regfree(&pattern->expression);
-	pattern->is_there = pattern->is_wrong = false;
+	pattern->is_set = pattern->is_invalid = false;
 	if (text == NULL || text[0] == '\0')
 		return;
 	error = pattern_compile(&pattern->expression, text, 0, why, sizeof(why));
-	pattern->is_there = error == 0;
-	pattern->is_wrong = error != 0;
+	pattern->is_set = error == 0;
+	pattern->is_invalid = error != 0;
 	if (error != 0)
-		say(name, text, why);
+		report_filter_problem(name, text, why);
 }
 
 /* "3", "2-5", "4-"; with ':' as well. */
-static bool read_range(struct setting_slice item)
+static bool parse_and_add_launch_range(struct text_slice item)
 {
-	struct range range, *grown;
+	struct launch_range range, *grown;
 
-	if (setting_take_digits(&item, &range.first) != SETTING_VALID)
+	if (setting_parse_leading_digits(&item, &range.first) != SETTING_VALID)
 		return false;
 	range.last = range.first;
 	if (item.length != 0) {
@@ -72,73 +74,80 @@ static bool read_range(struct setting_slice item)
 		item.length--;
 		range.last = UINT64_MAX;
 		if (item.length != 0 &&
-		    (setting_take_digits(&item, &range.last) != SETTING_VALID || item.length != 0))
+		    (setting_parse_leading_digits(&item, &range.last) != SETTING_VALID ||
+		     item.length != 0))
 			return false;
 	}
 	if (range.first == 0 || range.last < range.first)
 		return false;
-	grown = realloc(ranges, (range_count + 1) * sizeof(*grown));
+	grown = realloc(launch_range_list, (launch_range_list_count + 1) * sizeof(*grown));
 	if (grown == NULL)
 		return false;
-	ranges = grown;
-	ranges[range_count++] = range;
+	launch_range_list = grown;
+	launch_range_list[launch_range_list_count++] = range;
 	return true;
 }
 
-/* A list as those of all settings; the command has looked at it before (counters_request.c).
+/* A list as those of all settings; the command has looked at it before (counting/request.c).
  * rocprofv3 writes it in brackets. */
-static void read_ranges(const char *text)
+static void parse_launch_ranges(const char *text)
 {
-	struct setting_slice rest = setting_slice(text), item;
+	struct text_slice rest = setting_slice_from_text(text), item;
 
-	range_count = 0;
-	range_is_wrong = false;
+	launch_range_list_count = 0;
+	launch_ranges_invalid_flag = false;
 	if (rest.length == 0)
 		return;
 	if (rest.text[0] == '[' && rest.text[rest.length - 1] == ']')
-		rest = (struct setting_slice){rest.text + 1, rest.length - 2};
-	while (!range_is_wrong && setting_list_next(&rest, &item))
-		range_is_wrong = !read_range(item);
-	range_is_wrong = range_is_wrong || range_count == 0;
-	if (range_is_wrong)
-		say("KYMO_KERNEL_RANGE", text, "not numbers of launches such as 3, 2-5 or 1,8-12");
+		rest = (struct text_slice){rest.text + 1, rest.length - 2};
+	while (!launch_ranges_invalid_flag && setting_next_list_word(&rest, &item))
+		launch_ranges_invalid_flag = !parse_and_add_launch_range(item);
+	launch_ranges_invalid_flag = launch_ranges_invalid_flag || launch_range_list_count == 0;
+	if (launch_ranges_invalid_flag)
+		report_filter_problem("KYMO_KERNEL_RANGE", text,
+				      "not numbers of launches such as 3, 2-5 or 1,8-12");
 }
 
-void kernel_filter_read(void)
+void kernel_filter_read_environment(void)
 {
-	compile(&include, "KYMO_KERNEL_INCLUDE", getenv("KYMO_KERNEL_INCLUDE"));
-	compile(&exclude, "KYMO_KERNEL_EXCLUDE", getenv("KYMO_KERNEL_EXCLUDE"));
-	compile(&communication, "", COMMUNICATION);
-	read_ranges(getenv("KYMO_KERNEL_RANGE"));
+	compile_kernel_name_pattern(&included_kernels_pattern, "KYMO_KERNEL_INCLUDE",
+				    secure_getenv("KYMO_KERNEL_INCLUDE"));
+	compile_kernel_name_pattern(&excluded_kernels_pattern, "KYMO_KERNEL_EXCLUDE",
+				    secure_getenv("KYMO_KERNEL_EXCLUDE"));
+	compile_kernel_name_pattern(&communication_kernels_pattern, "",
+				    COMMUNICATION_KERNEL_PATTERN);
+	parse_launch_ranges(secure_getenv("KYMO_KERNEL_RANGE"));
 }
 
-static bool matches(const struct pattern *pattern, const char *name)
+static bool pattern_matches(const struct kernel_name_pattern *pattern, const char *name)
 {
-	return pattern->is_there && regexec(&pattern->expression, name, 0, NULL, 0) == 0;
+	return pattern->is_set && regexec(&pattern->expression, name, 0, NULL, 0) == 0;
 }
 
-static bool is_in_range(uint64_t launch)
+static bool launch_is_in_ranges(uint64_t launch)
 {
-	for (size_t i = 0; i < range_count; i++) {
-		if (launch >= ranges[i].first && launch <= ranges[i].last)
+	for (size_t i = 0; i < launch_range_list_count; i++) {
+		if (launch >= launch_range_list[i].first && launch <= launch_range_list[i].last)
 			return true;
 	}
-	return range_count == 0;
+	return launch_range_list_count == 0;
 }
 
-const char *kernel_filter_why_not(const char *name, uint64_t launch)
+const char *kernel_filter_get_exclusion_reason(const char *name, uint64_t launch)
 {
-	pthread_once(&read_once, kernel_filter_read);
-	if (include.is_wrong || exclude.is_wrong || range_is_wrong)
+	pthread_once(&kernel_filter_once_control, kernel_filter_read_environment);
+	if (included_kernels_pattern.is_invalid || excluded_kernels_pattern.is_invalid ||
+	    launch_ranges_invalid_flag)
 		return "the filter is not valid";
-	if (include.is_there && !matches(&include, name))
+	if (included_kernels_pattern.is_set && !pattern_matches(&included_kernels_pattern, name))
 		return "KYMO_KERNEL_INCLUDE does not name it";
-	if (matches(&exclude, name))
+	if (pattern_matches(&excluded_kernels_pattern, name))
 		return "KYMO_KERNEL_EXCLUDE names it";
-	if (!include.is_there && matches(&communication, name))
+	if (!included_kernels_pattern.is_set &&
+	    pattern_matches(&communication_kernels_pattern, name))
 		return "it communicates with other devices and would wait for their kernels "
 		       "(KYMO_KERNEL_INCLUDE can name it)";
-	if (!is_in_range(launch))
+	if (!launch_is_in_ranges(launch))
 		return "KYMO_KERNEL_RANGE leaves this launch out";
 	return NULL;
 }

@@ -15,8 +15,8 @@
 #include "device/device.h"
 
 /* NULL: it is to be counted; else why it is not, for the user. */
-const char *kernel_filter_why_not(const char *name, uint64_t launch);
+const char *kernel_filter_get_exclusion_reason(const char *name, uint64_t launch);
 /* The environment is read again (tests). */
-void kernel_filter_read(void);
+void kernel_filter_read_environment(void);
 
 #endif

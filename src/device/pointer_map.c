@@ -6,17 +6,18 @@
 
 #include <stdatomic.h>
 
-static uint32_t first_slot(uintptr_t key)
+static uint32_t hash_key_to_slot(uintptr_t key)
 {
-	return (uint32_t)((key * UINT64_C(0x9e3779b97f4a7c15)) >> 40) % POINTER_MAP_SLOTS;
+	return (uint32_t)((key * UINT64_C(0x9e3779b97f4a7c15)) >> 40) % POINTER_MAP_SLOT_COUNT;
 }
 
 bool pointer_map_set(struct pointer_map *map, const void *key, uint64_t value)
 {
 	uintptr_t wanted = (uintptr_t)key;
-	uint32_t slot = first_slot(wanted);
+	uint32_t slot = hash_key_to_slot(wanted);
 
-	for (uint32_t i = 0; i < POINTER_MAP_SLOTS; i++, slot = (slot + 1) % POINTER_MAP_SLOTS) {
+	for (uint32_t i = 0; i < POINTER_MAP_SLOT_COUNT;
+	     i++, slot = (slot + 1) % POINTER_MAP_SLOT_COUNT) {
 		uintptr_t found = atomic_load_explicit(&map->slots[slot].key, memory_order_acquire);
 
 		if (found == 0 &&
@@ -33,9 +34,10 @@ bool pointer_map_set(struct pointer_map *map, const void *key, uint64_t value)
 KYMO_HOT uint64_t pointer_map_get(struct pointer_map *map, const void *key)
 {
 	uintptr_t wanted = (uintptr_t)key;
-	uint32_t slot = first_slot(wanted);
+	uint32_t slot = hash_key_to_slot(wanted);
 
-	for (uint32_t i = 0; i < POINTER_MAP_SLOTS; i++, slot = (slot + 1) % POINTER_MAP_SLOTS) {
+	for (uint32_t i = 0; i < POINTER_MAP_SLOT_COUNT;
+	     i++, slot = (slot + 1) % POINTER_MAP_SLOT_COUNT) {
 		uintptr_t found = atomic_load_explicit(&map->slots[slot].key, memory_order_acquire);
 
 		if (found == wanted)
@@ -48,6 +50,6 @@ KYMO_HOT uint64_t pointer_map_get(struct pointer_map *map, const void *key)
 
 void pointer_map_clear(struct pointer_map *map)
 {
-	for (uint32_t i = 0; i < POINTER_MAP_SLOTS; i++)
+	for (uint32_t i = 0; i < POINTER_MAP_SLOT_COUNT; i++)
 		atomic_store_explicit(&map->slots[i].value, 0, memory_order_relaxed);
 }

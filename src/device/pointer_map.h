@@ -10,13 +10,13 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#define POINTER_MAP_SLOTS 16384u
+#define POINTER_MAP_SLOT_COUNT 16384u
 
 struct pointer_map {
 	struct {
 		_Atomic uintptr_t key;
 		_Atomic uint64_t value;
-	} slots[POINTER_MAP_SLOTS];
+	} slots[POINTER_MAP_SLOT_COUNT];
 };
 
 /* false: the table is full. */

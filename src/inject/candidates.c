@@ -12,17 +12,23 @@
 #include <string.h>
 #include <sys/syscall.h>
 
+#include "common/array.h"
 #include "inject/process.h"
 
-enum rank { RANK_WAITS_WELL, RANK_WAITS, RANK_RUNS, RANK_NEVER };
+enum thread_candidate_rank {
+	THREAD_RANK_WAITING_RESTARTABLY,
+	THREAD_RANK_WAITING,
+	THREAD_RANK_RUNNING,
+	THREAD_RANK_NEVER_CHOSEN
+};
 
-struct candidate {
+struct thread_candidate {
 	pid_t tid;
-	enum rank rank;
+	enum thread_candidate_rank rank;
 };
 
 /* The kernel makes these again by itself after a stop (signal(7)). */
-static bool restarts(long number)
+static bool syscall_restarts_by_itself(long number)
 {
 	switch (number) {
 	case SYS_read:
@@ -49,39 +55,40 @@ static bool restarts(long number)
 	}
 }
 
-static enum rank judge(pid_t pid, pid_t tid)
+static enum thread_candidate_rank compute_thread_rank(pid_t pid, pid_t tid)
 {
 	char path[96], text[512];
 	const char *state;
 
 	snprintf(path, sizeof(path), "/proc/%d/task/%d/stat", (int)pid, (int)tid);
-	if (process_read_file(path, text, sizeof(text)) <= 0)
-		return RANK_NEVER;
+	if (process_read_proc_file(path, text, sizeof(text)) <= 0)
+		return THREAD_RANK_NEVER_CHOSEN;
 	state = strrchr(text, ')');
 	if (!state || strlen(state) < 3)
-		return RANK_NEVER;
+		return THREAD_RANK_NEVER_CHOSEN;
 	if (state[2] == 'R')
-		return RANK_RUNS;
+		return THREAD_RANK_RUNNING;
 	if (state[2] != 'S') /* D cannot be stopped; Z, X, t, T */
-		return RANK_NEVER;
+		return THREAD_RANK_NEVER_CHOSEN;
 	snprintf(path, sizeof(path), "/proc/%d/task/%d/syscall", (int)pid, (int)tid);
-	if (process_read_file(path, text, sizeof(text)) <= 0 || text[0] < '0' || text[0] > '9')
-		return RANK_RUNS;
-	return restarts(strtol(text, NULL, 10)) ? RANK_WAITS_WELL : RANK_WAITS;
+	if (process_read_proc_file(path, text, sizeof(text)) <= 0 || text[0] < '0' || text[0] > '9')
+		return THREAD_RANK_RUNNING;
+	return syscall_restarts_by_itself(strtol(text, NULL, 10)) ? THREAD_RANK_WAITING_RESTARTABLY
+								  : THREAD_RANK_WAITING;
 }
 
-static int by_rank(const void *left, const void *right)
+static int compare_candidates_by_rank(const void *left, const void *right)
 {
-	const struct candidate *a = left, *b = right;
+	const struct thread_candidate *a = left, *b = right;
 
 	if (a->rank != b->rank)
 		return (int)a->rank - (int)b->rank;
 	return a->tid < b->tid ? -1 : a->tid > b->tid; /* the main thread first */
 }
 
-int candidates_list(pid_t pid, struct candidates *ret)
+int candidates_list_threads_by_rank(pid_t pid, struct thread_candidates *ret)
 {
-	struct candidate found[CANDIDATES_MAX * 4];
+	struct thread_candidate found[THREAD_CANDIDATES_MAX * 4];
 	char path[64];
 	struct dirent *entry;
 	size_t count = 0;
@@ -92,16 +99,17 @@ int candidates_list(pid_t pid, struct candidates *ret)
 	directory = opendir(path);
 	if (!directory)
 		return -errno;
-	while (count < sizeof(found) / sizeof(found[0]) && (entry = readdir(directory))) {
+	while (count < ARRAY_SIZE(found) && (entry = readdir(directory))) {
 		pid_t tid = (pid_t)strtol(entry->d_name, NULL, 10);
-		enum rank rank = tid > 0 ? judge(pid, tid) : RANK_NEVER;
+		enum thread_candidate_rank rank =
+			tid > 0 ? compute_thread_rank(pid, tid) : THREAD_RANK_NEVER_CHOSEN;
 
-		if (rank != RANK_NEVER)
-			found[count++] = (struct candidate){tid, rank};
+		if (rank != THREAD_RANK_NEVER_CHOSEN)
+			found[count++] = (struct thread_candidate){tid, rank};
 	}
 	closedir(directory);
-	qsort(found, count, sizeof(found[0]), by_rank);
-	for (size_t i = 0; i < count && i < CANDIDATES_MAX; i++)
+	qsort(found, count, sizeof(found[0]), compare_candidates_by_rank);
+	for (size_t i = 0; i < count && i < THREAD_CANDIDATES_MAX; i++)
 		ret->tids[ret->count++] = found[i].tid;
 	return 0;
 }

@@ -10,14 +10,14 @@
 #include <stddef.h>
 #include <sys/types.h>
 
-#define CANDIDATES_MAX 48
+#define THREAD_CANDIDATES_MAX 48
 
-struct candidates {
-	pid_t tids[CANDIDATES_MAX]; /* best first */
+struct thread_candidates {
+	pid_t tids[THREAD_CANDIDATES_MAX]; /* best first */
 	size_t count;
 };
 
 /* 0 or negative errno. */
-int candidates_list(pid_t pid, struct candidates *ret);
+int candidates_list_threads_by_rank(pid_t pid, struct thread_candidates *ret);
 
 #endif

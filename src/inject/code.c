@@ -5,23 +5,26 @@
  */
 #include "inject/code.h"
 
-#define AT(member, offset)                                                                         \
-	_Static_assert(offsetof(struct code_block, member) == (offset), "as in the code below")
+#define ASSERT_CODE_DATA_OFFSET(member, offset)                                                    \
+	_Static_assert(offsetof(struct injected_code_data, member) == (offset),                    \
+		       "as in the code below")
 
-AT(state, 0);
-AT(errno_location, 8);
-AT(open, 16);
-AT(symbol, 24);
-AT(error, 32);
-AT(flags, 40);
-AT(patience, 48);
-AT(frame, 56);
-AT(argument, 64);
-AT(handle, 72);
-AT(result, 80);
-AT(error_text, 88);
-AT(library, 96);
-AT(function, 4192);
+ASSERT_CODE_DATA_OFFSET(state, 0);
+ASSERT_CODE_DATA_OFFSET(errno_location_function, 8);
+ASSERT_CODE_DATA_OFFSET(open, 16);
+ASSERT_CODE_DATA_OFFSET(symbol, 24);
+ASSERT_CODE_DATA_OFFSET(error, 32);
+ASSERT_CODE_DATA_OFFSET(flags, 40);
+ASSERT_CODE_DATA_OFFSET(patience, 48);
+ASSERT_CODE_DATA_OFFSET(frame, 56);
+ASSERT_CODE_DATA_OFFSET(argument, 64);
+ASSERT_CODE_DATA_OFFSET(handle, 72);
+ASSERT_CODE_DATA_OFFSET(result, 80);
+ASSERT_CODE_DATA_OFFSET(error_text_address, 88);
+ASSERT_CODE_DATA_OFFSET(errno_to_message_offset, 96);
+ASSERT_CODE_DATA_OFFSET(message, 104);
+ASSERT_CODE_DATA_OFFSET(library, 112);
+ASSERT_CODE_DATA_OFFSET(function, 4208);
 
 __asm__(".pushsection .rodata\n"
 	".globl inject_code, inject_code_length\n"
@@ -31,14 +34,21 @@ __asm__(".pushsection .rodata\n"
 	"	call *8(%rbx)\n" /* errno */
 	"	movq %rax, %r12\n"
 	"	movl (%rax), %r13d\n"
-	"	leaq 96(%rbx), %rdi\n"
+	"	movq %rax, %r15\n"
+	"	addq 96(%rbx), %r15\n" /* where the loader keeps what dlerror() will say */
+	"	cmpq %r15, %r12\n"
+	"	je 5f\n"
+	"	movq (%r15), %rax\n"
+	"	movq %rax, 104(%rbx)\n"
+	"	movq $0, (%r15)\n"
+	"5:	leaq 112(%rbx), %rdi\n"
 	"	movl 40(%rbx), %esi\n"
 	"	call *16(%rbx)\n" /* dlopen(library, flags) */
 	"	movq %rax, 72(%rbx)\n"
 	"	testq %rax, %rax\n"
 	"	jz 1f\n"
 	"	movq %rax, %rdi\n"
-	"	leaq 4192(%rbx), %rsi\n"
+	"	leaq 4208(%rbx), %rsi\n"
 	"	call *24(%rbx)\n" /* dlsym(handle, function) */
 	"	testq %rax, %rax\n"
 	"	jz 1f\n"
@@ -50,7 +60,11 @@ __asm__(".pushsection .rodata\n"
 	"1:	call *32(%rbx)\n" /* dlerror() */
 	"	movq %rax, 88(%rbx)\n"
 	"2:	movl %r13d, (%r12)\n"
-	"	movq $1, (%rbx)\n" /* CODE_DONE */
+	"	movq 104(%rbx), %rax\n"
+	"	testq %rax, %rax\n"
+	"	jz 6f\n"
+	"	movq %rax, (%r15)\n"
+	"6:	movq $1, (%rbx)\n" /* INJECTED_CODE_DONE */
 	"	movq 48(%rbx), %r14\n"
 	"3:	movl $24, %eax\n" /* sched_yield */
 	"	syscall\n"
@@ -68,7 +82,7 @@ __asm__(".pushsection .rodata\n"
 
 extern const uint64_t inject_code_length;
 
-size_t inject_code_size(void)
+size_t inject_get_code_size(void)
 {
 	return (size_t)inject_code_length;
 }

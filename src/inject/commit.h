@@ -17,26 +17,27 @@
 #include "common/problem.h"
 #include "kymo/plan.h"
 
-struct commit_module {
+struct patched_module {
 	const struct plan_header *plan; /* whole plan in memory */
 	const uint8_t *modes;           /* a byte per function: only those that are not OFF */
 	uint64_t bias;
 };
 
 struct commit_result {
-	uint32_t stops;      /* the last one; and those before it that were given up */
-	uint64_t stopped_ns; /* the longest, from asking the first thread to the last one's release
-			      */
-	uint32_t threads, moved;
+	uint32_t stop_count;      /* the last one; and those before it that were given up */
+	uint64_t longest_stop_ns; /* the longest, from asking the first thread to the last one's
+				   * release
+				   */
+	uint32_t threads, moved_thread_count;
 	uint32_t sites;   /* that are now as they were to be */
 	uint32_t skipped; /* that had other bytes, or held a thread that could not be moved */
 };
 
 /* Patches, or (undo) puts the original bytes back. What cannot be written is taken back as a whole.
  * 0 or negative errno. */
-int commit_apply(pid_t pid, const struct commit_module *modules, size_t count,
-		 struct commit_result *ret, struct problem *problem);
-int commit_undo(pid_t pid, const struct commit_module *modules, size_t count,
-		struct commit_result *ret, struct problem *problem);
+int commit_write_patches(pid_t pid, const struct patched_module *modules, size_t count,
+			 struct commit_result *ret, struct problem *problem);
+int commit_restore_code(pid_t pid, const struct patched_module *modules, size_t count,
+			struct commit_result *ret, struct problem *problem);
 
 #endif

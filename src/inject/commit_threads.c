@@ -21,27 +21,21 @@
 #include <sys/wait.h>
 #include <time.h>
 
+#include "common/monotonic.h"
+
 #ifndef PTRACE_GETSIGMASK
 #define PTRACE_GETSIGMASK 0x420a
 #endif
-#define EVENT_STOP   128 /* PTRACE_EVENT_STOP */
-#define LATE_STEP_NS 1000000ull
-#define LATE_STEPS   2000
+#define EVENT_STOP                  128 /* PTRACE_EVENT_STOP */
+#define LATE_THREADS_WAIT_STEP_NS   1000000ull
+#define LATE_THREADS_WAIT_STEPS_MAX 2000
 
-uint64_t commit_now_ns(void)
-{
-	struct timespec time;
-
-	clock_gettime(CLOCK_MONOTONIC, &time);
-	return (uint64_t)time.tv_sec * 1000000000ull + (uint64_t)time.tv_nsec;
-}
-
-static int trace(int request, pid_t tid, void *address, const void *data)
+static int ptrace_request(int request, pid_t tid, void *address, const void *data)
 {
 	return ptrace((enum __ptrace_request)request, tid, address, data) ? -errno : 0;
 }
 
-static struct commit_thread *find(const struct commit_threads *threads, pid_t tid)
+static struct commit_thread *find_thread(const struct commit_threads *threads, pid_t tid)
 {
 	for (size_t i = 0; i < threads->count; i++) {
 		if (threads->list[i]->tracee.tid == tid)
@@ -50,7 +44,7 @@ static struct commit_thread *find(const struct commit_threads *threads, pid_t ti
 	return NULL;
 }
 
-static struct commit_thread *add(struct commit_threads *threads, pid_t tid)
+static struct commit_thread *add_thread(struct commit_threads *threads, pid_t tid)
 {
 	struct commit_thread *thread;
 
@@ -76,20 +70,20 @@ static struct commit_thread *add(struct commit_threads *threads, pid_t tid)
 }
 
 /* Has it ended, though others of its process live? */
-static bool is_dead(pid_t pid, pid_t tid)
+static bool thread_is_dead(pid_t pid, pid_t tid)
 {
 	char path[96], text[512];
 	const char *state;
 
 	snprintf(path, sizeof(path), "/proc/%d/task/%d/stat", (int)pid, (int)tid);
-	if (process_read_file(path, text, sizeof(text)) <= 0)
+	if (process_read_proc_file(path, text, sizeof(text)) <= 0)
 		return true;
 	state = strrchr(text, ')');
 	return state && (state[2] == 'Z' || state[2] == 'X');
 }
 
 /* Seizes the threads that are not yet; how many, or negative errno. */
-static int seize_new(struct commit_threads *threads, struct problem *problem)
+static int seize_new_threads(struct commit_threads *threads, struct problem *problem)
 {
 	char path[64];
 	struct dirent *entry;
@@ -104,47 +98,47 @@ static int seize_new(struct commit_threads *threads, struct problem *problem)
 		pid_t tid = (pid_t)strtol(entry->d_name, NULL, 10);
 		struct commit_thread *thread;
 
-		if (tid <= 0 || find(threads, tid))
+		if (tid <= 0 || find_thread(threads, tid))
 			continue;
-		thread = add(threads, tid);
+		thread = add_thread(threads, tid);
 		if (!thread) {
 			error = problem_set(problem, -ENOMEM, "out of memory");
 			break;
 		}
-		error = trace(PTRACE_SEIZE, tid, NULL, NULL);
+		error = ptrace_request(PTRACE_SEIZE, tid, NULL, NULL);
 		thread->seized = !error;
 		thread->gone = error;
 		found += !error;
-		if (error == -ESRCH || (error && is_dead(threads->pid, tid)))
+		if (error == -ESRCH || (error && thread_is_dead(threads->pid, tid)))
 			error = 0;
 		else if (error)
 			problem_set(problem, error,
-				    "the system does not let kymo stop thread %d of process %d: "
-				    "%s (is a debugger attached?)",
+				    "the system does not permit kymo to stop thread %d of process "
+				    "%d: %s (is a debugger attached?)",
 				    (int)tid, (int)threads->pid, strerror(-error));
 	}
 	closedir(directory);
 	return error ? error : found;
 }
 
-int commit_threads_follow(struct commit_threads *threads, struct problem *problem)
+int commit_threads_seize(struct commit_threads *threads, struct problem *problem)
 {
-	int found = seize_new(threads, problem);
+	int found = seize_new_threads(threads, problem);
 
 	return found < 0 ? found : 0;
 }
 
 /* ---- stopping ---- */
 
-static void on_alarm(int signal)
+static void ignore_alarm(int signal)
 {
 	(void)signal;
 }
 
 /* waitpid(2) is to return by then, again and again. */
-static void set_alarm(uint64_t after_ns)
+static void start_repeating_alarm(uint64_t after_ns)
 {
-	struct sigaction action = {.sa_handler = on_alarm};
+	struct sigaction action = {.sa_handler = ignore_alarm};
 	struct itimerval timer = {
 		.it_value = {(time_t)(after_ns / 1000000000),
 			     (suseconds_t)(after_ns / 1000 % 1000000)},
@@ -159,20 +153,21 @@ static void set_alarm(uint64_t after_ns)
 	setitimer(ITIMER_REAL, &timer, NULL);
 }
 
-static void lose(struct commit_threads *threads, struct commit_thread *thread)
+static void mark_thread_gone(struct commit_threads *threads, struct commit_thread *thread)
 {
-	threads->waiting--;
+	threads->unstopped_thread_count--;
 	thread->gone = true;
 }
 
-static void take_stop(struct commit_threads *threads, struct commit_thread *thread, int status)
+static void handle_thread_stop(struct commit_threads *threads, struct commit_thread *thread,
+			       int status)
 {
 	if (!WIFSTOPPED(status)) {
-		lose(threads, thread);
+		mark_thread_gone(threads, thread);
 		return;
 	}
-	threads->waiting--;
-	if (trace(PTRACE_GETREGS, thread->tracee.tid, NULL, &thread->tracee.registers)) {
+	threads->unstopped_thread_count--;
+	if (ptrace_request(PTRACE_GETREGS, thread->tracee.tid, NULL, &thread->tracee.registers)) {
 		thread->gone = true; /* killed meanwhile */
 		return;
 	}
@@ -180,14 +175,14 @@ static void take_stop(struct commit_threads *threads, struct commit_thread *thre
 	thread->signal = status >> 16 == EVENT_STOP ? 0 : WSTOPSIG(status);
 }
 
-static bool is_awaited(const struct commit_thread *thread)
+static bool thread_stop_is_awaited(const struct commit_thread *thread)
 {
 	return thread->seized && !thread->stopped && !thread->gone;
 }
 
 /* Each by its number, the last one that was interrupted first: we are woken for that one alone
  * (kernel, child_wait_callback() in kernel/exit.c), and the others have the processor meanwhile. */
-static int wait_for_all(struct commit_threads *threads, uint64_t end_ns)
+static int wait_for_threads_to_stop(struct commit_threads *threads, uint64_t end_ns)
 {
 	int status;
 
@@ -195,34 +190,34 @@ static int wait_for_all(struct commit_threads *threads, uint64_t end_ns)
 		struct commit_thread *thread = threads->list[i];
 		pid_t got = -1;
 
-		while (is_awaited(thread) && got) {
-			bool late = commit_now_ns() >= end_ns;
+		while (thread_stop_is_awaited(thread) && got) {
+			bool late = monotonic_ns() >= end_ns;
 
 			got = waitpid(thread->tracee.tid, &status, __WALL | (late ? WNOHANG : 0));
 			if (got > 0)
-				take_stop(threads, thread, status);
+				handle_thread_stop(threads, thread, status);
 			else if (got < 0 && errno != EINTR)
-				lose(threads, thread);
+				mark_thread_gone(threads, thread);
 		}
 	}
-	return threads->waiting ? -EAGAIN : 0;
+	return threads->unstopped_thread_count ? -EAGAIN : 0;
 }
 
-static void interrupt(struct commit_threads *threads)
+static void ptrace_interrupt_awaited_threads(struct commit_threads *threads)
 {
 	for (size_t i = 0; i < threads->count; i++) {
 		struct commit_thread *thread = threads->list[i];
 
-		if (!is_awaited(thread))
+		if (!thread_stop_is_awaited(thread))
 			continue;
-		if (trace(PTRACE_INTERRUPT, thread->tracee.tid, NULL, NULL))
+		if (ptrace_request(PTRACE_INTERRUPT, thread->tracee.tid, NULL, NULL))
 			thread->gone = true;
 		else
-			threads->waiting++;
+			threads->unstopped_thread_count++;
 	}
 }
 
-static bool any_stopped(const struct commit_threads *threads)
+static bool any_thread_is_stopped(const struct commit_threads *threads)
 {
 	for (size_t i = 0; i < threads->count; i++) {
 		if (threads->list[i]->stopped)
@@ -236,16 +231,16 @@ int commit_threads_stop(struct commit_threads *threads, uint64_t patience_ns)
 	uint64_t end_ns;
 	int found, error;
 
-	threads->stop_began_ns = commit_now_ns();
+	threads->stop_began_ns = monotonic_ns();
 	end_ns = threads->stop_began_ns + patience_ns;
-	set_alarm(patience_ns);
+	start_repeating_alarm(patience_ns);
 	do {
-		interrupt(threads);
-		error = wait_for_all(threads, end_ns);
-		found = error ? 0 : seize_new(threads, NULL);
+		ptrace_interrupt_awaited_threads(threads);
+		error = wait_for_threads_to_stop(threads, end_ns);
+		found = error ? 0 : seize_new_threads(threads, NULL);
 	} while (found > 0);
-	set_alarm(0);
-	if (!error && !found && !any_stopped(threads))
+	start_repeating_alarm(0);
+	if (!error && !found && !any_thread_is_stopped(threads))
 		error = -ESRCH;
 	return error ? error : found;
 }
@@ -253,68 +248,71 @@ int commit_threads_stop(struct commit_threads *threads, uint64_t patience_ns)
 bool commit_thread_set_pc(struct commit_thread *thread, uint64_t pc)
 {
 	thread->tracee.registers.rip = pc;
-	return !trace(PTRACE_SETREGS, thread->tracee.tid, NULL, &thread->tracee.registers);
+	return !ptrace_request(PTRACE_SETREGS, thread->tracee.tid, NULL, &thread->tracee.registers);
 }
 
 /* ---- letting go ---- */
 
 /* Has the process a handler for it? Others do not end system calls. */
-static bool is_caught(pid_t pid, int signal)
+static bool signal_is_caught(pid_t pid, int signal)
 {
 	char path[64], status[4096], value[64];
 
 	snprintf(path, sizeof(path), "/proc/%d/status", (int)pid);
-	if (process_read_file(path, status, sizeof(status)) <= 0 ||
-	    !process_status(status, "SigCgt", value, sizeof(value)))
+	if (process_read_proc_file(path, status, sizeof(status)) <= 0 ||
+	    !process_read_status_field(status, "SigCgt", value, sizeof(value)))
 		return true;
 	return strtoull(value, NULL, 16) >> (signal - 1) & 1;
 }
 
-static void resume_call(struct commit_thread *thread)
+static void restart_interrupted_syscall(struct commit_thread *thread)
 {
 	struct tracee *tracee = &thread->tracee;
 
 	if ((int64_t)tracee->registers.rax != -EINTR || (int64_t)tracee->registers.orig_rax < 0)
 		return;
-	if (thread->signal && is_caught(tracee->pid, thread->signal))
+	if (thread->signal && signal_is_caught(tracee->pid, thread->signal))
 		return;
-	if (!trace(PTRACE_GETSIGMASK, tracee->tid, (void *)sizeof(tracee->mask), &tracee->mask))
-		tracee_resume_call(tracee);
+	if (!ptrace_request(PTRACE_GETSIGMASK, tracee->tid, (void *)sizeof(tracee->mask),
+			    &tracee->mask))
+		tracee_restart_syscall_if_cut_short(tracee);
 }
 
-static void let_go(struct commit_threads *threads)
+static void detach_stopped_threads(struct commit_threads *threads)
 {
 	for (size_t i = 0; i < threads->count; i++) {
 		struct commit_thread *thread = threads->list[i];
 
 		if (!thread->stopped || thread->gone)
 			continue;
-		resume_call(thread);
-		trace(PTRACE_DETACH, thread->tracee.tid, NULL, (void *)(long)thread->signal);
+		restart_interrupted_syscall(thread);
+		ptrace_request(PTRACE_DETACH, thread->tracee.tid, NULL,
+			       (void *)(long)thread->signal);
 		thread->gone = true;
 	}
 }
 
 /* After a stop that was given up: whom it reaches only now has a system call to resume as well.
  * Who does not stop for longer is cut off with us. */
-static void let_late_ones_go(struct commit_threads *threads)
+static void detach_late_threads(struct commit_threads *threads)
 {
 	int error = -EAGAIN;
 
-	set_alarm(LATE_STEP_NS);
-	for (int i = 0; i < LATE_STEPS && error == -EAGAIN; i++) {
-		error = wait_for_all(threads, commit_now_ns() + LATE_STEP_NS);
-		let_go(threads);
+	start_repeating_alarm(LATE_THREADS_WAIT_STEP_NS);
+	for (int i = 0; i < LATE_THREADS_WAIT_STEPS_MAX && error == -EAGAIN; i++) {
+		error = wait_for_threads_to_stop(threads,
+						 monotonic_ns() + LATE_THREADS_WAIT_STEP_NS);
+		detach_stopped_threads(threads);
 	}
-	set_alarm(0);
+	start_repeating_alarm(0);
 }
 
-void commit_threads_release(struct commit_threads *threads)
+void commit_threads_resume(struct commit_threads *threads)
 {
-	let_go(threads);
-	threads->stop_ended_ns = commit_now_ns();
-	if (threads->waiting)
-		let_late_ones_go(threads);
+	detach_stopped_threads(threads);
+	threads->stop_ended_ns = monotonic_ns();
+	if (threads->unstopped_thread_count)
+		detach_late_threads(threads);
 }
 
 void commit_threads_free(struct commit_threads *threads)

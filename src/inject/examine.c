@@ -16,9 +16,9 @@
 #include "inject/inject.h"
 #include "inject/process.h"
 
-#define STATUS_SIZE 8192
+#define PROC_STATUS_BYTES_MAX 8192
 
-bool inject_sees(pid_t pid, const char *path)
+bool inject_target_sees_same_file(pid_t pid, const char *path)
 {
 	char inside[PATH_MAX];
 	struct stat ours, theirs;
@@ -29,7 +29,7 @@ bool inject_sees(pid_t pid, const char *path)
 	       ours.st_ino == theirs.st_ino;
 }
 
-static int not_permitted(const struct inject_target *target, struct problem *problem)
+static int set_not_permitted_problem(const struct injection_target *target, struct problem *problem)
 {
 	char scope[16];
 
@@ -38,13 +38,21 @@ static int not_permitted(const struct inject_target *target, struct problem *pro
 				   "process %d belongs to user %u: attaching to it takes root "
 				   "(CAP_SYS_PTRACE)",
 				   (int)target->pid, (unsigned)target->user);
-	process_read_file("/proc/sys/kernel/yama/ptrace_scope", scope, sizeof(scope));
+	process_read_proc_file("/proc/sys/kernel/yama/ptrace_scope", scope, sizeof(scope));
 	if (scope[0] > '0' && scope[0] <= '9')
 		return problem_set(problem, -EPERM,
-				   "the system lets nobody attach to process %d "
+				   "the system does not permit attaching to process %d "
 				   "(kernel.yama.ptrace_scope is %c); as root: sysctl "
 				   "kernel.yama.ptrace_scope=0, or run kymo as root",
 				   (int)target->pid, scope[0]);
+	if (!geteuid())
+		return problem_set(
+			problem, -EPERM,
+			"attaching to process %d is not permitted, although kymo runs as root: it "
+			"has rights that this root lacks (a container's; start that with "
+			"--cap-add=SYS_PTRACE, or run kymo on the host), or a security module "
+			"forbids ptrace",
+			(int)target->pid);
 	return problem_set(
 		problem, -EPERM,
 		"attaching to process %d is not permitted: it has more rights than kymo, "
@@ -53,24 +61,26 @@ static int not_permitted(const struct inject_target *target, struct problem *pro
 		(int)target->pid);
 }
 
-static long number_in(const char *status, const char *field)
+static long read_status_number(const char *status, const char *field)
 {
 	char value[64];
 
-	return process_status(status, field, value, sizeof(value)) ? strtol(value, NULL, 10) : -1;
+	return process_read_status_field(status, field, value, sizeof(value))
+		       ? strtol(value, NULL, 10)
+		       : -1;
 }
 
 /* Traced, by whom? */
-static int check_tracer(const char *status, const struct inject_target *target,
-			struct problem *problem)
+static int check_not_traced(const char *status, const struct injection_target *target,
+			    struct problem *problem)
 {
-	long tracer = number_in(status, "TracerPid");
+	long tracer = read_status_number(status, "TracerPid");
 	char path[64], name[64];
 
 	if (tracer <= 0)
 		return 0;
 	snprintf(path, sizeof(path), "/proc/%ld/comm", tracer);
-	process_read_file(path, name, sizeof(name));
+	process_read_proc_file(path, name, sizeof(name));
 	name[strcspn(name, "\n")] = '\0';
 	return problem_set(problem, -EBUSY,
 			   "process %d is traced by process %ld (%s), and only one can trace it at "
@@ -80,36 +90,38 @@ static int check_tracer(const char *status, const struct inject_target *target,
 
 /* A filter that the process shares with us (that of a container) lets through what we do; one of
  * its own may kill it for a system call that it does not make by itself. */
-static int check_sandbox(const char *status, const struct inject_target *target,
+static int check_seccomp(const char *status, const struct injection_target *target,
 			 struct problem *problem)
 {
-	char own[STATUS_SIZE];
+	char own[PROC_STATUS_BYTES_MAX];
 
-	process_read_file("/proc/self/status", own, sizeof(own));
-	if (number_in(status, "Seccomp") <= 0 ||
-	    (number_in(status, "Seccomp") == number_in(own, "Seccomp") &&
-	     number_in(status, "Seccomp_filters") == number_in(own, "Seccomp_filters")))
+	process_read_proc_file("/proc/self/status", own, sizeof(own));
+	if (read_status_number(status, "Seccomp") <= 0 ||
+	    (read_status_number(status, "Seccomp") == read_status_number(own, "Seccomp") &&
+	     read_status_number(status, "Seccomp_filters") ==
+		     read_status_number(own, "Seccomp_filters")))
 		return 0;
 	return problem_set(problem, -EPERM,
 			   "process %d is in a seccomp sandbox, which may kill it for the system "
-			   "calls that profiling takes",
+			   "calls that profiling needs",
 			   (int)target->pid);
 }
 
-static int check_state(const char *status, struct inject_target *target, struct problem *problem)
+static int check_process_state(const char *status, struct injection_target *target,
+			       struct problem *problem)
 {
 	char state[64];
-	long leader = number_in(status, "Tgid");
+	long leader = read_status_number(status, "Tgid");
 
-	process_status(status, "State", state, sizeof(state));
+	process_read_status_field(status, "State", state, sizeof(state));
 	if (leader > 0 && leader != target->pid)
 		return problem_set(problem, -EINVAL,
-				   "%d is a thread of process %ld: attach to that",
+				   "%d is a thread of process %ld: attach to the process",
 				   (int)target->pid, leader);
 	if (state[0] == 'Z' || state[0] == 'X')
-		return problem_set(problem, -ESRCH, "process %d has ended already",
+		return problem_set(problem, -ESRCH, "process %d has already ended",
 				   (int)target->pid);
-	if (number_in(status, "Kthread") == 1 || number_in(status, "VmSize") < 0)
+	if (read_status_number(status, "Kthread") == 1 || read_status_number(status, "VmSize") < 0)
 		return problem_set(problem, -EINVAL, "%d is a thread of the kernel",
 				   (int)target->pid);
 	target->stopped = state[0] == 'T';
@@ -117,7 +129,7 @@ static int check_state(const char *status, struct inject_target *target, struct 
 }
 
 /* The dynamic linker that the program names; "" for none. */
-static void read_interpreter(int file, const Elf64_Ehdr *header, char *ret, size_t size)
+static void read_dynamic_linker_path(int file, const Elf64_Ehdr *header, char *ret, size_t size)
 {
 	Elf64_Phdr segment;
 
@@ -135,7 +147,7 @@ static void read_interpreter(int file, const Elf64_Ehdr *header, char *ret, size
 	}
 }
 
-static int check_program(const struct inject_target *target, struct problem *problem)
+static int check_executable(const struct injection_target *target, struct problem *problem)
 {
 	Elf64_Ehdr header;
 	char path[64], interpreter[256] = "";
@@ -145,7 +157,7 @@ static int check_program(const struct inject_target *target, struct problem *pro
 	file = open(path, O_RDONLY | O_CLOEXEC);
 	if (file < 0)
 		return errno == EACCES || errno == EPERM
-			       ? not_permitted(target, problem)
+			       ? set_not_permitted_problem(target, problem)
 			       : problem_set(problem, -errno,
 					     "cannot read the program of process "
 					     "%d: %s",
@@ -154,7 +166,7 @@ static int check_program(const struct inject_target *target, struct problem *pro
 	    memcmp(header.e_ident, ELFMAG, SELFMAG))
 		memset(&header, 0, sizeof(header));
 	else
-		read_interpreter(file, &header, interpreter, sizeof(interpreter));
+		read_dynamic_linker_path(file, &header, interpreter, sizeof(interpreter));
 	close(file);
 	if (header.e_ident[EI_CLASS] != ELFCLASS64 || header.e_machine != EM_X86_64)
 		return problem_set(problem, -ENOEXEC,
@@ -169,47 +181,50 @@ static int check_program(const struct inject_target *target, struct problem *pro
 }
 
 /* Where a spool file of the process lies, as it sees it. */
-static void find_spool(const struct process_maps *maps, struct inject_target *target)
+static void find_mapped_spool(const struct process_maps *maps, struct injection_target *target)
 {
 	for (size_t i = 0; i < maps->count; i++) {
 		const char *path = maps->list[i].path, *end = strstr(path, "/spool/");
 
 		if (!end || !strstr(end, ".spool"))
 			continue;
-		target->profiled = true;
-		snprintf(target->profiled_by, sizeof(target->profiled_by), "%.*s",
-			 (int)(end - path), path);
+		target->is_profiled = true;
+		snprintf(target->profile_session_directory,
+			 sizeof(target->profile_session_directory), "%.*s", (int)(end - path),
+			 path);
 		return;
 	}
 }
 
-static int check_maps(struct inject_target *target, struct problem *problem)
+static int check_mapped_libraries(struct injection_target *target, struct problem *problem)
 {
 	bool loader = false, libc = false;
 	struct process_maps maps;
 	int error = process_maps_read(target->pid, &maps);
 
 	if (error == -EACCES || error == -EPERM)
-		return not_permitted(target, problem);
+		return set_not_permitted_problem(target, problem);
 	if (error)
 		return problem_set(problem, error, "cannot read the memory map of process %d: %s",
 				   (int)target->pid, strerror(-error));
 	for (size_t i = 0; i < maps.count; i++) {
-		loader = loader || process_is_loader(maps.list[i].path);
-		libc = libc || process_is_libc(maps.list[i].path);
+		loader = loader || process_path_is_loader(maps.list[i].path);
+		libc = libc || process_path_is_libc(maps.list[i].path);
 	}
-	find_spool(&maps, target);
+	find_mapped_spool(&maps, target);
 	process_maps_free(&maps);
 	if (!loader || !libc)
-		return problem_set(problem, -ENOEXEC,
-				   "process %d is statically linked: nothing can be loaded into it",
-				   (int)target->pid);
+		return problem_set(
+			problem, -ENOEXEC,
+			"process %d is statically linked: kymo cannot load a library into it",
+			(int)target->pid);
 	return 0;
 }
 
 /* Its interceptors know the threads that it has seen begin, and their stacks: a thread that opens a
  * library on a stack of ours ended in its run time, with a lock held. */
-static int check_sanitizer(const struct inject_target *target, int memory, struct problem *problem)
+static int check_no_sanitizer(const struct injection_target *target, int memory,
+			      struct problem *problem)
 {
 	struct process_symbols symbols;
 	char path[64], program[4096];
@@ -227,55 +242,55 @@ static int check_sanitizer(const struct inject_target *target, int memory, struc
 
 		if (mapping->offset != 0 ||
 		    (strcmp(mapping->path, program) != 0 &&
-		     !strstr(process_base_name(mapping->path), "tsan")) ||
+		     !strstr(process_path_to_base_name(mapping->path), "tsan")) ||
 		    process_symbols_read(memory, mapping->start, &symbols))
 			continue;
-		found = process_symbols_address(&symbols, "__tsan_init") != 0;
+		found = process_symbols_find_address(&symbols, "__tsan_init") != 0;
 		process_symbols_free(&symbols);
 	}
 	process_maps_free(&maps);
 	return !found ? 0
 		      : problem_set(problem, -ENOTSUP,
-				    "process %d runs under ThreadSanitizer: nothing can be loaded "
-				    "into it; begin it with kymo run",
+				    "process %d runs under ThreadSanitizer: kymo cannot load a "
+				    "library into it; start it with kymo run",
 				    (int)target->pid);
 }
 
-int inject_examine(pid_t pid, struct inject_target *ret, struct problem *problem)
+int inject_check_target(pid_t pid, struct injection_target *ret, struct problem *problem)
 {
-	char path[64], status[STATUS_SIZE], ids[64];
+	char path[64], status[PROC_STATUS_BYTES_MAX], ids[64];
 	ssize_t length;
 	int error, memory;
 
-	*ret = (struct inject_target){.pid = pid};
+	*ret = (struct injection_target){.pid = pid};
 	snprintf(path, sizeof(path), "/proc/%d/status", (int)pid);
-	length = process_read_file(path, status, sizeof(status));
+	length = process_read_proc_file(path, status, sizeof(status));
 	if (length <= 0)
 		return problem_set(problem, -ESRCH, "there is no process %d", (int)pid);
 	if (pid == getpid())
 		return problem_set(problem, -EINVAL, "kymo cannot attach to itself");
 	/* "real effective saved filesystem" */
-	if (process_status(status, "Uid", ids, sizeof(ids)))
+	if (process_read_status_field(status, "Uid", ids, sizeof(ids)))
 		sscanf(ids, "%*u %u", &ret->user);
-	if (process_status(status, "Gid", ids, sizeof(ids)))
+	if (process_read_status_field(status, "Gid", ids, sizeof(ids)))
 		sscanf(ids, "%*u %u", &ret->group);
-	error = check_state(status, ret, problem);
+	error = check_process_state(status, ret, problem);
 	if (!error)
-		error = check_tracer(status, ret, problem);
+		error = check_not_traced(status, ret, problem);
 	if (!error)
-		error = check_program(ret, problem);
+		error = check_executable(ret, problem);
 	if (!error)
-		error = check_maps(ret, problem);
+		error = check_mapped_libraries(ret, problem);
 	if (!error)
-		error = check_sandbox(status, ret, problem);
+		error = check_seccomp(status, ret, problem);
 	if (error)
 		return error;
 	/* The kernel asks for the same rights here as for ptrace. */
 	snprintf(path, sizeof(path), "/proc/%d/mem", (int)pid);
 	memory = open(path, O_RDWR | O_CLOEXEC);
 	if (memory < 0)
-		return not_permitted(ret, problem);
-	error = check_sanitizer(ret, memory, problem);
+		return set_not_permitted_problem(ret, problem);
+	error = check_no_sanitizer(ret, memory, problem);
 	close(memory);
 	return error;
 }

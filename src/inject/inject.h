@@ -19,34 +19,34 @@
 
 #include "common/problem.h"
 
-#define INJECT_BLOCK_MAX (256u << 10)
+#define INJECT_ARGUMENT_BLOCK_SIZE_MAX (256u << 10)
 
 /* What is known of a process before it is touched. */
-struct inject_target {
+struct injection_target {
 	pid_t pid;
 	uid_t user; /* effective ids: what it may open and write */
 	gid_t group;
-	bool stopped;           /* by job control: nothing can run in it */
-	bool profiled;          /* its kymo library is writing a spool file */
-	char profiled_by[1024]; /* then: where to, as the process sees it */
+	bool stopped;                         /* by job control: nothing can run in it */
+	bool is_profiled;                     /* its kymo library is writing a spool file */
+	char profile_session_directory[1024]; /* then: where to, as the process sees it */
 };
 
 /* Can anything be loaded into this process? 0, or a negative errno with the reason. */
-int inject_examine(pid_t pid, struct inject_target *ret, struct problem *problem);
+int inject_check_target(pid_t pid, struct injection_target *ret, struct problem *problem);
 /* Is `path` the same file for the process as it is for us (containers, private mounts)? */
-bool inject_sees(pid_t pid, const char *path);
+bool inject_target_sees_same_file(pid_t pid, const char *path);
 
-struct inject_call {
-	const char *library;  /* absolute path */
-	const char *function; /* int function(const char *block) */
-	const char *block;    /* what it is given; copied into the process */
-	size_t block_size;    /* up to INJECT_BLOCK_MAX */
-	unsigned patience;    /* seconds to look for a thread at a good place; 0: ten */
+struct injection_call {
+	const char *library;       /* absolute path */
+	const char *function;      /* int function(const char *block) */
+	const char *block;         /* what it is given; copied into the process */
+	size_t block_size;         /* up to INJECT_ARGUMENT_BLOCK_SIZE_MAX */
+	unsigned patience_seconds; /* seconds to look for a thread at a good place; 0: ten */
 };
 
 /* Loads the library, calls the function and leaves. *ret_result is what the function returned.
  * Blocks for as long as that takes, at most about half a minute. */
-int inject_run(const struct inject_target *target, const struct inject_call *call, int *ret_result,
-	       struct problem *problem);
+int inject_call_function(const struct injection_target *target, const struct injection_call *call,
+			 int *ret_result, struct problem *problem);
 
 #endif

@@ -15,9 +15,9 @@
 #include <sys/uio.h>
 #include <unistd.h>
 
-#define MAPS_MAX (256u << 20)
+#define MAPS_FILE_BYTES_MAX (256u << 20)
 
-ssize_t process_read_file(const char *path, char *buffer, size_t size)
+ssize_t process_read_proc_file(const char *path, char *buffer, size_t size)
 {
 	int file = open(path, O_RDONLY | O_CLOEXEC);
 	size_t length = 0;
@@ -35,7 +35,7 @@ ssize_t process_read_file(const char *path, char *buffer, size_t size)
 	return count < 0 ? count : (ssize_t)length;
 }
 
-bool process_status(const char *status, const char *field, char *ret, size_t size)
+bool process_read_status_field(const char *status, const char *field, char *ret, size_t size)
 {
 	size_t length = strlen(field);
 
@@ -54,13 +54,13 @@ bool process_status(const char *status, const char *field, char *ret, size_t siz
 
 /* ---- mappings ---- */
 
-static char *read_whole(const char *path, int *ret_error)
+static char *read_whole_file(const char *path, int *ret_error)
 {
 	size_t size = 64u << 10;
 	char *text = NULL;
 
 	for (;; size *= 2) {
-		char *larger = size <= MAPS_MAX ? realloc(text, size) : NULL;
+		char *larger = size <= MAPS_FILE_BYTES_MAX ? realloc(text, size) : NULL;
 		ssize_t length;
 
 		if (!larger) {
@@ -69,7 +69,7 @@ static char *read_whole(const char *path, int *ret_error)
 			return NULL;
 		}
 		text = larger;
-		length = process_read_file(path, text, size);
+		length = process_read_proc_file(path, text, size);
 		if (length < 0) {
 			free(text);
 			*ret_error = (int)length;
@@ -81,7 +81,7 @@ static char *read_whole(const char *path, int *ret_error)
 }
 
 /* "start-end perms offset major:minor inode   path", terminated. */
-static bool parse_mapping(char *line, struct process_mapping *ret)
+static bool parse_maps_line(char *line, struct process_mapping *ret)
 {
 	unsigned major, minor;
 	char permissions[5];
@@ -106,7 +106,7 @@ int process_maps_read(pid_t pid, struct process_maps *ret)
 
 	memset(ret, 0, sizeof(*ret));
 	snprintf(path, sizeof(path), "/proc/%d/maps", (int)pid);
-	ret->text = read_whole(path, &error);
+	ret->text = read_whole_file(path, &error);
 	if (!ret->text)
 		return error;
 	for (line = ret->text; *line; line = next) {
@@ -124,7 +124,7 @@ int process_maps_read(pid_t pid, struct process_maps *ret)
 			}
 			ret->list = larger;
 		}
-		if (parse_mapping(line, &ret->list[ret->count]))
+		if (parse_maps_line(line, &ret->list[ret->count]))
 			ret->count++;
 	}
 	return 0;
@@ -137,7 +137,8 @@ void process_maps_free(struct process_maps *maps)
 	memset(maps, 0, sizeof(*maps));
 }
 
-const struct process_mapping *process_maps_find(const struct process_maps *maps, uint64_t address)
+const struct process_mapping *process_maps_find_by_address(const struct process_maps *maps,
+							   uint64_t address)
 {
 	size_t low = 0, high = maps->count;
 
@@ -153,8 +154,9 @@ const struct process_mapping *process_maps_find(const struct process_maps *maps,
 }
 
 /* A file can be mapped more than once: the first bytes that count are the nearest below. */
-const struct process_mapping *process_maps_first(const struct process_maps *maps,
-						 const struct process_mapping *part)
+const struct process_mapping *
+process_maps_find_start_of_file_below(const struct process_maps *maps,
+				      const struct process_mapping *part)
 {
 	for (const struct process_mapping *at = part; at >= maps->list; at--) {
 		if (at->inode == part->inode && at->device == part->device && at->offset == 0)
@@ -163,44 +165,46 @@ const struct process_mapping *process_maps_first(const struct process_maps *maps
 	return NULL;
 }
 
-const char *process_base_name(const char *path)
+const char *process_path_to_base_name(const char *path)
 {
 	const char *slash = strrchr(path, '/');
 
 	return slash ? slash + 1 : path;
 }
 
-static bool begins(const char *path, const char *prefix)
+static bool base_name_begins_with(const char *path, const char *prefix)
 {
-	return path[0] == '/' && !strncmp(process_base_name(path), prefix, strlen(prefix));
+	return path[0] == '/' && !strncmp(process_path_to_base_name(path), prefix, strlen(prefix));
 }
 
-bool process_is_loader(const char *path)
+bool process_path_is_loader(const char *path)
 {
-	return begins(path, "ld-linux") || begins(path, "ld-2.") || begins(path, "ld.so");
+	return base_name_begins_with(path, "ld-linux") || base_name_begins_with(path, "ld-2.") ||
+	       base_name_begins_with(path, "ld.so");
 }
 
-bool process_is_libc(const char *path)
+bool process_path_is_libc(const char *path)
 {
-	return begins(path, "libc.so.6") || begins(path, "libc-2.");
+	return base_name_begins_with(path, "libc.so.6") || base_name_begins_with(path, "libc-2.");
 }
 
 /* ---- memory ---- */
 
-bool process_read_much(pid_t pid, int memory, uint64_t address, void *buffer, size_t size)
+bool process_read_memory_by_vm_readv(pid_t pid, int memory, uint64_t address, void *buffer,
+				     size_t size)
 {
 	struct iovec here = {buffer, size}, there = {(void *)(uintptr_t)address, size};
 
 	return process_vm_readv(pid, &here, 1, &there, 1, 0) == (ssize_t)size ||
-	       process_read(memory, address, buffer, size);
+	       process_read_memory(memory, address, buffer, size);
 }
 
-bool process_read(int memory, uint64_t address, void *buffer, size_t size)
+bool process_read_memory(int memory, uint64_t address, void *buffer, size_t size)
 {
 	return pread(memory, buffer, size, (off_t)address) == (ssize_t)size;
 }
 
-bool process_write(int memory, uint64_t address, const void *buffer, size_t size)
+bool process_write_memory(int memory, uint64_t address, const void *buffer, size_t size)
 {
 	return pwrite(memory, buffer, size, (off_t)address) == (ssize_t)size;
 }

@@ -10,18 +10,18 @@
 #include <string.h>
 #include <sys/syscall.h>
 
-#define RESTART_BLOCK  516 /* -ERESTART_RESTARTBLOCK and its like (linux/errno.h) */
-#define RESTART_SYS    512
-#define RESTART_NOINTR 513
-#define RESTART_NOHAND 514
+#define RESTART_BLOCK_ERRNO 516 /* -ERESTART_RESTARTBLOCK and its like (linux/errno.h) */
+#define ERESTARTSYS         512
+#define ERESTARTNOINTR      513
+#define ERESTARTNOHAND      514
 
-#define FRAME_HAS_XSTATE      1u /* uc_flags: UC_FP_XSTATE */
-#define FRAME_KEEPS_SEGMENT   6u /* UC_SIGCONTEXT_SS | UC_STRICT_RESTORE_SS */
-#define ALTSTACK_LEFT_ALONE   7u /* a mode that there is not: sigaltstack fails and is ignored */
-#define XSTATE_MAGIC_BEGIN    0x46505853u
-#define XSTATE_MAGIC_END      0x46505845u
-#define XSTATE_SOFTWARE_WORDS 464
-#define FXSAVE_SIZE           512
+#define UC_FLAG_FP_XSTATE             1u /* uc_flags: UC_FP_XSTATE */
+#define UC_FLAGS_STRICT_SS            6u /* UC_SIGCONTEXT_SS | UC_STRICT_RESTORE_SS */
+#define ALTSTACK_INVALID_FLAGS        7u /* a mode that there is not: sigaltstack fails and is ignored */
+#define XSTATE_MAGIC_BEGIN            0x46505853u
+#define XSTATE_MAGIC_END              0x46505845u
+#define XSTATE_SOFTWARE_HEADER_OFFSET 464
+#define FXSAVE_SIZE                   512
 
 struct kernel_ucontext {
 	uint64_t flags, link;
@@ -35,25 +35,25 @@ struct kernel_ucontext {
 	uint64_t mask;
 };
 
-struct software_words {
+struct xstate_software_header {
 	uint32_t magic, extended_size;
 	uint64_t features;
 	uint32_t size, padding[7];
 };
 
 /* As the kernel does it when no handler runs. */
-static void go_on(struct kernel_ucontext *context, uint64_t number)
+static void prepare_syscall_restart(struct kernel_ucontext *context, uint64_t number)
 {
 	if ((int64_t)number < 0)
 		return;
 	switch (-(int64_t)context->rax) {
-	case RESTART_SYS:
-	case RESTART_NOINTR:
-	case RESTART_NOHAND:
+	case ERESTARTSYS:
+	case ERESTARTNOINTR:
+	case ERESTARTNOHAND:
 		context->rax = number;
 		context->rip -= 2;
 		break;
-	case RESTART_BLOCK: /* rt_sigreturn forgets what was left to wait for */
+	case RESTART_BLOCK_ERRNO: /* rt_sigreturn forgets what was left to wait for */
 		context->rax = (uint64_t)-EINTR;
 		break;
 	default:
@@ -61,28 +61,29 @@ static void go_on(struct kernel_ucontext *context, uint64_t number)
 	}
 }
 
-static void put_vector_state(uint8_t *to, const struct tracee *tracee)
+static void write_vector_state(uint8_t *to, const struct tracee *tracee)
 {
-	struct software_words words = {.magic = XSTATE_MAGIC_BEGIN};
+	struct xstate_software_header words = {.magic = XSTATE_MAGIC_BEGIN};
 	uint32_t end = XSTATE_MAGIC_END;
 
-	memcpy(to, tracee->vector, tracee->vector_size);
-	if (tracee->vector_size <= FXSAVE_SIZE)
+	memcpy(to, tracee->vector_state, tracee->vector_state_bytes);
+	if (tracee->vector_state_bytes <= FXSAVE_SIZE)
 		return;
-	memcpy(&words.features, tracee->vector + XSTATE_SOFTWARE_WORDS, sizeof(words.features));
-	words.size = (uint32_t)tracee->vector_size;
+	memcpy(&words.features, tracee->vector_state + XSTATE_SOFTWARE_HEADER_OFFSET,
+	       sizeof(words.features));
+	words.size = (uint32_t)tracee->vector_state_bytes;
 	words.extended_size = words.size + (uint32_t)sizeof(end);
-	memcpy(to + XSTATE_SOFTWARE_WORDS, &words, sizeof(words));
-	memcpy(to + tracee->vector_size, &end, sizeof(end));
+	memcpy(to + XSTATE_SOFTWARE_HEADER_OFFSET, &words, sizeof(words));
+	memcpy(to + tracee->vector_state_bytes, &end, sizeof(end));
 }
 
-uint64_t return_frame_make(uint8_t frame[RETURN_FRAME_SIZE], uint64_t address,
-			   const struct tracee *tracee)
+uint64_t sigreturn_frame_write(uint8_t frame[SIGRETURN_FRAME_SIZE], uint64_t address,
+			       const struct tracee *tracee)
 {
 	const struct user_regs_struct *from = &tracee->registers;
 	struct kernel_ucontext context = {
-		.flags = FRAME_KEEPS_SEGMENT,
-		.stack_flags = ALTSTACK_LEFT_ALONE,
+		.flags = UC_FLAGS_STRICT_SS,
+		.stack_flags = ALTSTACK_INVALID_FLAGS,
 		.r8 = from->r8,
 		.r9 = from->r9,
 		.r10 = from->r10,
@@ -107,14 +108,14 @@ uint64_t return_frame_make(uint8_t frame[RETURN_FRAME_SIZE], uint64_t address,
 		.mask = tracee->mask,
 	};
 	/* vector state | return address | context */
-	uint64_t at = RETURN_FRAME_SIZE - 64 - sizeof(context);
+	uint64_t at = SIGRETURN_FRAME_SIZE - 64 - sizeof(context);
 
 	at &= ~63ull;
-	go_on(&context, from->orig_rax);
-	if (tracee->vector_size > FXSAVE_SIZE)
-		context.flags |= FRAME_HAS_XSTATE;
-	memset(frame, 0, RETURN_FRAME_SIZE);
-	put_vector_state(frame, tracee);
+	prepare_syscall_restart(&context, from->orig_rax);
+	if (tracee->vector_state_bytes > FXSAVE_SIZE)
+		context.flags |= UC_FLAG_FP_XSTATE;
+	memset(frame, 0, SIGRETURN_FRAME_SIZE);
+	write_vector_state(frame, tracee);
 	memcpy(frame + at, &context, sizeof(context));
 	/* The kernel takes the frame to begin 8 bytes below the stack pointer, with the return
 	 * address that the handler's `ret` has taken off. */

@@ -11,11 +11,11 @@
 
 #include "inject/tracee.h"
 
-#define RETURN_FRAME_SIZE (20u << 10)
+#define SIGRETURN_FRAME_SIZE (20u << 10)
 
 /* Writes the frame for the saved thread, to be placed at `address` (64 bytes aligned). Returns what
  * the stack pointer must be when rt_sigreturn is called. */
-uint64_t return_frame_make(uint8_t frame[RETURN_FRAME_SIZE], uint64_t address,
-			   const struct tracee *tracee);
+uint64_t sigreturn_frame_write(uint8_t frame[SIGRETURN_FRAME_SIZE], uint64_t address,
+			       const struct tracee *tracee);
 
 #endif

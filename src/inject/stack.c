@@ -10,6 +10,7 @@
  *   - functions of libc that fork, create threads, load or exit, by name.
  */
 #include "inject/stack.h"
+#include "common/foreign_file.h"
 
 #include <elfutils/libdwfl.h>
 #include <errno.h>
@@ -22,50 +23,56 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#define FRAMES_MAX   512u
-#define SCANNED_SIZE (64u << 10)
-#define VDSO_MAX     (64u << 10)
+#include "common/array.h"
 
-struct range {
+#define FRAMES_MAX              512u
+#define SCANNED_STACK_BYTES_MAX (64u << 10)
+#define VDSO_BYTES_MAX          (64u << 10)
+
+struct forbidden_pc_range {
 	uint64_t start, end;
-	const char *why;
+	const char *reason_text;
 };
 
 /* An object whose tables are at hand. */
-struct object {
+struct unwindable_object {
 	uint64_t base, inode;
 };
 
-struct stack_judge {
+struct stack_checker {
 	pid_t pid;
 	int memory;
 	Dwfl *dwfl;
-	struct object *objects;
+	struct unwindable_object *objects;
 	size_t object_count;
-	struct range *ranges;
-	size_t range_count, range_capacity;
-	bool allocator_inside; /* the program, or a sanitizer, brings its own malloc */
+	struct forbidden_pc_range *forbidden_ranges;
+	size_t forbidden_range_count, forbidden_range_capacity;
+	bool has_own_allocator; /* the program, or a sanitizer, brings its own malloc */
 	const struct user_regs_struct *registers; /* of the thread that is looked at */
 };
 
 /* ---- what is forbidden ---- */
 
-static int forbid(struct stack_judge *judge, uint64_t start, uint64_t end, const char *why)
+static int add_forbidden_pc_range(struct stack_checker *judge, uint64_t start, uint64_t end,
+				  const char *why)
 {
-	if (judge->range_count == judge->range_capacity) {
-		size_t capacity = judge->range_capacity ? judge->range_capacity * 2 : 64;
-		struct range *larger = realloc(judge->ranges, capacity * sizeof(*larger));
+	if (judge->forbidden_range_count == judge->forbidden_range_capacity) {
+		size_t capacity =
+			judge->forbidden_range_capacity ? judge->forbidden_range_capacity * 2 : 64;
+		struct forbidden_pc_range *larger =
+			realloc(judge->forbidden_ranges, capacity * sizeof(*larger));
 
 		if (!larger)
 			return -ENOMEM;
-		judge->ranges = larger;
-		judge->range_capacity = capacity;
+		judge->forbidden_ranges = larger;
+		judge->forbidden_range_capacity = capacity;
 	}
-	judge->ranges[judge->range_count++] = (struct range){start, end, why};
+	judge->forbidden_ranges[judge->forbidden_range_count++] =
+		(struct forbidden_pc_range){start, end, why};
 	return 0;
 }
 
-static bool is_one_of(const char *name, const char *const *names)
+static bool name_is_in_list(const char *name, const char *const *names)
 {
 	for (; *names; names++) {
 		if (!strcmp(name, *names))
@@ -74,7 +81,7 @@ static bool is_one_of(const char *name, const char *const *names)
 	return false;
 }
 
-static bool is_allocator(const char *name)
+static bool is_allocator_function_name(const char *name)
 {
 	static const char *const names[] = {"malloc",
 					    "free",
@@ -101,10 +108,10 @@ static bool is_allocator(const char *name)
 					    "__malloc_hugepages",
 					    NULL};
 
-	return is_one_of(name, names);
+	return name_is_in_list(name, names);
 }
 
-static bool holds_locks(const char *name)
+static bool function_name_may_hold_locks(const char *name)
 {
 	static const char *const names[] = {"fork",
 					    "_Fork",
@@ -146,19 +153,20 @@ static bool holds_locks(const char *name)
 					    "_dl_vsym",
 					    NULL};
 
-	return is_one_of(name, names);
+	return name_is_in_list(name, names);
 }
 
 /* From the first function of the group to where the next other function begins, and down to where
  * the one before ends. */
-static int forbid_allocator(struct stack_judge *judge, const struct process_symbols *symbols)
+static int forbid_allocator_pc_range(struct stack_checker *judge,
+				     const struct process_symbols *symbols)
 {
 	uint64_t low = UINT64_MAX, high = 0, before = 0, behind = UINT64_MAX;
 
 	for (size_t i = 0; i < symbols->count; i++) {
 		const struct process_symbol *symbol = &symbols->list[i];
 
-		if (!is_allocator(symbol->name))
+		if (!is_allocator_function_name(symbol->name))
 			continue;
 		low = symbol->start < low ? symbol->start : low;
 		high = symbol->end > high ? symbol->end : high;
@@ -173,54 +181,61 @@ static int forbid_allocator(struct stack_judge *judge, const struct process_symb
 		if (symbol->start >= high && symbol->start < behind)
 			behind = symbol->start;
 	}
-	return forbid(judge, before, behind == UINT64_MAX ? high : behind, "the allocator");
+	return add_forbidden_pc_range(judge, before, behind == UINT64_MAX ? high : behind,
+				      "the allocator");
 }
 
-static int forbid_in_libc(struct stack_judge *judge, const struct process_symbols *symbols)
+static int forbid_lock_holding_libc_functions(struct stack_checker *judge,
+					      const struct process_symbols *symbols)
 {
-	int error = forbid_allocator(judge, symbols);
+	int error = forbid_allocator_pc_range(judge, symbols);
 
 	for (size_t i = 0; !error && i < symbols->count; i++) {
 		const struct process_symbol *symbol = &symbols->list[i];
 
-		if (holds_locks(symbol->name) && symbol->end > symbol->start)
-			error = forbid(judge, symbol->start, symbol->end,
-				       "making a process or a thread, or at its end");
+		if (function_name_may_hold_locks(symbol->name) && symbol->end > symbol->start)
+			error = add_forbidden_pc_range(
+				judge, symbol->start, symbol->end,
+				"making a process or a thread, or at its end");
 	}
 	return error;
 }
 
-static bool is_sanitizer(const char *path)
+static bool is_sanitizer_library(const char *path)
 {
-	const char *name = process_base_name(path);
+	const char *name = process_path_to_base_name(path);
 
 	return !strncmp(name, "lib", 3) && strstr(name, "san.so");
 }
 
-static int forbid_mapping(struct stack_judge *judge, const struct process_maps *maps,
-			  const struct process_mapping *mapping, const char *program)
+static int collect_forbidden_pc_ranges_of_mapping(struct stack_checker *judge,
+						  const struct process_maps *maps,
+						  const struct process_mapping *mapping,
+						  const char *program)
 {
-	const struct process_mapping *first = process_maps_first(maps, mapping);
+	const struct process_mapping *first = process_maps_find_start_of_file_below(maps, mapping);
 	struct process_symbols symbols;
 	int error = 0;
 
-	if (process_is_loader(mapping->path))
-		return forbid(judge, mapping->start, mapping->end, "the loader");
+	if (process_path_is_loader(mapping->path))
+		return add_forbidden_pc_range(judge, mapping->start, mapping->end, "the loader");
 	if (!first || process_symbols_read(judge->memory, first->start, &symbols))
 		return 0; /* no object of the loader's: it cannot be what dlopen needs */
-	if (process_is_libc(mapping->path))
-		error = forbid_in_libc(judge, &symbols);
-	else if (!process_symbols_address(&symbols, "malloc"))
+	if (process_path_is_libc(mapping->path))
+		error = forbid_lock_holding_libc_functions(judge, &symbols);
+	else if (!process_symbols_find_address(&symbols, "malloc"))
 		;
-	else if (!strcmp(mapping->path, program) || is_sanitizer(mapping->path))
-		judge->allocator_inside = true;
+	else if (!strcmp(mapping->path, program) || is_sanitizer_library(mapping->path))
+		judge->has_own_allocator = true;
 	else
-		error = forbid(judge, mapping->start, mapping->end, "the allocator");
+		error = add_forbidden_pc_range(judge, mapping->start, mapping->end,
+					       "the allocator");
 	process_symbols_free(&symbols);
 	return error;
 }
 
-static int forbid_all(struct stack_judge *judge, const struct process_maps *maps)
+static int collect_all_forbidden_pc_ranges(struct stack_checker *judge,
+					   const struct process_maps *maps)
 {
 	char path[64], program[4096];
 	ssize_t length;
@@ -231,95 +246,99 @@ static int forbid_all(struct stack_judge *judge, const struct process_maps *maps
 	program[length > 0 ? length : 0] = '\0';
 	for (size_t i = 0; !error && i < maps->count; i++) {
 		if (maps->list[i].executable && maps->list[i].path[0] == '/')
-			error = forbid_mapping(judge, maps, &maps->list[i], program);
+			error = collect_forbidden_pc_ranges_of_mapping(judge, maps, &maps->list[i],
+								       program);
 	}
 	return error;
 }
 
-static const char *forbidden(const struct stack_judge *judge, uint64_t pc)
+static const char *find_reason_pc_is_forbidden(const struct stack_checker *judge, uint64_t pc)
 {
-	for (size_t i = 0; i < judge->range_count; i++) {
-		if (pc >= judge->ranges[i].start && pc < judge->ranges[i].end)
-			return judge->ranges[i].why;
+	for (size_t i = 0; i < judge->forbidden_range_count; i++) {
+		if (pc >= judge->forbidden_ranges[i].start && pc < judge->forbidden_ranges[i].end)
+			return judge->forbidden_ranges[i].reason_text;
 	}
 	return NULL;
 }
 
 /* ---- unwinding ---- */
 
-static int no_debug_file(Dwfl_Module *module, void **data, const char *name, Dwarf_Addr base,
-			 const char *file, const char *link, GElf_Word checksum, char **ret)
+static int dwfl_callback_find_no_debug_file(Dwfl_Module *module, void **data, const char *name,
+					    Dwarf_Addr base, const char *file, const char *link,
+					    GElf_Word checksum, char **ret)
 {
 	(void)module, (void)data, (void)name, (void)base, (void)file, (void)link, (void)checksum;
 	*ret = NULL;
 	return -1;
 }
 
-static int no_file(Dwfl_Module *module, void **data, const char *name, Dwarf_Addr base, char **ret,
-		   Elf **elf)
+static int dwfl_callback_find_no_elf_file(Dwfl_Module *module, void **data, const char *name,
+					  Dwarf_Addr base, char **ret, Elf **elf)
 {
 	(void)module, (void)data, (void)name, (void)base, (void)elf;
 	*ret = NULL;
 	return -1;
 }
 
-static pid_t next_thread(Dwfl *dwfl, void *argument, void **thread)
+static pid_t dwfl_callback_next_thread(Dwfl *dwfl, void *argument, void **thread)
 {
 	(void)dwfl;
 	if (*thread)
 		return 0;
 	*thread = argument;
-	return ((struct stack_judge *)argument)->pid;
+	return ((struct stack_checker *)argument)->pid;
 }
 
-static bool get_thread(Dwfl *dwfl, pid_t tid, void *argument, void **thread)
+static bool dwfl_callback_get_thread(Dwfl *dwfl, pid_t tid, void *argument, void **thread)
 {
 	(void)dwfl, (void)tid;
 	*thread = argument;
 	return true;
 }
 
-static bool read_memory(Dwfl *dwfl, Dwarf_Addr address, Dwarf_Word *ret, void *argument)
+static bool dwfl_callback_read_memory(Dwfl *dwfl, Dwarf_Addr address, Dwarf_Word *ret,
+				      void *argument)
 {
 	(void)dwfl;
-	return process_read(((struct stack_judge *)argument)->memory, address, ret, sizeof(*ret));
+	return process_read_memory(((struct stack_checker *)argument)->memory, address, ret,
+				   sizeof(*ret));
 }
 
 /* DWARF numbers registers its own way (System V ABI, x86-64, figure 3.36). */
-static bool set_registers(Dwfl_Thread *thread, void *argument)
+static bool dwfl_callback_set_registers(Dwfl_Thread *thread, void *argument)
 {
-	const struct user_regs_struct *from = ((struct stack_judge *)argument)->registers;
+	const struct user_regs_struct *from = ((struct stack_checker *)argument)->registers;
 	const Dwarf_Word registers[] = {from->rax, from->rdx, from->rcx, from->rbx, from->rsi,
 					from->rdi, from->rbp, from->rsp, from->r8,  from->r9,
 					from->r10, from->r11, from->r12, from->r13, from->r14,
 					from->r15, from->rip};
 
-	return dwfl_thread_state_registers(thread, 0, sizeof(registers) / sizeof(registers[0]),
-					   registers);
+	return dwfl_thread_state_registers(thread, 0, ARRAY_SIZE(registers), registers);
 }
 
-static const Dwfl_Thread_Callbacks thread_callbacks = {
-	.next_thread = next_thread,
-	.get_thread = get_thread,
-	.memory_read = read_memory,
-	.set_initial_registers = set_registers,
+static const Dwfl_Thread_Callbacks dwfl_thread_callbacks = {
+	.next_thread = dwfl_callback_next_thread,
+	.get_thread = dwfl_callback_get_thread,
+	.memory_read = dwfl_callback_read_memory,
+	.set_initial_registers = dwfl_callback_set_registers,
 };
 
 /* The file behind a mapping, wherever the process sees it; -1 when it is not that file any more. */
-static int open_mapped(pid_t pid, const struct process_mapping *mapping)
+static int open_file_of_process_mapping(pid_t pid, const struct process_mapping *mapping)
 {
+	static const struct foreign_open_policy how = {.directory = AT_FDCWD};
 	char path[4200];
 	struct stat status;
 	int file;
 
 	snprintf(path, sizeof(path), "/proc/%d/map_files/%llx-%llx", (int)pid,
 		 (unsigned long long)mapping->start, (unsigned long long)mapping->end);
-	file = open(path, O_RDONLY | O_CLOEXEC);
+	file = foreign_open_file(&how, path, NULL);
 	if (file >= 0)
 		return file;
 	snprintf(path, sizeof(path), "/proc/%d/root%s", (int)pid, mapping->path);
-	file = open(path, O_RDONLY | O_CLOEXEC);
-	if (file >= 0 && (fstat(file, &status) || status.st_ino != mapping->inode)) {
+	file = foreign_open_file(&how, path, &status);
+	if (file >= 0 && status.st_ino != mapping->inode) {
 		close(file);
 		file = -1;
 	}
@@ -327,13 +346,14 @@ static int open_mapped(pid_t pid, const struct process_mapping *mapping)
 }
 
 /* The kernel's own object has no file: its bytes are put into one. */
-static int copy_vdso(const struct stack_judge *judge, const struct process_mapping *mapping)
+static int copy_vdso_to_file(const struct stack_checker *judge,
+			     const struct process_mapping *mapping)
 {
 	size_t size = mapping->end - mapping->start;
-	char *bytes = size <= VDSO_MAX ? malloc(size) : NULL;
+	char *bytes = size <= VDSO_BYTES_MAX ? malloc(size) : NULL;
 	int file = bytes ? memfd_create("vdso", MFD_CLOEXEC) : -1;
 
-	if (file >= 0 && (!process_read(judge->memory, mapping->start, bytes, size) ||
+	if (file >= 0 && (!process_read_memory(judge->memory, mapping->start, bytes, size) ||
 			  write(file, bytes, size) != (ssize_t)size)) {
 		close(file);
 		file = -1;
@@ -342,11 +362,12 @@ static int copy_vdso(const struct stack_judge *judge, const struct process_mappi
 	return file;
 }
 
-static void report(struct stack_judge *judge, const struct process_maps *maps,
-		   const struct process_mapping *mapping)
+static void report_object_to_dwfl(struct stack_checker *judge, const struct process_maps *maps,
+				  const struct process_mapping *mapping)
 {
 	bool vdso = !strcmp(mapping->path, "[vdso]");
-	const struct process_mapping *first = vdso ? mapping : process_maps_first(maps, mapping);
+	const struct process_mapping *first =
+		vdso ? mapping : process_maps_find_start_of_file_below(maps, mapping);
 	int file;
 
 	if (!first || (!vdso && mapping->path[0] != '/'))
@@ -355,7 +376,8 @@ static void report(struct stack_judge *judge, const struct process_maps *maps,
 		if (judge->objects[i].base == first->start)
 			return;
 	}
-	file = vdso ? copy_vdso(judge, mapping) : open_mapped(judge->pid, first);
+	file = vdso ? copy_vdso_to_file(judge, mapping)
+		    : open_file_of_process_mapping(judge->pid, first);
 	if (file < 0)
 		return;
 	if (!dwfl_report_elf(judge->dwfl, mapping->path, mapping->path, file, first->start,
@@ -363,13 +385,15 @@ static void report(struct stack_judge *judge, const struct process_maps *maps,
 		close(file);
 		return;
 	}
-	judge->objects[judge->object_count++] = (struct object){first->start, first->inode};
+	judge->objects[judge->object_count++] =
+		(struct unwindable_object){first->start, first->inode};
 }
 
-static int prepare_unwinding(struct stack_judge *judge, const struct process_maps *maps)
+static int prepare_unwinding(struct stack_checker *judge, const struct process_maps *maps)
 {
-	static const Dwfl_Callbacks callbacks = {.find_elf = no_file,
-						 .find_debuginfo = no_debug_file};
+	static const Dwfl_Callbacks callbacks = {.find_elf = dwfl_callback_find_no_elf_file,
+						 .find_debuginfo =
+							 dwfl_callback_find_no_debug_file};
 
 	judge->objects = calloc(maps->count + 1, sizeof(*judge->objects));
 	judge->dwfl = dwfl_begin(&callbacks);
@@ -378,18 +402,18 @@ static int prepare_unwinding(struct stack_judge *judge, const struct process_map
 	dwfl_report_begin(judge->dwfl);
 	for (size_t i = 0; i < maps->count; i++) {
 		if (maps->list[i].executable)
-			report(judge, maps, &maps->list[i]);
+			report_object_to_dwfl(judge, maps, &maps->list[i]);
 	}
 	if (dwfl_report_end(judge->dwfl, NULL, NULL))
 		return -ENOEXEC;
 	/* Fails where nothing was reported; then every stack is an incomplete one. */
-	dwfl_attach_state(judge->dwfl, NULL, judge->pid, &thread_callbacks, judge);
+	dwfl_attach_state(judge->dwfl, NULL, judge->pid, &dwfl_thread_callbacks, judge);
 	return 0;
 }
 
-int stack_judge_create(pid_t pid, int memory, struct stack_judge **ret)
+int stack_checker_create(pid_t pid, int memory, struct stack_checker **ret)
 {
-	struct stack_judge *judge = calloc(1, sizeof(*judge));
+	struct stack_checker *judge = calloc(1, sizeof(*judge));
 	struct process_maps maps;
 	int error;
 
@@ -403,38 +427,38 @@ int stack_judge_create(pid_t pid, int memory, struct stack_judge **ret)
 		free(judge);
 		return error;
 	}
-	error = forbid_all(judge, &maps);
+	error = collect_all_forbidden_pc_ranges(judge, &maps);
 	if (!error)
 		error = prepare_unwinding(judge, &maps);
 	process_maps_free(&maps);
 	if (error)
-		stack_judge_destroy(judge);
+		stack_checker_destroy(judge);
 	else
 		*ret = judge;
 	return error;
 }
 
-void stack_judge_destroy(struct stack_judge *judge)
+void stack_checker_destroy(struct stack_checker *judge)
 {
 	if (!judge)
 		return;
 	if (judge->dwfl)
 		dwfl_end(judge->dwfl);
 	free(judge->objects);
-	free(judge->ranges);
+	free(judge->forbidden_ranges);
 	free(judge);
 }
 
 /* ---- judging ---- */
 
-struct frames {
+struct stack_frame_list {
 	uint64_t pc[FRAMES_MAX];
 	uint32_t count;
 };
 
-static int take_frame(Dwfl_Frame *frame, void *argument)
+static int collect_frame(Dwfl_Frame *frame, void *argument)
 {
-	struct frames *frames = argument;
+	struct stack_frame_list *frames = argument;
 	Dwarf_Addr pc;
 	bool exact;
 
@@ -445,13 +469,15 @@ static int take_frame(Dwfl_Frame *frame, void *argument)
 }
 
 /* Is what is mapped at the pc still what its tables were read from? */
-static bool is_known(const struct stack_judge *judge, const struct process_maps *maps, uint64_t pc)
+static bool mapping_is_unchanged(const struct stack_checker *judge, const struct process_maps *maps,
+				 uint64_t pc)
 {
-	const struct process_mapping *mapping = process_maps_find(maps, pc), *first;
+	const struct process_mapping *mapping = process_maps_find_by_address(maps, pc), *first;
 
 	if (!mapping || !mapping->executable)
 		return false;
-	first = mapping->path[0] == '[' ? mapping : process_maps_first(maps, mapping);
+	first = mapping->path[0] == '[' ? mapping
+					: process_maps_find_start_of_file_below(maps, mapping);
 	for (size_t i = 0; first && i < judge->object_count; i++) {
 		if (judge->objects[i].base == first->start &&
 		    judge->objects[i].inode == first->inode)
@@ -461,21 +487,21 @@ static bool is_known(const struct stack_judge *judge, const struct process_maps 
 }
 
 /* All of the stack's top that could be a return address into forbidden code. */
-static const char *scan(const struct stack_judge *judge, const struct process_maps *maps,
-			uint64_t sp)
+static const char *scan_stack_for_forbidden_pcs(const struct stack_checker *judge,
+						const struct process_maps *maps, uint64_t sp)
 {
-	static uint64_t words[SCANNED_SIZE / sizeof(uint64_t)];
-	const struct process_mapping *mapping = process_maps_find(maps, sp);
+	static uint64_t words[SCANNED_STACK_BYTES_MAX / sizeof(uint64_t)];
+	const struct process_mapping *mapping = process_maps_find_by_address(maps, sp);
 	size_t size = 0;
 	const char *why;
 
 	sp &= ~7ull;
 	if (mapping)
 		size = mapping->end - sp < sizeof(words) ? mapping->end - sp : sizeof(words);
-	if (!size || !process_read(judge->memory, sp, words, size))
+	if (!size || !process_read_memory(judge->memory, sp, words, size))
 		return "on a stack that cannot be read";
 	for (size_t i = 0; i < size / sizeof(*words); i++) {
-		why = forbidden(judge, words[i] - 1);
+		why = find_reason_pc_is_forbidden(judge, words[i] - 1);
 		if (why)
 			return why;
 	}
@@ -483,7 +509,7 @@ static const char *scan(const struct stack_judge *judge, const struct process_ma
 }
 
 /* System calls at which a thread may hold locks of libc, or is about to be another process. */
-static bool is_delicate(uint64_t number, bool allocator_inside)
+static bool syscall_may_hold_locks(uint64_t number, bool allocator_inside)
 {
 	switch (number) {
 	case SYS_mmap:
@@ -513,27 +539,27 @@ static bool is_delicate(uint64_t number, bool allocator_inside)
 	}
 }
 
-static bool stops_well(const struct stack_judge *judge, const struct process_maps *maps,
-		       const char **ret_why)
+static bool thread_is_at_safe_point(const struct stack_checker *judge,
+				    const struct process_maps *maps, const char **ret_why)
 {
 	const struct user_regs_struct *registers = judge->registers;
-	const struct process_mapping *mapping = process_maps_find(maps, registers->rip);
+	const struct process_mapping *mapping = process_maps_find_by_address(maps, registers->rip);
 
 	if ((int64_t)registers->orig_rax >= 0) { /* in a system call, or right behind one */
 		*ret_why = "in a system call of an allocator";
-		return !is_delicate(registers->orig_rax, judge->allocator_inside);
+		return !syscall_may_hold_locks(registers->orig_rax, judge->has_own_allocator);
 	}
 	*ret_why = "never seen in a system call";
-	if (judge->allocator_inside)
+	if (judge->has_own_allocator)
 		return false;
 	*ret_why = "in libc";
-	return mapping && !process_is_libc(mapping->path);
+	return mapping && !process_path_is_libc(mapping->path);
 }
 
-bool stack_is_safe(struct stack_judge *judge, const struct user_regs_struct *registers,
-		   const char **ret_why)
+bool stack_is_safe_for_dlopen(struct stack_checker *judge, const struct user_regs_struct *registers,
+			      const char **ret_why)
 {
-	struct frames frames = {.count = 0};
+	struct stack_frame_list frames = {.count = 0};
 	struct process_maps maps;
 	const char *why = NULL;
 	bool complete;
@@ -542,15 +568,15 @@ bool stack_is_safe(struct stack_judge *judge, const struct user_regs_struct *reg
 	if (process_maps_read(judge->pid, &maps))
 		return false;
 	judge->registers = registers;
-	complete = !dwfl_getthread_frames(judge->dwfl, judge->pid, take_frame, &frames);
-	why = forbidden(judge, registers->rip);
+	complete = !dwfl_getthread_frames(judge->dwfl, judge->pid, collect_frame, &frames);
+	why = find_reason_pc_is_forbidden(judge, registers->rip);
 	for (uint32_t i = 0; !why && i < frames.count; i++) {
-		why = forbidden(judge, frames.pc[i]);
-		complete = complete && is_known(judge, &maps, frames.pc[i]);
+		why = find_reason_pc_is_forbidden(judge, frames.pc[i]);
+		complete = complete && mapping_is_unchanged(judge, &maps, frames.pc[i]);
 	}
 	if (!why && !complete)
-		why = scan(judge, &maps, registers->rsp);
-	if (!why && !stops_well(judge, &maps, ret_why))
+		why = scan_stack_for_forbidden_pcs(judge, &maps, registers->rsp);
+	if (!why && !thread_is_at_safe_point(judge, &maps, ret_why))
 		why = *ret_why;
 	process_maps_free(&maps);
 	*ret_why = why;

@@ -17,13 +17,13 @@
 
 #include "inject/process.h"
 
-struct stack_judge;
+struct stack_checker;
 
 /* Looks at what is mapped now. 0 or negative errno. */
-int stack_judge_create(pid_t pid, int memory, struct stack_judge **ret);
-void stack_judge_destroy(struct stack_judge *judge);
+int stack_checker_create(pid_t pid, int memory, struct stack_checker **ret);
+void stack_checker_destroy(struct stack_checker *judge);
 /* `registers` are those of a thread that is stopped. `ret_why` says what is in the way. */
-bool stack_is_safe(struct stack_judge *judge, const struct user_regs_struct *registers,
-		   const char **ret_why);
+bool stack_is_safe_for_dlopen(struct stack_checker *judge, const struct user_regs_struct *registers,
+			      const char **ret_why);
 
 #endif

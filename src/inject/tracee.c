@@ -6,7 +6,7 @@
  * System calls: a stop ends a blocking call inside the kernel. When the thread is let go with the
  * registers that it was found with, the kernel makes the call again by itself (it left one of the
  * -ERESTART codes in rax); for the calls that it never restarts (signal(7)) it left -EINTR, and
- * here the thread is put back in front of the instruction. The timeout of such a call begins anew.
+ * here the thread is put back in front of the instruction. The timeout of such a call begins again.
  *
  * Signals: all but those of the thread's own faults are blocked while it works for us, so none is
  * delivered, and none ends a system call early, until it is back.
@@ -26,12 +26,13 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "common/monotonic.h"
 #include "inject/process.h"
 
-#define STOP_TIMEOUT_NS 200000000ull
-#define STEP_TIMEOUT_NS 5000000000ull
-#define SIGNAL_BIT(n)   (1ull << ((n)-1))
-#define FAULTS                                                                                     \
+#define STOP_TIMEOUT_NS           200000000ull
+#define INJECTION_STEP_TIMEOUT_NS 5000000000ull
+#define SIGNAL_BIT(n)             (1ull << ((n)-1))
+#define FAULT_SIGNAL_BITS                                                                          \
 	(SIGNAL_BIT(SIGSEGV) | SIGNAL_BIT(SIGBUS) | SIGNAL_BIT(SIGILL) | SIGNAL_BIT(SIGFPE) |      \
 	 SIGNAL_BIT(SIGTRAP) | SIGNAL_BIT(SIGSYS))
 
@@ -41,14 +42,6 @@
 #endif
 #define EVENT_STOP 128 /* PTRACE_EVENT_STOP */
 
-static uint64_t now_ns(void)
-{
-	struct timespec time;
-
-	clock_gettime(CLOCK_MONOTONIC, &time);
-	return (uint64_t)time.tv_sec * 1000000000ull + (uint64_t)time.tv_nsec;
-}
-
 static void pause_briefly(void)
 {
 	static const struct timespec moment = {.tv_nsec = 50000};
@@ -56,16 +49,17 @@ static void pause_briefly(void)
 	nanosleep(&moment, NULL);
 }
 
-static long trace(int request, pid_t tid, void *address, const void *data)
+/* `data` is read or written, as the request is (ptrace(2)). */
+static long ptrace_request(int request, pid_t tid, void *address, void *data)
 {
 	return ptrace((enum __ptrace_request)request, tid, address, data) ? -errno : 0;
 }
 
 /* The next stop, or end, of the thread. 1 with *ret_status, 0 for none in time, or negative errno.
  */
-static int wait_for(pid_t tid, uint64_t timeout_ns, int *ret_status)
+static int wait_for_stop(pid_t tid, uint64_t timeout_ns, int *ret_status)
 {
-	uint64_t end = now_ns() + timeout_ns;
+	uint64_t end = monotonic_ns() + timeout_ns;
 
 	for (;;) {
 		pid_t got = waitpid(tid, ret_status, __WALL | WNOHANG);
@@ -74,85 +68,85 @@ static int wait_for(pid_t tid, uint64_t timeout_ns, int *ret_status)
 			return WIFSTOPPED(*ret_status) ? 1 : -ESRCH;
 		if (got < 0 && errno != EINTR)
 			return -errno;
-		if (now_ns() >= end)
+		if (monotonic_ns() >= end)
 			return 0;
 		pause_briefly();
 	}
 }
 
-static bool is_event_stop(int status)
+static bool status_is_event_stop(int status)
 {
 	return status >> 16 == EVENT_STOP;
 }
 
 /* Stopped by SIGSTOP or its like, with all of its process. */
-static bool is_group_stop(int status)
+static bool status_is_group_stop(int status)
 {
-	return is_event_stop(status) && WSTOPSIG(status) != SIGTRAP;
+	return status_is_event_stop(status) && WSTOPSIG(status) != SIGTRAP;
 }
 
 /* Until the thread stops because we asked for it; signals that come first are delivered. */
-static int wait_for_interrupt(pid_t tid, uint64_t timeout_ns)
+static int wait_for_requested_stop(pid_t tid, uint64_t timeout_ns)
 {
 	int status, got;
 
-	while ((got = wait_for(tid, timeout_ns, &status)) > 0) {
-		if (is_group_stop(status))
+	while ((got = wait_for_stop(tid, timeout_ns, &status)) > 0) {
+		if (status_is_group_stop(status))
 			return -EBUSY;
-		if (is_event_stop(status))
+		if (status_is_event_stop(status))
 			return 0;
-		if (trace(PTRACE_CONT, tid, NULL, (void *)(long)WSTOPSIG(status)))
+		if (ptrace_request(PTRACE_CONT, tid, NULL, (void *)(long)WSTOPSIG(status)))
 			return -ESRCH;
 	}
 	return got ? got : -ETIMEDOUT;
 }
 
 /* In a system call that no signal ends, nobody knows for how long. */
-static bool is_uninterruptible(const struct tracee *tracee)
+static bool tracee_is_uninterruptible(const struct tracee *tracee)
 {
 	char path[64], status[4096], state[64];
 
 	snprintf(path, sizeof(path), "/proc/%d/task/%d/status", (int)tracee->pid, (int)tracee->tid);
-	if (process_read_file(path, status, sizeof(status)) < 0)
+	if (process_read_proc_file(path, status, sizeof(status)) < 0)
 		return true;
-	process_status(status, "State", state, sizeof(state));
+	process_read_status_field(status, "State", state, sizeof(state));
 	return state[0] == 'D';
 }
 
 /* A thread that is not stopped cannot be let go either, and would stop when nobody looks: whoever
  * merely waits for a processor, which takes its time on a busy machine, is waited for. */
-static int interrupt(const struct tracee *tracee)
+static int interrupt_tracee_and_wait_for_stop(const struct tracee *tracee)
 {
-	uint64_t end = now_ns() + STEP_TIMEOUT_NS;
-	int error = (int)trace(PTRACE_INTERRUPT, tracee->tid, NULL, NULL);
+	uint64_t end = monotonic_ns() + INJECTION_STEP_TIMEOUT_NS;
+	int error = (int)ptrace_request(PTRACE_INTERRUPT, tracee->tid, NULL, NULL);
 
 	if (error)
 		return error;
 	do {
-		error = wait_for_interrupt(tracee->tid, STOP_TIMEOUT_NS);
-	} while (error == -ETIMEDOUT && !is_uninterruptible(tracee) && now_ns() < end);
+		error = wait_for_requested_stop(tracee->tid, STOP_TIMEOUT_NS);
+	} while (error == -ETIMEDOUT && !tracee_is_uninterruptible(tracee) && monotonic_ns() < end);
 	return error;
 }
 
 /* Signals that wait for the thread and are not blocked. */
-static bool has_signals(const struct tracee *tracee)
+static bool tracee_has_pending_signals(const struct tracee *tracee)
 {
 	static const char *const fields[] = {"SigPnd", "ShdPnd"};
 	char path[64], status[4096], value[64];
 	uint64_t pending = 0;
 
 	snprintf(path, sizeof(path), "/proc/%d/task/%d/status", (int)tracee->pid, (int)tracee->tid);
-	if (process_read_file(path, status, sizeof(status)) < 0)
+	if (process_read_proc_file(path, status, sizeof(status)) < 0)
 		return true;
 	for (int i = 0; i < 2; i++) {
-		process_status(status, fields[i], value, sizeof(value));
+		process_read_status_field(status, fields[i], value, sizeof(value));
 		pending |= strtoull(value, NULL, 16);
 	}
 	return pending & ~tracee->mask;
 }
 
 /* Calls that end with EINTR whenever a thread is stopped in them. All can be made again. */
-static bool is_cut_short(uint64_t number)
+static bool syscall_number_is_cut_short_by_stops(uint64_t number)
 {
 	switch (number) {
 	case SYS_epoll_wait:
@@ -190,80 +184,82 @@ static bool is_cut_short(uint64_t number)
 
 /* What the thread is to go on with: the system call that was cut short once more. A signal of the
  * program's own may have cut it as well; then EINTR is the program's business. */
-void tracee_resume_call(struct tracee *tracee)
+void tracee_restart_syscall_if_cut_short(struct tracee *tracee)
 {
 	struct user_regs_struct *registers = &tracee->registers;
 
 	if ((int64_t)registers->orig_rax < 0 || (int64_t)registers->rax != -EINTR ||
-	    !is_cut_short(registers->orig_rax) || has_signals(tracee))
+	    !syscall_number_is_cut_short_by_stops(registers->orig_rax) ||
+	    tracee_has_pending_signals(tracee))
 		return;
 	registers->rax = registers->orig_rax;
 	registers->rip -= 2; /* the length of `syscall` */
 	registers->orig_rax = (unsigned long long)-1;
-	trace(PTRACE_SETREGS, tracee->tid, NULL, registers);
+	ptrace_request(PTRACE_SETREGS, tracee->tid, NULL, (void *)(uintptr_t)registers);
 }
 
 int tracee_stop(struct tracee *tracee, pid_t pid, pid_t tid, int memory)
 {
 	int error;
 
-	memset(tracee, 0, offsetof(struct tracee, vector));
+	memset(tracee, 0, offsetof(struct tracee, vector_state));
 	tracee->pid = pid;
 	tracee->tid = tid;
 	tracee->memory = memory;
-	error = (int)trace(PTRACE_SEIZE, tid, NULL, NULL);
+	error = (int)ptrace_request(PTRACE_SEIZE, tid, NULL, NULL);
 	if (error)
 		return error;
-	error = interrupt(tracee);
+	error = interrupt_tracee_and_wait_for_stop(tracee);
 	if (!error)
-		error = (int)trace(PTRACE_GETREGS, tid, NULL, &tracee->registers);
+		error = (int)ptrace_request(PTRACE_GETREGS, tid, NULL, &tracee->registers);
 	if (!error)
-		error = (int)trace(PTRACE_GETSIGMASK, tid, (void *)sizeof(tracee->mask),
-				   &tracee->mask);
+		error = (int)ptrace_request(PTRACE_GETSIGMASK, tid, (void *)sizeof(tracee->mask),
+					    &tracee->mask);
 	if (error) {
-		trace(PTRACE_DETACH, tid, NULL, NULL);
+		ptrace_request(PTRACE_DETACH, tid, NULL, NULL);
 		return error;
 	}
 	return 0;
 }
 
-int tracee_save(struct tracee *tracee)
+int tracee_save_state(struct tracee *tracee)
 {
-	uint64_t blocked = ~FAULTS;
-	struct iovec vector = {tracee->vector, sizeof(tracee->vector)};
-	long error = trace(PTRACE_GETREGSET, tracee->tid, (void *)NT_X86_XSTATE, &vector);
+	uint64_t blocked = ~FAULT_SIGNAL_BITS;
+	struct iovec vector = {tracee->vector_state, sizeof(tracee->vector_state)};
+	long error = ptrace_request(PTRACE_GETREGSET, tracee->tid, (void *)NT_X86_XSTATE, &vector);
 
 	if (error) { /* processors without XSAVE */
-		vector.iov_len = sizeof(tracee->vector);
-		error = trace(PTRACE_GETREGSET, tracee->tid, (void *)NT_PRFPREG, &vector);
+		vector.iov_len = sizeof(tracee->vector_state);
+		error = ptrace_request(PTRACE_GETREGSET, tracee->tid, (void *)NT_PRFPREG, &vector);
 	}
-	tracee->vector_size = error ? 0 : vector.iov_len;
+	tracee->vector_state_bytes = error ? 0 : vector.iov_len;
 	if (!error)
-		error = trace(PTRACE_SETSIGMASK, tracee->tid, (void *)sizeof(blocked), &blocked);
+		error = ptrace_request(PTRACE_SETSIGMASK, tracee->tid, (void *)sizeof(blocked),
+				       &blocked);
 	return (int)error;
 }
 
-int tracee_restore(struct tracee *tracee)
+int tracee_restore_state(struct tracee *tracee)
 {
-	struct iovec vector = {tracee->vector, tracee->vector_size};
-	int kind = tracee->vector_size > 512 ? NT_X86_XSTATE : NT_PRFPREG;
-	long error = trace(PTRACE_SETREGSET, tracee->tid, (void *)(long)kind, &vector);
+	struct iovec vector = {tracee->vector_state, tracee->vector_state_bytes};
+	int kind = tracee->vector_state_bytes > 512 ? NT_X86_XSTATE : NT_PRFPREG;
+	long error = ptrace_request(PTRACE_SETREGSET, tracee->tid, (void *)(long)kind, &vector);
 
 	if (!error)
-		error = trace(PTRACE_SETREGS, tracee->tid, NULL, &tracee->registers);
+		error = ptrace_request(PTRACE_SETREGS, tracee->tid, NULL, &tracee->registers);
 	if (!error)
-		error = trace(PTRACE_SETSIGMASK, tracee->tid, (void *)sizeof(tracee->mask),
-			      &tracee->mask);
+		error = ptrace_request(PTRACE_SETSIGMASK, tracee->tid, (void *)sizeof(tracee->mask),
+				       &tracee->mask);
 	return (int)error;
 }
 
-void tracee_release(struct tracee *tracee)
+void tracee_detach(struct tracee *tracee)
 {
-	trace(PTRACE_DETACH, tracee->tid, NULL, NULL);
+	ptrace_request(PTRACE_DETACH, tracee->tid, NULL, NULL);
 }
 
-int tracee_system_call(struct tracee *tracee, uint64_t instruction, const uint64_t arguments[6],
-		       long number, int64_t *ret)
+int tracee_make_syscall(struct tracee *tracee, uint64_t instruction, const uint64_t arguments[6],
+			long number, int64_t *ret)
 {
 	struct user_regs_struct registers = tracee->registers;
 	int status, got;
@@ -277,74 +273,78 @@ int tracee_system_call(struct tracee *tracee, uint64_t instruction, const uint64
 	registers.r10 = arguments[3];
 	registers.r8 = arguments[4];
 	registers.r9 = arguments[5];
-	got = (int)trace(PTRACE_SETREGS, tracee->tid, NULL, &registers);
+	got = (int)ptrace_request(PTRACE_SETREGS, tracee->tid, NULL, &registers);
 	if (!got)
-		got = (int)trace(PTRACE_SINGLESTEP, tracee->tid, NULL, NULL);
+		got = (int)ptrace_request(PTRACE_SINGLESTEP, tracee->tid, NULL, NULL);
 	if (got)
 		return got;
-	while ((got = wait_for(tracee->tid, STEP_TIMEOUT_NS, &status)) > 0) {
-		if (WSTOPSIG(status) == SIGTRAP && !is_event_stop(status))
+	while ((got = wait_for_stop(tracee->tid, INJECTION_STEP_TIMEOUT_NS, &status)) > 0) {
+		if (WSTOPSIG(status) == SIGTRAP && !status_is_event_stop(status))
 			break;
-		trace(PTRACE_SINGLESTEP, tracee->tid, NULL, NULL);
+		ptrace_request(PTRACE_SINGLESTEP, tracee->tid, NULL, NULL);
 	}
 	if (got <= 0)
 		return got ? got : -ETIMEDOUT;
-	got = (int)trace(PTRACE_GETREGS, tracee->tid, NULL, &registers);
+	got = (int)ptrace_request(PTRACE_GETREGS, tracee->tid, NULL, &registers);
 	*ret = (int64_t)registers.rax;
 	return got;
 }
 
 /* The thread is wanted back: it waits in code of ours, or has gone back by itself. */
-static int take_back(struct tracee *tracee)
+static int stop_tracee_again(struct tracee *tracee)
 {
-	int error = (int)trace(PTRACE_INTERRUPT, tracee->tid, NULL, NULL);
+	int error = (int)ptrace_request(PTRACE_INTERRUPT, tracee->tid, NULL, NULL);
 
-	return error ? error : wait_for_interrupt(tracee->tid, STEP_TIMEOUT_NS);
+	return error ? error : wait_for_requested_stop(tracee->tid, INJECTION_STEP_TIMEOUT_NS);
 }
 
-bool tracee_is_within(const struct tracee *tracee, uint64_t start, uint64_t size)
+bool tracee_pc_is_within(const struct tracee *tracee, uint64_t start, uint64_t size)
 {
 	struct user_regs_struct registers;
 
-	return !trace(PTRACE_GETREGS, tracee->tid, NULL, &registers) && registers.rip >= start &&
-	       registers.rip - start < size;
+	return !ptrace_request(PTRACE_GETREGS, tracee->tid, NULL, &registers) &&
+	       registers.rip >= start && registers.rip - start < size;
 }
 
-/* Of the code that it runs for us; or does the program have a signal? Only faults get through as
- * long as that code runs, but a thread that nobody took back in time has gone back by itself. */
-static bool is_fault(const struct tracee *tracee, int status, uint64_t word)
+/* Is the stop a fault of the code that the thread runs for us, or a signal of the program's? Only
+ * faults get through as long as that code runs, but a thread that nobody took back in time has gone
+ * back by itself. */
+static bool stop_is_fault_of_injected_code(const struct tracee *tracee, int status, uint64_t word)
 {
 	uint64_t value = 0;
 
-	return !is_event_stop(status) && SIGNAL_BIT(WSTOPSIG(status)) & FAULTS &&
-	       !(process_read(tracee->memory, word, &value, sizeof(value)) && value);
+	return !status_is_event_stop(status) && SIGNAL_BIT(WSTOPSIG(status)) & FAULT_SIGNAL_BITS &&
+	       !(process_read_memory(tracee->memory, word, &value, sizeof(value)) && value);
 }
 
-int tracee_run(struct tracee *tracee, const struct user_regs_struct *registers, uint64_t word,
-	       uint64_t timeout_ns, int *ret_signal)
+int tracee_run_code(struct tracee *tracee, const struct user_regs_struct *registers, uint64_t word,
+		    uint64_t timeout_ns, int *ret_signal)
 {
-	uint64_t end = now_ns() + timeout_ns, value;
-	int status, got = (int)trace(PTRACE_SETREGS, tracee->tid, NULL, registers);
+	uint64_t end = monotonic_ns() + timeout_ns, value;
+	int status, got = (int)ptrace_request(PTRACE_SETREGS, tracee->tid, NULL,
+					      (void *)(uintptr_t)registers);
 
 	*ret_signal = 0;
 	if (!got)
-		got = (int)trace(PTRACE_CONT, tracee->tid, NULL, NULL);
+		got = (int)ptrace_request(PTRACE_CONT, tracee->tid, NULL, NULL);
 	if (got)
 		return got;
 	for (;;) {
-		got = wait_for(tracee->tid, 0, &status);
+		got = wait_for_stop(tracee->tid, 0, &status);
 		if (got < 0)
 			return -ESRCH;
-		if (got > 0 && is_fault(tracee, status, word)) {
+		if (got > 0 && stop_is_fault_of_injected_code(tracee, status, word)) {
 			*ret_signal = WSTOPSIG(status);
 			return -EFAULT;
 		}
 		if (got > 0)
-			trace(PTRACE_CONT, tracee->tid, NULL,
-			      is_event_stop(status) ? NULL : (void *)(long)WSTOPSIG(status));
-		if (process_read(tracee->memory, word, &value, sizeof(value)) && value)
-			return take_back(tracee);
-		if (now_ns() >= end)
+			ptrace_request(PTRACE_CONT, tracee->tid, NULL,
+				       status_is_event_stop(status)
+					       ? NULL
+					       : (void *)(long)WSTOPSIG(status));
+		if (process_read_memory(tracee->memory, word, &value, sizeof(value)) && value)
+			return stop_tracee_again(tracee);
+		if (monotonic_ns() >= end)
 			return -ETIMEDOUT;
 		pause_briefly();
 	}

@@ -13,37 +13,37 @@
 #include <sys/types.h>
 #include <sys/user.h>
 
-#define TRACEE_VECTOR_MAX 16384 /* AMX state is about 11 KiB */
+#define TRACEE_VECTOR_BYTES_MAX 16384 /* AMX state is about 11 KiB */
 
 struct tracee {
 	pid_t pid, tid;
 	int memory; /* /proc/PID/mem */
 	struct user_regs_struct registers;
 	uint64_t mask; /* blocked signals */
-	uint8_t vector[TRACEE_VECTOR_MAX] __attribute__((aligned(64)));
-	size_t vector_size;
+	uint8_t vector_state[TRACEE_VECTOR_BYTES_MAX] __attribute__((aligned(64)));
+	size_t vector_state_bytes;
 };
 
 /* Stops the thread. 0, or negative errno: -ESRCH it is gone, -EPERM not permitted, -EBUSY it does
  * not stop (or the process is stopped by job control). */
 int tracee_stop(struct tracee *tracee, pid_t pid, pid_t tid, int memory);
-/* Saves what tracee_restore() puts back. */
-int tracee_save(struct tracee *tracee);
-int tracee_restore(struct tracee *tracee);
+/* Saves what tracee_restore_state() puts back. */
+int tracee_save_state(struct tracee *tracee);
+int tracee_restore_state(struct tracee *tracee);
 /* What the thread is to go on with, where the stop cut a system call short: the call once more. */
-void tracee_resume_call(struct tracee *tracee);
+void tracee_restart_syscall_if_cut_short(struct tracee *tracee);
 /* Lets it go. */
-void tracee_release(struct tracee *tracee);
+void tracee_detach(struct tracee *tracee);
 
 /* In a stopped and saved thread: */
 /* Makes one system call by the `syscall` instruction at `instruction`. */
-int tracee_system_call(struct tracee *tracee, uint64_t instruction, const uint64_t arguments[6],
-		       long number, int64_t *ret);
+int tracee_make_syscall(struct tracee *tracee, uint64_t instruction, const uint64_t arguments[6],
+			long number, int64_t *ret);
 /* Is it at an instruction in [start, start + size)? */
-bool tracee_is_within(const struct tracee *tracee, uint64_t start, uint64_t size);
+bool tracee_pc_is_within(const struct tracee *tracee, uint64_t start, uint64_t size);
 /* Lets it run with these registers until *word (in its memory) is not 0. 0; -ETIMEDOUT; -ESRCH; or
  * -EFAULT with the signal that the code ended with in *ret_signal. */
-int tracee_run(struct tracee *tracee, const struct user_regs_struct *registers, uint64_t word,
-	       uint64_t timeout_ns, int *ret_signal);
+int tracee_run_code(struct tracee *tracee, const struct user_regs_struct *registers, uint64_t word,
+		    uint64_t timeout_ns, int *ret_signal);
 
 #endif

@@ -7,9 +7,7 @@
 #ifndef KYMO_INSTRUMENT_ATTACHED_H
 #define KYMO_INSTRUMENT_ATTACHED_H
 
-struct runtime;
-
 /* On a thread of the program; returns at once. */
-void attached_begin(struct runtime *runtime);
+void attached_start_instrumenting(void);
 
 #endif

@@ -7,51 +7,59 @@
 #include "instrument/calls.h"
 
 #include "common/syscalls.h"
-#include "core/ticks.h"
+#include "core/base/ticks.h"
 #include "instrument/arena.h"
 #include "instrument/calls_stream.h"
 #include "instrument/shadow.h"
+#include "instrument/stack_copies.h"
+#include "instrument/state.h"
 #include "instrument/vectors.h"
-#include "regions/gate.h"
+#include "regions/reentry_guard.h"
+
+#define STACK_COPIES_SEEN_TEXT                                                                     \
+	"calls are only counted from here on, because the program copies stacks"
 
 /* Words leave nothing out: not by category, depth, selection or throttling. */
-static bool is_all_recorded(void)
+static bool no_filter_leaves_calls_out(void)
 {
-	return !kymo_regions.careful && kymo_regions.max_depth >= SHADOW_ENTRIES - 1 &&
-	       !(kymo_regions.categories_off & 1u << REGION_HOST);
+	return !kymo_regions.may_skip_regions && kymo_regions.max_depth >= SHADOW_ENTRIES_MAX - 1 &&
+	       !(kymo_regions.category_off_bits & 1u << REGION_INSTRUMENTED);
 }
 
-enum plan_gate calls_way(void)
+enum plan_trampoline calls_get_trampoline_mode(void)
 {
-	return kymo_regions.trace && !kymo_regions.profile && is_all_recorded() &&
-			       !kymo_ticks_are_ns && !arenas_want_arguments()
-		       ? PLAN_GATE_FAST
-		       : PLAN_GATE_SLOW;
+	return kymo_regions.records_events && !kymo_regions.keeps_profile &&
+			       no_filter_leaves_calls_out() && !kymo_ticks_are_ns &&
+			       !arenas_want_arguments_recorded()
+		       ? PLAN_TRAMPOLINE_FAST
+		       : PLAN_TRAMPOLINE_SLOW;
 }
 
-struct shadow_entry *calls_limit(const struct calls_thread *calls)
+struct shadow_entry *calls_compute_shadow_limit(const struct calls_thread_state *calls)
 {
-	return calls->stopped || calls_way() == PLAN_GATE_SLOW ? NULL : calls->node->end;
+	return calls->stopped || calls_get_trampoline_mode() == PLAN_TRAMPOLINE_SLOW
+		       ? NULL
+		       : calls->node->end;
 }
 
-static void lost(enum spool_loss loss)
+static void count_call_loss(enum spool_loss loss)
 {
-	spool_count_loss(&kymo_runtime.spool, loss);
+	spool_count_loss(kymo_instrument.spool, loss);
 }
 
 /* ---- first call of a thread ---- */
 
-static uint64_t acquire(void *unused)
+static uint64_t acquire_shadow_stack(void *unused)
 {
 	struct thread *thread;
-	struct shadow_node *node;
+	struct shadow_stack_node *node;
 
 	(void)unused;
-	thread = runtime_adopt_this_thread();
-	node = thread ? shadow_take() : NULL;
+	thread = runtime_find_or_add_this_thread();
+	node = thread ? shadow_acquire_node() : NULL;
 	if (!node)
 		return 0;
-	node->internal_id = thread->internal_id;
+	node->internal_thread_id = thread->internal_id;
 	node->tid = thread->tid;
 	kymo_calls.node = node;
 	kymo_calls.top = node->entries + 1;
@@ -60,107 +68,109 @@ static uint64_t acquire(void *unused)
 }
 
 /* The vector registers are kept in memory of this moment alone: the thread has none yet. */
-static bool make_thread(void)
+static bool init_calls_thread(void)
 {
 	void *area;
 	bool made;
 
-	if (region_closed_bits() & CONTROL_CLOSED_START || region_is_own())
+	if (region_load_closed_reason_bits() & CONTROL_CLOSED_NOT_STARTED ||
+	    region_thread_is_in_kymo_code())
 		return false;
-	area = region_map(SHADOW_VECTORS);
+	area = region_map_memory(SHADOW_THREAD_VECTOR_AREA_BYTES);
 	if (!area)
 		return false;
-	made = vectors_keep(area, acquire, NULL);
-	sys_munmap(area, SHADOW_VECTORS);
+	made = vectors_call_preserving_registers(area, acquire_shadow_stack, NULL);
+	sys_munmap(area, SHADOW_THREAD_VECTOR_AREA_BYTES);
 	return made;
 }
 
 /* ---- entry ---- */
 
 /* What was left without returning ends here, as far as anybody knows. */
-static void end_left(const struct shadow_entry *entry)
+static void end_abandoned_call(const struct shadow_entry *entry)
 {
-	lost(SPOOL_LOSS_CALL_UNWOUND);
-	if (entry->flags & SHADOW_REGION)
-		calls_region_end(kymo_calls.node, entry->id, NULL);
+	count_call_loss(SPOOL_LOSS_CALL_UNWOUND);
+	if (entry->flags & SHADOW_FLAG_REGION)
+		calls_end_region(kymo_calls.node, entry->id, NULL);
 	else
-		calls_write(&kymo_calls, entry->id, CALL_LEFT, ticks_now());
+		calls_write_call_word(&kymo_calls, entry->id, CALL_WORD_ABANDONED, ticks_now());
 }
 
 /* The caller jumped here instead of calling: its call is at an end, and this one takes over its
  * entry, which knows the way back. */
-static void take_over(struct calls_thread *calls, struct shadow_entry *entry, uint32_t id,
-		      const struct calls_registers *registers)
+static void record_tail_call(struct calls_thread_state *calls, struct shadow_entry *entry,
+			     uint32_t id, const struct calls_saved_registers *registers)
 {
 	uint64_t now = ticks_now();
 
-	if (entry->flags & SHADOW_REGION) {
-		calls_region_end(calls->node, entry->id, NULL);
-		calls_region_begin(calls->node, id, registers);
+	if (entry->flags & SHADOW_FLAG_REGION) {
+		calls_end_region(calls->node, entry->id, NULL);
+		calls_begin_region(calls->node, id, registers);
 	} else {
-		calls_write(calls, entry->id, CALL_LEFT, now);
-		calls_write(calls, id, CALL_ENTRY, now);
+		calls_write_call_word(calls, entry->id, CALL_WORD_ABANDONED, now);
+		calls_write_call_word(calls, id, CALL_WORD_ENTRY, now);
 	}
 	entry->id = id;
 }
 
-static bool push(struct calls_thread *calls, uint64_t *slot, uint32_t id,
-		 const struct calls_registers *registers)
+static bool push_and_record_call(struct calls_thread_state *calls, uint64_t *slot, uint32_t id,
+				 const struct calls_saved_registers *registers)
 {
-	bool region = calls_way() == PLAN_GATE_SLOW;
+	bool region = calls_get_trampoline_mode() == PLAN_TRAMPOLINE_SLOW;
 	struct shadow_entry *entry = calls->top;
 
 	if (entry >= calls->node->end) {
-		lost(SPOOL_LOSS_CALL_DEPTH);
+		count_call_loss(SPOOL_LOSS_CALL_DEPTH);
 		return false;
 	}
 	entry->return_address = *slot;
 	entry->id = id;
-	entry->flags = region ? SHADOW_REGION : 0;
+	entry->flags = region ? SHADOW_FLAG_REGION : 0;
 	entry->slot = (uint64_t)(uintptr_t)slot;
 	calls->top = entry + 1;
 	if (region)
-		calls_region_begin(calls->node, id, registers);
+		calls_begin_region(calls->node, id, registers);
 	else
-		calls_write(calls, id, CALL_ENTRY, ticks_now());
+		calls_write_call_word(calls, id, CALL_WORD_ENTRY, ticks_now());
 	return true;
 }
 
-static bool enter_call(struct calls_thread *calls, uint64_t *slot, uint32_t id,
-		       const struct calls_registers *registers)
+static bool record_call_entry(struct calls_thread_state *calls, uint64_t *slot, uint32_t id,
+			      const struct calls_saved_registers *registers)
 {
 	struct shadow_entry *before;
 
-	if (!calls->node && !make_thread())
+	if (!calls->node && !init_calls_thread())
 		return false;
-	if (calls->stopped || arena_is_foreign(id, *slot))
+	if (calls->stopped || arena_code_may_read_return_addresses(id, *slot))
 		return false;
 	before = calls->top - 1;
-	if (before->slot == (uint64_t)(uintptr_t)slot && *slot == arena_exit_address(before->id)) {
-		take_over(calls, before, id, registers);
+	if (before->slot == (uint64_t)(uintptr_t)slot &&
+	    *slot == arena_get_stub_exit_of_function(before->id)) {
+		record_tail_call(calls, before, id, registers);
 		return true;
 	}
 	if (before->slot <= (uint64_t)(uintptr_t)slot)
-		shadow_clean(calls, (uint64_t)(uintptr_t)slot, end_left);
-	return push(calls, slot, id, registers);
+		shadow_end_stale_entries(calls, (uint64_t)(uintptr_t)slot, end_abandoned_call);
+	return push_and_record_call(calls, slot, id, registers);
 }
 
 /* A handler that was left by siglongjmp while it was in here comes back no more: seen from a call
  * further out on the thread's own stack. */
-static bool is_abandoned(uint64_t busy, uint64_t slot)
+static bool handler_was_abandoned(uint64_t busy, uint64_t slot)
 {
 	const struct thread *thread = kymo_thread;
 
-	return thread && busy >= thread->bounds.low && slot < thread->bounds.high && busy < slot &&
-	       !shadow_is_interrupted(busy, slot);
+	return thread && busy >= thread->stack_bounds.low && slot < thread->stack_bounds.high &&
+	       busy < slot && !shadow_is_interrupted_by_handler_at(busy, slot);
 }
 
-static bool begin(struct calls_thread *calls, uint64_t slot)
+static bool try_begin_slow_path(struct calls_thread_state *calls, uint64_t slot)
 {
 	uint64_t busy = atomic_load_explicit(&calls->busy, memory_order_relaxed);
 
-	if (busy && !is_abandoned(busy, slot)) {
-		lost(SPOOL_LOSS_CALL_REENTRY);
+	if (busy && !handler_was_abandoned(busy, slot)) {
+		count_call_loss(SPOOL_LOSS_CALL_REENTRY);
 		return false;
 	}
 	calls->limit = NULL;
@@ -169,41 +179,72 @@ static bool begin(struct calls_thread *calls, uint64_t slot)
 	return true;
 }
 
-static void end(struct calls_thread *calls)
+static void end_slow_path(struct calls_thread_state *calls)
 {
 	atomic_signal_fence(memory_order_seq_cst);
 	atomic_store_explicit(&calls->busy, 0, memory_order_relaxed);
 	if (calls->node)
-		calls->limit = calls_limit(calls);
+		calls->limit = calls_compute_shadow_limit(calls);
 }
 
-uint32_t calls_entry_slow(uint64_t *slot, uint64_t id, const struct calls_registers *registers)
+uint32_t calls_handle_entry_slow_path(uint64_t *slot, uint64_t id,
+				      const struct calls_saved_registers *registers)
 {
-	struct calls_thread *calls = &kymo_calls;
+	struct calls_thread_state *calls = &kymo_calls;
 	bool recorded;
 
 	if (!slot) {
-		calls_write_word(calls, id, true);
+		calls_write_word_that_had_no_room(calls, id, true);
 		return 0;
 	}
-	if (!*kymo_runtime.same_process || !begin(calls, (uint64_t)(uintptr_t)slot))
+	if (!process_is_where_runtime_started() ||
+	    !try_begin_slow_path(calls, (uint64_t)(uintptr_t)slot))
 		return 1;
-	recorded = enter_call(calls, slot, (uint32_t)id, registers);
-	end(calls);
+	recorded = record_call_entry(calls, slot, (uint32_t)id, registers);
+	end_slow_path(calls);
 	return !recorded;
 }
 
 /* ---- exit ---- */
 
-void calls_exit_slow(uint64_t *slot, uint64_t id, const struct calls_registers *registers)
+static uint64_t switch_to_counting(void *argument)
 {
-	struct calls_thread *calls = &kymo_calls;
+	(void)argument;
+	stack_copies_switch_to_counting(STACK_COPIES_SEEN_TEXT, NULL);
+	return 0;
+}
+
+/* What is called may use vector registers, which hold what the program's function returns. */
+static void switch_to_counting_at_exit(const struct calls_thread_state *calls)
+{
+	if (!stack_copies_are_made())
+		vectors_call_preserving_registers(calls->node->vector_area, switch_to_counting,
+						  NULL);
+}
+
+/* The call has returned before: its stack was copied away then, and is back. */
+static void return_again(const struct calls_thread_state *calls, uint64_t *slot, uint32_t id)
+{
+	uint64_t address;
+
+	/* Without its return address the thread cannot go on. */
+	if (!shadow_find_return_address_of_returned_call(calls, id, &address))
+		__builtin_trap();
+	*slot = address;
+	count_call_loss(SPOOL_LOSS_CALL_UNWOUND);
+	switch_to_counting_at_exit(calls);
+}
+
+void calls_handle_exit_slow_path(uint64_t *slot, uint64_t id,
+				 const struct calls_saved_registers *registers)
+{
+	struct calls_thread_state *calls = &kymo_calls;
 	struct shadow_entry entry;
 	uint64_t now = ticks_now();
 	bool own;
 
 	if (!slot) {
-		calls_write_word(calls, id, false);
+		calls_write_word_that_had_no_room(calls, id, false);
 		return;
 	}
 	/* An exit in the midst of something else: that was abandoned. */
@@ -211,31 +252,37 @@ void calls_exit_slow(uint64_t *slot, uint64_t id, const struct calls_registers *
 	calls->limit = NULL;
 	atomic_store_explicit(&calls->busy, (uint64_t)(uintptr_t)slot, memory_order_relaxed);
 	atomic_signal_fence(memory_order_seq_cst);
-	/* Without its return address the thread cannot go on. */
-	if (!shadow_pop(calls, (uint64_t)(uintptr_t)slot, (uint32_t)id, &entry, end_left))
-		__builtin_trap();
-	*slot = entry.return_address;
-	if (own && *kymo_runtime.same_process && !(region_closed_bits() & CONTROL_CLOSED_START)) {
-		if (entry.flags & SHADOW_REGION)
-			calls_region_end(calls->node, entry.id, registers);
-		else
-			calls_write(calls, entry.id, CALL_EXIT, now);
+	if (!shadow_pop_entry(calls, (uint64_t)(uintptr_t)slot, (uint32_t)id, &entry,
+			      end_abandoned_call)) {
+		return_again(calls, slot, (uint32_t)id);
+		end_slow_path(calls);
+		return;
 	}
-	end(calls);
+	*slot = entry.return_address;
+	if (own && entry.flags & SHADOW_FLAG_REUSED)
+		switch_to_counting_at_exit(calls);
+	if (own && process_is_where_runtime_started() &&
+	    !(region_load_closed_reason_bits() & CONTROL_CLOSED_NOT_STARTED)) {
+		if (entry.flags & SHADOW_FLAG_REGION)
+			calls_end_region(calls->node, entry.id, registers);
+		else
+			calls_write_call_word(calls, entry.id, CALL_WORD_EXIT, now);
+	}
+	end_slow_path(calls);
 }
 
 /* ---- counted calls ---- */
 
-void calls_count_slow(uint64_t id)
+void calls_handle_count_slow_path(uint64_t id)
 {
-	struct calls_thread *calls = &kymo_calls;
-	struct shadow_node *node;
+	struct calls_thread_state *calls = &kymo_calls;
+	struct shadow_stack_node *node;
 
-	if (!*kymo_runtime.same_process || !begin(calls, 1))
+	if (!process_is_where_runtime_started() || !try_begin_slow_path(calls, 1))
 		return;
-	node = calls->node || make_thread() ? calls->node : NULL;
+	node = calls->node || init_calls_thread() ? calls->node : NULL;
 	if (node && !node->counts) {
-		uint64_t *counts = region_map((PLAN_ID_MAX + 1) * sizeof(uint64_t));
+		uint64_t *counts = region_map_memory((PLAN_ID_MAX + 1) * sizeof(uint64_t));
 
 		node->counts = counts;
 	}
@@ -243,5 +290,5 @@ void calls_count_slow(uint64_t id)
 		calls->counts = node->counts;
 		calls->counts[id]++;
 	}
-	end(calls);
+	end_slow_path(calls);
 }

@@ -9,64 +9,66 @@
 #include "instrument/calls_stream.h"
 #include "instrument/instrument.h"
 #include "instrument/vectors.h"
+#include "regions/fast_path.h"
 #include "regions/state.h"
 
-#define ARGUMENTS 6u /* in registers: System V ABI 3.2.3 */
+#define REGISTER_ARGUMENT_COUNT 6u /* in registers: System V ABI 3.2.3 */
 
-struct call_event {
+struct call_region_info {
 	uint32_t id;
-	const struct calls_registers *registers;
+	const struct calls_saved_registers *registers;
 };
 
 /* By function id; 0: not asked for yet. Several threads may find the same one out. */
-static region_id *_Atomic regions_of_calls;
+static region_id *_Atomic region_ids_by_function_id;
 
-static region_id region_of(uint32_t id)
+static region_id find_or_add_function_region(uint32_t id)
 {
-	region_id *regions = atomic_load_explicit(&regions_of_calls, memory_order_acquire);
+	region_id *regions = atomic_load_explicit(&region_ids_by_function_id, memory_order_acquire);
 
 	if (!regions) {
-		region_id *made = region_map((PLAN_ID_MAX + 1) * sizeof(*made));
+		region_id *made = region_map_memory((PLAN_ID_MAX + 1) * sizeof(*made));
 
 		if (!made)
 			return 0;
-		if (atomic_compare_exchange_strong(&regions_of_calls, &regions, made))
+		if (atomic_compare_exchange_strong(&region_ids_by_function_id, &regions, made))
 			regions = made;
 		else
 			sys_munmap(made, (PLAN_ID_MAX + 1) * sizeof(*made));
 	}
 	if (!regions[id])
-		regions[id] = region_function(REGION_HOST, arena_function_address(id));
+		regions[id] = region_find_or_add_instrumented_function(
+			arena_get_original_function_address(id), id);
 	return regions[id];
 }
 
-static uint64_t begin(void *argument)
+static uint64_t begin_call_region(void *argument)
 {
-	static const char *const names[ARGUMENTS] = {"arg0", "arg1", "arg2",
-						     "arg3", "arg4", "arg5"};
-	const struct call_event *event = argument;
-	const struct calls_registers *from = event->registers;
-	struct region_value values[ARGUMENTS];
+	static const char *const names[REGISTER_ARGUMENT_COUNT] = {"arg0", "arg1", "arg2",
+								   "arg3", "arg4", "arg5"};
+	const struct call_region_info *event = argument;
+	const struct calls_saved_registers *from = event->registers;
+	struct region_value values[REGISTER_ARGUMENT_COUNT];
 
-	region_begin(region_of(event->id));
-	if (!arena_wants_arguments(event->id))
+	region_begin(find_or_add_function_region(event->id));
+	if (!arena_function_wants_arguments(event->id))
 		return 0;
-	const uint64_t numbers[ARGUMENTS] = {from->rdi, from->rsi, from->rdx,
-					     from->rcx, from->r8,  from->r9};
+	const uint64_t numbers[REGISTER_ARGUMENT_COUNT] = {from->rdi, from->rsi, from->rdx,
+							   from->rcx, from->r8,  from->r9};
 
-	for (unsigned i = 0; i < ARGUMENTS; i++)
+	for (unsigned i = 0; i < REGISTER_ARGUMENT_COUNT; i++)
 		values[i] = (struct region_value){
 			.name = names[i], .type = SPOOL_VALUE_ADDRESS, .number = numbers[i]};
-	region_values(values, ARGUMENTS);
+	region_values(values, REGISTER_ARGUMENT_COUNT);
 	return 0;
 }
 
-static uint64_t end(void *argument)
+static uint64_t end_call_region(void *argument)
 {
-	const struct call_event *event = argument;
+	const struct call_region_info *event = argument;
 
-	region_end(region_of(event->id));
-	if (event->registers && arena_wants_arguments(event->id))
+	region_end(find_or_add_function_region(event->id));
+	if (event->registers && arena_function_wants_arguments(event->id))
 		region_values(&(struct region_value){.name = "return",
 						     .type = SPOOL_VALUE_ADDRESS,
 						     .number = event->registers->rax},
@@ -75,38 +77,101 @@ static uint64_t end(void *argument)
 }
 
 /* NULL: calls are recorded. */
-static void (*told)(uint64_t address), (*told_end)(uint64_t address);
+static void (*call_begin_listener)(uint64_t address), (*call_end_listener)(uint64_t address);
 
-void instrument_tell(void (*entered)(uint64_t address), void (*left)(uint64_t address))
+void instrument_set_call_listeners(void (*entered)(uint64_t address),
+				   void (*left)(uint64_t address))
 {
-	told_end = left;
-	told = entered;
+	call_end_listener = left;
+	call_begin_listener = entered;
 }
 
-static uint64_t tell_begin(void *argument)
+static uint64_t notify_call_begin_listener(void *argument)
 {
-	told(arena_function_address(((const struct call_event *)argument)->id));
+	call_begin_listener(arena_get_original_function_address(
+		((const struct call_region_info *)argument)->id));
 	return 0;
 }
 
-static uint64_t tell_end(void *argument)
+static uint64_t notify_call_end_listener(void *argument)
 {
-	told_end(arena_function_address(((const struct call_event *)argument)->id));
+	call_end_listener(arena_get_original_function_address(
+		((const struct call_region_info *)argument)->id));
 	return 0;
 }
 
-void calls_region_begin(struct shadow_node *node, uint32_t id,
-			const struct calls_registers *registers)
+static uint64_t record_reserved_events(void *thread)
 {
-	struct call_event event = {id, registers};
-
-	vectors_keep(node->vectors, told ? tell_begin : begin, &event);
+	region_record_reserved_events(thread);
+	return 0;
 }
 
-void calls_region_end(struct shadow_node *node, uint32_t id,
-		      const struct calls_registers *registers)
+static void exit_guard_preserving_registers(struct shadow_stack_node *node,
+					    struct region_thread_state *thread)
 {
-	struct call_event event = {id, registers};
+	if (!region_guard_try_exit(thread))
+		vectors_call_preserving_registers(node->vector_area, record_reserved_events,
+						  thread);
+}
 
-	vectors_keep(node->vectors, told ? tell_end : end, &event);
+/* In the usual case nothing is called that may use vector registers, which cost more to keep than
+ * all else. */
+static bool begin_call_region_fast(struct shadow_stack_node *node, uint32_t id)
+{
+	const region_id *regions =
+		atomic_load_explicit(&region_ids_by_function_id, memory_order_acquire);
+	struct region_thread_state *thread;
+	bool begun;
+
+	if (!regions || !regions[id] || call_begin_listener || arenas_want_arguments_recorded())
+		return false;
+	thread = fast_path_mark_thread_busy_or_null();
+	if (!thread)
+		return false;
+	begun = fast_path_try_begin_region(thread, regions[id], NULL);
+	exit_guard_preserving_registers(node, thread);
+	return begun;
+}
+
+static bool end_call_region_fast(struct shadow_stack_node *node, uint32_t id)
+{
+	const region_id *regions =
+		atomic_load_explicit(&region_ids_by_function_id, memory_order_acquire);
+	struct region_thread_state *thread;
+	bool ended;
+
+	if (!regions || call_begin_listener || arenas_want_arguments_recorded())
+		return false;
+	thread = fast_path_mark_thread_busy_or_null();
+	if (!thread)
+		return false;
+	ended = !thread->skipped && thread->depth &&
+		thread->frames[thread->depth - 1].region == regions[id] &&
+		fast_path_try_end_region(thread, &thread->frames[thread->depth - 1]);
+	exit_guard_preserving_registers(node, thread);
+	return ended;
+}
+
+void calls_begin_region(struct shadow_stack_node *node, uint32_t id,
+			const struct calls_saved_registers *registers)
+{
+	struct call_region_info event = {id, registers};
+
+	if (begin_call_region_fast(node, id))
+		return;
+	vectors_call_preserving_registers(
+		node->vector_area,
+		call_begin_listener ? notify_call_begin_listener : begin_call_region, &event);
+}
+
+void calls_end_region(struct shadow_stack_node *node, uint32_t id,
+		      const struct calls_saved_registers *registers)
+{
+	struct call_region_info event = {id, registers};
+
+	if (end_call_region_fast(node, id))
+		return;
+	vectors_call_preserving_registers(
+		node->vector_area, call_begin_listener ? notify_call_end_listener : end_call_region,
+		&event);
 }

@@ -16,8 +16,8 @@
 #include "core/runtime.h"
 
 /* The words of a record that is full; `ticks`: how long it took to fill. Any thread. */
-void demote_judge(const uint64_t *words, size_t count, uint64_t ticks);
+void demote_enqueue_short_functions(const uint64_t *words, size_t count, uint64_t ticks);
 /* Background thread: does what was decided. */
-void demote_round(struct runtime *runtime);
+void demote_queued_functions(void);
 
 #endif

@@ -8,8 +8,8 @@
 #include <sys/mman.h>
 
 #include "common/syscalls.h"
+#include "core/base/ticks.h"
 #include "core/notices.h"
-#include "core/ticks.h"
 #include "instrument/apply.h"
 #include "instrument/arena.h"
 #include "instrument/attached.h"
@@ -18,223 +18,263 @@
 #include "instrument/loaded.h"
 #include "instrument/rewritten.h"
 #include "instrument/shadow.h"
+#include "instrument/stack_copies.h"
+#include "instrument/state.h"
 #include "instrument/unwind.h"
 #include "instrument/vectors.h"
-#include "regions/gate.h"
 #include "regions/names.h"
+#include "regions/reentry_guard.h"
 
-#define POKE_SECONDS   240 /* a word tells times within half an hour or so of the one before */
-#define COUNTS_PERIODS 1   /* seconds between two looks at counted calls */
+#define NEW_CALLS_RECORD_PERIOD_SECONDS                                                            \
+	240 /* a word tells times within half an hour or so of the one before */
+#define CALL_COUNTS_WRITE_PERIOD_SECONDS 1 /* seconds between two looks at counted calls */
+
+struct instrument_collector_object_pointers kymo_instrument = {.spool = &spool_writer_without_file};
 
 static struct {
-	bool on, removing;
-	bool told;                       /* that the loader is not watched */
-	uint64_t next_poke, next_counts; /* ticks */
-	uint64_t *written;               /* counts, as last written, by function id */
-} instrumented;
+	bool on, is_object_being_removed;
+	bool told; /* that the loader is not watched */
+	uint64_t next_new_records_ticks, next_counts_write_ticks; /* ticks */
+	uint64_t *written_counts; /* counts, as last written, by function id */
+} current_instrumenting_state;
 
-static void set_gate(void)
+static enum plan_trampoline compute_trampoline_mode(void)
 {
-	arenas_set_gate(region_closed_bits() ? PLAN_GATE_CLOSED : calls_way());
+	if (region_load_closed_reason_bits())
+		return PLAN_TRAMPOLINE_CLOSED;
+	return stack_copies_are_made() ? PLAN_TRAMPOLINE_COUNTS : calls_get_trampoline_mode();
+}
+
+static void set_all_trampoline_modes(void)
+{
+	arenas_set_trampoline_mode(compute_trampoline_mode());
+}
+
+void instrument_update_trampolines(void)
+{
+	if (current_instrumenting_state.on)
+		set_all_trampoline_modes();
 }
 
 /* Before anything is unmapped. */
-static void removing(void)
+static void freeze_all_trampolines_before_unmap(void)
 {
-	instrumented.removing = true;
-	arenas_hold_gates();
+	current_instrumenting_state.is_object_being_removed = true;
+	arenas_freeze_trampoline_modes();
 }
 
 /* Objects that come later run as they are where nobody notices them in time: when dlopen has
  * returned, other threads may be in their code. */
-static bool watch(struct runtime *runtime)
+static bool watch_loader(void)
 {
-	int error = loaded_watch(instrument_loaded, removing);
+	int error =
+		loaded_watch_loader(instrument_loaded_objects, freeze_all_trampolines_before_unmap);
 
-	if (error && !instrumented.told)
-		notices_post(&runtime->background, SPOOL_NOTICE_FALLBACK, (uint64_t)-error,
-			     "libraries that are opened while the program runs are not "
-			     "instrumented: this dynamic loader is not known",
+	if (error && !current_instrumenting_state.told)
+		notices_post(kymo_instrument.background, SPOOL_NOTICE_FALLBACK, (uint64_t)-error,
+			     "libraries opened at run time are not instrumented: kymo does not "
+			     "know this dynamic loader",
 			     NULL);
-	instrumented.told |= error != 0;
+	current_instrumenting_state.told |= error != 0;
 	return !error;
 }
 
-static void begin(struct runtime *runtime, bool asks)
+static void begin_instrumenting(bool asks, bool attached)
 {
-	vectors_init();
-	atomic_store_explicit(&unwind_detours, &instrument_detours, memory_order_release);
-	arenas_set_arguments(runtime->options.instrument.arguments[0] != 0);
-	instrumented.on = true;
-	set_gate();
-	if (runtime->attached && asks)
-		attached_begin(runtime);
+	vectors_detect_saved_states();
+	atomic_store_explicit(&unwind_trampoline_callbacks, &instrument_unwind_trampoline_ops,
+			      memory_order_release);
+	arenas_set_arguments_recorded(kymo_instrument.options->arguments[0] != 0);
+	current_instrumenting_state.on = true;
+	set_all_trampoline_modes();
+	if (attached && asks)
+		attached_start_instrumenting();
 	else
-		apply_loaded(runtime, APPLY_HERE);
+		apply_plans_to_new_objects(APPLY_PATCHES_IN_PROCESS);
 }
 
-void instrument_start(struct runtime *runtime)
+void instrument_start(bool attached)
 {
-	bool asks = runtime->options.instrument.socket[0] != 0;
+	bool asks = kymo_instrument.options->socket[0] != 0;
 
-	if (!asks && !rewritten_present())
+	if (!asks && !rewritten_any_loaded())
 		return;
-	watch(runtime);
-	begin(runtime, asks);
+	watch_loader();
+	begin_instrumenting(asks, attached);
 }
 
 /* What can be closed again is not taken unless that is noticed. */
-void instrument_opened(void)
+void instrument_start_for_opened_library(void)
 {
-	if (!instrumented.on && runtime_active() && watch(&kymo_runtime))
-		begin(&kymo_runtime, false);
+	if (!current_instrumenting_state.on && runtime_is_active() && watch_loader())
+		begin_instrumenting(false, false);
 }
 
 /* Else kymo's own walks come to know of them when a sample has met one, some 30 ms later: the calls
  * that are recorded there make that many times as many samples. */
-static void know_modules(struct runtime *runtime)
+static void request_module_refresh(void)
 {
-	modules_want_refresh(&runtime->modules);
-	background_wake(&runtime->background);
+	modules_request_refresh(kymo_instrument.modules);
+	background_wake(kymo_instrument.background);
 }
 
-void instrument_loaded(void)
+void instrument_loaded_objects(void)
 {
-	if (instrumented.removing) {
-		apply_unloaded();
-		instrumented.removing = false;
-		arenas_release_gates();
+	if (current_instrumenting_state.is_object_being_removed) {
+		apply_mark_unloaded_arenas();
+		current_instrumenting_state.is_object_being_removed = false;
+		arenas_unfreeze_trampoline_modes();
 	}
-	if (!instrumented.on || !runtime_active())
+	if (!current_instrumenting_state.on || !runtime_is_active())
 		return;
-	know_modules(&kymo_runtime);
-	apply_loaded(&kymo_runtime, APPLY_HERE);
+	request_module_refresh();
+	apply_plans_to_new_objects(APPLY_PATCHES_IN_PROCESS);
 }
 
 void instrument_stop(void)
 {
-	instrumented.on = false;
-	arenas_set_gate(PLAN_GATE_CLOSED);
-	apply_forget();
+	current_instrumenting_state.on = false;
+	arenas_set_trampoline_mode(PLAN_TRAMPOLINE_CLOSED);
+	apply_forget_seen_objects();
 }
 
-bool instrument_find_arena(uint64_t address, struct instrument_arena *ret)
+bool instrument_find_arena(uint64_t address, struct instrumented_arena *ret)
 {
-	const struct arena *arena = arena_find(address);
+	const struct arena *arena = arena_find_by_address(address);
 
 	if (!arena)
 		return false;
-	*ret = (struct instrument_arena){.start = (uint64_t)(uintptr_t)arena->data,
-					 .size = arena->size,
-					 .bias = arena->bias,
-					 .plan = arena->plan};
+	*ret = (struct instrumented_arena){.start = (uint64_t)(uintptr_t)arena->data,
+					   .size = arena->size,
+					   .bias = arena->bias,
+					   .plan = arena->plan};
 	return true;
 }
 
-uint64_t instrument_return_address(uint64_t slot)
+uint64_t instrument_find_return_address_of_slot(uint64_t slot)
 {
-	return shadow_return_address(slot);
+	return shadow_find_return_address(slot);
 }
 
 /* ---- hooks ---- */
 
-/* A forked child's file has nothing yet. */
-static int start(struct runtime *runtime)
+static void instrument_hook_remember_collector(struct runtime *runtime)
 {
-	uint32_t count = arena_count();
+	kymo_instrument = (struct instrument_collector_object_pointers){
+		.spool = &runtime->spool,
+		.records = &runtime->records,
+		.background = &runtime->background,
+		.threads = &runtime->threads,
+		.modules = &runtime->modules,
+		.sampler = &runtime->sampler,
+		.options = &runtime->options.instrument};
+}
+
+/* A forked child's file has nothing yet. */
+static int instrument_start_hook_record_arenas(struct runtime *runtime)
+{
+	uint32_t count = arenas_get_count();
 
 	(void)runtime;
-	names_set_background(true);
+	names_set_background_is_writing(true);
 	for (uint32_t i = 0; i < count; i++)
-		apply_record(arena_at(i));
-	names_set_background(false);
+		apply_write_arena_record(arenas_get_one_by_index(i));
+	names_set_background_is_writing(false);
 	return 0;
 }
 
-static void thread_end(void)
+static void instrument_hook_thread_end(void)
 {
-	calls_thread_end();
+	calls_end_thread();
 }
 
-static void thread_gone(struct thread *thread)
+static void instrument_hook_thread_gone(struct thread *thread)
 {
-	calls_thread_gone(thread->internal_id);
+	calls_release_gone_thread(thread->internal_id);
 }
 
 /* Counts are sums since the recording began; that of a child, or the next one of a process that is
- * attached to again, begins anew. */
-static void forget_counts(void)
+ * attached to again, begins again. */
+static void clear_call_counts(void)
 {
-	for (struct shadow_node *node = kymo_shadow_nodes; node; node = node->next) {
+	for (struct shadow_stack_node *node = kymo_shadow_nodes; node; node = node->next) {
 		if (node->counts)
 			sys_call3(SYS_madvise, (long)node->counts,
 				  (PLAN_ID_MAX + 1) * sizeof(uint64_t), MADV_DONTNEED);
 	}
-	if (instrumented.written)
-		sys_call3(SYS_madvise, (long)instrumented.written,
+	if (current_instrumenting_state.written_counts)
+		sys_call3(SYS_madvise, (long)current_instrumenting_state.written_counts,
 			  (PLAN_ID_MAX + 1) * sizeof(uint64_t), MADV_DONTNEED);
 }
 
-static void forked(void)
+static void instrument_hook_forked(void)
 {
-	apply_forked();
-	if (!arena_count())
+	apply_reset_in_forked_child();
+	stack_copies_reset_in_forked_child();
+	if (!arenas_get_count())
 		return;
-	calls_forked();
-	forget_counts();
-	set_gate();
+	calls_reset_in_forked_child();
+	clear_call_counts();
+	set_all_trampoline_modes();
 }
 
-static void left(void)
+static void instrument_hook_detached(void)
 {
 	instrument_stop();
-	calls_stream_left();
-	calls_poke();
-	calls_left();
-	forget_counts();
+	calls_stream_invalidate_chunks();
+	calls_force_new_records();
+	calls_forget_chunks_after_detach();
+	clear_call_counts();
 }
 
-static void switched(void)
+static void instrument_hook_collection_switched(void)
 {
-	if (arena_count())
-		set_gate();
+	if (arenas_get_count())
+		set_all_trampoline_modes();
 }
 
-static void thread_switched(void)
+static void instrument_hook_exclusion_change(void)
 {
-	calls_thread_switched();
+	calls_apply_thread_exclusion();
 }
 
-static void round_of_background(struct runtime *runtime, bool last)
+static void run_background_round(struct runtime *runtime, bool last)
 {
-	uint64_t now = ticks_now(), second = runtime->sampling.tick_hz;
-	uint32_t count = arena_count();
+	uint64_t now = ticks_now(), second = kymo_instrument.sampler->tick_hz;
+	uint32_t count = arenas_get_count();
 
+	(void)runtime;
 	if (!count)
 		return;
-	demote_round(runtime);
-	if (now >= instrumented.next_poke) {
-		calls_poke();
-		instrumented.next_poke = now + POKE_SECONDS * second;
+	demote_queued_functions();
+	stack_copies_make_stubs_count();
+	if (now >= current_instrumenting_state.next_new_records_ticks) {
+		calls_force_new_records();
+		current_instrumenting_state.next_new_records_ticks =
+			now + NEW_CALLS_RECORD_PERIOD_SECONDS * second;
 	}
-	if (!last && now < instrumented.next_counts)
+	if (!last && now < current_instrumenting_state.next_counts_write_ticks)
 		return;
-	instrumented.next_counts = now + COUNTS_PERIODS * second;
-	if (!instrumented.written)
-		instrumented.written = region_map((PLAN_ID_MAX + 1) * sizeof(uint64_t));
-	for (uint32_t i = 0; instrumented.written && i < count; i++)
-		calls_write_counts(runtime, instrumented.written, arena_at(i)->first_id,
-				   arena_at(i)->count);
+	current_instrumenting_state.next_counts_write_ticks =
+		now + CALL_COUNTS_WRITE_PERIOD_SECONDS * second;
+	if (!current_instrumenting_state.written_counts)
+		current_instrumenting_state.written_counts =
+			region_map_memory((PLAN_ID_MAX + 1) * sizeof(uint64_t));
+	for (uint32_t i = 0; current_instrumenting_state.written_counts && i < count; i++)
+		calls_write_changed_counts(current_instrumenting_state.written_counts,
+					   arenas_get_one_by_index(i)->first_function_id,
+					   arenas_get_one_by_index(i)->count);
 }
 
-const struct runtime_hooks instrument_hooks = {
-	.start = start,
-	.thread_end = thread_end,
-	.thread_gone = thread_gone,
-	.forked = forked,
-	.left = left,
-	.switched = switched,
-	.thread_switched = thread_switched,
-	.round = round_of_background,
-	.keeps = calls_are_counted,
+const struct runtime_hooks instrument_hook_table = {
+	.on_prepare = instrument_hook_remember_collector,
+	.start = instrument_start_hook_record_arenas,
+	.on_thread_end = instrument_hook_thread_end,
+	.on_thread_gone_silently = instrument_hook_thread_gone,
+	.forked = instrument_hook_forked,
+	.on_detach_process = instrument_hook_detached,
+	.on_collection_switched = instrument_hook_collection_switched,
+	.on_thread_exclusion_changed = instrument_hook_exclusion_change,
+	.round = run_background_round,
+	.has_unwritten_records = calls_have_counts,
 };

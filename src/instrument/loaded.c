@@ -21,29 +21,29 @@
 
 #include "common/syscalls.h"
 
-#define PAGE           4096u
-#define CACHE_LINE     64u
-#define FUNCTION_ALIGN 16u
-#define JUMP_LENGTH    5u
-#define RET            0xc3u
-#define JUMP           0xe9u
+#define PAGE_BYTES         4096u
+#define CACHE_LINE_BYTES   64u
+#define FUNCTION_ALIGNMENT 16u
+#define JUMP_LENGTH        5u
+#define RET_OPCODE         0xc3u
+#define JUMP_OPCODE        0xe9u
 
 static struct {
-	const struct r_debug *debug;
+	const struct r_debug *linker_debug;
 	void (*mapped)(void), (*removing)(void);
-	bool watching;
+	bool is_watching;
 } loaded;
 
-__attribute__((used)) static void on_change(void)
+__attribute__((used)) static void call_listener_on_loader_change(void)
 {
-	if (loaded.debug->r_state == RT_CONSISTENT)
+	if (loaded.linker_debug->r_state == RT_CONSISTENT)
 		loaded.mapped();
-	else if (loaded.debug->r_state == RT_DELETE)
+	else if (loaded.linker_debug->r_state == RT_DELETE)
 		loaded.removing();
 }
 
 /* Where the loader's function leads to. The stack is at a function's entry. */
-__attribute__((naked, used)) static void enter(void)
+__attribute__((naked, used)) static void call_listener_saving_all_registers(void)
 {
 	__asm__("pushq %rax\n"
 		"pushq %rcx\n"
@@ -55,7 +55,7 @@ __attribute__((naked, used)) static void enter(void)
 		"pushq %r10\n"
 		"pushq %r11\n"
 		".cfi_adjust_cfa_offset 72\n"
-		"call on_change\n"
+		"call call_listener_on_loader_change\n"
 		"popq %r11\n"
 		"popq %r10\n"
 		"popq %r9\n"
@@ -71,7 +71,7 @@ __attribute__((naked, used)) static void enter(void)
 
 /* The executable is first in the loader's list; its dynamic section holds a pointer for debuggers.
  */
-static int find_debug(struct dl_phdr_info *info, size_t size, void *context)
+static int find_debugger_rendezvous(struct dl_phdr_info *info, size_t size, void *context)
 {
 	const struct r_debug **ret = context;
 
@@ -91,7 +91,7 @@ static int find_debug(struct dl_phdr_info *info, size_t size, void *context)
 }
 
 /* Does a no-operation begin here, as assemblers make them to fill up, or other filling? */
-static bool is_filling(const uint8_t *at)
+static bool is_filler_code(const uint8_t *at)
 {
 	while (*at == 0x66 || *at == 0x2e)
 		at++;
@@ -99,43 +99,48 @@ static bool is_filling(const uint8_t *at)
 }
 
 /* The `ret` that makes room for a jump; NULL: it is not as expected. */
-static uint8_t *find_place(uint64_t address)
+static uint8_t *find_loader_ret_instruction(uint64_t address)
 {
 	static const uint8_t endbr64[] = {0xf3, 0x0f, 0x1e, 0xfa};
 	uint8_t *at = (uint8_t *)(uintptr_t)address;
 	uint64_t distance;
 
-	if (address % FUNCTION_ALIGN)
+	if (address % FUNCTION_ALIGNMENT)
 		return NULL;
 	for (unsigned i = 0; i < sizeof(endbr64) && at[i] == endbr64[i]; i++) {
 		if (i + 1 == sizeof(endbr64))
 			at += sizeof(endbr64);
 	}
-	distance = (uint64_t)(uintptr_t)enter - ((uint64_t)(uintptr_t)at + JUMP_LENGTH);
-	if (at[0] != RET || !is_filling(at + 1) || (int64_t)distance != (int32_t)distance)
+	distance = (uint64_t)(uintptr_t)call_listener_saving_all_registers -
+		   ((uint64_t)(uintptr_t)at + JUMP_LENGTH);
+	if (at[0] != RET_OPCODE || !is_filler_code(at + 1) ||
+	    (int64_t)distance != (int32_t)distance)
 		return NULL;
 	/* one store changes it for all only where it is in one line */
-	return ((uint64_t)(uintptr_t)at & (CACHE_LINE - 1)) <= CACHE_LINE - sizeof(uint64_t) ? at
-											     : NULL;
+	return ((uint64_t)(uintptr_t)at & (CACHE_LINE_BYTES - 1)) <=
+			       CACHE_LINE_BYTES - sizeof(uint64_t)
+		       ? at
+		       : NULL;
 }
 
-static int write_jump(uint8_t *at)
+static int write_loader_jump(uint8_t *at)
 {
-	int32_t distance =
-		(int32_t)((uint64_t)(uintptr_t)enter - ((uint64_t)(uintptr_t)at + JUMP_LENGTH));
+	int32_t distance = (int32_t)((uint64_t)(uintptr_t)call_listener_saving_all_registers -
+				     ((uint64_t)(uintptr_t)at + JUMP_LENGTH));
 	uint64_t mask = (1ull << (8 * JUMP_LENGTH)) - 1, word = *(volatile uint64_t *)at;
-	uint8_t *page = (uint8_t *)((uintptr_t)at & ~(uintptr_t)(PAGE - 1));
-	long error = sys_call3(SYS_mprotect, (long)page, PAGE, PROT_READ | PROT_WRITE | PROT_EXEC);
+	uint8_t *page = (uint8_t *)((uintptr_t)at & ~(uintptr_t)(PAGE_BYTES - 1));
+	long error =
+		sys_call3(SYS_mprotect, (long)page, PAGE_BYTES, PROT_READ | PROT_WRITE | PROT_EXEC);
 
 	if (error)
 		return (int)error;
-	word = (word & ~mask) | JUMP | (uint64_t)(uint32_t)distance << 8;
+	word = (word & ~mask) | JUMP_OPCODE | (uint64_t)(uint32_t)distance << 8;
 	*(volatile uint64_t *)at = word;
-	sys_call3(SYS_mprotect, (long)page, PAGE, PROT_READ | PROT_EXEC);
+	sys_call3(SYS_mprotect, (long)page, PAGE_BYTES, PROT_READ | PROT_EXEC);
 	return 0;
 }
 
-int loaded_watch(void (*mapped)(void), void (*removing)(void))
+int loaded_watch_loader(void (*mapped)(void), void (*removing)(void))
 {
 	const struct r_debug *debug = NULL;
 	uint8_t *at;
@@ -143,14 +148,16 @@ int loaded_watch(void (*mapped)(void), void (*removing)(void))
 
 	loaded.mapped = mapped;
 	loaded.removing = removing;
-	if (loaded.watching)
+	if (loaded.is_watching)
 		return 0;
-	dl_iterate_phdr(find_debug, &debug);
-	at = debug && debug->r_version >= 1 && debug->r_brk ? find_place(debug->r_brk) : NULL;
+	dl_iterate_phdr(find_debugger_rendezvous, &debug);
+	at = debug && debug->r_version >= 1 && debug->r_brk
+		     ? find_loader_ret_instruction(debug->r_brk)
+		     : NULL;
 	if (!at)
 		return -ENOEXEC;
-	loaded.debug = debug;
-	error = write_jump(at);
-	loaded.watching = !error;
+	loaded.linker_debug = debug;
+	error = write_loader_jump(at);
+	loaded.is_watching = !error;
 	return error;
 }

@@ -11,6 +11,6 @@
  * `removing` before it removes any, on the thread that does it, which holds the loader's lock. Once
  * in the life of the process. 0, or a negative errno: this loader looks different; what is loaded
  * must be noticed otherwise. */
-int loaded_watch(void (*mapped)(void), void (*removing)(void));
+int loaded_watch_loader(void (*mapped)(void), void (*removing)(void));
 
 #endif

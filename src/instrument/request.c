@@ -11,24 +11,24 @@
 #include <sys/un.h>
 
 #include "common/syscalls.h"
-#include "core/text.h"
+#include "core/base/text.h"
 
-#define HIGH_DESCRIPTOR 500 /* select(2) and shells use low numbers */
+#define DESCRIPTOR_NUMBER_LEAST 500 /* select(2) and shells use low numbers */
 
-int request_begin(const char *socket_path)
+int request_connect(const char *socket_path)
 {
 	struct sockaddr_un address = {.sun_family = AF_UNIX};
-	struct text text = text_on(address.sun_path, sizeof(address.sun_path));
+	struct text_buffer text = text_buffer_init(address.sun_path, sizeof(address.sun_path));
 	long fd = sys_call3(SYS_socket, AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0), high, error;
 
 	if (fd < 0)
 		return (int)fd;
-	high = sys_call3(SYS_fcntl, fd, F_DUPFD_CLOEXEC, HIGH_DESCRIPTOR);
+	high = sys_call3(SYS_fcntl, fd, F_DUPFD_CLOEXEC, DESCRIPTOR_NUMBER_LEAST);
 	if (high >= 0) {
 		sys_close((int)fd);
 		fd = high;
 	}
-	text_string(&text, socket_path);
+	text_append_string(&text, socket_path);
 	error = sys_call3(SYS_connect, fd, (long)&address, sizeof(address));
 	if (error < 0) {
 		sys_close((int)fd);
@@ -37,7 +37,7 @@ int request_begin(const char *socket_path)
 	return (int)fd;
 }
 
-int request_ask(int fd, const struct plan_request *request, struct plan_answer *answer)
+int request_send_and_receive(int fd, const struct plan_request *request, struct plan_answer *answer)
 {
 	long size;
 
@@ -57,7 +57,7 @@ int request_ask(int fd, const struct plan_request *request, struct plan_answer *
 	return 0;
 }
 
-void request_end(int fd)
+void request_disconnect(int fd)
 {
 	sys_close(fd);
 }

@@ -11,9 +11,10 @@
 #include "kymo/plan.h"
 
 /* Connected descriptor, out of the way of the program's own, or a negative errno. */
-int request_begin(const char *socket_path);
+int request_connect(const char *socket_path);
 /* Sends *request and waits for *answer. 0, or a negative errno when nobody answered. */
-int request_ask(int fd, const struct plan_request *request, struct plan_answer *answer);
-void request_end(int fd);
+int request_send_and_receive(int fd, const struct plan_request *request,
+			     struct plan_answer *answer);
+void request_disconnect(int fd);
 
 #endif

@@ -12,7 +12,7 @@
 
 #include "regions/state.h"
 
-static bool same(const uint8_t *bytes, const char *other, uint32_t size)
+static bool bytes_are_equal(const uint8_t *bytes, const char *other, uint32_t size)
 {
 	for (uint32_t i = 0; i < size; i++) {
 		if (bytes[i] != (uint8_t)other[i])
@@ -22,12 +22,12 @@ static bool same(const uint8_t *bytes, const char *other, uint32_t size)
 }
 
 /* Notes are aligned to four bytes, their contents may have pointers of eight. */
-static void take(void *to, const uint8_t *from, size_t size)
+static void copy_bytes(void *to, const uint8_t *from, size_t size)
 {
 	__asm__ volatile("rep movsb" : "+D"(to), "+S"(from), "+c"(size) : : "memory");
 }
 
-static bool find_in(const uint8_t *at, const uint8_t *end, struct plan_note *ret)
+static bool find_plan_note_in_segment(const uint8_t *at, const uint8_t *end, struct plan_note *ret)
 {
 	while (end - at >= (ptrdiff_t)sizeof(ElfW(Nhdr))) {
 		const ElfW(Nhdr) *note = (const void *)at;
@@ -39,8 +39,8 @@ static bool find_in(const uint8_t *at, const uint8_t *end, struct plan_note *ret
 			return false;
 		if (note->n_type == PLAN_NOTE_TYPE && note->n_namesz == sizeof(PLAN_NOTE_NAME) &&
 		    note->n_descsz >= sizeof(*ret) &&
-		    same(at, PLAN_NOTE_NAME, sizeof(PLAN_NOTE_NAME))) {
-			take(ret, at + name, sizeof(*ret));
+		    bytes_are_equal(at, PLAN_NOTE_NAME, sizeof(PLAN_NOTE_NAME))) {
+			copy_bytes(ret, at + name, sizeof(*ret));
 			return true;
 		}
 		at += name + content;
@@ -48,8 +48,8 @@ static bool find_in(const uint8_t *at, const uint8_t *end, struct plan_note *ret
 	return false;
 }
 
-static bool is_loaded(const struct dl_phdr_info *info, uint64_t vaddr, uint64_t size,
-		      uint32_t flags)
+static bool range_is_within_load_segment(const struct dl_phdr_info *info, uint64_t vaddr,
+					 uint64_t size, uint32_t flags)
 {
 	for (unsigned i = 0; i < info->dlpi_phnum; i++) {
 		const ElfW(Phdr) *header = &info->dlpi_phdr[i];
@@ -62,7 +62,7 @@ static bool is_loaded(const struct dl_phdr_info *info, uint64_t vaddr, uint64_t 
 	return false;
 }
 
-static bool find_note(const struct dl_phdr_info *info, struct plan_note *ret)
+static bool find_plan_note_in_object(const struct dl_phdr_info *info, struct plan_note *ret)
 {
 	for (unsigned i = 0; i < info->dlpi_phnum; i++) {
 		const ElfW(Phdr) *header = &info->dlpi_phdr[i];
@@ -70,27 +70,27 @@ static bool find_note(const struct dl_phdr_info *info, struct plan_note *ret)
 
 		/* Notes that are aligned to eight bytes are others (properties). */
 		if (header->p_type == PT_NOTE && header->p_align <= 4 &&
-		    is_loaded(info, header->p_vaddr, header->p_memsz, PF_R) &&
-		    find_in(at, at + header->p_memsz, ret))
+		    range_is_within_load_segment(info, header->p_vaddr, header->p_memsz, PF_R) &&
+		    find_plan_note_in_segment(at, at + header->p_memsz, ret))
 			return true;
 	}
 	return false;
 }
 
-static bool is_sound(const struct dl_phdr_info *info, const struct plan_note *note)
+static bool plan_note_is_valid(const struct dl_phdr_info *info, const struct plan_note *note)
 {
 	return note->arena_vaddr % PLAN_PAGE == 0 && note->arena_size > PLAN_STUBS &&
 	       note->plan_size >= sizeof(struct plan_header) &&
-	       is_loaded(info, note->arena_vaddr, PLAN_DATA_SIZE, PF_W) &&
-	       is_loaded(info, note->arena_vaddr + PLAN_DATA_SIZE,
-			 note->arena_size - PLAN_DATA_SIZE, PF_X) &&
-	       is_loaded(info, note->plan_vaddr, note->plan_size, PF_R) &&
-	       is_loaded(info, note->modes_vaddr, note->function_count, PF_R);
+	       range_is_within_load_segment(info, note->arena_vaddr, PLAN_DATA_SIZE, PF_W) &&
+	       range_is_within_load_segment(info, note->arena_vaddr + PLAN_DATA_SIZE,
+					    note->arena_size - PLAN_DATA_SIZE, PF_X) &&
+	       range_is_within_load_segment(info, note->plan_vaddr, note->plan_size, PF_R) &&
+	       range_is_within_load_segment(info, note->modes_vaddr, note->function_count, PF_R);
 }
 
-static bool is_understood(const struct plan_header *plan, const struct plan_note *note)
+static bool plan_is_supported(const struct plan_header *plan, const struct plan_note *note)
 {
-	return same((const uint8_t *)plan->magic, PLAN_MAGIC, sizeof(plan->magic)) &&
+	return bytes_are_equal((const uint8_t *)plan->magic, PLAN_MAGIC, sizeof(plan->magic)) &&
 	       plan->version == PLAN_VERSION && plan->plan_size == note->plan_size &&
 	       plan->arena_vaddr == note->arena_vaddr &&
 	       plan->functions.count == note->function_count &&
@@ -99,16 +99,16 @@ static bool is_understood(const struct plan_header *plan, const struct plan_note
 		       (plan->plan_size - plan->functions.offset) / sizeof(struct plan_function);
 }
 
-bool rewritten_find(const struct dl_phdr_info *info, struct arena *ret, bool *foreign)
+bool rewritten_find_arena(const struct dl_phdr_info *info, struct arena *ret, bool *foreign)
 {
 	struct plan_note note;
 	uint64_t bias = info->dlpi_addr;
 
-	if (!find_note(info, &note))
+	if (!find_plan_note_in_object(info, &note))
 		return false;
 	const struct plan_header *plan = (const void *)(bias + note.plan_vaddr);
 
-	*foreign = !is_sound(info, &note) || !is_understood(plan, &note);
+	*foreign = !plan_note_is_valid(info, &note) || !plan_is_supported(plan, &note);
 	if (*foreign)
 		return true;
 	*ret = (struct arena){
@@ -124,35 +124,35 @@ bool rewritten_find(const struct dl_phdr_info *info, struct arena *ret, bool *fo
 	return true;
 }
 
-bool rewritten_keep(struct arena *arena)
+bool rewritten_replace_plan_by_copy(struct arena *arena)
 {
 	const struct plan_header *plan = arena->plan;
 	const uint8_t *from = (const uint8_t *)plan;
 	uint64_t stubs_end = plan->stubs.offset + plan->stubs.count;
-	uint8_t *kept = region_map(plan->plan_size + arena->count);
+	uint8_t *kept = region_map_memory(plan->plan_size + arena->count);
 
 	if (!kept)
 		return false;
 	if (stubs_end < plan->stubs.offset || stubs_end > plan->plan_size)
 		stubs_end = plan->plan_size;
-	take(kept, from, plan->stubs.offset < stubs_end ? plan->stubs.offset : stubs_end);
-	take(kept + stubs_end, from + stubs_end, plan->plan_size - stubs_end);
-	take(kept + plan->plan_size, arena->modes, arena->count);
+	copy_bytes(kept, from, plan->stubs.offset < stubs_end ? plan->stubs.offset : stubs_end);
+	copy_bytes(kept + stubs_end, from + stubs_end, plan->plan_size - stubs_end);
+	copy_bytes(kept + plan->plan_size, arena->modes, arena->count);
 	arena->plan = (const void *)kept;
 	arena->modes = kept + plan->plan_size;
 	return true;
 }
 
-static int look_at(struct dl_phdr_info *info, size_t size, void *context)
+static int check_object_has_plan_note(struct dl_phdr_info *info, size_t size, void *context)
 {
 	struct plan_note note;
 
 	(void)size;
 	(void)context;
-	return find_note(info, &note);
+	return find_plan_note_in_object(info, &note);
 }
 
-bool rewritten_present(void)
+bool rewritten_any_loaded(void)
 {
-	return dl_iterate_phdr(look_at, NULL) != 0;
+	return dl_iterate_phdr(check_object_has_plan_note, NULL) != 0;
 }

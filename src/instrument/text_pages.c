@@ -7,20 +7,17 @@
 #include "instrument/text_pages.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <sys/mman.h>
 
 #include "common/syscalls.h"
-#include "core/maps.h"
-#include "core/runtime.h"
-#include "core/text.h"
+#include "core/base/text.h"
+#include "core/process/maps.h"
+#include "instrument/state.h"
 
-#define MAPS "/proc/self/maps"
+#define MAPS_PATH "/proc/self/maps"
 
-struct site_bytes {
-	const uint8_t *from, *to;
-};
-
-static bool same(const uint8_t *a, const uint8_t *b, uint32_t length)
+static bool bytes_are_equal(const uint8_t *a, const uint8_t *b, uint32_t length)
 {
 	for (uint32_t i = 0; i < length; i++) {
 		if (a[i] != b[i])
@@ -30,7 +27,7 @@ static bool same(const uint8_t *a, const uint8_t *b, uint32_t length)
 }
 
 /* The sites that lie in [low, high). */
-static void write_sites(const struct arena *arena, uint64_t low, uint64_t high, bool undo)
+static void write_sites_in_range(const struct arena *arena, uint64_t low, uint64_t high, bool undo)
 {
 	const struct plan_site *sites =
 		(const void *)((const char *)arena->plan + arena->plan->sites.offset);
@@ -45,9 +42,9 @@ static void write_sites(const struct arena *arena, uint64_t low, uint64_t high, 
 		if (address < low || address >= high ||
 		    (!undo && arena->modes[site->function] == PLAN_MODE_OFF))
 			continue;
-		if (!same(code, from, site->length)) {
+		if (!bytes_are_equal(code, from, site->length)) {
 			if (!undo)
-				spool_count_loss(&kymo_runtime.spool, SPOOL_LOSS_INSTRUMENT);
+				spool_count_loss(kymo_instrument.spool, SPOOL_LOSS_INSTRUMENT);
 			continue;
 		}
 		for (uint32_t j = 0; j < site->length; j++)
@@ -55,64 +52,111 @@ static void write_sites(const struct arena *arena, uint64_t low, uint64_t high, 
 	}
 }
 
-static int change(const struct arena *arena, bool undo)
+static int write_patches_in_mapping(const struct arena *arena, const struct maps_line *line,
+				    bool undo)
+{
+	int protection = PROT_READ | PROT_EXEC | (line->writable ? PROT_WRITE : 0);
+	long size = (long)(line->end - line->start), error;
+
+	if (!line->executable || line->shared || line->end <= arena->low ||
+	    line->start >= arena->high)
+		return 0;
+	error = sys_call3(SYS_mprotect, (long)line->start, size,
+			  PROT_READ | PROT_WRITE | PROT_EXEC);
+	if (error)
+		return (int)error;
+	write_sites_in_range(arena, line->start, line->end, undo);
+	sys_call3(SYS_mprotect, (long)line->start, size, protection);
+	return 0;
+}
+
+/* Where the kernel does not answer for one address. */
+static int write_patches_in_all_mappings(const struct arena *arena, bool undo)
 {
 	struct maps_line line;
 	uint64_t size = 0;
 	char *buffer = NULL, *text;
-	long length = maps_read(MAPS, &buffer, &size), error = 0;
+	long length = maps_read_whole_file(MAPS_PATH, &buffer, &size);
+	int error = 0;
 
 	if (length < 0)
 		return (int)length;
 	text = buffer;
-	while (!error && maps_next(&text, &line)) {
-		int protection = PROT_READ | PROT_EXEC | (line.writable ? PROT_WRITE : 0);
-
-		if (!line.executable || line.shared || line.end <= arena->low ||
-		    line.start >= arena->high)
-			continue;
-		error = sys_call3(SYS_mprotect, (long)line.start, (long)(line.end - line.start),
-				  PROT_READ | PROT_WRITE | PROT_EXEC);
-		if (error)
-			break;
-		write_sites(arena, line.start, line.end, undo);
-		sys_call3(SYS_mprotect, (long)line.start, (long)(line.end - line.start),
-			  protection);
-	}
+	while (!error && maps_parse_next_line(&text, &line))
+		error = write_patches_in_mapping(arena, &line, undo);
 	sys_munmap(buffer, size);
-	return (int)error;
+	return error;
 }
 
-int text_pages_patch(const struct arena *arena)
+/* A program that loads hundreds of libraries has thousands of mappings: only the module's are asked
+ * for. */
+static int write_patches_in_module_mappings(const struct arena *arena, bool undo)
 {
-	return change(arena, false);
+	long fd = sys_open(MAPS_PATH, O_RDONLY | O_CLOEXEC, 0);
+	struct maps_line line = {.end = arena->low};
+	int error = 0, unanswered = 0;
+
+	if (fd < 0)
+		return (int)fd;
+	while (!error && line.end < arena->high) {
+		unanswered = maps_query_address((int)fd, line.end, NULL, 0, &line);
+		if (unanswered)
+			break;
+		error = write_patches_in_mapping(arena, &line, undo);
+	}
+	sys_close((int)fd);
+	return unanswered && unanswered != -ENOENT ? write_patches_in_all_mappings(arena, undo)
+						   : error;
 }
 
-int text_pages_undo(const struct arena *arena)
+int text_pages_write_patches(const struct arena *arena)
 {
-	return change(arena, true);
+	return write_patches_in_module_mappings(arena, false);
 }
 
-bool text_pages_file(uint64_t address, char *path, size_t path_size, uint64_t *device,
-		     uint64_t *inode)
+int text_pages_restore_original(const struct arena *arena)
 {
-	struct text to = text_on(path, path_size);
+	return write_patches_in_module_mappings(arena, true);
+}
+
+static bool find_file_mapped_at_address(uint64_t address, struct text_buffer *to, uint64_t *device,
+					uint64_t *inode)
+{
 	struct maps_line line;
 	uint64_t size = 0;
 	char *buffer = NULL, *text;
 	bool found = false;
 
-	if (maps_read(MAPS, &buffer, &size) < 0)
+	if (maps_read_whole_file(MAPS_PATH, &buffer, &size) < 0)
 		return false;
 	text = buffer;
-	while (!found && maps_next(&text, &line)) {
+	while (!found && maps_parse_next_line(&text, &line)) {
 		found = address >= line.start && address < line.end && line.path[0] == '/';
 		if (!found)
 			continue;
-		text_string(&to, line.path);
+		text_append_string(to, line.path);
 		*device = line.device;
 		*inode = line.inode;
 	}
 	sys_munmap(buffer, size);
 	return found;
+}
+
+bool text_pages_find_mapped_file(uint64_t address, char *path, size_t path_size, uint64_t *device,
+				 uint64_t *inode)
+{
+	struct text_buffer to = text_buffer_init(path, path_size);
+	struct maps_line line;
+	long fd = sys_open(MAPS_PATH, O_RDONLY | O_CLOEXEC, 0);
+	int error;
+
+	if (fd < 0)
+		return false;
+	error = maps_query_address((int)fd, address, path, (uint32_t)path_size, &line);
+	sys_close((int)fd);
+	if (error)
+		return find_file_mapped_at_address(address, &to, device, inode);
+	*device = line.device;
+	*inode = line.inode;
+	return line.start <= address && path[0] == '/';
 }

@@ -14,11 +14,12 @@
 
 /* Writes the patches of all functions whose mode is not OFF. Places whose bytes are not what the
  * plan says are left alone and counted. 0 or negative errno: nothing was changed. */
-int text_pages_patch(const struct arena *arena);
+int text_pages_write_patches(const struct arena *arena);
 /* Puts the original bytes back. */
-int text_pages_undo(const struct arena *arena);
+int text_pages_restore_original(const struct arena *arena);
 /* The file that is mapped at an address: its path, and its device and inode as /proc/self/maps has
  * them. */
-bool text_pages_file(uint64_t address, char *path, size_t size, uint64_t *device, uint64_t *inode);
+bool text_pages_find_mapped_file(uint64_t address, char *path, size_t size, uint64_t *device,
+				 uint64_t *inode);
 
 #endif

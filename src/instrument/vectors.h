@@ -8,11 +8,12 @@
 
 #include <stdint.h>
 
-/* Looks at what the processor has. Before the first call of vectors_keep(). */
-void vectors_init(void);
+/* Looks at what the processor has. Before the first call of vectors_call_preserving_registers(). */
+void vectors_detect_saved_states(void);
 
 /* function(argument), with the vector and x87 state as before afterwards. `area`: 64-byte aligned,
- * SHADOW_VECTORS bytes, its bytes 512..575 zero at first. */
-uint64_t vectors_keep(void *area, uint64_t (*function)(void *), void *argument);
+ * SHADOW_THREAD_VECTOR_AREA_BYTES bytes, its bytes 512..575 zero at first. */
+uint64_t vectors_call_preserving_registers(void *area, uint64_t (*function)(void *),
+					   void *argument);
 
 #endif

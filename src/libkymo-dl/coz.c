@@ -21,14 +21,16 @@ void _coz_add_delays(void);
 /* `type`: 1 progress, 2 begin, 3 end. */
 EXPORTED uint64_t *_coz_get_counter(int type, const char *name)
 {
-	const struct kymo_runtime_api *api = dl_runtime_find();
+	const struct runtime_api *api = dl_runtime_find_loaded();
 
-	return api && type >= 1 && type <= 3 ? api->causal_counter((uint32_t)type - 1, name) : NULL;
+	return api && type >= 1 && type <= 3
+		       ? api->causal_find_or_add_counter((uint32_t)type - 1, name)
+		       : NULL;
 }
 
 EXPORTED void _coz_pre_block(void)
 {
-	const struct kymo_runtime_api *api = dl_runtime_find();
+	const struct runtime_api *api = dl_runtime_find_loaded();
 
 	if (api)
 		api->causal_before_block();
@@ -36,7 +38,7 @@ EXPORTED void _coz_pre_block(void)
 
 EXPORTED void _coz_post_block(int skip_delays)
 {
-	const struct kymo_runtime_api *api = dl_runtime_find();
+	const struct runtime_api *api = dl_runtime_find_loaded();
 
 	if (api)
 		api->causal_after_block(skip_delays);
@@ -44,8 +46,8 @@ EXPORTED void _coz_post_block(int skip_delays)
 
 EXPORTED void _coz_add_delays(void)
 {
-	const struct kymo_runtime_api *api = dl_runtime_find();
+	const struct runtime_api *api = dl_runtime_find_loaded();
 
 	if (api)
-		api->causal_pay();
+		api->causal_pay_delay();
 }

@@ -12,56 +12,56 @@
 
 #define EXPORTED __attribute__((visibility("default")))
 
-void publish_prepare(const struct kymo_runtime_api *api)
+void publish_fill_user_calls_table(const struct runtime_api *api)
 {
-	user_calls_connect(api);
+	user_calls_fill_direct_table(api);
 }
 
-void publish_runtime(const struct kymo_runtime_api *api)
+void publish_set_api_of_entries_and_users(const struct runtime_api *api)
 {
-	entries_connect(api);
-	user_binding_connect();
+	entries_set_runtime_api(api);
+	user_binding_bind_all_to_libkymo();
 }
 
 EXPORTED uint32_t kymo_dl_region_define(const char *category, const char *name)
 {
-	const struct kymo_runtime_api *api = name ? dl_runtime_load() : NULL;
+	const struct runtime_api *api = name ? dl_runtime_find_or_load() : NULL;
 
 	if (!api)
 		return 0;
-	return category ? api->region_named_in(category, name)
-			: api->region_named(REGION_HOST, name);
+	return category ? api->region_find_or_add_name_in(category, name)
+			: api->region_find_or_add_name(REGION_INSTRUMENTED, name);
 }
 
 EXPORTED uint32_t kymo_dl_function_define(uint64_t address)
 {
-	const struct kymo_runtime_api *api = dl_runtime_load();
+	const struct runtime_api *api = dl_runtime_find_or_load();
 
-	return api ? api->region_function(REGION_HOST, address) : 0;
+	return api ? api->region_find_or_add_function(REGION_INSTRUMENTED, address) : 0;
 }
 
 EXPORTED int kymo_dl_active(void)
 {
-	const struct kymo_runtime_api *api = dl_runtime_load();
+	const struct runtime_api *api = dl_runtime_find_or_load();
 
 	return api && api->active();
 }
 
 EXPORTED void kymo_dl_connect(void)
 {
-	dl_runtime_find();
-	user_binding_find();
+	dl_runtime_find_loaded();
+	user_binding_find_and_attach_all();
 }
 
-__attribute__((constructor)) static void define_start(void)
+__attribute__((constructor)) static void connect_at_start(void)
 {
-	const struct kymo_runtime_api *api;
+	const struct runtime_api *api;
 
 	kymo_dl_connect();
 	/* Nothing in such a program will call us later. */
-	if (!rewritten_present())
+	if (!rewritten_any_loaded())
 		return;
-	api = dl_runtime_wanted() ? dl_runtime_load() : dl_runtime_find();
+	api = dl_runtime_is_wanted() ? dl_runtime_find_or_load() : dl_runtime_find_loaded();
 	if (api)
-		api->rewritten_opened();
+		api->rewritten_library_opened();
 }

@@ -11,33 +11,34 @@
 
 #define EXPORTED __attribute__((visibility("default")))
 
-static void entries_begin_nothing(region_id region)
+static void entries_begin_stub_without_runtime(region_id region)
 {
 	(void)region;
 }
 
-static bool entries_end_nothing(region_id region)
+static bool entries_end_stub_without_runtime(region_id region)
 {
 	(void)region;
 	return true;
 }
 
-static void (*_Atomic entries_begin)(region_id region) = entries_begin_nothing;
-static bool (*_Atomic entries_end)(region_id region) = entries_end_nothing;
+static void (*_Atomic entries_begin_function)(region_id region) =
+	entries_begin_stub_without_runtime;
+static bool (*_Atomic entries_end_function)(region_id region) = entries_end_stub_without_runtime;
 
-void entries_connect(const struct kymo_runtime_api *api)
+void entries_set_runtime_api(const struct runtime_api *api)
 {
 	/* end first: what began is ended */
-	atomic_store_explicit(&entries_end, api->region_end, memory_order_release);
-	atomic_store_explicit(&entries_begin, api->region_begin, memory_order_release);
+	atomic_store_explicit(&entries_end_function, api->region_end, memory_order_release);
+	atomic_store_explicit(&entries_begin_function, api->region_begin, memory_order_release);
 }
 
 EXPORTED void kymo_dl_enter(uint32_t region)
 {
-	atomic_load_explicit(&entries_begin, memory_order_relaxed)(region);
+	atomic_load_explicit(&entries_begin_function, memory_order_relaxed)(region);
 }
 
 EXPORTED void kymo_dl_leave(uint32_t region)
 {
-	atomic_load_explicit(&entries_end, memory_order_relaxed)(region);
+	atomic_load_explicit(&entries_end_function, memory_order_relaxed)(region);
 }

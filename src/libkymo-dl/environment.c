@@ -10,11 +10,11 @@
 
 #include "common/settings_value.h"
 
-static const char *environment_given(enum setting_id id)
+static const char *find_environment_setting(enum setting_id id)
 {
 	static const char *const prefixes[] = {"KYMO_", "ROCPROFSYS_", "OMNITRACE_"};
 	const struct setting *setting = &settings_table[id];
-	size_t count = setting->alias ? 3 : 1;
+	size_t count = setting->has_peer_aliases ? 3 : 1;
 
 	for (size_t i = 0; i < count; i++) {
 		char name[96];
@@ -25,34 +25,37 @@ static const char *environment_given(enum setting_id id)
 			return NULL;
 		memcpy(name, prefixes[i], length);
 		memcpy(name + length, setting->name, strlen(setting->name) + 1);
-		text = getenv(name);
+		text = secure_getenv(name);
 		if (text && *text)
 			return text;
 	}
 	return NULL;
 }
 
-const char *environment_text(enum setting_id id)
+const char *environment_get_setting_text(enum setting_id id)
 {
-	const char *text = environment_given(id);
+	const char *text = find_environment_setting(id);
 
 	return text ? text : settings_table[id].default_value;
 }
 
-bool environment_on(enum setting_id id)
+bool environment_setting_is_on(enum setting_id id)
 {
 	bool value = false;
 
-	if (setting_parse_bool(setting_slice(environment_text(id)), &value))
-		setting_parse_bool(setting_slice(settings_table[id].default_value), &value);
+	if (setting_parse_bool(setting_slice_from_text(environment_get_setting_text(id)), &value))
+		setting_parse_bool(setting_slice_from_text(settings_table[id].default_value),
+				   &value);
 	return value;
 }
 
-uint64_t environment_natural(enum setting_id id)
+uint64_t environment_get_setting_natural(enum setting_id id)
 {
 	int64_t value;
 
-	if (setting_parse_integer(setting_slice(environment_text(id)), &value) || value < 0)
+	if (setting_parse_integer(setting_slice_from_text(environment_get_setting_text(id)),
+				  &value) ||
+	    value < 0)
 		return 0;
 	return (uint64_t)value;
 }

@@ -13,8 +13,8 @@
 #include "common/settings.h"
 
 /* The value that counts: in the environment (KYMO_NAME, then the aliases), else the default. */
-const char *environment_text(enum setting_id id);
-bool environment_on(enum setting_id id);
-uint64_t environment_natural(enum setting_id id);
+const char *environment_get_setting_text(enum setting_id id);
+bool environment_setting_is_on(enum setting_id id);
+uint64_t environment_get_setting_natural(enum setting_id id);
 
 #endif

@@ -15,6 +15,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "common/loader.h"
 #include "libkymo-dl/environment.h"
 #include "libkymo-dl/runtime.h"
 
@@ -30,26 +31,26 @@ static int ompt_initialize(ompt_lookup lookup, int initial_device, union ompt_da
 	(void)tool_data;
 	if (!set)
 		return 0;
-	ompt_host_set(set);
-	ompt_task_set(set);
-	ompt_target_set(set);
+	ompt_set_host_callbacks(set);
+	ompt_set_task_callbacks(set);
+	ompt_set_target_callbacks(set);
 	return 1; /* stay */
 }
 
 static void ompt_finalize(union ompt_data *tool_data)
 {
 	(void)tool_data;
-	ompt_end_all(false);
+	ompt_end_all_regions(false);
 }
 
 /* Is the first library in the list this one? The list is separated as PATH is. */
-static bool ompt_is_first(const char *list)
+static bool ompt_library_is_first_in_list(const char *list)
 {
 	Dl_info own;
 	size_t length = strcspn(list, ":");
 	const char *name;
 
-	if (!dladdr((const void *)ompt_is_first, &own) || !own.dli_fname)
+	if (!dladdr((const void *)ompt_library_is_first_in_list, &own) || !own.dli_fname)
 		return false;
 	if (length == strlen(own.dli_fname) && !strncmp(list, own.dli_fname, length))
 		return true;
@@ -60,24 +61,22 @@ static bool ompt_is_first(const char *list)
 }
 
 /* Is this library's function the one that look-ups find, so that a runtime asks it first? */
-static bool ompt_is_in_address_space(void)
+static bool ompt_start_tool_is_ours(void)
 {
-	void *found = dlsym(RTLD_DEFAULT, "ompt_start_tool");
-
-	if (!found)
-		dlerror(); /* our vain look-up is not the program's to find */
-	return found == (void *)ompt_start_tool;
+	return loader_find_symbol(LOADER_SCOPE_ANY_OBJECT, NULL, "ompt_start_tool") ==
+	       (void *)ompt_start_tool;
 }
 
 /* Was this library asked because it is in the address space, and has the user named another one? */
-static bool ompt_other_wanted(void)
+static bool ompt_other_tool_is_wanted(void)
 {
 	static bool asked; /* runtimes start once, under a lock of their own */
-	const char *list = getenv("OMP_TOOL_LIBRARIES");
+	const char *list = secure_getenv("OMP_TOOL_LIBRARIES");
 	bool first_time = !asked;
 
 	asked = true;
-	return first_time && list && *list && !ompt_is_first(list) && ompt_is_in_address_space();
+	return first_time && list && *list && !ompt_library_is_first_in_list(list) &&
+	       ompt_start_tool_is_ours();
 }
 
 EXPORTED struct ompt_start_tool_result *ompt_start_tool(unsigned version,
@@ -88,7 +87,8 @@ EXPORTED struct ompt_start_tool_result *ompt_start_tool(unsigned version,
 
 	(void)version;
 	(void)runtime_version;
-	if (!environment_on(SETTING_USE_OMPT) || ompt_other_wanted() || !dl_runtime_load())
+	if (!environment_setting_is_on(SETTING_USE_OMPT) || ompt_other_tool_is_wanted() ||
+	    !dl_runtime_find_or_load())
 		return NULL;
 	return &tool;
 }

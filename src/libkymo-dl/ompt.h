@@ -10,30 +10,30 @@
 #include "libkymo-dl/ompt_thread.h"
 
 /* Threads, parallel regions, worksharing, synchronisation. */
-void ompt_host_set(ompt_set_callback set);
+void ompt_set_host_callbacks(ompt_set_callback set);
 /* Explicit tasks. */
-void ompt_task_set(ompt_set_callback set);
+void ompt_set_task_callbacks(ompt_set_callback set);
 /* Devices. */
-void ompt_target_set(ompt_set_callback set);
+void ompt_set_target_callbacks(ompt_set_callback set);
 
-static inline struct region_value ompt_address(const char *name, const void *address)
+static inline struct region_value ompt_address_to_value(const char *name, const void *address)
 {
 	return (struct region_value){
 		.name = name, .type = SPOOL_VALUE_ADDRESS, .number = (uint64_t)(uintptr_t)address};
 }
 
-static inline struct region_value ompt_number(const char *name, uint64_t number)
+static inline struct region_value ompt_number_to_value(const char *name, uint64_t number)
 {
 	return (struct region_value){.name = name, .type = SPOOL_VALUE_UNSIGNED, .number = number};
 }
 
-static inline struct region_value ompt_signed(const char *name, int64_t number)
+static inline struct region_value ompt_signed_to_value(const char *name, int64_t number)
 {
 	return (struct region_value){
 		.name = name, .type = SPOOL_VALUE_SIGNED, .number = (uint64_t)number};
 }
 
-static inline struct region_value ompt_text(const char *name, const char *text)
+static inline struct region_value ompt_text_to_value(const char *name, const char *text)
 {
 	return (struct region_value){.name = name, .type = SPOOL_VALUE_TEXT, .text = text};
 }

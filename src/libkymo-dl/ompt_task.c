@@ -10,13 +10,13 @@
 
 #include "libkymo-dl/ompt.h"
 
-static uint64_t task_id(const union ompt_data *task)
+static uint64_t get_task_id(const union ompt_data *task)
 {
 	return task ? task->value : 0;
 }
 
-static void task_create(union ompt_data *encountering, const void *frame, union ompt_data *task,
-			int flags, int has_dependences, const void *code)
+static void task_on_create(union ompt_data *encountering, const void *frame, union ompt_data *task,
+			   int flags, int has_dependences, const void *code)
 {
 	static _Atomic uint64_t last;
 	struct region_value values[2];
@@ -27,35 +27,35 @@ static void task_create(union ompt_data *encountering, const void *frame, union 
 	if (!(flags & OMPT_TASK_EXPLICIT) || !task)
 		return;
 	task->value = 1 + atomic_fetch_add_explicit(&last, 1, memory_order_relaxed);
-	values[0] = ompt_address("code", code);
-	values[1] = ompt_number("task", task->value);
-	ompt_mark(OMPT_NAME_TASK_CREATE, values, 2);
+	values[0] = ompt_address_to_value("code", code);
+	values[1] = ompt_number_to_value("task", task->value);
+	ompt_record_mark(OMPT_NAME_TASK_CREATE, values, 2);
 }
 
 /* Does the thread go back to something that `prior` was started from? Then `prior` has left it. */
-static bool task_has_left(uint64_t prior, int status, uint64_t next)
+static bool task_has_left_thread(uint64_t prior, int status, uint64_t next)
 {
 	if (status != OMPT_TASK_YIELD && status != OMPT_TASK_SWITCH)
 		return true;
-	return next != prior && (!next || ompt_is_open(OMPT_NAME_TASK, next));
+	return next != prior && (!next || ompt_region_is_open(OMPT_NAME_TASK, next));
 }
 
-static void task_schedule(union ompt_data *from, int status, union ompt_data *to)
+static void task_on_schedule(union ompt_data *from, int status, union ompt_data *to)
 {
-	uint64_t prior = task_id(from), next = task_id(to);
-	struct region_value values[] = {ompt_number("task", next)};
+	uint64_t prior = get_task_id(from), next = get_task_id(to);
+	struct region_value values[] = {ompt_number_to_value("task", next)};
 
 	/* Events that switch nothing. */
 	if (status == OMPT_TASK_EARLY_FULFILL || status == OMPT_TASK_LATE_FULFILL ||
 	    status == OMPT_TASKWAIT_COMPLETE)
 		return;
-	if (prior && task_has_left(prior, status, next))
-		ompt_end(OMPT_NAME_TASK, prior);
-	if (next && !ompt_is_open(OMPT_NAME_TASK, next))
-		ompt_begin(OMPT_NAME_TASK, next, values, 1);
+	if (prior && task_has_left_thread(prior, status, next))
+		ompt_end_region(OMPT_NAME_TASK, prior);
+	if (next && !ompt_region_is_open(OMPT_NAME_TASK, next))
+		ompt_begin_region(OMPT_NAME_TASK, next, values, 1);
 }
 
-static const char *task_cancelled(int flags)
+static const char *get_cancelled_construct_name(int flags)
 {
 	return flags & OMPT_CANCEL_PARALLEL    ? "parallel"
 	       : flags & OMPT_CANCEL_SECTIONS  ? "sections"
@@ -64,21 +64,22 @@ static const char *task_cancelled(int flags)
 					       : "task";
 }
 
-static void task_cancel(union ompt_data *task, int flags, const void *code)
+static void task_on_cancel(union ompt_data *task, int flags, const void *code)
 {
 	struct region_value values[] = {
-		ompt_address("code", code), ompt_text("what", task_cancelled(flags)),
-		ompt_text("how", flags & OMPT_CANCEL_ACTIVATED   ? "activated"
-				 : flags & OMPT_CANCEL_DISCARDED ? "discarded"
-								 : "detected")};
+		ompt_address_to_value("code", code),
+		ompt_text_to_value("what", get_cancelled_construct_name(flags)),
+		ompt_text_to_value("how", flags & OMPT_CANCEL_ACTIVATED   ? "activated"
+					  : flags & OMPT_CANCEL_DISCARDED ? "discarded"
+									  : "detected")};
 
 	(void)task;
-	ompt_mark(OMPT_NAME_CANCEL, values, 3);
+	ompt_record_mark(OMPT_NAME_CANCEL, values, 3);
 }
 
-void ompt_task_set(ompt_set_callback set)
+void ompt_set_task_callbacks(ompt_set_callback set)
 {
-	set(OMPT_TASK_CREATE, (ompt_function)task_create);
-	set(OMPT_TASK_SCHEDULE, (ompt_function)task_schedule);
-	set(OMPT_CANCEL, (ompt_function)task_cancel);
+	set(OMPT_TASK_CREATE, (ompt_function)task_on_create);
+	set(OMPT_TASK_SCHEDULE, (ompt_function)task_on_schedule);
+	set(OMPT_CANCEL, (ompt_function)task_on_cancel);
 }

@@ -16,7 +16,7 @@
 #include "libkymo/api.h"
 
 /* Everything that is recorded, with its name. */
-#define OMPT_NAMES(NAME)                                                                           \
+#define OMPT_REGION_NAME_LIST(NAME)                                                                \
 	NAME(THREAD, "omp_thread")                                                                 \
 	NAME(PARALLEL, "omp_parallel")                                                             \
 	NAME(TEAMS, "omp_teams")                                                                   \
@@ -66,9 +66,9 @@
 	NAME(TARGET_ASSOCIATE, "omp_target_associate")                                             \
 	NAME(TARGET_DISASSOCIATE, "omp_target_disassociate")
 
-enum ompt_name {
+enum ompt_region_name {
 #define OMPT_NAME(id, text) OMPT_NAME_##id,
-	OMPT_NAMES(OMPT_NAME)
+	OMPT_REGION_NAME_LIST(OMPT_NAME)
 #undef OMPT_NAME
 		OMPT_NAME_COUNT,
 	OMPT_NAME_NONE = OMPT_NAME_COUNT /* not recorded */
@@ -76,18 +76,20 @@ enum ompt_name {
 
 /* Begins a region of this thread, with values. `what` tells those apart that can be open several
  * times in any order (tasks); else 0. */
-void ompt_begin(enum ompt_name name, uint64_t what, const struct region_value *values,
-		uint32_t count);
+void ompt_begin_region(enum ompt_region_name name, uint64_t what, const struct region_value *values,
+		       uint32_t count);
 /* Ends the innermost one with this name and `what`, and what is open inside it. Nothing if it is
  * not open. */
-void ompt_end(enum ompt_name name, uint64_t what);
-bool ompt_is_open(enum ompt_name name, uint64_t what);
+void ompt_end_region(enum ompt_region_name name, uint64_t what);
+bool ompt_region_is_open(enum ompt_region_name name, uint64_t what);
 /* Ends all that this thread left open; with `but_thread` not the region of the thread itself. */
-void ompt_end_all(bool but_thread);
-void ompt_mark(enum ompt_name name, const struct region_value *values, uint32_t count);
-/* Something that is known to be a wait only when it is over: ompt_wait_begin() remembers the time,
- * and ompt_wait_end() records from there to now. */
-void ompt_wait_begin(void);
-void ompt_wait_end(enum ompt_name name, const struct region_value *values, uint32_t count);
+void ompt_end_all_regions(bool but_thread);
+void ompt_record_mark(enum ompt_region_name name, const struct region_value *values,
+		      uint32_t count);
+/* Something that is known to be a wait only when it is over: ompt_remember_lock_wait_begin()
+ * remembers the time, and ompt_record_lock_wait() records from there to now. */
+void ompt_remember_lock_wait_begin(void);
+void ompt_record_lock_wait(enum ompt_region_name name, const struct region_value *values,
+			   uint32_t count);
 
 #endif

@@ -9,12 +9,12 @@
 
 #include "libkymo/api.h"
 
-/* Once, before dl_runtime() gives the table away. */
-void publish_prepare(const struct kymo_runtime_api *api);
+/* Once, before dl_runtime_get_api() gives the table away. */
+void publish_fill_user_calls_table(const struct runtime_api *api);
 /* Once, after it. */
-void publish_runtime(const struct kymo_runtime_api *api);
+void publish_set_api_of_entries_and_users(const struct runtime_api *api);
 
 /* entries.c */
-void entries_connect(const struct kymo_runtime_api *api);
+void entries_set_runtime_api(const struct runtime_api *api);
 
 #endif

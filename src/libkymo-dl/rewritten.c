@@ -13,7 +13,7 @@
 
 #include "kymo/plan.h"
 
-static bool has_note(const uint8_t *at, const uint8_t *end)
+static bool notes_contain_kymo_note(const uint8_t *at, const uint8_t *end)
 {
 	while (end - at >= (ptrdiff_t)sizeof(ElfW(Nhdr))) {
 		const ElfW(Nhdr) *note = (const void *)at;
@@ -31,7 +31,8 @@ static bool has_note(const uint8_t *at, const uint8_t *end)
 	return false;
 }
 
-static bool is_loaded(const struct dl_phdr_info *info, const ElfW(Phdr) * part)
+static bool segment_content_is_within_load_segment(const struct dl_phdr_info *info,
+						   const ElfW(Phdr) * part)
 {
 	for (unsigned i = 0; i < info->dlpi_phnum; i++) {
 		const ElfW(Phdr) *header = &info->dlpi_phdr[i];
@@ -44,7 +45,7 @@ static bool is_loaded(const struct dl_phdr_info *info, const ElfW(Phdr) * part)
 	return false;
 }
 
-static int look_at(struct dl_phdr_info *info, size_t size, void *context)
+static int check_object_has_kymo_note(struct dl_phdr_info *info, size_t size, void *context)
 {
 	(void)size;
 	(void)context;
@@ -52,14 +53,15 @@ static int look_at(struct dl_phdr_info *info, size_t size, void *context)
 		const ElfW(Phdr) *header = &info->dlpi_phdr[i];
 		const uint8_t *at = (const uint8_t *)(info->dlpi_addr + header->p_vaddr);
 
-		if (header->p_type == PT_NOTE && header->p_align <= 4 && is_loaded(info, header) &&
-		    has_note(at, at + header->p_memsz))
+		if (header->p_type == PT_NOTE && header->p_align <= 4 &&
+		    segment_content_is_within_load_segment(info, header) &&
+		    notes_contain_kymo_note(at, at + header->p_memsz))
 			return 1;
 	}
 	return 0;
 }
 
-bool rewritten_present(void)
+bool rewritten_any_loaded(void)
 {
-	return dl_iterate_phdr(look_at, NULL) != 0;
+	return dl_iterate_phdr(check_object_has_kymo_note, NULL) != 0;
 }

@@ -10,6 +10,6 @@
 #include <stdbool.h>
 
 /* Is anything of the kind loaded? */
-bool rewritten_present(void);
+bool rewritten_any_loaded(void);
 
 #endif

@@ -19,55 +19,57 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "common/array.h"
+#include "common/loader.h"
+#include "common/loader_state.h"
 #include "common/settings_value.h"
 #include "libkymo-dl/environment.h"
 #include "libkymo-dl/publish.h"
 
-static _Atomic(const struct kymo_runtime_api *) dl_api;
-static _Atomic bool dl_tried;
+static _Atomic(const struct runtime_api *) libkymo_api;
+static _Atomic bool libkymo_load_was_tried;
 
 /* Beside this library: where both are installed, and in the build tree. */
-static const char *const runtime_places[] = {"/libkymo.so", "/../libkymo/libkymo.so"};
+static const char *const libkymo_relative_paths[] = {"/libkymo.so", "/../libkymo/libkymo.so"};
 
-typedef const struct kymo_runtime_api *runtime_table_function(void);
+typedef const struct runtime_api *runtime_api_getter_function(void);
 
-const struct kymo_runtime_api *dl_runtime(void)
+const struct runtime_api *dl_runtime_get_api(void)
 {
-	return atomic_load_explicit(&dl_api, memory_order_acquire);
+	return atomic_load_explicit(&libkymo_api, memory_order_acquire);
 }
 
-bool dl_runtime_wanted(void)
+bool dl_runtime_is_wanted(void)
 {
-	const char *session = getenv("KYMO_SPOOL_DIRECTORY"), *own = getenv("KYMO_ENABLED");
+	const char *session = secure_getenv("KYMO_SPOOL_DIRECTORY"),
+		   *own = secure_getenv("KYMO_ENABLED");
 	bool on = false;
 
-	if (!environment_on(SETTING_ENABLED))
+	if (!environment_setting_is_on(SETTING_ENABLED))
 		return false;
-	return (session && *session) || (own && !setting_parse_bool(setting_slice(own), &on) && on);
+	return (session && *session) ||
+	       (own && !setting_parse_bool(setting_slice_from_text(own), &on) && on);
 }
 
-/* The table behind a handle, if it has all that this library calls. */
-static const struct kymo_runtime_api *runtime_table(void *handle)
+/* The table that a function gives out, if it has all that this library calls. */
+static const struct runtime_api *runtime_table_from_symbol(void *symbol)
 {
 	union {
 		void *symbol;
-		runtime_table_function *function;
-	} found = {.symbol = dlsym(handle, KYMO_RUNTIME_API_NAME)};
-	const struct kymo_runtime_api *table = found.symbol ? found.function() : NULL;
+		runtime_api_getter_function *function;
+	} found = {.symbol = symbol};
+	const struct runtime_api *table = found.symbol ? found.function() : NULL;
 
-	if (!found.symbol)
-		dlerror(); /* our vain look-up is not the program's to find */
-
-	return table && table->size >= sizeof(struct kymo_runtime_api) ? table : NULL;
+	return table && table->size >= sizeof(struct runtime_api) ? table : NULL;
 }
 
-static bool runtime_beside(const char *place, char path[PATH_MAX])
+static bool make_path_beside_library(const char *place, char path[PATH_MAX])
 {
 	Dl_info own;
 	const char *slash;
 	size_t length;
 
-	if (!dladdr((const void *)runtime_places, &own) || !own.dli_fname)
+	if (!dladdr((const void *)libkymo_relative_paths, &own) || !own.dli_fname)
 		return false;
 	slash = strrchr(own.dli_fname, '/');
 	length = slash ? (size_t)(slash - own.dli_fname) : 0;
@@ -78,62 +80,59 @@ static bool runtime_beside(const char *place, char path[PATH_MAX])
 	return true;
 }
 
-static void *runtime_open(int flags)
+static void *open_libkymo(int flags)
 {
 	const char *given = secure_getenv("KYMO_LIBRARY");
 	char path[PATH_MAX];
-	void *handle = given && *given ? dlopen(given, flags) : NULL;
+	void *handle = given && *given ? loader_dlopen_keeping_dlerror(given, flags) : NULL;
 
-	for (unsigned i = 0; !handle && i < sizeof(runtime_places) / sizeof(*runtime_places); i++)
-		handle = runtime_beside(runtime_places[i], path) ? dlopen(path, flags) : NULL;
-	/* What the loader has to say about a path that was merely tried is not the program's to
-	 * find. */
-	if (!handle)
-		dlerror();
+	for (unsigned i = 0; !handle && i < ARRAY_SIZE(libkymo_relative_paths); i++)
+		handle = make_path_beside_library(libkymo_relative_paths[i], path)
+				 ? loader_dlopen_keeping_dlerror(path, flags)
+				 : NULL;
 	return handle;
 }
 
-static const struct kymo_runtime_api *runtime_announce(const struct kymo_runtime_api *table)
+static const struct runtime_api *publish_runtime_api_once(const struct runtime_api *table)
 {
 	static _Atomic bool announced;
 
 	if (!table || atomic_exchange(&announced, true))
-		return dl_runtime();
-	publish_prepare(table);
-	atomic_store_explicit(&dl_api, table, memory_order_release);
-	publish_runtime(table);
+		return dl_runtime_get_api();
+	publish_fill_user_calls_table(table);
+	atomic_store_explicit(&libkymo_api, table, memory_order_release);
+	publish_set_api_of_entries_and_users(table);
 	return table;
 }
 
-const struct kymo_runtime_api *dl_runtime_find(void)
+const struct runtime_api *dl_runtime_find_loaded(void)
 {
-	const struct kymo_runtime_api *table = dl_runtime();
-	void *handle;
+	const struct runtime_api *table = dl_runtime_get_api();
 
 	if (table)
 		return table;
-	table = runtime_table(RTLD_DEFAULT);
-	if (!table) {
-		handle = runtime_open(RTLD_NOW | RTLD_LOCAL | RTLD_NOLOAD);
-		table = handle ? runtime_table(handle) : NULL;
-	}
+	table = runtime_table_from_symbol(
+		loader_find_symbol(LOADER_SCOPE_ANY_OBJECT, NULL, KYMO_RUNTIME_API_NAME));
 	/* The environment does not count where somebody has started it (kymo attach). */
-	return table && (dl_runtime_wanted() || table->active()) ? runtime_announce(table) : NULL;
+	return table && (dl_runtime_is_wanted() || table->active())
+		       ? publish_runtime_api_once(table)
+		       : NULL;
 }
 
-const struct kymo_runtime_api *dl_runtime_load(void)
+const struct runtime_api *dl_runtime_find_or_load(void)
 {
-	const struct kymo_runtime_api *table = dl_runtime();
+	const struct runtime_api *table = dl_runtime_get_api();
 	int error = errno;
 	void *handle;
 
-	if (table || atomic_load_explicit(&dl_tried, memory_order_relaxed) ||
-	    atomic_exchange(&dl_tried, true))
+	if (table || atomic_load_explicit(&libkymo_load_was_tried, memory_order_relaxed) ||
+	    atomic_exchange(&libkymo_load_was_tried, true))
 		return table;
-	table = dl_runtime_find();
-	if (!table && dl_runtime_wanted()) {
-		handle = runtime_open(RTLD_NOW | RTLD_LOCAL);
-		table = runtime_announce(handle ? runtime_table(handle) : NULL);
+	table = dl_runtime_find_loaded();
+	if (!table && dl_runtime_is_wanted()) {
+		handle = open_libkymo(RTLD_NOW | RTLD_LOCAL);
+		table = publish_runtime_api_once(runtime_table_from_symbol(
+			loader_find_symbol_in_handle(handle, KYMO_RUNTIME_API_NAME)));
 	}
 	errno = error;
 	return table;

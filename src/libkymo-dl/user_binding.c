@@ -20,14 +20,14 @@
 
 /* The list and its lock, which is held for a few instructions. The word is the holder's process: a
  * forked child does not wait for a thread of its parent. */
-static _Atomic int binding_lock;
-static struct kymo_user_binding *binding_first;
+static _Atomic int user_bindings_lock;
+static struct kymo_user_binding *first_user_binding;
 
-static void binding_acquire(void)
+static void lock_bindings(void)
 {
 	int own = (int)getpid(), seen = 0;
 
-	while (!atomic_compare_exchange_weak_explicit(&binding_lock, &seen, own,
+	while (!atomic_compare_exchange_weak_explicit(&user_bindings_lock, &seen, own,
 						      memory_order_acquire, memory_order_relaxed)) {
 		if (seen == own) {
 			sched_yield();
@@ -36,87 +36,89 @@ static void binding_acquire(void)
 	}
 }
 
-static void binding_release(void)
+static void unlock_bindings(void)
 {
-	atomic_store_explicit(&binding_lock, 0, memory_order_release);
+	atomic_store_explicit(&user_bindings_lock, 0, memory_order_release);
 }
 
-static void binding_add(struct kymo_user_binding *user)
+static void add_user_binding(struct kymo_user_binding *user)
 {
 	struct kymo_user_binding *known;
 
-	binding_acquire();
-	for (known = binding_first; known && known != user; known = known->next)
+	lock_bindings();
+	for (known = first_user_binding; known && known != user; known = known->next)
 		;
 	if (!known) {
-		user->next = binding_first;
-		binding_first = user;
+		user->next = first_user_binding;
+		first_user_binding = user;
 	}
-	binding_release();
+	unlock_bindings();
 }
 
 /* Under the lock, so that a copy that is being unloaded is not called any more. */
-static void binding_bind_all(const struct kymo_callbacks *callbacks)
+static void bind_all_user_library_copies(const struct kymo_callbacks *callbacks)
 {
-	binding_acquire();
-	for (struct kymo_user_binding *user = binding_first; user; user = user->next)
+	lock_bindings();
+	for (struct kymo_user_binding *user = first_user_binding; user; user = user->next)
 		user->bind(callbacks);
-	binding_release();
+	unlock_bindings();
 }
 
-void user_binding_connect(void)
+void user_binding_bind_all_to_libkymo(void)
 {
-	binding_bind_all(&user_calls_direct);
+	bind_all_user_library_copies(&user_calls_direct_table);
 }
 
-static void binding_attach(struct kymo_user_binding *user)
+static void attach_user_binding(struct kymo_user_binding *user)
 {
 	if (!user || user->size < sizeof(struct kymo_user_binding))
 		return;
-	binding_add(user);
-	if (dl_runtime_find())
-		binding_bind_all(&user_calls_direct);
-	else if (dl_runtime_wanted())
-		user->bind(&user_calls_first);
+	add_user_binding(user);
+	if (dl_runtime_find_loaded())
+		bind_all_user_library_copies(&user_calls_direct_table);
+	else if (dl_runtime_is_wanted())
+		user->bind(&user_calls_first_call_table);
 }
 
-static void binding_detach(struct kymo_user_binding *user)
+static void remove_user_binding_from_list(struct kymo_user_binding *user)
 {
-	binding_acquire();
-	for (struct kymo_user_binding **link = &binding_first; *link; link = &(*link)->next) {
+	lock_bindings();
+	for (struct kymo_user_binding **link = &first_user_binding; *link; link = &(*link)->next) {
 		if (*link == user) {
 			*link = user->next;
 			break;
 		}
 	}
-	binding_release();
+	unlock_bindings();
 }
 
 __attribute__((visibility("hidden"), used)) struct kymo_dl_binding kymo_dl_binding_object = {
-	.size = sizeof(struct kymo_dl_binding), .attach = binding_attach, .detach = binding_detach};
+	.size = sizeof(struct kymo_dl_binding),
+	.attach = attach_user_binding,
+	.detach = remove_user_binding_from_list};
 KYMO_NOTE(2, kymo_dl_binding_object);
 _Static_assert(KYMO_NOTE_DL == 2, "type of the note above");
 
-enum { BINDING_FOUND_MAX = 64 };
+enum { FOUND_BINDINGS_MAX = 64 };
 
-struct binding_found {
+struct found_user_binding_list {
 	size_t count;
-	struct kymo_user_binding *users[BINDING_FOUND_MAX];
+	struct kymo_user_binding *users[FOUND_BINDINGS_MAX];
 };
 
-static void binding_remember(void *object, void *context)
+static void append_found_user_binding(void *object, void *context)
 {
-	struct binding_found *found = context;
+	struct found_user_binding_list *found = context;
 
-	if (found->count < BINDING_FOUND_MAX)
+	if (found->count < FOUND_BINDINGS_MAX)
 		found->users[found->count++] = object;
 }
 
-void user_binding_find(void)
+void user_binding_find_and_attach_all(void)
 {
-	struct binding_found found = {.count = 0};
+	struct found_user_binding_list found = {.count = 0};
 
-	kymo_note_find(KYMO_NOTE_USER, binding_remember, &found);
+	kymo_note_find(KYMO_NOTE_USER, append_found_user_binding, &found);
 	for (size_t i = 0; i < found.count; i++)
-		binding_attach(found.users[i]);
+		attach_user_binding(found.users[i]);
 }

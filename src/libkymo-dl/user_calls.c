@@ -10,13 +10,13 @@
 #include "libkymo-dl/runtime.h"
 #include "libkymo-dl/user_binding.h"
 
-struct kymo_callbacks user_calls_direct = {.size = sizeof(struct kymo_callbacks)};
+struct kymo_callbacks user_calls_direct_table = {.size = sizeof(struct kymo_callbacks)};
 
-enum { CALLS_VALUES_MAX = 16 };
+enum { ANNOTATION_VALUES_MAX = 16 };
 
 /* ---- values ---- */
 
-static uint64_t calls_bits(double value)
+static uint64_t double_to_bits(double value)
 {
 	uint64_t bits;
 
@@ -25,20 +25,21 @@ static uint64_t calls_bits(double value)
 }
 
 /* Reads a number through a pointer that need not be aligned. */
-#define CALLS_READ(c_type, pointer)                                                                \
+#define READ_UNALIGNED(c_type, pointer)                                                            \
 	({                                                                                         \
 		c_type number_;                                                                    \
 		memcpy(&number_, pointer, sizeof(number_));                                        \
 		number_;                                                                           \
 	})
 
-static void calls_number(struct region_value *ret, enum spool_value_type type, uint64_t number)
+static void set_value_type_and_number(struct region_value *ret, enum spool_value_type type,
+				      uint64_t number)
 {
 	ret->type = type;
 	ret->number = number;
 }
 
-static bool calls_convert(const struct kymo_annotation *from, struct region_value *ret)
+static bool annotation_to_region_value(const struct kymo_annotation *from, struct region_value *ret)
 {
 	const void *value = from->value;
 
@@ -51,50 +52,56 @@ static bool calls_convert(const struct kymo_annotation *from, struct region_valu
 		ret->text = value;
 		return true;
 	case KYMO_POINTER:
-		calls_number(ret, SPOOL_VALUE_ADDRESS, (uint64_t)(uintptr_t)value);
+		set_value_type_and_number(ret, SPOOL_VALUE_ADDRESS, (uint64_t)(uintptr_t)value);
 		return true;
 	case KYMO_SIZE:
 	case KYMO_UINT64:
-		calls_number(ret, SPOOL_VALUE_UNSIGNED, CALLS_READ(uint64_t, value));
+		set_value_type_and_number(ret, SPOOL_VALUE_UNSIGNED,
+					  READ_UNALIGNED(uint64_t, value));
 		return true;
 	case KYMO_UINT32:
-		calls_number(ret, SPOOL_VALUE_UNSIGNED, CALLS_READ(uint32_t, value));
+		set_value_type_and_number(ret, SPOOL_VALUE_UNSIGNED,
+					  READ_UNALIGNED(uint32_t, value));
 		return true;
 	case KYMO_UINT16:
-		calls_number(ret, SPOOL_VALUE_UNSIGNED, CALLS_READ(uint16_t, value));
+		set_value_type_and_number(ret, SPOOL_VALUE_UNSIGNED,
+					  READ_UNALIGNED(uint16_t, value));
 		return true;
 	case KYMO_INT64:
-		calls_number(ret, SPOOL_VALUE_SIGNED, CALLS_READ(uint64_t, value));
+		set_value_type_and_number(ret, SPOOL_VALUE_SIGNED, READ_UNALIGNED(uint64_t, value));
 		return true;
 	case KYMO_INT32:
-		calls_number(ret, SPOOL_VALUE_SIGNED, (uint64_t)CALLS_READ(int32_t, value));
+		set_value_type_and_number(ret, SPOOL_VALUE_SIGNED,
+					  (uint64_t)READ_UNALIGNED(int32_t, value));
 		return true;
 	case KYMO_INT16:
-		calls_number(ret, SPOOL_VALUE_SIGNED, (uint64_t)CALLS_READ(int16_t, value));
+		set_value_type_and_number(ret, SPOOL_VALUE_SIGNED,
+					  (uint64_t)READ_UNALIGNED(int16_t, value));
 		return true;
 	case KYMO_DOUBLE:
-		calls_number(ret, SPOOL_VALUE_REAL, CALLS_READ(uint64_t, value));
+		set_value_type_and_number(ret, SPOOL_VALUE_REAL, READ_UNALIGNED(uint64_t, value));
 		return true;
 	case KYMO_FLOAT:
-		calls_number(ret, SPOOL_VALUE_REAL, calls_bits((double)CALLS_READ(float, value)));
+		set_value_type_and_number(ret, SPOOL_VALUE_REAL,
+					  double_to_bits((double)READ_UNALIGNED(float, value)));
 		return true;
 	}
 	return false;
 }
 
-static int calls_annotate(const struct kymo_annotation *annotations, size_t count)
+static int record_annotations(const struct kymo_annotation *annotations, size_t count)
 {
-	const struct kymo_runtime_api *api = dl_runtime();
-	struct region_value values[CALLS_VALUES_MAX];
+	const struct runtime_api *api = dl_runtime_get_api();
+	struct region_value values[ANNOTATION_VALUES_MAX];
 	int status = KYMO_SUCCESS;
 	size_t ready = 0;
 
 	for (size_t i = 0; i < count; i++) {
-		if (!calls_convert(&annotations[i], &values[ready])) {
+		if (!annotation_to_region_value(&annotations[i], &values[ready])) {
 			status = KYMO_BAD_VALUE;
 			continue;
 		}
-		if (++ready == CALLS_VALUES_MAX) {
+		if (++ready == ANNOTATION_VALUES_MAX) {
 			api->region_values(values, ready);
 			ready = 0;
 		}
@@ -106,20 +113,21 @@ static int calls_annotate(const struct kymo_annotation *annotations, size_t coun
 
 /* ---- instants ---- */
 
-static int calls_mark(const char *category, const char *name)
+static int record_user_mark(const char *category, const char *name)
 {
-	const struct kymo_runtime_api *api = dl_runtime();
+	const struct runtime_api *api = dl_runtime_get_api();
 
-	api->region_mark(category ? api->region_named_in(category, name)
-				  : api->region_named(REGION_USER, name));
+	api->region_write_mark(category ? api->region_find_or_add_name_in(category, name)
+					: api->region_find_or_add_name(REGION_USER, name));
 	return KYMO_SUCCESS;
 }
 
-static int calls_counter(const char *name, double value)
+static int record_user_counter(const char *name, double value)
 {
-	const struct kymo_runtime_api *api = dl_runtime();
+	const struct runtime_api *api = dl_runtime_get_api();
 
-	api->region_counter(api->region_named(REGION_USER, name), calls_bits(value));
+	api->region_write_counter(api->region_find_or_add_name(REGION_USER, name),
+				  double_to_bits(value));
 	return KYMO_SUCCESS;
 }
 
@@ -128,24 +136,24 @@ _Static_assert((int)KYMO_PROGRESS_POINT == (int)SPOOL_PROGRESS_POINT &&
 		       (int)KYMO_PROGRESS_END == (int)SPOOL_PROGRESS_END,
 	       "one numbering");
 
-static int calls_progress(const char *name, enum kymo_progress_kind kind)
+static int record_user_progress(const char *name, enum kymo_progress_kind kind)
 {
-	const struct kymo_runtime_api *api = dl_runtime();
+	const struct runtime_api *api = dl_runtime_get_api();
 
-	api->progress_name(name, (enum spool_progress)kind);
+	api->region_write_progress_by_name(name, (enum spool_progress)kind);
 	return KYMO_SUCCESS;
 }
 
-void user_calls_connect(const struct kymo_runtime_api *api)
+void user_calls_fill_direct_table(const struct runtime_api *api)
 {
-	user_calls_direct = (struct kymo_callbacks){
+	user_calls_direct_table = (struct kymo_callbacks){
 		.size = sizeof(struct kymo_callbacks),
-		.push_region = api->region_begin_name,
-		.pop_region = api->region_end_name,
-		.annotate = calls_annotate,
-		.mark = calls_mark,
-		.counter = calls_counter,
-		.progress = calls_progress,
+		.push_region = api->region_begin_by_name,
+		.pop_region = api->region_end_by_name,
+		.annotate = record_annotations,
+		.mark = record_user_mark,
+		.counter = record_user_counter,
+		.progress = record_user_progress,
 		.start_trace = api->trace_start,
 		.stop_trace = api->trace_stop,
 		.start_thread_trace = api->thread_trace_start,
@@ -156,35 +164,37 @@ void user_calls_connect(const struct kymo_runtime_api *api)
 
 /* ---- first calls ---- */
 
-static const struct kymo_runtime_api *calls_load(void)
+static const struct runtime_api *load_libkymo_and_bind_user_copies(void)
 {
-	const struct kymo_runtime_api *api = dl_runtime_load();
+	const struct runtime_api *api = dl_runtime_find_or_load();
 
 	/* Also the copies that were bound to these functions while libkymo was being opened. */
 	if (api)
-		user_binding_connect();
+		user_binding_bind_all_to_libkymo();
 	return api;
 }
 
-#define FIRST(name, parameters, arguments)                                                         \
+#define DEFINE_FIRST_CALL(name, parameters, arguments)                                             \
 	static int first_##name parameters                                                         \
 	{                                                                                          \
-		return calls_load() ? user_calls_direct.name arguments : KYMO_NO_BINDING;          \
+		return load_libkymo_and_bind_user_copies()                                         \
+			       ? user_calls_direct_table.name arguments                            \
+			       : KYMO_NO_BINDING;                                                  \
 	}
-FIRST(push_region, (const char *category, const char *name), (category, name))
-FIRST(pop_region, (const char *category, const char *name), (category, name))
-FIRST(annotate, (const struct kymo_annotation *list, size_t count), (list, count))
-FIRST(mark, (const char *category, const char *name), (category, name))
-FIRST(counter, (const char *name, double value), (name, value))
-FIRST(progress, (const char *name, enum kymo_progress_kind kind), (name, kind))
-FIRST(start_trace, (void), ())
-FIRST(stop_trace, (void), ())
-FIRST(start_thread_trace, (void), ())
-FIRST(stop_thread_trace, (void), ())
-FIRST(flush, (void), ())
-#undef FIRST
+DEFINE_FIRST_CALL(push_region, (const char *category, const char *name), (category, name))
+DEFINE_FIRST_CALL(pop_region, (const char *category, const char *name), (category, name))
+DEFINE_FIRST_CALL(annotate, (const struct kymo_annotation *list, size_t count), (list, count))
+DEFINE_FIRST_CALL(mark, (const char *category, const char *name), (category, name))
+DEFINE_FIRST_CALL(counter, (const char *name, double value), (name, value))
+DEFINE_FIRST_CALL(progress, (const char *name, enum kymo_progress_kind kind), (name, kind))
+DEFINE_FIRST_CALL(start_trace, (void), ())
+DEFINE_FIRST_CALL(stop_trace, (void), ())
+DEFINE_FIRST_CALL(start_thread_trace, (void), ())
+DEFINE_FIRST_CALL(stop_thread_trace, (void), ())
+DEFINE_FIRST_CALL(flush, (void), ())
+#undef DEFINE_FIRST_CALL
 
-const struct kymo_callbacks user_calls_first = {
+const struct kymo_callbacks user_calls_first_call_table = {
 	.size = sizeof(struct kymo_callbacks),
 	.push_region = first_push_region,
 	.pop_region = first_pop_region,

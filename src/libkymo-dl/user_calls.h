@@ -9,11 +9,11 @@
 #include "kymo/kymo.h"
 #include "libkymo/api.h"
 
-/* To libkymo; valid once dl_runtime() gives its table. */
-extern struct kymo_callbacks user_calls_direct;
+/* To libkymo; valid once dl_runtime_get_api() gives its table. */
+extern struct kymo_callbacks user_calls_direct_table;
 /* Each opens libkymo on its first call. */
-extern const struct kymo_callbacks user_calls_first;
+extern const struct kymo_callbacks user_calls_first_call_table;
 
-void user_calls_connect(const struct kymo_runtime_api *api);
+void user_calls_fill_direct_table(const struct runtime_api *api);
 
 #endif

@@ -11,8 +11,8 @@
 
 #include <rocprofiler-sdk/rocprofiler.h>
 
-void calls_configure(rocprofiler_context_id_t context, rocprofiler_buffer_id_t buffer);
-bool calls_are_off(void); /* KYMO_GPU_CALLS=none */
-bool calls_is_kind(uint32_t kind);
+void calls_configure_tracing(rocprofiler_context_id_t context, rocprofiler_buffer_id_t buffer);
+bool calls_recording_is_disabled_by_env(void); /* KYMO_GPU_CALLS=none */
+bool calls_is_recorded_call_kind(uint32_t kind);
 
 #endif

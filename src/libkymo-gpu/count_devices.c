@@ -20,36 +20,36 @@
 #include "libkymo-gpu/file.h"
 #include "libkymo-gpu/names.h"
 
-#define AGENTS_MAX     64
-#define INTERVAL_MS    10.0
-#define VALUES_AT_ONCE 512u
+#define AGENTS_MAX                  64
+#define COUNTER_INTERVAL_DEFAULT_MS 10.0
+#define VALUES_PER_WRITE_MAX        512u
 
-/* Of kymo's tool library alone. */
+/* Only kymo's tool library has it. */
 #pragma weak kymo_configure_device_counting_samples
 
-struct counted_agent {
+struct agent_counting_state {
 	rocprofiler_agent_id_t agent;
 	rocprofiler_context_id_t context;
 	rocprofiler_counter_config_id_t config;
-	bool is_on;
+	bool is_counting;
 	_Atomic bool has_values;
 	rocprofiler_status_t status; /* of the start */
 };
 
-static const char *names;
-static struct counted_agent agents[AGENTS_MAX];
-static size_t agent_count;
-static uint64_t interval_ns;
+static const char *requested_device_counter_names;
+static struct agent_counting_state agent_counting_states[AGENTS_MAX];
+static size_t counted_agent_count;
+static uint64_t counter_interval_ns;
 
 /* ---- values ---- */
 
-static void take_samples(rocprofiler_context_id_t context, rocprofiler_agent_id_t agent,
-			 const rocprofiler_counter_record_t *records, size_t count, uint64_t start,
-			 uint64_t end, void *data)
+static void write_device_samples(rocprofiler_context_id_t context, rocprofiler_agent_id_t agent,
+				 const rocprofiler_counter_record_t *records, size_t count,
+				 uint64_t start, uint64_t end, void *data)
 {
-	const rocprofiler_counter_record_t *values[VALUES_AT_ONCE];
+	const rocprofiler_counter_record_t *values[VALUES_PER_WRITE_MAX];
 
-	struct counted_agent *counted = data;
+	struct agent_counting_state *counted = data;
 
 	(void)context;
 	(void)agent;
@@ -59,122 +59,130 @@ static void take_samples(rocprofiler_context_id_t context, rocprofiler_agent_id_
 	for (size_t i = 0; i < count;) {
 		size_t taken = 0;
 
-		while (i < count && taken < VALUES_AT_ONCE)
+		while (i < count && taken < VALUES_PER_WRITE_MAX)
 			values[taken++] = &records[i++];
-		counter_records_values(values, taken, start, end);
+		counter_records_write_values(values, taken, start, end);
 	}
 	gpu_file_unlock();
 }
 
 /* ---- life ---- */
 
-static void tell(const char *what, rocprofiler_status_t status)
+static void write_device_counting_problem_notice(const char *what, rocprofiler_status_t status)
 {
-	const char *why = counter_choice_why(status);
+	const char *why = counter_choice_get_problem_text(status);
 	char text[640];
 
 	snprintf(text, sizeof(text), "counters of a device are not read: %s: %s", what, why);
-	gpu_file_notice(text);
+	gpu_file_write_notice(text);
 }
 
-static void set_config(rocprofiler_context_id_t context, rocprofiler_agent_id_t agent,
-		       rocprofiler_device_counting_agent_cb_t set, void *data)
+static void hand_over_agent_counter_config(rocprofiler_context_id_t context,
+					   rocprofiler_agent_id_t agent,
+					   rocprofiler_device_counting_agent_cb_t set, void *data)
 {
-	const struct counted_agent *counted = data;
+	const struct agent_counting_state *counted = data;
 
 	(void)agent;
 	set(context, counted->config);
 }
 
-static void configure(rocprofiler_agent_id_t agent)
+static void configure_agent_counting(rocprofiler_agent_id_t agent)
 {
-	struct counted_agent *counted = &agents[agent_count];
+	struct agent_counting_state *counted = &agent_counting_states[counted_agent_count];
 	rocprofiler_status_t status;
 
 	counted->agent = agent;
-	counted->config = counter_choice(agent, names);
+	counted->config = counter_choice_create_config(agent, requested_device_counter_names);
 	if (counted->config.handle == 0)
 		return;
 	status = rocprofiler_create_context(&counted->context);
 	if (status == ROCPROFILER_STATUS_SUCCESS)
 		status = rocprofiler_configure_device_counting_service(
-			counted->context, (rocprofiler_buffer_id_t){0}, agent, set_config, counted);
+			counted->context, (rocprofiler_buffer_id_t){0}, agent,
+			hand_over_agent_counter_config, counted);
 	if (status == ROCPROFILER_STATUS_SUCCESS)
-		status = kymo_configure_device_counting_samples(counted->context, interval_ns,
-								take_samples, counted);
+		status = kymo_configure_device_counting_samples(
+			counted->context, counter_interval_ns, write_device_samples, counted);
 	if (status == ROCPROFILER_STATUS_SUCCESS)
-		agent_count++;
+		counted_agent_count++;
 	else
-		tell("configuring", status);
+		write_device_counting_problem_notice("configuring", status);
 }
 
-static rocprofiler_status_t each_agent(rocprofiler_agent_version_t version, const void **list,
-				       size_t count, void *unused)
+static rocprofiler_status_t configure_counting_of_each_agent(rocprofiler_agent_version_t version,
+							     const void **list, size_t count,
+							     void *unused)
 {
 	(void)version;
 	(void)unused;
-	for (size_t i = 0; i < count && agent_count < AGENTS_MAX; i++)
-		configure(((const rocprofiler_agent_v0_t *)list[i])->id);
+	for (size_t i = 0; i < count && counted_agent_count < AGENTS_MAX; i++)
+		configure_agent_counting(((const rocprofiler_agent_v0_t *)list[i])->id);
 	return ROCPROFILER_STATUS_SUCCESS;
 }
 
-void count_devices_configure(void)
+void device_counting_configure_if_env_asks(void)
 {
-	const char *interval = getenv("KYMO_COUNTER_INTERVAL");
-	double ms = interval != NULL ? strtod(interval, NULL) : INTERVAL_MS;
+	const char *interval = secure_getenv("KYMO_COUNTER_INTERVAL");
+	double ms = interval != NULL ? strtod(interval, NULL) : COUNTER_INTERVAL_DEFAULT_MS;
 
-	names = getenv("KYMO_DEVICE_COUNTERS");
-	if (names == NULL || *names == '\0')
+	requested_device_counter_names = secure_getenv("KYMO_DEVICE_COUNTERS");
+	if (requested_device_counter_names == NULL || *requested_device_counter_names == '\0')
 		return;
-	interval_ns = (uint64_t)((ms > 0 ? ms : INTERVAL_MS) * 1e6);
+	counter_interval_ns = (uint64_t)((ms > 0 ? ms : COUNTER_INTERVAL_DEFAULT_MS) * 1e6);
 	if (kymo_configure_device_counting_samples == NULL)
-		gpu_file_notice("counters of devices are not read: another tool library than "
-				"kymo's is loaded");
+		gpu_file_write_notice("counters of devices are not read: another tool library than "
+				      "kymo's is loaded");
 	else
-		rocprofiler_query_available_agents(ROCPROFILER_AGENT_INFO_VERSION_0, each_agent,
+		rocprofiler_query_available_agents(ROCPROFILER_AGENT_INFO_VERSION_0,
+						   configure_counting_of_each_agent,
 						   sizeof(rocprofiler_agent_v0_t), NULL);
 }
 
-void count_devices_start(void)
+void device_counting_start(void)
 {
-	for (size_t i = 0; i < agent_count; i++) {
-		rocprofiler_status_t status = rocprofiler_start_context(agents[i].context);
+	for (size_t i = 0; i < counted_agent_count; i++) {
+		rocprofiler_status_t status =
+			rocprofiler_start_context(agent_counting_states[i].context);
 
 		/* HSA_NOT_LOADED: it begins by itself once the runtime is up. */
-		agents[i].status = status;
-		agents[i].is_on = status == ROCPROFILER_STATUS_SUCCESS ||
-				  status == ROCPROFILER_STATUS_ERROR_HSA_NOT_LOADED;
-		if (!agents[i].is_on) {
-			tell("starting", status);
+		agent_counting_states[i].status = status;
+		agent_counting_states[i].is_counting =
+			status == ROCPROFILER_STATUS_SUCCESS ||
+			status == ROCPROFILER_STATUS_ERROR_HSA_NOT_LOADED;
+		if (!agent_counting_states[i].is_counting) {
+			write_device_counting_problem_notice("starting", status);
 			continue;
 		}
 		/* However short it runs, it was counted. */
 		gpu_file_lock();
-		names_agent(agents[i].agent);
+		names_find_or_write_agent(agent_counting_states[i].agent);
 		gpu_file_unlock();
 	}
 }
 
-void count_devices_end(void)
+void device_counting_stop(void)
 {
-	for (size_t i = 0; i < agent_count; i++) {
-		if (!agents[i].is_on)
+	for (size_t i = 0; i < counted_agent_count; i++) {
+		if (!agent_counting_states[i].is_counting)
 			continue;
-		rocprofiler_stop_context(agents[i].context);
-		agents[i].is_on = false;
-		if (atomic_load(&agents[i].has_values))
+		rocprofiler_stop_context(agent_counting_states[i].context);
+		agent_counting_states[i].is_counting = false;
+		if (atomic_load(&agent_counting_states[i].has_values))
 			continue;
-		if (agents[i].status != ROCPROFILER_STATUS_SUCCESS)
-			tell("until the program's end", agents[i].status);
+		if (agent_counting_states[i].status != ROCPROFILER_STATUS_SUCCESS)
+			write_device_counting_problem_notice("until the program's end",
+							     agent_counting_states[i].status);
 		else
-			gpu_file_notice("counters of a device are not read: no value came until "
-					"the program's end");
+			gpu_file_write_notice(
+				"counters of a device are not read: no value came until "
+				"the program's end");
 	}
 }
 
 /* What is counted is the parent's; no thread of the library is here. */
-void count_devices_forked(void)
+void device_counting_reset_after_fork(void)
 {
-	for (size_t i = 0; i < agent_count; i++)
-		agents[i].is_on = false;
+	for (size_t i = 0; i < counted_agent_count; i++)
+		agent_counting_states[i].is_counting = false;
 }

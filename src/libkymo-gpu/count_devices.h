@@ -7,10 +7,10 @@
 #define KYMO_LIBKYMO_GPU_COUNT_DEVICES_H
 
 /* While the tool is initialized: every agent that has one of the counters. */
-void count_devices_configure(void);
-void count_devices_start(void);
+void device_counting_configure_if_env_asks(void);
+void device_counting_start(void);
 /* One more reading, then no more. */
-void count_devices_end(void);
-void count_devices_forked(void);
+void device_counting_stop(void);
+void device_counting_reset_after_fork(void);
 
 #endif

@@ -17,30 +17,31 @@
 
 #define COUNTERS_MAX 256
 
-/* Of kymo's tool library alone. */
+/* Only kymo's tool library has it. */
 #pragma weak kymo_counter_config_problem
 
-struct choice {
+struct counter_selection {
 	const char *names;
 	rocprofiler_counter_id_t ids[COUNTERS_MAX];
 	size_t count;
 };
 
-static bool is_wanted(const char *names, const char *name)
+static bool name_is_in_list(const char *names, const char *name)
 {
-	struct setting_slice rest = setting_slice(names), word;
+	struct text_slice rest = setting_slice_from_text(names), word;
 
-	while (setting_list_next(&rest, &word)) {
+	while (setting_next_list_word(&rest, &word)) {
 		if (word.length == strlen(name) && memcmp(word.text, name, word.length) == 0)
 			return true;
 	}
 	return false;
 }
 
-static rocprofiler_status_t choose(rocprofiler_agent_id_t agent, rocprofiler_counter_id_t *ids,
-				   size_t count, void *data)
+static rocprofiler_status_t choose_counters_with_listed_names(rocprofiler_agent_id_t agent,
+							      rocprofiler_counter_id_t *ids,
+							      size_t count, void *data)
 {
-	struct choice *choice = data;
+	struct counter_selection *choice = data;
 
 	(void)agent;
 	for (size_t i = 0; i < count && choice->count < COUNTERS_MAX; i++) {
@@ -48,13 +49,13 @@ static rocprofiler_status_t choose(rocprofiler_agent_id_t agent, rocprofiler_cou
 
 		if (rocprofiler_query_counter_info(ids[i], ROCPROFILER_COUNTER_INFO_VERSION_0,
 						   &info) == ROCPROFILER_STATUS_SUCCESS &&
-		    is_wanted(choice->names, info.name))
+		    name_is_in_list(choice->names, info.name))
 			choice->ids[choice->count++] = ids[i];
 	}
 	return ROCPROFILER_STATUS_SUCCESS;
 }
 
-const char *counter_choice_why(rocprofiler_status_t status)
+const char *counter_choice_get_problem_text(rocprofiler_status_t status)
 {
 	const char *why =
 		kymo_counter_config_problem != NULL ? kymo_counter_config_problem() : NULL;
@@ -64,24 +65,24 @@ const char *counter_choice_why(rocprofiler_status_t status)
 	return why != NULL ? why : "unknown status";
 }
 
-static void tell(rocprofiler_counter_id_t id, rocprofiler_status_t status)
+static void write_refused_counter_notice(rocprofiler_counter_id_t id, rocprofiler_status_t status)
 {
 	rocprofiler_counter_info_v0_t info;
 	char text[768], why[512];
 
-	snprintf(why, sizeof(why), "%s", counter_choice_why(status));
+	snprintf(why, sizeof(why), "%s", counter_choice_get_problem_text(status));
 	if (rocprofiler_query_counter_info(id, ROCPROFILER_COUNTER_INFO_VERSION_0, &info) !=
 	    ROCPROFILER_STATUS_SUCCESS)
 		return;
 	snprintf(text, sizeof(text), "%.200s is not counted: %s%s", info.name, why,
 		 status == ROCPROFILER_STATUS_ERROR_EXCEEDS_HW_LIMIT
-			 ? "; count it in a run of its own"
+			 ? "; count it in a separate run"
 			 : "");
-	gpu_file_notice(text);
+	gpu_file_write_notice(text);
 }
 
-static rocprofiler_counter_config_id_t choose_one_by_one(rocprofiler_agent_id_t agent,
-							 struct choice *choice)
+static rocprofiler_counter_config_id_t
+create_config_counter_by_counter(rocprofiler_agent_id_t agent, struct counter_selection *choice)
 {
 	rocprofiler_counter_config_id_t whole = {0};
 
@@ -93,25 +94,27 @@ static rocprofiler_counter_config_id_t choose_one_by_one(rocprofiler_agent_id_t 
 		if (status == ROCPROFILER_STATUS_SUCCESS)
 			whole = more;
 		else
-			tell(choice->ids[i], status);
+			write_refused_counter_notice(choice->ids[i], status);
 	}
 	return whole;
 }
 
-rocprofiler_counter_config_id_t counter_choice(rocprofiler_agent_id_t agent, const char *names)
+rocprofiler_counter_config_id_t counter_choice_create_config(rocprofiler_agent_id_t agent,
+							     const char *names)
 {
 	rocprofiler_counter_config_id_t config = {0};
-	struct choice *choice = calloc(1, sizeof(*choice));
+	struct counter_selection *choice = calloc(1, sizeof(*choice));
 
 	if (choice == NULL)
 		return config;
 	choice->names = names;
-	rocprofiler_iterate_agent_supported_counters(agent, choose, choice);
+	rocprofiler_iterate_agent_supported_counters(agent, choose_counters_with_listed_names,
+						     choice);
 	if (choice->count != 0 &&
 	    rocprofiler_create_counter_config(agent, choice->ids, choice->count, &config) !=
 		    ROCPROFILER_STATUS_SUCCESS) {
 		config.handle = 0;
-		config = choose_one_by_one(agent, choice);
+		config = create_config_counter_by_counter(agent, choice);
 	}
 	free(choice);
 	return config;

@@ -10,8 +10,9 @@
 
 /* The counters of `names` (separated by commas or blanks) that the agent has, as a set; 0 where it
  * has none of them, or they cannot be counted. What is left out and why is a notice. */
-rocprofiler_counter_config_id_t counter_choice(rocprofiler_agent_id_t agent, const char *names);
+rocprofiler_counter_config_id_t counter_choice_create_config(rocprofiler_agent_id_t agent,
+							     const char *names);
 /* Why the calling thread was just refused something of counters; never NULL. */
-const char *counter_choice_why(rocprofiler_status_t status);
+const char *counter_choice_get_problem_text(rocprofiler_status_t status);
 
 #endif

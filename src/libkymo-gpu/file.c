@@ -19,29 +19,32 @@
 #include <time.h>
 #include <unistd.h>
 
-#define WINDOW       (4u << 20)
-#define STRINGS      16384u /* places of the table at first */
-#define IMAGES_MAX   1000
-#define LONGEST_TEXT 4096u
-#define RETRY_NS     1000000000u /* on a full disk */
+#include "common/array.h"
+#include "common/text_hash.h"
 
-struct known_string {
+#define FILE_WINDOW_BYTES               (4u << 20)
+#define STRING_TABLE_INITIAL_SLOT_COUNT 16384u /* places of the table at first */
+#define GPU_FILES_OF_PROCESS_MAX        1000
+#define RECORD_TEXT_BYTES_MAX           4096u
+#define DISK_FULL_RETRY_INTERVAL_NS     1000000000u /* on a full disk */
+
+struct written_string {
 	uint64_t hash;
 	uint32_t id;
 };
 
-static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-static _Atomic unsigned waiting; /* threads that want the lock */
-static struct gpu_file_header *header;
-static int descriptor = -1;
-static char *window; /* the mapped part of the records */
-static size_t window_size;
-static uint64_t window_from; /* its offset behind the header */
-static uint64_t retry_at;    /* no window before this time: the disk is full */
-static struct known_string *strings;
-static uint32_t string_count, string_room;
+static pthread_mutex_t gpu_file_mutex = PTHREAD_MUTEX_INITIALIZER;
+static _Atomic unsigned lock_waiting_thread_count; /* threads that want the lock */
+static struct gpu_file_header *file_header;
+static int file_descriptor = -1;
+static char *current_mapped_window_address; /* the mapped part of the records */
+static size_t current_mapped_window_bytes;
+static uint64_t current_mapped_window_offset; /* its offset behind the header */
+static uint64_t disk_full_retry_time_ns;      /* no window before this time: the disk is full */
+static struct written_string *written_string_table;
+static uint32_t written_string_count, string_table_slot_count;
 
-uint64_t gpu_now(void)
+uint64_t gpu_read_boottime_ns(void)
 {
 	struct timespec now;
 
@@ -50,7 +53,7 @@ uint64_t gpu_now(void)
 }
 
 /* Field 22 of /proc/self/stat; the name in field 2 may have blanks and brackets. */
-static uint64_t process_start(void)
+static uint64_t read_process_start_ticks(void)
 {
 	char text[1024];
 	int stat = open("/proc/self/stat", O_RDONLY | O_CLOEXEC);
@@ -67,12 +70,12 @@ static uint64_t process_start(void)
 	return at != NULL ? strtoull(at, NULL, 10) : 0;
 }
 
-static int make_file(const char *directory, uint32_t *image)
+static int create_gpu_file(const char *directory, uint32_t *image)
 {
 	char path[PATH_MAX];
 	int made = -1;
 
-	for (*image = 0; made < 0 && *image < IMAGES_MAX; ++*image) {
+	for (*image = 0; made < 0 && *image < GPU_FILES_OF_PROCESS_MAX; ++*image) {
 		snprintf(path, sizeof(path), "%s/%d-%u.gpu", directory, (int)getpid(), *image);
 		made = open(path, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
 		if (made < 0 && errno != EEXIST)
@@ -82,238 +85,246 @@ static int make_file(const char *directory, uint32_t *image)
 	return made;
 }
 
-static void fill_header(uint32_t image)
+static void fill_file_header(uint32_t image)
 {
 	struct timespec real;
 
 	clock_gettime(CLOCK_REALTIME, &real);
-	memcpy(header->magic, GPU_MAGIC, sizeof(header->magic));
-	header->version_major = GPU_VERSION_MAJOR;
-	header->version_minor = GPU_VERSION_MINOR;
-	header->header_size = GPU_HEADER_SIZE;
-	header->pid = (uint32_t)getpid();
-	header->image = image;
-	header->process_start = process_start();
-	header->start_boottime_ns = gpu_now();
-	header->start_realtime_ns = (uint64_t)real.tv_sec * 1000000000u + (uint64_t)real.tv_nsec;
-	header->state = GPU_FILE_OPEN;
+	memcpy(file_header->magic, GPU_MAGIC, sizeof(file_header->magic));
+	file_header->version_major = GPU_VERSION_MAJOR;
+	file_header->version_minor = GPU_VERSION_MINOR;
+	file_header->header_size = GPU_HEADER_SIZE;
+	file_header->pid = (uint32_t)getpid();
+	file_header->image = image;
+	file_header->process_start = read_process_start_ticks();
+	file_header->start_boottime_ns = gpu_read_boottime_ns();
+	file_header->start_realtime_ns =
+		(uint64_t)real.tv_sec * 1000000000u + (uint64_t)real.tv_nsec;
+	file_header->state = GPU_FILE_OPEN;
 }
 
-static void forget(void)
+static void forget_and_close_file(void)
 {
-	header = NULL;
-	window = NULL;
-	window_from = 0;
-	if (descriptor >= 0)
-		close(descriptor);
-	descriptor = -1;
+	file_header = NULL;
+	current_mapped_window_address = NULL;
+	current_mapped_window_offset = 0;
+	if (file_descriptor >= 0)
+		close(file_descriptor);
+	file_descriptor = -1;
 }
 
 bool gpu_file_open(void)
 {
-	const char *directory = getenv("KYMO_SPOOL_DIRECTORY");
+	const char *directory = secure_getenv("KYMO_SPOOL_DIRECTORY");
 	uint32_t image = 0;
 	void *mapped;
 
-	if (header != NULL)
+	if (file_header != NULL)
 		return true;
 	if (directory == NULL || directory[0] == '\0')
 		return false;
-	descriptor = make_file(directory, &image);
-	if (descriptor < 0 || posix_fallocate(descriptor, 0, GPU_HEADER_SIZE) != 0) {
+	file_descriptor = create_gpu_file(directory, &image);
+	if (file_descriptor < 0 || posix_fallocate(file_descriptor, 0, GPU_HEADER_SIZE) != 0) {
 		fprintf(stderr, "kymo: devices are not recorded: no file in '%s': %s\n", directory,
 			strerror(errno));
-		forget();
+		forget_and_close_file();
 		return false;
 	}
-	mapped = mmap(NULL, GPU_HEADER_SIZE, PROT_READ | PROT_WRITE, MAP_SHARED, descriptor, 0);
+	mapped =
+		mmap(NULL, GPU_HEADER_SIZE, PROT_READ | PROT_WRITE, MAP_SHARED, file_descriptor, 0);
 	if (mapped == MAP_FAILED) {
-		forget();
+		forget_and_close_file();
 		return false;
 	}
-	header = mapped;
-	fill_header(image);
+	file_header = mapped;
+	fill_file_header(image);
 	return true;
 }
 
 /* The parent's mappings stay the parent's: the child drops them. */
-void gpu_file_forked(void)
+void gpu_file_drop_after_fork(void)
 {
 	pthread_mutex_t fresh = PTHREAD_MUTEX_INITIALIZER;
 
-	lock = fresh;
-	atomic_store(&waiting, 0);
-	if (window != NULL)
-		munmap(window, window_size);
-	if (header != NULL)
-		munmap(header, GPU_HEADER_SIZE);
-	forget();
-	free(strings);
-	strings = NULL;
-	string_count = string_room = 0;
+	gpu_file_mutex = fresh;
+	atomic_store(&lock_waiting_thread_count, 0);
+	if (current_mapped_window_address != NULL)
+		munmap(current_mapped_window_address, current_mapped_window_bytes);
+	if (file_header != NULL)
+		munmap(file_header, GPU_HEADER_SIZE);
+	forget_and_close_file();
+	free(written_string_table);
+	written_string_table = NULL;
+	written_string_count = string_table_slot_count = 0;
 }
 
 void gpu_file_close(void)
 {
-	pthread_mutex_lock(&lock);
-	if (header != NULL) {
-		header->state = GPU_FILE_CLOSED;
-		if (ftruncate(descriptor, (off_t)(GPU_HEADER_SIZE + header->committed)) != 0)
-			header->state =
+	pthread_mutex_lock(&gpu_file_mutex);
+	if (file_header != NULL) {
+		file_header->state = GPU_FILE_CLOSED;
+		if (ftruncate(file_descriptor, (off_t)(GPU_HEADER_SIZE + file_header->committed)) !=
+		    0)
+			file_header->state =
 				GPU_FILE_CLOSED; /* the rest of the window stays, as zeros */
 	}
-	pthread_mutex_unlock(&lock);
+	pthread_mutex_unlock(&gpu_file_mutex);
 }
 
 void gpu_file_lock(void)
 {
-	atomic_fetch_add_explicit(&waiting, 1, memory_order_relaxed);
-	pthread_mutex_lock(&lock);
-	atomic_fetch_sub_explicit(&waiting, 1, memory_order_relaxed);
+	atomic_fetch_add_explicit(&lock_waiting_thread_count, 1, memory_order_relaxed);
+	pthread_mutex_lock(&gpu_file_mutex);
+	atomic_fetch_sub_explicit(&lock_waiting_thread_count, 1, memory_order_relaxed);
 }
 
 /* Who is woken by the unlocking finds the lock taken again if that comes at once. */
-void gpu_file_give_way(void)
+void gpu_file_yield_lock_if_awaited(void)
 {
-	if (atomic_load_explicit(&waiting, memory_order_relaxed) == 0)
+	if (atomic_load_explicit(&lock_waiting_thread_count, memory_order_relaxed) == 0)
 		return;
-	pthread_mutex_unlock(&lock);
+	pthread_mutex_unlock(&gpu_file_mutex);
 	sched_yield();
-	pthread_mutex_lock(&lock);
+	pthread_mutex_lock(&gpu_file_mutex);
 }
 
 void gpu_file_unlock(void)
 {
-	pthread_mutex_unlock(&lock);
+	pthread_mutex_unlock(&gpu_file_mutex);
 }
 
-void gpu_file_lost(enum gpu_loss loss, uint64_t count)
+void gpu_file_add_loss_count(enum gpu_loss loss, uint64_t count)
 {
-	if (header != NULL)
-		__atomic_fetch_add(&header->losses[loss], count, __ATOMIC_RELAXED);
+	if (file_header != NULL)
+		__atomic_fetch_add(&file_header->losses[loss], count, __ATOMIC_RELAXED);
 }
 
-void gpu_file_filtered(uint64_t kernels)
+void gpu_file_add_filtered_kernel_count(uint64_t kernels)
 {
-	if (header != NULL)
-		__atomic_fetch_add(&header->filtered, kernels, __ATOMIC_RELAXED);
+	if (file_header != NULL)
+		__atomic_fetch_add(&file_header->filtered, kernels, __ATOMIC_RELAXED);
 }
 
-void gpu_file_cpu(uint64_t ns)
+void gpu_file_add_own_cpu_time(uint64_t ns)
 {
-	if (header != NULL)
-		__atomic_fetch_add(&header->own_cpu_ns, ns, __ATOMIC_RELAXED);
+	if (file_header != NULL)
+		__atomic_fetch_add(&file_header->own_cpu_ns, ns, __ATOMIC_RELAXED);
 }
 
 /* NULL: the disk is full. To find that out the file system may take and clear all pages that it
  * has left (tmpfs does), too much for each record. What is left of a disk is used in small parts,
  * each of which has room for the longest record, wherever in its first page that begins. */
-static void *map_window(uint64_t from, size_t *size)
+static void *map_file_window(uint64_t from, size_t *size)
 {
-	static const size_t sizes[] = {WINDOW, WINDOW / 8, UINT16_MAX + 1 + 4096};
+	static const size_t sizes[] = {FILE_WINDOW_BYTES, FILE_WINDOW_BYTES / 8,
+				       UINT16_MAX + 1 + 4096};
 	off_t offset = (off_t)(GPU_HEADER_SIZE + from);
 	void *mapped = MAP_FAILED;
 
-	if (retry_at != 0 && gpu_now() < retry_at)
+	if (disk_full_retry_time_ns != 0 && gpu_read_boottime_ns() < disk_full_retry_time_ns)
 		return NULL;
-	for (size_t i = 0; mapped == MAP_FAILED && i < sizeof(sizes) / sizeof(sizes[0]); i++) {
+	for (size_t i = 0; mapped == MAP_FAILED && i < ARRAY_SIZE(sizes); i++) {
 		*size = sizes[i];
-		if (posix_fallocate(descriptor, offset, (off_t)*size) == 0)
-			mapped = mmap(NULL, *size, PROT_READ | PROT_WRITE, MAP_SHARED, descriptor,
-				      offset);
+		if (posix_fallocate(file_descriptor, offset, (off_t)*size) == 0)
+			mapped = mmap(NULL, *size, PROT_READ | PROT_WRITE, MAP_SHARED,
+				      file_descriptor, offset);
 	}
-	retry_at = mapped == MAP_FAILED ? gpu_now() + RETRY_NS : 0;
+	disk_full_retry_time_ns =
+		mapped == MAP_FAILED ? gpu_read_boottime_ns() + DISK_FULL_RETRY_INTERVAL_NS : 0;
 	return mapped == MAP_FAILED ? NULL : mapped;
 }
 
 /* Where `size` bytes at the end of the file go; records do not span windows: a window ends with a
  * notice of no text that is skipped. */
-static char *room_for(uint32_t size)
+static char *reserve_record_bytes_in_window(uint32_t size)
 {
-	uint64_t at = header->committed;
+	uint64_t at = file_header->committed;
 	size_t fresh_size = 0;
 	void *mapped;
 
-	if (window != NULL && at + size <= window_from + window_size)
-		return window + (at - window_from);
-	mapped = map_window(at / 4096 * 4096, &fresh_size);
+	if (current_mapped_window_address != NULL &&
+	    at + size <= current_mapped_window_offset + current_mapped_window_bytes)
+		return current_mapped_window_address + (at - current_mapped_window_offset);
+	mapped = map_file_window(at / 4096 * 4096, &fresh_size);
 	if (mapped == NULL)
 		return NULL;
-	if (window != NULL)
-		munmap(window, window_size);
-	window = mapped;
-	window_size = fresh_size;
-	window_from = at / 4096 * 4096;
-	return window + (at - window_from);
+	if (current_mapped_window_address != NULL)
+		munmap(current_mapped_window_address, current_mapped_window_bytes);
+	current_mapped_window_address = mapped;
+	current_mapped_window_bytes = fresh_size;
+	current_mapped_window_offset = at / 4096 * 4096;
+	return current_mapped_window_address + (at - current_mapped_window_offset);
 }
 
-static void count(const struct gpu_record_head *head)
+static void count_record_in_header(const struct gpu_record_head *head)
 {
 	if (head->kind == GPU_RECORD_KERNEL)
-		header->kernels++;
+		file_header->kernels++;
 	else if (head->kind == GPU_RECORD_COPY)
-		header->copies++;
+		file_header->copies++;
 	else if (head->kind == GPU_RECORD_CALL)
-		header->calls++;
+		file_header->calls++;
 	else if (head->kind == GPU_RECORD_COUNTED)
-		header->counted++;
+		file_header->counted++;
 	else if (head->kind == GPU_RECORD_READING)
-		header->readings++;
+		file_header->readings++;
 }
 
-void gpu_file_write(const struct gpu_record_head *head)
+void gpu_file_write_record(const struct gpu_record_head *head)
 {
 	uint32_t padded = (head->size + 7u) & ~7u;
 	struct gpu_record_head *place;
 
-	if (header == NULL || header->state == GPU_FILE_CLOSED)
+	if (file_header == NULL || file_header->state == GPU_FILE_CLOSED)
 		return;
-	place = (struct gpu_record_head *)(void *)room_for(padded);
+	place = (struct gpu_record_head *)(void *)reserve_record_bytes_in_window(padded);
 	if (place == NULL) {
-		gpu_file_lost(GPU_LOSS_DISK_FULL, 1);
+		gpu_file_add_loss_count(GPU_LOSS_DISK_FULL, 1);
 		return;
 	}
 	memcpy(place, head, head->size);
 	memset((char *)place + head->size, 0, padded - head->size);
 	place->size = (uint16_t)padded;
-	count(head);
-	__atomic_store_n(&header->committed, header->committed + padded, __ATOMIC_RELEASE);
+	count_record_in_header(head);
+	__atomic_store_n(&file_header->committed, file_header->committed + padded,
+			 __ATOMIC_RELEASE);
 }
 
-static void write_text(enum gpu_record_kind kind, uint32_t id, const char *text)
+static void write_text_record(enum gpu_record_kind kind, uint32_t id, const char *text)
 {
 	union {
 		struct gpu_string string;
-		char bytes[sizeof(struct gpu_string) + LONGEST_TEXT + 1];
+		char bytes[sizeof(struct gpu_string) + RECORD_TEXT_BYTES_MAX + 1];
 	} record;
-	size_t length = strnlen(text, LONGEST_TEXT);
+	size_t length = strlen(text);
 
+	if (length > RECORD_TEXT_BYTES_MAX)
+		length = RECORD_TEXT_BYTES_MAX;
 	record.string.head.kind = (uint16_t)kind;
 	record.string.head.size = (uint16_t)(sizeof(struct gpu_string) + length + 1);
 	record.string.head.id = id;
 	memcpy(record.bytes + sizeof(struct gpu_string), text, length);
 	record.bytes[sizeof(struct gpu_string) + length] = '\0';
-	gpu_file_write(&record.string.head);
+	gpu_file_write_record(&record.string.head);
 }
 
-void gpu_file_notice(const char *text)
+void gpu_file_write_notice(const char *text)
 {
-	pthread_mutex_lock(&lock);
-	write_text(GPU_RECORD_NOTICE, 0, text);
-	pthread_mutex_unlock(&lock);
+	pthread_mutex_lock(&gpu_file_mutex);
+	write_text_record(GPU_RECORD_NOTICE, 0, text);
+	pthread_mutex_unlock(&gpu_file_mutex);
 }
 
-/* FNV-1a; 64 bits tell the strings of a process apart. */
-static uint64_t hash_of(const char *text)
+/* 64 bits tell the strings of a process apart; 0 is an empty place. */
+static uint64_t hash_text(const char *text)
 {
-	uint64_t hash = UINT64_C(0xcbf29ce484222325);
+	uint64_t hash = text_hash_append(TEXT_HASH_OF_NOTHING, text);
 
-	while (*text != '\0')
-		hash = (hash ^ (unsigned char)*text++) * UINT64_C(0x100000001b3);
 	return hash != 0 ? hash : 1;
 }
 
-static struct known_string *string_place(struct known_string *table, uint32_t room, uint64_t hash)
+static struct written_string *find_string_slot(struct written_string *table, uint32_t room,
+					       uint64_t hash)
 {
 	uint32_t i = (uint32_t)(hash % room);
 
@@ -322,35 +333,37 @@ static struct known_string *string_place(struct known_string *table, uint32_t ro
 	return &table[i];
 }
 
-static bool grow_strings(void)
+static bool grow_string_table(void)
 {
-	uint32_t room = string_room != 0 ? string_room * 2 : STRINGS;
-	struct known_string *larger = calloc(room, sizeof(*larger));
+	uint32_t room = string_table_slot_count != 0 ? string_table_slot_count * 2
+						     : STRING_TABLE_INITIAL_SLOT_COUNT;
+	struct written_string *larger = calloc(room, sizeof(*larger));
 
 	if (larger == NULL)
 		return false;
-	for (uint32_t i = 0; i < string_room; i++) {
-		if (strings[i].hash != 0)
-			*string_place(larger, room, strings[i].hash) = strings[i];
+	for (uint32_t i = 0; i < string_table_slot_count; i++) {
+		if (written_string_table[i].hash != 0)
+			*find_string_slot(larger, room, written_string_table[i].hash) =
+				written_string_table[i];
 	}
-	free(strings);
-	strings = larger;
-	string_room = room;
+	free(written_string_table);
+	written_string_table = larger;
+	string_table_slot_count = room;
 	return true;
 }
 
-uint32_t gpu_file_string(const char *text)
+uint32_t gpu_file_find_or_write_string(const char *text)
 {
-	uint64_t hash = hash_of(text);
-	struct known_string *place;
+	uint64_t hash = hash_text(text);
+	struct written_string *place;
 
-	if (string_count * 2 >= string_room && !grow_strings())
+	if (written_string_count * 2 >= string_table_slot_count && !grow_string_table())
 		return 0;
-	place = string_place(strings, string_room, hash);
+	place = find_string_slot(written_string_table, string_table_slot_count, hash);
 	if (place->hash == 0) {
 		place->hash = hash;
-		place->id = ++string_count;
-		write_text(GPU_RECORD_STRING, place->id, text);
+		place->id = ++written_string_count;
+		write_text_record(GPU_RECORD_STRING, place->id, text);
 	}
 	return place->id;
 }

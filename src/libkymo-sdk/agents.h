@@ -9,13 +9,15 @@
 #include "device/device.h"
 #include "libkymo-sdk/emit.h"
 
+#define SDK_AGENTS_MAX 1024
+
 /* NULL: no such agent. */
-const rocprofiler_agent_v0_t *sdk_agent_find(uint64_t id);
+const rocprofiler_agent_v0_t *sdk_agent_find_by_id(uint64_t id);
 /* Those there are now, by number. */
-uint32_t sdk_agent_count(void);
-const rocprofiler_agent_v0_t *sdk_agent_at(uint32_t number);
+uint32_t sdk_agents_get_count(void);
+const rocprofiler_agent_v0_t *sdk_agent_get_by_number(uint32_t number);
 /* The runtimes that have told it, a bit each. */
-uint32_t sdk_agent_runtimes(uint32_t number);
-void sdk_agent_add_runtime(rocprofiler_agent_id_t agent, enum device_runtime runtime);
+uint32_t sdk_agent_get_runtime_bits(uint32_t number);
+void sdk_agent_add_runtime(rocprofiler_agent_id_t agent, enum device_runtime_kind runtime);
 
 #endif

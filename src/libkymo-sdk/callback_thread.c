@@ -9,74 +9,80 @@
 #include <signal.h>
 #include <string.h>
 
-#include "core/futex.h"
-#include "core/ticks.h"
+#include "core/base/futex.h"
+#include "core/base/ticks.h"
+#include "libkymo-sdk/base/state.h"
 #include "libkymo-sdk/buffer.h"
 #include "libkymo-sdk/emit.h"
-#include "libkymo-sdk/state.h"
 
-#define THREADS_MAX     256
-#define THREAD_LOOK_NS  ((uint64_t)3600 * 1000000000u)
-#define THREAD_PAUSE_NS 10000000u
-#define THREAD_END_NS   ((uint64_t)1000000000u)
+#define CALLBACK_THREADS_MAX                  256
+#define CALLBACK_THREAD_IDLE_WAIT_NS          ((uint64_t)3600 * 1000000000u)
+#define CALLBACK_THREAD_STATE_RECHECK_WAIT_NS 10000000u
+#define CALLBACK_THREADS_END_TIMEOUT_NS       ((uint64_t)1000000000u)
 
-enum { THREAD_ABSENT, THREAD_STARTING, THREAD_RUNS, THREAD_FAILED };
+enum {
+	CALLBACK_THREAD_ABSENT,
+	CALLBACK_THREAD_STARTING,
+	CALLBACK_THREAD_RUNNING,
+	CALLBACK_THREAD_FAILED
+};
 
-static struct sdk_callback_thread threads[THREADS_MAX];
-static _Atomic uint64_t thread_count = 1; /* the first one always is */
-static __thread struct sdk_callback_thread *thread_current;
-static __thread bool thread_is_creating; /* tools are told of it here, and may flush */
+static struct sdk_callback_thread callback_threads[CALLBACK_THREADS_MAX];
+static _Atomic uint64_t callback_thread_count = 1; /* the first one always is */
+static __thread struct sdk_callback_thread *current_callback_thread;
+static __thread bool
+	creating_callback_thread_flag; /* tools are notified of it here, and may flush */
 
-struct sdk_callback_thread *sdk_callback_thread_find(uint64_t number)
+struct sdk_callback_thread *sdk_callback_thread_find_by_number(uint64_t number)
 {
-	uint64_t count = atomic_load_explicit(&thread_count, memory_order_acquire);
+	uint64_t count = atomic_load_explicit(&callback_thread_count, memory_order_acquire);
 
-	return number < count && number < THREADS_MAX ? &threads[number] : NULL;
+	return number < count && number < CALLBACK_THREADS_MAX ? &callback_threads[number] : NULL;
 }
 
-static bool thread_round(struct sdk_callback_thread *thread)
+static bool deliver_buffers_of_callback_thread(struct sdk_callback_thread *thread)
 {
 	bool any = false;
 
-	for (uint32_t i = 0; i < sdk_buffer_count(); i++) {
-		struct sdk_buffer *buffer = sdk_buffer_at(i);
+	for (uint32_t i = 0; i < sdk_buffers_get_count(); i++) {
+		struct sdk_buffer *buffer = sdk_buffer_get_by_number(i);
 
 		if (atomic_load_explicit(&buffer->thread, memory_order_acquire) == thread &&
 		    atomic_load_explicit(&buffer->wanted, memory_order_acquire)) {
-			sdk_buffer_empty(buffer);
+			sdk_buffer_deliver_records(buffer);
 			any = true;
 		}
 	}
 	return any;
 }
 
-static void *thread_main(void *data)
+static void *run_callback_thread(void *data)
 {
 	struct sdk_callback_thread *thread = data;
 
-	thread_current = thread;
-	sdk_thread_is_own();
+	current_callback_thread = thread;
+	sdk_thread_exclude_own_from_reports();
 	pthread_setname_np(pthread_self(), "kymo-tools");
-	atomic_store_explicit(&thread->state, THREAD_RUNS, memory_order_release);
-	futex_wake(&thread->state);
+	atomic_store_explicit(&thread->state, CALLBACK_THREAD_RUNNING, memory_order_release);
+	futex_wake_all_waiters(&thread->state);
 	for (;;) {
 		uint32_t work = atomic_load(&thread->work);
 
-		if (thread_round(thread))
+		if (deliver_buffers_of_callback_thread(thread))
 			continue;
-		if (atomic_load_explicit(&thread->is_to_end, memory_order_acquire))
+		if (atomic_load_explicit(&thread->is_asked_to_end, memory_order_acquire))
 			break;
-		atomic_store(&thread->sleeps, true);
-		futex_wait(&thread->work, work, THREAD_LOOK_NS);
-		atomic_store(&thread->sleeps, false);
+		atomic_store(&thread->is_sleeping, true);
+		futex_wait(&thread->work, work, CALLBACK_THREAD_IDLE_WAIT_NS);
+		atomic_store(&thread->is_sleeping, false);
 	}
-	atomic_store_explicit(&thread->state, THREAD_ABSENT, memory_order_release);
-	futex_wake(&thread->state);
+	atomic_store_explicit(&thread->state, CALLBACK_THREAD_ABSENT, memory_order_release);
+	futex_wake_all_waiters(&thread->state);
 	return NULL;
 }
 
 /* Signals of the program are handled by its own threads. */
-static bool thread_create(struct sdk_callback_thread *thread)
+static bool create_callback_pthread(struct sdk_callback_thread *thread)
 {
 	pthread_attr_t attributes;
 	sigset_t all, before;
@@ -87,125 +93,131 @@ static bool thread_create(struct sdk_callback_thread *thread)
 	pthread_attr_setdetachstate(&attributes, PTHREAD_CREATE_DETACHED);
 	sigfillset(&all);
 	pthread_sigmask(SIG_SETMASK, &all, &before);
-	error = pthread_create(&made, &attributes, thread_main, thread);
+	error = pthread_create(&made, &attributes, run_callback_thread, thread);
 	pthread_sigmask(SIG_SETMASK, &before, NULL);
 	pthread_attr_destroy(&attributes);
 	return !error;
 }
 
-bool sdk_callback_thread_start(struct sdk_callback_thread *thread)
+bool sdk_callback_thread_start_if_needed(struct sdk_callback_thread *thread)
 {
-	uint32_t state = THREAD_ABSENT;
+	uint32_t state = CALLBACK_THREAD_ABSENT;
 
-	if (atomic_compare_exchange_strong(&thread->state, &state, THREAD_STARTING)) {
-		bool made, outer = thread_is_creating;
+	if (atomic_compare_exchange_strong(&thread->state, &state, CALLBACK_THREAD_STARTING)) {
+		bool made, outer = creating_callback_thread_flag;
 
-		atomic_store(&thread->is_to_end, false);
-		thread_is_creating = true;
-		sdk_thread_creating(ROCPROFILER_LIBRARY);
-		made = thread_create(thread);
-		sdk_thread_created(ROCPROFILER_LIBRARY);
-		thread_is_creating = outer;
+		atomic_store(&thread->is_asked_to_end, false);
+		creating_callback_thread_flag = true;
+		sdk_thread_notify_creating(ROCPROFILER_LIBRARY);
+		made = create_callback_pthread(thread);
+		sdk_thread_notify_created(ROCPROFILER_LIBRARY);
+		creating_callback_thread_flag = outer;
 		if (!made)
-			atomic_store(&thread->state, THREAD_FAILED);
+			atomic_store(&thread->state, CALLBACK_THREAD_FAILED);
 	}
 	for (;;) {
 		state = atomic_load_explicit(&thread->state, memory_order_acquire);
-		if (state != THREAD_STARTING)
-			return state == THREAD_RUNS;
-		futex_wait(&thread->state, state, THREAD_PAUSE_NS);
+		if (state != CALLBACK_THREAD_STARTING)
+			return state == CALLBACK_THREAD_RUNNING;
+		futex_wait(&thread->state, state, CALLBACK_THREAD_STATE_RECHECK_WAIT_NS);
 	}
 }
 
-struct sdk_callback_thread *sdk_callback_thread_make(void)
+struct sdk_callback_thread *sdk_callback_thread_create(void)
 {
-	uint64_t number = atomic_load(&thread_count);
+	uint64_t number = atomic_load(&callback_thread_count);
 
 	do {
-		if (number >= THREADS_MAX)
+		if (number >= CALLBACK_THREADS_MAX)
 			return NULL;
-	} while (!atomic_compare_exchange_weak(&thread_count, &number, number + 1));
-	threads[number].number = number;
-	return sdk_callback_thread_start(&threads[number]) ? &threads[number] : NULL;
+	} while (!atomic_compare_exchange_weak(&callback_thread_count, &number, number + 1));
+	callback_threads[number].number = number;
+	return sdk_callback_thread_start_if_needed(&callback_threads[number])
+		       ? &callback_threads[number]
+		       : NULL;
 }
 
-void sdk_callback_thread_request(struct sdk_callback_thread *thread, struct sdk_buffer *buffer)
+void sdk_callback_thread_request_work(struct sdk_callback_thread *thread, struct sdk_buffer *buffer)
 {
 	(void)buffer;
 	atomic_fetch_add(&thread->work, 1);
-	if (atomic_load(&thread->sleeps))
-		futex_wake(&thread->work);
-	else if (atomic_load_explicit(&thread->state, memory_order_acquire) == THREAD_ABSENT &&
-		 !sdk_fini_status())
-		sdk_callback_thread_start(thread);
+	if (atomic_load(&thread->is_sleeping))
+		futex_wake_all_waiters(&thread->work);
+	else if (atomic_load_explicit(&thread->state, memory_order_acquire) ==
+			 CALLBACK_THREAD_ABSENT &&
+		 !sdk_get_fini_status())
+		sdk_callback_thread_start_if_needed(thread);
 }
 
-void sdk_callback_thread_stand_in(struct sdk_callback_thread *thread)
+void sdk_callback_thread_deliver_here_if_absent(struct sdk_callback_thread *thread)
 {
 	uint32_t state = atomic_load(&thread->state), before = state;
 
-	if (thread_current != NULL ||
-	    (state != THREAD_FAILED && (state != THREAD_ABSENT || !sdk_fini_status())) ||
-	    !atomic_compare_exchange_strong(&thread->state, &state, THREAD_RUNS))
+	if (current_callback_thread != NULL ||
+	    (state != CALLBACK_THREAD_FAILED &&
+	     (state != CALLBACK_THREAD_ABSENT || !sdk_get_fini_status())) ||
+	    !atomic_compare_exchange_strong(&thread->state, &state, CALLBACK_THREAD_RUNNING))
 		return;
-	thread_current = thread;
-	thread_round(thread);
-	thread_current = NULL;
+	current_callback_thread = thread;
+	deliver_buffers_of_callback_thread(thread);
+	current_callback_thread = NULL;
 	atomic_store_explicit(&thread->state, before, memory_order_release);
-	futex_wake(&thread->state);
+	futex_wake_all_waiters(&thread->state);
 }
 
 bool sdk_callback_thread_is_current(const struct sdk_callback_thread *thread)
 {
-	return thread == thread_current;
+	return thread == current_callback_thread;
 }
 
-bool sdk_callback_thread_waits(struct sdk_callback_thread *target)
+bool sdk_callback_thread_record_wait_if_no_cycle(struct sdk_callback_thread *target)
 {
 	struct sdk_callback_thread *next = target;
 
-	if (target && thread_is_creating && atomic_load(&target->state) == THREAD_STARTING)
+	if (target && creating_callback_thread_flag &&
+	    atomic_load(&target->state) == CALLBACK_THREAD_STARTING)
 		return false;
-	if (!thread_current)
+	if (!current_callback_thread)
 		return true;
-	atomic_store(&thread_current->waits_for, target);
-	for (unsigned i = 0; next && target && i < THREADS_MAX; i++) {
+	atomic_store(&current_callback_thread->waits_for, target);
+	for (unsigned i = 0; next && target && i < CALLBACK_THREADS_MAX; i++) {
 		next = atomic_load(&next->waits_for);
-		if (next == thread_current) {
-			atomic_store(&thread_current->waits_for, NULL);
+		if (next == current_callback_thread) {
+			atomic_store(&current_callback_thread->waits_for, NULL);
 			return false;
 		}
 	}
 	return true;
 }
 
-static void thread_end(struct sdk_callback_thread *thread, uint64_t deadline)
+static void end_callback_thread(struct sdk_callback_thread *thread, uint64_t deadline)
 {
-	atomic_store(&thread->is_to_end, true);
+	atomic_store(&thread->is_asked_to_end, true);
 	atomic_fetch_add(&thread->work, 1);
-	futex_wake(&thread->work);
-	while (thread != thread_current && ticks_clock_ns(CLOCK_MONOTONIC) < deadline) {
+	futex_wake_all_waiters(&thread->work);
+	while (thread != current_callback_thread &&
+	       read_posix_clock_ns(CLOCK_MONOTONIC) < deadline) {
 		uint32_t state = atomic_load_explicit(&thread->state, memory_order_acquire);
 
-		if (state != THREAD_RUNS && state != THREAD_STARTING)
+		if (state != CALLBACK_THREAD_RUNNING && state != CALLBACK_THREAD_STARTING)
 			return;
-		futex_wait(&thread->state, state, THREAD_PAUSE_NS);
+		futex_wait(&thread->state, state, CALLBACK_THREAD_STATE_RECHECK_WAIT_NS);
 	}
 }
 
 void sdk_callback_thread_end_all(void)
 {
-	uint64_t deadline = ticks_clock_ns(CLOCK_MONOTONIC) + THREAD_END_NS;
+	uint64_t deadline = read_posix_clock_ns(CLOCK_MONOTONIC) + CALLBACK_THREADS_END_TIMEOUT_NS;
 
-	for (uint64_t i = 0; i < atomic_load(&thread_count); i++)
-		thread_end(&threads[i], deadline);
+	for (uint64_t i = 0; i < atomic_load(&callback_thread_count); i++)
+		end_callback_thread(&callback_threads[i], deadline);
 }
 
-void sdk_callback_thread_forked(void)
+void sdk_callback_threads_reset_after_fork(void)
 {
-	for (uint64_t i = 0; i < atomic_load(&thread_count); i++) {
-		atomic_store(&threads[i].state, THREAD_ABSENT);
-		atomic_store(&threads[i].sleeps, false);
-		atomic_store(&threads[i].waits_for, NULL);
+	for (uint64_t i = 0; i < atomic_load(&callback_thread_count); i++) {
+		atomic_store(&callback_threads[i].state, CALLBACK_THREAD_ABSENT);
+		atomic_store(&callback_threads[i].is_sleeping, false);
+		atomic_store(&callback_threads[i].waits_for, NULL);
 	}
 }

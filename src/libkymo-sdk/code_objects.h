@@ -8,7 +8,7 @@
 
 #include <stdint.h>
 
-/* The contexts' tool ends: they are told that what they know is unloaded. */
-void sdk_code_objects_unload_for(uint64_t contexts);
+/* The contexts' tool ends: unloading is reported to them for all that they know. */
+void sdk_code_objects_report_unloads(uint64_t contexts);
 
 #endif

@@ -9,242 +9,347 @@
 #include <string.h>
 
 #include "common/hot.h"
-#include "libkymo-sdk/barrier.h"
-#include "libkymo-sdk/counters/counters.h"
-#include "libkymo-sdk/state.h"
-#include "libkymo-sdk/thread.h"
+#include "libkymo-sdk/base/barrier.h"
+#include "libkymo-sdk/base/state.h"
+#include "libkymo-sdk/base/thread.h"
+#include "libkymo-sdk/fork_gate.h"
 
-#define CONTEXTS_MAX     4096
-#define CONTEXT_CLOSE_NS ((uint64_t)2000000000u)
+#define CREATED_CONTEXTS_MAX     4096
+#define CONTEXT_CLOSE_TIMEOUT_NS ((uint64_t)2000000000u)
 
-_Atomic uint64_t sdk_wanted[SDK_DOMAIN_COUNT][SDK_OPERATIONS_MAX / 64];
-_Atomic uint64_t sdk_active;
-_Atomic uint64_t sdk_callback_contexts[SDK_DOMAIN_COUNT];
-_Atomic uint64_t sdk_buffer_contexts[SDK_DOMAIN_COUNT];
-struct sdk_context *_Atomic sdk_started[SDK_CONTEXTS_MAX];
+_Atomic uint64_t sdk_wanted_operation_bits_by_domain[SDK_DOMAIN_COUNT][SDK_OPERATIONS_MAX / 64];
+_Atomic uint64_t sdk_active_context_bits;
+_Atomic uint64_t sdk_counting_context_bits;
+_Atomic uint64_t sdk_callback_context_bits_by_domain[SDK_DOMAIN_COUNT];
+_Atomic uint64_t sdk_buffer_context_bits_by_domain[SDK_DOMAIN_COUNT];
+struct sdk_context *_Atomic sdk_contexts_by_bit[SDK_STARTED_CONTEXTS_MAX];
 
-static struct sdk_context *_Atomic contexts[CONTEXTS_MAX];
-static _Atomic uint32_t context_count;
-static uint32_t context_bits; /* given away; with the lock held */
+static struct sdk_context *_Atomic known_contexts[CREATED_CONTEXTS_MAX];
+static _Atomic uint32_t created_context_count;
+static uint32_t used_context_bit_count; /* given away; with the lock held */
 /* Those of tools that were dropped. A thread of such a tool may hold one still: never freed. */
-static struct sdk_context *removed_contexts; /* with the lock held */
+static struct sdk_context *removed_context_list; /* with the lock held */
 
-static struct sdk_context *context_number(uint32_t number)
+static const struct sdk_counting_callbacks *registered_counting_callbacks;
+
+void sdk_set_counting_callbacks_of_contexts(const struct sdk_counting_callbacks *services)
 {
-	return atomic_load_explicit(&contexts[number], memory_order_acquire);
+	registered_counting_callbacks = services;
 }
 
-static uint32_t context_number_end(void)
+static struct sdk_context *get_context_by_number(uint32_t number)
 {
-	return atomic_load_explicit(&context_count, memory_order_acquire);
+	return atomic_load_explicit(&known_contexts[number], memory_order_acquire);
 }
 
-struct sdk_context *sdk_context_find(uint64_t id)
+uint32_t sdk_contexts_get_known_count(void)
 {
-	uint64_t number = id - sdk_handle_base() - 1;
-
-	return number < context_number_end() ? context_number((uint32_t)number) : NULL;
+	return atomic_load_explicit(&created_context_count, memory_order_acquire);
 }
 
-KYMO_HOT bool sdk_wants_any(enum sdk_domain domain)
+struct sdk_context *sdk_context_find_by_id(uint64_t id)
 {
-	return (sdk_active_contexts() & (sdk_with_callbacks(domain) | sdk_with_buffers(domain))) !=
+	uint64_t number = id - sdk_get_handle_base() - 1;
+
+	return number < sdk_contexts_get_known_count() ? get_context_by_number((uint32_t)number)
+						       : NULL;
+}
+
+KYMO_HOT bool sdk_is_domain_wanted(enum sdk_domain domain)
+{
+	return (sdk_contexts_get_active_bits() & (sdk_domain_get_callback_context_bits(domain) |
+						  sdk_domain_get_buffer_context_bits(domain))) !=
 		       0 ||
-	       (domain == SDK_DOMAIN_DISPATCH && sdk_counting_contexts());
+	       (domain == SDK_DOMAIN_DISPATCH && sdk_contexts_get_counting_bits());
 }
 
 /* ---- what is active, with the lock held ---- */
 
-static void context_add_operations(uint64_t *wanted, const uint64_t *operations)
+static void add_wanted_operations(uint64_t *wanted, const uint64_t *operations)
 {
 	for (int word = 0; operations && word < SDK_OPERATIONS_MAX / 64; word++)
 		wanted[word] |= operations[word];
 }
 
-static void context_publish_domain(int domain, uint64_t active)
+static void publish_wanted_operations(int domain, uint64_t active)
 {
 	uint64_t wanted[SDK_OPERATIONS_MAX / 64] = {0};
 
 	for (; active; active &= active - 1) {
 		const struct sdk_context *context =
-			sdk_context_at((unsigned)__builtin_ctzll(active));
-		const struct sdk_callback_service *callbacks = context->callbacks[domain];
-		const struct sdk_buffer_service *buffers = context->buffers[domain];
-		const struct sdk_buffer_service *ext = context->ext_buffers[domain];
+			sdk_context_get_by_bit((unsigned)__builtin_ctzll(active));
+		const struct sdk_callback_tracing_service *callbacks =
+			context->callback_services[domain];
+		const struct sdk_buffer_tracing_service *buffers = context->buffer_services[domain];
+		const struct sdk_buffer_tracing_service *ext = context->ext_buffer_services[domain];
 
-		context_add_operations(wanted, callbacks ? callbacks->operations : NULL);
-		context_add_operations(wanted, buffers ? buffers->operations : NULL);
-		context_add_operations(wanted, ext ? ext->operations : NULL);
+		add_wanted_operations(wanted, callbacks ? callbacks->operations : NULL);
+		add_wanted_operations(wanted, buffers ? buffers->operations : NULL);
+		add_wanted_operations(wanted, ext ? ext->operations : NULL);
 	}
 	for (int word = 0; word < SDK_OPERATIONS_MAX / 64; word++)
-		atomic_store_explicit(&sdk_wanted[domain][word], wanted[word],
-				      memory_order_release);
+		atomic_store_explicit(&sdk_wanted_operation_bits_by_domain[domain][word],
+				      wanted[word], memory_order_release);
 }
 
-static void context_publish(void)
+static bool context_has_service_of_domain(const struct sdk_context *context, int domain)
+{
+	return context->callback_services[domain] || context->buffer_services[domain] ||
+	       context->ext_buffer_services[domain];
+}
+
+/* Only domains of the context that has changed can have changed. */
+static void publish_active_contexts(const struct sdk_context *changed)
 {
 	uint64_t active = 0;
 
-	for (uint32_t bit = 0; bit < context_bits; bit++) {
-		if (atomic_load(&sdk_context_at(bit)->is_active))
+	for (uint32_t bit = 0; bit < used_context_bit_count; bit++) {
+		if (atomic_load_explicit(&sdk_context_get_by_bit(bit)->is_active,
+					 memory_order_relaxed))
 			active |= (uint64_t)1 << bit;
 	}
-	atomic_store_explicit(&sdk_active, active, memory_order_release);
-	for (int domain = 1; domain < SDK_DOMAIN_COUNT; domain++)
-		context_publish_domain(domain, active);
-}
-
-static void context_note_services(const struct sdk_context *context, uint64_t bit)
-{
+	atomic_store_explicit(&sdk_active_context_bits, active, memory_order_release);
 	for (int domain = 1; domain < SDK_DOMAIN_COUNT; domain++) {
-		if (context->callbacks[domain])
-			atomic_fetch_or(&sdk_callback_contexts[domain], bit);
-		if (context->buffers[domain] || context->ext_buffers[domain])
-			atomic_fetch_or(&sdk_buffer_contexts[domain], bit);
+		if (context_has_service_of_domain(changed, domain))
+			publish_wanted_operations(domain, active);
 	}
 }
 
-static bool context_take_bit(struct sdk_context *context)
+static void add_context_to_service_bits(const struct sdk_context *context, uint64_t bit)
 {
-	if (atomic_load(&context->bit) >= 0)
+	for (int domain = 1; domain < SDK_DOMAIN_COUNT; domain++) {
+		if (context->callback_services[domain])
+			atomic_fetch_or(&sdk_callback_context_bits_by_domain[domain], bit);
+		if (context->buffer_services[domain] || context->ext_buffer_services[domain])
+			atomic_fetch_or(&sdk_buffer_context_bits_by_domain[domain], bit);
+	}
+}
+
+static bool assign_context_bit(struct sdk_context *context)
+{
+	if (atomic_load(&context->bit_index) >= 0)
 		return true;
-	if (context_bits == SDK_CONTEXTS_MAX)
+	if (used_context_bit_count == SDK_STARTED_CONTEXTS_MAX)
 		return false;
-	atomic_store_explicit(&sdk_started[context_bits], context, memory_order_release);
-	context_note_services(context, (uint64_t)1 << context_bits);
-	atomic_store(&context->bit, (int32_t)context_bits);
-	context_bits++;
+	atomic_store_explicit(&sdk_contexts_by_bit[used_context_bit_count], context,
+			      memory_order_release);
+	add_context_to_service_bits(context, (uint64_t)1 << used_context_bit_count);
+	atomic_store(&context->bit_index, (int32_t)used_context_bit_count);
+	used_context_bit_count++;
 	return true;
 }
 
-void sdk_context_configured(struct sdk_context *context)
+void sdk_context_publish_services(struct sdk_context *context)
 {
-	sdk_lock();
-	if (atomic_load(&context->bit) >= 0) {
-		context_note_services(context, (uint64_t)1 << atomic_load(&context->bit));
-		context_publish();
+	sdk_acquire_global_lock();
+	if (atomic_load(&context->bit_index) >= 0) {
+		add_context_to_service_bits(context,
+					    (uint64_t)1 << atomic_load(&context->bit_index));
+		publish_active_contexts(context);
 	}
-	sdk_unlock();
+	sdk_release_global_lock();
 }
 
-static rocprofiler_status_t context_start(struct sdk_context *context)
+static rocprofiler_status_t activate_context(struct sdk_context *context)
 {
 	rocprofiler_status_t status = ROCPROFILER_STATUS_SUCCESS;
 
-	sdk_lock();
-	if (sdk_fini_status() || atomic_load(&context->is_ending)) {
+	sdk_acquire_global_lock();
+	if (sdk_get_fini_status() || atomic_load(&context->is_client_ending)) {
 		status = ROCPROFILER_STATUS_ERROR_CONFIGURATION_LOCKED;
-	} else if (!context_take_bit(context)) {
+	} else if (!assign_context_bit(context)) {
 		status = ROCPROFILER_STATUS_ERROR_CONTEXT_NOT_STARTED;
 	} else if (!atomic_load(&context->is_active)) {
 		atomic_store(&context->is_active, true);
-		context_publish();
+		publish_active_contexts(context);
 	}
-	sdk_unlock();
+	sdk_release_global_lock();
 	return status;
 }
 
 /* false: it was not active. */
-static bool context_stop(struct sdk_context *context)
+static bool deactivate_context(struct sdk_context *context)
 {
 	bool active;
 
-	sdk_lock();
+	sdk_acquire_global_lock();
 	active = atomic_exchange(&context->is_active, false);
 	if (active)
-		context_publish();
-	sdk_unlock();
+		publish_active_contexts(context);
+	sdk_release_global_lock();
 	return active;
+}
+
+/* Markers and OpenMP happen on the host: no backend has to start for them. */
+static bool context_concerns_backends(const struct sdk_context *context)
+{
+	static const uint64_t host_domain_bits =
+		(uint64_t)1 << SDK_DOMAIN_MARKER_CORE | (uint64_t)1 << SDK_DOMAIN_MARKER_CONTROL |
+		(uint64_t)1 << SDK_DOMAIN_MARKER_NAME |
+		(uint64_t)1 << SDK_DOMAIN_MARKER_CORE_RANGE | (uint64_t)1 << SDK_DOMAIN_OMPT;
+
+	if (context->dispatch_counting_service)
+		return true;
+	for (int domain = 1; domain < SDK_DOMAIN_COUNT; domain++) {
+		if (!(host_domain_bits >> domain & 1) &&
+		    context_has_service_of_domain(context, domain))
+			return true;
+	}
+	return false;
+}
+
+/* The first context that is started always makes backends look for their runtimes. */
+static void notify_backends_of_change(const struct sdk_context *context)
+{
+	static _Atomic bool backends_were_notified;
+
+	if (!context_concerns_backends(context) &&
+	    atomic_load_explicit(&backends_were_notified, memory_order_relaxed))
+		return;
+	atomic_store_explicit(&backends_were_notified, true, memory_order_relaxed);
+	sdk_backends_notify_wanted_services_changed();
 }
 
 /* ---- clients ---- */
 
-uint64_t sdk_contexts_of(uint32_t client)
+uint64_t sdk_client_get_context_bits(uint32_t client)
 {
 	uint64_t bits = 0;
 
-	for (uint32_t i = 0; i < context_number_end(); i++) {
-		struct sdk_context *context = context_number(i);
-		int32_t bit = context ? atomic_load(&context->bit) : -1;
+	for (uint32_t i = 0; i < sdk_contexts_get_known_count(); i++) {
+		struct sdk_context *context = get_context_by_number(i);
+		int32_t bit = context ? atomic_load(&context->bit_index) : -1;
 
-		if (bit >= 0 && (!client || context->client == client))
+		if (bit >= 0 && (!client || context->client_id == client))
 			bits |= (uint64_t)1 << bit;
 	}
 	return bits;
 }
 
-void sdk_context_stop_client(uint32_t client)
+void sdk_contexts_stop_of_client(uint32_t client)
 {
 	bool any = false;
 
-	for (uint32_t i = 0; i < context_number_end(); i++) {
-		struct sdk_context *context = context_number(i);
+	for (uint32_t i = 0; i < sdk_contexts_get_known_count(); i++) {
+		struct sdk_context *context = get_context_by_number(i);
 
-		if (!context || (client && context->client != client))
+		if (!context || (client && context->client_id != client))
 			continue;
-		atomic_store(&context->is_ending, true);
-		if (context_stop(context)) {
-			sdk_counting_stopped(context);
+		atomic_store(&context->is_client_ending, true);
+		if (deactivate_context(context)) {
+			registered_counting_callbacks->stopped(context);
 			any = true;
 		}
 	}
 	if (any)
-		sdk_device_wanted();
+		sdk_backends_notify_wanted_services_changed();
 }
 
-void sdk_context_close_client(uint32_t client)
+void sdk_contexts_close_of_client(uint32_t client)
 {
-	for (uint32_t i = 0; i < context_number_end(); i++) {
-		struct sdk_context *context = context_number(i);
+	for (uint32_t i = 0; i < sdk_contexts_get_known_count(); i++) {
+		struct sdk_context *context = get_context_by_number(i);
 
-		if (context && (!client || context->client == client))
-			atomic_store(&context->is_closed, true);
+		if (context && (!client || context->client_id == client))
+			atomic_fetch_or(&context->closed_by, SDK_CONTEXT_CLOSED_BY_END);
 	}
-	sdk_barrier_all();
-	if (!sdk_thread_wait_callbacks(sdk_contexts_of(client), CONTEXT_CLOSE_NS))
-		sdk_say(SDK_LOG_WARNING, "a tool's function still runs while the tool ends");
 }
 
-void sdk_context_remove_client(uint32_t client)
+void sdk_contexts_close_and_wait_of_client(uint32_t client)
 {
-	sdk_context_stop_client(client);
-	sdk_context_close_client(client);
-	for (uint32_t i = 0; i < context_number_end(); i++) {
-		struct sdk_context *context = context_number(i);
+	sdk_contexts_close_of_client(client);
+	sdk_fence_all_threads();
+	if (!sdk_threads_wait_for_tool_callbacks(sdk_client_get_context_bits(client),
+						 CONTEXT_CLOSE_TIMEOUT_NS))
+		sdk_print_log_line(SDK_LOG_WARNING,
+				   "a function of a tool is still running while the tool ends");
+}
 
-		if (!context || context->client != client)
+void sdk_contexts_remove_of_client(uint32_t client)
+{
+	sdk_contexts_stop_of_client(client);
+	sdk_contexts_close_and_wait_of_client(client);
+	for (uint32_t i = 0; i < sdk_contexts_get_known_count(); i++) {
+		struct sdk_context *context = get_context_by_number(i);
+
+		if (!context || context->client_id != client)
 			continue;
-		atomic_store(&contexts[i], NULL);
-		sdk_lock();
-		context->next_removed = removed_contexts;
-		removed_contexts = context;
-		sdk_unlock();
+		atomic_store(&known_contexts[i], NULL);
+		sdk_acquire_global_lock();
+		context->next_removed = removed_context_list;
+		removed_context_list = context;
+		sdk_release_global_lock();
 	}
+}
+
+void sdk_contexts_set_closed_by_fork(bool is_closed)
+{
+	for (uint32_t i = 0; i < sdk_contexts_get_known_count(); i++) {
+		struct sdk_context *context = get_context_by_number(i);
+
+		if (context && is_closed)
+			atomic_fetch_or(&context->closed_by, SDK_CONTEXT_CLOSED_BY_FORK);
+		else if (context)
+			atomic_fetch_and(&context->closed_by,
+					 ~(uint32_t)SDK_CONTEXT_CLOSED_BY_FORK);
+	}
+}
+
+uint32_t sdk_context_get_client_by_bit(unsigned bit)
+{
+	const struct sdk_context *context = sdk_context_get_by_bit(bit);
+
+	return context ? context->client_id : 0;
 }
 
 /* ---- calling a tool ---- */
 
-KYMO_HOT bool sdk_tool_enter(struct sdk_context *context, uint32_t *before)
+/* A fork does wait for who is in a tool's function already. */
+bool sdk_context_wait_until_open(const struct sdk_context *context, struct sdk_thread_state *thread,
+				 uint32_t before)
 {
-	struct sdk_thread *thread = sdk_thread_self();
-	int32_t bit = context ? atomic_load_explicit(&context->bit, memory_order_relaxed) : -1;
+	uint32_t mark =
+		atomic_load_explicit(&thread->callback_context_plus_one, memory_order_relaxed);
+
+	if (!before && atomic_load_explicit(&context->closed_by, memory_order_acquire) ==
+			       SDK_CONTEXT_CLOSED_BY_FORK) {
+		atomic_store_explicit(&thread->callback_context_plus_one, before,
+				      memory_order_release);
+		sdk_fork_gate_wait();
+		atomic_store_explicit(&thread->callback_context_plus_one, mark,
+				      memory_order_relaxed);
+		sdk_fence_calling_thread();
+	}
+	return !(atomic_load_explicit(&context->closed_by, memory_order_acquire) &
+		 SDK_CONTEXT_CLOSED_BY_END);
+}
+
+KYMO_HOT bool sdk_tool_callback_guard_try_enter(struct sdk_context *context, uint32_t *before)
+{
+	struct sdk_thread_state *thread = sdk_thread_get_or_create_own_state();
+	int32_t bit =
+		context ? atomic_load_explicit(&context->bit_index, memory_order_relaxed) : -1;
 
 	if (!thread || bit < 0)
 		return false;
-	*before = atomic_load_explicit(&thread->in_callback, memory_order_relaxed);
-	atomic_store_explicit(&thread->in_callback, (uint32_t)bit + 1, memory_order_relaxed);
-	/* Pairs with sdk_barrier_all() in sdk_context_close_client(): either this thread sees that
-	 * the context is closed, or the closing one sees that a function runs here. */
-	sdk_barrier_own();
-	if (__builtin_expect(!atomic_load_explicit(&context->is_closed, memory_order_acquire), 1))
+	*before = atomic_load_explicit(&thread->callback_context_plus_one, memory_order_relaxed);
+	atomic_store_explicit(&thread->callback_context_plus_one, (uint32_t)bit + 1,
+			      memory_order_relaxed);
+	/* Pairs with sdk_fence_all_threads() in sdk_contexts_close_and_wait_of_client(): either
+	 * this thread sees that the context is closed, or the closing one sees that a function runs
+	 * here. */
+	sdk_fence_calling_thread();
+	if (__builtin_expect(!atomic_load_explicit(&context->closed_by, memory_order_acquire), 1) ||
+	    sdk_context_wait_until_open(context, thread, *before))
 		return true;
-	sdk_tool_leave(*before);
+	sdk_tool_callback_guard_leave(*before);
 	return false;
 }
 
-KYMO_HOT void sdk_tool_leave(uint32_t before)
+KYMO_HOT void sdk_tool_callback_guard_leave(uint32_t before)
 {
-	atomic_store_explicit(&sdk_thread_current->in_callback, before, memory_order_release);
+	atomic_store_explicit(&sdk_current_thread_state->callback_context_plus_one, before,
+			      memory_order_release);
 }
 
 /* ---- the functions of rocprofiler-sdk/context.h ---- */
@@ -256,24 +361,24 @@ SDK_EXPORT rocprofiler_status_t rocprofiler_create_context(rocprofiler_context_i
 
 	if (!context_id)
 		return ROCPROFILER_STATUS_ERROR_INVALID_ARGUMENT;
-	if (!sdk_is_configuring())
+	if (!sdk_is_configuration_open())
 		return ROCPROFILER_STATUS_ERROR_CONFIGURATION_LOCKED;
 	if (context_id->handle)
 		return ROCPROFILER_STATUS_ERROR_CONTEXT_ID_NOT_ZERO;
 	context = calloc(1, sizeof(*context));
 	if (!context)
 		return ROCPROFILER_STATUS_ERROR_OUT_OF_RESOURCES;
-	context->client = sdk_configuring_client();
-	atomic_init(&context->bit, -1);
-	sdk_lock();
-	number = context_number_end();
-	if (number < CONTEXTS_MAX) {
-		context->id = sdk_handle_base() + number + 1;
-		atomic_store_explicit(&contexts[number], context, memory_order_release);
-		atomic_store_explicit(&context_count, number + 1, memory_order_release);
+	context->client_id = sdk_get_configuring_client_id();
+	atomic_init(&context->bit_index, -1);
+	sdk_acquire_global_lock();
+	number = sdk_contexts_get_known_count();
+	if (number < CREATED_CONTEXTS_MAX) {
+		context->id = sdk_get_handle_base() + number + 1;
+		atomic_store_explicit(&known_contexts[number], context, memory_order_release);
+		atomic_store_explicit(&created_context_count, number + 1, memory_order_release);
 	}
-	sdk_unlock();
-	if (number == CONTEXTS_MAX) {
+	sdk_release_global_lock();
+	if (number == CREATED_CONTEXTS_MAX) {
 		free(context);
 		return ROCPROFILER_STATUS_ERROR_OUT_OF_RESOURCES;
 	}
@@ -283,46 +388,46 @@ SDK_EXPORT rocprofiler_status_t rocprofiler_create_context(rocprofiler_context_i
 
 SDK_EXPORT rocprofiler_status_t rocprofiler_start_context(rocprofiler_context_id_t context_id)
 {
-	struct sdk_context *context = sdk_context_find(context_id.handle);
+	struct sdk_context *context = sdk_context_find_by_id(context_id.handle);
 	rocprofiler_status_t status;
 
-	if (sdk_fini_status())
+	if (sdk_get_fini_status())
 		return ROCPROFILER_STATUS_ERROR_CONFIGURATION_LOCKED;
 	if (!context)
 		return ROCPROFILER_STATUS_ERROR_CONTEXT_NOT_FOUND;
 	if (atomic_load(&context->is_active))
 		return ROCPROFILER_STATUS_SUCCESS;
-	status = context_start(context);
+	status = activate_context(context);
 	if (status)
 		return status;
-	status = sdk_counting_started(context);
+	status = registered_counting_callbacks->started(context);
 	/* What is counted begins when its runtime does; everything else has begun. */
 	if (status && status != ROCPROFILER_STATUS_ERROR_HSA_NOT_LOADED) {
-		sdk_counting_stopped(context);
-		context_stop(context);
+		registered_counting_callbacks->stopped(context);
+		deactivate_context(context);
 		return status;
 	}
-	sdk_device_wanted();
+	notify_backends_of_change(context);
 	return status;
 }
 
 SDK_EXPORT rocprofiler_status_t rocprofiler_stop_context(rocprofiler_context_id_t context_id)
 {
-	struct sdk_context *context = sdk_context_find(context_id.handle);
+	struct sdk_context *context = sdk_context_find_by_id(context_id.handle);
 
-	if (sdk_fini_status() > 0)
+	if (sdk_get_fini_status() > 0)
 		return ROCPROFILER_STATUS_SUCCESS;
-	if (!context || !context_stop(context))
+	if (!context || !deactivate_context(context))
 		return ROCPROFILER_STATUS_ERROR_CONTEXT_NOT_FOUND;
-	sdk_counting_stopped(context);
-	sdk_device_wanted();
+	registered_counting_callbacks->stopped(context);
+	notify_backends_of_change(context);
 	return ROCPROFILER_STATUS_SUCCESS;
 }
 
 SDK_EXPORT rocprofiler_status_t rocprofiler_context_is_active(rocprofiler_context_id_t context_id,
 							      int *status)
 {
-	struct sdk_context *context = sdk_context_find(context_id.handle);
+	struct sdk_context *context = sdk_context_find_by_id(context_id.handle);
 
 	if (!status)
 		return ROCPROFILER_STATUS_ERROR_INVALID_ARGUMENT;
@@ -333,7 +438,7 @@ SDK_EXPORT rocprofiler_status_t rocprofiler_context_is_active(rocprofiler_contex
 SDK_EXPORT rocprofiler_status_t rocprofiler_context_is_valid(rocprofiler_context_id_t context_id,
 							     int *status)
 {
-	struct sdk_context *context = sdk_context_find(context_id.handle);
+	struct sdk_context *context = sdk_context_find_by_id(context_id.handle);
 
 	if (!status)
 		return ROCPROFILER_STATUS_ERROR_INVALID_ARGUMENT;

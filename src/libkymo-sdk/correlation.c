@@ -6,62 +6,62 @@
 #include "libkymo-sdk/correlation.h"
 
 #include "common/hot.h"
+#include "libkymo-sdk/base/id_source.h"
 #include "libkymo-sdk/buffer.h"
 #include "libkymo-sdk/context.h"
-#include "libkymo-sdk/thread.h"
 
-#define CORRELATION_STOCK 64
+static struct sdk_id_source correlation_ids;
 
-static _Atomic uint64_t correlation_last;
-
-KYMO_HOT uint64_t sdk_correlation_next(struct sdk_thread *thread)
+KYMO_HOT uint64_t sdk_correlation_allocate_id(struct sdk_thread_state *thread)
 {
-	if (thread->id_next == thread->id_end) {
-		thread->id_next =
-			1 + atomic_fetch_add_explicit(&correlation_last, CORRELATION_STOCK,
-						      memory_order_relaxed);
-		thread->id_end = thread->id_next + CORRELATION_STOCK;
-	}
-	return thread->id_next++;
+	return sdk_id_source_take(&correlation_ids, thread);
 }
 
-KYMO_HOT struct sdk_correlation *sdk_correlation_share(struct sdk_thread *thread)
+void sdk_correlation_ids_reset_after_fork(void)
 {
-	struct sdk_call *call = thread->call;
+	sdk_id_source_reset_after_fork(&correlation_ids);
+}
+
+KYMO_HOT struct sdk_correlation *sdk_correlation_acquire_or_create(struct sdk_thread_state *thread)
+{
+	struct sdk_call_state *call = thread->call;
 	struct sdk_correlation *correlation;
 
-	if (call && call->shared) {
-		atomic_fetch_add_explicit(&call->shared->references, 1, memory_order_relaxed);
-		return call->shared;
+	if (call && call->shared_correlation) {
+		atomic_fetch_add_explicit(&call->shared_correlation->references, 1,
+					  memory_order_relaxed);
+		return call->shared_correlation;
 	}
-	correlation = sdk_pool_take(&thread->correlations, sizeof(*correlation));
+	correlation = sdk_object_pool_take(&thread->correlation_pool, sizeof(*correlation));
 	if (!correlation)
 		return NULL;
 	if (call) {
 		correlation->id = call->id;
-		correlation->retire_contexts = call->retire_contexts;
+		correlation->retirement_context_bits = call->retirement_context_bits;
 		atomic_store_explicit(&correlation->references, 2, memory_order_relaxed);
-		call->shared = correlation;
+		call->shared_correlation = correlation;
 	} else {
-		correlation->id = sdk_correlation_next(thread);
-		correlation->retire_contexts =
-			sdk_active_contexts() & sdk_with_buffers(SDK_DOMAIN_RETIREMENT);
+		correlation->id = sdk_correlation_allocate_id(thread);
+		correlation->retirement_context_bits =
+			sdk_contexts_get_active_bits() &
+			sdk_domain_get_buffer_context_bits(SDK_DOMAIN_RETIREMENT);
 		atomic_store_explicit(&correlation->references, 1, memory_order_relaxed);
 	}
 	return correlation;
 }
 
-KYMO_HOT void sdk_correlation_drop(struct sdk_thread *thread, struct sdk_correlation *correlation)
+KYMO_HOT void sdk_correlation_release(struct sdk_thread_state *thread,
+				      struct sdk_correlation *correlation)
 {
 	/* Whoever holds the only reference is the only one who could make another. */
 	if (atomic_load_explicit(&correlation->references, memory_order_acquire) != 1 &&
 	    atomic_fetch_sub_explicit(&correlation->references, 1, memory_order_acq_rel) != 1)
 		return;
-	sdk_correlation_retire(correlation->id, correlation->retire_contexts);
-	sdk_pool_give(correlation, thread ? &thread->correlations : NULL);
+	sdk_correlation_report_retirement(correlation->id, correlation->retirement_context_bits);
+	sdk_object_pool_return(correlation, thread ? &thread->correlation_pool : NULL);
 }
 
-void sdk_correlation_retire(uint64_t id, uint64_t contexts)
+void sdk_correlation_report_retirement(uint64_t id, uint64_t contexts)
 {
 	rocprofiler_buffer_tracing_correlation_id_retirement_record_t record = {
 		.size = sizeof(record),
@@ -71,12 +71,13 @@ void sdk_correlation_retire(uint64_t id, uint64_t contexts)
 
 	if (!contexts)
 		return;
-	record.timestamp = sdk_now();
+	record.timestamp = sdk_clock_read_now_ns();
 	for (; contexts; contexts &= contexts - 1) {
 		const struct sdk_context *context =
-			sdk_context_at((unsigned)__builtin_ctzll(contexts));
+			sdk_context_get_by_bit((unsigned)__builtin_ctzll(contexts));
 
-		sdk_buffer_put_tracing(context->buffers[SDK_DOMAIN_RETIREMENT]->buffer, record.kind,
-				       &record, sizeof(record), record.timestamp);
+		sdk_buffer_append_tracing_record(
+			context->buffer_services[SDK_DOMAIN_RETIREMENT]->buffer, record.kind,
+			&record, sizeof(record), record.timestamp);
 	}
 }

@@ -11,20 +11,24 @@
 #include "libkymo-sdk/external.h"
 
 /* Correlation id 0: no call of the program's has brought it about. */
-void sdk_runtime_ready(rocprofiler_runtime_initialization_operation_t operation, uint64_t version,
-		       uint64_t instance)
+void sdk_report_runtime_ready(rocprofiler_runtime_initialization_operation_t operation,
+			      uint64_t version, uint64_t instance)
 {
 	rocprofiler_callback_tracing_runtime_initialization_data_t data = {sizeof(data), version,
 									   instance};
-	struct sdk_thread *thread =
-		sdk_wants(SDK_DOMAIN_RUNTIME, (int32_t)operation) ? sdk_record_begin() : NULL;
+	struct sdk_thread_state *thread =
+		sdk_is_operation_wanted(SDK_DOMAIN_RUNTIME, (int32_t)operation)
+			? sdk_thread_try_enter_recording()
+			: NULL;
 	uint64_t active, callbacks, buffers;
 
 	if (!thread)
 		return;
-	active = sdk_active_contexts();
-	callbacks = sdk_callbacks_for(active, SDK_DOMAIN_RUNTIME, (int32_t)operation);
-	buffers = sdk_buffers_for(active, SDK_DOMAIN_RUNTIME, (int32_t)operation);
+	active = sdk_contexts_get_active_bits();
+	callbacks = sdk_contexts_select_wanting_callbacks(active, SDK_DOMAIN_RUNTIME,
+							  (int32_t)operation);
+	buffers =
+		sdk_contexts_select_wanting_records(active, SDK_DOMAIN_RUNTIME, (int32_t)operation);
 	for (; callbacks; callbacks &= callbacks - 1) {
 		rocprofiler_user_data_t user_data = {.value = 0};
 		rocprofiler_callback_tracing_record_t record = {
@@ -35,8 +39,8 @@ void sdk_runtime_ready(rocprofiler_runtime_initialization_operation_t operation,
 			.payload = &data,
 		};
 
-		sdk_tell(thread, (unsigned)__builtin_ctzll(callbacks), SDK_DOMAIN_RUNTIME, &record,
-			 &user_data);
+		sdk_context_call_tool_callback(thread, (unsigned)__builtin_ctzll(callbacks),
+					       SDK_DOMAIN_RUNTIME, &record, &user_data);
 	}
 	for (; buffers; buffers &= buffers - 1) {
 		rocprofiler_buffer_tracing_runtime_initialization_record_t record = {
@@ -44,27 +48,29 @@ void sdk_runtime_ready(rocprofiler_runtime_initialization_operation_t operation,
 			.kind = ROCPROFILER_BUFFER_TRACING_RUNTIME_INITIALIZATION,
 			.operation = operation,
 			.thread_id = thread->tid,
-			.timestamp = sdk_now(),
+			.timestamp = sdk_clock_read_now_ns(),
 			.version = version,
 			.instance = instance,
 		};
 		const struct sdk_context *context =
-			sdk_context_at((unsigned)__builtin_ctzll(buffers));
+			sdk_context_get_by_bit((unsigned)__builtin_ctzll(buffers));
 
-		sdk_buffer_put_tracing(context->buffers[SDK_DOMAIN_RUNTIME]->buffer, record.kind,
-				       &record, sizeof(record), record.timestamp);
+		sdk_buffer_append_tracing_record(
+			context->buffer_services[SDK_DOMAIN_RUNTIME]->buffer, record.kind, &record,
+			sizeof(record), record.timestamp);
 	}
-	sdk_record_end(thread);
+	sdk_thread_leave_recording(thread);
 }
 
-static void allocation_put(const struct sdk_call *call,
-			   const rocprofiler_callback_tracing_memory_allocation_data_t *data)
+static void
+append_allocation_records(const struct sdk_call_state *call,
+			  const rocprofiler_callback_tracing_memory_allocation_data_t *data)
 {
 	rocprofiler_buffer_tracing_memory_allocation_record_t record = {
 		.size = sizeof(record),
 		.kind = ROCPROFILER_BUFFER_TRACING_MEMORY_ALLOCATION,
 		.operation = (rocprofiler_memory_allocation_operation_t)call->operation,
-		.correlation_id = {.internal = call->id, .ancestor = call->ancestor},
+		.correlation_id = {.internal = call->id, .ancestor = call->ancestor_id},
 		.thread_id = call->thread_id,
 		.start_timestamp = data->start_timestamp,
 		.end_timestamp = data->end_timestamp,
@@ -74,20 +80,22 @@ static void allocation_put(const struct sdk_call *call,
 	};
 
 	for (unsigned i = 0; i < call->seen_count; i++) {
-		const struct sdk_seen *seen = &call->seen[i];
+		const struct sdk_context_call_data_entry *seen = &call->seen[i];
 
-		if (!(call->buffer_contexts >> seen->context & 1))
+		if (!(call->buffer_context_bits >> seen->context & 1))
 			continue;
-		record.correlation_id.external = seen->external;
-		sdk_buffer_put_tracing(
-			sdk_context_at(seen->context)->buffers[SDK_DOMAIN_ALLOCATION]->buffer,
-			record.kind, &record, sizeof(record), sdk_now());
+		record.correlation_id.external = seen->external_id;
+		sdk_buffer_append_tracing_record(sdk_context_get_by_bit(seen->context)
+							 ->buffer_services[SDK_DOMAIN_ALLOCATION]
+							 ->buffer,
+						 record.kind, &record, sizeof(record),
+						 sdk_clock_read_now_ns());
 	}
 }
 
-void sdk_allocation(rocprofiler_memory_allocation_operation_t operation,
-		    rocprofiler_agent_id_t agent, uint64_t address, uint64_t size, uint64_t start,
-		    uint64_t end)
+void sdk_report_allocation(rocprofiler_memory_allocation_operation_t operation,
+			   rocprofiler_agent_id_t agent, uint64_t address, uint64_t size,
+			   uint64_t start, uint64_t end)
 {
 	rocprofiler_callback_tracing_memory_allocation_data_t data = {
 		.size = sizeof(data),
@@ -95,13 +103,13 @@ void sdk_allocation(rocprofiler_memory_allocation_operation_t operation,
 		.address = {.value = address},
 		.allocation_size = size,
 	};
-	struct sdk_call call;
+	struct sdk_call_state call;
 
 	if (!sdk_call_enter(&call, SDK_DOMAIN_ALLOCATION, (int32_t)operation, &data))
 		return;
-	data.end_timestamp = end ? end : sdk_now();
+	data.end_timestamp = end ? end : sdk_clock_read_now_ns();
 	data.start_timestamp = start ? start : data.end_timestamp;
-	allocation_put(&call, &data);
-	call.buffer_contexts = 0; /* the record that calls have is not this one */
+	append_allocation_records(&call, &data);
+	call.buffer_context_bits = 0; /* the record that calls have is not this one */
 	sdk_call_exit(&call, &data);
 }

@@ -6,38 +6,40 @@
  * contexts. Changes are made with the entry's lock held, which no tool's function runs under.
  */
 #include "libkymo-sdk/external.h"
-#include "libkymo-sdk/keep_loaded.h"
+#include "libkymo-sdk/base/keep_loaded.h"
 
 #include <pthread.h>
 #include <stdlib.h>
 
-#include "libkymo-sdk/state.h"
-#include "libkymo-sdk/thread.h"
+#include "libkymo-sdk/base/state.h"
+#include "libkymo-sdk/base/thread.h"
 
-#define EXTERNAL_BUCKETS 1024
+#define EXTERNAL_ID_STACKS_BUCKET_COUNT 1024
 
-struct external_stack {
+struct external_id_stack {
 	uint64_t context;
 	_Atomic uint64_t top;
 	_Atomic uint32_t depth;
 	uint32_t capacity;
 	uint64_t *values; /* below the top */
-	struct external_stack *_Atomic next;
+	struct external_id_stack *_Atomic next;
 };
 
-struct sdk_external {
+struct sdk_thread_external_id_stacks {
 	_Atomic uint64_t tid; /* 0: its thread has ended; the entry is free */
 	pthread_mutex_t lock;
-	struct external_stack *_Atomic stacks;
-	struct sdk_external *next; /* of the bucket; never changed */
+	struct external_id_stack *_Atomic first_stack;
+	struct sdk_thread_external_id_stacks *next; /* of the bucket; never changed */
 };
 
-static struct sdk_external *_Atomic external_buckets[EXTERNAL_BUCKETS];
+static struct sdk_thread_external_id_stacks
+	*_Atomic external_id_stacks_by_thread_id[EXTERNAL_ID_STACKS_BUCKET_COUNT];
 
-static struct sdk_external *external_find(uint64_t tid)
+static struct sdk_thread_external_id_stacks *find_thread_external_id_stacks(uint64_t tid)
 {
-	struct sdk_external *external = atomic_load_explicit(
-		&external_buckets[tid % EXTERNAL_BUCKETS], memory_order_acquire);
+	struct sdk_thread_external_id_stacks *external = atomic_load_explicit(
+		&external_id_stacks_by_thread_id[tid % EXTERNAL_ID_STACKS_BUCKET_COUNT],
+		memory_order_acquire);
 
 	while (external && atomic_load_explicit(&external->tid, memory_order_acquire) != tid)
 		external = external->next;
@@ -45,10 +47,11 @@ static struct sdk_external *external_find(uint64_t tid)
 }
 
 /* With the lock held. */
-static struct sdk_external *external_add(uint64_t tid)
+static struct sdk_thread_external_id_stacks *add_thread_external_id_stacks(uint64_t tid)
 {
-	struct sdk_external *_Atomic *bucket = &external_buckets[tid % EXTERNAL_BUCKETS];
-	struct sdk_external *external, *first;
+	struct sdk_thread_external_id_stacks *_Atomic *bucket =
+		&external_id_stacks_by_thread_id[tid % EXTERNAL_ID_STACKS_BUCKET_COUNT];
+	struct sdk_thread_external_id_stacks *external, *first;
 
 	/* An entry of this bucket that is free serves as well. */
 	first = atomic_load_explicit(bucket, memory_order_relaxed);
@@ -68,26 +71,26 @@ static struct sdk_external *external_add(uint64_t tid)
 	return external;
 }
 
-static struct sdk_external *external_make(uint64_t tid)
+static struct sdk_thread_external_id_stacks *find_or_add_thread_external_id_stacks(uint64_t tid)
 {
-	struct sdk_external *external = external_find(tid);
+	struct sdk_thread_external_id_stacks *external = find_thread_external_id_stacks(tid);
 
 	if (external)
 		return external;
-	sdk_lock();
-	external = external_find(tid);
+	sdk_acquire_global_lock();
+	external = find_thread_external_id_stacks(tid);
 	if (!external)
-		external = external_add(tid);
-	sdk_unlock();
+		external = add_thread_external_id_stacks(tid);
+	sdk_release_global_lock();
 	return external;
 }
 
-void sdk_external_release(struct sdk_external *external)
+static void release_thread_external_id_stacks(struct sdk_thread_external_id_stacks *external)
 {
-	struct external_stack *stack;
+	struct external_id_stack *stack;
 
 	pthread_mutex_lock(&external->lock);
-	stack = atomic_load_explicit(&external->stacks, memory_order_relaxed);
+	stack = atomic_load_explicit(&external->first_stack, memory_order_relaxed);
 	for (; stack; stack = atomic_load_explicit(&stack->next, memory_order_relaxed))
 		atomic_store_explicit(&stack->depth, 0, memory_order_release);
 	pthread_mutex_unlock(&external->lock);
@@ -95,34 +98,37 @@ void sdk_external_release(struct sdk_external *external)
 }
 
 /* Threads other than the one that forked do not exist, and that one has a new number. */
-void sdk_external_forked(void)
+void sdk_external_ids_reset_after_fork(void)
 {
-	struct sdk_thread *self = sdk_thread_current;
+	struct sdk_thread_state *self = sdk_current_thread_state;
 
-	for (int i = 0; i < EXTERNAL_BUCKETS; i++) {
-		struct sdk_external *external = atomic_load(&external_buckets[i]);
+	for (int i = 0; i < EXTERNAL_ID_STACKS_BUCKET_COUNT; i++) {
+		struct sdk_thread_external_id_stacks *external =
+			atomic_load(&external_id_stacks_by_thread_id[i]);
 
 		for (; external; external = external->next)
 			pthread_mutex_init(&external->lock, NULL);
 	}
 	if (self)
-		self->external = NULL;
+		self->external_id_stacks = NULL;
 }
 
-static struct external_stack *external_stack(struct sdk_external *external, uint64_t context)
+static struct external_id_stack *
+find_context_external_id_stack(struct sdk_thread_external_id_stacks *external, uint64_t context)
 {
-	struct external_stack *stack =
-		atomic_load_explicit(&external->stacks, memory_order_acquire);
+	struct external_id_stack *stack =
+		atomic_load_explicit(&external->first_stack, memory_order_acquire);
 
 	while (stack && stack->context != context)
 		stack = atomic_load_explicit(&stack->next, memory_order_relaxed);
 	return stack;
 }
 
-static bool external_top_of(struct sdk_external *external, uint64_t context,
-			    rocprofiler_user_data_t *top)
+static bool read_external_id_stack_top(struct sdk_thread_external_id_stacks *external,
+				       uint64_t context, rocprofiler_user_data_t *top)
 {
-	struct external_stack *stack = external ? external_stack(external, context) : NULL;
+	struct external_id_stack *stack =
+		external ? find_context_external_id_stack(external, context) : NULL;
 
 	if (!stack || !atomic_load_explicit(&stack->depth, memory_order_acquire))
 		return false;
@@ -130,35 +136,41 @@ static bool external_top_of(struct sdk_external *external, uint64_t context,
 	return true;
 }
 
-rocprofiler_user_data_t sdk_external_find_top(struct sdk_thread *thread,
-					      const struct sdk_context *context)
+rocprofiler_user_data_t sdk_external_id_find_stack_top(struct sdk_thread_state *thread,
+						       const struct sdk_context *context)
 {
 	rocprofiler_user_data_t top = {.value = 0};
 
-	if (!thread->external)
-		thread->external = external_find(thread->tid);
-	if (!external_top_of(thread->external, context->id, &top))
-		external_top_of(external_find(sdk_process()), context->id, &top);
+	if (!thread->external_id_stacks) {
+		thread->external_id_stacks_release = release_thread_external_id_stacks;
+		thread->external_id_stacks = find_thread_external_id_stacks(thread->tid);
+	}
+	if (!read_external_id_stack_top(thread->external_id_stacks, context->id, &top))
+		read_external_id_stack_top(find_thread_external_id_stacks(sdk_get_process_id()),
+					   context->id, &top);
 	return top;
 }
 
-bool sdk_external_request(struct sdk_context *context, uint64_t tid, enum sdk_domain domain,
-			  int32_t operation, uint64_t internal, rocprofiler_user_data_t *external)
+bool sdk_external_id_request_from_tool(struct sdk_context *context, uint64_t tid,
+				       enum sdk_domain domain, int32_t operation, uint64_t internal,
+				       rocprofiler_user_data_t *external)
 {
-	const struct sdk_request_service *request =
-		atomic_load_explicit(&context->request, memory_order_acquire);
+	const struct sdk_external_id_request_service *request =
+		atomic_load_explicit(&context->external_id_request_service, memory_order_acquire);
 	rocprofiler_user_data_t value = {.value = 0};
 	uint32_t before;
 	int error;
 
-	if (__builtin_expect(!request, 1) || !(request->domains >> domain & 1) ||
-	    !sdk_domains[domain].request || !sdk_tool_enter(context, &before))
+	if (__builtin_expect(!request, 1) || !(request->domain_bits >> domain & 1) ||
+	    !sdk_kinds_by_domain[domain].external_id_request_kind ||
+	    !sdk_tool_callback_guard_try_enter(context, &before))
 		return false;
 	error = request->callback(
 		tid, (rocprofiler_context_id_t){context->id},
-		(rocprofiler_external_correlation_id_request_kind_t)sdk_domains[domain].request,
+		(rocprofiler_external_correlation_id_request_kind_t)sdk_kinds_by_domain[domain]
+			.external_id_request_kind,
 		operation, internal, &value, request->data);
-	sdk_tool_leave(before);
+	sdk_tool_callback_guard_leave(before);
 	if (!error)
 		*external = value;
 	return !error;
@@ -167,9 +179,11 @@ bool sdk_external_request(struct sdk_context *context, uint64_t tid, enum sdk_do
 /* ---- the functions of rocprofiler-sdk/external_correlation.h ---- */
 
 /* With the entry's lock held. */
-static struct external_stack *external_stack_make(struct sdk_external *external, uint64_t context)
+static struct external_id_stack *
+find_or_add_context_external_id_stack(struct sdk_thread_external_id_stacks *external,
+				      uint64_t context)
 {
-	struct external_stack *stack = external_stack(external, context);
+	struct external_id_stack *stack = find_context_external_id_stack(external, context);
 
 	if (stack)
 		return stack;
@@ -177,12 +191,13 @@ static struct external_stack *external_stack_make(struct sdk_external *external,
 	if (!stack)
 		return NULL;
 	stack->context = context;
-	atomic_init(&stack->next, atomic_load_explicit(&external->stacks, memory_order_relaxed));
-	atomic_store_explicit(&external->stacks, stack, memory_order_release);
+	atomic_init(&stack->next,
+		    atomic_load_explicit(&external->first_stack, memory_order_relaxed));
+	atomic_store_explicit(&external->first_stack, stack, memory_order_release);
 	return stack;
 }
 
-static bool external_push(struct external_stack *stack, uint64_t value)
+static bool push_external_id(struct external_id_stack *stack, uint64_t value)
 {
 	uint32_t depth = atomic_load_explicit(&stack->depth, memory_order_relaxed);
 
@@ -206,27 +221,27 @@ SDK_EXPORT rocprofiler_status_t rocprofiler_push_external_correlation_id(
 	rocprofiler_context_id_t context_id, rocprofiler_thread_id_t tid,
 	rocprofiler_user_data_t external_id)
 {
-	struct sdk_context *context = sdk_context_find(context_id.handle);
-	struct sdk_external *external;
-	struct external_stack *stack;
+	struct sdk_context *context = sdk_context_find_by_id(context_id.handle);
+	struct sdk_thread_external_id_stacks *external;
+	struct external_id_stack *stack;
 	bool pushed;
 
 	if (!context)
 		return ROCPROFILER_STATUS_ERROR_CONTEXT_NOT_FOUND;
-	if (tid < sdk_process())
+	if (tid < sdk_get_process_id())
 		return ROCPROFILER_STATUS_ERROR_INVALID_ARGUMENT;
-	external = external_make(tid);
+	external = find_or_add_thread_external_id_stacks(tid);
 	if (!external)
 		return ROCPROFILER_STATUS_ERROR_OUT_OF_RESOURCES;
 	pthread_mutex_lock(&external->lock);
-	stack = external_stack_make(external, context->id);
-	pushed = stack && external_push(stack, external_id.value);
+	stack = find_or_add_context_external_id_stack(external, context->id);
+	pushed = stack && push_external_id(stack, external_id.value);
 	pthread_mutex_unlock(&external->lock);
-	atomic_store_explicit(&context->has_external, true, memory_order_release);
+	atomic_store_explicit(&context->has_pushed_external_ids, true, memory_order_release);
 	return pushed ? ROCPROFILER_STATUS_SUCCESS : ROCPROFILER_STATUS_ERROR_OUT_OF_RESOURCES;
 }
 
-static uint64_t external_pop(struct external_stack *stack)
+static uint64_t pop_external_id(struct external_id_stack *stack)
 {
 	uint32_t depth = atomic_load_explicit(&stack->depth, memory_order_relaxed);
 	uint64_t value = atomic_load_explicit(&stack->top, memory_order_relaxed);
@@ -243,20 +258,20 @@ SDK_EXPORT rocprofiler_status_t rocprofiler_pop_external_correlation_id(
 	rocprofiler_context_id_t context_id, rocprofiler_thread_id_t tid,
 	rocprofiler_user_data_t *external_id)
 {
-	struct sdk_context *context = sdk_context_find(context_id.handle);
-	struct sdk_external *external;
-	struct external_stack *stack = NULL;
+	struct sdk_context *context = sdk_context_find_by_id(context_id.handle);
+	struct sdk_thread_external_id_stacks *external;
+	struct external_id_stack *stack = NULL;
 	uint64_t value = 0;
 
 	if (!context)
 		return ROCPROFILER_STATUS_ERROR_CONTEXT_NOT_FOUND;
-	if (tid < sdk_process())
+	if (tid < sdk_get_process_id())
 		return ROCPROFILER_STATUS_ERROR_INVALID_ARGUMENT;
-	external = external_find(tid);
+	external = find_thread_external_id_stacks(tid);
 	if (external) {
 		pthread_mutex_lock(&external->lock);
-		stack = external_stack(external, context->id);
-		value = stack ? external_pop(stack) : 0;
+		stack = find_context_external_id_stack(external, context->id);
+		value = stack ? pop_external_id(stack) : 0;
 		pthread_mutex_unlock(&external->lock);
 	}
 	if (external_id)
@@ -269,8 +284,8 @@ SDK_EXPORT rocprofiler_status_t rocprofiler_configure_external_correlation_id_re
 	const rocprofiler_external_correlation_id_request_kind_t *kinds, size_t kinds_count,
 	rocprofiler_external_correlation_id_request_cb_t callback, void *callback_args)
 {
-	struct sdk_context *context = sdk_context_find(context_id.handle);
-	struct sdk_request_service *request, *none = NULL;
+	struct sdk_context *context = sdk_context_find_by_id(context_id.handle);
+	struct sdk_external_id_request_service *request, *none = NULL;
 	uint64_t domains = kinds ? 0 : ~(uint64_t)0;
 
 	if (!context)
@@ -278,22 +293,22 @@ SDK_EXPORT rocprofiler_status_t rocprofiler_configure_external_correlation_id_re
 	if (!callback || (kinds && kinds_count < 1))
 		return ROCPROFILER_STATUS_ERROR_INVALID_ARGUMENT;
 	for (size_t i = 0; kinds && i < kinds_count; i++) {
-		enum sdk_domain domain = sdk_domain_of_request((int)kinds[i]);
+		enum sdk_domain domain = sdk_request_kind_to_domain((int)kinds[i]);
 
 		if (!domain)
 			return ROCPROFILER_STATUS_ERROR_KIND_NOT_FOUND;
 		domains |= (uint64_t)1 << domain;
 	}
-	if (atomic_load(&context->request))
+	if (atomic_load(&context->external_id_request_service))
 		return ROCPROFILER_STATUS_ERROR_SERVICE_ALREADY_CONFIGURED;
 	request = calloc(1, sizeof(*request));
 	if (!request)
 		return ROCPROFILER_STATUS_ERROR_OUT_OF_RESOURCES;
-	sdk_keep_loaded((void (*)(void))callback);
+	sdk_keep_library_of_function_loaded((void (*)(void))callback);
 	request->callback = callback;
 	request->data = callback_args;
-	request->domains = domains;
-	if (atomic_compare_exchange_strong(&context->request, &none, request))
+	request->domain_bits = domains;
+	if (atomic_compare_exchange_strong(&context->external_id_request_service, &none, request))
 		return ROCPROFILER_STATUS_SUCCESS;
 	free(request);
 	return ROCPROFILER_STATUS_ERROR_SERVICE_ALREADY_CONFIGURED;

@@ -2,22 +2,22 @@
  * SPDX-FileCopyrightText: the kymo authors
  *
  * Services that no device here can give: traces of instructions and streaming counters are AMD's
- * alone, and no backend samples PCs. They say so (docs/tool-library.md), after their arguments have
- * been looked at, so that a mistake is told as one.
+ * alone, and no backend samples PCs. They say so (docs/reference/tool-library.md), after their
+ * arguments have been looked at, so that a mistake is reported as one.
  */
 #include <rocprofiler-sdk/experimental/thread_trace.h>
 #include <rocprofiler-sdk/rocprofiler.h>
 #include <rocprofiler-sdk/spm.h>
 
 #include "libkymo-sdk/agents.h"
+#include "libkymo-sdk/base/state.h"
 #include "libkymo-sdk/context.h"
-#include "libkymo-sdk/state.h"
 
-static rocprofiler_status_t unavailable_of_agent(uint64_t context, uint64_t agent)
+static rocprofiler_status_t get_unavailable_service_status(uint64_t context, uint64_t agent)
 {
-	if (!sdk_context_find(context))
+	if (!sdk_context_find_by_id(context))
 		return ROCPROFILER_STATUS_ERROR_CONTEXT_NOT_FOUND;
-	if (!sdk_agent_find(agent))
+	if (!sdk_agent_find_by_id(agent))
 		return ROCPROFILER_STATUS_ERROR_AGENT_NOT_FOUND;
 	return ROCPROFILER_STATUS_ERROR_NOT_IMPLEMENTED;
 }
@@ -32,7 +32,7 @@ SDK_EXPORT rocprofiler_status_t rocprofiler_configure_pc_sampling_service(
 	(void)interval;
 	(void)buffer_id;
 	(void)flags;
-	return unavailable_of_agent(context_id.handle, agent_id.handle);
+	return get_unavailable_service_status(context_id.handle, agent_id.handle);
 }
 
 SDK_EXPORT rocprofiler_status_t rocprofiler_query_pc_sampling_agent_configurations(
@@ -42,7 +42,7 @@ SDK_EXPORT rocprofiler_status_t rocprofiler_query_pc_sampling_agent_configuratio
 	(void)user_data;
 	if (!cb)
 		return ROCPROFILER_STATUS_ERROR_INVALID_ARGUMENT;
-	if (!sdk_agent_find(agent_id.handle))
+	if (!sdk_agent_find_by_id(agent_id.handle))
 		return ROCPROFILER_STATUS_ERROR_AGENT_NOT_FOUND;
 	return ROCPROFILER_STATUS_ERROR_NOT_IMPLEMENTED;
 }
@@ -54,7 +54,7 @@ SDK_EXPORT rocprofiler_status_t rocprofiler_configure_spm_service(
 	(void)buffer_id;
 	(void)counter_config;
 	(void)interval;
-	if (!sdk_context_find(context_id.handle))
+	if (!sdk_context_find_by_id(context_id.handle))
 		return ROCPROFILER_STATUS_ERROR_CONTEXT_NOT_FOUND;
 	return ROCPROFILER_STATUS_ERROR_NOT_IMPLEMENTED;
 }
@@ -68,7 +68,7 @@ SDK_EXPORT rocprofiler_status_t rocprofiler_configure_device_thread_trace_servic
 	(void)callback_userdata;
 	if (!shader_callback || (num_parameters && !parameters))
 		return ROCPROFILER_STATUS_ERROR_INVALID_ARGUMENT;
-	return unavailable_of_agent(context_id.handle, agent_id.handle);
+	return get_unavailable_service_status(context_id.handle, agent_id.handle);
 }
 
 SDK_EXPORT rocprofiler_status_t rocprofiler_configure_dispatch_thread_trace_service(
@@ -80,7 +80,7 @@ SDK_EXPORT rocprofiler_status_t rocprofiler_configure_dispatch_thread_trace_serv
 	(void)callback_userdata;
 	if (!dispatch_callback || !shader_callback || (num_parameters && !parameters))
 		return ROCPROFILER_STATUS_ERROR_INVALID_ARGUMENT;
-	return unavailable_of_agent(context_id.handle, agent_id.handle);
+	return get_unavailable_service_status(context_id.handle, agent_id.handle);
 }
 
 SDK_EXPORT rocprofiler_status_t rocprofiler_thread_trace_decoder_create(

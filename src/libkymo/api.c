@@ -10,44 +10,56 @@
 
 #include "causal/causal.h"
 #include "causal/coz.h"
+#include "core/base/ticks.h"
 #include "core/control.h"
 #include "core/runtime.h"
-#include "core/ticks.h"
 #include "instrument/instrument.h"
+#include "libkymo/dormant.h"
 #include "libkymo/real.h"
 
 /* A flush waits for the disk at most this long. */
 #define FLUSH_TIMEOUT_NS 2000000000ull
 
-static int api_trace_start(void)
+/* The program calls kymo: it wants more than an announcement, and so do its children. */
+static void use(void)
 {
-	if (!runtime_active())
+	dormant_wake();
+	dormant_forbid_for_children();
+}
+
+static int api_start_trace(void)
+{
+	use();
+	if (!runtime_is_active())
 		return -ENOTCONN;
-	control_start();
+	control_start_collection(&kymo_runtime.control);
 	return 0;
 }
 
-static int api_trace_stop(void)
+static int api_stop_trace(void)
 {
-	if (!runtime_active())
+	use();
+	if (!runtime_is_active())
 		return -ENOTCONN;
-	control_stop();
+	control_stop_collection(&kymo_runtime.control);
 	return 0;
 }
 
-static int api_thread_trace_start(void)
+static int api_start_thread_trace(void)
 {
-	if (!runtime_active())
+	use();
+	if (!runtime_is_active())
 		return -ENOTCONN;
-	regions_thread_start();
+	regions_start_in_this_thread();
 	return 0;
 }
 
-static int api_thread_trace_stop(void)
+static int api_stop_thread_trace(void)
 {
-	if (!runtime_active())
+	use();
+	if (!runtime_is_active())
 		return -ENOTCONN;
-	regions_thread_stop();
+	regions_stop_in_this_thread();
 	return 0;
 }
 
@@ -55,24 +67,26 @@ static int api_flush(void)
 {
 	int error = errno;
 
-	if (!runtime_active())
+	use();
+	if (!runtime_is_active())
 		return -ENOTCONN;
-	background_flush(&kymo_runtime.background, FLUSH_TIMEOUT_NS);
+	background_request_flush_and_wait(&kymo_runtime.background, FLUSH_TIMEOUT_NS);
 	errno = error;
 	return 0;
 }
 
-static bool api_active(void)
+static bool api_is_active(void)
 {
-	return runtime_active();
+	use();
+	return runtime_is_active();
 }
 
-static const struct options_wrappers *api_wrapper_options(void)
+static const struct wrapper_options *api_get_wrapper_options(void)
 {
 	return &kymo_runtime.options.wrappers;
 }
 
-static uint64_t api_ticks(void)
+static uint64_t api_get_ticks_now(void)
 {
 	return ticks_now();
 }
@@ -82,44 +96,69 @@ _Static_assert((int)SPOOL_PROGRESS_POINT == (int)CAUSAL_POINT_PROGRESS &&
 		       (int)SPOOL_PROGRESS_END == (int)CAUSAL_POINT_END,
 	       "one numbering");
 
-static void api_progress_name(const char *name, enum spool_progress kind)
+static void api_record_progress_by_name(const char *name, enum spool_progress kind)
 {
-	if (causal_on())
-		causal_visit_named(name, (enum causal_point_kind)kind, CAUSAL_ORIGIN_USER);
-	region_progress(region_named(REGION_USER, name), kind);
+	use();
+	if (causal_is_active())
+		causal_record_visit_by_name(name, (enum causal_point_kind)kind, CAUSAL_ORIGIN_USER);
+	region_write_progress(region_find_or_add_name(REGION_USER, name), kind);
 }
 
-EXPORTED const struct kymo_runtime_api *kymo_runtime_api(void)
+static region_id api_find_or_add_named_region(enum region_category category, const char *name)
 {
-	static const struct kymo_runtime_api table = {
+	use();
+	return region_find_or_add_name(category, name);
+}
+
+static region_id api_find_or_add_region_in_category(const char *category, const char *name)
+{
+	use();
+	return region_find_or_add_name_in(category, name);
+}
+
+static region_id api_find_or_add_function_region(enum region_category category, uint64_t address)
+{
+	use();
+	return region_find_or_add_function(category, address);
+}
+
+static int api_begin_region_by_name(const char *category, const char *name)
+{
+	use();
+	return region_begin_by_name(category, name);
+}
+
+EXPORTED const struct runtime_api *kymo_runtime_api(void)
+{
+	static const struct runtime_api table = {
 		.size = sizeof(table),
-		.region_named = region_named,
-		.region_named_in = region_named_in,
-		.region_function = region_function,
+		.region_find_or_add_name = api_find_or_add_named_region,
+		.region_find_or_add_name_in = api_find_or_add_region_in_category,
+		.region_find_or_add_function = api_find_or_add_function_region,
 		.region_begin = region_begin,
 		.region_end = region_end,
-		.region_begin_name = region_begin_name,
-		.region_end_name = region_end_name,
+		.region_begin_by_name = api_begin_region_by_name,
+		.region_end_by_name = region_end_by_name,
 		.region_values = region_values,
-		.region_mark = region_mark,
-		.region_counter = region_counter,
-		.region_progress = region_progress,
-		.region_recording = region_recording,
-		.trace_start = api_trace_start,
-		.trace_stop = api_trace_stop,
-		.thread_trace_start = api_thread_trace_start,
-		.thread_trace_stop = api_thread_trace_stop,
+		.region_write_mark = region_write_mark,
+		.region_write_counter = region_write_counter,
+		.region_write_progress = region_write_progress,
+		.region_category_is_recorded = region_category_is_recorded,
+		.trace_start = api_start_trace,
+		.trace_stop = api_stop_trace,
+		.thread_trace_start = api_start_thread_trace,
+		.thread_trace_stop = api_stop_thread_trace,
 		.flush = api_flush,
-		.active = api_active,
-		.wrapper_options = api_wrapper_options,
-		.region_whole = region_whole,
-		.ticks = api_ticks,
-		.rewritten_opened = instrument_opened,
-		.progress_name = api_progress_name,
-		.causal_counter = causal_coz_counter,
-		.causal_before_block = causal_coz_before_block,
-		.causal_after_block = causal_coz_after_block,
-		.causal_pay = causal_pay,
+		.active = api_is_active,
+		.get_wrapper_options = api_get_wrapper_options,
+		.region_write_whole_call = region_write_whole_call,
+		.ticks = api_get_ticks_now,
+		.rewritten_library_opened = instrument_start_for_opened_library,
+		.region_write_progress_by_name = api_record_progress_by_name,
+		.causal_find_or_add_counter = causal_coz_find_or_add_counter,
+		.causal_before_block = causal_coz_before_blocking,
+		.causal_after_block = causal_coz_after_blocking,
+		.causal_pay_delay = causal_pay_delay,
 	};
 
 	return &table;

@@ -10,21 +10,21 @@
 
 #include "regions/regions.h"
 
-struct kymo_runtime_api {
+struct runtime_api {
 	uint32_t size;
 	/* regions.h */
-	region_id (*region_named)(enum region_category category, const char *name);
-	region_id (*region_named_in)(const char *category, const char *name);
-	region_id (*region_function)(enum region_category category, uint64_t address);
+	region_id (*region_find_or_add_name)(enum region_category category, const char *name);
+	region_id (*region_find_or_add_name_in)(const char *category, const char *name);
+	region_id (*region_find_or_add_function)(enum region_category category, uint64_t address);
 	void (*region_begin)(region_id region);
 	bool (*region_end)(region_id region);
-	int (*region_begin_name)(const char *category, const char *name);
-	int (*region_end_name)(const char *category, const char *name);
+	int (*region_begin_by_name)(const char *category, const char *name);
+	int (*region_end_by_name)(const char *category, const char *name);
 	void (*region_values)(const struct region_value *values, size_t count);
-	void (*region_mark)(region_id region);
-	void (*region_counter)(region_id counter, uint64_t real_bits);
-	void (*region_progress)(region_id point, enum spool_progress kind);
-	bool (*region_recording)(enum region_category category);
+	void (*region_write_mark)(region_id region);
+	void (*region_write_counter)(region_id counter, uint64_t real_bits);
+	void (*region_write_progress)(region_id point, enum spool_progress kind);
+	bool (*region_category_is_recorded)(enum region_category category);
 	/* control */
 	int (*trace_start)(void); /* 0 or negative errno */
 	int (*trace_stop)(void);
@@ -32,22 +32,23 @@ struct kymo_runtime_api {
 	int (*thread_trace_stop)(void);
 	int (*flush)(void);
 	bool (*active)(void);
-	const struct options_wrappers *(*wrapper_options)(void);
+	const struct wrapper_options *(*get_wrapper_options)(void);
 	/* regions.h, and the clock that it wants */
-	void (*region_whole)(region_id region, uint64_t begin_ticks, uint64_t end_ticks);
+	void (*region_write_whole_call)(region_id region, uint64_t begin_ticks, uint64_t end_ticks);
 	uint64_t (*ticks)(void);
 	/* instrument.h: a rewritten library was opened, whose code has not run yet */
-	void (*rewritten_opened)(void);
-	/* region_progress() by name, counted for causal profiling whether it is recorded or not */
-	void (*progress_name)(const char *name, enum spool_progress kind);
+	void (*rewritten_library_opened)(void);
+	/* region_write_progress() by name, counted for causal profiling whether it is recorded or
+	 * not */
+	void (*region_write_progress_by_name)(const char *name, enum spool_progress kind);
 	/* causal/coz.h; pay: causal/causal.h */
-	uint64_t *(*causal_counter)(uint32_t kind, const char *name);
+	uint64_t *(*causal_find_or_add_counter)(uint32_t kind, const char *name);
 	void (*causal_before_block)(void);
 	void (*causal_after_block)(bool woken);
-	void (*causal_pay)(void);
+	void (*causal_pay_delay)(void);
 };
 
 #define KYMO_RUNTIME_API_NAME "kymo_runtime_api"
-const struct kymo_runtime_api *kymo_runtime_api(void);
+const struct runtime_api *kymo_runtime_api(void);
 
 #endif

@@ -14,59 +14,73 @@
 #include <string.h>
 #include <sys/mman.h>
 
+#include "common/loader_state.h"
 #include "common/syscalls.h"
 #include "core/attach.h"
+#include "core/helper.h"
 #include "core/runtime.h"
 #include "instrument/instrument.h"
+#include "libkymo/dormant.h"
 #include "libkymo/find_object.h"
 #include "libkymo/hooks.h"
 #include "libkymo/opened.h"
 #include "libkymo/real.h"
-#include "wrappers/got.h"
-#include "wrappers/got_engine.h"
+#include "libkymo/session_reach.h"
+#include "wrappers/got/engine.h"
+#include "wrappers/got/got.h"
+#include "wrappers/wrappers.h"
+
+#define HELPER_END_TIMEOUT_NS 200000000ull
 
 /* The settings of this run; those of the one before are no longer looked at. */
 static struct {
 	void *memory;
 	size_t size;
-} settings;
+} attached_settings_memory;
 
-static void after_fork_in_child(void)
+static void handle_fork_in_parent(void)
 {
-	runtime_restart_in_child();
+	session_reach_warn_after_fork(&kymo_runtime);
+}
+
+static void handle_fork_in_child(void)
+{
+	runtime_restart_in_forked_child();
 }
 
 /* The preloaded library does this in its constructor. */
-static void join_program(void)
+static void add_fork_handlers_and_wrappers(void)
 {
 	static bool done;
 
-	if (!done)
-		pthread_atfork(NULL, NULL, after_fork_in_child);
+	if (!done) {
+		session_reach_remember_user();
+		pthread_atfork(NULL, handle_fork_in_parent, handle_fork_in_child);
+	}
 	done = true;
 	if (!kymo_runtime.opened)
 		return;
-	opened_add();
-	got_scan();
+	opened_libkymo_add_wrappers();
+	wrappers_add_for_attachment(&kymo_runtime);
+	got_scan_and_rewrite();
 }
 
 /* libc and libraries that are opened later load libgcc when they first unwind. It has to be there
  * before, because its slots are looked at now. */
-static void prepare_unwinding(void)
+static void load_unwinder_early(void)
 {
 	static bool done;
 
 	if (done || !kymo_runtime.options.instrument.socket[0])
 		return;
 	done = true;
-	if (!dlopen(LIBGCC, RTLD_LAZY))
-		dlerror();
-	find_object_start();
-	got_scan();
+	loader_dlopen_keeping_dlerror(LIBGCC_FILE_NAME, RTLD_LAZY);
+	find_object_resolve_real_function();
+	got_scan_and_rewrite();
 }
 
 /* "NAME=value\0NAME=value\0\0" to a list of strings, in memory of its own. */
-static char **keep(const char *block)
+static char **copy_environment_block(const char *block)
 {
 	size_t count = 0, length = 0, size;
 	char **list, *text;
@@ -78,7 +92,7 @@ static char **keep(const char *block)
 	length += 2;
 	size = (count + 1) * sizeof(*list) + length;
 	list = sys_mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-	if (sys_failed(list))
+	if (sys_mmap_failed(list))
 		return NULL;
 	text = (char *)(list + count + 1);
 	memcpy(text, block, length);
@@ -86,10 +100,10 @@ static char **keep(const char *block)
 		list[i] = text;
 		text += strlen(text) + 1;
 	}
-	if (settings.memory)
-		sys_munmap(settings.memory, settings.size);
-	settings.memory = list;
-	settings.size = size;
+	if (attached_settings_memory.memory)
+		sys_munmap(attached_settings_memory.memory, attached_settings_memory.size);
+	attached_settings_memory.memory = list;
+	attached_settings_memory.size = size;
 	return list;
 }
 
@@ -98,31 +112,43 @@ EXPORTED int kymo_attach(const char *block)
 	char **environment;
 	int result;
 
-	if (runtime_active())
+	if (runtime_is_active() || dormant_is_this_process())
 		return -EALREADY;
-	if (got_is_busy_here())
+	if (got_thread_is_at_lock())
 		return -EAGAIN;
-	environment = keep(block);
+	environment = copy_environment_block(block);
 	if (!environment)
 		return -ENOMEM;
-	kymo_runtime.hooks = &libkymo_hooks;
-	result = attach_start(environment);
+	kymo_runtime.hooks = &libkymo_hook_table;
+	result = attach_start_profiling(&kymo_runtime, environment);
 	if (result)
 		return result;
-	join_program();
-	prepare_unwinding();
-	instrument_start(&kymo_runtime);
+	add_fork_handlers_and_wrappers();
+	load_unwinder_early();
+	instrument_start(true);
 	return 0;
+}
+
+/* A dormant process that somebody wants to ask something (kymo ctl). */
+EXPORTED int kymo_wake(const char *block)
+{
+	(void)block;
+	if (dormant_is_this_process())
+		dormant_wake_now();
+	return runtime_is_active() ? 0 : -ENOENT;
 }
 
 EXPORTED int kymo_detach(const char *block)
 {
 	(void)block;
-	if (runtime_active())
+	if (runtime_is_active())
 		return -EBUSY;
-	if (got_is_busy_here())
+	helper_wait_until_gone(HELPER_END_TIMEOUT_NS);
+	if (got_thread_is_at_lock())
 		return -EAGAIN;
-	if (kymo_runtime.opened)
-		opened_restore();
+	if (kymo_runtime.opened) {
+		opened_libkymo_restore_originals();
+		wrappers_forget_attachment();
+	}
 	return 0;
 }

@@ -13,5 +13,6 @@ int kymo_attach(const char *block);
 /* When the runtime has left: the program's calls lead where they led before. `block` is nothing. 0
  * or negative errno. */
 int kymo_detach(const char *block);
+int kymo_wake(const char *block);
 
 #endif

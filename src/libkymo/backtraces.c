@@ -17,161 +17,198 @@
 #include <stdint.h>
 #include <unwind.h>
 
+#include "common/loader.h"
+#include "common/loader_state.h"
 #include "instrument/unwind.h"
 #include "libkymo/find_object.h"
 #include "libkymo/real.h"
 
 /* An unwinder's functions, of one library: each knows its own contexts alone. */
-struct unwinder {
+struct unwinder_function_pointers {
 	_Atomic(void *) walk, get_ip, set_ip, get_cfa;
 };
 
-static struct unwinder of_program, of_libc;
+static struct unwinder_function_pointers program_unwinder_functions, libc_unwinder_functions;
 
-#define CALL(unwinder, member, name)                                                               \
+#define GET_UNWINDER_FUNCTION(unwinder, member, name)                                              \
 	((__typeof__(&(name)))atomic_load_explicit(&(unwinder)->member, memory_order_relaxed))
 
 /* Where the frame of the exported function that this is in begins: unwinders say that of callers
  * about the frames that they called. */
-#define OWN_END ((uint64_t)(uintptr_t)__builtin_frame_address(0) + 16)
+#define COMPUTE_OWN_FRAME_END ((uint64_t)(uintptr_t)__builtin_frame_address(0) + 16)
 
 /* ---- the real ones ---- */
 
-static bool find_in(struct unwinder *unwinder, void *library)
-{
-	void *walk = dlsym(library, "_Unwind_Backtrace"), *get_ip = dlsym(library, "_Unwind_GetIP"),
-	     *set_ip = dlsym(library, "_Unwind_SetIP"), *get_cfa = dlsym(library, "_Unwind_GetCFA");
+enum {
+	UNWINDER_FUNCTION_BACKTRACE,
+	UNWINDER_FUNCTION_GET_IP,
+	UNWINDER_FUNCTION_SET_IP,
+	UNWINDER_FUNCTION_GET_CFA,
+	UNWINDER_FUNCTION_COUNT
+};
+static const char *const looked_up_unwinder_function_names[UNWINDER_FUNCTION_COUNT] = {
+	"_Unwind_Backtrace", "_Unwind_GetIP", "_Unwind_SetIP", "_Unwind_GetCFA"};
 
-	if (!walk || !get_ip || !set_ip || !get_cfa) {
-		dlerror(); /* is not the program's to see */
-		return false;
+static bool store_unwinder_functions(struct unwinder_function_pointers *unwinder,
+				     void *const found[UNWINDER_FUNCTION_COUNT])
+{
+	for (size_t i = 0; i < UNWINDER_FUNCTION_COUNT; i++) {
+		if (!found[i])
+			return false;
 	}
-	atomic_store_explicit(&unwinder->get_ip, get_ip, memory_order_relaxed);
-	atomic_store_explicit(&unwinder->set_ip, set_ip, memory_order_relaxed);
-	atomic_store_explicit(&unwinder->get_cfa, get_cfa, memory_order_relaxed);
-	atomic_store_explicit(&unwinder->walk, walk, memory_order_release);
+	atomic_store_explicit(&unwinder->get_ip, found[UNWINDER_FUNCTION_GET_IP],
+			      memory_order_relaxed);
+	atomic_store_explicit(&unwinder->set_ip, found[UNWINDER_FUNCTION_SET_IP],
+			      memory_order_relaxed);
+	atomic_store_explicit(&unwinder->get_cfa, found[UNWINDER_FUNCTION_GET_CFA],
+			      memory_order_relaxed);
+	atomic_store_explicit(&unwinder->walk, found[UNWINDER_FUNCTION_BACKTRACE],
+			      memory_order_release);
 	return true;
 }
 
-static bool is_found(struct unwinder *unwinder)
+static bool find_next_linked_unwinder(struct unwinder_function_pointers *unwinder)
+{
+	void *found[UNWINDER_FUNCTION_COUNT];
+
+	loader_find_symbols(LOADER_SCOPE_AFTER_OWN_OBJECT, &program_unwinder_functions,
+			    looked_up_unwinder_function_names, found, UNWINDER_FUNCTION_COUNT);
+	return store_unwinder_functions(unwinder, found);
+}
+
+static bool unwinder_is_found(struct unwinder_function_pointers *unwinder)
 {
 	return atomic_load_explicit(&unwinder->walk, memory_order_acquire) != NULL;
 }
 
 /* It may have been loaded later, or for somebody else. It stays loaded from now on. */
-static bool find_libgcc(struct unwinder *unwinder)
+static bool find_libgcc_unwinder(struct unwinder_function_pointers *unwinder)
 {
-	void *library = dlopen(LIBGCC, RTLD_LAZY | RTLD_NOLOAD);
+	void *library = loader_dlopen_keeping_dlerror(LIBGCC_FILE_NAME, RTLD_LAZY | RTLD_NOLOAD),
+	     *found[UNWINDER_FUNCTION_COUNT];
 
 	if (!library)
-		dlerror();
-	return library && find_in(unwinder, library);
+		return false;
+	for (size_t i = 0; i < UNWINDER_FUNCTION_COUNT; i++)
+		found[i] =
+			loader_find_symbol_in_handle(library, looked_up_unwinder_function_names[i]);
+	return store_unwinder_functions(unwinder, found);
 }
 
-static bool find_of_program(void)
+static bool ensure_program_unwinder(void)
 {
-	return is_found(&of_program) || find_in(&of_program, RTLD_NEXT) || find_libgcc(&of_program);
+	return unwinder_is_found(&program_unwinder_functions) ||
+	       find_next_linked_unwinder(&program_unwinder_functions) ||
+	       find_libgcc_unwinder(&program_unwinder_functions);
 }
 
-static __typeof__(&backtrace) find_backtrace(void)
+static __typeof__(&backtrace) find_real_backtrace_function(void)
 {
-	static _Atomic(void *) found;
-	void *function = atomic_load_explicit(&found, memory_order_relaxed);
-
-	if (!function) {
-		function = dlsym(RTLD_NEXT, "backtrace");
-		atomic_store_explicit(&found, function, memory_order_relaxed);
-	}
-	return (__typeof__(&backtrace))function;
+	return (__typeof__(&backtrace))real_find_function_or_null(&real_backtrace, "backtrace");
 }
 
 /* libc loads the unwinder when it is first needed. */
-static bool find_of_libc(__typeof__(&backtrace) real)
+static bool ensure_libc_unwinder(__typeof__(&backtrace) real)
 {
 	void *address;
 
-	return is_found(&of_libc) || (real(&address, 1) && find_libgcc(&of_libc));
+	return unwinder_is_found(&libc_unwinder_functions) ||
+	       (real(&address, 1) && find_libgcc_unwinder(&libc_unwinder_functions));
 }
 
 /* ---- _Unwind_Backtrace ---- */
 
-struct walk {
-	_Unwind_Trace_Fn trace;
+struct backtrace_walk_state {
+	_Unwind_Trace_Fn trace_function;
 	void *argument;
-	uint64_t own_end;
-	bool inside; /* the program's frames */
+	uint64_t own_frame_end;
+	bool is_past_own_frames; /* the program's frames */
 };
 
 /* A frame that is in a stub of its function's has its place in the function while it is looked at.
  */
-static _Unwind_Reason_Code show(struct _Unwind_Context *context, void *argument)
+static _Unwind_Reason_Code pass_frame_to_program(struct _Unwind_Context *context, void *argument)
 {
-	struct walk *walk = argument;
-	uint64_t ip = CALL(&of_program, get_ip, _Unwind_GetIP)(context), shown;
+	struct backtrace_walk_state *walk = argument;
+	uint64_t ip = GET_UNWINDER_FUNCTION(&program_unwinder_functions, get_ip,
+					    _Unwind_GetIP)(context),
+		 shown;
 	_Unwind_Reason_Code result;
 
-	if (!walk->inside && CALL(&of_program, get_cfa, _Unwind_GetCFA)(context) < walk->own_end)
+	if (!walk->is_past_own_frames &&
+	    GET_UNWINDER_FUNCTION(&program_unwinder_functions, get_cfa, _Unwind_GetCFA)(context) <
+		    walk->own_frame_end)
 		return _URC_NO_REASON;
-	walk->inside = true;
-	if (!instrument_unwind_shown(ip, &shown))
+	walk->is_past_own_frames = true;
+	if (!instrument_find_address_without_stubs(ip, &shown))
 		return _URC_NO_REASON;
 	if (shown == ip)
-		return walk->trace(context, walk->argument);
-	CALL(&of_program, set_ip, _Unwind_SetIP)(context, shown);
-	result = walk->trace(context, walk->argument);
-	CALL(&of_program, set_ip, _Unwind_SetIP)(context, ip);
+		return walk->trace_function(context, walk->argument);
+	GET_UNWINDER_FUNCTION(&program_unwinder_functions, set_ip, _Unwind_SetIP)(context, shown);
+	result = walk->trace_function(context, walk->argument);
+	GET_UNWINDER_FUNCTION(&program_unwinder_functions, set_ip, _Unwind_SetIP)(context, ip);
 	return result;
 }
 
 /* Not part of the exported function, whose calls straight on are jumps: it has nothing on the stack
  * then. */
-__attribute__((noinline)) static _Unwind_Reason_Code show_frames(struct walk walk)
+__attribute__((noinline)) static _Unwind_Reason_Code
+walk_frames_for_program(struct backtrace_walk_state walk)
 {
-	return CALL(&of_program, walk, _Unwind_Backtrace)(show, &walk);
+	return GET_UNWINDER_FUNCTION(&program_unwinder_functions, walk,
+				     _Unwind_Backtrace)(pass_frame_to_program, &walk);
 }
 
 EXPORTED _Unwind_Reason_Code _Unwind_Backtrace(_Unwind_Trace_Fn trace, void *argument)
 {
-	if (!find_of_program())
+	if (!ensure_program_unwinder())
 		return _URC_END_OF_STACK;
-	if (!instrument_unwind_hides())
-		return CALL(&of_program, walk, _Unwind_Backtrace)(trace, argument);
-	return show_frames((struct walk){.trace = trace, .argument = argument, .own_end = OWN_END});
+	if (!instrument_has_arenas())
+		return GET_UNWINDER_FUNCTION(&program_unwinder_functions, walk,
+					     _Unwind_Backtrace)(trace, argument);
+	return walk_frames_for_program(
+		(struct backtrace_walk_state){.trace_function = trace,
+					      .argument = argument,
+					      .own_frame_end = COMPUTE_OWN_FRAME_END});
 }
 
 /* ---- backtrace ---- */
 
-struct list {
+struct frame_address_list {
 	void **addresses;
 	int count, size;
-	uint64_t own_end;
-	bool inside;
-	_Unwind_Word cfa;
+	uint64_t own_frame_end;
+	bool is_past_own_frames;
+	_Unwind_Word last_frame_cfa;
 };
 
-static _Unwind_Reason_Code note(struct _Unwind_Context *context, void *argument)
+static _Unwind_Reason_Code append_frame_address(struct _Unwind_Context *context, void *argument)
 {
-	struct list *list = argument;
-	uint64_t ip = CALL(&of_libc, get_ip, _Unwind_GetIP)(context), shown;
-	_Unwind_Word cfa = CALL(&of_libc, get_cfa, _Unwind_GetCFA)(context);
+	struct frame_address_list *list = argument;
+	uint64_t ip = GET_UNWINDER_FUNCTION(&libc_unwinder_functions, get_ip,
+					    _Unwind_GetIP)(context),
+		 shown;
+	_Unwind_Word cfa =
+		GET_UNWINDER_FUNCTION(&libc_unwinder_functions, get_cfa, _Unwind_GetCFA)(context);
 
-	if (!list->inside && cfa < list->own_end)
+	if (!list->is_past_own_frames && cfa < list->own_frame_end)
 		return _URC_NO_REASON;
-	list->inside = true;
-	if (!instrument_unwind_shown(ip, &shown))
+	list->is_past_own_frames = true;
+	if (!instrument_find_address_without_stubs(ip, &shown))
 		return _URC_NO_REASON;
 	list->addresses[list->count] = (void *)(uintptr_t)shown;
 	/* a walk that gets nowhere */
 	if (list->count && list->addresses[list->count - 1] == (void *)(uintptr_t)shown &&
-	    cfa == list->cfa)
+	    cfa == list->last_frame_cfa)
 		return _URC_END_OF_STACK;
-	list->cfa = cfa;
+	list->last_frame_cfa = cfa;
 	return ++list->count == list->size ? _URC_END_OF_STACK : _URC_NO_REASON;
 }
 
-__attribute__((noinline)) static int list_frames(struct list list)
+__attribute__((noinline)) static int list_frame_addresses(struct frame_address_list list)
 {
-	CALL(&of_libc, walk, _Unwind_Backtrace)(note, &list);
+	GET_UNWINDER_FUNCTION(&libc_unwinder_functions, walk, _Unwind_Backtrace)
+	(append_frame_address, &list);
 	if (list.count > 1 && !list.addresses[list.count - 1])
 		list.count--; /* what is above _start */
 	return list.count;
@@ -179,11 +216,12 @@ __attribute__((noinline)) static int list_frames(struct list list)
 
 EXPORTED int backtrace(void **addresses, int size)
 {
-	__typeof__(&backtrace) real = find_backtrace();
+	__typeof__(&backtrace) real = find_real_backtrace_function();
 
 	if (!real || size <= 0)
 		return 0;
-	if (!instrument_unwind_hides() || !find_of_libc(real))
+	if (!instrument_has_arenas() || !ensure_libc_unwinder(real))
 		return real(addresses, size);
-	return list_frames((struct list){.addresses = addresses, .size = size, .own_end = OWN_END});
+	return list_frame_addresses((struct frame_address_list){
+		.addresses = addresses, .size = size, .own_frame_end = COMPUTE_OWN_FRAME_END});
 }

@@ -12,22 +12,28 @@
 #include <sys/types.h>
 #include <unistd.h>
 
+#include "core/helper.h"
+#include "core/interpreters/interpreters.h"
 #include "core/runtime.h"
+#include "libkymo/dormant.h"
 #include "libkymo/real.h"
+#include "libkymo/signals.h"
 
 /* A blocking write that our signal cuts short goes on: without kymo it would have written
  * everything. When nothing more can be written the count so far stands, as it would have. */
 EXPORTED ssize_t write(int fd, const void *buffer, size_t size)
 {
-	struct thread *thread = runtime_active() ? kymo_thread : NULL;
-	uint64_t signals = thread ? thread->signals : 0;
+	struct thread *thread =
+		runtime_is_active() || dormant_is_this_process() ? kymo_thread : NULL;
+	uint64_t signals = thread ? thread->signal_count : 0;
 	ssize_t done = REAL(write)(fd, buffer, size);
 	int error = errno;
 
-	while (thread && done > 0 && (size_t)done < size && thread->signals != signals &&
-	       !atomic_load_explicit(&kymo_runtime.signals.has_handlers, memory_order_relaxed)) {
+	while (thread && done > 0 && (size_t)done < size && thread->signal_count != signals &&
+	       !atomic_load_explicit(&kymo_runtime.signals.has_program_handlers,
+				     memory_order_relaxed)) {
 		ssize_t more;
-		signals = thread->signals;
+		signals = thread->signal_count;
 		more = REAL(write)(fd, (const char *)buffer + done, size - (size_t)done);
 		if (more <= 0)
 			break;
@@ -40,12 +46,18 @@ EXPORTED ssize_t write(int fd, const void *buffer, size_t size)
 /* After this, addresses may belong to another library. */
 EXPORTED int dlclose(void *handle)
 {
-	int result = REAL(dlclose)(handle);
+	bool is_seen = runtime_is_active() && !(kymo_thread && kymo_thread->has_own_seccomp_filter);
+	int result;
 
-	if (runtime_active() && !(kymo_thread && kymo_thread->sealed)) {
-		atomic_store_explicit(&kymo_runtime.modules.stale, 1, memory_order_relaxed);
-		modules_want_refresh(&kymo_runtime.modules);
-		background_wake(&kymo_runtime.background);
+	if (is_seen)
+		interpreters_pause(); /* it may be in what is unmapped now */
+	result = REAL(dlclose)(handle);
+	if (is_seen) {
+		interpreters_resume_mapped();
+		struct runtime *runtime = &kymo_runtime;
+		atomic_store_explicit(&runtime->modules.stale, 1, memory_order_relaxed);
+		modules_request_refresh(&runtime->modules);
+		background_wake(&runtime->background);
 	}
 	return result;
 }
@@ -53,37 +65,42 @@ EXPORTED int dlclose(void *handle)
 /* A seccomp filter may kill the process for a system call that the program never makes but kymo
  * does. The thread is left alone from here on; a filter for all threads ends collection. Counted
  * and said in the results. */
-static void enter_sandbox(bool all_threads)
+static void stop_recording_for_seccomp(bool all_threads)
 {
 	struct thread *thread;
 
-	if (!runtime_active())
+	dormant_wake();
+	if (!runtime_is_active())
 		return;
 	spool_count_loss(&kymo_runtime.spool, SPOOL_LOSS_SECCOMP);
 	if (all_threads) {
-		runtime_stop(
+		runtime_stop_for_good(
 			"the program put all its threads into a seccomp sandbox: collection ended");
 		return;
 	}
-	thread = runtime_thread_leave();
+	thread = runtime_stop_thread_sampling_for_exec();
 	if (!thread)
 		return;
-	thread->sealed = true;
-	kymo_runtime.sealed = 1;
+	thread->has_own_seccomp_filter = true;
+	kymo_process.in_seccomp = 1;
 }
 
 EXPORTED int prctl(int option, ...)
 {
 	unsigned long argument[4];
 	va_list list;
+	int result;
 
 	va_start(list, option);
 	for (int i = 0; i < 4; i++)
 		argument[i] = va_arg(list, unsigned long);
 	va_end(list);
 	if (option == PR_SET_SECCOMP)
-		enter_sandbox(false);
-	return REAL(prctl)(option, argument[0], argument[1], argument[2], argument[3]);
+		stop_recording_for_seccomp(false);
+	result = REAL(prctl)(option, argument[0], argument[1], argument[2], argument[3]);
+	if (option == PR_SET_CHILD_SUBREAPER && !result)
+		helper_record_if_program_is_subreaper(kymo_runtime.options.spool_directory);
+	return result;
 }
 
 EXPORTED long syscall(long number, ...)
@@ -99,8 +116,13 @@ EXPORTED long syscall(long number, ...)
 	case SYS_seccomp:
 		if (argument[0] == SECCOMP_SET_MODE_STRICT ||
 		    argument[0] == SECCOMP_SET_MODE_FILTER)
-			enter_sandbox(argument[1] & SECCOMP_FILTER_FLAG_TSYNC);
+			stop_recording_for_seccomp(argument[1] & SECCOMP_FILTER_FLAG_TSYNC);
 		break;
+	case SYS_prctl:
+		return prctl((int)argument[0], argument[1], argument[2], argument[3], argument[4]);
+	case SYS_rt_sigprocmask:
+		return signals_set_program_mask_by_syscall(argument[0], (const void *)argument[1],
+							   (void *)argument[2], argument[3]);
 	case SYS_execve:
 		return execve((const char *)argument[0], (char **)argument[1],
 			      (char **)argument[2]);

@@ -15,171 +15,212 @@
 #include <unistd.h>
 
 #include "common/syscalls.h"
+#include "core/base/own_work.h"
+#include "core/helper.h"
 #include "core/notices.h"
 #include "core/runtime.h"
 #include "core/sampler.h"
+#include "libkymo/dormant.h"
 #include "libkymo/exec_target.h"
 #include "libkymo/real.h"
 #include "libkymo/session_environment.h"
+#include "libkymo/session_reach.h"
 
 #define NOTICE_TIMEOUT_NS 100000000ull
 
 /* What is undone when exec fails. */
-struct departure {
+struct exec_undo_state {
 	struct thread *thread;
-	struct session_list list;
+	bool were_kymo_threads_ended;
+	struct session_environment_list list;
 };
-
-/* In a seccomp filter none of the calls below are made. */
-static bool in_sandbox(void)
-{
-	return kymo_runtime.sealed && (!kymo_thread || kymo_thread->sealed);
-}
 
 /* A child that has just been forked may exec before its collection has begun. That is waited for
  * only when there is something to be said about it. */
-static bool can_tell(bool own, bool important)
+static bool can_record_exec(struct runtime *runtime, bool own, bool important)
 {
-	if (!kymo_runtime.options.follow_children || !kymo_runtime.same_process ||
-	    !*kymo_runtime.same_process)
+	if (!runtime->options.follow_children || !process_is_where_runtime_started())
 		return false;
-	if (own && important && kymo_runtime.state == RUNTIME_STARTING)
-		background_wait(&kymo_runtime.background, BACKGROUND_COLLECTING, NOTICE_TIMEOUT_NS);
-	return runtime_active();
+	if (own && important && kymo_process.state == RUNTIME_STARTING)
+		background_wait_for_stage(&runtime->background, BACKGROUND_STAGE_COLLECTING,
+					  NOTICE_TIMEOUT_NS);
+	return runtime_is_active();
 }
 
-/* Another user, another root: a process that cannot make its spool file. */
-static const char *session_obstacle(void)
+static struct exec_target find_exec_target_and_obstacle(const struct runtime *runtime,
+							const char *path, bool by_name,
+							char space[PATH_MAX])
 {
-	switch (sys_call4(SYS_faccessat2, AT_FDCWD, (long)kymo_runtime.options.spool_directory,
-			  W_OK | X_OK, AT_EACCESS)) {
-	case -EACCES:
-		return " was not profiled: it may not write to the result directory";
-	case -ENOENT:
-		return " was not profiled: it cannot reach the result directory";
-	default:
-		return NULL;
-	}
+	struct exec_target target =
+		by_name ? exec_target_find_in_search_path(path, space) : exec_target_examine(path);
+
+	if (target.found && !target.profiling_obstacle_text)
+		target.profiling_obstacle_text = session_reach_find_obstacle(runtime);
+	return target;
+}
+
+/* Of a dormant process; false: it is none any more. An image that cannot be executed is not told
+ * of, but the wake timer may go off until the kernel has said so as well. */
+static bool prepare_exec_of_dormant_process(const struct runtime *runtime, const char *path,
+					    bool by_name, uint64_t begun_ns)
+{
+	char space[PATH_MAX];
+	struct exec_target target = find_exec_target_and_obstacle(runtime, path, by_name, space);
+
+	if (target.found)
+		return dormant_prepare_exec(
+			target.path,
+			runtime->options.follow_children ? target.profiling_obstacle_text : NULL,
+			begun_ns);
+	return path || dormant_prepare_exec(NULL, NULL, begun_ns);
 }
 
 /* True when there is something to be written before the image goes. */
-static bool announce(const char *path, bool by_name)
+static bool post_notices_before_exec(struct runtime *runtime, const char *path, bool by_name)
 {
 	char space[PATH_MAX];
-	struct exec_target target =
-		by_name ? exec_target_search(path, space) : exec_target_look(path);
-	bool own = kymo_runtime.pid == (uint32_t)sys_getpid(); /* else a vfork child */
+	struct exec_target target = find_exec_target_and_obstacle(runtime, path, by_name, space);
+	bool own = kymo_process.pid == (uint32_t)sys_getpid(); /* else a vfork child */
 
-	if (target.found && !target.obstacle)
-		target.obstacle = session_obstacle();
-
-	if (!target.found || !can_tell(own, target.obstacle))
+	if (!target.found || !can_record_exec(runtime, own, target.profiling_obstacle_text))
 		return false;
-	if (target.obstacle)
-		notices_post(&kymo_runtime.background, SPOOL_NOTICE_NOT_FOLLOWED,
-			     (uint64_t)sys_getpid(), target.path, target.obstacle);
+	if (target.profiling_obstacle_text)
+		notices_post(&runtime->background, SPOOL_NOTICE_NOT_FOLLOWED,
+			     (uint64_t)sys_getpid(), target.path, target.profiling_obstacle_text);
 	if (own)
-		notices_post(&kymo_runtime.background, SPOOL_NOTICE_EXEC, 0, target.path, NULL);
+		notices_post(&runtime->background, SPOOL_NOTICE_EXEC, 0, target.path, NULL);
 	return own;
 }
 
-static void leave(struct departure *departure, const char *path, bool by_name,
-		  char *const environment[])
+/* Of a process that collects. */
+static void leave_collection_before_exec(struct exec_undo_state *departure, const char *path,
+					 bool by_name)
 {
+	struct runtime *runtime = &kymo_runtime;
 	uint64_t bit =
-		signal_bit(kymo_runtime.signals.signal ? kymo_runtime.signals.signal : SIGTRAP);
-	bool unwritten;
+		signal_to_mask_bit(runtime->signals.signal ? runtime->signals.signal : SIGTRAP);
+	bool unwritten = kymo_process.state && post_notices_before_exec(runtime, path, by_name);
 
-	departure->thread = NULL;
-	departure->list = (struct session_list){.environment = environment};
-	if (in_sandbox())
-		return;
-	session_list_make(&departure->list, environment);
-	unwritten = kymo_runtime.state && announce(path, by_name);
-	departure->thread = runtime_thread_leave();
+	departure->thread = runtime_stop_thread_sampling_for_exec();
 	if (!departure->thread)
 		return;
-	if (!runtime_write_kept() && unwritten)
-		background_flush(&kymo_runtime.background, NOTICE_TIMEOUT_NS);
-	program_signals_prepare_exec(&kymo_runtime.signals);
+	if (!runtime_flush_and_wait_if_unwritten() && unwritten)
+		background_request_flush_and_wait(&runtime->background, NOTICE_TIMEOUT_NS);
+	helper_record_if_program_is_subreaper(runtime->options.spool_directory);
+	atomic_store(&runtime->background.is_exec_pending, 1);
+	departure->were_kymo_threads_ended = runtime_end_helper_if_program_child(false);
+	background_wake(&runtime->background);
+	program_signals_apply_ignore_at_exec(&runtime->signals);
 	/* Were the source still on (no answer in time), a blocked signal would do no harm to the
 	 * new image. */
-	if (!departure->thread->wants_blocked && !departure->thread->armed &&
+	if (!departure->thread->wants_signal_blocked && !departure->thread->armed &&
 	    !departure->thread->overflow_armed)
-		kernel_sigmask(SIG_UNBLOCK, &bit, NULL);
-	if (kymo_runtime.spool.header)
-		kymo_runtime.spool.header->state = SPOOL_STATE_EXEC;
+		call_rt_sigprocmask(SIG_UNBLOCK, &bit, NULL);
+	if (runtime->spool.header)
+		runtime->spool.header->state = SPOOL_STATE_EXEC;
+}
+
+static void prepare_for_exec(struct exec_undo_state *departure, const char *path, bool by_name,
+			     char *const environment[])
+{
+	uint64_t begun_ns;
+
+	departure->thread = NULL;
+	departure->were_kymo_threads_ended = false;
+	departure->list = (struct session_environment_list){.environment = environment};
+	/* None of the calls below are made in a seccomp filter. */
+	if (is_calling_thread_in_seccomp())
+		return;
+	dormant_install_pending_wrappers();
+	begun_ns = own_work_read_clock_ns();
+	session_environment_list_init(&departure->list, environment);
+	if (!dormant_is_this_process() ||
+	    !prepare_exec_of_dormant_process(&kymo_runtime, path, by_name, begun_ns))
+		leave_collection_before_exec(departure, path, by_name);
+	own_work_add_since(begun_ns);
 }
 
 /* exec failed. */
-static int stay(struct departure *departure)
+static int undo_exec_preparation(struct exec_undo_state *departure)
 {
+	struct runtime *runtime = &kymo_runtime;
 	int error = errno;
 
+	dormant_resume_after_failed_exec();
 	if (departure->thread) {
-		if (kymo_runtime.spool.header)
-			kymo_runtime.spool.header->state = SPOOL_STATE_OPEN;
-		program_signals_take_again(&kymo_runtime.signals, (void *)sampler_handler);
-		runtime_thread_stay(departure->thread);
+		atomic_store(&runtime->background.is_exec_pending, 0);
+		if (runtime->spool.header)
+			runtime->spool.header->state = SPOOL_STATE_OPEN;
+		program_signals_reinstall_our_handler(&runtime->signals,
+						      (void *)sampler_handle_signal);
+		if (departure->were_kymo_threads_ended)
+			runtime_restart_kymo_threads();
+		else
+			runtime_resume_after_failed_exec(departure->thread);
 	}
-	session_list_destroy(&departure->list);
+	session_environment_list_deinit(&departure->list);
 	errno = error;
 	return -1;
 }
 
 /* With the completed environment, or with the program's own where that is all the kernel takes. */
-#define EXECUTE(path, by_name, environment, as_given, with_session)                                \
+#define EXECUTE_WITH_SESSION_ENVIRONMENT(path, by_name, environment, as_given, with_session)       \
 	({                                                                                         \
-		struct departure departure;                                                        \
-		leave(&departure, path, by_name, environment);                                     \
-		if (departure.list.completed)                                                      \
+		struct exec_undo_state departure;                                                  \
+		prepare_for_exec(&departure, path, by_name, environment);                          \
+		if (departure.list.is_completed)                                                   \
 			with_session;                                                              \
-		if (!departure.list.completed || errno == E2BIG)                                   \
+		if (!departure.list.is_completed || errno == E2BIG)                                \
 			as_given;                                                                  \
-		stay(&departure);                                                                  \
+		undo_exec_preparation(&departure);                                                 \
 	})
 
 EXPORTED int execve(const char *path, char *const arguments[], char *const environment[])
 {
-	return EXECUTE(path, false, environment, REAL(execve)(path, arguments, environment),
-		       REAL(execve)(path, arguments, departure.list.environment));
+	return EXECUTE_WITH_SESSION_ENVIRONMENT(
+		path, false, environment, REAL(execve)(path, arguments, environment),
+		REAL(execve)(path, arguments, departure.list.environment));
 }
 
 EXPORTED int execv(const char *path, char *const arguments[])
 {
-	return EXECUTE(path, false, environ, REAL(execv)(path, arguments),
-		       REAL(execve)(path, arguments, departure.list.environment));
+	return EXECUTE_WITH_SESSION_ENVIRONMENT(
+		path, false, environ, REAL(execv)(path, arguments),
+		REAL(execve)(path, arguments, departure.list.environment));
 }
 
 EXPORTED int execvp(const char *file, char *const arguments[])
 {
-	return EXECUTE(file, true, environ, REAL(execvp)(file, arguments),
-		       REAL(execvpe)(file, arguments, departure.list.environment));
+	return EXECUTE_WITH_SESSION_ENVIRONMENT(
+		file, true, environ, REAL(execvp)(file, arguments),
+		REAL(execvpe)(file, arguments, departure.list.environment));
 }
 
 EXPORTED int execvpe(const char *file, char *const arguments[], char *const environment[])
 {
-	return EXECUTE(file, true, environment, REAL(execvpe)(file, arguments, environment),
-		       REAL(execvpe)(file, arguments, departure.list.environment));
+	return EXECUTE_WITH_SESSION_ENVIRONMENT(
+		file, true, environment, REAL(execvpe)(file, arguments, environment),
+		REAL(execvpe)(file, arguments, departure.list.environment));
 }
 
 EXPORTED int fexecve(int fd, char *const arguments[], char *const environment[])
 {
-	return EXECUTE(NULL, false, environment, REAL(fexecve)(fd, arguments, environment),
-		       REAL(fexecve)(fd, arguments, departure.list.environment));
+	return EXECUTE_WITH_SESSION_ENVIRONMENT(
+		NULL, false, environment, REAL(fexecve)(fd, arguments, environment),
+		REAL(fexecve)(fd, arguments, departure.list.environment));
 }
 
 EXPORTED int execveat(int directory, const char *path, char *const arguments[],
 		      char *const environment[], int flags)
 {
-	return EXECUTE(
+	return EXECUTE_WITH_SESSION_ENVIRONMENT(
 		*path == '/' ? path : NULL, false, environment,
 		REAL(execveat)(directory, path, arguments, environment, flags),
 		REAL(execveat)(directory, path, arguments, departure.list.environment, flags));
 }
 
 /* The list forms: arguments are collected into an array on the stack, as libc does it. */
-static size_t count_arguments(va_list list)
+static size_t count_argument_array_slots(va_list list)
 {
 	size_t count = 2; /* the first and the terminating NULL */
 
@@ -195,33 +236,33 @@ static void collect_arguments(char **arguments, size_t count, const char *first,
 		arguments[i] = va_arg(list, char *);
 }
 
-#define COLLECT(first)                                                                             \
+#define COLLECT_ARGUMENTS(first)                                                                   \
 	va_list list, counting;                                                                    \
 	size_t count;                                                                              \
 	va_start(list, first);                                                                     \
 	va_copy(counting, list);                                                                   \
-	count = count_arguments(counting);                                                         \
+	count = count_argument_array_slots(counting);                                              \
 	va_end(counting);                                                                          \
 	char *arguments[count];                                                                    \
 	collect_arguments(arguments, count, first, list)
 
 EXPORTED int execl(const char *path, const char *first, ...)
 {
-	COLLECT(first);
+	COLLECT_ARGUMENTS(first);
 	va_end(list);
 	return execv(path, arguments);
 }
 
 EXPORTED int execlp(const char *file, const char *first, ...)
 {
-	COLLECT(first);
+	COLLECT_ARGUMENTS(first);
 	va_end(list);
 	return execvp(file, arguments);
 }
 
 EXPORTED int execle(const char *path, const char *first, ...)
 {
-	COLLECT(first);
+	COLLECT_ARGUMENTS(first);
 	char *const *environment = va_arg(list, char *const *);
 	va_end(list);
 	return execve(path, arguments, environment);

@@ -13,10 +13,10 @@
 
 #include "common/syscalls.h"
 
-#define HEAD_SIZE 2048
+#define FILE_HEAD_SIZE 2048
 
 /* Preloading is refused when the kernel changes who the process is (AT_SECURE, getauxval(3)). */
-static bool changes_user(int fd)
+static bool file_changes_user(int fd)
 {
 	struct stat status;
 
@@ -27,7 +27,7 @@ static bool changes_user(int fd)
 		status.st_gid != (gid_t)sys_call0(SYS_getegid));
 }
 
-static bool is_loader(const char *path)
+static bool path_is_loader(const char *path)
 {
 	const char *name = path;
 
@@ -38,7 +38,7 @@ static bool is_loader(const char *path)
 	return !strncmp(name, "ld-linux", 8);
 }
 
-static const char *look_at_elf(const char *path, const uint8_t *head, size_t size)
+static const char *find_obstacle_in_elf_file(const char *path, const uint8_t *head, size_t size)
 {
 	Elf64_Ehdr header;
 	Elf64_Phdr segment;
@@ -56,33 +56,38 @@ static const char *look_at_elf(const char *path, const uint8_t *head, size_t siz
 		if (segment.p_type == PT_INTERP)
 			return NULL;
 	}
-	return is_loader(path) ? NULL : " was not profiled: statically linked";
+	return path_is_loader(path) ? NULL : " was not profiled: statically linked";
 }
 
-struct exec_target exec_target_look(const char *path)
+struct exec_target exec_target_examine(const char *path)
 {
 	struct exec_target target = {false, path, NULL};
-	uint8_t head[HEAD_SIZE];
+	uint8_t head[FILE_HEAD_SIZE];
+	struct stat status;
 	long size;
 	int fd;
 
-	if (!path)
+	/* Opening a device would have effects; the kernel executes regular files alone. */
+	if (!path || sys_call4(SYS_newfstatat, AT_FDCWD, (long)path, (long)&status, 0) ||
+	    !S_ISREG(status.st_mode))
 		return target;
 	fd = (int)sys_open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK, 0);
 	if (fd < 0)
 		return target;
 	target.found = true;
 	size = sys_pread(fd, head, sizeof(head), 0);
-	if (changes_user(fd))
-		target.obstacle = " was not profiled: it runs with another user's rights";
+	if (file_changes_user(fd))
+		target.profiling_obstacle_text =
+			" was not profiled: it runs with another user's rights";
 	else if (size > 0)
-		target.obstacle = look_at_elf(path, head, (size_t)size);
+		target.profiling_obstacle_text =
+			find_obstacle_in_elf_file(path, head, (size_t)size);
 	sys_close(fd);
 	return target;
 }
 
 /* execvp(3) goes on to the next directory when the kernel does not take the file. */
-static bool may_be_executed(const char *path)
+static bool file_may_be_executed(const char *path)
 {
 	struct stat status;
 
@@ -91,7 +96,7 @@ static bool may_be_executed(const char *path)
 	       !sys_call4(SYS_faccessat2, AT_FDCWD, (long)path, X_OK, AT_EACCESS);
 }
 
-static const char *search_path(void)
+static const char *get_search_path(void)
 {
 	for (char **entry = environ; entry && *entry; entry++) {
 		if (!strncmp(*entry, "PATH=", 5))
@@ -100,13 +105,13 @@ static const char *search_path(void)
 	return "/bin:/usr/bin"; /* confstr(3), _CS_PATH */
 }
 
-struct exec_target exec_target_search(const char *name, char space[PATH_MAX])
+struct exec_target exec_target_find_in_search_path(const char *name, char space[PATH_MAX])
 {
 	size_t length = strlen(name);
 
 	if (!length || strchr(name, '/'))
-		return exec_target_look(name);
-	for (const char *at = search_path(), *end; at; at = end ? end + 1 : NULL) {
+		return exec_target_examine(name);
+	for (const char *at = get_search_path(), *end; at; at = end ? end + 1 : NULL) {
 		size_t directory;
 
 		end = strchr(at, ':');
@@ -117,8 +122,8 @@ struct exec_target exec_target_search(const char *name, char space[PATH_MAX])
 		space[directory] = '/';
 		/* an empty entry is the current directory */
 		memcpy(space + directory + (directory > 0), name, length + 1);
-		if (may_be_executed(space))
-			return exec_target_look(space);
+		if (file_may_be_executed(space))
+			return exec_target_examine(space);
 	}
 	return (struct exec_target){false, name, NULL};
 }

@@ -11,15 +11,16 @@
 #include <stdbool.h>
 
 struct exec_target {
-	bool found;           /* there is such a file, and it may be read */
-	const char *path;     /* where */
-	const char *obstacle; /* why its process cannot be profiled (goes behind its path); NULL */
+	bool found;                          /* there is such a file, and it may be read */
+	const char *path;                    /* where */
+	const char *profiling_obstacle_text; /* why its process cannot be profiled (goes behind its
+						path); NULL */
 };
 
 /* Four system calls. */
-struct exec_target exec_target_look(const char *path);
+struct exec_target exec_target_examine(const char *path);
 /* The same for a name without a slash, which is looked for as execvp(3) does it. The path of the
  * answer is in `space`. */
-struct exec_target exec_target_search(const char *name, char space[PATH_MAX]);
+struct exec_target exec_target_find_in_search_path(const char *name, char space[PATH_MAX]);
 
 #endif

@@ -8,17 +8,14 @@
 #include <unistd.h>
 
 #include "core/runtime.h"
+#include "libkymo/dormant.h"
 #include "libkymo/real.h"
-
-/* Handlers of signals may end the process: nothing is to be looked up then. */
-__attribute__((constructor)) static void find(void)
-{
-	(void)REAL(_exit);
-}
 
 EXPORTED void _exit(int status)
 {
-	runtime_write_kept();
+	dormant_write_process_end();
+	runtime_flush_and_wait_if_unwritten();
+	runtime_end_helper_if_program_child(true);
 	REAL(_exit)(status);
 	__builtin_unreachable();
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  * SPDX-FileCopyrightText: the kymo authors
  *
- * Unwinders of the program are told about arenas.
+ * Unwinders of the program learn of arenas.
  */
 #ifndef KYMO_LIBKYMO_FIND_OBJECT_H
 #define KYMO_LIBKYMO_FIND_OBJECT_H
@@ -20,9 +20,9 @@ struct dl_find_object {
 int _dl_find_object(void *address, struct dl_find_object *result);
 #endif
 
-#define LIBGCC "libgcc_s.so.1"
+#define LIBGCC_FILE_NAME "libgcc_s.so.1"
 
 /* At the start: what is needed later, in signal handlers too. */
-void find_object_start(void);
+void find_object_resolve_real_function(void);
 
 #endif

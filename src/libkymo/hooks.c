@@ -8,79 +8,88 @@
 #include "causal/causal.h"
 #include "instrument/instrument.h"
 #include "regions/regions.h"
+#include "wrappers/wrappers.h"
 
-static int start(struct runtime *runtime)
+static void call_prepare_hooks(struct runtime *runtime)
 {
-	int error = regions_hooks.start(runtime);
+	regions_hook_table.on_prepare(runtime);
+	instrument_hook_table.on_prepare(runtime);
+	wrappers_remember_collector(runtime);
+}
+
+static int call_start_hooks(struct runtime *runtime)
+{
+	int error = regions_hook_table.start(runtime);
 
 	if (!error)
-		error = causal_hooks.start(runtime);
-	return error ? error : instrument_hooks.start(runtime);
+		error = causal_hook_table.start(runtime);
+	return error ? error : instrument_hook_table.start(runtime);
 }
 
-static void thread_end(void)
+static void call_thread_end_hooks(void)
 {
-	causal_hooks.thread_end();
-	instrument_hooks.thread_end();
-	regions_hooks.thread_end();
+	causal_hook_table.on_thread_end();
+	instrument_hook_table.on_thread_end();
+	regions_hook_table.on_thread_end();
 }
 
-static void thread_gone(struct thread *thread)
+static void call_thread_gone_silently_hooks(struct thread *thread)
 {
-	instrument_hooks.thread_gone(thread);
-	causal_hooks.thread_gone(thread);
-	regions_hooks.thread_gone(thread);
+	instrument_hook_table.on_thread_gone_silently(thread);
+	causal_hook_table.on_thread_gone_silently(thread);
+	regions_hook_table.on_thread_gone_silently(thread);
 }
 
-static void forked(void)
+static void call_forked_child_hooks(void)
 {
-	regions_hooks.forked();
-	instrument_hooks.forked();
-	causal_hooks.forked();
+	regions_hook_table.forked();
+	instrument_hook_table.forked();
+	causal_hook_table.forked();
 }
 
-static void left(void)
+static void call_detach_process_hooks(void)
 {
-	instrument_hooks.left();
-	causal_hooks.left();
-	regions_hooks.left();
+	instrument_hook_table.on_detach_process();
+	causal_hook_table.on_detach_process();
+	regions_hook_table.on_detach_process();
 }
 
-static void thread_left(struct thread *thread)
+static void call_detach_thread_hooks(struct thread *thread)
 {
-	regions_hooks.thread_left(thread);
+	regions_hook_table.on_detach_thread(thread);
 }
 
-static void switched(void)
+static void call_collection_switched_hooks(void)
 {
-	instrument_hooks.switched();
+	instrument_hook_table.on_collection_switched();
 }
 
-static void thread_switched(void)
+static void call_thread_exclusion_changed_hooks(void)
 {
-	instrument_hooks.thread_switched();
+	instrument_hook_table.on_thread_exclusion_changed();
 }
 
-static void round_of_background(struct runtime *runtime, bool last)
+static void run_background_round(struct runtime *runtime, bool last)
 {
-	instrument_hooks.round(runtime, last);
-	causal_hooks.round(runtime, last);
+	instrument_hook_table.round(runtime, last);
+	causal_hook_table.round(runtime, last);
 }
 
-static bool keeps(void)
+static bool call_has_unwritten_records_hook(void)
 {
-	return instrument_hooks.keeps();
+	return instrument_hook_table.has_unwritten_records();
 }
 
-const struct runtime_hooks libkymo_hooks = {
-	.start = start,
-	.thread_end = thread_end,
-	.thread_gone = thread_gone,
-	.forked = forked,
-	.thread_left = thread_left,
-	.left = left,
-	.switched = switched,
-	.thread_switched = thread_switched,
-	.round = round_of_background,
-	.keeps = keeps,
+const struct runtime_hooks libkymo_hook_table = {
+	.on_prepare = call_prepare_hooks,
+	.start = call_start_hooks,
+	.on_thread_end = call_thread_end_hooks,
+	.on_thread_gone_silently = call_thread_gone_silently_hooks,
+	.forked = call_forked_child_hooks,
+	.on_detach_thread = call_detach_thread_hooks,
+	.on_detach_process = call_detach_process_hooks,
+	.on_collection_switched = call_collection_switched_hooks,
+	.on_thread_exclusion_changed = call_thread_exclusion_changed_hooks,
+	.round = run_background_round,
+	.has_unwritten_records = call_has_unwritten_records_hook,
 };

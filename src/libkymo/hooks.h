@@ -9,6 +9,6 @@
 
 #include "core/runtime.h"
 
-extern const struct runtime_hooks libkymo_hooks;
+extern const struct runtime_hooks libkymo_hook_table;
 
 #endif

@@ -2,8 +2,8 @@
  * SPDX-FileCopyrightText: the kymo authors
  *
  * Wrappers of calls that change who the process is. libc passes set-id calls on to the threads that
- * it knows; kymo's own must follow, or a process that gave up its rights would keep a thread that
- * has them.
+ * it knows; the helper, which has the same memory, must follow, or a process that gave up its
+ * rights could take them from there.
  */
 #include <errno.h>
 #include <grp.h>
@@ -12,19 +12,26 @@
 
 #include "common/syscalls.h"
 #include "core/runtime.h"
+#include "libkymo/dormant.h"
 #include "libkymo/real.h"
 
-#define FOLLOW_NS 100000000ull
+#define OWN_THREADS_APPLY_CREDENTIALS_TIMEOUT_NS 100000000ull
 
-static int follow(int result)
+static int apply_credentials_change_to_own_threads(int result)
 {
+	struct runtime *runtime = &kymo_runtime;
 	int error = errno;
 
-	if (!result && runtime_active() && !(kymo_thread && kymo_thread->sealed) &&
-	    kymo_runtime.pid == (uint32_t)sys_getpid()) {
-		own_thread_note_credentials();
-		background_flush(&kymo_runtime.background, FOLLOW_NS);
-		allocators_wake(&kymo_runtime.allocators);
+	if (!result && runtime_is_active() &&
+	    !(kymo_thread && kymo_thread->has_own_seccomp_filter) &&
+	    kymo_process.pid == (uint32_t)sys_getpid()) {
+		own_threads_publish_credentials();
+		chunk_allocators_wake_all_threads(&runtime->chunk_allocators);
+		wall_sampler_wake(&runtime->wall_sampler);
+		background_request_flush_and_wait(&runtime->background,
+						  OWN_THREADS_APPLY_CREDENTIALS_TIMEOUT_NS);
+		own_threads_wait_until_credentials_applied(
+			OWN_THREADS_APPLY_CREDENTIALS_TIMEOUT_NS);
 	}
 	errno = error;
 	return result;
@@ -32,75 +39,96 @@ static int follow(int result)
 
 EXPORTED int setuid(uid_t user)
 {
-	return follow(REAL(setuid)(user));
+	dormant_wake();
+	return apply_credentials_change_to_own_threads(REAL(setuid)(user));
 }
 
 EXPORTED int seteuid(uid_t user)
 {
-	return follow(REAL(seteuid)(user));
+	dormant_wake();
+	return apply_credentials_change_to_own_threads(REAL(seteuid)(user));
 }
 
 EXPORTED int setreuid(uid_t real, uid_t effective)
 {
-	return follow(REAL(setreuid)(real, effective));
+	dormant_wake();
+	return apply_credentials_change_to_own_threads(REAL(setreuid)(real, effective));
 }
 
 EXPORTED int setresuid(uid_t real, uid_t effective, uid_t saved)
 {
-	return follow(REAL(setresuid)(real, effective, saved));
+	dormant_wake();
+	return apply_credentials_change_to_own_threads(REAL(setresuid)(real, effective, saved));
 }
 
 EXPORTED int setgid(gid_t group)
 {
-	return follow(REAL(setgid)(group));
+	dormant_wake();
+	return apply_credentials_change_to_own_threads(REAL(setgid)(group));
 }
 
 EXPORTED int setegid(gid_t group)
 {
-	return follow(REAL(setegid)(group));
+	dormant_wake();
+	return apply_credentials_change_to_own_threads(REAL(setegid)(group));
 }
 
 EXPORTED int setregid(gid_t real, gid_t effective)
 {
-	return follow(REAL(setregid)(real, effective));
+	dormant_wake();
+	return apply_credentials_change_to_own_threads(REAL(setregid)(real, effective));
 }
 
 EXPORTED int setresgid(gid_t real, gid_t effective, gid_t saved)
 {
-	return follow(REAL(setresgid)(real, effective, saved));
+	dormant_wake();
+	return apply_credentials_change_to_own_threads(REAL(setresgid)(real, effective, saved));
 }
 
 EXPORTED int setgroups(size_t count, const gid_t *groups)
 {
-	return follow(REAL(setgroups)(count, groups));
+	dormant_wake();
+	return apply_credentials_change_to_own_threads(REAL(setgroups)(count, groups));
 }
 
 EXPORTED int initgroups(const char *user, gid_t group)
 {
-	return follow(REAL(initgroups)(user, group));
+	dormant_wake();
+	return apply_credentials_change_to_own_threads(REAL(initgroups)(user, group));
 }
 
-/* A new user namespace is refused to processes with more than one thread (unshare(2), setns(2)). */
+/* The helper's rights would stay those outside of a new user namespace; and a few of these calls
+ * are refused to processes whose memory somebody shares (unshare(2), setns(2)). */
 EXPORTED int unshare(int flags)
 {
-	bool suspended = flags & (CLONE_NEWUSER | CLONE_THREAD | CLONE_SIGHAND | CLONE_VM) &&
-			 runtime_suspend("the program changes its user namespace");
-	int result = REAL(unshare)(flags), error = errno;
+	bool suspended;
+	int result, error;
+
+	dormant_wake();
+	suspended = flags & (CLONE_NEWUSER | CLONE_THREAD | CLONE_SIGHAND | CLONE_VM) &&
+		    runtime_try_end_kymo_threads("the program changes its user namespace");
+	result = REAL(unshare)(flags);
+	error = errno;
 
 	if (suspended)
-		runtime_resume();
+		runtime_restart_kymo_threads();
 	errno = error;
 	return result;
 }
 
 EXPORTED int setns(int fd, int kind)
 {
-	bool suspended = (!kind || kind & CLONE_NEWUSER) &&
-			 runtime_suspend("the program changes its namespace");
-	int result = REAL(setns)(fd, kind), error = errno;
+	bool suspended;
+	int result, error;
+
+	dormant_wake();
+	suspended = (!kind || kind & (CLONE_NEWUSER | CLONE_NEWTIME)) &&
+		    runtime_try_end_kymo_threads("the program changes its namespace");
+	result = REAL(setns)(fd, kind);
+	error = errno;
 
 	if (suspended)
-		runtime_resume();
+		runtime_restart_kymo_threads();
 	errno = error;
 	return result;
 }

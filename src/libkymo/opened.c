@@ -5,7 +5,6 @@
  */
 #include "libkymo/opened.h"
 
-#include <dlfcn.h>
 #include <execinfo.h>
 #include <grp.h>
 #include <pthread.h>
@@ -19,45 +18,47 @@
 #include <unistd.h>
 #include <unwind.h>
 
+#include "common/array.h"
+#include "common/loader.h"
 #include "core/runtime.h"
 #include "libkymo/api.h"
 #include "libkymo/find_object.h"
 #include "libkymo/real.h"
-#include "wrappers/got.h"
-#include "wrappers/got_engine.h"
+#include "wrappers/got/engine.h"
+#include "wrappers/got/got.h"
 #include "wrappers/wrappers.h"
 
-#define ROW(name) {.symbol = #name, .replacement = (void *)name, .original = &real_##name},
-static struct got_wrapper calls[] = {REAL_FUNCTIONS(ROW)};
+#define REAL_FUNCTION_WRAPPER_ROW(name)                                                            \
+	{.symbol = #name, .replacement = (void *)name, .original = &real_##name},
+static struct got_wrapper real_function_wrapper_table[] = {
+	FOR_EACH_REAL_FUNCTION(REAL_FUNCTION_WRAPPER_ROW)};
 
-/* Look-ups that begin with the program find what only a preloaded library has. */
-bool opened_is(void)
+/* A preloaded library is before libc in the loader's list. */
+bool opened_libkymo_was_loaded_by_dlopen(void)
 {
-	void *program = dlopen(NULL, RTLD_LAZY);
-	bool found = program && dlsym(program, KYMO_RUNTIME_API_NAME);
-
-	if (!found)
-		dlerror(); /* our vain look-up is not the program's to find */
-	return !found;
+	return !loader_find_symbol(LOADER_SCOPE_AFTER_OWN_OBJECT, real_function_wrapper_table,
+				   "__libc_start_main");
 }
 
-void opened_add(void)
+void opened_libkymo_add_wrappers(void)
 {
 	static bool added;
 
 	if (added) {
-		got_resume();
+		got_allow_rewriting_again();
 		return;
 	}
 	added = true;
-	got_hide_own();
-	got_follow_forks();
+	got_ignore_own_definitions();
+	got_register_fork_handlers();
 	/* Objects that are opened later call as well. What was added works without the rest. */
-	if (got_add(calls, sizeof(calls) / sizeof(calls[0])) || wrappers_loader_follow())
+	if (got_add_wrappers(real_function_wrapper_table,
+			     ARRAY_SIZE(real_function_wrapper_table)) ||
+	    wrappers_loader_add_dlopen_wrappers())
 		spool_count_loss(&kymo_runtime.spool, SPOOL_LOSS_WRAPPER);
 }
 
-void opened_restore(void)
+void opened_libkymo_restore_originals(void)
 {
-	got_restore();
+	got_restore_originals();
 }

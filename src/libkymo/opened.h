@@ -12,11 +12,11 @@
 #include <stdbool.h>
 
 /* Was it opened? Before anything else here. */
-bool opened_is(void);
-/* Adds the calls, or adds them again after opened_restore(); they are led here by the next
- * got_scan(). Only where it was opened. */
-void opened_add(void);
-/* Everything as before. Not in handlers, nor on kymo's own threads (wrappers/got.h). */
-void opened_restore(void);
+bool opened_libkymo_was_loaded_by_dlopen(void);
+/* Adds the calls, or adds them again after opened_libkymo_restore_originals(); they are led here by
+ * the next got_scan_and_rewrite(). Only where it was opened. */
+void opened_libkymo_add_wrappers(void);
+/* Everything as before. Not in handlers, nor on kymo's own threads (wrappers/got/got.h). */
+void opened_libkymo_restore_originals(void);
 
 #endif

@@ -8,9 +8,9 @@
 #define KYMO_LIBKYMO_OWN_SESSION_H
 
 /* `environment`, or, where KYMO_ENABLED says on and there is no session, a copy with
- * KYMO_SPOOL_DIRECTORY in front: kymo-<program>-output/<UTC time>-<pid>/spool in the working
- * directory, which is made, with the link `latest` beside it. `kymo report` takes the directory
- * above spool. Where it cannot be made, `environment`. */
-char *const *own_session_environment(char *const *environment);
+ * KYMO_SPOOL_DIRECTORY in front: <OUTPUT_PATH>/<UTC time>-<pid>/spool, which is made, with the link
+ * `latest` beside it; without TIME_OUTPUT OUTPUT_PATH/spool, if there is none. `kymo report` takes
+ * the directory above spool. Where it cannot be made, `environment`. */
+char *const *own_session_add_to_environment_if_wanted(char *const *environment);
 
 #endif

@@ -11,23 +11,25 @@
 #include <unistd.h>
 
 #include "common/syscalls.h"
-#include "core/text.h"
+#include "core/base/text.h"
 
-#define KEPT_MAX    160 /* settings and room for new ones */
-#define PRELOAD     "LD_PRELOAD="
-#define PRELOAD_MAX 4096
-#define PREFIX      "KYMO_"
-#define OURS        "libkymo"
+#define KEPT_SESSION_VARIABLES_MAX 160 /* settings and room for new ones */
+#define PRELOAD_VARIABLE_PREFIX    "LD_PRELOAD="
+#define PRELOAD_LENGTH_MAX         4096
+#define SESSION_VARIABLE_PREFIX    "KYMO_"
+#define LIBKYMO_NAME_PREFIX        "libkymo"
 
 static struct {
-	bool follow;
+	bool is_following_children;
 	size_t count;
-	const char *variables[KEPT_MAX];
-	size_t preload_length;
-	char preload[PRELOAD_MAX]; /* kymo's own entries of LD_PRELOAD, separated by colons */
-} kept;
+	const char *variables[KEPT_SESSION_VARIABLES_MAX];
+	size_t own_preload_list_length;
+	char own_preload_list[PRELOAD_LENGTH_MAX]; /* kymo's own entries of LD_PRELOAD, separated by
+						    * colons
+						    */
+} saved_session_environment;
 
-static bool begins(const char *text, const char *with)
+static bool begins_with(const char *text, const char *with)
 {
 	return !strncmp(text, with, strlen(with));
 }
@@ -36,32 +38,33 @@ static bool begins(const char *text, const char *with)
  * user's own tools. */
 static bool is_session_variable(const char *entry)
 {
-	return begins(entry, PREFIX) ||
-	       (begins(entry, "NCCL_PROFILER_PLUGIN=") &&
+	return begins_with(entry, SESSION_VARIABLE_PREFIX) ||
+	       (begins_with(entry, "NCCL_PROFILER_PLUGIN=") &&
 		strstr(entry, "/libnccl-profiler-kymo")) ||
-	       ((begins(entry, "OMP_TOOL_LIBRARIES=") || begins(entry, "KOKKOS_TOOLS_LIBS=")) &&
-		strstr(entry, "/" OURS));
+	       ((begins_with(entry, "OMP_TOOL_LIBRARIES=") ||
+		 begins_with(entry, "KOKKOS_TOOLS_LIBS=")) &&
+		strstr(entry, "/" LIBKYMO_NAME_PREFIX));
 }
 
 /* ---- entries of LD_PRELOAD: separated by blanks and colons (ld.so(8)) ---- */
 
-static bool is_separator(char c)
+static bool is_preload_separator(char c)
 {
 	return c == ' ' || c == ':' || c == '\t' || c == '\n';
 }
 
 /* The entry at or after *at; moves *at behind it. Length 0 at the end. */
-static size_t next_entry(const char **at, const char **ret)
+static size_t read_next_preload_entry(const char **at, const char **ret)
 {
-	while (is_separator(**at))
+	while (is_preload_separator(**at))
 		++*at;
 	*ret = *at;
-	while (**at && !is_separator(**at))
+	while (**at && !is_preload_separator(**at))
 		++*at;
 	return (size_t)(*at - *ret);
 }
 
-static bool is_ours(const char *entry, size_t length)
+static bool entry_is_kymo_library(const char *entry, size_t length)
 {
 	const char *name = entry;
 
@@ -69,46 +72,51 @@ static bool is_ours(const char *entry, size_t length)
 		if (entry[i] == '/')
 			name = entry + i + 1;
 	}
-	return (size_t)(entry + length - name) >= sizeof(OURS) - 1 &&
-	       !strncmp(name, OURS, sizeof(OURS) - 1);
+	return (size_t)(entry + length - name) >= sizeof(LIBKYMO_NAME_PREFIX) - 1 &&
+	       !strncmp(name, LIBKYMO_NAME_PREFIX, sizeof(LIBKYMO_NAME_PREFIX) - 1);
 }
 
-static void keep_preload(const char *list)
+static void store_kymo_preload_entries(const char *list)
 {
 	const char *entry;
 	size_t length;
 
-	while ((length = next_entry(&list, &entry))) {
-		if (!is_ours(entry, length) || kept.preload_length + length + 2 > PRELOAD_MAX)
+	while ((length = read_next_preload_entry(&list, &entry))) {
+		if (!entry_is_kymo_library(entry, length) ||
+		    saved_session_environment.own_preload_list_length + length + 2 >
+			    PRELOAD_LENGTH_MAX)
 			continue;
-		if (kept.preload_length)
-			kept.preload[kept.preload_length++] = ':';
-		memcpy(kept.preload + kept.preload_length, entry, length);
-		kept.preload_length += length;
+		if (saved_session_environment.own_preload_list_length)
+			saved_session_environment.own_preload_list
+				[saved_session_environment.own_preload_list_length++] = ':';
+		memcpy(saved_session_environment.own_preload_list +
+			       saved_session_environment.own_preload_list_length,
+		       entry, length);
+		saved_session_environment.own_preload_list_length += length;
 	}
 }
 
-static bool preloads_us(const char *list)
+static bool preload_list_has_kymo(const char *list)
 {
 	const char *entry;
 	size_t length;
 
-	while ((length = next_entry(&list, &entry))) {
-		if (is_ours(entry, length))
+	while ((length = read_next_preload_entry(&list, &entry))) {
+		if (entry_is_kymo_library(entry, length))
 			return true;
 	}
 	return false;
 }
 
 /* Takes kymo out of the list, in place. */
-static void remove_ours(char *list)
+static void remove_kymo_from_preload_list(char *list)
 {
 	const char *at = list, *entry;
 	char *to = list;
 	size_t length;
 
-	while ((length = next_entry(&at, &entry))) {
-		if (is_ours(entry, length))
+	while ((length = read_next_preload_entry(&at, &entry))) {
+		if (entry_is_kymo_library(entry, length))
 			continue;
 		if (to > list)
 			*to++ = ':';
@@ -120,8 +128,8 @@ static void remove_ours(char *list)
 
 /* ---- the session ---- */
 
-static char *const *copy_variables(char *const *environment, size_t count, char **copy,
-				   char *strings)
+static char *const *copy_environment_and_session_texts(char *const *environment, size_t count,
+						       char **copy, char *strings)
 {
 	for (size_t i = 0; i < count; i++) {
 		copy[i] = environment[i];
@@ -130,14 +138,15 @@ static char *const *copy_variables(char *const *environment, size_t count, char 
 		copy[i] = strings;
 		strcpy(strings, environment[i]);
 		strings += strlen(strings) + 1;
-		if (kept.count < KEPT_MAX)
-			kept.variables[kept.count++] = copy[i];
+		if (saved_session_environment.count < KEPT_SESSION_VARIABLES_MAX)
+			saved_session_environment.variables[saved_session_environment.count++] =
+				copy[i];
 	}
 	copy[count] = NULL;
 	return copy;
 }
 
-char *const *session_environment_keep(char *const *environment)
+char *const *session_environment_save(char *const *environment)
 {
 	size_t count = 0, bytes = 0;
 	void *memory;
@@ -145,28 +154,30 @@ char *const *session_environment_keep(char *const *environment)
 	for (; environment[count]; count++) {
 		if (is_session_variable(environment[count]))
 			bytes += strlen(environment[count]) + 1;
-		if (begins(environment[count], PRELOAD))
-			keep_preload(environment[count] + sizeof(PRELOAD) - 1);
+		if (begins_with(environment[count], PRELOAD_VARIABLE_PREFIX))
+			store_kymo_preload_entries(environment[count] +
+						   sizeof(PRELOAD_VARIABLE_PREFIX) - 1);
 	}
 	if (!bytes)
 		return environment;
 	memory = sys_mmap(NULL, (count + 1) * sizeof(char *) + bytes, PROT_READ | PROT_WRITE,
 			  MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-	if (sys_failed(memory))
+	if (sys_mmap_failed(memory))
 		return environment;
-	return copy_variables(environment, count, memory,
-			      (char *)memory + (count + 1) * sizeof(char *));
+	return copy_environment_and_session_texts(environment, count, memory,
+						  (char *)memory + (count + 1) * sizeof(char *));
 }
 
 /* Takes kymo's entries out of the list, and kymo's libraries out of LD_PRELOAD. */
-static void hide(char **environment)
+static void remove_session_variables(char **environment)
 {
 	char **kept_entry = environment;
 
 	for (; *environment; environment++) {
-		if (begins(*environment, PRELOAD)) {
-			remove_ours(*environment + sizeof(PRELOAD) - 1);
-			if (!(*environment)[sizeof(PRELOAD) - 1])
+		if (begins_with(*environment, PRELOAD_VARIABLE_PREFIX)) {
+			remove_kymo_from_preload_list(*environment +
+						      sizeof(PRELOAD_VARIABLE_PREFIX) - 1);
+			if (!(*environment)[sizeof(PRELOAD_VARIABLE_PREFIX) - 1])
 				continue;
 		}
 		if (!is_session_variable(*environment))
@@ -175,22 +186,69 @@ static void hide(char **environment)
 	*kept_entry = NULL;
 }
 
-void session_environment_follow(const struct options *options, char **environment)
+void session_environment_set_child_inheritance(const struct options *options, char **environment)
 {
 	if (!options->enabled || !options->spool_directory[0])
 		return;
-	kept.follow = options->follow_children && kept.preload_length;
+	saved_session_environment.is_following_children =
+		options->follow_children && saved_session_environment.own_preload_list_length;
 	if (options->follow_children)
 		return;
 	/* libc has a list of its own when a constructor before ours has changed a variable. */
 	if (environ != environment)
-		hide(environ);
-	hide(environment);
+		remove_session_variables(environ);
+	remove_session_variables(environment);
+}
+
+/* ---- other tools for devices ---- */
+
+static bool program_is_gpu_tool(const char *program)
+{
+	static const char *const tools[] = {
+		"ncu",          "ncu.bin",          "nsys",     "nsys.bin",
+		"nvprof",       "nv-nsight-cu-cli", "cuda-gdb", "compute-sanitizer",
+		"cuda-memcheck"};
+
+	for (size_t i = 0; i < sizeof(tools) / sizeof(*tools); i++) {
+		if (!strcmp(program, tools[i]))
+			return true;
+	}
+	return false;
+}
+
+static bool remove_kymo_cuda_injections(char **environment)
+{
+	char **kept_entry = environment;
+	bool any = false;
+
+	for (; *environment; environment++) {
+		bool ours = (begins_with(*environment, "CUDA_INJECTION64_PATH=") ||
+			     begins_with(*environment, "NVTX_INJECTION64_PATH=")) &&
+			    strstr(*environment, "/" LIBKYMO_NAME_PREFIX);
+
+		any |= ours;
+		if (!ours)
+			*kept_entry++ = *environment;
+	}
+	*kept_entry = NULL;
+	return any;
+}
+
+bool session_drop_cuda_injections_if_gpu_tool(const char *program, char **environment)
+{
+	bool any;
+
+	if (!program_is_gpu_tool(program))
+		return false;
+	any = remove_kymo_cuda_injections(environment);
+	if (environ != environment)
+		any |= remove_kymo_cuda_injections(environ);
+	return any;
 }
 
 /* ---- what a child's list lacks ---- */
 
-static bool same_name(const char *a, const char *b)
+static bool entries_set_same_variable(const char *a, const char *b)
 {
 	while (*a && *a == *b && *a != '=') {
 		a++;
@@ -199,41 +257,43 @@ static bool same_name(const char *a, const char *b)
 	return *a == '=' && *b == '=';
 }
 
-static bool has_variable(char *const *environment, const char *variable)
+static bool environment_has_variable(char *const *environment, const char *variable)
 {
 	for (; environment && *environment; environment++) {
-		if (same_name(*environment, variable))
+		if (entries_set_same_variable(*environment, variable))
 			return true;
 	}
 	return false;
 }
 
-static char *find_preload(char *const *environment)
+static char *find_preload_value(char *const *environment)
 {
 	for (; environment && *environment; environment++) {
-		if (begins(*environment, PRELOAD))
-			return *environment + sizeof(PRELOAD) - 1;
+		if (begins_with(*environment, PRELOAD_VARIABLE_PREFIX))
+			return *environment + sizeof(PRELOAD_VARIABLE_PREFIX) - 1;
 	}
 	return NULL;
 }
 
-struct session_completion session_environment_lacks(char *const *environment)
+struct session_completion_sizes session_environment_measure_completion(char *const *environment)
 {
-	struct session_completion lacks = {0, 0};
+	struct session_completion_sizes lacks = {0, 0};
 	const char *preload;
 	size_t count = 0, missing = 0;
 
-	if (!kept.follow)
+	if (!saved_session_environment.is_following_children)
 		return lacks;
-	preload = find_preload(environment);
-	if (!has_variable(environment, "KYMO_SPOOL_DIRECTORY=")) {
-		for (size_t i = 0; i < kept.count; i++)
-			missing += !has_variable(environment, kept.variables[i]);
+	preload = find_preload_value(environment);
+	if (!environment_has_variable(environment, "KYMO_SPOOL_DIRECTORY=")) {
+		for (size_t i = 0; i < saved_session_environment.count; i++)
+			missing += !environment_has_variable(
+				environment, saved_session_environment.variables[i]);
 	}
-	if (!preload || !preloads_us(preload))
-		lacks.text_bytes =
-			sizeof(PRELOAD) + kept.preload_length + 1 + (preload ? strlen(preload) : 0);
-	if (!missing && !lacks.text_bytes)
+	if (!preload || !preload_list_has_kymo(preload))
+		lacks.preload_text_bytes = sizeof(PRELOAD_VARIABLE_PREFIX) +
+					   saved_session_environment.own_preload_list_length + 1 +
+					   (preload ? strlen(preload) : 0);
+	if (!missing && !lacks.preload_text_bytes)
 		return lacks;
 	while (environment && environment[count])
 		count++;
@@ -242,66 +302,71 @@ struct session_completion session_environment_lacks(char *const *environment)
 }
 
 /* kymo first, as the kymo command puts it. */
-static void write_preload(char *buffer, size_t size, const char *theirs)
+static void write_preload_variable(char *buffer, size_t size, const char *theirs)
 {
-	struct text text = text_on(buffer, size);
+	struct text_buffer text = text_buffer_init(buffer, size);
 
-	text_string(&text, PRELOAD);
-	text_string(&text, kept.preload);
+	text_append_string(&text, PRELOAD_VARIABLE_PREFIX);
+	text_append_string(&text, saved_session_environment.own_preload_list);
 	if (theirs && *theirs) {
-		text_character(&text, ':');
-		text_string(&text, theirs);
+		text_append_character(&text, ':');
+		text_append_string(&text, theirs);
 	}
 }
 
-void session_environment_complete(char *const *environment, const struct session_completion *room,
-				  char **ret, char *text)
+void session_environment_write_completed(char *const *environment,
+					 const struct session_completion_sizes *room, char **ret,
+					 char *text)
 {
-	bool want_variables = !has_variable(environment, "KYMO_SPOOL_DIRECTORY=");
+	bool want_variables = !environment_has_variable(environment, "KYMO_SPOOL_DIRECTORY=");
 	size_t count = 0, last = room->entries - 1;
 
-	if (room->text_bytes) {
-		write_preload(text, room->text_bytes, find_preload(environment));
+	if (room->preload_text_bytes) {
+		write_preload_variable(text, room->preload_text_bytes,
+				       find_preload_value(environment));
 		ret[count++] = text;
 	}
-	for (size_t i = 0; want_variables && i < kept.count && count < last; i++) {
-		if (!has_variable(environment, kept.variables[i]))
-			ret[count++] = (char *)kept.variables[i];
+	for (size_t i = 0; want_variables && i < saved_session_environment.count && count < last;
+	     i++) {
+		if (!environment_has_variable(environment, saved_session_environment.variables[i]))
+			ret[count++] = (char *)saved_session_environment.variables[i];
 	}
 	for (; environment && *environment && count < last; environment++) {
-		if (!room->text_bytes || !begins(*environment, PRELOAD))
+		if (!room->preload_text_bytes ||
+		    !begins_with(*environment, PRELOAD_VARIABLE_PREFIX))
 			ret[count++] = *environment;
 	}
 	ret[count] = NULL;
 }
 
-void session_list_make(struct session_list *list, char *const *environment)
+void session_environment_list_init(struct session_environment_list *list, char *const *environment)
 {
-	struct session_completion lacks = session_environment_lacks(environment);
-	char **entries = list->entries, *text = list->text;
+	struct session_completion_sizes lacks = session_environment_measure_completion(environment);
+	char **entries = list->entries, *text = list->preload_text;
 
 	list->environment = environment;
-	list->completed = false;
+	list->is_completed = false;
 	list->mapping = NULL;
 	if (!lacks.entries)
 		return;
-	if (lacks.entries > SESSION_STACK_ENTRIES || lacks.text_bytes > SESSION_STACK_TEXT) {
-		list->mapping_size = lacks.entries * sizeof(char *) + lacks.text_bytes;
+	if (lacks.entries > SESSION_ENVIRONMENT_ON_STACK_ENTRIES_MAX ||
+	    lacks.preload_text_bytes > SESSION_ENVIRONMENT_ON_STACK_TEXT_BYTES_MAX) {
+		list->mapping_size = lacks.entries * sizeof(char *) + lacks.preload_text_bytes;
 		list->mapping = sys_mmap(NULL, list->mapping_size, PROT_READ | PROT_WRITE,
 					 MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-		if (sys_failed(list->mapping)) {
+		if (sys_mmap_failed(list->mapping)) {
 			list->mapping = NULL;
 			return;
 		}
 		entries = list->mapping;
 		text = (char *)(entries + lacks.entries);
 	}
-	session_environment_complete(environment, &lacks, entries, text);
+	session_environment_write_completed(environment, &lacks, entries, text);
 	list->environment = entries;
-	list->completed = true;
+	list->is_completed = true;
 }
 
-void session_list_destroy(struct session_list *list)
+void session_environment_list_deinit(struct session_environment_list *list)
 {
 	if (list->mapping)
 		sys_munmap(list->mapping, list->mapping_size);

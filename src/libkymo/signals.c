@@ -2,59 +2,79 @@
  * SPDX-FileCopyrightText: the kymo authors
  *
  * Wrappers that keep the program's view of signals as it would be without kymo
- * (core/program_signals.h).
+ * (core/process/program_signals.h).
  */
 #include <errno.h>
 #include <signal.h>
 #include <string.h>
 #include <sys/signalfd.h>
+#include <sys/syscall.h>
+#include <sys/uio.h>
 
 #include "common/syscalls.h"
 #include "core/control_signal.h"
 #include "core/runtime.h"
+#include "libkymo/dormant.h"
 #include "libkymo/real.h"
+#include "libkymo/signals.h"
 
-static int our_signal(void)
+/* The first 64 signals are all that the kernel has. */
+static uint64_t sigset_to_kernel_bits(const sigset_t *set)
 {
-	return runtime_active() ? kymo_runtime.signals.signal : 0;
+	uint64_t bits;
+
+	memcpy(&bits, set, sizeof(bits));
+	return bits;
+}
+
+static struct program_signals *const program_signals = &kymo_runtime.signals;
+
+static int get_current_sampling_signal(void)
+{
+	return runtime_is_active() || dormant_is_this_process() ? program_signals->signal : 0;
 }
 
 /* CONTROL_SIGNAL: the program sees the default action, until it sets another. */
-static int control_action(int signal, const struct sigaction *fresh, struct sigaction *previous)
+static int set_program_control_signal_action(int signal, const struct sigaction *fresh,
+					     struct sigaction *previous)
 {
 	if (previous)
 		*previous = (struct sigaction){.sa_handler = SIG_DFL};
 	if (!fresh || fresh->sa_handler == SIG_DFL)
 		return 0;
-	control_signal_give_up();
+	control_signal_release_to_program();
 	return REAL(sigaction)(signal, fresh, NULL);
 }
 
-static sighandler_t control_handler(sighandler_t (*real)(int, sighandler_t), int signal,
-				    sighandler_t handler)
+static sighandler_t set_program_control_signal_handler(sighandler_t (*real)(int, sighandler_t),
+						       int signal, sighandler_t handler)
 {
 	if (handler == SIG_DFL)
 		return SIG_DFL;
-	control_signal_give_up();
+	control_signal_release_to_program();
 	return real(signal, handler) == SIG_ERR ? SIG_ERR : SIG_DFL;
 }
 
 EXPORTED int sigaction(int signal, const struct sigaction *restrict fresh,
 		       struct sigaction *restrict previous)
 {
-	if (fresh && runtime_active())
-		program_signals_note(&kymo_runtime.signals, signal,
-				     (const void *)fresh->sa_handler);
-	if (signal && signal == our_signal()) {
-		program_signals_action(&kymo_runtime.signals, fresh, previous);
+	dormant_install_pending_wrappers();
+	if (fresh && (runtime_is_active() || dormant_is_this_process())) {
+		program_signals_note_has_handler(program_signals, signal,
+						 (const void *)fresh->sa_handler);
+		program_signals_add_handler_mask(program_signals, (const void *)fresh->sa_handler,
+						 sigset_to_kernel_bits(&fresh->sa_mask));
+	}
+	if (signal && signal == get_current_sampling_signal()) {
+		program_signals_emulate_sigaction(program_signals, fresh, previous);
 		return 0;
 	}
-	if (control_signal_is(signal))
-		return control_action(signal, fresh, previous);
+	if (control_signal_is_used_by_kymo(signal))
+		return set_program_control_signal_action(signal, fresh, previous);
 	return REAL(sigaction)(signal, fresh, previous);
 }
 
-static sighandler_t set_handler(int signal, sighandler_t handler, int flags)
+static sighandler_t set_emulated_program_signal_handler(int signal, sighandler_t handler, int flags)
 {
 	struct sigaction fresh = {.sa_handler = handler, .sa_flags = flags}, previous;
 
@@ -64,44 +84,45 @@ static sighandler_t set_handler(int signal, sighandler_t handler, int flags)
 	}
 	if (!(flags & SA_NODEFER))
 		sigaddset(&fresh.sa_mask, signal);
-	program_signals_action(&kymo_runtime.signals, &fresh, &previous);
+	program_signals_emulate_sigaction(program_signals, &fresh, &previous);
 	return previous.sa_handler;
 }
 
 EXPORTED sighandler_t signal(int number, sighandler_t handler)
 {
-	if (number && number == our_signal())
-		return set_handler(number, handler, SA_RESTART);
-	if (runtime_active() && handler != SIG_ERR)
-		program_signals_note(&kymo_runtime.signals, number, (const void *)handler);
-	if (control_signal_is(number) && handler != SIG_ERR)
-		return control_handler(REAL(signal), number, handler);
+	if (number && number == get_current_sampling_signal())
+		return set_emulated_program_signal_handler(number, handler, SA_RESTART);
+	if ((runtime_is_active() || dormant_is_this_process()) && handler != SIG_ERR)
+		program_signals_note_has_handler(program_signals, number, (const void *)handler);
+	if (control_signal_is_used_by_kymo(number) && handler != SIG_ERR)
+		return set_program_control_signal_handler(REAL(signal), number, handler);
 	return REAL(signal)(number, handler);
 }
 
 EXPORTED sighandler_t sysv_signal(int number, sighandler_t handler)
 {
-	if (number && number == our_signal())
-		return set_handler(number, handler, (int)(SA_RESETHAND | SA_NODEFER));
-	if (runtime_active() && handler != SIG_ERR)
-		program_signals_note(&kymo_runtime.signals, number, (const void *)handler);
-	if (control_signal_is(number) && handler != SIG_ERR)
-		return control_handler(REAL(sysv_signal), number, handler);
+	if (number && number == get_current_sampling_signal())
+		return set_emulated_program_signal_handler(number, handler,
+							   (int)(SA_RESETHAND | SA_NODEFER));
+	if ((runtime_is_active() || dormant_is_this_process()) && handler != SIG_ERR)
+		program_signals_note_has_handler(program_signals, number, (const void *)handler);
+	if (control_signal_is_used_by_kymo(number) && handler != SIG_ERR)
+		return set_program_control_signal_handler(REAL(sysv_signal), number, handler);
 	return REAL(sysv_signal)(number, handler);
 }
 
 /* What the program asks for, less our bit; what it believes is kept in the thread's block. */
-static bool virtual_mask(struct thread *thread, int how, const sigset_t *fresh,
-			 sigset_t *ret_filtered)
+static bool filter_program_signal_mask(struct thread *thread, int how, const sigset_t *fresh,
+				       sigset_t *ret_filtered)
 {
-	int ours = kymo_runtime.signals.signal;
+	int ours = program_signals->signal;
 	bool named = sigismember(fresh, ours) == 1;
 
 	*ret_filtered = *fresh;
 	if (how == SIG_SETMASK)
-		thread->wants_blocked = named;
+		thread->wants_signal_blocked = named;
 	else if (named)
-		thread->wants_blocked = how == SIG_BLOCK;
+		thread->wants_signal_blocked = how == SIG_BLOCK;
 	else
 		return false;
 	if (how != SIG_UNBLOCK)
@@ -109,43 +130,83 @@ static bool virtual_mask(struct thread *thread, int how, const sigset_t *fresh,
 	return true;
 }
 
-static int set_mask(int (*real)(int, const sigset_t *, sigset_t *), int how, const sigset_t *fresh,
-		    sigset_t *previous)
+/* A signal of our number that came for the program while it believed it blocked. */
+static void send_pending_signal_if_unblocked(struct thread *thread)
 {
-	struct thread *thread = our_signal() ? runtime_this_thread() : NULL;
+	if (!thread->is_program_signal_pending || thread->wants_signal_blocked)
+		return;
+	thread->is_program_signal_pending = false;
+	sys_call3(SYS_tgkill, sys_getpid(), (long)thread->tid, program_signals->signal);
+}
+
+static int set_program_signal_mask(int (*real)(int, const sigset_t *, sigset_t *), int how,
+				   const sigset_t *fresh, sigset_t *previous)
+{
+	struct thread *thread = get_current_sampling_signal() ? runtime_find_this_thread() : NULL;
 	sigset_t filtered;
 	bool believed, valid = how == SIG_BLOCK || how == SIG_UNBLOCK || how == SIG_SETMASK;
 	int result;
 
 	if (!thread || (fresh && !valid))
 		return real(how, fresh, previous);
-	believed = thread->wants_blocked;
-	if (fresh && virtual_mask(thread, how, fresh, &filtered))
+	believed = thread->wants_signal_blocked;
+	if (fresh && filter_program_signal_mask(thread, how, fresh, &filtered))
 		fresh = &filtered;
+	thread->is_in_mask_setting_call = true;
 	result = real(how, fresh, previous);
+	thread->is_in_mask_setting_call = false;
 	if (previous && believed)
-		sigaddset(previous, kymo_runtime.signals.signal);
-	if (thread->foreign_pending && !thread->wants_blocked) {
-		thread->foreign_pending = false;
-		sys_call3(SYS_tgkill, sys_getpid(), (long)thread->tid, kymo_runtime.signals.signal);
-	}
+		sigaddset(previous, program_signals->signal);
+	send_pending_signal_if_unblocked(thread);
 	return result;
 }
 
 EXPORTED int sigprocmask(int how, const sigset_t *restrict fresh, sigset_t *restrict previous)
 {
-	return set_mask(REAL(sigprocmask), how, fresh, previous);
+	return set_program_signal_mask(REAL(sigprocmask), how, fresh, previous);
 }
 
 EXPORTED int pthread_sigmask(int how, const sigset_t *restrict fresh, sigset_t *restrict previous)
 {
-	return set_mask(REAL(pthread_sigmask), how, fresh, previous);
+	return set_program_signal_mask(REAL(pthread_sigmask), how, fresh, previous);
+}
+
+/* The same by the raw system call, which takes the kernel's sets. Its pointers may be wrong: then
+ * the kernel says so, and nothing is changed. */
+long signals_set_program_mask_by_syscall(long how, const void *fresh, void *previous, long size)
+{
+	struct thread *thread = get_current_sampling_signal() ? runtime_find_this_thread() : NULL;
+	sigset_t wanted = {{0}}, filtered;
+	uint64_t bits = 0, *before = previous;
+	struct iovec here = {&bits, sizeof(bits)}, there = {(void *)fresh, sizeof(bits)};
+	bool valid = how == SIG_BLOCK || how == SIG_UNBLOCK || how == SIG_SETMASK, believed;
+	long result;
+
+	if (!thread || is_calling_thread_in_seccomp() || size != sizeof(bits) ||
+	    (fresh && !valid) ||
+	    (fresh && sys_call6(SYS_process_vm_readv, (long)sys_getpid(), (long)&here, 1,
+				(long)&there, 1, 0) != sizeof(bits)))
+		return REAL(syscall)(SYS_rt_sigprocmask, how, fresh, previous, size);
+	believed = thread->wants_signal_blocked;
+	memcpy(&wanted, &bits, sizeof(bits));
+	if (fresh && filter_program_signal_mask(thread, (int)how, &wanted, &filtered)) {
+		memcpy(&bits, &filtered, sizeof(bits));
+		fresh = &bits;
+	}
+	thread->is_in_mask_setting_call = true;
+	result = REAL(syscall)(SYS_rt_sigprocmask, how, fresh, previous, size);
+	thread->is_in_mask_setting_call = false;
+	if (!result && before && believed)
+		*before |= signal_to_mask_bit(program_signals->signal);
+	send_pending_signal_if_unblocked(thread);
+	return result;
 }
 
 /* A set to wait for, without our signal. */
-static const sigset_t *without_ours(const sigset_t *set, sigset_t *storage)
+static const sigset_t *get_signal_set_without_sampling_signal(const sigset_t *set,
+							      sigset_t *storage)
 {
-	int ours = our_signal();
+	int ours = get_current_sampling_signal();
 
 	if (!ours || !set || sigismember(set, ours) != 1)
 		return set;
@@ -158,14 +219,15 @@ EXPORTED int sigwait(const sigset_t *restrict set, int *restrict ret_signal)
 {
 	sigset_t storage;
 
-	return REAL(sigwait)(without_ours(set, &storage), ret_signal);
+	return REAL(sigwait)(get_signal_set_without_sampling_signal(set, &storage), ret_signal);
 }
 
 EXPORTED int sigwaitinfo(const sigset_t *restrict set, siginfo_t *restrict information)
 {
 	sigset_t storage;
 
-	return REAL(sigwaitinfo)(without_ours(set, &storage), information);
+	return REAL(sigwaitinfo)(get_signal_set_without_sampling_signal(set, &storage),
+				 information);
 }
 
 EXPORTED int sigtimedwait(const sigset_t *restrict set, siginfo_t *restrict information,
@@ -173,22 +235,23 @@ EXPORTED int sigtimedwait(const sigset_t *restrict set, siginfo_t *restrict info
 {
 	sigset_t storage;
 
-	return REAL(sigtimedwait)(without_ours(set, &storage), information, timeout);
+	return REAL(sigtimedwait)(get_signal_set_without_sampling_signal(set, &storage),
+				  information, timeout);
 }
 
 EXPORTED int signalfd(int fd, const sigset_t *set, int flags)
 {
 	sigset_t storage;
 
-	return REAL(signalfd)(fd, without_ours(set, &storage), flags);
+	return REAL(signalfd)(fd, get_signal_set_without_sampling_signal(set, &storage), flags);
 }
 
 EXPORTED int sigpending(sigset_t *set)
 {
-	struct thread *thread = our_signal() ? runtime_this_thread() : NULL;
+	struct thread *thread = get_current_sampling_signal() ? runtime_find_this_thread() : NULL;
 	int result = REAL(sigpending)(set);
 
-	if (thread && !result && thread->foreign_pending)
-		sigaddset(set, kymo_runtime.signals.signal);
+	if (thread && !result && thread->is_program_signal_pending)
+		sigaddset(set, program_signals->signal);
 	return result;
 }

@@ -10,55 +10,78 @@
 #include <unistd.h>
 
 #include "common/syscalls.h"
+#include "core/base/own_work.h"
 #include "core/notices.h"
 #include "core/runtime.h"
+#include "libkymo/dormant.h"
 #include "libkymo/exec_target.h"
 #include "libkymo/real.h"
 #include "libkymo/session_environment.h"
+#include "libkymo/session_reach.h"
 
-typedef __typeof__(&posix_spawn) spawn_function;
+typedef __typeof__(&posix_spawn) posix_spawn_function_pointer;
 
-static int spawn(spawn_function real, pid_t *pid, const char *path, bool by_name,
-		 const posix_spawn_file_actions_t *actions, const posix_spawnattr_t *attributes,
-		 char *const arguments[], char *const environment[])
+static void record_spawned_child(const char *path, bool by_name, pid_t child)
 {
-	struct session_list list = {.environment = environment};
 	struct exec_target target = {.found = false};
 	char space[PATH_MAX];
+
+	if ((runtime_is_active() || dormant_is_this_process()) &&
+	    kymo_runtime.options.follow_children)
+		target = by_name ? exec_target_find_in_search_path(path, space)
+				 : exec_target_examine(path);
+	if (target.found && !target.profiling_obstacle_text)
+		target.profiling_obstacle_text = session_reach_find_obstacle(&kymo_runtime);
+	if (target.profiling_obstacle_text && dormant_is_this_process())
+		dormant_write_not_followed_notice(child, target.path,
+						  target.profiling_obstacle_text);
+	else if (target.profiling_obstacle_text)
+		notices_post(&kymo_runtime.background, SPOOL_NOTICE_NOT_FOLLOWED, (uint64_t)child,
+			     target.path, target.profiling_obstacle_text);
+}
+
+static int spawn_with_session(posix_spawn_function_pointer real, pid_t *pid, const char *path,
+			      bool by_name, const posix_spawn_file_actions_t *actions,
+			      const posix_spawnattr_t *attributes, char *const arguments[],
+			      char *const environment[])
+{
+	struct session_environment_list list = {.environment = environment};
+	uint64_t begun_ns;
 	pid_t child = 0;
 	int error;
 
-	if (kymo_runtime.sealed && (!kymo_thread || kymo_thread->sealed))
+	if (is_calling_thread_in_seccomp())
 		return real(pid, path, actions, attributes, arguments, environment);
-	session_list_make(&list, environment);
+	dormant_install_pending_wrappers();
+	begun_ns = own_work_read_clock_ns();
+	session_environment_list_init(&list, environment);
+	own_work_add_since(begun_ns);
 	error = real(&child, path, actions, attributes, arguments, list.environment);
-	if (error == E2BIG && list.completed)
+	if (error == E2BIG && list.is_completed)
 		error = real(&child, path, actions, attributes, arguments, environment);
-	session_list_destroy(&list);
-	if (error)
-		return error;
-	if (pid)
-		*pid = child;
-	if (runtime_active() && kymo_runtime.options.follow_children)
-		target = by_name ? exec_target_search(path, space) : exec_target_look(path);
-	if (target.obstacle)
-		notices_post(&kymo_runtime.background, SPOOL_NOTICE_NOT_FOLLOWED, (uint64_t)child,
-			     target.path, target.obstacle);
-	return 0;
+	begun_ns = own_work_read_clock_ns();
+	session_environment_list_deinit(&list);
+	if (!error) {
+		if (pid)
+			*pid = child;
+		record_spawned_child(path, by_name, child);
+	}
+	own_work_add_since(begun_ns);
+	return error;
 }
 
 EXPORTED int posix_spawn(pid_t *pid, const char *path, const posix_spawn_file_actions_t *actions,
 			 const posix_spawnattr_t *attributes, char *const arguments[],
 			 char *const environment[])
 {
-	return spawn(REAL(posix_spawn), pid, path, false, actions, attributes, arguments,
-		     environment);
+	return spawn_with_session(REAL(posix_spawn), pid, path, false, actions, attributes,
+				  arguments, environment);
 }
 
 EXPORTED int posix_spawnp(pid_t *pid, const char *file, const posix_spawn_file_actions_t *actions,
 			  const posix_spawnattr_t *attributes, char *const arguments[],
 			  char *const environment[])
 {
-	return spawn(REAL(posix_spawnp), pid, file, true, actions, attributes, arguments,
-		     environment);
+	return spawn_with_session(REAL(posix_spawnp), pid, file, true, actions, attributes,
+				  arguments, environment);
 }

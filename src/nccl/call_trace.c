@@ -33,44 +33,45 @@
 #include "nccl/options.h"
 #include "nccl/recorder.h"
 
-#define ROOM_FOR_OTHERS 65536u
+#define FILE_SIZE_ROOM_FOR_OTHER_THREADS_BYTES 65536u
 
-int call_trace_descriptor = -1;
-static _Atomic int last_error;
+int call_trace_file_descriptor = -1;
+static _Atomic int last_write_error;
 
-int call_trace_begin(const char *path)
+int call_trace_open(const char *path)
 {
 	int descriptor = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_APPEND | O_CLOEXEC, 0666);
 
 	if (descriptor < 0)
 		return -errno;
-	__atomic_store_n(&call_trace_descriptor, descriptor, __ATOMIC_RELAXED);
+	__atomic_store_n(&call_trace_file_descriptor, descriptor, __ATOMIC_RELAXED);
 	return 0;
 }
 
-void call_trace_leave(void)
+void call_trace_turn_off(void)
 {
-	__atomic_store_n(&call_trace_descriptor, -1, __ATOMIC_RELAXED);
+	__atomic_store_n(&call_trace_file_descriptor, -1, __ATOMIC_RELAXED);
 }
 
 /* Other threads may be just about to write as well. */
-static bool is_within_limit(void)
+static bool is_within_file_size_limit(void)
 {
 	struct stat status;
 
-	return sys_call2(SYS_fstat, call_trace_descriptor, (long)&status) ||
+	return sys_call2(SYS_fstat, call_trace_file_descriptor, (long)&status) ||
 	       !S_ISREG(status.st_mode) ||
-	       sys_file_size_allowed((uint64_t)status.st_size + ROOM_FOR_OTHERS);
+	       sys_is_file_size_allowed((uint64_t)status.st_size +
+					FILE_SIZE_ROOM_FOR_OTHER_THREADS_BYTES);
 }
 
 /* O_APPEND: lines of several threads stay whole. */
-__attribute__((format(printf, 1, 2))) static void put(const char *format, ...)
+__attribute__((format(printf, 1, 2))) static void write_trace_line(const char *format, ...)
 {
 	char line[1024];
 	va_list arguments;
 	ssize_t written;
-	int length = snprintf(line, sizeof(line), "%" PRIu64 " %u ", clock_ns(CLOCK_MONOTONIC),
-			      recorder_thread());
+	int length = snprintf(line, sizeof(line), "%" PRIu64 " %u ",
+			      nccl_clock_read_ns(CLOCK_MONOTONIC), recorder_get_thread_id());
 
 	va_start(arguments, format);
 	length += vsnprintf(line + length, sizeof(line) - (size_t)length - 1, format, arguments);
@@ -78,43 +79,45 @@ __attribute__((format(printf, 1, 2))) static void put(const char *format, ...)
 	if (length > (int)sizeof(line) - 2)
 		length = (int)sizeof(line) - 2;
 	line[length++] = '\n';
-	if (is_within_limit()) {
-		written = write(call_trace_descriptor, line, (size_t)length);
+	if (is_within_file_size_limit()) {
+		written = write(call_trace_file_descriptor, line, (size_t)length);
 	} else {
 		written = -1;
 		errno = EFBIG;
 	}
 	if (written == length)
 		return;
-	store_count(NCCL_LOSS_CALL_TRACE);
+	store_count_loss(NCCL_LOSS_CALL_TRACE);
 	/* A part of it: the disk has become full. */
-	atomic_store_explicit(&last_error, written < 0 ? errno : ENOSPC, memory_order_relaxed);
+	atomic_store_explicit(&last_write_error, written < 0 ? errno : ENOSPC,
+			      memory_order_relaxed);
 }
 
-void call_trace_round(void)
+void call_trace_report_write_error_once(void)
 {
-	static bool told;
-	int error = atomic_load_explicit(&last_error, memory_order_relaxed);
+	static bool reported;
+	int error = atomic_load_explicit(&last_write_error, memory_order_relaxed);
 
-	if (!error || told)
+	if (!error || reported)
 		return;
-	told = true;
-	log_report("KYMO_NCCL_CALL_TRACE: '%s' cannot be written: %s; calls that are not in it are "
-		   "counted in the results",
-		   options.call_trace, strerror(error));
+	reported = true;
+	log_report_on_stderr(
+		"KYMO_NCCL_CALL_TRACE: '%s' cannot be written: %s; calls that are not in it are "
+		"counted in the results",
+		options.call_trace_path, strerror(error));
 }
 
-static uint64_t number(const void *pointer)
+static uint64_t pointer_to_number(const void *pointer)
 {
 	return (uint64_t)(uintptr_t)pointer;
 }
 
-static const char *word(const char *name)
+static const char *get_word_or_dash(const char *name)
 {
 	return name && *name ? name : "-";
 }
 
-static const char *escaped(const char *name, char *buffer, size_t size)
+static const char *escape_word_or_dash(const char *name, char *buffer, size_t size)
 {
 	size_t length = 0;
 
@@ -130,53 +133,59 @@ static const char *escaped(const char *name, char *buffer, size_t size)
 	return length ? buffer : "-";
 }
 
-void call_trace_init(const void *context, const struct communicator_identity *identity)
+void call_trace_write_init_call(const void *context, const struct communicator_identity *identity)
 {
 	char name[256];
 
-	put("init %" PRIx64 " %u %d %d %d %" PRIx64 " %u %s", number(context), identity->api,
-	    identity->rank, identity->ranks, identity->nodes, identity->hash, identity->mask,
-	    escaped(identity->name, name, sizeof(name)));
+	write_trace_line("init %" PRIx64 " %u %d %d %d %" PRIx64 " %u %s",
+			 pointer_to_number(context), identity->api, identity->rank,
+			 identity->rank_count, identity->node_count, identity->hash,
+			 identity->event_mask,
+			 escape_word_or_dash(identity->name, name, sizeof(name)));
 }
 
-static void operation_words(const struct event *event, char *words, size_t size)
+static void format_operation_words(const struct plugin_event_start_arguments *event, char *words,
+				   size_t size)
 {
 	char name[128];
 	int length = snprintf(words, size, "%s %s %" PRIu64 " %d %" PRIu64 " %u %u %s %s %" PRIx64,
-			      word(event->function), word(event->data_type), event->count,
-			      event->root, event->sequence, event->channels, event->warps,
-			      word(event->algorithm), word(event->protocol), number(event->group));
+			      get_word_or_dash(event->function), get_word_or_dash(event->data_type),
+			      event->count, event->root, event->sequence, event->channel_count,
+			      event->warp_count, get_word_or_dash(event->algorithm),
+			      get_word_or_dash(event->protocol), pointer_to_number(event->group));
 
 	if (event->api < 4 && length > 0 && (size_t)length < size)
 		snprintf(words + length, size - (size_t)length, " %" PRIx64 " %s",
 			 event->communicator_hash,
-			 escaped(event->communicator_name, name, sizeof(name)));
+			 escape_word_or_dash(event->communicator_name, name, sizeof(name)));
 }
 
-static void describe(const struct event *event, char *words, size_t size)
+static void format_event_words(const struct plugin_event_start_arguments *event, char *words,
+			       size_t size)
 {
 	words[0] = 0;
 	switch (event->kind) {
 	case NCCL_KIND_COLLECTIVE:
 	case NCCL_KIND_P2P:
 	case NCCL_KIND_CE_COLLECTIVE:
-		operation_words(event, words, size);
+		format_operation_words(event, words, size);
 		break;
 	case NCCL_KIND_COLLECTIVE_API:
 	case NCCL_KIND_P2P_API:
-		snprintf(words, size, "%s %s %" PRIu64 " %d %" PRIx64 " %d", word(event->function),
-			 word(event->data_type), event->count, event->root, number(event->stream),
-			 event->captured);
+		snprintf(words, size, "%s %s %" PRIu64 " %d %" PRIx64 " %d",
+			 get_word_or_dash(event->function), get_word_or_dash(event->data_type),
+			 event->count, event->root, pointer_to_number(event->stream),
+			 event->is_captured);
 		break;
 	case NCCL_KIND_GROUP_API:
-		snprintf(words, size, "%d %d", event->depth, event->captured);
+		snprintf(words, size, "%d %d", event->depth, event->is_captured);
 		break;
 	case NCCL_KIND_KERNEL_LAUNCH:
-		snprintf(words, size, "%" PRIx64, number(event->stream));
+		snprintf(words, size, "%" PRIx64, pointer_to_number(event->stream));
 		break;
 	case NCCL_KIND_PROXY_OP:
 		snprintf(words, size, "%d %u %d %d %d %d", event->pid, event->channel, event->root,
-			 event->steps, event->chunk_size, event->is_send);
+			 event->steps, event->chunk_bytes, event->is_send);
 		break;
 	case NCCL_KIND_PROXY_STEP:
 		snprintf(words, size, "%d", event->step);
@@ -184,35 +193,40 @@ static void describe(const struct event *event, char *words, size_t size)
 	case NCCL_KIND_KERNEL_CHANNEL:
 	case NCCL_KIND_KERNEL_PHASE:
 		snprintf(words, size, "%u %u %" PRIu64, event->channel,
-			 event->kind == NCCL_KIND_KERNEL_PHASE ? event->phase : 0, event->gpu_time);
+			 event->kind == NCCL_KIND_KERNEL_PHASE ? event->phase : 0,
+			 event->gpu_timestamp);
 		break;
 	default:
 		break;
 	}
 }
 
-void call_trace_start(const void *context, const void *handle, const struct event *event)
+void call_trace_write_event_start(const void *context, const void *handle,
+				  const struct plugin_event_start_arguments *event)
 {
 	char words[512];
 
-	describe(event, words, sizeof(words));
-	put("start %" PRIx64 " %" PRIx64 " %u %" PRIx64 " %d %s", number(context), number(handle),
-	    event->kind, number(event->parent), event->rank, words);
+	format_event_words(event, words, sizeof(words));
+	write_trace_line("start %" PRIx64 " %" PRIx64 " %u %" PRIx64 " %d %s",
+			 pointer_to_number(context), pointer_to_number(handle), event->kind,
+			 pointer_to_number(event->parent), event->rank, words);
 }
 
-void call_trace_stop(const void *handle)
+void call_trace_write_event_stop(const void *handle)
 {
-	put("stop %" PRIx64, number(handle));
+	write_trace_line("stop %" PRIx64, pointer_to_number(handle));
 }
 
-void call_trace_state(const void *handle, int state, const struct event_state *arguments)
+void call_trace_write_event_state(const void *handle, int state,
+				  const struct event_state_arguments *arguments)
 {
 	uint64_t value = arguments->gpu_time + arguments->bytes + (uint64_t)arguments->appended;
 
-	put("state %" PRIx64 " %d %d %" PRIu64, number(handle), state, arguments->known, value);
+	write_trace_line("state %" PRIx64 " %d %d %" PRIu64, pointer_to_number(handle), state,
+			 arguments->known, value);
 }
 
-void call_trace_finalize(const void *context)
+void call_trace_write_finalize_call(const void *context)
 {
-	put("final %" PRIx64, number(context));
+	write_trace_line("final %" PRIx64, pointer_to_number(context));
 }

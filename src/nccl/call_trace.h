@@ -21,23 +21,25 @@
 
 struct communicator_identity;
 
-extern int call_trace_descriptor; /* -1: off */
+extern int call_trace_file_descriptor; /* -1: off */
 
 static inline bool call_trace_is_on(void)
 {
-	return __atomic_load_n(&call_trace_descriptor, __ATOMIC_RELAXED) >= 0;
+	return __atomic_load_n(&call_trace_file_descriptor, __ATOMIC_RELAXED) >= 0;
 }
 
 /* 0 or negative errno. */
-int call_trace_begin(const char *path);
+int call_trace_open(const char *path);
 /* A forked child. */
-void call_trace_leave(void);
-void call_trace_init(const void *context, const struct communicator_identity *identity);
-void call_trace_start(const void *context, const void *handle, const struct event *event);
-void call_trace_stop(const void *handle);
-void call_trace_state(const void *handle, int state, const struct event_state *arguments);
-void call_trace_finalize(const void *context);
+void call_trace_turn_off(void);
+void call_trace_write_init_call(const void *context, const struct communicator_identity *identity);
+void call_trace_write_event_start(const void *context, const void *handle,
+				  const struct plugin_event_start_arguments *event);
+void call_trace_write_event_stop(const void *handle);
+void call_trace_write_event_state(const void *handle, int state,
+				  const struct event_state_arguments *arguments);
+void call_trace_write_finalize_call(const void *context);
 /* Own thread: tells once that lines could not be written, if any. */
-void call_trace_round(void);
+void call_trace_report_write_error_once(void);
 
 #endif

@@ -10,9 +10,9 @@
 #include <stdint.h>
 #include <time.h>
 
-#include "core/ticks.h"
+#include "core/base/ticks.h"
 
-static inline uint64_t clock_ns(clockid_t clock)
+static inline uint64_t nccl_clock_read_ns(clockid_t clock)
 {
 	struct timespec time = {0, 0};
 
@@ -20,10 +20,10 @@ static inline uint64_t clock_ns(clockid_t clock)
 	return (uint64_t)time.tv_sec * 1000000000u + (uint64_t)time.tv_nsec;
 }
 
-static inline uint64_t clock_ticks(void)
+static inline uint64_t nccl_clock_read_ticks(void)
 {
 	if (__builtin_expect(kymo_ticks_are_ns, 0))
-		return clock_ns(CLOCK_MONOTONIC);
+		return nccl_clock_read_ns(CLOCK_MONOTONIC);
 	return __rdtsc();
 }
 

@@ -11,16 +11,17 @@
 #include <sys/mman.h>
 
 #include "nccl/clock.h"
+#include "nccl/device.h"
 
-enum { LEARNING = 1, LEARNT };
+enum { COMMUNICATOR_IDENTITY_BEING_SET = 1, COMMUNICATOR_IDENTITY_KNOWN };
 
-struct communicator *communicators_table;
-_Atomic uint32_t communicators_made;
-static _Atomic uint64_t chunk;
+struct communicator_recording_state *communicators_table;
+_Atomic uint32_t communicators_made_count;
+static _Atomic uint64_t current_communicator_chunk_word;
 /* Context of communicators that there is no room for. */
-static char unrecorded;
+static char unrecorded_context_placeholder;
 
-static void *reserve(uint64_t size)
+static void *reserve_memory(uint64_t size)
 {
 	void *memory = mmap(NULL, size, PROT_READ | PROT_WRITE,
 			    MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
@@ -28,122 +29,135 @@ static void *reserve(uint64_t size)
 	return memory == MAP_FAILED ? NULL : memory;
 }
 
-int communicators_begin(void)
+int communicators_allocate_table(void)
 {
-	communicators_table = reserve(COMMUNICATORS_MAX * sizeof(*communicators_table));
+	communicators_table = reserve_memory(COMMUNICATORS_MAX * sizeof(*communicators_table));
 	return communicators_table ? 0 : -ENOMEM;
 }
 
-/* The number of ranks is told by no API before 4. */
-static void infer_ranks(struct nccl_communicator *record, int32_t at_least)
+/* No API before 4 passes the number of ranks. */
+static void raise_inferred_rank_count(struct nccl_communicator_record *record, int32_t at_least)
 {
-	if (at_least <= GET(record->ranks))
+	if (at_least <= RELAXED_LOAD(record->ranks))
 		return;
-	SET(record->ranks, at_least);
-	SET(record->flags, GET(record->flags) | NCCL_COMMUNICATOR_RANKS_INFERRED);
+	RELAXED_STORE(record->ranks, at_least);
+	RELAXED_STORE(record->flags,
+		      RELAXED_LOAD(record->flags) | NCCL_COMMUNICATOR_RANKS_INFERRED);
 }
 
-static void describe(struct nccl_communicator *record, const struct communicator_identity *identity)
+static void fill_communicator_record(struct nccl_communicator_record *record,
+				     const struct communicator_identity *identity)
 {
-	const char *world = getenv("WORLD_SIZE");
+	const char *world = secure_getenv("WORLD_SIZE");
 
 	record->hash = identity->hash;
-	record->start_ticks = clock_ticks();
+	record->start_ticks = nccl_clock_read_ticks();
 	record->rank = identity->rank;
-	record->ranks = identity->ranks;
-	record->nodes = identity->nodes;
+	record->ranks = identity->rank_count;
+	record->nodes = identity->node_count;
 	record->api = identity->api;
-	record->mask = identity->mask;
+	record->mask = identity->event_mask;
 	/* The string is the user's, and may be gone soon. */
 	if (identity->name)
 		strncpy(record->name, identity->name, sizeof(record->name) - 1);
-	if (!identity->ranks && world)
-		infer_ranks(record, atoi(world));
+	device_write_current_to_record(record);
+	if (!identity->rank_count && world)
+		raise_inferred_rank_count(record, atoi(world));
 }
 
 void *communicators_add(const struct communicator_identity *identity)
 {
-	uint32_t number = atomic_load_explicit(&communicators_made, memory_order_relaxed);
-	struct nccl_communicator *record;
-	struct store_place place = {0, NULL, 0};
+	uint32_t number = atomic_load_explicit(&communicators_made_count, memory_order_relaxed);
+	struct nccl_communicator_record *record;
+	struct store_record_slot place = {0, NULL, 0};
 
 	if (number < COMMUNICATORS_MAX)
-		place = store_take(&chunk, NCCL_CHUNK_COMMUNICATORS, 0);
+		place = store_take_record_slot(&current_communicator_chunk_word,
+					       NCCL_CHUNK_COMMUNICATORS, 0);
 	if (!place.id) {
-		store_count(NCCL_LOSS_COMMUNICATORS);
-		return &unrecorded;
+		store_count_loss(NCCL_LOSS_COMMUNICATORS);
+		return &unrecorded_context_placeholder;
 	}
 	record = place.record;
 	record->creation = number + 1;
-	describe(record, identity);
+	fill_communicator_record(record, identity);
 	communicators_table[number].record = record;
-	communicators_table[number].mask = identity->nccl_mask;
+	communicators_table[number].nccl_event_mask = identity->nccl_event_mask;
 	communicators_table[number].peers =
-		identity->ranks > 0 ? identity->ranks : COMMUNICATOR_PEERS;
-	atomic_store_explicit(&communicators_table[number].learnt, identity->api >= 4 ? LEARNT : 0,
+		identity->rank_count > 0 ? identity->rank_count : COMMUNICATOR_DEFAULT_PEER_COUNT;
+	atomic_store_explicit(&communicators_table[number].identity_state,
+			      identity->api >= 4 ? COMMUNICATOR_IDENTITY_KNOWN : 0,
 			      memory_order_relaxed);
 	__atomic_store_n(&record->id, place.id, __ATOMIC_RELEASE);
-	atomic_store_explicit(&communicators_made, number + 1, memory_order_release);
-	SET(store.header->communicators, number + 1);
+	atomic_store_explicit(&communicators_made_count, number + 1, memory_order_release);
+	RELAXED_STORE(store.header->communicators, number + 1);
 	return (void *)(uintptr_t)place.id;
 }
 
-struct communicator *communicators_find(void *context)
+struct communicator_recording_state *communicators_find_by_context(void *context)
 {
 	unsigned kind;
 	void *record;
 
-	if (store_find(context, &kind, &record) == STORE_FOUND && kind == NCCL_CHUNK_COMMUNICATORS)
-		return &communicators_table[((struct nccl_communicator *)record)->creation - 1];
-	store_count(context == &unrecorded ? NCCL_LOSS_EVENTS : NCCL_LOSS_FOREIGN_CONTEXT);
+	if (store_resolve_id(context, &kind, &record) == STORE_ID_FOUND &&
+	    kind == NCCL_CHUNK_COMMUNICATORS)
+		return communicators_get_by_creation_number((uint32_t)RELAXED_LOAD(
+			((struct nccl_communicator_record *)record)->creation));
+	store_count_loss(context == &unrecorded_context_placeholder ? NCCL_LOSS_EVENTS
+								    : NCCL_LOSS_FOREIGN_CONTEXT);
 	return NULL;
 }
 
-void communicators_learn(struct communicator *communicator, const struct event *event)
+void communicators_infer_identity(struct communicator_recording_state *communicator,
+				  const struct plugin_event_start_arguments *event)
 {
-	struct nccl_communicator *record = communicator->record;
-	uint32_t learnt = atomic_load_explicit(&communicator->learnt, memory_order_acquire);
+	struct nccl_communicator_record *record = communicator->record;
+	uint32_t learnt = atomic_load_explicit(&communicator->identity_state, memory_order_acquire);
 	int highest = event->rank > event->root ? event->rank : event->root;
 
 	if (record->api >= 4)
 		return;
 	if (highest < INT_MAX)
-		infer_ranks(record, highest + 1);
-	if (learnt || !atomic_compare_exchange_strong(&communicator->learnt, &learnt, LEARNING))
+		raise_inferred_rank_count(record, highest + 1);
+	if (learnt || !atomic_compare_exchange_strong(&communicator->identity_state, &learnt,
+						      COMMUNICATOR_IDENTITY_BEING_SET))
 		return;
-	SET(record->rank, event->rank);
-	SET(record->hash, event->communicator_hash);
+	RELAXED_STORE(record->rank, event->rank);
+	RELAXED_STORE(record->hash, event->communicator_hash);
 	if (event->communicator_name)
 		strncpy(record->name, event->communicator_name, sizeof(record->name) - 1);
-	atomic_store_explicit(&communicator->learnt, LEARNT, memory_order_release);
+	atomic_store_explicit(&communicator->identity_state, COMMUNICATOR_IDENTITY_KNOWN,
+			      memory_order_release);
 }
 
-const char *communicators_name(const struct communicator *communicator)
+const char *communicators_get_name(const struct communicator_recording_state *communicator)
 {
-	return atomic_load_explicit(&communicator->learnt, memory_order_acquire) == LEARNT
+	return atomic_load_explicit(&communicator->identity_state, memory_order_acquire) ==
+			       COMMUNICATOR_IDENTITY_KNOWN
 		       ? communicator->record->name
 		       : "";
 }
 
-bool communicators_p2p_sequence(struct communicator *communicator, int peer, bool send,
-				uint64_t *ret)
+bool communicators_take_p2p_sequence_number(struct communicator_recording_state *communicator,
+					    int peer, bool send, uint64_t *ret)
 {
-	uint32_t *sequences = atomic_load_explicit(&communicator->sequences, memory_order_acquire);
+	uint32_t *sequences =
+		atomic_load_explicit(&communicator->p2p_sequences, memory_order_acquire);
 
 	*ret = 0;
 	if (peer < 0 || peer >= communicator->peers)
 		return false;
 	if (!sequences) {
 		uint64_t size = (uint64_t)communicator->peers * 2 * sizeof(*sequences);
-		uint32_t *fresh = reserve(size);
+		uint32_t *fresh = reserve_memory(size);
 
 		if (!fresh)
 			return false;
-		if (atomic_compare_exchange_strong(&communicator->sequences, &sequences, fresh))
+		if (atomic_compare_exchange_strong(&communicator->p2p_sequences, &sequences, fresh))
 			sequences = fresh;
 		else
 			munmap(fresh, size);
 	}
-	*ret = ADD(sequences[2 * peer + send], 1);
+	*ret = RELAXED_ADD(sequences[2 * peer + send], 1);
 	return true;
 }

@@ -12,7 +12,7 @@
 
 #include "kymo/nccl_records.h"
 
-struct event {
+struct plugin_event_start_arguments {
 	uint8_t kind; /* enum nccl_kind */
 	uint8_t api;
 	int rank;
@@ -24,20 +24,20 @@ struct event {
 	uint64_t sequence, count, traffic_bytes, user_tag;
 	const void *send_buffer, *receive_buffer;
 	void *group;
-	uint8_t channels, warps;
+	uint8_t channel_count, warp_count;
 	int root; /* P2P, PROXY_OP: the peer */
 	/* COLLECTIVE_API, P2P_API, GROUP_API, KERNEL_LAUNCH */
 	void *stream;
-	bool captured;
+	bool is_captured;
 	int depth;
 	/* PROXY_OP; PROXY_STEP: step; KERNEL_CHANNEL, KERNEL_PHASE: channel */
-	int pid, steps, chunk_size, step;
+	int pid, steps, chunk_bytes, step;
 	uint8_t channel, phase;
 	bool is_send;
-	uint64_t gpu_time;
+	uint64_t gpu_timestamp;
 	/* NET_PLUGIN */
-	int64_t net_id;
-	const void *net_data;
+	int64_t net_plugin_type_and_version;
+	const void *net_plugin_data;
 	/* CE_SYNC, CE_BATCH */
 	bool complete, intra_batch;
 	int ranks, operations;
@@ -45,7 +45,7 @@ struct event {
 };
 
 /* What comes with a state. */
-struct event_state {
+struct event_state_arguments {
 	bool known;        /* there were arguments */
 	uint64_t bytes;    /* v1-v3 proxy operation, proxy step */
 	int steps;         /* v1-v3 proxy operation */

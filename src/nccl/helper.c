@@ -19,146 +19,167 @@
 #include "nccl/call_trace.h"
 #include "nccl/clock.h"
 #include "nccl/communicators.h"
+#include "nccl/completion.h"
 #include "nccl/log.h"
 #include "nccl/options.h"
 #include "nccl/prometheus.h"
 #include "nccl/recorder.h"
-#include "nccl/sealing.h"
 #include "nccl/stall.h"
 #include "nccl/store.h"
 
-#define BUSY_NS        50000000u
-#define IDLE_NS        250000000u
-#define CLOCK_NS       1000000000u
-#define CLOCK_FIRST_NS 4000000u
+#define BUSY_ROUND_INTERVAL_NS          50000000u
+#define IDLE_ROUND_INTERVAL_NS          250000000u
+#define ONE_SECOND_NS                   1000000000u
+#define FIRST_CLOCK_READING_INTERVAL_NS 4000000u
 
-static _Atomic uint32_t wake_word;
-static pthread_mutex_t rounds = PTHREAD_MUTEX_INITIALIZER;
-static uint64_t clock_due_ns, clock_step_ns;
+static _Atomic uint32_t helper_wakeup_futex_word;
+static pthread_mutex_t helper_rounds_lock = PTHREAD_MUTEX_INITIALIZER;
+static uint64_t next_clock_reading_time_ns, clock_reading_interval_ns;
 
 void helper_wake(void)
 {
-	if (!atomic_exchange_explicit(&wake_word, 1, memory_order_relaxed))
-		syscall(SYS_futex, &wake_word, FUTEX_WAKE_PRIVATE, 1, NULL, NULL, 0);
+	if (!atomic_exchange_explicit(&helper_wakeup_futex_word, 1, memory_order_relaxed))
+		syscall(SYS_futex, &helper_wakeup_futex_word, FUTEX_WAKE_PRIVATE, 1, NULL, NULL, 0);
 }
 
 /* ---- clocks ---- */
 
-static void take_clock(void)
+static void write_clock_reading(void)
 {
 	uint32_t count = store.header->clock_count;
 	struct nccl_clock *at =
 		&store.header->clocks[count ? 1 + (count - 1) % (NCCL_CLOCKS - 1) : 0];
-	struct ticks_clocks now = ticks_clocks_now();
+	struct clocks_snapshot now = read_clocks_snapshot();
 
-	SET(at->ticks, now.ticks);
-	SET(at->monotonic_ns, now.monotonic_ns);
-	SET(at->boottime_ns, now.boottime_ns);
-	SET(at->realtime_ns, now.realtime_ns);
+	RELAXED_STORE(at->ticks, now.ticks);
+	RELAXED_STORE(at->monotonic_ns, now.monotonic_ns);
+	RELAXED_STORE(at->boottime_ns, now.boottime_ns);
+	RELAXED_STORE(at->realtime_ns, now.realtime_ns);
 	__atomic_store_n(&store.header->clock_count, count + 1, __ATOMIC_RELEASE);
 }
 
 /* Often at first, so that runs of milliseconds have two; later ever more seldom, so that those kept
  * span the whole run. */
-static void follow_clock(uint64_t now_ns)
+static void write_clock_reading_if_due(uint64_t now_ns)
 {
-	if (now_ns < clock_due_ns)
+	if (now_ns < next_clock_reading_time_ns)
 		return;
-	clock_step_ns = !clock_step_ns                 ? CLOCK_FIRST_NS
-			: clock_step_ns < CLOCK_NS / 4 ? 2 * clock_step_ns
-						       : clock_step_ns + clock_step_ns / 4;
-	if (clock_step_ns > 30ull * CLOCK_NS)
-		clock_step_ns = 30ull * CLOCK_NS;
-	clock_due_ns = now_ns + clock_step_ns;
-	take_clock();
+	clock_reading_interval_ns =
+		!clock_reading_interval_ns ? FIRST_CLOCK_READING_INTERVAL_NS
+		: clock_reading_interval_ns < ONE_SECOND_NS / 4
+			? 2 * clock_reading_interval_ns
+			: clock_reading_interval_ns + clock_reading_interval_ns / 4;
+	if (clock_reading_interval_ns > 30ull * ONE_SECOND_NS)
+		clock_reading_interval_ns = 30ull * ONE_SECOND_NS;
+	next_clock_reading_time_ns = now_ns + clock_reading_interval_ns;
+	write_clock_reading();
 }
 
 /* ---- rounds ---- */
 
-static uint64_t own_cpu_ns(void)
+static uint64_t read_thread_cpu_ns(void)
 {
-	return clock_ns(CLOCK_THREAD_CPUTIME_ID);
+	return nccl_clock_read_ns(CLOCK_THREAD_CPUTIME_ID);
+}
+
+/* Where a ring is full, what finalized communicators still hold is given back at once: a program
+ * that makes one after the other is faster than the time that late events are waited for. */
+static void make_room_from_finalized_communicators(uint64_t ticks)
+{
+	if (!store_is_short_of_chunks())
+		return;
+	completion_run_round(&(struct completion_round){.ticks = ticks, .needs_room = true});
+	store_refill_ready_chunks();
 }
 
 /* Returns whether anything was recorded since the last round. */
-static bool round_now(bool last)
+static bool run_helper_round(bool last)
 {
 	static uint64_t seen;
-	uint64_t ticks = clock_ticks(), now_ns = clock_ns(CLOCK_MONOTONIC), sum = 0;
+	uint64_t ticks = nccl_clock_read_ticks(), now_ns = nccl_clock_read_ns(CLOCK_MONOTONIC),
+		 sum = 0;
 
-	store_refill();
-	sealing_round(ticks);
-	store_refill(); /* of what is finished now */
-	stall_round(ticks);
-	follow_clock(now_ns);
+	store_refill_ready_chunks();
+	completion_run_round(&(struct completion_round){.ticks = ticks, .is_last = last});
+	store_refill_ready_chunks(); /* of what is finished now */
+	make_room_from_finalized_communicators(ticks);
+	stall_check_communicators(ticks);
+	write_clock_reading_if_due(now_ns);
 	if (last)
-		take_clock();
-	prometheus_round(now_ns, last);
-	call_trace_round();
-	for (uint32_t i = 1; i <= communicators_count(); i++)
-		sum += GET(communicators_get(i)->record->operations);
-	sum += GET(store.header->chunks_taken);
-	SET(store.header->heartbeat_ticks, ticks);
-	SET(store.header->heartbeats, store.header->heartbeats + 1);
+		write_clock_reading();
+	prometheus_write_if_due(now_ns, last);
+	call_trace_report_write_error_once();
+	for (uint32_t i = 1; i <= communicators_get_count(); i++) {
+		const struct communicator_recording_state *communicator =
+			communicators_get_by_creation_number(i);
+
+		sum += communicator ? RELAXED_LOAD(communicator->record->operations) : 0;
+	}
+	sum += RELAXED_LOAD(store.header->chunks_taken);
+	RELAXED_STORE(store.header->heartbeat_ticks, ticks);
+	RELAXED_STORE(store.header->heartbeats, store.header->heartbeats + 1);
 	if (sum == seen)
 		return false;
 	seen = sum;
 	return true;
 }
 
-static void wait_for(uint64_t ns)
+static void wait_for_wake_or_timeout(uint64_t ns)
 {
 	struct timespec time = {0, (long)ns};
 
-	if (!atomic_load_explicit(&wake_word, memory_order_relaxed))
-		syscall(SYS_futex, &wake_word, FUTEX_WAIT_PRIVATE, 0, &time, NULL, 0);
-	atomic_store_explicit(&wake_word, 0, memory_order_relaxed);
+	if (!atomic_load_explicit(&helper_wakeup_futex_word, memory_order_relaxed))
+		syscall(SYS_futex, &helper_wakeup_futex_word, FUTEX_WAIT_PRIVATE, 0, &time, NULL,
+			0);
+	atomic_store_explicit(&helper_wakeup_futex_word, 0, memory_order_relaxed);
 }
 
-static void *run(void *unused)
+static void *run_helper_thread(void *unused)
 {
 	unsigned quiet = 0;
 
 	pthread_setname_np(pthread_self(), "kymo-nccl");
 	while (recorder_is_on()) {
-		wait_for(quiet > 20 ? IDLE_NS : BUSY_NS);
-		pthread_mutex_lock(&rounds);
+		wait_for_wake_or_timeout(quiet > 20 ? IDLE_ROUND_INTERVAL_NS
+						    : BUSY_ROUND_INTERVAL_NS);
+		pthread_mutex_lock(&helper_rounds_lock);
 		if (recorder_is_on()) {
-			quiet = round_now(false) ? 0 : quiet + 1;
-			SET(store.header->helper_cpu_ns, own_cpu_ns());
+			quiet = run_helper_round(false) ? 0 : quiet + 1;
+			RELAXED_STORE(store.header->helper_cpu_ns, read_thread_cpu_ns());
 		}
-		pthread_mutex_unlock(&rounds);
+		pthread_mutex_unlock(&helper_rounds_lock);
 	}
 	return unused;
 }
 
-int helper_start(void)
+int helper_start_thread(void)
 {
 	pthread_attr_t attributes;
 	pthread_t thread;
 	sigset_t all, before;
 	int result;
 
-	take_clock();
+	write_clock_reading();
 	sigfillset(&all);
 	pthread_attr_init(&attributes);
 	pthread_attr_setdetachstate(&attributes, PTHREAD_CREATE_DETACHED);
 	pthread_attr_setstacksize(&attributes, 512u << 10);
 	pthread_sigmask(SIG_SETMASK, &all, &before);
-	result = -pthread_create(&thread, &attributes, run, NULL);
+	result = -pthread_create(&thread, &attributes, run_helper_thread, NULL);
 	pthread_sigmask(SIG_SETMASK, &before, NULL);
 	pthread_attr_destroy(&attributes);
 	return result;
 }
 
-void helper_make_room(void)
+void helper_refill_ready_chunks(void)
 {
-	pthread_mutex_lock(&rounds);
-	store_refill();
-	pthread_mutex_unlock(&rounds);
+	pthread_mutex_lock(&helper_rounds_lock);
+	store_refill_ready_chunks();
+	make_room_from_finalized_communicators(nccl_clock_read_ticks());
+	pthread_mutex_unlock(&helper_rounds_lock);
 }
 
-void helper_finish(void)
+void helper_run_last_round(void)
 {
 	struct timespec limit;
 
@@ -166,18 +187,18 @@ void helper_finish(void)
 		return;
 	clock_gettime(CLOCK_REALTIME, &limit);
 	limit.tv_sec += 2;
-	if (pthread_mutex_timedlock(&rounds, &limit))
+	if (pthread_mutex_timedlock(&helper_rounds_lock, &limit))
 		return;
-	round_now(true);
-	SET(store.header->state, NCCL_FILE_EXITED);
-	pthread_mutex_unlock(&rounds);
+	run_helper_round(true);
+	RELAXED_STORE(store.header->state, NCCL_FILE_EXITED);
+	pthread_mutex_unlock(&helper_rounds_lock);
 }
 
-void helper_no_room(int error)
+void helper_report_store_cannot_grow(int error)
 {
 	char *problem = store.header->problem;
 
-	if (store.ring)
+	if (store.is_ring)
 		snprintf(problem, sizeof(store.header->problem),
 			 "the file cannot grow any more (%s): the oldest records are overwritten",
 			 strerror(-error));
@@ -185,12 +206,12 @@ void helper_no_room(int error)
 		snprintf(problem, sizeof(store.header->problem),
 			 "the file cannot grow any more (%s): nothing more is recorded",
 			 error == -EDQUOT ? "NCCL_SIZE is reached" : strerror(-error));
-	if (!store.ring)
-		SET(store.header->state, NCCL_FILE_FULL);
-	log_report("%s: %s", store.path, problem);
+	if (!store.is_ring)
+		RELAXED_STORE(store.header->state, NCCL_FILE_FULL);
+	log_report_on_stderr("%s: %s", store.path, problem);
 }
 
-void helper_tell(const char *why)
+void helper_write_first_problem_to_header(const char *why)
 {
 	char *problem = store.header->problem;
 
@@ -198,12 +219,12 @@ void helper_tell(const char *why)
 		strncpy(problem, why, sizeof(store.header->problem) - 1);
 }
 
-void helper_before_fork(void)
+void helper_lock_before_fork(void)
 {
-	pthread_mutex_lock(&rounds);
+	pthread_mutex_lock(&helper_rounds_lock);
 }
 
-void helper_after_fork(void)
+void helper_unlock_after_fork(void)
 {
-	pthread_mutex_unlock(&rounds);
+	pthread_mutex_unlock(&helper_rounds_lock);
 }

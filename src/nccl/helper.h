@@ -8,21 +8,21 @@
 #define KYMO_NCCL_HELPER_H
 
 /* 0 or negative errno. */
-int helper_start(void);
+int helper_start_thread(void);
 /* From a callback: room is getting short, or a communicator is finalized. */
 void helper_wake(void);
 /* From init, which may take its time: keeps the own thread from falling behind where communicators
  * are made by the hundred. */
-void helper_make_room(void);
+void helper_refill_ready_chunks(void);
 /* One round now, by the calling thread; at the end of the process. Does not wait for long. */
-void helper_finish(void);
+void helper_run_last_round(void);
 /* Room for records is at an end, negative errno; by the store, once. */
-void helper_no_room(int error);
+void helper_report_store_cannot_grow(int error);
 /* Less is recorded than was asked for: `why` goes into the file, unless there is a reason already.
  */
-void helper_tell(const char *why);
+void helper_write_first_problem_to_header(const char *why);
 /* Around fork. */
-void helper_before_fork(void);
-void helper_after_fork(void);
+void helper_lock_before_fork(void);
+void helper_unlock_after_fork(void);
 
 #endif

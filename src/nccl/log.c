@@ -10,64 +10,64 @@
 #include <string.h>
 #include <unistd.h>
 
-#define LINE_SIZE 1024
+#define LOG_LINE_BYTES 1024
 
-static nccl_logger current;
+static nccl_logger nccl_logger_in_use;
 
-void log_use(nccl_logger logger)
+void log_set_nccl_logger(nccl_logger logger)
 {
 	if (logger)
-		__atomic_store_n(&current, logger, __ATOMIC_RELEASE);
+		__atomic_store_n(&nccl_logger_in_use, logger, __ATOMIC_RELEASE);
 }
 
-static void to_nccl(int level, const char *line)
+static void write_line_to_nccl_log(int level, const char *line)
 {
-	nccl_logger logger = __atomic_load_n(&current, __ATOMIC_ACQUIRE);
+	nccl_logger logger = __atomic_load_n(&nccl_logger_in_use, __ATOMIC_ACQUIRE);
 
 	if (logger)
 		logger(level, NCCL_LOG_PROFILE, "kymo", 0, "PROFILER/kymo: %s", line);
 }
 
 /* One write, so that lines of many ranks do not mix. */
-static void to_error(const char *line)
+static void write_line_to_standard_error(const char *line)
 {
-	char text[LINE_SIZE + 16];
+	char text[LOG_LINE_BYTES + 16];
 	int length = snprintf(text, sizeof(text), "kymo: nccl: %s\n", line);
 
 	while (length > 0 && write(STDERR_FILENO, text, (size_t)length) < 0)
 		break;
 }
 
-void log_info(const char *format, ...)
+void log_info_to_nccl(const char *format, ...)
 {
-	char line[LINE_SIZE];
+	char line[LOG_LINE_BYTES];
 	va_list arguments;
 
 	va_start(arguments, format);
 	vsnprintf(line, sizeof(line), format, arguments);
 	va_end(arguments);
-	to_nccl(NCCL_LOG_INFO, line);
+	write_line_to_nccl_log(NCCL_LOG_INFO, line);
 }
 
-void log_problem(const char *format, ...)
+void log_problem_to_nccl_and_stderr(const char *format, ...)
 {
-	char line[LINE_SIZE];
+	char line[LOG_LINE_BYTES];
 	va_list arguments;
 
 	va_start(arguments, format);
 	vsnprintf(line, sizeof(line), format, arguments);
 	va_end(arguments);
-	to_nccl(NCCL_LOG_WARN, line);
-	to_error(line);
+	write_line_to_nccl_log(NCCL_LOG_WARN, line);
+	write_line_to_standard_error(line);
 }
 
-void log_report(const char *format, ...)
+void log_report_on_stderr(const char *format, ...)
 {
-	char line[LINE_SIZE];
+	char line[LOG_LINE_BYTES];
 	va_list arguments;
 
 	va_start(arguments, format);
 	vsnprintf(line, sizeof(line), format, arguments);
 	va_end(arguments);
-	to_error(line);
+	write_line_to_standard_error(line);
 }

@@ -10,10 +10,10 @@
 #include "nccl/api.h"
 
 /* NULL before API version 4. */
-void log_use(nccl_logger logger);
-__attribute__((format(printf, 1, 2))) void log_info(const char *format, ...);
-__attribute__((format(printf, 1, 2))) void log_problem(const char *format, ...);
+void log_set_nccl_logger(nccl_logger logger);
+__attribute__((format(printf, 1, 2))) void log_info_to_nccl(const char *format, ...);
+__attribute__((format(printf, 1, 2))) void log_problem_to_nccl_and_stderr(const char *format, ...);
 /* To standard error alone: from the own thread, where NCCL's logger may be locked by who hangs. */
-__attribute__((format(printf, 1, 2))) void log_report(const char *format, ...);
+__attribute__((format(printf, 1, 2))) void log_report_on_stderr(const char *format, ...);
 
 #endif

@@ -15,18 +15,20 @@
 #include "nccl/clock.h"
 #include "nccl/recorder.h"
 
-#define OPERATIONS_INLINE static inline __attribute__((always_inline))
+#define OPERATIONS_INLINE_SPECIFIERS static inline __attribute__((always_inline))
 
 /* Out of line: what is seldom. */
-void *operations_drop(struct communicator *communicator);
-/* Of another communicator, graphs, parents of other processes. */
-void operations_parent(struct nccl_operation *operation, void *parent);
-void operations_number_p2p(struct nccl_operation *operation, struct communicator *communicator,
-			   const char *function, int peer);
+void *operations_count_one_dropped(struct communicator_recording_state *communicator);
+/* Parents in another communicator, in graphs and in other processes. */
+void operations_set_parent(struct nccl_operation *operation, void *parent);
+void operations_set_p2p_sequence(struct nccl_operation *operation,
+				 struct communicator_recording_state *communicator,
+				 const char *function, int peer);
 
 /* The bytes from `kind` to `warps`, in one store. */
-OPERATIONS_INLINE void operations_put_bytes(struct nccl_operation *operation, uint8_t kind,
-					    uint32_t names, uint8_t channels, uint8_t warps)
+OPERATIONS_INLINE_SPECIFIERS void
+operations_write_fields_kind_to_warps(struct nccl_operation *operation, uint8_t kind,
+				      uint32_t names, uint8_t channels, uint8_t warps)
 {
 	uint64_t bytes = kind | NCCL_OPERATION_STARTED << 8 | (uint64_t)names << 16 |
 			 (uint64_t)channels << 48 | (uint64_t)warps << 56;
@@ -37,18 +39,21 @@ OPERATIONS_INLINE void operations_put_bytes(struct nccl_operation *operation, ui
 	memcpy((uint8_t *)operation + offsetof(struct nccl_operation, kind), &bytes, sizeof(bytes));
 }
 
-OPERATIONS_INLINE void operations_describe(struct nccl_operation *operation,
-					   const struct event *event, struct names *names,
-					   uint32_t *flags)
+OPERATIONS_INLINE_SPECIFIERS void
+operations_fill_one_from_start_event(struct nccl_operation *operation,
+				     const struct plugin_event_start_arguments *event,
+				     struct last_operation_names *names, uint32_t *flags)
 {
-	names_use(names, event->function, event->data_type, event->algorithm, event->protocol);
-	operations_put_bytes(operation, event->kind, names->numbers, event->channels, event->warps);
-	if (names->type_unknown)
+	names_update_last_operation_names_if_changed(names, event->function, event->data_type,
+						     event->algorithm, event->protocol);
+	operations_write_fields_kind_to_warps(operation, event->kind, names->packed_name_numbers,
+					      event->channel_count, event->warp_count);
+	if (names->is_data_type_unknown)
 		*flags |= NCCL_OPERATION_TYPE_UNKNOWN;
-	if (event->kind == NCCL_KIND_COLLECTIVE && names->counts_bytes)
+	if (event->kind == NCCL_KIND_COLLECTIVE && names->is_counted_in_bytes)
 		*flags |= NCCL_OPERATION_COUNT_IS_BYTES;
 	operation->count = event->count;
-	if (__builtin_mul_overflow(event->count, names->element_size, &operation->bytes))
+	if (__builtin_mul_overflow(event->count, names->element_bytes, &operation->bytes))
 		operation->bytes = 0;
 	if (event->traffic_bytes)
 		operation->traffic_bytes = event->traffic_bytes;
@@ -58,16 +63,16 @@ OPERATIONS_INLINE void operations_describe(struct nccl_operation *operation,
 	operation->receive_buffer = (uint64_t)(uintptr_t)event->receive_buffer;
 }
 
-OPERATIONS_INLINE void operations_number(struct nccl_operation *operation,
-					 struct communicator *communicator,
-					 const struct event *event, uint64_t ordinal)
+OPERATIONS_INLINE_SPECIFIERS void operations_set_ordinal_and_sequence(
+	struct nccl_operation *operation, struct communicator_recording_state *communicator,
+	const struct plugin_event_start_arguments *event, uint64_t ordinal)
 {
-	struct nccl_communicator *of = communicator->record;
+	struct nccl_communicator_record *of = communicator->record;
 
 	operation->ordinal = ordinal;
-	SET(of->operations, ordinal + 1 + GET(of->dropped_operations));
+	RELAXED_STORE(of->operations, ordinal + 1 + RELAXED_LOAD(of->dropped_operations));
 	if (event->kind == NCCL_KIND_P2P) {
-		operations_number_p2p(operation, communicator, event->function, event->root);
+		operations_set_p2p_sequence(operation, communicator, event->function, event->root);
 		return;
 	}
 	operation->sequence = event->sequence;
@@ -75,19 +80,19 @@ OPERATIONS_INLINE void operations_number(struct nccl_operation *operation,
 	operation->peer = -1;
 }
 
-OPERATIONS_INLINE void *operations_record(struct recorder_self *self,
-					  struct communicator *communicator,
-					  const struct event *event, uint64_t ticks, bool may_learn)
+OPERATIONS_INLINE_SPECIFIERS void *operations_add_record(
+	struct recorder_thread_state *self, struct communicator_recording_state *communicator,
+	const struct plugin_event_start_arguments *event, uint64_t ticks, bool may_learn)
 {
 	uint32_t creation = (uint32_t)communicator->record->creation, flags = 0;
 	struct nccl_operation *operation;
-	struct store_place place =
-		store_take(&communicator->operations, NCCL_CHUNK_OPERATIONS, creation);
+	struct store_record_slot place =
+		store_take_record_slot(&communicator->operations, NCCL_CHUNK_OPERATIONS, creation);
 
 	if (may_learn)
-		communicators_learn(communicator, event);
+		communicators_infer_identity(communicator, event);
 	if (__builtin_expect(!place.id, 0))
-		return operations_drop(communicator);
+		return operations_count_one_dropped(communicator);
 	operation = place.record;
 	operation->start = ticks;
 	operation->last = ticks;
@@ -95,13 +100,13 @@ OPERATIONS_INLINE void *operations_record(struct recorder_self *self,
 	operation->thread = self->thread;
 	operation->api = event->api;
 	if (event->parent)
-		operations_parent(operation, event->parent);
+		operations_set_parent(operation, event->parent);
 	if (event->group)
-		operation->group = recorder_resolve(event->group);
-	if (GET(communicator->launch_thread) == self->thread)
-		operation->launch = GET(communicator->launch);
-	operations_describe(operation, event, &self->names, &flags);
-	operations_number(operation, communicator, event, place.ordinal);
+		operation->group = recorder_get_valid_group_id(event->group);
+	if (RELAXED_LOAD(communicator->last_launch_thread) == self->thread)
+		operation->launch = RELAXED_LOAD(communicator->last_launch_ticks);
+	operations_fill_one_from_start_event(operation, event, &self->names, &flags);
+	operations_set_ordinal_and_sequence(operation, communicator, event, place.record_ordinal);
 	if (flags)
 		operation->flags |= flags;
 	__atomic_store_n(&operation->id, place.id, __ATOMIC_RELEASE);
@@ -109,15 +114,17 @@ OPERATIONS_INLINE void *operations_record(struct recorder_self *self,
 }
 
 /* From an adapter of version 4 or later, while recording is on. */
-OPERATIONS_INLINE void *operations_start(void *context, const struct event *event)
+OPERATIONS_INLINE_SPECIFIERS void *
+operations_record_start(void *context, const struct plugin_event_start_arguments *event)
 {
-	uint64_t ticks = clock_ticks();
-	struct recorder_self *self = recorder_self();
-	struct communicator *communicator = recorder_communicator(self, context);
+	uint64_t ticks = nccl_clock_read_ticks();
+	struct recorder_thread_state *self = recorder_get_thread_state();
+	struct communicator_recording_state *communicator =
+		recorder_find_communicator_of_context(self, context);
 
 	if (__builtin_expect(!communicator, 0))
 		return NULL;
-	return operations_record(self, communicator, event, ticks, false);
+	return operations_add_record(self, communicator, event, ticks, false);
 }
 
 #endif

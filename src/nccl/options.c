@@ -13,197 +13,218 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "common/array.h"
 #include "common/settings_value.h"
 #include "kymo/nccl_records.h"
 #include "nccl/log.h"
 #include "nccl/store.h"
 
-#define BIT(kind) NCCL_KIND_MASK(NCCL_KIND_##kind)
+#define EVENT_KIND_TO_MASK(kind) NCCL_KIND_MASK(NCCL_KIND_##kind)
 
-struct options options;
+struct plugin_options options;
 
 static const struct {
 	const char *name;
 	uint32_t events;
-} event_names[] = {
-	{"group", BIT(GROUP)},
-	{"coll", BIT(COLLECTIVE)},
-	{"collective", BIT(COLLECTIVE)},
-	{"p2p", BIT(P2P)},
-	{"proxy-op", BIT(PROXY_OP)},
-	{"proxy-step", BIT(PROXY_STEP)},
-	{"proxy-ctrl", BIT(PROXY_CONTROL)},
-	{"proxy", BIT(PROXY_OP) | BIT(PROXY_STEP) | BIT(PROXY_CONTROL)},
-	{"kernel-channel", BIT(KERNEL_CHANNEL)},
-	{"kernel-ch", BIT(KERNEL_CHANNEL)},
-	{"net-plugin", BIT(NET_PLUGIN)},
-	{"group-api", BIT(GROUP_API)},
-	{"coll-api", BIT(COLLECTIVE_API)},
-	{"p2p-api", BIT(P2P_API)},
-	{"api", BIT(GROUP_API) | BIT(COLLECTIVE_API) | BIT(P2P_API)},
-	{"kernel-launch", BIT(KERNEL_LAUNCH)},
-	{"ce-coll", BIT(CE_COLLECTIVE)},
-	{"ce-sync", BIT(CE_SYNC)},
-	{"ce-batch", BIT(CE_BATCH)},
-	{"ce", BIT(CE_COLLECTIVE) | BIT(CE_SYNC) | BIT(CE_BATCH)},
-	{"kernel-phase", BIT(KERNEL_PHASE)},
-	{"light", BIT(COLLECTIVE) | BIT(P2P) | BIT(PROXY_OP) | BIT(GROUP_API) |
-			  BIT(COLLECTIVE_API) | BIT(P2P_API) | BIT(KERNEL_LAUNCH) |
-			  BIT(CE_COLLECTIVE)},
+} event_masks_by_name[] = {
+	{"group", EVENT_KIND_TO_MASK(GROUP)},
+	{"coll", EVENT_KIND_TO_MASK(COLLECTIVE)},
+	{"collective", EVENT_KIND_TO_MASK(COLLECTIVE)},
+	{"p2p", EVENT_KIND_TO_MASK(P2P)},
+	{"proxy-op", EVENT_KIND_TO_MASK(PROXY_OP)},
+	{"proxy-step", EVENT_KIND_TO_MASK(PROXY_STEP)},
+	{"proxy-ctrl", EVENT_KIND_TO_MASK(PROXY_CONTROL)},
+	{"proxy", EVENT_KIND_TO_MASK(PROXY_OP) | EVENT_KIND_TO_MASK(PROXY_STEP) |
+			  EVENT_KIND_TO_MASK(PROXY_CONTROL)},
+	{"kernel-channel", EVENT_KIND_TO_MASK(KERNEL_CHANNEL)},
+	{"kernel-ch", EVENT_KIND_TO_MASK(KERNEL_CHANNEL)},
+	{"net-plugin", EVENT_KIND_TO_MASK(NET_PLUGIN)},
+	{"group-api", EVENT_KIND_TO_MASK(GROUP_API)},
+	{"coll-api", EVENT_KIND_TO_MASK(COLLECTIVE_API)},
+	{"p2p-api", EVENT_KIND_TO_MASK(P2P_API)},
+	{"api", EVENT_KIND_TO_MASK(GROUP_API) | EVENT_KIND_TO_MASK(COLLECTIVE_API) |
+			EVENT_KIND_TO_MASK(P2P_API)},
+	{"kernel-launch", EVENT_KIND_TO_MASK(KERNEL_LAUNCH)},
+	{"ce-coll", EVENT_KIND_TO_MASK(CE_COLLECTIVE)},
+	{"ce-sync", EVENT_KIND_TO_MASK(CE_SYNC)},
+	{"ce-batch", EVENT_KIND_TO_MASK(CE_BATCH)},
+	{"ce", EVENT_KIND_TO_MASK(CE_COLLECTIVE) | EVENT_KIND_TO_MASK(CE_SYNC) |
+		       EVENT_KIND_TO_MASK(CE_BATCH)},
+	{"kernel-phase", EVENT_KIND_TO_MASK(KERNEL_PHASE)},
+	{"light", EVENT_KIND_TO_MASK(COLLECTIVE) | EVENT_KIND_TO_MASK(P2P) |
+			  EVENT_KIND_TO_MASK(PROXY_OP) | EVENT_KIND_TO_MASK(GROUP_API) |
+			  EVENT_KIND_TO_MASK(COLLECTIVE_API) | EVENT_KIND_TO_MASK(P2P_API) |
+			  EVENT_KIND_TO_MASK(KERNEL_LAUNCH) | EVENT_KIND_TO_MASK(CE_COLLECTIVE)},
 	{"all", 0xffff},
 	{"none", 0},
 };
 
-#define EVENT_NAMES                                                                                \
+#define EVENT_NAMES_TEXT                                                                           \
 	"default, light, all, none, group, coll, p2p, proxy-op, proxy-step, proxy-ctrl, "          \
 	"kernel-channel, "                                                                         \
 	"net-plugin, group-api, coll-api, p2p-api, kernel-launch, ce-coll, ce-sync, ce-batch, "    \
 	"kernel-phase"
 
-static const uint32_t all_of_api[] = {0, 0x3f, 0x3f, 0xff, 0xff, 0xfff, 0x7fff, 0xffff};
+/* All events that a version of NCCL's interface has. */
+static const uint32_t event_mask_table_by_api_version[] = {
+	[1] = 0x3f, [2] = 0x3f, [3] = 0xff, [4] = 0xff, [5] = 0xfff, [6] = 0x7fff, [7] = 0xffff,
+};
+_Static_assert(ARRAY_SIZE(event_mask_table_by_api_version) == NCCL_API_LATEST_VERSION + 1,
+	       "a version without its events");
 
-static uint32_t default_mask(unsigned api)
+static uint32_t get_default_event_mask(unsigned api)
 {
-	uint32_t mask = BIT(COLLECTIVE) | BIT(P2P) | BIT(PROXY_OP);
+	uint32_t mask = EVENT_KIND_TO_MASK(COLLECTIVE) | EVENT_KIND_TO_MASK(P2P) |
+			EVENT_KIND_TO_MASK(PROXY_OP);
 
 	if (api >= 5)
-		mask |= BIT(GROUP_API) | BIT(COLLECTIVE_API) | BIT(P2P_API) | BIT(KERNEL_LAUNCH) |
-			BIT(KERNEL_CHANNEL);
+		mask |= EVENT_KIND_TO_MASK(GROUP_API) | EVENT_KIND_TO_MASK(COLLECTIVE_API) |
+			EVENT_KIND_TO_MASK(P2P_API) | EVENT_KIND_TO_MASK(KERNEL_LAUNCH) |
+			EVENT_KIND_TO_MASK(KERNEL_CHANNEL);
 	if (api >= 6)
-		mask |= BIT(CE_COLLECTIVE);
+		mask |= EVENT_KIND_TO_MASK(CE_COLLECTIVE);
 	return mask;
 }
 
 /* "default" stands for a bit of its own until the version is known. */
-#define DEFAULT_EVENTS (1u << 31)
+#define DEFAULT_EVENTS_BIT (1u << 31)
 
-static void read_events(const char *text)
+static void set_events_option_from_text(const char *text)
 {
-	struct setting_slice rest = setting_slice(text), word;
+	struct text_slice rest = setting_slice_from_text(text), word;
 
-	options.events = 0;
-	while (setting_list_next(&rest, &word)) {
-		size_t i = 0, count = sizeof(event_names) / sizeof(event_names[0]);
+	options.event_mask = 0;
+	while (setting_next_list_word(&rest, &word)) {
+		size_t i = 0, count = ARRAY_SIZE(event_masks_by_name);
 
-		while (i < count && !setting_slice_is(word, event_names[i].name))
+		while (i < count && !setting_slice_equals_word(word, event_masks_by_name[i].name))
 			i++;
 		if (i < count) {
-			options.events |= event_names[i].events;
-			options.events_given = true;
-		} else if (setting_slice_is(word, "default")) {
-			options.events |= DEFAULT_EVENTS;
-			options.events_given = true;
+			options.event_mask |= event_masks_by_name[i].events;
+			options.has_events_option = true;
+		} else if (setting_slice_equals_word(word, "default")) {
+			options.event_mask |= DEFAULT_EVENTS_BIT;
+			options.has_events_option = true;
 		} else {
-			log_problem("KYMO_NCCL_EVENTS has '%.*s', which is no event; there "
-				    "are: " EVENT_NAMES,
-				    (int)(word.length < 64 ? word.length : 64), word.text);
+			log_problem_to_nccl_and_stderr(
+				"KYMO_NCCL_EVENTS: '%.*s' is not an event; the events "
+				"are: " EVENT_NAMES_TEXT,
+				(int)(word.length < 64 ? word.length : 64), word.text);
 		}
 	}
 }
 
-static const char *value_of(const char *name)
+static const char *get_environment_or_empty(const char *name)
 {
-	const char *value = getenv(name);
+	const char *value = secure_getenv(name);
 
 	return value ? value : "";
 }
 
-static void read_duration(const char *name, uint64_t *ret)
+static void read_duration_option_from_environment(const char *name, uint64_t *ret)
 {
-	const char *text = value_of(name);
+	const char *text = get_environment_or_empty(name);
 	int64_t value;
 
 	if (!*text)
 		return;
-	if (setting_parse_duration(setting_slice(text), &value) || value < 0)
-		log_problem("%s is '%.64s', which is no duration: seconds, or a number with "
-			    "ns, us, ms, s, m or h; it is not used",
-			    name, text);
+	if (setting_parse_duration(setting_slice_from_text(text), &value) || value < 0)
+		log_problem_to_nccl_and_stderr(
+			"%s: '%.64s' is not a duration (seconds, or a number with ns, us, ms, "
+			"s, m or h) and is ignored",
+			name, text);
 	else
 		*ret = (uint64_t)value;
 }
 
-static void read_size(void)
+static void set_size_option_from_environment(void)
 {
-	const char *text = value_of("KYMO_NCCL_SIZE");
+	const char *text = get_environment_or_empty("KYMO_NCCL_SIZE");
 
-	options.size = 256ull << 20;
-	if (*text && setting_parse_size(setting_slice(text), &options.size))
-		log_problem("KYMO_NCCL_SIZE is '%.64s', which is no size: bytes, or a number with "
-			    "K, M or G; it is not used",
-			    text);
-	options.size_moved = options.size < STORE_SIZE_LEAST || options.size > STORE_SIZE_LARGEST;
-	if (!options.size_moved)
+	options.file_limit_bytes = 256ull << 20;
+	if (*text && setting_parse_size(setting_slice_from_text(text), &options.file_limit_bytes))
+		log_problem_to_nccl_and_stderr(
+			"KYMO_NCCL_SIZE: '%.64s' is not a size (bytes, or a number with K, M "
+			"or G) and is ignored",
+			text);
+	options.is_file_limit_adjusted = options.file_limit_bytes < STORE_FILE_LIMIT_BYTES_LEAST ||
+					 options.file_limit_bytes > STORE_FILE_LIMIT_BYTES_MAX;
+	if (!options.is_file_limit_adjusted)
 		return;
-	options.size = options.size < STORE_SIZE_LEAST ? STORE_SIZE_LEAST : STORE_SIZE_LARGEST;
-	log_problem("KYMO_NCCL_SIZE is '%.64s', which is not from 4M to 16G; %s is used", text,
-		    options.size == STORE_SIZE_LEAST ? "4M" : "16G");
+	options.file_limit_bytes = options.file_limit_bytes < STORE_FILE_LIMIT_BYTES_LEAST
+					   ? STORE_FILE_LIMIT_BYTES_LEAST
+					   : STORE_FILE_LIMIT_BYTES_MAX;
+	log_problem_to_nccl_and_stderr(
+		"KYMO_NCCL_SIZE: '%.64s' is not from 4M to 16G; using %s", text,
+		options.file_limit_bytes == STORE_FILE_LIMIT_BYTES_LEAST ? "4M" : "16G");
 }
 
-static void read_full(void)
+static void set_when_full_option_from_environment(void)
 {
-	const char *text = value_of("KYMO_NCCL_FULL");
+	const char *text = get_environment_or_empty("KYMO_NCCL_FULL");
 
 	options.ring = true;
-	if (setting_slice_is(setting_slice(text), "stop"))
+	if (setting_slice_equals_word(setting_slice_from_text(text), "stop"))
 		options.ring = false;
-	else if (*text && !setting_slice_is(setting_slice(text), "ring"))
-		log_problem("KYMO_NCCL_FULL is '%.64s', which is neither ring nor stop; ring is "
-			    "used",
-			    text);
+	else if (*text && !setting_slice_equals_word(setting_slice_from_text(text), "ring"))
+		log_problem_to_nccl_and_stderr(
+			"KYMO_NCCL_FULL: '%.64s' is neither ring nor stop; using ring", text);
 }
 
-static void read_gpu_clock(void)
+static void set_gpu_clock_option_from_environment(void)
 {
-	const char *text = value_of("KYMO_NCCL_GPU_CLOCK_HZ");
+	const char *text = get_environment_or_empty("KYMO_NCCL_GPU_CLOCK_HZ");
 	int64_t value;
 
 	options.gpu_clock_hz = 100000000; /* AMD's constant-rate clock */
 	if (!*text)
 		return;
-	if (setting_parse_integer(setting_slice(text), &value) || value <= 0)
-		log_problem("KYMO_NCCL_GPU_CLOCK_HZ is '%.64s', which is no rate; it is not used",
-			    text);
+	if (setting_parse_integer(setting_slice_from_text(text), &value) || value <= 0)
+		log_problem_to_nccl_and_stderr(
+			"KYMO_NCCL_GPU_CLOCK_HZ: '%.64s' is not a rate and is ignored", text);
 	else
 		options.gpu_clock_hz = (uint64_t)value;
 }
 
-static void read_graphs(void)
+static void set_cuda_graphs_option_from_environment(void)
 {
-	const char *text = value_of("KYMO_NCCL_GRAPHS");
+	const char *text = get_environment_or_empty("KYMO_NCCL_GRAPHS");
 
-	options.graphs_fast = setting_slice_is(setting_slice(text), "fast");
-	if (*text && !options.graphs_fast && !setting_slice_is(setting_slice(text), "timed"))
-		log_problem("KYMO_NCCL_GRAPHS is '%.64s', which is neither timed nor fast; timed "
-			    "is used",
-			    text);
+	options.stops_kernel_channels_at_capture =
+		setting_slice_equals_word(setting_slice_from_text(text), "fast");
+	if (*text && !options.stops_kernel_channels_at_capture &&
+	    !setting_slice_equals_word(setting_slice_from_text(text), "timed"))
+		log_problem_to_nccl_and_stderr(
+			"KYMO_NCCL_GRAPHS: '%.64s' is neither timed nor fast; using timed", text);
 }
 
-void options_read(void)
+void options_read_environment(void)
 {
 	memset(&options, 0, sizeof(options));
-	options.enabled = true;
-	(void)setting_parse_bool(setting_slice(value_of("KYMO_ENABLED")), &options.enabled);
+	options.is_enabled = true;
+	(void)setting_parse_bool(setting_slice_from_text(get_environment_or_empty("KYMO_ENABLED")),
+				 &options.is_enabled);
 	options.prometheus_period_ns = 15000000000u;
-	options.prometheus = value_of("KYMO_NCCL_PROMETHEUS");
-	options.call_trace = value_of("KYMO_NCCL_CALL_TRACE");
-	options.spool = value_of("KYMO_SPOOL_DIRECTORY");
-	read_events(value_of("KYMO_NCCL_EVENTS"));
-	read_duration("KYMO_NCCL_STALL", &options.stall_ns);
-	read_duration("KYMO_NCCL_PROMETHEUS_PERIOD", &options.prometheus_period_ns);
+	options.prometheus_path = get_environment_or_empty("KYMO_NCCL_PROMETHEUS");
+	options.call_trace_path = get_environment_or_empty("KYMO_NCCL_CALL_TRACE");
+	options.spool = get_environment_or_empty("KYMO_SPOOL_DIRECTORY");
+	set_events_option_from_text(get_environment_or_empty("KYMO_NCCL_EVENTS"));
+	read_duration_option_from_environment("KYMO_NCCL_STALL", &options.stall_limit_ns);
+	read_duration_option_from_environment("KYMO_NCCL_PROMETHEUS_PERIOD",
+					      &options.prometheus_period_ns);
 	if (options.prometheus_period_ns < 100000000)
 		options.prometheus_period_ns = 100000000;
-	read_size();
-	read_full();
-	read_gpu_clock();
-	read_graphs();
+	set_size_option_from_environment();
+	set_when_full_option_from_environment();
+	set_gpu_clock_option_from_environment();
+	set_cuda_graphs_option_from_environment();
 }
 
-uint32_t options_mask(unsigned api)
+uint32_t options_get_event_mask(unsigned api)
 {
-	uint32_t mask = options.events_given ? options.events : DEFAULT_EVENTS;
+	uint32_t mask = options.has_events_option ? options.event_mask : DEFAULT_EVENTS_BIT;
 
-	if (mask & DEFAULT_EVENTS)
-		mask |= default_mask(api);
-	return mask & all_of_api[api];
+	if (mask & DEFAULT_EVENTS_BIT)
+		mask |= get_default_event_mask(api);
+	return mask & event_mask_table_by_api_version[api];
 }

@@ -16,6 +16,8 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "common/array.h"
+#include "common/loader.h"
 #include "common/rank.h"
 #include "nccl/clock.h"
 #include "nccl/helper.h"
@@ -24,40 +26,40 @@
 #include "nccl/options.h"
 #include "nccl/session.h"
 
-static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-static enum { NOT_TRIED, RECORDING, OFF } status;
-static bool is_child; /* of a process that records */
+static pthread_mutex_t plugin_lock = PTHREAD_MUTEX_INITIALIZER;
+static enum { RECORDING_NOT_TRIED, RECORDING_ON, RECORDING_OFF } recording_status;
+static bool is_child_of_recording_process; /* of a process that records */
 /* Context of communicators while nothing is recorded: NULL would make NCCL before 2.28 crash. */
-static char off;
+static char no_recording_context_placeholder;
 
 /* ---- fork ---- */
 
-static void before_fork(void)
+static void lock_before_fork(void)
 {
-	pthread_mutex_lock(&lock);
-	helper_before_fork();
+	pthread_mutex_lock(&plugin_lock);
+	helper_lock_before_fork();
 }
 
-static void after_fork(void)
+static void unlock_after_fork(void)
 {
-	helper_after_fork();
-	pthread_mutex_unlock(&lock);
+	helper_unlock_after_fork();
+	pthread_mutex_unlock(&plugin_lock);
 }
 
 /* The file is the parent's, and the own thread is not here. */
-static void in_child(void)
+static void stop_recording_in_child(void)
 {
-	atomic_store(&recorder_on, 0);
-	is_child = status == RECORDING;
-	status = status == RECORDING ? OFF : status;
-	store_leave();
-	call_trace_leave();
-	after_fork();
+	atomic_store(&recorder_current_mode, 0);
+	is_child_of_recording_process = recording_status == RECORDING_ON;
+	recording_status = recording_status == RECORDING_ON ? RECORDING_OFF : recording_status;
+	store_detach_from_file();
+	call_trace_turn_off();
+	unlock_after_fork();
 }
 
 /* ---- who and where ---- */
 
-static void read_word(const char *path, char *ret, size_t size)
+static void read_first_line(const char *path, char *ret, size_t size)
 {
 	FILE *in = fopen(path, "re");
 
@@ -68,12 +70,12 @@ static void read_word(const char *path, char *ret, size_t size)
 }
 
 /* Field 22 of /proc/self/stat; the second one is in parentheses and may hold anything. */
-static uint64_t process_start(void)
+static uint64_t read_process_start_ticks(void)
 {
 	char text[1024] = "", *at;
 	unsigned field = 2;
 
-	read_word("/proc/self/stat", text, sizeof(text));
+	read_first_line("/proc/self/stat", text, sizeof(text));
 	at = strrchr(text, ')');
 	while (at && field < 22) {
 		at = strchr(at + 1, ' ');
@@ -82,57 +84,54 @@ static uint64_t process_start(void)
 	return at ? strtoull(at, NULL, 10) : 0;
 }
 
-static int variable(const char *name, int otherwise)
+static int read_environment_integer(const char *name, int otherwise)
 {
-	const char *value = getenv(name);
+	const char *value = secure_getenv(name);
 
 	return value && *value >= '0' && *value <= '9' ? atoi(value) : otherwise;
 }
 
-static void describe_job(struct nccl_file_header *header)
+static void write_job_to_header(struct nccl_file_header *header)
 {
 	static const char *const local[] = {"LOCAL_RANK", "OMPI_COMM_WORLD_LOCAL_RANK",
 					    "MPI_LOCALRANKID", "SLURM_LOCALID"};
 	static const char *const jobs[] = {"SLURM_JOB_ID", "PBS_JOBID", "LSB_JOBID",
 					   "TORCHELASTIC_RUN_ID"};
-	struct rank rank = {0};
-	bool known = rank_from_environment(environ, &rank);
+	struct process_rank rank = {0};
+	bool known = rank_read_from_environment(environ, &rank);
 
 	/* torchrun */
-	header->world_rank = variable("RANK", known ? (int)rank.rank : -1);
-	header->world_size = variable("WORLD_SIZE", known && rank.size ? (int)rank.size : -1);
+	header->world_rank = read_environment_integer("RANK", known ? (int)rank.rank : -1);
+	header->world_size =
+		read_environment_integer("WORLD_SIZE", known && rank.size ? (int)rank.size : -1);
 	header->local_rank = -1;
-	for (size_t i = 0; i < sizeof(local) / sizeof(local[0]) && header->local_rank < 0; i++)
-		header->local_rank = variable(local[i], -1);
-	for (size_t i = 0; i < sizeof(jobs) / sizeof(jobs[0]) && !header->job[0]; i++) {
-		const char *value = getenv(jobs[i]);
+	for (size_t i = 0; i < ARRAY_SIZE(local) && header->local_rank < 0; i++)
+		header->local_rank = read_environment_integer(local[i], -1);
+	for (size_t i = 0; i < ARRAY_SIZE(jobs) && !header->job[0]; i++) {
+		const char *value = secure_getenv(jobs[i]);
 
 		if (value)
 			strncpy(header->job, value, sizeof(header->job) - 1);
 	}
 }
 
-/* The library that called us says its version. It is loaded, so nothing new is. */
-static void describe_nccl(struct nccl_file_header *header, const void *caller)
+/* The library that called us says its version. */
+static void write_nccl_version_to_header(struct nccl_file_header *header, const void *caller)
 {
 	int (*get_version)(int *version);
 	int version = 0;
 	Dl_info info;
-	void *library;
 
 	if (!dladdr(caller, &info) || !info.dli_fname)
 		return;
 	header->rccl = strstr(info.dli_fname, "rccl") != NULL;
-	library = dlopen(info.dli_fname, RTLD_LAZY | RTLD_NOLOAD);
-	if (!library)
-		return;
-	*(void **)&get_version = dlsym(library, "ncclGetVersion");
+	*(void **)&get_version =
+		loader_find_symbol(LOADER_SCOPE_OWN_OBJECT, caller, "ncclGetVersion");
 	if (get_version && !get_version(&version))
 		header->nccl_version = (uint32_t)version;
-	dlclose(library);
 }
 
-static void describe(const struct plugin_init *init, uint64_t hz)
+static void write_file_header(const struct plugin_init_arguments *init, uint64_t hz)
 {
 	struct nccl_file_header *header = store.header;
 	ssize_t length;
@@ -143,149 +142,156 @@ static void describe(const struct plugin_init *init, uint64_t hz)
 	header->header_size = NCCL_HEADER_SIZE;
 	header->pid = (uint32_t)getpid();
 	header->parent_pid = (uint32_t)getppid();
-	header->process_start = process_start();
+	header->process_start = read_process_start_ticks();
 	header->tick_clock = kymo_ticks_are_ns;
 	header->tick_hz = hz;
 	header->api = init->api;
-	header->mask_default = !options.events_given;
-	header->ring = store.ring;
-	header->size_limit = options.size;
-	header->stall_limit_ns = options.stall_ns;
+	header->mask_default = !options.has_events_option;
+	header->ring = store.is_ring;
+	header->size_limit = options.file_limit_bytes;
+	header->stall_limit_ns = options.stall_limit_ns;
 	header->gpu_clock_hz = options.gpu_clock_hz;
 	gethostname(header->host, sizeof(header->host) - 1);
-	read_word("/proc/sys/kernel/random/boot_id", header->boot_id, sizeof(header->boot_id));
+	read_first_line("/proc/sys/kernel/random/boot_id", header->boot_id,
+			sizeof(header->boot_id));
 	length = readlink("/proc/self/exe", header->program, sizeof(header->program) - 1);
 	if (length < 0)
 		header->program[0] = 0;
-	describe_job(header);
-	describe_nccl(header, init->caller);
-	SET(header->state, NCCL_FILE_OPEN);
+	write_job_to_header(header);
+	write_nccl_version_to_header(header, init->caller);
+	RELAXED_STORE(header->state, NCCL_FILE_OPEN);
 }
 
 /* ---- the beginning ---- */
 
-static void begin_call_trace(void)
+static void open_call_trace(void)
 {
-	int failed = call_trace_begin(options.call_trace);
+	int failed = call_trace_open(options.call_trace_path);
 
 	if (!failed)
 		return;
-	log_problem("KYMO_NCCL_CALL_TRACE: '%s' cannot be written: %s", options.call_trace,
-		    strerror(-failed));
-	helper_tell("the call trace cannot be written (NCCL_CALL_TRACE)");
+	log_problem_to_nccl_and_stderr("KYMO_NCCL_CALL_TRACE: '%s' cannot be written: %s",
+				       options.call_trace_path, strerror(-failed));
+	helper_write_first_problem_to_header("the call trace cannot be written (NCCL_CALL_TRACE)");
 }
 
-static int begin_recording(const struct plugin_init *init, char *directory, size_t size)
+static int begin_recording(const struct plugin_init_arguments *init, char *directory, size_t size)
 {
-	uint64_t hz = ticks_init();
-	int result = session_directory(directory, size);
+	uint64_t hz = ticks_init_and_get_hz();
+	int result = session_make_spool_directory(directory, size);
 
 	if (!result)
-		result = store_open(directory, options.size, options.ring);
+		result = store_create(directory, options.file_limit_bytes, options.ring);
 	if (result)
 		return result;
-	describe(init, hz);
-	names_begin();
-	result = communicators_begin();
+	write_file_header(init, hz);
+	names_write_predefined();
+	result = communicators_allocate_table();
 	if (result)
 		return result;
-	if (options.size_moved)
-		helper_tell("the file is of another size than was asked for (NCCL_SIZE takes 4M to "
-			    "16G)");
-	if (*options.call_trace)
-		begin_call_trace();
+	if (options.is_file_limit_adjusted)
+		helper_write_first_problem_to_header(
+			"the file does not have the requested size (NCCL_SIZE takes 4M to 16G)");
+	if (*options.call_trace_path)
+		open_call_trace();
 	/* Before the thread, which ends when it is off. */
-	atomic_store(&recorder_on, call_trace_is_on() ? RECORDER_TRACED : RECORDER_PLAIN);
-	result = helper_start();
+	atomic_store(&recorder_current_mode, call_trace_is_on() ? RECORDER_ON_WITH_CALL_TRACE
+								: RECORDER_ON_WITHOUT_CALL_TRACE);
+	result = helper_start_thread();
 	if (result)
-		atomic_store(&recorder_on, 0);
+		atomic_store(&recorder_current_mode, 0);
 	return result;
 }
 
-static void begin(const struct plugin_init *init)
+static void start_recording_if_enabled(const struct plugin_init_arguments *init)
 {
 	static char directory[PATH_MAX];
 	int result;
 
-	options_read();
-	if (!options.enabled) {
-		log_info("nothing is recorded: KYMO_ENABLED is off");
-		status = OFF;
+	options_read_environment();
+	if (!options.is_enabled) {
+		log_info_to_nccl("nothing is recorded: KYMO_ENABLED is off");
+		recording_status = RECORDING_OFF;
 		return;
 	}
 	result = begin_recording(init, directory, sizeof(directory));
 	if (result) {
-		log_problem("nothing is recorded: '%s': %s", directory, strerror(-result));
-		status = OFF;
+		log_problem_to_nccl_and_stderr("nothing is recorded: '%s': %s", directory,
+					       strerror(-result));
+		recording_status = RECORDING_OFF;
 		return;
 	}
-	status = RECORDING;
-	pthread_atfork(before_fork, after_fork, in_child);
-	log_info("records events 0x%x of NCCL %u through version %u of the plugin API in %s",
-		 options_mask(init->api), GET(store.header->nccl_version), init->api, store.path);
+	recording_status = RECORDING_ON;
+	pthread_atfork(lock_before_fork, unlock_after_fork, stop_recording_in_child);
+	log_info_to_nccl(
+		"records events 0x%x of NCCL %u through version %u of the plugin API in %s",
+		options_get_event_mask(init->api), RELAXED_LOAD(store.header->nccl_version),
+		init->api, store.path);
 }
 
 /* Not from finalize: many programs end without it. */
-__attribute__((destructor)) static void at_exit(void)
+__attribute__((destructor)) static void run_last_helper_round_at_exit(void)
 {
-	helper_finish();
+	helper_run_last_round();
 }
 
-static void add_communicator(const struct plugin_init *init)
+static void add_communicator(const struct plugin_init_arguments *init)
 {
 	struct communicator_identity identity = {
 		.name = init->name,
 		.hash = init->hash,
-		.nodes = init->nodes,
-		.ranks = init->ranks,
+		.node_count = init->node_count,
+		.rank_count = init->rank_count,
 		.rank = init->rank,
 		.api = init->api,
-		.mask = options_mask(init->api) & ~recorder_given_up(),
-		.nccl_mask = init->mask,
+		.event_mask =
+			options_get_event_mask(init->api) & ~recorder_get_disabled_event_mask(),
+		.nccl_event_mask = init->event_mask,
 	};
 
-	names_forget_addresses();
-	helper_make_room();
+	names_clear_address_cache();
+	helper_refill_ready_chunks();
 	*init->context = communicators_add(&identity);
-	if (init->mask)
-		__atomic_store_n(init->mask, (int)identity.mask, __ATOMIC_RELAXED);
-	SET(store.header->mask, identity.mask);
+	if (init->event_mask)
+		__atomic_store_n(init->event_mask, (int)identity.event_mask, __ATOMIC_RELAXED);
+	RELAXED_STORE(store.header->mask, identity.event_mask);
 	if (call_trace_is_on())
-		call_trace_init(*init->context, &identity);
+		call_trace_write_init_call(*init->context, &identity);
 }
 
-int plugin_init(const struct plugin_init *init)
+int plugin_init_communicator(const struct plugin_init_arguments *init)
 {
-	*init->context = &off;
-	pthread_mutex_lock(&lock);
-	log_use(init->logger);
-	if (status == NOT_TRIED)
-		begin(init);
-	else if (is_child)
-		log_info("nothing is recorded: this process was forked from one that records");
-	if (status == RECORDING)
+	*init->context = &no_recording_context_placeholder;
+	pthread_mutex_lock(&plugin_lock);
+	log_set_nccl_logger(init->logger);
+	if (recording_status == RECORDING_NOT_TRIED)
+		start_recording_if_enabled(init);
+	else if (is_child_of_recording_process)
+		log_info_to_nccl(
+			"nothing is recorded: this process was forked from one that records");
+	if (recording_status == RECORDING_ON)
 		add_communicator(init);
-	pthread_mutex_unlock(&lock);
+	pthread_mutex_unlock(&plugin_lock);
 	return NCCL_SUCCESS;
 }
 
-int plugin_finalize(void *context)
+int plugin_finalize_communicator(void *context)
 {
 	if (!recorder_is_on())
 		return NCCL_SUCCESS;
 	if (call_trace_is_on())
-		call_trace_finalize(context);
-	recorder_finalize(context);
+		call_trace_write_finalize_call(context);
+	recorder_record_communicator_finalize(context);
 	return NCCL_SUCCESS;
 }
 
-int plugin_stop(void *handle)
+int plugin_stop_event(void *handle)
 {
-	if (__builtin_expect(!recorder_is_plain(), 0)) {
+	if (__builtin_expect(!recorder_is_on_without_call_trace(), 0)) {
 		if (!recorder_is_on())
 			return NCCL_SUCCESS;
-		call_trace_stop(handle);
+		call_trace_write_event_stop(handle);
 	}
-	recorder_stop(handle);
+	recorder_record_event_stop(handle);
 	return NCCL_SUCCESS;
 }

@@ -14,12 +14,12 @@
 
 #define PLUGIN_NAME "kymo"
 
-struct plugin_init {
+struct plugin_init_arguments {
 	void **context;
-	int *mask;
+	int *event_mask;
 	const char *name;
 	uint64_t hash;
-	int nodes, ranks, rank;
+	int node_count, rank_count, rank;
 	unsigned api;
 	nccl_logger logger;
 	const void *caller; /* an address in NCCL */
@@ -27,41 +27,44 @@ struct plugin_init {
 
 /* Always succeeds: where nothing can be recorded, it says so, sets a context and leaves the mask.
  */
-int plugin_init(const struct plugin_init *init);
-int plugin_finalize(void *context);
-int plugin_stop(void *handle);
+int plugin_init_communicator(const struct plugin_init_arguments *init);
+int plugin_finalize_communicator(void *context);
+int plugin_stop_event(void *handle);
 
-static inline int plugin_start(void *context, void **handle, const struct event *event)
+static inline int plugin_start_event(void *context, void **handle,
+				     const struct plugin_event_start_arguments *event)
 {
-	*handle = recorder_start(context, event);
+	*handle = recorder_record_event_start(context, event);
 	if (__builtin_expect(call_trace_is_on(), 0))
-		call_trace_start(context, *handle, event);
+		call_trace_write_event_start(context, *handle, event);
 	return NCCL_SUCCESS;
 }
 
 /* These two while recording is plain: the event is not needed in memory, nor at all. */
-static inline __attribute__((always_inline)) int plugin_operation(void *context, void **handle,
-								  const struct event *event)
+static inline __attribute__((always_inline)) int
+plugin_start_operation(void *context, void **handle,
+		       const struct plugin_event_start_arguments *event)
 {
-	*handle = operations_start(context, event);
+	*handle = operations_record_start(context, event);
 	return NCCL_SUCCESS;
 }
 
-static inline int plugin_channel(void *context, void **handle, void *parent, uint8_t channel,
-				 uint64_t gpu_time)
+static inline int plugin_start_kernel_channel(void *context, void **handle, void *parent,
+					      uint8_t channel, uint64_t gpu_time)
 {
 	*handle = NULL;
-	*handle = channels_begin(context, parent, channel, gpu_time);
+	*handle = channels_record_kernel_channel_start(context, parent, channel, gpu_time);
 	return NCCL_SUCCESS;
 }
 
-static inline int plugin_state(void *handle, int state, const struct event_state *arguments)
+static inline int plugin_record_event_state(void *handle, int state,
+					    const struct event_state_arguments *arguments)
 {
 	if (!recorder_is_on())
 		return NCCL_SUCCESS;
 	if (__builtin_expect(call_trace_is_on(), 0))
-		call_trace_state(handle, state, arguments);
-	recorder_state(handle, state, arguments);
+		call_trace_write_event_state(handle, state, arguments);
+	recorder_record_event_state(handle, state, arguments);
 	return NCCL_SUCCESS;
 }
 

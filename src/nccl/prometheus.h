@@ -11,6 +11,6 @@
 #include <stdint.h>
 
 /* When it is due, or `last`, at the end of the process. */
-void prometheus_round(uint64_t now_ns, bool last);
+void prometheus_write_if_due(uint64_t now_ns, bool last);
 
 #endif

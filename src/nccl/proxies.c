@@ -15,27 +15,27 @@
 #include "nccl/recorder.h"
 
 enum {
-	TOLD_GPU = 1 << 0,
-	TOLD_PEER = 1 << 1,
-	TOLD_WAIT = 1 << 2,
-	TOLD_FLUSH = 1 << 3,
-	RECEIVES = 1 << 4
+	STEP_GPU_WAIT_SEEN = 1 << 0,
+	STEP_PEER_WAIT_SEEN = 1 << 1,
+	STEP_NETWORK_WAIT_SEEN = 1 << 2,
+	STEP_FLUSH_WAIT_SEEN = 1 << 3,
+	STEP_RECEIVES = 1 << 4
 };
 
-#define NET_TYPE(id)    ((id) >> 16 & 0xffff)
-#define NET_VERSION(id) ((id)&0xffff)
+#define NET_ID_TO_TYPE(id)    ((id) >> 16 & 0xffff)
+#define NET_ID_TO_VERSION(id) ((id)&0xffff)
 enum { NET_INFINIBAND = 1, NET_SOCKET = 2 };
 
-static uint32_t since(uint64_t start, uint64_t ticks)
+static uint32_t compute_step_time_in_64_tick_units(uint64_t start, uint64_t ticks)
 {
 	uint64_t units = ticks > start ? (ticks - start) >> 6 : 0;
 
 	return units > UINT32_MAX ? UINT32_MAX : units ? (uint32_t)units : 1;
 }
 
-static void count_up(uint16_t *counter)
+static void increment_atomically_saturating(uint16_t *counter)
 {
-	uint16_t seen = GET(*counter);
+	uint16_t seen = RELAXED_LOAD(*counter);
 
 	while (seen < UINT16_MAX &&
 	       !__atomic_compare_exchange_n(counter, &seen, (uint16_t)(seen + 1), false,
@@ -45,77 +45,81 @@ static void count_up(uint16_t *counter)
 
 /* ---- starts ---- */
 
-static uint64_t *step_slot(struct communicator *communicator, uint64_t parent, int step)
+static uint64_t *get_proxy_step_slot_by_hash(struct communicator_recording_state *communicator,
+					     uint64_t parent, int step)
 {
 	uint64_t hash = (parent * 31 + (uint64_t)(uint32_t)step) * 0x9e3779b97f4a7c15ull;
 
-	return &communicator->steps[hash >> 56];
+	return &communicator->proxy_step_ids[hash >> 56];
 }
 
 /* The step, if it was started and not stopped. */
-static void *same_step(const uint64_t *slot, uint64_t parent, int step)
+static void *find_open_step(const uint64_t *slot, uint64_t parent, int step)
 {
-	uint64_t id = GET(*slot);
-	struct nccl_event *record = recorder_parent_event(id);
+	uint64_t id = RELAXED_LOAD(*slot);
+	struct nccl_event *record = recorder_find_event(id);
 
 	if (!record || record->kind != NCCL_KIND_PROXY_STEP || record->parent != parent ||
-	    record->c != step || GET(record->flags) & NCCL_EVENT_STOPPED)
+	    record->c != step || RELAXED_LOAD(record->flags) & NCCL_EVENT_STOPPED)
 		return NULL;
 	return (void *)(uintptr_t)id;
 }
 
 /* The operation that a step or a request belongs to. */
-static struct nccl_operation *operation_above(uint64_t parent)
+static struct nccl_operation *find_ancestor_operation(uint64_t parent)
 {
 	for (int level = 0; level < 3 && parent; level++) {
-		struct nccl_operation *operation = recorder_operation(parent);
+		struct nccl_operation *operation = recorder_find_operation(parent);
 		struct nccl_event *event;
 
 		if (operation)
 			return operation;
-		event = recorder_parent_event(parent);
+		event = recorder_find_event(parent);
 		parent = event ? event->parent : 0;
 	}
 	return NULL;
 }
 
-static void touch_above(uint64_t parent, uint64_t ticks)
+static void set_ancestor_operation_last_ticks(uint64_t parent, uint64_t ticks)
 {
-	struct nccl_operation *operation = operation_above(parent);
+	struct nccl_operation *operation = find_ancestor_operation(parent);
 
-	if (operation && !(GET(operation->flags) & NCCL_OPERATION_SEALED))
-		SET(operation->last, ticks);
+	if (operation && !(RELAXED_LOAD(operation->flags) & NCCL_OPERATION_SEALED))
+		RELAXED_STORE(operation->last, ticks);
 }
 
-static void *start_step(struct communicator *communicator, const struct event *event,
-			uint64_t ticks)
+static void *record_proxy_step_start(struct communicator_recording_state *communicator,
+				     const struct plugin_event_start_arguments *event,
+				     uint64_t ticks)
 {
 	uint64_t parent = (uint64_t)(uintptr_t)event->parent, id;
-	uint64_t *slot = step_slot(communicator, parent, event->step);
-	void *same = parent ? same_step(slot, parent, event->step) : NULL;
+	uint64_t *slot = get_proxy_step_slot_by_hash(communicator, parent, event->step);
+	void *same = parent ? find_open_step(slot, parent, event->step) : NULL;
 	struct nccl_event *record;
 
 	if (same) {
-		store_count(NCCL_LOSS_RESTARTED);
+		store_count_loss(NCCL_LOSS_RESTARTED);
 		return same;
 	}
-	record = recorder_event(communicator, event, ticks, &id);
+	record = recorder_add_event(communicator, event, ticks, &id);
 	if (!record)
 		return NULL;
 	record->c = event->step;
-	touch_above(record->parent, ticks);
-	SET(*slot, id);
-	return recorder_publish(record, id);
+	set_ancestor_operation_last_ticks(record->parent, ticks);
+	RELAXED_STORE(*slot, id);
+	return recorder_publish_event(record, id);
 }
 
-static void describe_request(struct nccl_event *record, const struct event *event)
+static void fill_network_request_fields(struct nccl_event *record,
+					const struct plugin_event_start_arguments *event)
 {
-	const struct nccl_net_infiniband *infiniband = event->net_data;
-	const struct nccl_net_socket *socket = event->net_data;
+	const struct nccl_infiniband_net_event_data *infiniband = event->net_plugin_data;
+	const struct nccl_socket_net_event_data *socket = event->net_plugin_data;
 
-	if (!event->net_data || NET_VERSION(event->net_id) != 1)
+	if (!event->net_plugin_data || NET_ID_TO_VERSION(event->net_plugin_type_and_version) != 1)
 		return;
-	if (NET_TYPE(event->net_id) == NET_INFINIBAND && infiniband->type == 1) {
+	if (NET_ID_TO_TYPE(event->net_plugin_type_and_version) == NET_INFINIBAND &&
+	    infiniband->type == 1) {
 		record->a = NET_INFINIBAND;
 		record->b = (uint8_t)infiniband->device;
 		record->c = infiniband->opcode;
@@ -123,7 +127,8 @@ static void describe_request(struct nccl_event *record, const struct event *even
 		record->net.queue_pair = (uint32_t)infiniband->queue_pair;
 		record->net.bytes =
 			infiniband->length < UINT32_MAX ? (uint32_t)infiniband->length : UINT32_MAX;
-	} else if (NET_TYPE(event->net_id) == NET_SOCKET && socket->type == 1) {
+	} else if (NET_ID_TO_TYPE(event->net_plugin_type_and_version) == NET_SOCKET &&
+		   socket->type == 1) {
 		record->a = NET_SOCKET;
 		record->c = socket->operation;
 		record->net.work_id = (uint64_t)socket->descriptor;
@@ -132,140 +137,147 @@ static void describe_request(struct nccl_event *record, const struct event *even
 	}
 }
 
-static void start_op(struct nccl_event *record, const struct event *event, uint64_t ticks)
+static void fill_proxy_operation_start(struct nccl_event *record,
+				       const struct plugin_event_start_arguments *event,
+				       uint64_t ticks)
 {
-	struct nccl_operation *operation = recorder_operation(record->parent);
+	struct nccl_operation *operation = recorder_find_operation(record->parent);
 
 	record->a = event->channel;
 	record->c = event->root;
 	record->proxy_op.steps = event->steps;
-	record->proxy_op.chunk_size = event->chunk_size;
+	record->proxy_op.chunk_size = event->chunk_bytes;
 	record->proxy_op.pid = event->pid;
 	if (event->is_send)
 		record->flags |= NCCL_EVENT_SEND;
-	if (operation && recorder_touch(operation, ticks))
-		count_up(&operation->proxies_started);
+	if (operation && recorder_update_operation_last_ticks(operation, ticks))
+		increment_atomically_saturating(&operation->proxies_started);
 }
 
-void *proxies_start(struct communicator *communicator, const struct event *event, uint64_t ticks)
+void *proxies_record_event_start(struct communicator_recording_state *communicator,
+				 const struct plugin_event_start_arguments *event, uint64_t ticks)
 {
 	struct nccl_event *record;
 	uint64_t id;
 
 	if (event->kind == NCCL_KIND_PROXY_STEP)
-		return start_step(communicator, event, ticks);
-	record = recorder_event(communicator, event, ticks, &id);
+		return record_proxy_step_start(communicator, event, ticks);
+	record = recorder_add_event(communicator, event, ticks, &id);
 	if (!record)
 		return NULL;
 	if (event->kind == NCCL_KIND_PROXY_OP)
-		start_op(record, event, ticks);
+		fill_proxy_operation_start(record, event, ticks);
 	else if (event->kind == NCCL_KIND_NET_PLUGIN)
-		describe_request(record, event);
-	return recorder_publish(record, id);
+		fill_network_request_fields(record, event);
+	return recorder_publish_event(record, id);
 }
 
 /* ---- stops ---- */
 
-void proxies_stop(struct nccl_event *record, uint64_t ticks)
+void proxies_add_stop_to_operation(struct nccl_event *record, uint64_t ticks)
 {
 	struct nccl_operation *operation;
 
 	if (record->kind == NCCL_KIND_PROXY_STEP) {
-		touch_above(record->parent, ticks);
+		set_ancestor_operation_last_ticks(record->parent, ticks);
 		return;
 	}
-	operation = recorder_operation(record->parent);
-	if (!operation || !recorder_touch(operation, ticks))
+	operation = recorder_find_operation(record->parent);
+	if (!operation || !recorder_update_operation_last_ticks(operation, ticks))
 		return;
-	count_up(&operation->proxies_stopped);
-	if (GET(record->flags) & NCCL_EVENT_NETWORK) {
-		if (GET(operation->network_stop) < ticks)
-			SET(operation->network_stop, ticks);
-		count_up(&operation->networks_stopped);
+	increment_atomically_saturating(&operation->proxies_stopped);
+	if (RELAXED_LOAD(record->flags) & NCCL_EVENT_NETWORK) {
+		if (RELAXED_LOAD(operation->network_stop) < ticks)
+			RELAXED_STORE(operation->network_stop, ticks);
+		increment_atomically_saturating(&operation->networks_stopped);
 	}
 }
 
 /* ---- states ---- */
 
-static void note_network(struct nccl_event *record, uint64_t ticks)
+static void mark_network_use_if_first(struct nccl_event *record, uint64_t ticks)
 {
 	struct nccl_operation *operation;
 	uint64_t first;
 
-	if (GET(record->flags) & NCCL_EVENT_NETWORK)
+	if (RELAXED_LOAD(record->flags) & NCCL_EVENT_NETWORK)
 		return;
-	SET(record->flags, (uint8_t)(GET(record->flags) | NCCL_EVENT_NETWORK));
-	operation = recorder_operation(record->parent);
-	if (!operation || !recorder_touch(operation, ticks))
+	RELAXED_STORE(record->flags, (uint8_t)(RELAXED_LOAD(record->flags) | NCCL_EVENT_NETWORK));
+	operation = recorder_find_operation(record->parent);
+	if (!operation || !recorder_update_operation_last_ticks(operation, ticks))
 		return;
-	first = GET(operation->network_start);
+	first = RELAXED_LOAD(operation->network_start);
 	if (!first || record->start < first)
-		SET(operation->network_start, record->start);
-	count_up(&operation->networks_started);
-	recorder_flag(operation, NCCL_OPERATION_NETWORK);
-	recorder_run(operation, communicators_get(operation->communicator));
+		RELAXED_STORE(operation->network_start, record->start);
+	increment_atomically_saturating(&operation->networks_started);
+	recorder_set_operation_flag(operation, NCCL_OPERATION_NETWORK);
+	recorder_mark_operation_running(
+		operation, communicators_get_by_creation_number(operation->communicator));
 }
 
-static void op_state(struct nccl_event *record, int state, const struct event_state *arguments,
-		     uint64_t ticks)
+static void add_proxy_operation_state(struct nccl_event *record, int state,
+				      const struct event_state_arguments *arguments, uint64_t ticks)
 {
 	/* bits 0-7 as they are, 19 is bit 8 */
 	unsigned bit = state == NCCL_STATE_OP_IN_PROGRESS ? 8 : (unsigned)state;
 	uint64_t kib = arguments->bytes >> 10;
 
-	SET(record->proxy_op.states, (uint16_t)(GET(record->proxy_op.states) | 1u << bit));
+	RELAXED_STORE(record->proxy_op.states,
+		      (uint16_t)(RELAXED_LOAD(record->proxy_op.states) | 1u << bit));
 	if (arguments->known && state <= NCCL_STATE_OP_LAST)
-		SET(record->proxy_op.kib, kib > UINT16_MAX ? UINT16_MAX : (uint16_t)kib);
-	note_network(record, ticks);
+		RELAXED_STORE(record->proxy_op.kib, kib > UINT16_MAX ? UINT16_MAX : (uint16_t)kib);
+	mark_network_use_if_first(record, ticks);
 }
 
-static void add_bytes(struct nccl_event *record, uint64_t bytes)
+static void add_step_bytes(struct nccl_event *record, uint64_t bytes)
 {
-	struct nccl_operation *operation = operation_above(record->parent);
-	uint64_t sum = GET(record->proxy_step.bytes) + bytes, kib;
+	struct nccl_operation *operation = find_ancestor_operation(record->parent);
+	uint64_t sum = RELAXED_LOAD(record->proxy_step.bytes) + bytes, kib;
 
-	SET(record->proxy_step.bytes, sum > UINT32_MAX ? UINT32_MAX : (uint32_t)sum);
-	if (!operation || GET(operation->flags) & NCCL_OPERATION_SEALED)
+	RELAXED_STORE(record->proxy_step.bytes, sum > UINT32_MAX ? UINT32_MAX : (uint32_t)sum);
+	if (!operation || RELAXED_LOAD(operation->flags) & NCCL_OPERATION_SEALED)
 		return;
-	kib = GET(operation->network_bytes) + (bytes + 1023) / 1024;
-	SET(operation->network_bytes, kib > UINT32_MAX ? UINT32_MAX : (uint32_t)kib);
+	kib = RELAXED_LOAD(operation->network_bytes) + (bytes + 1023) / 1024;
+	RELAXED_STORE(operation->network_bytes, kib > UINT32_MAX ? UINT32_MAX : (uint32_t)kib);
 }
 
-static void step_state(struct nccl_event *record, int state, const struct event_state *arguments,
-		       uint64_t ticks)
+static void record_time_of_proxy_step_state(struct nccl_event *record, int state,
+					    const struct event_state_arguments *arguments,
+					    uint64_t ticks)
 {
-	uint8_t told = 0, before = GET(record->a);
+	uint8_t told = 0, before = RELAXED_LOAD(record->a);
 	uint32_t *time = &record->proxy_step.wait;
 
 	switch (state) {
 	case NCCL_STATE_SEND_GPU_WAIT:
 	case NCCL_STATE_RECEIVE_GPU_WAIT:
-		told = TOLD_GPU;
+		told = STEP_GPU_WAIT_SEEN;
 		time = &record->proxy_step.gpu;
 		break;
 	case NCCL_STATE_SEND_PEER_WAIT:
 	case NCCL_STATE_RECEIVE_FLUSH_WAIT:
-		told = state == NCCL_STATE_SEND_PEER_WAIT ? TOLD_PEER : TOLD_FLUSH;
+		told = state == NCCL_STATE_SEND_PEER_WAIT ? STEP_PEER_WAIT_SEEN
+							  : STEP_FLUSH_WAIT_SEEN;
 		time = &record->proxy_step.peer_or_flush;
 		break;
 	default:
-		told = TOLD_WAIT;
+		told = STEP_NETWORK_WAIT_SEEN;
 		break;
 	}
 	if (!(before & told)) /* polls tell it again: the first time counts */
-		SET(*time, since(record->start, ticks));
+		RELAXED_STORE(*time, compute_step_time_in_64_tick_units(record->start, ticks));
 	if (state >= NCCL_STATE_RECEIVE_WAIT && state <= NCCL_STATE_RECEIVE_GPU_WAIT)
-		told |= RECEIVES;
-	SET(record->a, (uint8_t)(before | told));
+		told |= STEP_RECEIVES;
+	RELAXED_STORE(record->a, (uint8_t)(before | told));
 	/* No arguments in versions 1 to 3. */
 	if (arguments->known && arguments->bytes && !(before & told) &&
 	    (state == NCCL_STATE_SEND_WAIT || state == NCCL_STATE_RECEIVE_FLUSH_WAIT))
-		add_bytes(record, arguments->bytes);
-	touch_above(record->parent, ticks);
+		add_step_bytes(record, arguments->bytes);
+	set_ancestor_operation_last_ticks(record->parent, ticks);
 }
 
-void proxies_state(struct nccl_event *record, int state, const struct event_state *arguments,
-		   uint64_t ticks)
+void proxies_record_event_state(struct nccl_event *record, int state,
+				const struct event_state_arguments *arguments, uint64_t ticks)
 {
 	bool is_step =
 		(state >= NCCL_STATE_SEND_GPU_WAIT && state <= NCCL_STATE_RECEIVE_GPU_WAIT) ||
@@ -275,14 +287,14 @@ void proxies_state(struct nccl_event *record, int state, const struct event_stat
 
 	if (record->kind == NCCL_KIND_PROXY_OP &&
 	    (state <= NCCL_STATE_OP_LAST || state == NCCL_STATE_OP_IN_PROGRESS)) {
-		op_state(record, state, arguments, ticks);
+		add_proxy_operation_state(record, state, arguments, ticks);
 	} else if (record->kind == NCCL_KIND_PROXY_STEP && is_step) {
-		step_state(record, state, arguments, ticks);
+		record_time_of_proxy_step_state(record, state, arguments, ticks);
 	} else if (record->kind == NCCL_KIND_PROXY_CONTROL && is_control) {
-		SET(record->a, (uint8_t)state);
+		RELAXED_STORE(record->a, (uint8_t)state);
 		if (arguments->known && state == NCCL_STATE_CONTROL_APPEND_END)
-			SET(record->c, arguments->appended);
+			RELAXED_STORE(record->c, arguments->appended);
 	} else if (record->kind != NCCL_KIND_NET_PLUGIN || state != NCCL_STATE_NET_PLUGIN_UPDATE) {
-		store_count(NCCL_LOSS_UNKNOWN_STATE);
+		store_count_loss(NCCL_LOSS_UNKNOWN_STATE);
 	}
 }

@@ -28,12 +28,12 @@
 #include "nccl/options.h"
 
 /* Text that grows, cut when full. */
-struct line {
+struct bounded_text {
 	char *text;
 	size_t length, size;
 };
 
-static void put(struct line *line, const char *text)
+static void append_text(struct bounded_text *line, const char *text)
 {
 	for (; *text && line->length + 1 < line->size; text++)
 		line->text[line->length++] = *text;
@@ -41,18 +41,18 @@ static void put(struct line *line, const char *text)
 }
 
 /* A value never adds a directory. */
-static void put_name(struct line *line, const char *text)
+static void append_with_slashes_replaced(struct bounded_text *line, const char *text)
 {
 	size_t from = line->length;
 
-	put(line, text);
+	append_text(line, text);
 	for (; from < line->length; from++) {
 		if (line->text[from] == '/')
 			line->text[from] = '_';
 	}
 }
 
-static const char *program_name(void)
+static const char *read_program_name(void)
 {
 	static char path[PATH_MAX];
 	ssize_t length = readlink("/proc/self/exe", path, sizeof(path) - 1);
@@ -63,7 +63,7 @@ static const char *program_name(void)
 	return slash && slash[1] ? slash + 1 : "program";
 }
 
-static void put_time(struct line *line)
+static void append_time(struct bounded_text *line)
 {
 	char text[64];
 	time_t now = time(NULL);
@@ -71,75 +71,80 @@ static void put_time(struct line *line)
 
 	localtime_r(&now, &local);
 	strftime(text, sizeof(text), "%Y-%m-%d_%H.%M.%S", &local);
-	put(line, text);
+	append_text(line, text);
 }
 
-static void put_host(struct line *line)
+static void append_host_name(struct bounded_text *line)
 {
 	char host[256] = "unknown";
 
 	if (gethostname(host, sizeof(host) - 1))
 		strcpy(host, "unknown");
-	put_name(line, host);
+	append_with_slashes_replaced(line, host);
 }
 
 /* ---- keys of paths: as the kymo command has them (kymo help path-keys) ---- */
 
-static const char *first_variable(const char *first, const char *second, const char *third)
+static const char *get_first_set_variable_or_zero(const char *first, const char *second,
+						  const char *third)
 {
-	const char *value = getenv(first);
+	const char *value = secure_getenv(first);
 
 	if (!value || !*value)
-		value = getenv(second);
+		value = secure_getenv(second);
 	if (!value || !*value)
-		value = getenv(third);
+		value = secure_getenv(third);
 	return value && *value ? value : "0";
 }
 
-static void put_number(struct line *line, long number)
+static void append_number(struct bounded_text *line, long number)
 {
 	char text[24];
 
 	snprintf(text, sizeof(text), "%ld", number);
-	put(line, text);
+	append_text(line, text);
 }
 
 /* The value of a key, by its long name; false: no such key. */
-static bool put_key(struct line *line, const char *name, size_t length)
+static bool append_value_of_path_key(struct bounded_text *line, const char *name, size_t length)
 {
 	static const char *const names[] = {"pid", "ppid", "host", "rank", "size",
 					    "nid", "job",  "tag",  "time", "launch_time"};
-	struct rank rank = {0};
+	struct process_rank rank = {0};
 	size_t which = 0;
 
 	while (which < 10 &&
 	       (strlen(names[which]) != length || strncmp(names[which], name, length)))
 		which++;
-	rank_from_environment(environ, &rank);
+	rank_read_from_environment(environ, &rank);
 	switch (which) {
 	case 0:
 	case 1:
-		put_number(line, which ? getppid() : getpid());
+		append_number(line, which ? getppid() : getpid());
 		return true;
 	case 2:
-		put_host(line);
+		append_host_name(line);
 		return true;
 	case 3:
 	case 4:
-		put_number(line, which == 3 ? rank.rank : rank.size);
+		append_number(line, which == 3 ? rank.rank : rank.size);
 		return true;
 	case 5:
-		put_name(line, first_variable("SLURM_NODEID", "PBS_NODENUM", "PBS_NODENUM"));
+		append_with_slashes_replaced(line, get_first_set_variable_or_zero("SLURM_NODEID",
+										  "PBS_NODENUM",
+										  "PBS_NODENUM"));
 		return true;
 	case 6:
-		put_name(line, first_variable("SLURM_JOB_ID", "PBS_JOBID", "LSB_JOBID"));
+		append_with_slashes_replaced(
+			line,
+			get_first_set_variable_or_zero("SLURM_JOB_ID", "PBS_JOBID", "LSB_JOBID"));
 		return true;
 	case 7:
-		put_name(line, program_name());
+		append_with_slashes_replaced(line, read_program_name());
 		return true;
 	case 8:
 	case 9:
-		put_time(line);
+		append_time(line);
 		return true;
 	default:
 		return false;
@@ -147,7 +152,7 @@ static bool put_key(struct line *line, const char *name, size_t length)
 }
 
 /* %q{NAME}, %env{NAME}%: characters taken, or 0. */
-static size_t put_variable(struct line *line, const char *at)
+static size_t append_variable_if_reference(struct bounded_text *line, const char *at)
 {
 	bool is_long = !strncmp(at, "%env{", 5);
 	const char *name, *brace, *value;
@@ -160,12 +165,12 @@ static size_t put_variable(struct line *line, const char *at)
 	if (!brace || (is_long && brace[1] != '%') || brace - name >= (ptrdiff_t)sizeof(variable))
 		return 0;
 	snprintf(variable, sizeof(variable), "%.*s", (int)(brace - name), name);
-	value = getenv(variable);
-	put_name(line, value ? value : "");
+	value = secure_getenv(variable);
+	append_with_slashes_replaced(line, value ? value : "");
 	return (size_t)(brace - at) + 1 + is_long;
 }
 
-static void expand(struct line *line, const char *pattern)
+static void append_expanded_pattern(struct bounded_text *line, const char *pattern)
 {
 	static const char letters[] = "phrnt";
 	static const char *const names[] = {"pid", "host", "rank", "tag", "time"};
@@ -176,22 +181,24 @@ static void expand(struct line *line, const char *pattern)
 		char one[2] = {*pattern, 0};
 
 		if (*pattern != '%') {
-			put(line, one);
+			append_text(line, one);
 			pattern++;
 			continue;
 		}
-		taken = put_variable(line, pattern);
+		taken = append_variable_if_reference(line, pattern);
 		close = strchr(pattern + 1, '%');
 		letter = pattern[1] ? strchr(letters, pattern[1]) : NULL;
 		if (taken) {
 			pattern += taken;
-		} else if (close && put_key(line, pattern + 1, (size_t)(close - pattern) - 1)) {
+		} else if (close && append_value_of_path_key(line, pattern + 1,
+							     (size_t)(close - pattern) - 1)) {
 			pattern = close + 1;
 		} else if (letter) {
-			put_key(line, names[letter - letters], strlen(names[letter - letters]));
+			append_value_of_path_key(line, names[letter - letters],
+						 strlen(names[letter - letters]));
 			pattern += 2;
 		} else {
-			put(line, "%"); /* %% as well, and what is no key */
+			append_text(line, "%"); /* %% as well, and what is no key */
 			pattern += pattern[1] == '%' ? 2 : 1;
 		}
 	}
@@ -199,8 +206,24 @@ static void expand(struct line *line, const char *pattern)
 
 /* ---- the directory ---- */
 
+/* No link of another user is followed, and the last directory is ours: who owns it could exchange
+ * the files in it. */
+static int check_directory_owner(const char *path, bool last)
+{
+	uid_t own = geteuid();
+	struct stat status;
+
+	if (lstat(path, &status))
+		return -errno;
+	if ((S_ISLNK(status.st_mode) || last) && status.st_uid != own && status.st_uid != 0)
+		return S_ISLNK(status.st_mode) ? -ELOOP : -EPERM;
+	return 0;
+}
+
 static int make_directories(char *path)
 {
+	int result;
+
 	for (char *at = path + 1;; at++) {
 		char end = *at;
 
@@ -213,14 +236,15 @@ static int make_directories(char *path)
 			*at = end;
 			return -error;
 		}
+		result = check_directory_owner(path, !end);
 		*at = end;
-		if (!end)
-			return 0;
+		if (result || !end)
+			return result;
 	}
 }
 
 /* Failing is no harm. */
-static void link_latest(const char *directory)
+static void make_latest_link(const char *directory)
 {
 	const char *name = strrchr(directory, '/');
 	char link[PATH_MAX + 16], temporary[PATH_MAX + 64];
@@ -233,7 +257,7 @@ static void link_latest(const char *directory)
 		unlink(temporary);
 }
 
-static void put_json(FILE *out, const char *text, size_t length)
+static void write_json_string_of_text(FILE *out, const char *text, size_t length)
 {
 	fputc('"', out);
 	for (size_t i = 0; i < length; i++) {
@@ -249,7 +273,7 @@ static void put_json(FILE *out, const char *text, size_t length)
 	fputc('"', out);
 }
 
-static void put_command(FILE *out)
+static void write_command_line_as_json(FILE *out)
 {
 	char arguments[16384];
 	FILE *in = fopen("/proc/self/cmdline", "re");
@@ -260,12 +284,12 @@ static void put_command(FILE *out)
 	arguments[size] = 0;
 	for (size_t at = 0; at < size; at += strlen(arguments + at) + 1) {
 		fputs(at ? ", " : "", out);
-		put_json(out, arguments + at, strlen(arguments + at));
+		write_json_string_of_text(out, arguments + at, strlen(arguments + at));
 	}
 }
 
 /* What the kymo command writes about a program it starts, as far as it is known from inside. */
-static int write_launch(const char *directory)
+static int write_launch_json(const char *directory)
 {
 	char path[PATH_MAX + 32], text[PATH_MAX];
 	FILE *out;
@@ -280,41 +304,41 @@ static int write_launch(const char *directory)
 	fputs("{\n  \"schema\": \"kymo.launch/1\",\n  \"kymo_version\": \"" KYMO_VERSION
 	      "\",\n  \"command\": [",
 	      out);
-	put_command(out);
+	write_command_line_as_json(out);
 	fputs("],\n", out);
 	if (getcwd(text, sizeof(text))) {
 		fputs("  \"working_directory\": ", out);
-		put_json(out, text, strlen(text));
+		write_json_string_of_text(out, text, strlen(text));
 		fputs(",\n", out);
 	}
 	if (!gethostname(text, sizeof(text) - 1)) {
 		fputs("  \"host\": ", out);
-		put_json(out, text, strlen(text));
+		write_json_string_of_text(out, text, strlen(text));
 		fputs(",\n", out);
 	}
 	fprintf(out, "  \"pid\": %ld,\n  \"start_realtime_ns\": %llu,\n  \"settings\": {}\n}\n",
-		(long)getpid(), (unsigned long long)clock_ns(CLOCK_REALTIME));
+		(long)getpid(), (unsigned long long)nccl_clock_read_ns(CLOCK_REALTIME));
 	failed = ferror(out);
 	failed |= fclose(out);
 	return failed ? -EIO : 0;
 }
 
-static bool is_timed(void)
+static bool should_output_path_have_time(void)
 {
-	const char *text = getenv("KYMO_TIME_OUTPUT");
+	const char *text = secure_getenv("KYMO_TIME_OUTPUT");
 	bool timed = true;
 
 	if (text)
-		(void)setting_parse_bool(setting_slice(text), &timed);
+		(void)setting_parse_bool(setting_slice_from_text(text), &timed);
 	return timed;
 }
 
-static int make_own(char *ret, size_t size)
+static int make_result_directory(char *ret, size_t size)
 {
-	const char *pattern = getenv("KYMO_OUTPUT_PATH");
-	struct line line = {ret, 0, size - 16};
-	struct rank rank = {0};
-	bool timed = is_timed();
+	const char *pattern = secure_getenv("KYMO_OUTPUT_PATH");
+	struct bounded_text line = {ret, 0, size - 16};
+	struct process_rank rank = {0};
+	bool timed = should_output_path_have_time();
 	int result;
 
 	*ret = 0;
@@ -324,28 +348,28 @@ static int make_own(char *ret, size_t size)
 		if (!getcwd(ret, line.size))
 			return -errno;
 		line.length = strlen(ret);
-		put(&line, "/");
+		append_text(&line, "/");
 	}
-	expand(&line, pattern);
+	append_expanded_pattern(&line, pattern);
 	if (timed) {
-		put(&line, "/");
-		put_time(&line);
-		put(&line, "-");
-		put_host(&line);
-		put(&line, "-");
-		put_number(&line, getpid());
+		append_text(&line, "/");
+		append_time(&line);
+		append_text(&line, "-");
+		append_host_name(&line);
+		append_text(&line, "-");
+		append_number(&line, getpid());
 	}
 	if (line.length + 1 >= line.size)
 		return -ENAMETOOLONG;
 	result = make_directories(ret);
 	if (!result)
-		result = write_launch(ret);
-	if (!result && timed && (!rank_from_environment(environ, &rank) || !rank.rank))
-		link_latest(ret);
+		result = write_launch_json(ret);
+	if (!result && timed && (!rank_read_from_environment(environ, &rank) || !rank.rank))
+		make_latest_link(ret);
 	return result;
 }
 
-int session_directory(char *ret, size_t size)
+int session_make_spool_directory(char *ret, size_t size)
 {
 	int result;
 
@@ -354,10 +378,10 @@ int session_directory(char *ret, size_t size)
 			return -ENAMETOOLONG;
 		return access(ret, W_OK | X_OK) ? -errno : 0;
 	}
-	result = make_own(ret, size);
+	result = make_result_directory(ret, size);
 	if (result)
 		return result;
-	log_info("records go to %s", ret);
+	log_info_to_nccl("records go to %s", ret);
 	strcat(ret, "/spool");
 	return mkdir(ret, 0777) && errno != EEXIST ? -errno : 0;
 }

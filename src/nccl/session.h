@@ -11,6 +11,6 @@
 
 /* Writes the path of the spool directory, which is made if need be. 0 or negative errno; on failure
  * the path is the one that could not be made. */
-int session_directory(char *ret, size_t size);
+int session_make_spool_directory(char *ret, size_t size);
 
 #endif

@@ -9,6 +9,6 @@
 
 #include <stdint.h>
 
-void stall_round(uint64_t now);
+void stall_check_communicators(uint64_t now);
 
 #endif

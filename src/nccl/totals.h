@@ -11,10 +11,12 @@
 
 #include "kymo/nccl_records.h"
 
-void totals_add(const struct nccl_operation *operation);
+void totals_add_operation(const struct nccl_operation *operation);
+/* It is given back: its sums make room for those of others. */
+void totals_forget_communicator(uint32_t creation);
 /* One after the other, from 0; NULL at the end. */
-const struct nccl_total *totals_get(uint32_t number);
+const struct nccl_total *totals_get_by_number(uint32_t number);
 /* What the GPU took for it; 0: not known. */
-uint64_t totals_gpu_ns(const struct nccl_operation *operation);
+uint64_t totals_get_operation_gpu_ns(const struct nccl_operation *operation);
 
 #endif

@@ -9,128 +9,131 @@
 #include <errno.h>
 #include <stdlib.h>
 
+#include "common/splitmix64.h"
 #include "output/strings.h"
 
 /* Longest cycle that is looked for; mutual recursion has few members. */
-#define CYCLE_MAX 8
+#define RECURSION_CYCLE_FUNCTIONS_MAX 8
 
-struct path_builder {
+struct call_paths_builder {
 	const struct session *session;
 	struct call_paths *result;
-	uint32_t *of_node; /* by session node */
-	uint32_t *program; /* by process */
-	uint32_t *slots;   /* path + 1; open addressing, at most half full */
+	uint32_t *path_by_node;       /* by session node */
+	uint32_t *program_by_process; /* by process */
+	uint32_t *slots;              /* path + 1; open addressing, at most half full */
 	size_t mask;
 };
 
-static uint32_t function_of(const struct path_builder *builder, uint32_t path)
+static uint32_t get_call_path_function_id(const struct call_paths_builder *builder, uint32_t path)
 {
 	return builder->session->frames[builder->result->paths[path].frame].function_id;
 }
 
-/* The path that is left when `function` behind `caller` repeats what is before it, or MODEL_NONE.
+/* The path that is left when `function` behind `caller` repeats what is before it, or
+ * MODEL_ENTRY_INDEX_NONE.
  */
-static uint32_t without_repetition(const struct path_builder *builder, uint32_t caller,
-				   uint32_t function)
+static uint32_t find_call_path_without_repetition(const struct call_paths_builder *builder,
+						  uint32_t caller, uint32_t function)
 {
 	const struct call_path *paths = builder->result->paths;
 	uint32_t before = caller; /* the end of what may be repeated */
 
-	for (unsigned length = 1; length <= CYCLE_MAX && before != MODEL_NONE; length++) {
+	for (unsigned length = 1;
+	     length <= RECURSION_CYCLE_FUNCTIONS_MAX && before != MODEL_ENTRY_INDEX_NONE;
+	     length++) {
 		uint32_t left = before, right = caller;
-		bool same = function_of(builder, left) == function;
+		bool same = get_call_path_function_id(builder, left) == function;
 
 		for (unsigned i = 1; same && i < length; i++) {
-			left = paths[left].caller;
-			same = left != MODEL_NONE &&
-			       function_of(builder, left) == function_of(builder, right);
-			right = paths[right].caller;
+			left = paths[left].caller_path_index;
+			same = left != MODEL_ENTRY_INDEX_NONE &&
+			       get_call_path_function_id(builder, left) ==
+				       get_call_path_function_id(builder, right);
+			right = paths[right].caller_path_index;
 		}
 		if (same)
 			return before;
-		before = paths[before].caller;
+		before = paths[before].caller_path_index;
 	}
-	return MODEL_NONE;
+	return MODEL_ENTRY_INDEX_NONE;
 }
 
-static uint64_t mix(uint64_t value) /* the finaliser of splitmix64 */
-{
-	value = (value ^ value >> 30) * UINT64_C(0xbf58476d1ce4e5b9);
-	value = (value ^ value >> 27) * UINT64_C(0x94d049bb133111eb);
-	return value ^ value >> 31;
-}
-
-static uint32_t append(struct path_builder *builder, uint32_t caller, uint32_t frame,
-		       uint32_t program)
+static uint32_t find_or_add_call_path(struct call_paths_builder *builder, uint32_t caller,
+				      uint32_t frame, uint32_t program)
 {
 	uint32_t function = builder->session->frames[frame].function_id;
-	uint64_t slot = mix(mix((uint64_t)caller << 32 | function) + program) & builder->mask;
-	uint32_t path = without_repetition(builder, caller, function);
+	uint64_t slot =
+		splitmix64_mix(splitmix64_mix((uint64_t)caller << 32 | function) + program) &
+		builder->mask;
+	uint32_t path = find_call_path_without_repetition(builder, caller, function);
 
-	if (path != MODEL_NONE)
+	if (path != MODEL_ENTRY_INDEX_NONE)
 		return path;
 	for (; builder->slots[slot]; slot = (slot + 1) & builder->mask) {
 		const struct call_path *known = &builder->result->paths[builder->slots[slot] - 1];
 
-		if (known->caller == caller && known->program == program &&
-		    function_of(builder, builder->slots[slot] - 1) == function)
+		if (known->caller_path_index == caller && known->program == program &&
+		    get_call_path_function_id(builder, builder->slots[slot] - 1) == function)
 			return builder->slots[slot] - 1;
 	}
 	path = builder->result->count++;
 	builder->result->paths[path] =
-		(struct call_path){.caller = caller, .frame = frame, .program = program};
+		(struct call_path){.caller_path_index = caller, .frame = frame, .program = program};
 	builder->slots[slot] = path + 1;
 	return path;
 }
 
-static int number_programs(struct path_builder *builder)
+static int assign_program_numbers_to_processes(struct call_paths_builder *builder)
 {
-	struct strings programs;
+	struct string_table programs;
 	int error = 0;
 
 	strings_init(&programs);
 	for (uint32_t i = 0; i < builder->session->process_count && error == 0; i++)
-		error = strings_add(&programs, builder->session->processes[i].executable,
-				    &builder->program[i]);
+		error = strings_find_or_add(&programs, builder->session->processes[i].executable,
+					    &builder->program_by_process[i]);
 	strings_deinit(&programs);
 	return error;
 }
 
-static void add_nodes(struct path_builder *builder, enum view_measure measure)
+static void add_node_weights_to_paths(struct call_paths_builder *builder,
+				      enum view_measure_kind measure)
 {
 	for (uint32_t i = 0; i < builder->session->node_count; i++) {
-		const struct model_node *node = &builder->session->nodes[i];
-		uint32_t caller =
-			node->parent == MODEL_NONE ? MODEL_NONE : builder->of_node[node->parent];
-		uint64_t self = view_sum(node->self_weight, measure);
+		const struct model_calltree_node *node = &builder->session->nodes[i];
+		uint32_t caller = node->parent == MODEL_ENTRY_INDEX_NONE
+					  ? MODEL_ENTRY_INDEX_NONE
+					  : builder->path_by_node[node->parent];
+		uint64_t self = view_sum_sources_of_measure(node->self_weight, measure);
 
-		builder->of_node[i] =
-			append(builder, caller, node->frame, builder->program[node->process]);
-		builder->result->paths[builder->of_node[i]].self += self;
+		builder->path_by_node[i] = find_or_add_call_path(
+			builder, caller, node->frame, builder->program_by_process[node->process]);
+		builder->result->paths[builder->path_by_node[i]].self += self;
 		builder->result->total += self;
 	}
 }
 
-int call_paths_init(struct call_paths *paths, const struct session *session,
-		    enum view_measure measure)
+int call_paths_build(struct call_paths *paths, const struct session *session,
+		     enum view_measure_kind measure)
 {
 	size_t count = session->node_count, capacity = 64;
-	struct path_builder builder = {.session = session, .result = paths};
+	struct call_paths_builder builder = {.session = session, .result = paths};
 	int error = -ENOMEM;
 
 	while (capacity < count * 2)
 		capacity *= 2;
 	*paths = (struct call_paths){.paths = calloc(count + 1, sizeof(*paths->paths))};
-	builder.of_node = calloc(count + 1, sizeof(*builder.of_node));
-	builder.program = calloc((size_t)session->process_count + 1, sizeof(*builder.program));
+	builder.path_by_node = calloc(count + 1, sizeof(*builder.path_by_node));
+	builder.program_by_process =
+		calloc((size_t)session->process_count + 1, sizeof(*builder.program_by_process));
 	builder.slots = calloc(capacity, sizeof(*builder.slots));
 	builder.mask = capacity - 1;
-	if (paths->paths && builder.of_node && builder.program && builder.slots)
-		error = number_programs(&builder);
+	if (paths->paths && builder.path_by_node && builder.program_by_process && builder.slots)
+		error = assign_program_numbers_to_processes(&builder);
 	if (error == 0)
-		add_nodes(&builder, measure);
-	free(builder.of_node);
-	free(builder.program);
+		add_node_weights_to_paths(&builder, measure);
+	free(builder.path_by_node);
+	free(builder.program_by_process);
 	free(builder.slots);
 	if (error < 0)
 		call_paths_deinit(paths);

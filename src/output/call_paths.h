@@ -12,8 +12,8 @@
 
 struct call_path {
 	uint64_t self;
-	uint32_t caller; /* MODEL_NONE at the root */
-	uint32_t frame;  /* a representative one */
+	uint32_t caller_path_index; /* MODEL_ENTRY_INDEX_NONE at the root */
+	uint32_t frame;             /* a representative one */
 	uint32_t program;
 };
 
@@ -24,8 +24,8 @@ struct call_paths {
 };
 
 /* 0 or -ENOMEM; *paths is to be given back only after 0. */
-int call_paths_init(struct call_paths *paths, const struct session *session,
-		    enum view_measure measure);
+int call_paths_build(struct call_paths *paths, const struct session *session,
+		     enum view_measure_kind measure);
 void call_paths_deinit(struct call_paths *paths);
 
 #endif

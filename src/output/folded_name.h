@@ -9,7 +9,7 @@
 #include <stdio.h>
 
 /* A name's own semicolons and line ends would be taken for the format's: they become ':' and
- * blanks. */
+ * blanks. What a terminal would obey is shown as in other texts (common/utf8.h). */
 void folded_write_name(FILE *stream, const char *name);
 
 #endif

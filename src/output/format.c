@@ -12,26 +12,27 @@
 #include "common/utf8.h"
 
 /* Three significant digits, whatever the size. */
-static void three_digits(struct quantity *quantity, double value, const char *unit)
+static void format_three_digits_with_unit(struct quantity_text *quantity, double value,
+					  const char *unit)
 {
 	int decimals = value < 9.995 ? 2 : value < 99.95 ? 1 : 0;
 
 	snprintf(quantity->text, sizeof(quantity->text), "%.*f %s", decimals, value, unit);
 }
 
-struct quantity quantity_time(uint64_t ns)
+struct quantity_text quantity_from_ns(uint64_t ns)
 {
-	struct quantity quantity;
+	struct quantity_text quantity;
 	uint64_t minutes = ns / 60000000000u;
 
 	if (ns < 1000)
 		snprintf(quantity.text, sizeof(quantity.text), "%" PRIu64 " ns", ns);
 	else if (ns < 999500)
-		three_digits(&quantity, (double)ns / 1e3, "us");
+		format_three_digits_with_unit(&quantity, (double)ns / 1e3, "us");
 	else if (ns < 999500000)
-		three_digits(&quantity, (double)ns / 1e6, "ms");
+		format_three_digits_with_unit(&quantity, (double)ns / 1e6, "ms");
 	else if (minutes < 10)
-		three_digits(&quantity, (double)ns / 1e9, "s");
+		format_three_digits_with_unit(&quantity, (double)ns / 1e9, "s");
 	else if (minutes < 60)
 		snprintf(quantity.text, sizeof(quantity.text), "%" PRIu64 " min %02" PRIu64 " s",
 			 minutes, ns / 1000000000u % 60);
@@ -41,10 +42,10 @@ struct quantity quantity_time(uint64_t ns)
 	return quantity;
 }
 
-struct quantity quantity_bytes(uint64_t bytes)
+struct quantity_text quantity_from_bytes(uint64_t bytes)
 {
 	static const char *const units[] = {"B", "KiB", "MiB", "GiB", "TiB"};
-	struct quantity quantity;
+	struct quantity_text quantity;
 	double value = (double)bytes;
 	unsigned unit = 0;
 
@@ -55,13 +56,13 @@ struct quantity quantity_bytes(uint64_t bytes)
 	if (unit == 0)
 		snprintf(quantity.text, sizeof(quantity.text), "%" PRIu64 " B", bytes);
 	else
-		three_digits(&quantity, value, units[unit]);
+		format_three_digits_with_unit(&quantity, value, units[unit]);
 	return quantity;
 }
 
-struct quantity quantity_count(uint64_t count)
+struct quantity_text quantity_from_count(uint64_t count)
 {
-	struct quantity quantity;
+	struct quantity_text quantity;
 	char digits[24];
 	int length = snprintf(digits, sizeof(digits), "%" PRIu64, count);
 	size_t out = 0;
@@ -75,9 +76,9 @@ struct quantity quantity_count(uint64_t count)
 	return quantity;
 }
 
-struct quantity quantity_share(uint64_t part, uint64_t whole)
+struct quantity_text quantity_from_share(uint64_t part, uint64_t whole)
 {
-	struct quantity quantity = {"-"};
+	struct quantity_text quantity = {"-"};
 
 	if (whole)
 		snprintf(quantity.text, sizeof(quantity.text), "%.1f %%",
@@ -85,43 +86,45 @@ struct quantity quantity_share(uint64_t part, uint64_t whole)
 	return quantity;
 }
 
-struct quantity quantity_measure(uint64_t value, enum view_measure measure)
+struct quantity_text quantity_from_measure(uint64_t value, enum view_measure_kind measure)
 {
-	return measure == MEASURE_OVERFLOW ? quantity_count(value) : quantity_time(value);
+	return measure == VIEW_MEASURE_COUNTER_EVENTS ? quantity_from_count(value)
+						      : quantity_from_ns(value);
 }
 
 /* ---- text in columns ---- */
 
 /* Bytes of the next character, and what to write for it. */
-static size_t next_character(const char *text, const char **shown, size_t *shown_size)
+static size_t decode_printable_character(const char *text, const char **shown, size_t *shown_size)
 {
-	return utf8_shown(text, strlen(text) < 4 ? strlen(text) : 4, shown, shown_size);
+	return utf8_next_printable_character(text, strlen(text) < 4 ? strlen(text) : 4, shown,
+					     shown_size);
 }
 
-size_t format_columns(const char *text)
+size_t format_count_text_columns(const char *text)
 {
 	const char *shown;
 	size_t columns = 0, size;
 
 	for (; *text; columns++)
-		text += next_character(text, &shown, &size);
+		text += decode_printable_character(text, &shown, &size);
 	return columns;
 }
 
-static void write_characters(FILE *stream, const char *text, size_t skip, size_t count)
+static void write_character_range(FILE *stream, const char *text, size_t skip, size_t count)
 {
 	const char *shown;
 	size_t size;
 
 	for (; *text && skip > 0; skip--)
-		text += next_character(text, &shown, &size);
+		text += decode_printable_character(text, &shown, &size);
 	for (; *text && count > 0; count--) {
-		text += next_character(text, &shown, &size);
+		text += decode_printable_character(text, &shown, &size);
 		fwrite(shown, 1, size, stream);
 	}
 }
 
-size_t format_text(FILE *stream, const char *text, size_t size)
+size_t format_write_printable_text(FILE *stream, const char *text, size_t size)
 {
 	size_t columns = 0;
 
@@ -129,45 +132,71 @@ size_t format_text(FILE *stream, const char *text, size_t size)
 		const char *shown;
 		size_t shown_size;
 
-		i += utf8_shown(text + i, size - i, &shown, &shown_size);
+		i += utf8_next_printable_character(text + i, size - i, &shown, &shown_size);
 		fwrite(shown, 1, shown_size, stream);
 	}
 	return columns;
 }
 
-size_t format_limited(FILE *stream, const char *text, size_t width)
+size_t format_write_cut_to_width(FILE *stream, const char *text, size_t width)
 {
-	size_t columns = format_columns(text), tail;
+	size_t columns = format_count_text_columns(text), tail;
 
 	if (columns <= width || width < 8) {
-		write_characters(stream, text, 0, width);
+		write_character_range(stream, text, 0, width);
 		return columns < width ? columns : width;
 	}
 	tail = (width - 3) / 3;
-	write_characters(stream, text, 0, width - 3 - tail);
+	write_character_range(stream, text, 0, width - 3 - tail);
 	fputs("...", stream);
-	write_characters(stream, text, columns - tail, tail);
+	write_character_range(stream, text, columns - tail, tail);
 	return width;
 }
 
-void format_fitted(FILE *stream, const char *text, size_t width)
+void format_write_padded_to_width(FILE *stream, const char *text, size_t width)
 {
-	size_t used = format_limited(stream, text, width);
+	size_t used = format_write_cut_to_width(stream, text, width);
 
 	fprintf(stream, "%*s", (int)(width - used), "");
 }
 
-void format_function(char *buffer, size_t size, const struct session *session, uint32_t frame)
+const char *format_find_source_name(const char *path)
+{
+	const char *last = path, *before = path;
+
+	for (const char *at = path; *at; at++) {
+		if (*at == '/' && at[1]) {
+			before = last;
+			last = at + 1;
+		}
+	}
+	return strncmp(last, "__init__.", 9) && strncmp(last, "__main__.", 9) ? last : before;
+}
+
+void format_interpreted_function(char *buffer, size_t size, const struct model_frame *frame,
+				 uint32_t line)
+{
+	if (frame->file && *frame->file)
+		snprintf(buffer, size, "%s (%s:%u)", frame->function,
+			 format_find_source_name(frame->file), line);
+	else
+		snprintf(buffer, size, "%s", frame->function);
+}
+
+void format_function_with_module(char *buffer, size_t size, const struct session *session,
+				 uint32_t frame)
 {
 	const struct model_frame *it = &session->frames[frame];
 
-	if (it->module == MODEL_NONE || it->function[0] == '[')
+	if (it->kind == FRAME_INTERPRETED)
+		format_interpreted_function(buffer, size, it, it->function_line);
+	else if (it->module == MODEL_ENTRY_INDEX_NONE || it->function[0] == '[')
 		snprintf(buffer, size, "%s", it->function);
 	else
 		snprintf(buffer, size, "%s (%s)", it->function, session->modules[it->module].name);
 }
 
-void format_process(char *buffer, size_t size, const struct model_process *process)
+void format_process_name(char *buffer, size_t size, const struct model_process *process)
 {
 	if (process->rank_count)
 		snprintf(buffer, size, "%s [%u] rank %u", process->name, process->pid,
@@ -176,9 +205,9 @@ void format_process(char *buffer, size_t size, const struct model_process *proce
 		snprintf(buffer, size, "%s [%u]", process->name, process->pid);
 }
 
-const char *format_event(const struct session *session)
+const char *session_get_overflow_event_name(const struct session *session)
 {
-	const struct model_launch *launch = &session->launch;
+	const struct model_program_launch *launch = &session->launch;
 
 	for (uint32_t i = 0; i < launch->setting_count; i++) {
 		if (strcmp(launch->settings[i].name, "SAMPLING_OVERFLOW_EVENT") == 0 &&

@@ -13,7 +13,7 @@
 #include "analysis/session.h"
 
 struct function_node {
-	uint32_t parent; /* MODEL_NONE for roots */
+	uint32_t parent; /* MODEL_ENTRY_INDEX_NONE for roots */
 	uint32_t process;
 	uint32_t frame; /* a representative one */
 	uint32_t depth;
@@ -26,9 +26,12 @@ struct function_tree {
 };
 
 /* 0 or -ENOMEM. Deinit is needed after either. */
-int function_tree_init(struct function_tree *tree, const struct session *session);
+int function_tree_build_per_process(struct function_tree *tree, const struct session *session);
 /* The same with the trees of all processes in one, as if all were process 0. */
-int function_tree_init_collapsed(struct function_tree *tree, const struct session *session);
+int function_tree_build_merged_processes(struct function_tree *tree, const struct session *session);
+/* The first with a node for each line of interpreted functions. */
+int function_tree_build_per_interpreted_line(struct function_tree *tree,
+					     const struct session *session);
 void function_tree_deinit(struct function_tree *tree);
 
 #endif

@@ -10,53 +10,60 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-int gpu_names_init(struct gpu_names *names, const struct gpu_process *process)
+int gpu_names_init(struct gpu_demangled_name_cache *names,
+		   const struct gpu_records_of_process *process)
 {
 	names->process = process;
-	names->plain = calloc((size_t)process->string_count + 1, sizeof(*names->plain));
-	return names->plain != NULL ? 0 : -ENOMEM;
+	names->demangled_names =
+		calloc((size_t)process->string_count + 1, sizeof(*names->demangled_names));
+	return names->demangled_names != NULL ? 0 : -ENOMEM;
 }
 
-void gpu_names_deinit(struct gpu_names *names)
+void gpu_names_deinit(struct gpu_demangled_name_cache *names)
 {
-	for (uint32_t i = 0; names->plain != NULL && i <= names->process->string_count; i++)
-		free(names->plain[i]);
-	free(names->plain);
-	names->plain = NULL;
+	for (uint32_t i = 0; names->demangled_names != NULL && i <= names->process->string_count;
+	     i++)
+		free(names->demangled_names[i]);
+	free(names->demangled_names);
+	names->demangled_names = NULL;
 }
 
-uint32_t gpu_names_kernel_id(const struct gpu_names *names, uint32_t shape)
+uint32_t gpu_names_get_kernel_name_string_id(const struct gpu_demangled_name_cache *names,
+					     uint32_t shape)
 {
-	const struct gpu_process *process = names->process;
+	const struct gpu_records_of_process *process = names->process;
 	uint32_t string = 0;
 
-	if (shape <= process->shape_count && process->shapes[shape] != NULL)
-		string = process->shapes[shape]->kernel;
+	if (shape <= process->shape_count && process->kernel_shape_by_id[shape] != NULL)
+		string = process->kernel_shape_by_id[shape]->kernel;
 	return string <= process->string_count ? string : 0;
 }
 
-const char *gpu_names_kernel(struct gpu_names *names, uint32_t shape)
+const char *gpu_names_get_demangled_kernel_name(struct gpu_demangled_name_cache *names,
+						uint32_t shape)
 {
-	uint32_t string = gpu_names_kernel_id(names, shape);
-	const char *name = gpu_string(names->process, string);
+	uint32_t string = gpu_names_get_kernel_name_string_id(names, shape);
+	const char *name = gpu_get_interned_string(names->process, string);
 
-	if (names->plain[string] == NULL)
-		names->plain[string] = gpu_demangled(name);
-	return names->plain[string] != NULL ? names->plain[string] : name;
+	if (names->demangled_names[string] == NULL)
+		names->demangled_names[string] = gpu_demangle_name(name);
+	return names->demangled_names[string] != NULL ? names->demangled_names[string] : name;
 }
 
-struct gpu_agent_label gpu_names_agent(const struct gpu_process *process, uint32_t agent)
+struct gpu_agent_label gpu_names_format_agent_label(const struct gpu_records_of_process *process,
+						    uint32_t agent)
 {
 	struct gpu_agent_label label = {""};
 
-	if (agent <= process->agent_count && process->agents[agent] != NULL)
-		snprintf(label.text, sizeof(label.text), "Agent %u", process->agents[agent]->node);
+	if (agent <= process->agent_count && process->agent_by_id[agent] != NULL)
+		snprintf(label.text, sizeof(label.text), "Agent %u",
+			 process->agent_by_id[agent]->node);
 	return label;
 }
 
-struct gpu_number gpu_number(double value)
+struct gpu_counter_value_text gpu_format_counter_value(double value)
 {
-	struct gpu_number number;
+	struct gpu_counter_value_text number;
 
 	if (!isfinite(value))
 		number.text[0] = '\0';

@@ -10,18 +10,18 @@
 #include <stdio.h>
 #include <zlib.h>
 
-struct gzip {
+struct gzip_stream {
 	FILE *stream;
-	z_stream deflate;
+	z_stream deflate_state;
 	uint8_t buffer[64 << 10];
 };
 
 /* 0 or -ENOMEM; deinit only after 0. */
-int gzip_init(struct gzip *gzip, FILE *stream);
-void gzip_deinit(struct gzip *gzip);
-/* As protobuf_sink; the context is the struct gzip. */
-int gzip_sink(void *context, const uint8_t *bytes, size_t size);
+int gzip_init(struct gzip_stream *gzip, FILE *stream);
+void gzip_deinit(struct gzip_stream *gzip);
+/* As protobuf_sink_function; the context is the struct gzip_stream. */
+int gzip_write_bytes(void *context, const uint8_t *bytes, size_t size);
 /* Writes the trailer. 0 or negative errno. */
-int gzip_finish(struct gzip *gzip);
+int gzip_write_trailer(struct gzip_stream *gzip);
 
 #endif

@@ -10,20 +10,20 @@
 #include <string.h>
 
 #include "common/utf8.h"
-#include "output/stream.h"
+#include "files/stream.h"
 
 void json_writer_init(struct json_writer *json, FILE *stream)
 {
-	*json = (struct json_writer){.stream = stream, .compact_from = UINT32_MAX};
+	*json = (struct json_writer){.stream = stream, .compact_from_depth = UINT32_MAX};
 }
 
 int json_writer_finish(struct json_writer *json, struct problem *problem)
 {
 	fputc('\n', json->stream);
-	return stream_check(json->stream, "JSON", problem);
+	return stream_flush_or_set_problem(json->stream, "JSON", problem);
 }
 
-static void write_text(FILE *stream, const char *text)
+static void write_quoted_text(FILE *stream, const char *text)
 {
 	size_t left = strlen(text);
 
@@ -52,9 +52,9 @@ static void write_text(FILE *stream, const char *text)
 	fputc('"', stream);
 }
 
-static void new_line(struct json_writer *json)
+static void begin_new_line(struct json_writer *json)
 {
-	if (json->depth >= json->compact_from)
+	if (json->depth >= json->compact_from_depth)
 		return;
 	fputc('\n', json->stream);
 	for (unsigned i = 0; i < json->depth; i++)
@@ -64,13 +64,13 @@ static void new_line(struct json_writer *json)
 static void begin_value(struct json_writer *json, const char *key)
 {
 	if (json->depth > 0) {
-		if (json->filled[json->depth])
-			fputs(json->depth >= json->compact_from ? ", " : ",", json->stream);
-		new_line(json);
+		if (json->is_filled_by_depth[json->depth])
+			fputs(json->depth >= json->compact_from_depth ? ", " : ",", json->stream);
+		begin_new_line(json);
 	}
-	json->filled[json->depth] = true;
+	json->is_filled_by_depth[json->depth] = true;
 	if (key) {
-		write_text(json->stream, key);
+		write_quoted_text(json->stream, key);
 		fputs(": ", json->stream);
 	}
 }
@@ -79,21 +79,22 @@ static void begin_container(struct json_writer *json, const char *key, char brac
 {
 	begin_value(json, key);
 	fputc(bracket, json->stream);
-	json->depth += json->depth < JSON_DEPTH;
-	json->filled[json->depth] = false;
-	if (!key && json->depth > 1 && json->depth < json->compact_from)
-		json->compact_from = json->depth;
+	json->depth += json->depth < JSON_DEPTH_MAX;
+	json->is_filled_by_depth[json->depth] = false;
+	if (!key && json->depth > 1 && json->depth < json->compact_from_depth)
+		json->compact_from_depth = json->depth;
 }
 
 static void end_container(struct json_writer *json, char bracket)
 {
-	bool filled = json->filled[json->depth], compact = json->depth >= json->compact_from;
+	bool filled = json->is_filled_by_depth[json->depth],
+	     compact = json->depth >= json->compact_from_depth;
 
 	json->depth -= json->depth > 0;
 	if (filled && !compact)
-		new_line(json);
-	if (json->depth < json->compact_from)
-		json->compact_from = UINT32_MAX;
+		begin_new_line(json);
+	if (json->depth < json->compact_from_depth)
+		json->compact_from_depth = UINT32_MAX;
 	fputc(bracket, json->stream);
 }
 
@@ -124,7 +125,7 @@ void json_put_text(struct json_writer *json, const char *key, const char *value)
 		return;
 	}
 	begin_value(json, key);
-	write_text(json->stream, value);
+	write_quoted_text(json->stream, value);
 }
 
 void json_put_count(struct json_writer *json, const char *key, uint64_t value)
@@ -133,13 +134,14 @@ void json_put_count(struct json_writer *json, const char *key, uint64_t value)
 	fprintf(json->stream, "%" PRIu64, value);
 }
 
-void json_put_signed(struct json_writer *json, const char *key, int64_t value)
+void json_put_signed_integer(struct json_writer *json, const char *key, int64_t value)
 {
 	begin_value(json, key);
 	fprintf(json->stream, "%" PRId64, value);
 }
 
-static void put_digits(struct json_writer *json, const char *key, double value, int digits)
+static void put_number_with_digits(struct json_writer *json, const char *key, double value,
+				   int digits)
 {
 	if (!isfinite(value)) {
 		json_put_null(json, key);
@@ -149,14 +151,14 @@ static void put_digits(struct json_writer *json, const char *key, double value, 
 	fprintf(json->stream, "%.*g", digits, value);
 }
 
-void json_put_number(struct json_writer *json, const char *key, double value)
+void json_put_real_with_6_digits(struct json_writer *json, const char *key, double value)
 {
-	put_digits(json, key, value, 6);
+	put_number_with_digits(json, key, value, 6);
 }
 
-void json_put_real(struct json_writer *json, const char *key, double value)
+void json_put_real_with_12_digits(struct json_writer *json, const char *key, double value)
 {
-	put_digits(json, key, value, 12);
+	put_number_with_digits(json, key, value, 12);
 }
 
 void json_put_boolean(struct json_writer *json, const char *key, bool value)
@@ -171,8 +173,8 @@ void json_put_null(struct json_writer *json, const char *key)
 	fputs("null", json->stream);
 }
 
-void json_put_hexadecimal(struct json_writer *json, const char *key, const uint8_t *bytes,
-			  size_t size)
+void json_put_bytes_as_hexadecimal(struct json_writer *json, const char *key, const uint8_t *bytes,
+				   size_t size)
 {
 	begin_value(json, key);
 	fputc('"', json->stream);

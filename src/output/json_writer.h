@@ -13,13 +13,13 @@
 
 #include "common/problem.h"
 
-#define JSON_DEPTH 16 /* deepest nesting */
+#define JSON_DEPTH_MAX 16 /* deepest nesting */
 
 struct json_writer {
 	FILE *stream;
 	unsigned depth;
-	unsigned compact_from; /* containers at this depth and below stand on one line */
-	bool filled[JSON_DEPTH + 1];
+	unsigned compact_from_depth; /* containers at this depth and below stand on one line */
+	bool is_filled_by_depth[JSON_DEPTH_MAX + 1];
 };
 
 void json_writer_init(struct json_writer *json, FILE *stream);
@@ -34,12 +34,14 @@ void json_array_begin(struct json_writer *json, const char *key);
 void json_array_end(struct json_writer *json);
 void json_put_text(struct json_writer *json, const char *key, const char *value); /* NULL: null */
 void json_put_count(struct json_writer *json, const char *key, uint64_t value);
-void json_put_signed(struct json_writer *json, const char *key, int64_t value);
-void json_put_number(struct json_writer *json, const char *key, double value); /* 6 digits */
-void json_put_real(struct json_writer *json, const char *key, double value);   /* 12 digits */
+void json_put_signed_integer(struct json_writer *json, const char *key, int64_t value);
+void json_put_real_with_6_digits(struct json_writer *json, const char *key,
+				 double value); /* 6 digits */
+void json_put_real_with_12_digits(struct json_writer *json, const char *key,
+				  double value); /* 12 digits */
 void json_put_boolean(struct json_writer *json, const char *key, bool value);
 void json_put_null(struct json_writer *json, const char *key);
-void json_put_hexadecimal(struct json_writer *json, const char *key, const uint8_t *bytes,
-			  size_t size);
+void json_put_bytes_as_hexadecimal(struct json_writer *json, const char *key, const uint8_t *bytes,
+				   size_t size);
 
 #endif

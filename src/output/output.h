@@ -14,19 +14,19 @@
 #include "analysis/views.h"
 
 struct output_options {
-	enum view_measure measure;
-	bool measure_given;
+	enum view_measure_kind measure;
+	bool is_measure_given;
 	bool per_thread, flat;
-	bool timeline;           /* regions in text: a row a call */
+	bool is_timeline_wanted; /* regions in text: a row a call */
 	bool collapse_processes; /* trees in text: added up over all processes */
-	bool compress;           /* perfetto: zlib bundles */
+	bool is_compressed;      /* perfetto: zlib bundles */
 	unsigned top;            /* rows in tables; 0: all */
-	bool top_given;
+	bool is_top_given;
 	double minimum_percent; /* rows below are left out of trees in text; 0: all */
-	bool minimum_given;     /* else very large trees lose their lightest branches */
+	bool is_minimum_given;  /* else very large trees lose their lightest branches */
 	/* Further results that are joined with the session, where the format can (`joins`). */
-	struct session *const *others;
-	size_t other_count;
+	struct session *const *other_sessions;
+	size_t other_session_count;
 };
 
 struct output_format {
@@ -35,32 +35,17 @@ struct output_format {
 			*/
 	const char *file_name;   /* "profile.txt", … */
 	const char *description; /* one line for `kymo avail --formats` */
-	bool binary;             /* refuse to write to a terminal */
-	bool joins;              /* several results can be written as one */
+	bool is_binary;          /* refuse to write to a terminal */
+	bool can_join_sessions;  /* several results can be written as one */
+	bool has_whole_run_only; /* its data have no times: not with --from and --to */
 	/* 0 or negative errno with problem set. Must check ferror at the end. */
 	int (*write)(struct session *session, const struct output_options *options, FILE *stream,
 		     struct problem *problem);
 };
 
-extern const struct output_format output_formats[];
-extern const size_t output_format_count;
-
-const struct output_format *output_find(const char *name);
 /* directory/prefix+file_name via a temporary file, fsync'ed and renamed. bytes may be NULL. */
 int output_write_file(struct session *session, const struct output_format *format,
 		      const struct output_options *options, const char *directory,
 		      const char *prefix, uint64_t *bytes, struct problem *problem);
-
-/* The summary at exit (and of `kymo report` without a format): ten heaviest functions and paths,
- * threads, host metrics, unresolved share by module with what to install, losses, kymo's own
- * overhead. */
-int output_summary(struct session *session, const struct output_options *options, FILE *stream,
-		   bool colour, struct problem *problem);
-/* For those who are shown no summary: a text for each kind of data that was to be recorded and was
- * lost; none where nothing was. */
-void output_losses(const struct session *session, void (*tell)(void *context, const char *text),
-		   void *context);
-/* metadata.json */
-int output_metadata(struct session *session, FILE *stream, struct problem *problem);
 
 #endif

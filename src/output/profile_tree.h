@@ -17,9 +17,9 @@ struct profile_sums {
 
 struct profile_tree {
 	struct function_tree functions;
-	struct profile_sums *sums;    /* by function node */
-	uint32_t *first_child, *next; /* by function node */
-	uint32_t *rows;               /* function nodes in reading order */
+	struct profile_sums *sums;                            /* by function node */
+	uint32_t *first_child_of_node, *next_sibling_of_node; /* by function node */
+	uint32_t *rows;                                       /* function nodes in reading order */
 	uint32_t row_count;
 	uint64_t total, total_samples;
 };
@@ -27,9 +27,10 @@ struct profile_tree {
 /* collapsed: all processes in one tree. 0 or -ENOMEM. Deinit is needed after either. */
 int profile_tree_init(struct profile_tree *tree, const struct session *session, bool collapsed);
 void profile_tree_deinit(struct profile_tree *tree);
-void profile_tree_fill(struct profile_tree *tree, const struct session *session,
-		       enum view_measure measure);
-void profile_tree_fill_thread(struct profile_tree *tree, const struct view_thread_node *entries,
-			      size_t count, enum view_measure measure);
+void profile_tree_fill_sums_of_session(struct profile_tree *tree, const struct session *session,
+				       enum view_measure_kind measure);
+void profile_tree_fill_sums_of_thread(struct profile_tree *tree,
+				      const struct view_thread_node_row *entries, size_t count,
+				      enum view_measure_kind measure);
 
 #endif

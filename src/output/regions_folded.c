@@ -10,41 +10,43 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "analysis/regions.h"
+#include "analysis/regions/regions.h"
 #include "output/folded_name.h"
-#include "output/writers.h"
+#include "output/output.h"
 
-/* The place of a component, MODEL_NONE where it was not recorded. */
-static uint32_t find_component(const struct model_regions *model, const char *name)
+/* The place of a component, MODEL_ENTRY_INDEX_NONE where it was not recorded. */
+static uint32_t find_component_index_by_name(const struct model_regions *model, const char *name)
 {
 	for (uint32_t i = 0; i < model->component_count; i++) {
 		if (strcmp(model->components[i].name, name) == 0)
 			return i;
 	}
-	return MODEL_NONE;
+	return MODEL_ENTRY_INDEX_NONE;
 }
 
 /* What each node has itself, by node. */
-static void sum_self(const struct model_regions *model, double *self)
+static void compute_self_values_of_all_regions(const struct model_regions *model, double *self)
 {
-	uint32_t clock = find_component(model, "wall_clock");
+	uint32_t clock = find_component_index_by_name(model, "wall_clock");
 
 	for (uint32_t i = 0; i < model->node_count; i++) {
 		const struct model_region_node *node = &model->nodes[i];
-		if (clock == MODEL_NONE) {
+		if (clock == MODEL_ENTRY_INDEX_NONE) {
 			self[i] = (double)node->count;
 			continue;
 		}
-		self[i] = model->statistics[(size_t)i * model->component_count + clock].sum;
-		if (node->parent != MODEL_NONE)
-			self[node->parent] -= self[i];
+		double sum = model->statistics[(size_t)i * model->component_count + clock].sum;
+
+		self[i] = sum + node->self_correction;
+		if (node->parent != MODEL_ENTRY_INDEX_NONE)
+			self[node->parent] -= sum;
 	}
 }
 
-static void write_path(const struct session *session, uint32_t index, bool per_thread,
-		       uint32_t *path, FILE *stream)
+static void write_region_stack(const struct session *session, uint32_t index, bool per_thread,
+			       uint32_t *path, FILE *stream)
 {
-	const struct model_regions *model = session->regions;
+	const struct model_regions *model = session_get_regions(session);
 	const struct model_region_node *node = &model->nodes[index];
 	uint32_t length = 0;
 
@@ -54,7 +56,7 @@ static void write_path(const struct session *session, uint32_t index, bool per_t
 		folded_write_name(stream, session->threads[node->thread].name);
 		fprintf(stream, "-%" PRIu32, session->threads[node->thread].tid);
 	}
-	for (uint32_t at = index; at != MODEL_NONE; at = model->nodes[at].parent)
+	for (uint32_t at = index; at != MODEL_ENTRY_INDEX_NONE; at = model->nodes[at].parent)
 		path[length++] = model->nodes[at].region;
 	while (length-- > 0) {
 		putc(';', stream);
@@ -62,7 +64,7 @@ static void write_path(const struct session *session, uint32_t index, bool per_t
 	}
 }
 
-static uint32_t deepest(const struct model_regions *model)
+static uint32_t get_deepest_region_node_depth(const struct model_regions *model)
 {
 	uint32_t depth = 0;
 
@@ -73,21 +75,21 @@ static uint32_t deepest(const struct model_regions *model)
 	return depth;
 }
 
-int output_regions_folded(struct session *session, const struct output_options *options,
-			  FILE *stream, struct problem *problem)
+static int write_regions_folded(struct session *session, const struct output_options *options,
+				FILE *stream, struct problem *problem)
 {
-	const struct model_regions *model = session->regions;
+	const struct model_regions *model = session_get_regions(session);
 	double *self = calloc((size_t)model->node_count + 1, sizeof(*self));
-	uint32_t *path = calloc((size_t)deepest(model) + 1, sizeof(*path));
+	uint32_t *path = calloc((size_t)get_deepest_region_node_depth(model) + 1, sizeof(*path));
 	int error = self != NULL && path != NULL ? 0 : -ENOMEM;
 
 	errno = 0; /* a write that fails half-way leaves its reason here */
 	if (error == 0)
-		sum_self(model, self);
+		compute_self_values_of_all_regions(model, self);
 	for (uint32_t i = 0; error == 0 && i < model->node_count; i++) {
 		if (self[i] < 1)
 			continue;
-		write_path(session, i, options->per_thread, path, stream);
+		write_region_stack(session, i, options->per_thread, path, stream);
 		fprintf(stream, " %.0f\n", self[i]);
 	}
 	if (error == 0 && (fflush(stream) != 0 || ferror(stream)))
@@ -98,3 +100,10 @@ int output_regions_folded(struct session *session, const struct output_options *
 		problem_set(problem, error, "cannot write folded regions: %s", strerror(-error));
 	return error;
 }
+
+const struct output_format output_format_regions_folded = {
+	.name = "regions-folded",
+	.file_name = "regions.folded",
+	.description = "the same for regions, by real time, if requested",
+	.write = write_regions_folded,
+};

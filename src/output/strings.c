@@ -6,12 +6,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-void strings_init(struct strings *strings)
+void strings_init(struct string_table *strings)
 {
-	*strings = (struct strings){0};
+	*strings = (struct string_table){0};
 }
 
-void strings_deinit(struct strings *strings)
+void strings_deinit(struct string_table *strings)
 {
 	free(strings->text);
 	free(strings->slots);
@@ -28,7 +28,7 @@ static uint32_t hash_text(const char *text)
 	return hash;
 }
 
-static uint32_t *find_slot(const struct strings *strings, const char *text)
+static uint32_t *find_text_slot(const struct string_table *strings, const char *text)
 {
 	uint32_t mask = strings->capacity * 2 - 1;
 	uint32_t slot = hash_text(text) & mask;
@@ -39,7 +39,7 @@ static uint32_t *find_slot(const struct strings *strings, const char *text)
 	return &strings->slots[slot];
 }
 
-static int grow(struct strings *strings)
+static int strings_grow(struct string_table *strings)
 {
 	uint32_t capacity = strings->capacity == 0 ? 256 : strings->capacity * 2;
 	const char **text = reallocarray(strings->text, capacity, sizeof(*text));
@@ -54,15 +54,15 @@ static int grow(struct strings *strings)
 	strings->slots = slots;
 	strings->capacity = capacity;
 	for (uint32_t i = 0; i < strings->count; i++)
-		*find_slot(strings, text[i]) = i + 1;
+		*find_text_slot(strings, text[i]) = i + 1;
 	return 0;
 }
 
-int strings_add(struct strings *strings, const char *text, uint32_t *ret)
+int strings_find_or_add(struct string_table *strings, const char *text, uint32_t *ret)
 {
-	if (strings->count == strings->capacity && grow(strings) != 0)
+	if (strings->count == strings->capacity && strings_grow(strings) != 0)
 		return -ENOMEM;
-	uint32_t *slot = find_slot(strings, text);
+	uint32_t *slot = find_text_slot(strings, text);
 	if (*slot == 0) {
 		strings->text[strings->count++] = text;
 		*slot = strings->count;

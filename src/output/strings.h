@@ -9,15 +9,15 @@
 
 #include <stdint.h>
 
-struct strings {
+struct string_table {
 	const char **text; /* by number */
 	uint32_t *slots;   /* number + 1; open addressing, a power of two of them */
 	uint32_t count, capacity;
 };
 
-void strings_init(struct strings *strings);
-void strings_deinit(struct strings *strings);
+void strings_init(struct string_table *strings);
+void strings_deinit(struct string_table *strings);
 /* *ret is the number of `text`, new or known. 0 or -ENOMEM. */
-int strings_add(struct strings *strings, const char *text, uint32_t *ret);
+int strings_find_or_add(struct string_table *strings, const char *text, uint32_t *ret);
 
 #endif

@@ -21,56 +21,64 @@
 
 #include "common/components.h"
 
-struct moment;
-struct component;
+struct component_readings_at_moment;
+struct bundle_component;
 
 /* `moment`: what has been read at this event so far (components.h), shared by all components. */
-typedef void (*component_verb)(const struct component *self, uint64_t *data, struct moment *moment);
-typedef void (*component_verb_value)(const struct component *self, uint64_t *data,
-				     struct moment *moment, int64_t value);
-typedef void (*component_verb_audit)(const struct component *self, uint64_t *data,
-				     struct moment *moment, const uint64_t *values, size_t count);
+typedef void (*component_verb)(const struct bundle_component *self, uint64_t *data,
+			       struct component_readings_at_moment *moment);
+typedef void (*component_verb_value)(const struct bundle_component *self, uint64_t *data,
+				     struct component_readings_at_moment *moment, int64_t value);
+typedef void (*component_verb_audit)(const struct bundle_component *self, uint64_t *data,
+				     struct component_readings_at_moment *moment,
+				     const uint64_t *values, size_t count);
 
-struct component {
+struct bundle_component {
 	const char *name;
 	const struct component_description *description; /* NULL for those that measure nothing */
-	uint32_t field;                                  /* of the source that it reads */
+	uint32_t source_field_index;                     /* of the source that it reads */
 	component_verb start, stop, sample;
-	component_verb_value start_value, sample_value;
+	component_verb_value start_with_value, sample_with_value;
 	component_verb_audit audit_enter,
 		audit_exit; /* arguments before, result after a wrapped call */
 	void *context;      /* the component's own */
 };
 
 enum bundle_verb {
-	BUNDLE_START,
-	BUNDLE_STOP,
-	BUNDLE_SAMPLE,
-	BUNDLE_SAMPLE_VALUE,
-	BUNDLE_AUDIT_ENTER,
-	BUNDLE_AUDIT_EXIT,
+	BUNDLE_VERB_START,
+	BUNDLE_VERB_STOP,
+	BUNDLE_VERB_SAMPLE,
+	BUNDLE_VERB_SAMPLE_VALUE,
+	BUNDLE_VERB_AUDIT_ENTER,
+	BUNDLE_VERB_AUDIT_EXIT,
 	BUNDLE_VERB_COUNT
 };
 
-struct bundle {
-	struct component components[COMPONENTS_MAX];
+struct component_bundle {
+	struct bundle_component components[COMPONENTS_PER_PROFILE_MAX];
 	uint32_t count;
 	/* Per verb, places in `components` of those that have it. */
-	uint8_t with[BUNDLE_VERB_COUNT][COMPONENTS_MAX];
-	uint8_t with_count[BUNDLE_VERB_COUNT];
+	uint8_t component_indices_by_verb[BUNDLE_VERB_COUNT][COMPONENTS_PER_PROFILE_MAX];
+	uint8_t component_count_by_verb[BUNDLE_VERB_COUNT];
 };
 
 /* Adds a component; returns its place, or -1 when the bundle is full. */
-int bundle_add(struct bundle *bundle, const struct component *component);
+int component_bundle_add(struct component_bundle *bundle, const struct bundle_component *component);
 
-void bundle_start(const struct bundle *bundle, uint64_t *data, struct moment *moment);
-void bundle_stop(const struct bundle *bundle, uint64_t *data, struct moment *moment);
-void bundle_sample(const struct bundle *bundle, uint64_t *data, struct moment *moment);
-void bundle_sample_value(const struct bundle *bundle, uint64_t *data, struct moment *moment,
-			 int64_t value);
-void bundle_audit_enter(const struct bundle *bundle, uint64_t *data, struct moment *moment,
-			const uint64_t *arguments, size_t count);
-void bundle_audit_exit(const struct bundle *bundle, uint64_t *data, struct moment *moment,
-		       const uint64_t *results, size_t count);
+void component_bundle_call_all_starts(const struct component_bundle *bundle, uint64_t *data,
+				      struct component_readings_at_moment *moment);
+void component_bundle_call_all_stops(const struct component_bundle *bundle, uint64_t *data,
+				     struct component_readings_at_moment *moment);
+void component_bundle_call_all_samples(const struct component_bundle *bundle, uint64_t *data,
+				       struct component_readings_at_moment *moment);
+void component_bundle_call_all_sample_values(const struct component_bundle *bundle, uint64_t *data,
+					     struct component_readings_at_moment *moment,
+					     int64_t value);
+void component_bundle_call_all_audit_enters(const struct component_bundle *bundle, uint64_t *data,
+					    struct component_readings_at_moment *moment,
+					    const uint64_t *arguments, size_t count);
+void component_bundle_call_all_audit_exits(const struct component_bundle *bundle, uint64_t *data,
+					   struct component_readings_at_moment *moment,
+					   const uint64_t *results, size_t count);
 
 #endif

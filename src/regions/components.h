@@ -13,20 +13,22 @@
 
 #include "regions/bundle.h"
 
-struct region_thread;
+struct region_thread_state;
 
-struct moment {
+struct component_readings_at_moment {
 	uint64_t ticks;
-	struct region_thread *thread;
-	uint32_t have; /* bit per component_source that has been read */
-	uint64_t thread_usage[8], process_usage[8];
+	struct region_thread_state *thread;
+	uint32_t read_source_bits; /* bit per component_source that has been read */
+	uint64_t thread_resource_usage[8], process_resource_usage[8];
 };
 
 /* Fills the bundle from the list (component names and perf events, in order; quotients bring their
- * two components with them). *ret_probes: descriptors are needed, probe_start() must be called. */
-void components_choose(struct bundle *bundle, const char *list, bool *ret_probes);
+ * two components with them). *ret_probes: descriptors are needed, probe_start_background_thread()
+ * must be called. */
+void components_fill_bundle(struct component_bundle *bundle, const char *list, bool *ret_probes);
 /* The COMPONENTS record of the spool. Returns bytes written to `record`, 0 when there is no room.
  */
-uint32_t components_describe(const struct bundle *bundle, uint8_t *record, uint32_t size);
+uint32_t components_encode_descriptions(const struct component_bundle *bundle, uint8_t *record,
+					uint32_t size);
 
 #endif

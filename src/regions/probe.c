@@ -12,27 +12,27 @@
 #include "common/perf_events.h"
 #include "common/settings_value.h"
 #include "common/syscalls.h"
+#include "core/base/futex.h"
+#include "core/base/ticks.h"
 #include "core/counters.h"
-#include "core/futex.h"
 #include "core/notices.h"
 #include "core/own_thread.h"
-#include "core/runtime.h"
-#include "core/text.h"
-#include "core/ticks.h"
+#include "core/program.h"
+#include "regions/state.h"
 
-#define PAGE          4096u
-#define PAUSE_NS      500000000ull
-#define ANSWER_NS     50000000ull /* then the reading is given up */
-#define FILE_SIZE_MAX 1024
-#define TOLD_SCALED   31
+#define PAGE_BYTES               4096u
+#define PROBE_IDLE_WAIT_NS       500000000ull
+#define PROBE_ANSWER_TIMEOUT_NS  50000000ull /* then the reading is given up */
+#define PROC_FILE_SIZE_MAX       1024
+#define NOTICE_BIT_SCALED_COUNTS 31
 
 static struct {
 	struct own_thread thread;
-	_Atomic(struct probe_request *) requests;
-	_Atomic uint32_t wake, stop, running;
-	struct perf_event_name events[COMPONENT_EVENTS_MAX];
+	_Atomic(struct probe_reading_request *) requests;
+	_Atomic uint32_t wake, is_stop_requested, is_running;
+	struct perf_event_code events[PERF_EVENT_COMPONENTS_PER_PROFILE_MAX];
 	uint32_t event_count;
-	int memory_file;
+	int statm_fd;
 	_Atomic uint32_t told; /* bit per thing that has been said */
 } probe;
 
@@ -54,59 +54,51 @@ static const char *parse_number(const char *text, unsigned base, uint64_t *ret)
 	return text;
 }
 
-static void parse_events(const char *text)
+static void parse_event_codes(const char *text)
 {
-	struct setting_slice rest = setting_slice(text), code;
+	struct text_slice rest = setting_slice_from_text(text), code;
 
 	probe.event_count = 0;
-	while (probe.event_count < COMPONENT_EVENTS_MAX && setting_list_next(&rest, &code))
+	while (probe.event_count < PERF_EVENT_COMPONENTS_PER_PROFILE_MAX &&
+	       setting_next_list_word(&rest, &code))
 		perf_event_parse_code(code.text, code.length, &probe.events[probe.event_count++]);
 }
 
-static bool read_file(int fd, char *buffer)
+static bool read_proc_file(int fd, char *buffer)
 {
-	long length = sys_pread(fd, buffer, FILE_SIZE_MAX - 1, 0);
+	long length = sys_pread(fd, buffer, PROC_FILE_SIZE_MAX - 1, 0);
 
 	buffer[length > 0 ? length : 0] = 0;
 	return length > 0;
 }
 
 /* statm: size and resident pages (proc(5)). */
-static void read_memory(struct probe_request *request)
+static void read_proc_statm(struct probe_reading_request *request)
 {
-	char buffer[FILE_SIZE_MAX];
+	char buffer[PROC_FILE_SIZE_MAX];
 	const char *text = buffer;
 	uint64_t pages;
 
-	if (probe.memory_file < 0)
-		probe.memory_file = (int)sys_open("/proc/self/statm", O_RDONLY | O_CLOEXEC, 0);
-	if (probe.memory_file < 0 || !read_file(probe.memory_file, buffer))
+	if (probe.statm_fd < 0)
+		probe.statm_fd = (int)sys_open("/proc/self/statm", O_RDONLY | O_CLOEXEC, 0);
+	if (probe.statm_fd < 0 || !read_proc_file(probe.statm_fd, buffer))
 		return;
 	text = parse_number(text, 10, &pages);
-	request->memory[COMPONENT_MEMORY_VIRTUAL] = pages * PAGE;
+	request->memory_bytes[COMPONENT_MEMORY_VIRTUAL] = pages * PAGE_BYTES;
 	parse_number(text + 1, 10, &pages);
-	request->memory[COMPONENT_MEMORY_RESIDENT] = pages * PAGE;
+	request->memory_bytes[COMPONENT_MEMORY_RESIDENT] = pages * PAGE_BYTES;
 }
 
 /* io: "rchar: N", "wchar: N", "syscr: N", "syscw: N", "read_bytes: N", "write_bytes: N" a line. */
-static void read_io(struct probe_request *request)
+static void read_proc_io(struct probe_reading_request *request)
 {
 	static const int8_t lines[] = {COMPONENT_IO_READ_CHARS, COMPONENT_IO_WRITTEN_CHARS, -1, -1,
 				       COMPONENT_IO_READ_BYTES, COMPONENT_IO_WRITTEN_BYTES};
-	char path[64], buffer[FILE_SIZE_MAX];
-	struct text name = text_on(path, sizeof(path));
+	char buffer[PROC_FILE_SIZE_MAX];
 	const char *text = buffer;
-	int fd;
 
-	text_string(&name, "/proc/self/task/");
-	text_unsigned(&name, request->tid);
-	text_string(&name, "/io");
-	fd = (int)sys_open(path, O_RDONLY | O_CLOEXEC, 0);
-	if (fd < 0)
+	if (!program_read_task_file(request->tid, "io", buffer, sizeof(buffer)))
 		return;
-	if (!read_file(fd, buffer))
-		buffer[0] = 0;
-	sys_close(fd);
 	for (unsigned line = 0; *text && line < sizeof(lines); line++) {
 		uint64_t value;
 
@@ -114,138 +106,142 @@ static void read_io(struct probe_request *request)
 			text++;
 		text = parse_number(text, 10, &value);
 		if (lines[line] >= 0)
-			request->io[lines[line]] = value;
+			request->io_bytes[lines[line]] = value;
 	}
 }
 
-static void say_once(uint32_t what, uint64_t argument, const char *text)
+static void post_notice_once(uint32_t what, uint64_t argument, const char *text)
 {
 	if (!(atomic_fetch_or(&probe.told, 1u << what) & 1u << what))
-		notices_post(&kymo_runtime.background, SPOOL_NOTICE_FALLBACK, argument, text, NULL);
+		notices_post(kymo_regions.background, SPOOL_NOTICE_FALLBACK, argument, text, NULL);
 }
 
-static void open_events(struct probe_request *request)
+static void open_thread_events(struct probe_reading_request *request)
 {
 	for (uint32_t i = 0; i < probe.event_count; i++) {
 		void *page;
 
-		request->descriptors[i] =
-			(int)counters_open_event(&probe.events[i], request->tid, true);
-		request->pages[i] = NULL;
-		if (request->descriptors[i] < 0) {
-			say_once(i, (uint64_t)-request->descriptors[i],
-				 "a perf event among the components cannot be counted here and "
-				 "stays zero");
+		request->event_fds[i] =
+			(int)counters_open_perf_event(&probe.events[i], request->tid, true);
+		request->event_mmap_pages[i] = NULL;
+		if (request->event_fds[i] < 0) {
+			post_notice_once(
+				i, (uint64_t)-request->event_fds[i],
+				"a perf event among the components cannot be counted here and "
+				"stays zero");
 			continue;
 		}
-		page = sys_mmap(NULL, PAGE, PROT_READ, MAP_SHARED, request->descriptors[i], 0);
-		if (!sys_failed(page))
-			request->pages[i] = page;
+		page = sys_mmap(NULL, PAGE_BYTES, PROT_READ, MAP_SHARED, request->event_fds[i], 0);
+		if (!sys_mmap_failed(page))
+			request->event_mmap_pages[i] = page;
 	}
-	request->opened = true;
+	request->has_opened_events = true;
 }
 
-static uint64_t scaled(const struct counter_reading *reading)
+static uint64_t get_scaled_count_and_post_notice(const struct counter_reading *reading)
 {
-	if (counters_is_partial(reading))
-		say_once(TOLD_SCALED, 0,
-			 "more perf events than counters: they took turns, and their counts are "
-			 "scaled up");
-	return counters_scaled(reading);
+	if (counter_reading_is_partial(reading))
+		post_notice_once(
+			NOTICE_BIT_SCALED_COUNTS, 0,
+			"more perf events than hardware counters: the kernel counted them in "
+			"turns, and kymo scaled the counts up");
+	return counter_reading_get_scaled_count(reading);
 }
 
-static void read_events(struct probe_request *request)
+static void read_thread_events(struct probe_reading_request *request)
 {
 	struct counter_reading reading;
 
-	if (!request->opened)
-		open_events(request);
+	if (!request->has_opened_events)
+		open_thread_events(request);
 	for (uint32_t i = 0; i < probe.event_count; i++) {
-		if (request->descriptors[i] >= 0 &&
-		    sys_read(request->descriptors[i], &reading, sizeof(reading)) == sizeof(reading))
-			request->events[i] = scaled(&reading);
+		if (request->event_fds[i] >= 0 &&
+		    sys_read(request->event_fds[i], &reading, sizeof(reading)) == sizeof(reading))
+			request->events[i] = get_scaled_count_and_post_notice(&reading);
 	}
 }
 
-static void close_events(struct probe_request *request)
+static void close_thread_events(struct probe_reading_request *request)
 {
-	for (uint32_t i = 0; request->opened && i < probe.event_count; i++) {
-		if (request->pages[i])
-			sys_munmap(request->pages[i], PAGE);
-		if (request->descriptors[i] >= 0)
-			sys_close(request->descriptors[i]);
+	for (uint32_t i = 0; request->has_opened_events && i < probe.event_count; i++) {
+		if (request->event_mmap_pages[i])
+			sys_munmap(request->event_mmap_pages[i], PAGE_BYTES);
+		if (request->event_fds[i] >= 0)
+			sys_close(request->event_fds[i]);
 	}
-	request->opened = false;
+	request->has_opened_events = false;
 }
 
 /* ---- its thread ---- */
 
-static void answer(struct probe_request *request)
+static void answer_probe_request(struct probe_reading_request *request)
 {
-	if (request->what & PROBE_MEMORY)
-		read_memory(request);
-	if (request->what & PROBE_IO)
-		read_io(request);
-	if (request->what & PROBE_EVENTS)
-		read_events(request);
-	if (request->what & PROBE_CLOSE)
-		close_events(request);
+	if (request->what & PROBE_READ_MEMORY)
+		read_proc_statm(request);
+	if (request->what & PROBE_READ_IO)
+		read_proc_io(request);
+	if (request->what & PROBE_READ_EVENTS)
+		read_thread_events(request);
+	if (request->what & PROBE_CLOSE_EVENTS)
+		close_thread_events(request);
 	atomic_store_explicit(&request->done, 1, memory_order_release);
-	futex_wake(&request->done);
+	futex_wake_all_waiters(&request->done);
 }
 
-static void run(void *argument)
+static void run_probe_thread(void *argument)
 {
 	struct thread *own = argument;
 
-	own_thread_known(&probe.thread, &kymo_runtime.threads, own);
-	while (!atomic_load(&probe.stop)) {
+	own_thread_announce_registry_block(&probe.thread, kymo_regions.threads, own);
+	while (!atomic_load(&probe.is_stop_requested)) {
 		uint32_t wake = atomic_load(&probe.wake);
-		struct probe_request *request = atomic_exchange(&probe.requests, NULL), *next;
+		struct probe_reading_request *request = atomic_exchange(&probe.requests, NULL),
+					     *next;
 
-		own_thread_follow_credentials(&probe.thread);
+		own_thread_apply_credentials_if_new(&probe.thread);
 		if (!request) {
-			futex_wait(&probe.wake, wake, PAUSE_NS);
+			futex_wait(&probe.wake, wake, PROBE_IDLE_WAIT_NS);
 			continue;
 		}
 		for (; request; request = next) {
 			next = request->next;
-			answer(request);
+			answer_probe_request(request);
 		}
 	}
-	atomic_store(&probe.running, 0);
+	atomic_store(&probe.is_running, 0);
 }
 
-int probe_start(const char *events)
+int probe_start_background_thread(const char *events)
 {
-	struct thread *own = threads_allocate(&kymo_runtime.threads, THREAD_INTERNAL, THREADS_NONE);
+	struct thread *own = threads_allocate_block(kymo_regions.threads, THREAD_ORIGIN_INTERNAL,
+						    THREADS_NO_PARENT);
 	int error;
 
 	if (!own)
 		return -ENOMEM;
-	parse_events(events);
-	probe.memory_file = -1;
-	probe.stop = 0;
+	parse_event_codes(events);
+	probe.statm_fd = -1;
+	probe.is_stop_requested = 0;
 	probe.requests = NULL;
-	probe.running = 1;
-	error = own_thread_start_known(&probe.thread, "kymo-probe", run, own,
-				       &kymo_runtime.threads);
+	probe.is_running = 1;
+	error = own_thread_start_with_registry_block(&probe.thread, "kymo-probe", run_probe_thread,
+						     own, kymo_regions.threads);
 	if (error)
-		probe.running = 0;
+		probe.is_running = 0;
 	return error;
 }
 
-void probe_forget(void)
+void probe_set_not_running(void)
 {
-	probe.running = 0;
+	probe.is_running = 0;
 }
 
-bool probe_read(struct probe_request *request, uint32_t what)
+bool probe_request_and_wait(struct probe_reading_request *request, uint32_t what)
 {
-	struct probe_request *head = atomic_load(&probe.requests);
+	struct probe_reading_request *head = atomic_load(&probe.requests);
 	uint64_t end;
 
-	if (!atomic_load_explicit(&probe.running, memory_order_relaxed))
+	if (!atomic_load_explicit(&probe.is_running, memory_order_relaxed))
 		return false;
 	/* An earlier request that was given up may still be on the list. */
 	if (request->what && !atomic_load_explicit(&request->done, memory_order_acquire))
@@ -257,10 +253,10 @@ bool probe_read(struct probe_request *request, uint32_t what)
 		request->next = head;
 	} while (!atomic_compare_exchange_weak(&probe.requests, &head, request));
 	atomic_fetch_add(&probe.wake, 1);
-	futex_wake(&probe.wake);
-	end = ticks_clock_ns(CLOCK_MONOTONIC) + ANSWER_NS;
+	futex_wake_all_waiters(&probe.wake);
+	end = read_posix_clock_ns(CLOCK_MONOTONIC) + PROBE_ANSWER_TIMEOUT_NS;
 	while (!atomic_load_explicit(&request->done, memory_order_acquire)) {
-		uint64_t now = ticks_clock_ns(CLOCK_MONOTONIC);
+		uint64_t now = read_posix_clock_ns(CLOCK_MONOTONIC);
 
 		if (now >= end)
 			return false;
@@ -269,24 +265,25 @@ bool probe_read(struct probe_request *request, uint32_t what)
 	return true;
 }
 
-bool probe_read_events(struct probe_request *request)
+bool probe_read_thread_event_counts(struct probe_reading_request *request)
 {
 	struct counter_reading reading;
 
-	if (!request->opened)
-		return probe_read(request, PROBE_EVENTS);
+	if (!request->has_opened_events)
+		return probe_request_and_wait(request, PROBE_READ_EVENTS);
 	for (uint32_t i = 0; i < probe.event_count; i++) {
-		if (request->descriptors[i] < 0)
+		if (request->event_fds[i] < 0)
 			continue;
-		if (!request->pages[i] || !counters_read_page(request->pages[i], &reading))
-			return probe_read(request, PROBE_EVENTS);
-		request->events[i] = scaled(&reading);
+		if (!request->event_mmap_pages[i] ||
+		    !counters_read_mmap_page(request->event_mmap_pages[i], &reading))
+			return probe_request_and_wait(request, PROBE_READ_EVENTS);
+		request->events[i] = get_scaled_count_and_post_notice(&reading);
 	}
 	return true;
 }
 
-void probe_close(struct probe_request *request)
+void probe_request_close_events(struct probe_reading_request *request)
 {
-	if (request->opened)
-		probe_read(request, PROBE_CLOSE);
+	if (request->has_opened_events)
+		probe_request_and_wait(request, PROBE_CLOSE_EVENTS);
 }

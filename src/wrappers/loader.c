@@ -5,46 +5,68 @@
  * there whenever anything is wrapped; TRACE_LOADER makes them record.
  *
  * dlopen and dlsym take their return address for the caller: its search path (DT_RUNPATH, $ORIGIN)
- * and its place in the order of objects count (dlopen(3)). Where that matters the original is
- * jumped to, so that it sees the caller itself; new objects are then found at the next dlsym. Where
- * it does not, the original is called from here and new objects are rewritten before dlopen
- * returns, though after their constructors.
+ * and its place in the order of objects count (dlopen(3)). Where that matters, and where another
+ * library's function stands before libc's (tools that observe devices answer the CUDA runtime and
+ * others differently), the original is jumped to, so that it sees the caller itself; new objects
+ * are then found at the next dlsym. Where it does not, the original is called from here and new
+ * objects are rewritten before dlopen returns, though after their constructors.
  */
 #include <dlfcn.h>
 #include <string.h>
 
-#include "wrappers/got_engine.h"
+#include "common/time_units.h"
+#include "core/background.h"
+#include "wrappers/got/engine.h"
 #include "wrappers/wrapped.h"
 #include "wrappers/wrappers.h"
 
-WRAPPED_CALL(dlopen, REGION_LOADER);
-WRAPPED_CALL(dlsym, REGION_LOADER);
-WRAPPED_CALL(dlclose, REGION_LOADER);
+DEFINE_WRAPPED_FUNCTION_STATE(dlopen, REGION_LOADER);
+DEFINE_WRAPPED_FUNCTION_STATE(dlsym, REGION_LOADER);
+DEFINE_WRAPPED_FUNCTION_STATE(dlclose, REGION_LOADER);
 
-static bool records;
+#define MODULES_WAIT_MAX_NS (100 * MILLISECOND_NS)
+
+static bool loader_calls_recorded_flag;
+/* Stacks are walked that must not miss an object, however short it is there. */
+static bool new_objects_are_looked_at_flag;
 /* Someone opened objects behind our back: every dlsym looks for them. */
-static atomic_bool loads_unseen;
+static atomic_bool unseen_loads_flag;
 
 void *wrapped_dlopen(const char *path, int mode);
 void *wrapped_dlsym(void *handle, const char *symbol);
 void *tail_dlopen(const char *path, int mode, uint64_t, uint64_t, const void *caller);
-void *tail_dlsym(void *handle, const char *symbol);
+void *tail_dlsym(void *handle, const char *symbol, uint64_t, uint64_t, const void *caller);
 
-static void *open_from_here(const char *path, int mode)
+/* Whoever opens an object waits until it is known: else what it does first has no stack, and what
+ * it did has no name where it is gone again by the next time that modules are looked at. */
+static void scan_and_look_at_new_objects(void)
 {
-	region_id region = records ? wrapped_recording(&call_dlopen) : 0;
+	uint64_t before = got_get_object_change_count();
+
+	got_scan_and_rewrite();
+	if (new_objects_are_looked_at_flag && got_get_object_change_count() != before &&
+	    runtime_is_active() && !process_has_seccomp_thread() &&
+	    kymo_wrapped_control->background)
+		background_request_modules_and_wait(kymo_wrapped_control->background,
+						    MODULES_WAIT_MAX_NS);
+}
+
+static void *open_object_and_rewrite_got(const char *path, int mode)
+{
+	region_id region =
+		loader_calls_recorded_flag ? wrapped_get_region_if_recording(&call_dlopen) : 0;
 	void *handle;
 	int error;
 
 	if (region)
-		wrapped_begin(region, wrapped_text("path", path));
-	got_load_begins();
+		wrapped_begin_region(region, wrapped_text_to_value("path", path));
+	got_count_load_begin();
 	handle = ORIGINAL(dlopen)(path, mode);
-	got_load_ends();
+	got_count_load_end();
 	error = errno;
 	if (region)
-		wrapped_end_result(region, "handle", (int64_t)handle);
-	got_scan();
+		wrapped_end_region_with_result(region, "handle", (int64_t)handle);
+	scan_and_look_at_new_objects();
 	errno = error;
 	return handle;
 }
@@ -56,36 +78,57 @@ void *tail_dlopen(const char *path, int mode, uint64_t third, uint64_t fourth, c
 	(void)mode;
 	(void)third;
 	(void)fourth;
-	if (!path || (strchr(path, '/') && !strchr(path, '$')) || !got_has_search_path(caller)) {
+	if (!got_name_has_foreign_interposer("dlopen") &&
+	    (!path || (strchr(path, '/') && !strchr(path, '$')) ||
+	     !got_caller_has_search_path(caller))) {
 		errno = error;
-		return (void *)open_from_here;
+		return (void *)open_object_and_rewrite_got;
 	}
-	if (records)
-		wrapped_mark(&call_dlopen, wrapped_text("path", path));
-	atomic_store_explicit(&loads_unseen, true, memory_order_relaxed);
+	if (loader_calls_recorded_flag)
+		wrapped_record_mark(&call_dlopen, wrapped_text_to_value("path", path));
+	atomic_store_explicit(&unseen_loads_flag, true, memory_order_relaxed);
 	errno = error;
 	return (void *)ORIGINAL(dlopen);
 }
 
-static void *find_from_here(void *handle, const char *symbol)
+static void *find_symbol_or_replacement(void *handle, const char *symbol)
 {
-	return got_replacement_of(symbol, ORIGINAL(dlsym)(handle, symbol));
+	return got_find_replacement(symbol, ORIGINAL(dlsym)(handle, symbol));
+}
+
+static __thread void *next_replacement;
+
+/* The look-up itself is made as well, for what it does to dlerror(3). */
+static void *find_next_replacement(void *handle, const char *symbol)
+{
+	(void)handle;
+	ORIGINAL(dlsym)(RTLD_DEFAULT, symbol);
+	return next_replacement;
 }
 
 /* Programs that look wrapped functions up by name get the replacement, if that is what the look-up
- * finds from here as well. */
-void *tail_dlsym(void *handle, const char *symbol)
+ * finds from here as well. What comes next (RTLD_NEXT) depends on the caller. */
+void *tail_dlsym(void *handle, const char *symbol, uint64_t third, uint64_t fourth,
+		 const void *caller)
 {
 	int error = errno;
 	void *function;
 
-	if (atomic_load_explicit(&loads_unseen, memory_order_relaxed))
-		got_scan();
-	if (handle != RTLD_NEXT && symbol && got_wants(symbol)) {
+	(void)third;
+	(void)fourth;
+	if (atomic_load_explicit(&unseen_loads_flag, memory_order_relaxed))
+		scan_and_look_at_new_objects();
+	if (symbol && got_name_is_wrapped(symbol) && !got_name_has_foreign_interposer("dlsym")) {
+		if (handle == RTLD_NEXT) {
+			next_replacement = got_find_next_replacement(symbol, caller);
+			errno = error;
+			return next_replacement ? (void *)find_next_replacement
+						: (void *)ORIGINAL(dlsym);
+		}
 		function = ORIGINAL(dlsym)(handle, symbol);
 		errno = error;
-		if (function && got_replacement_of(symbol, function) != function)
-			return (void *)find_from_here;
+		if (function && got_find_replacement(symbol, function) != function)
+			return (void *)find_symbol_or_replacement;
 	}
 	errno = error;
 	return (void *)ORIGINAL(dlsym);
@@ -93,32 +136,39 @@ void *tail_dlsym(void *handle, const char *symbol)
 
 static int wrapped_dlclose(void *handle)
 {
-	region_id region = wrapped_recording(&call_dlclose);
+	region_id region = wrapped_get_region_if_recording(&call_dlclose);
 	int result;
 
 	if (!region)
 		return ORIGINAL(dlclose)(handle);
-	wrapped_begin(region, wrapped_address("handle", handle));
+	wrapped_begin_region(region, wrapped_address_to_value("handle", handle));
 	result = ORIGINAL(dlclose)(handle);
-	wrapped_end_error(region, result);
+	wrapped_end_region_with_error(region, result);
 	return result;
 }
 
-int wrappers_loader_follow(void)
+int wrappers_loader_add_dlopen_wrappers(void)
 {
-	static struct got_wrapper rows[] = {WRAPPED_ROW(dlopen), WRAPPED_ROW(dlsym)};
+	static struct got_wrapper rows[] = {WRAPPER_TABLE_ROW(dlopen), WRAPPER_TABLE_ROW(dlsym)};
 	static bool followed;
-	int error = followed ? 0 : got_add(rows, 2);
+	int error = followed ? 0 : got_add_wrappers(rows, 2);
 
 	followed = true;
 	return error;
 }
 
-int wrappers_loader_add(const struct options_wrappers *options)
+int wrappers_loader_add_for_attachment(const struct wrapper_options *options)
 {
-	static struct got_wrapper recorded[] = {WRAPPED_ROW(dlclose)};
-	int error = wrappers_loader_follow();
+	new_objects_are_looked_at_flag = options->wrap_memory;
+	return wrappers_loader_add_dlopen_wrappers();
+}
 
-	records = options->loader;
-	return error || !records ? error : got_add(recorded, 1);
+int wrappers_loader_add(const struct wrapper_options *options)
+{
+	static struct got_wrapper recorded[] = {WRAPPER_TABLE_ROW(dlclose)};
+	int error = wrappers_loader_add_dlopen_wrappers();
+
+	loader_calls_recorded_flag = options->wrap_loader;
+	new_objects_are_looked_at_flag = options->wrap_memory;
+	return error || !loader_calls_recorded_flag ? error : got_add_wrappers(recorded, 1);
 }

@@ -13,26 +13,27 @@
 #include <stdatomic.h>
 #include <string.h>
 
+#include "common/array.h"
 #include "regions/regions.h"
-#include "wrappers/got.h"
+#include "wrappers/got/got.h"
 #include "wrappers/wrappers.h"
 
 #define VALUES_MAX 8
 
-struct nccl_call {
+struct nccl_wrapped_function_row {
 	const char *name;
 	/* What each argument is:
 	 *   n count   d datatype   o operation   r root   p peer   z bytes
 	 *   c communicator   s stream   k number of ranks or devices */
-	const char *letters;
+	const char *argument_letters;
 };
 
-enum { INIT_RANK, INIT_RANK_CONFIG, FIRST_WORDS };
+enum { INDEX_OF_COMM_INIT_RANK, INDEX_OF_COMM_INIT_RANK_CONFIG, INDEX_OF_FIRST_WORD_CALL };
 
-static const struct nccl_call calls[] = {
-	[INIT_RANK] = {"ncclCommInitRank", ""},
-	[INIT_RANK_CONFIG] = {"ncclCommInitRankConfig", ""},
-	[FIRST_WORDS] = {"ncclAllReduce", "..ndocs"},
+static const struct nccl_wrapped_function_row nccl_wrapped_functions[] = {
+	[INDEX_OF_COMM_INIT_RANK] = {"ncclCommInitRank", ""},
+	[INDEX_OF_COMM_INIT_RANK_CONFIG] = {"ncclCommInitRankConfig", ""},
+	[INDEX_OF_FIRST_WORD_CALL] = {"ncclAllReduce", "..ndocs"},
 	{"ncclBroadcast", "..ndrcs"},
 	{"ncclBcast", ".ndrcs"},
 	{"ncclReduce", "..ndorcs"},
@@ -65,99 +66,101 @@ static const struct nccl_call calls[] = {
 	{"ncclRedOpDestroy", ".c"},
 };
 
-#define CALLS (sizeof(calls) / sizeof(calls[0]))
-#define WORDS 9
+#define NCCL_WRAPPED_FUNCTION_COUNT ARRAY_SIZE(nccl_wrapped_functions)
+#define ARGUMENT_WORDS_MAX          9
 
-struct unique_id {
+struct nccl_unique_id {
 	char bytes[128];
 };
 
-static _Atomic(void *) originals[CALLS];
-static _Atomic uint32_t regions[CALLS];
-static struct got_wrapper wrappers[CALLS];
-static __thread uint32_t depth;
+static _Atomic(void *) originals[NCCL_WRAPPED_FUNCTION_COUNT];
+static _Atomic uint32_t function_region_ids[NCCL_WRAPPED_FUNCTION_COUNT];
+static struct got_wrapper nccl_wrappers[NCCL_WRAPPED_FUNCTION_COUNT];
+static __thread uint32_t nccl_call_depth;
 
 /* ncclDataType_t and ncclRedOp_t of nccl.h; their numbers are part of the ABI. */
 static const struct {
 	const char *name;
 	uint64_t size;
-} types[] = {{"int8", 1},    {"uint8", 1},    {"int32", 4},      {"uint32", 4},
-	     {"int64", 8},   {"uint64", 8},   {"float16", 2},    {"float32", 4},
-	     {"float64", 8}, {"bfloat16", 2}, {"float8e4m3", 1}, {"float8e5m2", 1}};
-static const char *const operations[] = {"sum", "prod", "max", "min", "avg"};
+} data_types[] = {{"int8", 1},    {"uint8", 1},    {"int32", 4},      {"uint32", 4},
+		  {"int64", 8},   {"uint64", 8},   {"float16", 2},    {"float32", 4},
+		  {"float64", 8}, {"bfloat16", 2}, {"float8e4m3", 1}, {"float8e5m2", 1}};
+static const char *const operation_names[] = {"sum", "prod", "max", "min", "avg"};
 
-struct values {
+struct nccl_call_value_list {
 	struct region_value list[VALUES_MAX];
 	size_t count;
 };
 
-static void add(struct values *values, const char *name, enum spool_value_type type,
-		uint64_t number)
+static void add_value(struct nccl_call_value_list *values, const char *name,
+		      enum spool_value_type type, uint64_t number)
 {
 	values->list[values->count++] =
 		(struct region_value){.name = name, .type = type, .number = number};
 }
 
-static void add_text(struct values *values, const char *name, const char *text)
+static void add_text_value(struct nccl_call_value_list *values, const char *name, const char *text)
 {
 	values->list[values->count++] =
 		(struct region_value){.name = name, .type = SPOOL_VALUE_TEXT, .text = text};
 }
 
-static void add_type(struct values *values, uint32_t type, uint64_t count)
+static void add_datatype_and_bytes_values(struct nccl_call_value_list *values, uint32_t type,
+					  uint64_t count)
 {
-	if (type >= sizeof(types) / sizeof(types[0])) {
-		add(values, "datatype", SPOOL_VALUE_UNSIGNED, type);
+	if (type >= ARRAY_SIZE(data_types)) {
+		add_value(values, "datatype", SPOOL_VALUE_UNSIGNED, type);
 		return;
 	}
-	add_text(values, "datatype", types[type].name);
-	add(values, "bytes", SPOOL_VALUE_UNSIGNED, count * types[type].size);
+	add_text_value(values, "datatype", data_types[type].name);
+	add_value(values, "bytes", SPOOL_VALUE_UNSIGNED, count * data_types[type].size);
 }
 
-static void add_operation(struct values *values, uint32_t operation)
+static void add_operation_value(struct nccl_call_value_list *values, uint32_t operation)
 {
-	if (operation < sizeof(operations) / sizeof(operations[0]))
-		add_text(values, "operation", operations[operation]);
+	if (operation < ARRAY_SIZE(operation_names))
+		add_text_value(values, "operation", operation_names[operation]);
 	else
-		add(values, "operation", SPOOL_VALUE_UNSIGNED, operation); /* the program's own */
+		add_value(values, "operation", SPOOL_VALUE_UNSIGNED,
+			  operation); /* the program's own */
 }
 
-static void record_arguments(const struct nccl_call *call, const long *words)
+static void record_call_arguments(const struct nccl_wrapped_function_row *call, const long *words)
 {
-	struct values values = {.count = 0};
+	struct nccl_call_value_list values = {.count = 0};
 	uint64_t count = 0;
 
-	for (int i = 0; call->letters[i]; i++) {
+	for (int i = 0; call->argument_letters[i]; i++) {
 		uint64_t word = (uint64_t)words[i];
 
-		switch (call->letters[i]) {
+		switch (call->argument_letters[i]) {
 		case 'n':
 			count = word;
-			add(&values, "count", SPOOL_VALUE_UNSIGNED, word);
+			add_value(&values, "count", SPOOL_VALUE_UNSIGNED, word);
 			break;
 		case 'd':
-			add_type(&values, (uint32_t)word, count);
+			add_datatype_and_bytes_values(&values, (uint32_t)word, count);
 			break;
 		case 'o':
-			add_operation(&values, (uint32_t)word);
+			add_operation_value(&values, (uint32_t)word);
 			break;
 		case 'r':
-			add(&values, "root", SPOOL_VALUE_SIGNED, (uint64_t)(int)word);
+			add_value(&values, "root", SPOOL_VALUE_SIGNED, (uint64_t)(int)word);
 			break;
 		case 'p':
-			add(&values, "peer", SPOOL_VALUE_SIGNED, (uint64_t)(int)word);
+			add_value(&values, "peer", SPOOL_VALUE_SIGNED, (uint64_t)(int)word);
 			break;
 		case 'k':
-			add(&values, "ranks", SPOOL_VALUE_SIGNED, (uint64_t)(int)word);
+			add_value(&values, "ranks", SPOOL_VALUE_SIGNED, (uint64_t)(int)word);
 			break;
 		case 'z':
-			add(&values, "bytes", SPOOL_VALUE_UNSIGNED, word);
+			add_value(&values, "bytes", SPOOL_VALUE_UNSIGNED, word);
 			break;
 		case 'c':
-			add(&values, "communicator", SPOOL_VALUE_ADDRESS, word);
+			add_value(&values, "communicator", SPOOL_VALUE_ADDRESS, word);
 			break;
 		case 's':
-			add(&values, "stream", SPOOL_VALUE_ADDRESS, word);
+			add_value(&values, "stream", SPOOL_VALUE_ADDRESS, word);
 			break;
 		default:
 			break;
@@ -168,17 +171,18 @@ static void record_arguments(const struct nccl_call *call, const long *words)
 }
 
 /* The region of a call that is to be recorded, begun; 0: it is not. */
-static region_id begin(uint32_t index)
+static region_id begin_nccl_region(uint32_t index)
 {
 	region_id region;
 	int error = errno;
 
-	if (depth || region_is_own() || !region_recording(REGION_NCCL))
+	if (nccl_call_depth || region_thread_is_in_kymo_code() ||
+	    !region_category_is_recorded(REGION_NCCL))
 		return 0;
-	region = atomic_load_explicit(&regions[index], memory_order_relaxed);
+	region = atomic_load_explicit(&function_region_ids[index], memory_order_relaxed);
 	if (!region) {
-		region = region_named(REGION_NCCL, calls[index].name);
-		atomic_store_explicit(&regions[index], region, memory_order_relaxed);
+		region = region_find_or_add_name(REGION_NCCL, nccl_wrapped_functions[index].name);
+		atomic_store_explicit(&function_region_ids[index], region, memory_order_relaxed);
 	}
 	if (region)
 		region_begin(region);
@@ -186,7 +190,7 @@ static region_id begin(uint32_t index)
 	return region;
 }
 
-static void end(region_id region)
+static void end_nccl_region(region_id region)
 {
 	int error = errno;
 
@@ -195,84 +199,85 @@ static void end(region_id region)
 	errno = error;
 }
 
-static const void *original_of(uint32_t index)
+static const void *get_original_function(uint32_t index)
 {
 	return atomic_load_explicit(&originals[index], memory_order_acquire);
 }
 
-static int call_words(uint32_t index, const long *a)
+static int call_original_and_record(uint32_t index, const long *a)
 {
 	int (*function)(long, long, long, long, long, long, long, long, long);
-	const void *original = original_of(index);
-	region_id region = begin(index);
+	const void *original = get_original_function(index);
+	region_id region = begin_nccl_region(index);
 	int result;
 
 	memcpy(&function, &original, sizeof(function));
 	if (region)
-		record_arguments(&calls[index], a);
-	depth++;
+		record_call_arguments(&nccl_wrapped_functions[index], a);
+	nccl_call_depth++;
 	result = function(a[0], a[1], a[2], a[3], a[4], a[5], a[6], a[7], a[8]);
-	depth--;
-	end(region);
+	nccl_call_depth--;
+	end_nccl_region(region);
 	return result;
 }
 
-static void record_rank(region_id region, int ranks, int rank)
+static void record_rank_values(region_id region, int ranks, int rank)
 {
-	struct values values = {.count = 0};
+	struct nccl_call_value_list values = {.count = 0};
 
 	if (!region)
 		return;
-	add(&values, "ranks", SPOOL_VALUE_SIGNED, (uint64_t)ranks);
-	add(&values, "rank", SPOOL_VALUE_SIGNED, (uint64_t)rank);
+	add_value(&values, "ranks", SPOOL_VALUE_SIGNED, (uint64_t)ranks);
+	add_value(&values, "rank", SPOOL_VALUE_SIGNED, (uint64_t)rank);
 	region_values(values.list, values.count);
 }
 
-static int wrapped_init_rank(void *communicator, int ranks, struct unique_id id, int rank)
+static int wrapped_init_rank(void *communicator, int ranks, struct nccl_unique_id id, int rank)
 {
-	int (*function)(void *, int, struct unique_id, int);
-	const void *original = original_of(INIT_RANK);
-	region_id region = begin(INIT_RANK);
+	int (*function)(void *, int, struct nccl_unique_id, int);
+	const void *original = get_original_function(INDEX_OF_COMM_INIT_RANK);
+	region_id region = begin_nccl_region(INDEX_OF_COMM_INIT_RANK);
 	int result;
 
 	memcpy(&function, &original, sizeof(function));
-	record_rank(region, ranks, rank);
-	depth++;
+	record_rank_values(region, ranks, rank);
+	nccl_call_depth++;
 	result = function(communicator, ranks, id, rank);
-	depth--;
-	end(region);
+	nccl_call_depth--;
+	end_nccl_region(region);
 	return result;
 }
 
-static int wrapped_init_rank_config(void *communicator, int ranks, struct unique_id id, int rank,
-				    void *config)
+static int wrapped_init_rank_config(void *communicator, int ranks, struct nccl_unique_id id,
+				    int rank, void *config)
 {
-	int (*function)(void *, int, struct unique_id, int, void *);
-	const void *original = original_of(INIT_RANK_CONFIG);
-	region_id region = begin(INIT_RANK_CONFIG);
+	int (*function)(void *, int, struct nccl_unique_id, int, void *);
+	const void *original = get_original_function(INDEX_OF_COMM_INIT_RANK_CONFIG);
+	region_id region = begin_nccl_region(INDEX_OF_COMM_INIT_RANK_CONFIG);
 	int result;
 
 	memcpy(&function, &original, sizeof(function));
-	record_rank(region, ranks, rank);
-	depth++;
+	record_rank_values(region, ranks, rank);
+	nccl_call_depth++;
 	result = function(communicator, ranks, id, rank, config);
-	depth--;
-	end(region);
+	nccl_call_depth--;
+	end_nccl_region(region);
 	return result;
 }
 
 /* One function a number: what it passes on beyond a function's own arguments is not looked at. */
-#define STUB(number)                                                                               \
+#define DEFINE_STUB(number)                                                                        \
 	static int stub_##number(long a, long b, long c, long d, long e, long f, long g, long h,   \
 				 long i)                                                           \
 	{                                                                                          \
-		return call_words(number, (const long[WORDS]){a, b, c, d, e, f, g, h, i});         \
+		return call_original_and_record(                                                   \
+			number, (const long[ARGUMENT_WORDS_MAX]){a, b, c, d, e, f, g, h, i});      \
 	}
 
 /* clang-format off */
-STUB(2) STUB(3) STUB(4) STUB(5) STUB(6) STUB(7) STUB(8) STUB(9) STUB(10) STUB(11) STUB(12)
-STUB(13) STUB(14) STUB(15) STUB(16) STUB(17) STUB(18) STUB(19) STUB(20) STUB(21) STUB(22)
-STUB(23) STUB(24) STUB(25) STUB(26) STUB(27) STUB(28) STUB(29) STUB(30) STUB(31) STUB(32)
+DEFINE_STUB(2) DEFINE_STUB(3) DEFINE_STUB(4) DEFINE_STUB(5) DEFINE_STUB(6) DEFINE_STUB(7) DEFINE_STUB(8) DEFINE_STUB(9) DEFINE_STUB(10) DEFINE_STUB(11) DEFINE_STUB(12)
+DEFINE_STUB(13) DEFINE_STUB(14) DEFINE_STUB(15) DEFINE_STUB(16) DEFINE_STUB(17) DEFINE_STUB(18) DEFINE_STUB(19) DEFINE_STUB(20) DEFINE_STUB(21) DEFINE_STUB(22)
+DEFINE_STUB(23) DEFINE_STUB(24) DEFINE_STUB(25) DEFINE_STUB(26) DEFINE_STUB(27) DEFINE_STUB(28) DEFINE_STUB(29) DEFINE_STUB(30) DEFINE_STUB(31) DEFINE_STUB(32)
 
 static void *const replacements[] = {
 	(void *)wrapped_init_rank, (void *)wrapped_init_rank_config, (void *)stub_2, (void *)stub_3,
@@ -284,16 +289,16 @@ static void *const replacements[] = {
 	(void *)stub_29, (void *)stub_30, (void *)stub_31, (void *)stub_32,
 };
 /* clang-format on */
-_Static_assert(sizeof(replacements) / sizeof(replacements[0]) == CALLS, "one for each function");
+_Static_assert(ARRAY_SIZE(replacements) == NCCL_WRAPPED_FUNCTION_COUNT, "one for each function");
 
-int wrappers_nccl_add(const struct options_wrappers *options)
+int wrappers_nccl_add(const struct wrapper_options *options)
 {
-	if (!options->nccl)
+	if (!options->wrap_nccl)
 		return 0;
-	for (uint32_t i = 0; i < CALLS; i++) {
-		wrappers[i].symbol = calls[i].name;
-		wrappers[i].replacement = replacements[i];
-		wrappers[i].original = &originals[i];
+	for (uint32_t i = 0; i < NCCL_WRAPPED_FUNCTION_COUNT; i++) {
+		nccl_wrappers[i].symbol = nccl_wrapped_functions[i].name;
+		nccl_wrappers[i].replacement = replacements[i];
+		nccl_wrappers[i].original = &originals[i];
 	}
-	return got_add(wrappers, CALLS);
+	return got_add_wrappers(nccl_wrappers, NCCL_WRAPPED_FUNCTION_COUNT);
 }

@@ -12,47 +12,48 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "common/array.h"
 #include "wrappers/wrapped.h"
 #include "wrappers/wrappers.h"
 
 /* ---- marks: the original is jumped to (tail_calls.S) ---- */
 
-#define WRAPPED_MARK(symbol, parameters, value)                                                    \
+#define DEFINE_MARK_WRAPPER(symbol, parameters, value)                                             \
 	void wrapped_##symbol(void);                                                               \
 	void *tail_##symbol parameters;                                                            \
-	WRAPPED_CALL(symbol, REGION_PROCESS);                                                      \
+	DEFINE_WRAPPED_FUNCTION_STATE(symbol, REGION_PROCESS);                                     \
 	void *tail_##symbol parameters                                                             \
 	{                                                                                          \
 		int error = errno;                                                                 \
-		wrapped_mark(&call_##symbol, value);                                               \
+		wrapped_record_mark(&call_##symbol, value);                                        \
 		errno = error;                                                                     \
 		return (void *)ORIGINAL(symbol);                                                   \
 	}
 
-WRAPPED_MARK(vfork, (void), wrapped_number("pid", kymo_runtime.pid))
-WRAPPED_MARK(execve, (const char *path), wrapped_text("path", path))
-WRAPPED_MARK(execv, (const char *path), wrapped_text("path", path))
-WRAPPED_MARK(execvp, (const char *file), wrapped_text("path", file))
-WRAPPED_MARK(execvpe, (const char *file), wrapped_text("path", file))
-WRAPPED_MARK(execl, (const char *path), wrapped_text("path", path))
-WRAPPED_MARK(execlp, (const char *file), wrapped_text("path", file))
-WRAPPED_MARK(execle, (const char *path), wrapped_text("path", path))
-WRAPPED_MARK(fexecve, (int fd), wrapped_number("fd", fd))
-WRAPPED_MARK(execveat, (int directory, const char *path),
-	     ((void)directory, wrapped_text("path", path)))
-WRAPPED_MARK(exit, (int status), wrapped_number("status", status))
-WRAPPED_MARK(_exit, (int status), wrapped_number("status", status))
-WRAPPED_MARK(_Exit, (int status), wrapped_number("status", status))
-WRAPPED_MARK(quick_exit, (int status), wrapped_number("status", status))
-WRAPPED_MARK(abort, (void), wrapped_number("pid", kymo_runtime.pid))
+DEFINE_MARK_WRAPPER(vfork, (void), wrapped_number_to_value("pid", kymo_process.pid))
+DEFINE_MARK_WRAPPER(execve, (const char *path), wrapped_text_to_value("path", path))
+DEFINE_MARK_WRAPPER(execv, (const char *path), wrapped_text_to_value("path", path))
+DEFINE_MARK_WRAPPER(execvp, (const char *file), wrapped_text_to_value("path", file))
+DEFINE_MARK_WRAPPER(execvpe, (const char *file), wrapped_text_to_value("path", file))
+DEFINE_MARK_WRAPPER(execl, (const char *path), wrapped_text_to_value("path", path))
+DEFINE_MARK_WRAPPER(execlp, (const char *file), wrapped_text_to_value("path", file))
+DEFINE_MARK_WRAPPER(execle, (const char *path), wrapped_text_to_value("path", path))
+DEFINE_MARK_WRAPPER(fexecve, (int fd), wrapped_number_to_value("fd", fd))
+DEFINE_MARK_WRAPPER(execveat, (int directory, const char *path),
+		    ((void)directory, wrapped_text_to_value("path", path)))
+DEFINE_MARK_WRAPPER(exit, (int status), wrapped_number_to_value("status", status))
+DEFINE_MARK_WRAPPER(_exit, (int status), wrapped_number_to_value("status", status))
+DEFINE_MARK_WRAPPER(_Exit, (int status), wrapped_number_to_value("status", status))
+DEFINE_MARK_WRAPPER(quick_exit, (int status), wrapped_number_to_value("status", status))
+DEFINE_MARK_WRAPPER(abort, (void), wrapped_number_to_value("pid", kymo_process.pid))
 
 /* ---- new processes ---- */
 
-#define WRAPPED_FORK(symbol)                                                                       \
-	WRAPPED_CALL(symbol, REGION_PROCESS);                                                      \
+#define DEFINE_FORK_WRAPPER(symbol)                                                                \
+	DEFINE_WRAPPED_FUNCTION_STATE(symbol, REGION_PROCESS);                                     \
 	static pid_t wrapped_##symbol(void)                                                        \
 	{                                                                                          \
-		region_id region = wrapped_recording(&call_##symbol);                              \
+		region_id region = wrapped_get_region_if_recording(&call_##symbol);                \
 		uint64_t begin;                                                                    \
 		pid_t child;                                                                       \
 		if (!region)                                                                       \
@@ -60,72 +61,88 @@ WRAPPED_MARK(abort, (void), wrapped_number("pid", kymo_runtime.pid))
 		begin = ticks_now();                                                               \
 		child = ORIGINAL(symbol)();                                                        \
 		if (child)                                                                         \
-			wrapped_whole(region, begin, wrapped_number("pid", child),                 \
-				      child < 0 ? errno : 0);                                      \
+			wrapped_record_whole_call(region, begin,                                   \
+						  wrapped_number_to_value("pid", child),           \
+						  child < 0 ? errno : 0);                          \
 		return child;                                                                      \
 	}
 
-WRAPPED_FORK(fork)
-WRAPPED_FORK(_Fork)
+DEFINE_FORK_WRAPPER(fork)
+DEFINE_FORK_WRAPPER(_Fork)
 
-#define WRAPPED_SPAWN(symbol)                                                                      \
-	WRAPPED_CALL(symbol, REGION_PROCESS);                                                      \
+#define DEFINE_SPAWN_WRAPPER(symbol)                                                               \
+	DEFINE_WRAPPED_FUNCTION_STATE(symbol, REGION_PROCESS);                                     \
 	static int wrapped_##symbol(pid_t *pid, const char *path,                                  \
 				    const posix_spawn_file_actions_t *actions,                     \
 				    const posix_spawnattr_t *attributes, char *const arguments[],  \
 				    char *const environment[])                                     \
 	{                                                                                          \
-		region_id region = wrapped_recording(&call_##symbol);                              \
+		region_id region = wrapped_get_region_if_recording(&call_##symbol);                \
 		int error;                                                                         \
 		if (!region)                                                                       \
 			return ORIGINAL(symbol)(pid, path, actions, attributes, arguments,         \
 						environment);                                      \
-		wrapped_begin(region, wrapped_text("path", path));                                 \
+		wrapped_begin_region(region, wrapped_text_to_value("path", path));                 \
 		error = ORIGINAL(symbol)(pid, path, actions, attributes, arguments, environment);  \
-		wrapped_end_error(region, error);                                                  \
+		wrapped_end_region_with_error(region, error);                                      \
 		return error;                                                                      \
 	}
 
-WRAPPED_SPAWN(posix_spawn)
-WRAPPED_SPAWN(posix_spawnp)
+DEFINE_SPAWN_WRAPPER(posix_spawn)
+DEFINE_SPAWN_WRAPPER(posix_spawnp)
 
 /* ---- calls that come back ---- */
 
-#define WRAPPED_CHILD(type, symbol, value, name, parameters, arguments)                            \
-	WRAPPED_RESULT(type, symbol, #symbol, REGION_PROCESS, value, name, parameters, arguments)
+#define DEFINE_CHILD_PROCESS_CALL_WRAPPER(type, symbol, value, name, parameters, arguments)        \
+	DEFINE_RESULT_WRAPPER(type, symbol, #symbol, REGION_PROCESS, value, name, parameters,      \
+			      arguments)
 
-WRAPPED_CHILD(int, system, wrapped_text("command", command), "status",
-	      PARAMETERS(const char *command), ARGUMENTS(command))
-WRAPPED_CHILD(FILE *, popen, wrapped_text("command", command), "stream",
-	      PARAMETERS(const char *command, const char *mode), ARGUMENTS(command, mode))
-WRAPPED_CHILD(int, pclose, wrapped_address("stream", stream), "status", PARAMETERS(FILE *stream),
-	      ARGUMENTS(stream))
-WRAPPED_CHILD(pid_t, wait, wrapped_number("pid", -1), "pid", PARAMETERS(int *status),
-	      ARGUMENTS(status))
-WRAPPED_CHILD(pid_t, waitpid, wrapped_number("pid", pid), "pid",
-	      PARAMETERS(pid_t pid, int *status, int options), ARGUMENTS(pid, status, options))
-WRAPPED_CHILD(pid_t, wait3, wrapped_number("pid", -1), "pid",
-	      PARAMETERS(int *status, int options, struct rusage *usage),
-	      ARGUMENTS(status, options, usage))
-WRAPPED_CHILD(pid_t, wait4, wrapped_number("pid", pid), "pid",
-	      PARAMETERS(pid_t pid, int *status, int options, struct rusage *usage),
-	      ARGUMENTS(pid, status, options, usage))
-WRAPPED_CHILD(int, waitid, wrapped_number("pid", id), "result",
-	      PARAMETERS(idtype_t type, id_t id, siginfo_t *information, int options),
-	      ARGUMENTS(type, id, information, options))
+DEFINE_CHILD_PROCESS_CALL_WRAPPER(int, system, wrapped_text_to_value("command", command), "status",
+				  PARENTHESIZED_PARAMETERS(const char *command),
+				  PARENTHESIZED_ARGUMENTS(command))
+DEFINE_CHILD_PROCESS_CALL_WRAPPER(FILE *, popen, wrapped_text_to_value("command", command),
+				  "stream",
+				  PARENTHESIZED_PARAMETERS(const char *command, const char *mode),
+				  PARENTHESIZED_ARGUMENTS(command, mode))
+DEFINE_CHILD_PROCESS_CALL_WRAPPER(int, pclose, wrapped_address_to_value("stream", stream), "status",
+				  PARENTHESIZED_PARAMETERS(FILE *stream),
+				  PARENTHESIZED_ARGUMENTS(stream))
+DEFINE_CHILD_PROCESS_CALL_WRAPPER(pid_t, wait, wrapped_number_to_value("pid", -1), "pid",
+				  PARENTHESIZED_PARAMETERS(int *status),
+				  PARENTHESIZED_ARGUMENTS(status))
+DEFINE_CHILD_PROCESS_CALL_WRAPPER(pid_t, waitpid, wrapped_number_to_value("pid", pid), "pid",
+				  PARENTHESIZED_PARAMETERS(pid_t pid, int *status, int options),
+				  PARENTHESIZED_ARGUMENTS(pid, status, options))
+DEFINE_CHILD_PROCESS_CALL_WRAPPER(pid_t, wait3, wrapped_number_to_value("pid", -1), "pid",
+				  PARENTHESIZED_PARAMETERS(int *status, int options,
+							   struct rusage *usage),
+				  PARENTHESIZED_ARGUMENTS(status, options, usage))
+DEFINE_CHILD_PROCESS_CALL_WRAPPER(pid_t, wait4, wrapped_number_to_value("pid", pid), "pid",
+				  PARENTHESIZED_PARAMETERS(pid_t pid, int *status, int options,
+							   struct rusage *usage),
+				  PARENTHESIZED_ARGUMENTS(pid, status, options, usage))
+DEFINE_CHILD_PROCESS_CALL_WRAPPER(int, waitid, wrapped_number_to_value("pid", id), "result",
+				  PARENTHESIZED_PARAMETERS(idtype_t type, id_t id,
+							   siginfo_t *information, int options),
+				  PARENTHESIZED_ARGUMENTS(type, id, information, options))
 
-int wrappers_processes_add(const struct options_wrappers *options)
+int wrappers_processes_add(const struct wrapper_options *options)
 {
 	static struct got_wrapper rows[] = {
-		WRAPPED_ROW(vfork),        WRAPPED_ROW(execve),     WRAPPED_ROW(execv),
-		WRAPPED_ROW(execvp),       WRAPPED_ROW(execvpe),    WRAPPED_ROW(execl),
-		WRAPPED_ROW(execlp),       WRAPPED_ROW(execle),     WRAPPED_ROW(fexecve),
-		WRAPPED_ROW(execveat),     WRAPPED_ROW(exit),       WRAPPED_ROW(_exit),
-		WRAPPED_ROW(_Exit),        WRAPPED_ROW(quick_exit), WRAPPED_ROW(abort),
-		WRAPPED_ROW(fork),         WRAPPED_ROW(_Fork),      WRAPPED_ROW(posix_spawn),
-		WRAPPED_ROW(posix_spawnp), WRAPPED_ROW(system),     WRAPPED_ROW(popen),
-		WRAPPED_ROW(pclose),       WRAPPED_ROW(wait),       WRAPPED_ROW(waitpid),
-		WRAPPED_ROW(wait3),        WRAPPED_ROW(wait4),      WRAPPED_ROW(waitid)};
+		WRAPPER_TABLE_ROW(vfork),        WRAPPER_TABLE_ROW(execve),
+		WRAPPER_TABLE_ROW(execv),        WRAPPER_TABLE_ROW(execvp),
+		WRAPPER_TABLE_ROW(execvpe),      WRAPPER_TABLE_ROW(execl),
+		WRAPPER_TABLE_ROW(execlp),       WRAPPER_TABLE_ROW(execle),
+		WRAPPER_TABLE_ROW(fexecve),      WRAPPER_TABLE_ROW(execveat),
+		WRAPPER_TABLE_ROW(exit),         WRAPPER_TABLE_ROW(_exit),
+		WRAPPER_TABLE_ROW(_Exit),        WRAPPER_TABLE_ROW(quick_exit),
+		WRAPPER_TABLE_ROW(abort),        WRAPPER_TABLE_ROW(fork),
+		WRAPPER_TABLE_ROW(_Fork),        WRAPPER_TABLE_ROW(posix_spawn),
+		WRAPPER_TABLE_ROW(posix_spawnp), WRAPPER_TABLE_ROW(system),
+		WRAPPER_TABLE_ROW(popen),        WRAPPER_TABLE_ROW(pclose),
+		WRAPPER_TABLE_ROW(wait),         WRAPPER_TABLE_ROW(waitpid),
+		WRAPPER_TABLE_ROW(wait3),        WRAPPER_TABLE_ROW(wait4),
+		WRAPPER_TABLE_ROW(waitid)};
 
-	return options->processes ? got_add(rows, sizeof(rows) / sizeof(rows[0])) : 0;
+	return options->wrap_processes ? got_add_wrappers(rows, ARRAY_SIZE(rows)) : 0;
 }

@@ -15,47 +15,50 @@
 #include <semaphore.h>
 #include <threads.h>
 
+#include "common/array.h"
 #include "wrappers/wrapped.h"
 #include "wrappers/wrappers.h"
 
 /* A call that can wait; returns an error number. */
-#define WRAPPED_WAIT(symbol, what, subject, parameters, arguments)                                 \
-	WRAPPED_CALL(symbol, REGION_PTHREAD);                                                      \
+#define DEFINE_WAIT_WRAPPER(symbol, what, subject, parameters, arguments)                          \
+	DEFINE_WRAPPED_FUNCTION_STATE(symbol, REGION_PTHREAD);                                     \
 	static int wrapped_##symbol parameters                                                     \
 	{                                                                                          \
-		region_id region = wrapped_recording(&call_##symbol);                              \
+		region_id region = wrapped_get_region_if_recording(&call_##symbol);                \
 		int error;                                                                         \
 		if (!region)                                                                       \
 			return ORIGINAL(symbol) arguments;                                         \
-		wrapped_begin(region, wrapped_address(what, (const volatile void *)(subject)));    \
+		wrapped_begin_region(                                                              \
+			region, wrapped_address_to_value(what, (const volatile void *)(subject))); \
 		error = ORIGINAL(symbol) arguments;                                                \
-		wrapped_end_error(region, error);                                                  \
+		wrapped_end_region_with_error(region, error);                                      \
 		return error;                                                                      \
 	}
 
 /* A call that does not wait. */
-#define WRAPPED_BRIEF(symbol, what, subject, parameters, arguments)                                \
-	WRAPPED_CALL(symbol, REGION_PTHREAD);                                                      \
+#define DEFINE_NONWAITING_WRAPPER(symbol, what, subject, parameters, arguments)                    \
+	DEFINE_WRAPPED_FUNCTION_STATE(symbol, REGION_PTHREAD);                                     \
 	static int wrapped_##symbol parameters                                                     \
 	{                                                                                          \
-		region_id region = wrapped_recording(&call_##symbol);                              \
+		region_id region = wrapped_get_region_if_recording(&call_##symbol);                \
 		uint64_t begin;                                                                    \
 		int error;                                                                         \
 		if (!region)                                                                       \
 			return ORIGINAL(symbol) arguments;                                         \
 		begin = ticks_now();                                                               \
 		error = ORIGINAL(symbol) arguments;                                                \
-		wrapped_whole(region, begin,                                                       \
-			      wrapped_address(what, (const volatile void *)(subject)), error);     \
+		wrapped_record_whole_call(                                                         \
+			region, begin,                                                             \
+			wrapped_address_to_value(what, (const volatile void *)(subject)), error);  \
 		return error;                                                                      \
 	}
 
 /* A lock that is tried first. */
-#define WRAPPED_LOCK(symbol, attempt, type)                                                        \
-	WRAPPED_CALL(symbol, REGION_PTHREAD);                                                      \
+#define DEFINE_LOCK_WRAPPER(symbol, attempt, type)                                                 \
+	DEFINE_WRAPPED_FUNCTION_STATE(symbol, REGION_PTHREAD);                                     \
 	static int wrapped_##symbol(type *lock)                                                    \
 	{                                                                                          \
-		region_id region = wrapped_recording(&call_##symbol);                              \
+		region_id region = wrapped_get_region_if_recording(&call_##symbol);                \
 		uint64_t begin;                                                                    \
 		int error = EBUSY;                                                                 \
 		if (!region)                                                                       \
@@ -64,199 +67,238 @@
 		if (ORIGINAL(attempt))                                                             \
 			error = ORIGINAL(attempt)(lock);                                           \
 		if (error != EBUSY) {                                                              \
-			wrapped_whole(region, begin, wrapped_address("lock", lock), error);        \
+			wrapped_record_whole_call(region, begin,                                   \
+						  wrapped_address_to_value("lock", lock), error);  \
 			return error;                                                              \
 		}                                                                                  \
-		wrapped_begin(region, wrapped_address("lock", lock));                              \
+		wrapped_begin_region(region, wrapped_address_to_value("lock", lock));              \
 		error = ORIGINAL(symbol)(lock);                                                    \
-		wrapped_end_error(region, error);                                                  \
+		wrapped_end_region_with_error(region, error);                                      \
 		return error;                                                                      \
 	}
 
 /* ---- threads ---- */
 
-WRAPPED_WAIT(pthread_create, "start", function,
-	     PARAMETERS(pthread_t *id, const pthread_attr_t *attributes, void *(*function)(void *),
-			void *argument),
-	     ARGUMENTS(id, attributes, function, argument))
-WRAPPED_WAIT(thrd_create, "start", function,
-	     PARAMETERS(thrd_t *id, thrd_start_t function, void *argument),
-	     ARGUMENTS(id, function, argument))
-WRAPPED_WAIT(pthread_join, "thread", id, PARAMETERS(pthread_t id, void **ret), ARGUMENTS(id, ret))
-WRAPPED_WAIT(pthread_timedjoin_np, "thread", id,
-	     PARAMETERS(pthread_t id, void **ret, const struct timespec *end),
-	     ARGUMENTS(id, ret, end))
-WRAPPED_WAIT(pthread_clockjoin_np, "thread", id,
-	     PARAMETERS(pthread_t id, void **ret, clockid_t clock, const struct timespec *end),
-	     ARGUMENTS(id, ret, clock, end))
-WRAPPED_BRIEF(pthread_tryjoin_np, "thread", id, PARAMETERS(pthread_t id, void **ret),
-	      ARGUMENTS(id, ret))
-WRAPPED_WAIT(thrd_join, "thread", id, PARAMETERS(thrd_t id, int *ret), ARGUMENTS(id, ret))
+DEFINE_WAIT_WRAPPER(pthread_create, "start", function,
+		    PARENTHESIZED_PARAMETERS(pthread_t *id, const pthread_attr_t *attributes,
+					     void *(*function)(void *), void *argument),
+		    PARENTHESIZED_ARGUMENTS(id, attributes, function, argument))
+DEFINE_WAIT_WRAPPER(thrd_create, "start", function,
+		    PARENTHESIZED_PARAMETERS(thrd_t *id, thrd_start_t function, void *argument),
+		    PARENTHESIZED_ARGUMENTS(id, function, argument))
+DEFINE_WAIT_WRAPPER(pthread_join, "thread", id, PARENTHESIZED_PARAMETERS(pthread_t id, void **ret),
+		    PARENTHESIZED_ARGUMENTS(id, ret))
+DEFINE_WAIT_WRAPPER(pthread_timedjoin_np, "thread", id,
+		    PARENTHESIZED_PARAMETERS(pthread_t id, void **ret, const struct timespec *end),
+		    PARENTHESIZED_ARGUMENTS(id, ret, end))
+DEFINE_WAIT_WRAPPER(pthread_clockjoin_np, "thread", id,
+		    PARENTHESIZED_PARAMETERS(pthread_t id, void **ret, clockid_t clock,
+					     const struct timespec *end),
+		    PARENTHESIZED_ARGUMENTS(id, ret, clock, end))
+DEFINE_NONWAITING_WRAPPER(pthread_tryjoin_np, "thread", id,
+			  PARENTHESIZED_PARAMETERS(pthread_t id, void **ret),
+			  PARENTHESIZED_ARGUMENTS(id, ret))
+DEFINE_WAIT_WRAPPER(thrd_join, "thread", id, PARENTHESIZED_PARAMETERS(thrd_t id, int *ret),
+		    PARENTHESIZED_ARGUMENTS(id, ret))
 
 /* ---- mutexes ---- */
 
-WRAPPED_BRIEF(pthread_mutex_trylock, "lock", lock, PARAMETERS(pthread_mutex_t *lock),
-	      ARGUMENTS(lock))
-WRAPPED_LOCK(pthread_mutex_lock, pthread_mutex_trylock, pthread_mutex_t)
-WRAPPED_WAIT(pthread_mutex_timedlock, "lock", lock,
-	     PARAMETERS(pthread_mutex_t *lock, const struct timespec *end), ARGUMENTS(lock, end))
-WRAPPED_WAIT(pthread_mutex_clocklock, "lock", lock,
-	     PARAMETERS(pthread_mutex_t *lock, clockid_t clock, const struct timespec *end),
-	     ARGUMENTS(lock, clock, end))
-WRAPPED_BRIEF(pthread_mutex_unlock, "lock", lock, PARAMETERS(pthread_mutex_t *lock),
-	      ARGUMENTS(lock))
-WRAPPED_WAIT(mtx_lock, "lock", lock, PARAMETERS(mtx_t *lock), ARGUMENTS(lock))
-WRAPPED_WAIT(mtx_timedlock, "lock", lock, PARAMETERS(mtx_t *lock, const struct timespec *end),
-	     ARGUMENTS(lock, end))
-WRAPPED_BRIEF(mtx_trylock, "lock", lock, PARAMETERS(mtx_t *lock), ARGUMENTS(lock))
-WRAPPED_BRIEF(mtx_unlock, "lock", lock, PARAMETERS(mtx_t *lock), ARGUMENTS(lock))
+DEFINE_NONWAITING_WRAPPER(pthread_mutex_trylock, "lock", lock,
+			  PARENTHESIZED_PARAMETERS(pthread_mutex_t *lock),
+			  PARENTHESIZED_ARGUMENTS(lock))
+DEFINE_LOCK_WRAPPER(pthread_mutex_lock, pthread_mutex_trylock, pthread_mutex_t)
+DEFINE_WAIT_WRAPPER(pthread_mutex_timedlock, "lock", lock,
+		    PARENTHESIZED_PARAMETERS(pthread_mutex_t *lock, const struct timespec *end),
+		    PARENTHESIZED_ARGUMENTS(lock, end))
+DEFINE_WAIT_WRAPPER(pthread_mutex_clocklock, "lock", lock,
+		    PARENTHESIZED_PARAMETERS(pthread_mutex_t *lock, clockid_t clock,
+					     const struct timespec *end),
+		    PARENTHESIZED_ARGUMENTS(lock, clock, end))
+DEFINE_NONWAITING_WRAPPER(pthread_mutex_unlock, "lock", lock,
+			  PARENTHESIZED_PARAMETERS(pthread_mutex_t *lock),
+			  PARENTHESIZED_ARGUMENTS(lock))
+DEFINE_WAIT_WRAPPER(mtx_lock, "lock", lock, PARENTHESIZED_PARAMETERS(mtx_t *lock),
+		    PARENTHESIZED_ARGUMENTS(lock))
+DEFINE_WAIT_WRAPPER(mtx_timedlock, "lock", lock,
+		    PARENTHESIZED_PARAMETERS(mtx_t *lock, const struct timespec *end),
+		    PARENTHESIZED_ARGUMENTS(lock, end))
+DEFINE_NONWAITING_WRAPPER(mtx_trylock, "lock", lock, PARENTHESIZED_PARAMETERS(mtx_t *lock),
+			  PARENTHESIZED_ARGUMENTS(lock))
+DEFINE_NONWAITING_WRAPPER(mtx_unlock, "lock", lock, PARENTHESIZED_PARAMETERS(mtx_t *lock),
+			  PARENTHESIZED_ARGUMENTS(lock))
 
 /* ---- read-write locks ---- */
 
-WRAPPED_BRIEF(pthread_rwlock_tryrdlock, "lock", lock, PARAMETERS(pthread_rwlock_t *lock),
-	      ARGUMENTS(lock))
-WRAPPED_BRIEF(pthread_rwlock_trywrlock, "lock", lock, PARAMETERS(pthread_rwlock_t *lock),
-	      ARGUMENTS(lock))
-WRAPPED_LOCK(pthread_rwlock_rdlock, pthread_rwlock_tryrdlock, pthread_rwlock_t)
-WRAPPED_LOCK(pthread_rwlock_wrlock, pthread_rwlock_trywrlock, pthread_rwlock_t)
-WRAPPED_WAIT(pthread_rwlock_timedrdlock, "lock", lock,
-	     PARAMETERS(pthread_rwlock_t *lock, const struct timespec *end), ARGUMENTS(lock, end))
-WRAPPED_WAIT(pthread_rwlock_timedwrlock, "lock", lock,
-	     PARAMETERS(pthread_rwlock_t *lock, const struct timespec *end), ARGUMENTS(lock, end))
-WRAPPED_WAIT(pthread_rwlock_clockrdlock, "lock", lock,
-	     PARAMETERS(pthread_rwlock_t *lock, clockid_t clock, const struct timespec *end),
-	     ARGUMENTS(lock, clock, end))
-WRAPPED_WAIT(pthread_rwlock_clockwrlock, "lock", lock,
-	     PARAMETERS(pthread_rwlock_t *lock, clockid_t clock, const struct timespec *end),
-	     ARGUMENTS(lock, clock, end))
-WRAPPED_BRIEF(pthread_rwlock_unlock, "lock", lock, PARAMETERS(pthread_rwlock_t *lock),
-	      ARGUMENTS(lock))
+DEFINE_NONWAITING_WRAPPER(pthread_rwlock_tryrdlock, "lock", lock,
+			  PARENTHESIZED_PARAMETERS(pthread_rwlock_t *lock),
+			  PARENTHESIZED_ARGUMENTS(lock))
+DEFINE_NONWAITING_WRAPPER(pthread_rwlock_trywrlock, "lock", lock,
+			  PARENTHESIZED_PARAMETERS(pthread_rwlock_t *lock),
+			  PARENTHESIZED_ARGUMENTS(lock))
+DEFINE_LOCK_WRAPPER(pthread_rwlock_rdlock, pthread_rwlock_tryrdlock, pthread_rwlock_t)
+DEFINE_LOCK_WRAPPER(pthread_rwlock_wrlock, pthread_rwlock_trywrlock, pthread_rwlock_t)
+DEFINE_WAIT_WRAPPER(pthread_rwlock_timedrdlock, "lock", lock,
+		    PARENTHESIZED_PARAMETERS(pthread_rwlock_t *lock, const struct timespec *end),
+		    PARENTHESIZED_ARGUMENTS(lock, end))
+DEFINE_WAIT_WRAPPER(pthread_rwlock_timedwrlock, "lock", lock,
+		    PARENTHESIZED_PARAMETERS(pthread_rwlock_t *lock, const struct timespec *end),
+		    PARENTHESIZED_ARGUMENTS(lock, end))
+DEFINE_WAIT_WRAPPER(pthread_rwlock_clockrdlock, "lock", lock,
+		    PARENTHESIZED_PARAMETERS(pthread_rwlock_t *lock, clockid_t clock,
+					     const struct timespec *end),
+		    PARENTHESIZED_ARGUMENTS(lock, clock, end))
+DEFINE_WAIT_WRAPPER(pthread_rwlock_clockwrlock, "lock", lock,
+		    PARENTHESIZED_PARAMETERS(pthread_rwlock_t *lock, clockid_t clock,
+					     const struct timespec *end),
+		    PARENTHESIZED_ARGUMENTS(lock, clock, end))
+DEFINE_NONWAITING_WRAPPER(pthread_rwlock_unlock, "lock", lock,
+			  PARENTHESIZED_PARAMETERS(pthread_rwlock_t *lock),
+			  PARENTHESIZED_ARGUMENTS(lock))
 
 /* ---- spin locks and barriers ---- */
 
-WRAPPED_BRIEF(pthread_spin_trylock, "lock", lock, PARAMETERS(pthread_spinlock_t *lock),
-	      ARGUMENTS(lock))
-WRAPPED_LOCK(pthread_spin_lock, pthread_spin_trylock, pthread_spinlock_t)
-WRAPPED_BRIEF(pthread_spin_unlock, "lock", lock, PARAMETERS(pthread_spinlock_t *lock),
-	      ARGUMENTS(lock))
+DEFINE_NONWAITING_WRAPPER(pthread_spin_trylock, "lock", lock,
+			  PARENTHESIZED_PARAMETERS(pthread_spinlock_t *lock),
+			  PARENTHESIZED_ARGUMENTS(lock))
+DEFINE_LOCK_WRAPPER(pthread_spin_lock, pthread_spin_trylock, pthread_spinlock_t)
+DEFINE_NONWAITING_WRAPPER(pthread_spin_unlock, "lock", lock,
+			  PARENTHESIZED_PARAMETERS(pthread_spinlock_t *lock),
+			  PARENTHESIZED_ARGUMENTS(lock))
 
-WRAPPED_CALL(pthread_barrier_wait, REGION_PTHREAD);
+DEFINE_WRAPPED_FUNCTION_STATE(pthread_barrier_wait, REGION_PTHREAD);
 static int wrapped_pthread_barrier_wait(pthread_barrier_t *barrier)
 {
-	region_id region = wrapped_recording(&call_pthread_barrier_wait);
+	region_id region = wrapped_get_region_if_recording(&call_pthread_barrier_wait);
 	int error;
 
 	if (!region)
 		return ORIGINAL(pthread_barrier_wait)(barrier);
-	wrapped_begin(region, wrapped_address("barrier", barrier));
+	wrapped_begin_region(region, wrapped_address_to_value("barrier", barrier));
 	error = ORIGINAL(pthread_barrier_wait)(barrier);
-	wrapped_end_error(region, error == PTHREAD_BARRIER_SERIAL_THREAD ? 0 : error);
+	wrapped_end_region_with_error(region, error == PTHREAD_BARRIER_SERIAL_THREAD ? 0 : error);
 	return error;
 }
 
 /* ---- conditions and semaphores ---- */
 
-WRAPPED_WAIT(pthread_cond_wait, "condition", condition,
-	     PARAMETERS(pthread_cond_t *condition, pthread_mutex_t *lock),
-	     ARGUMENTS(condition, lock))
-WRAPPED_WAIT(pthread_cond_timedwait, "condition", condition,
-	     PARAMETERS(pthread_cond_t *condition, pthread_mutex_t *lock,
-			const struct timespec *end),
-	     ARGUMENTS(condition, lock, end))
-WRAPPED_WAIT(pthread_cond_clockwait, "condition", condition,
-	     PARAMETERS(pthread_cond_t *condition, pthread_mutex_t *lock, clockid_t clock,
-			const struct timespec *end),
-	     ARGUMENTS(condition, lock, clock, end))
-WRAPPED_BRIEF(pthread_cond_signal, "condition", condition, PARAMETERS(pthread_cond_t *condition),
-	      ARGUMENTS(condition))
-WRAPPED_BRIEF(pthread_cond_broadcast, "condition", condition, PARAMETERS(pthread_cond_t *condition),
-	      ARGUMENTS(condition))
-WRAPPED_WAIT(cnd_wait, "condition", condition, PARAMETERS(cnd_t *condition, mtx_t *lock),
-	     ARGUMENTS(condition, lock))
-WRAPPED_WAIT(cnd_timedwait, "condition", condition,
-	     PARAMETERS(cnd_t *condition, mtx_t *lock, const struct timespec *end),
-	     ARGUMENTS(condition, lock, end))
+DEFINE_WAIT_WRAPPER(pthread_cond_wait, "condition", condition,
+		    PARENTHESIZED_PARAMETERS(pthread_cond_t *condition, pthread_mutex_t *lock),
+		    PARENTHESIZED_ARGUMENTS(condition, lock))
+DEFINE_WAIT_WRAPPER(pthread_cond_timedwait, "condition", condition,
+		    PARENTHESIZED_PARAMETERS(pthread_cond_t *condition, pthread_mutex_t *lock,
+					     const struct timespec *end),
+		    PARENTHESIZED_ARGUMENTS(condition, lock, end))
+DEFINE_WAIT_WRAPPER(pthread_cond_clockwait, "condition", condition,
+		    PARENTHESIZED_PARAMETERS(pthread_cond_t *condition, pthread_mutex_t *lock,
+					     clockid_t clock, const struct timespec *end),
+		    PARENTHESIZED_ARGUMENTS(condition, lock, clock, end))
+DEFINE_NONWAITING_WRAPPER(pthread_cond_signal, "condition", condition,
+			  PARENTHESIZED_PARAMETERS(pthread_cond_t *condition),
+			  PARENTHESIZED_ARGUMENTS(condition))
+DEFINE_NONWAITING_WRAPPER(pthread_cond_broadcast, "condition", condition,
+			  PARENTHESIZED_PARAMETERS(pthread_cond_t *condition),
+			  PARENTHESIZED_ARGUMENTS(condition))
+DEFINE_WAIT_WRAPPER(cnd_wait, "condition", condition,
+		    PARENTHESIZED_PARAMETERS(cnd_t *condition, mtx_t *lock),
+		    PARENTHESIZED_ARGUMENTS(condition, lock))
+DEFINE_WAIT_WRAPPER(cnd_timedwait, "condition", condition,
+		    PARENTHESIZED_PARAMETERS(cnd_t *condition, mtx_t *lock,
+					     const struct timespec *end),
+		    PARENTHESIZED_ARGUMENTS(condition, lock, end))
 
 /* Semaphores say what went wrong in errno. sem_wait is not tried first: it is a cancellation point
  * even when it need not wait, sem_trywait is none. */
-#define WRAPPED_SEMAPHORE(symbol, parameters, arguments)                                           \
-	WRAPPED_CALL(symbol, REGION_PTHREAD);                                                      \
+#define DEFINE_SEMAPHORE_WRAPPER(symbol, parameters, arguments)                                    \
+	DEFINE_WRAPPED_FUNCTION_STATE(symbol, REGION_PTHREAD);                                     \
 	static int wrapped_##symbol parameters                                                     \
 	{                                                                                          \
-		region_id region = wrapped_recording(&call_##symbol);                              \
+		region_id region = wrapped_get_region_if_recording(&call_##symbol);                \
 		int result;                                                                        \
 		if (!region)                                                                       \
 			return ORIGINAL(symbol) arguments;                                         \
-		wrapped_begin(region, wrapped_address("semaphore", semaphore));                    \
+		wrapped_begin_region(region, wrapped_address_to_value("semaphore", semaphore));    \
 		result = ORIGINAL(symbol) arguments;                                               \
-		wrapped_end_error(region, result ? errno : 0);                                     \
+		wrapped_end_region_with_error(region, result ? errno : 0);                         \
 		return result;                                                                     \
 	}
 
-WRAPPED_SEMAPHORE(sem_wait, PARAMETERS(sem_t *semaphore), ARGUMENTS(semaphore))
-WRAPPED_SEMAPHORE(sem_trywait, PARAMETERS(sem_t *semaphore), ARGUMENTS(semaphore))
-WRAPPED_SEMAPHORE(sem_timedwait, PARAMETERS(sem_t *semaphore, const struct timespec *end),
-		  ARGUMENTS(semaphore, end))
-WRAPPED_SEMAPHORE(sem_clockwait,
-		  PARAMETERS(sem_t *semaphore, clockid_t clock, const struct timespec *end),
-		  ARGUMENTS(semaphore, clock, end))
-WRAPPED_SEMAPHORE(sem_post, PARAMETERS(sem_t *semaphore), ARGUMENTS(semaphore))
+DEFINE_SEMAPHORE_WRAPPER(sem_wait, PARENTHESIZED_PARAMETERS(sem_t *semaphore),
+			 PARENTHESIZED_ARGUMENTS(semaphore))
+DEFINE_SEMAPHORE_WRAPPER(sem_trywait, PARENTHESIZED_PARAMETERS(sem_t *semaphore),
+			 PARENTHESIZED_ARGUMENTS(semaphore))
+DEFINE_SEMAPHORE_WRAPPER(sem_timedwait,
+			 PARENTHESIZED_PARAMETERS(sem_t *semaphore, const struct timespec *end),
+			 PARENTHESIZED_ARGUMENTS(semaphore, end))
+DEFINE_SEMAPHORE_WRAPPER(sem_clockwait,
+			 PARENTHESIZED_PARAMETERS(sem_t *semaphore, clockid_t clock,
+						  const struct timespec *end),
+			 PARENTHESIZED_ARGUMENTS(semaphore, clock, end))
+DEFINE_SEMAPHORE_WRAPPER(sem_post, PARENTHESIZED_PARAMETERS(sem_t *semaphore),
+			 PARENTHESIZED_ARGUMENTS(semaphore))
 
-static struct got_wrapper creation[] = {WRAPPED_ROW(pthread_create), WRAPPED_ROW(thrd_create)};
-static struct got_wrapper joins[] = {WRAPPED_ROW(pthread_join), WRAPPED_ROW(pthread_timedjoin_np),
-				     WRAPPED_ROW(pthread_clockjoin_np),
-				     WRAPPED_ROW(pthread_tryjoin_np), WRAPPED_ROW(thrd_join)};
-static struct got_wrapper locks[] = {WRAPPED_ROW(pthread_mutex_lock),
-				     WRAPPED_ROW(pthread_mutex_trylock),
-				     WRAPPED_ROW(pthread_mutex_timedlock),
-				     WRAPPED_ROW(pthread_mutex_clocklock),
-				     WRAPPED_ROW(pthread_mutex_unlock),
-				     WRAPPED_ROW(mtx_lock),
-				     WRAPPED_ROW(mtx_timedlock),
-				     WRAPPED_ROW(mtx_trylock),
-				     WRAPPED_ROW(mtx_unlock)};
-static struct got_wrapper rw_locks[] = {
-	WRAPPED_ROW(pthread_rwlock_rdlock),      WRAPPED_ROW(pthread_rwlock_wrlock),
-	WRAPPED_ROW(pthread_rwlock_tryrdlock),   WRAPPED_ROW(pthread_rwlock_trywrlock),
-	WRAPPED_ROW(pthread_rwlock_timedrdlock), WRAPPED_ROW(pthread_rwlock_timedwrlock),
-	WRAPPED_ROW(pthread_rwlock_clockrdlock), WRAPPED_ROW(pthread_rwlock_clockwrlock),
-	WRAPPED_ROW(pthread_rwlock_unlock)};
-static struct got_wrapper spin_locks[] = {WRAPPED_ROW(pthread_spin_lock),
-					  WRAPPED_ROW(pthread_spin_trylock),
-					  WRAPPED_ROW(pthread_spin_unlock)};
-static struct got_wrapper barriers[] = {WRAPPED_ROW(pthread_barrier_wait)};
-static struct got_wrapper conditions[] = {WRAPPED_ROW(pthread_cond_wait),
-					  WRAPPED_ROW(pthread_cond_timedwait),
-					  WRAPPED_ROW(pthread_cond_clockwait),
-					  WRAPPED_ROW(pthread_cond_signal),
-					  WRAPPED_ROW(pthread_cond_broadcast),
-					  WRAPPED_ROW(cnd_wait),
-					  WRAPPED_ROW(cnd_timedwait),
-					  WRAPPED_ROW(sem_wait),
-					  WRAPPED_ROW(sem_trywait),
-					  WRAPPED_ROW(sem_timedwait),
-					  WRAPPED_ROW(sem_clockwait),
-					  WRAPPED_ROW(sem_post)};
+static struct got_wrapper creation_wrappers[] = {WRAPPER_TABLE_ROW(pthread_create),
+						 WRAPPER_TABLE_ROW(thrd_create)};
+static struct got_wrapper join_wrappers[] = {
+	WRAPPER_TABLE_ROW(pthread_join), WRAPPER_TABLE_ROW(pthread_timedjoin_np),
+	WRAPPER_TABLE_ROW(pthread_clockjoin_np), WRAPPER_TABLE_ROW(pthread_tryjoin_np),
+	WRAPPER_TABLE_ROW(thrd_join)};
+static struct got_wrapper lock_wrappers[] = {WRAPPER_TABLE_ROW(pthread_mutex_lock),
+					     WRAPPER_TABLE_ROW(pthread_mutex_trylock),
+					     WRAPPER_TABLE_ROW(pthread_mutex_timedlock),
+					     WRAPPER_TABLE_ROW(pthread_mutex_clocklock),
+					     WRAPPER_TABLE_ROW(pthread_mutex_unlock),
+					     WRAPPER_TABLE_ROW(mtx_lock),
+					     WRAPPER_TABLE_ROW(mtx_timedlock),
+					     WRAPPER_TABLE_ROW(mtx_trylock),
+					     WRAPPER_TABLE_ROW(mtx_unlock)};
+static struct got_wrapper rw_lock_wrappers[] = {WRAPPER_TABLE_ROW(pthread_rwlock_rdlock),
+						WRAPPER_TABLE_ROW(pthread_rwlock_wrlock),
+						WRAPPER_TABLE_ROW(pthread_rwlock_tryrdlock),
+						WRAPPER_TABLE_ROW(pthread_rwlock_trywrlock),
+						WRAPPER_TABLE_ROW(pthread_rwlock_timedrdlock),
+						WRAPPER_TABLE_ROW(pthread_rwlock_timedwrlock),
+						WRAPPER_TABLE_ROW(pthread_rwlock_clockrdlock),
+						WRAPPER_TABLE_ROW(pthread_rwlock_clockwrlock),
+						WRAPPER_TABLE_ROW(pthread_rwlock_unlock)};
+static struct got_wrapper spin_lock_wrappers[] = {WRAPPER_TABLE_ROW(pthread_spin_lock),
+						  WRAPPER_TABLE_ROW(pthread_spin_trylock),
+						  WRAPPER_TABLE_ROW(pthread_spin_unlock)};
+static struct got_wrapper barrier_wrappers[] = {WRAPPER_TABLE_ROW(pthread_barrier_wait)};
+static struct got_wrapper condition_wrappers[] = {WRAPPER_TABLE_ROW(pthread_cond_wait),
+						  WRAPPER_TABLE_ROW(pthread_cond_timedwait),
+						  WRAPPER_TABLE_ROW(pthread_cond_clockwait),
+						  WRAPPER_TABLE_ROW(pthread_cond_signal),
+						  WRAPPER_TABLE_ROW(pthread_cond_broadcast),
+						  WRAPPER_TABLE_ROW(cnd_wait),
+						  WRAPPER_TABLE_ROW(cnd_timedwait),
+						  WRAPPER_TABLE_ROW(sem_wait),
+						  WRAPPER_TABLE_ROW(sem_trywait),
+						  WRAPPER_TABLE_ROW(sem_timedwait),
+						  WRAPPER_TABLE_ROW(sem_clockwait),
+						  WRAPPER_TABLE_ROW(sem_post)};
 
-#define TABLE(rows) rows, sizeof(rows) / sizeof(rows[0])
+#define ROWS_AND_COUNT(rows) rows, ARRAY_SIZE(rows)
 
-int wrappers_threads_add(const struct options_wrappers *options)
+int wrappers_threads_add(const struct wrapper_options *options)
 {
 	const struct {
 		bool on;
 		struct got_wrapper *rows;
 		size_t count;
 	} groups[] = {
-		{options->threads, TABLE(creation)},      {options->join, TABLE(joins)},
-		{options->locks, TABLE(locks)},           {options->rw_locks, TABLE(rw_locks)},
-		{options->spin_locks, TABLE(spin_locks)}, {options->barriers, TABLE(barriers)},
-		{options->conditions, TABLE(conditions)},
+		{options->wrap_threads, ROWS_AND_COUNT(creation_wrappers)},
+		{options->wrap_thread_joins, ROWS_AND_COUNT(join_wrappers)},
+		{options->wrap_locks, ROWS_AND_COUNT(lock_wrappers)},
+		{options->wrap_rw_locks, ROWS_AND_COUNT(rw_lock_wrappers)},
+		{options->wrap_spin_locks, ROWS_AND_COUNT(spin_lock_wrappers)},
+		{options->wrap_barriers, ROWS_AND_COUNT(barrier_wrappers)},
+		{options->wrap_condition_variables, ROWS_AND_COUNT(condition_wrappers)},
 	};
 	int error = 0;
 
-	for (size_t i = 0; i < sizeof(groups) / sizeof(groups[0]) && !error; i++) {
+	for (size_t i = 0; i < ARRAY_SIZE(groups) && !error; i++) {
 		if (groups[i].on)
-			error = got_add(groups[i].rows, groups[i].count);
+			error = got_add_wrappers(groups[i].rows, groups[i].count);
 	}
 	return error;
 }

@@ -13,22 +13,22 @@
 
 #include "common/syscalls.h"
 #include "common/wrap_text.h"
-#include "wrappers/got_names.h"
+#include "wrappers/got/names.h"
 #include "wrappers/user_call.h"
 #include "wrappers/wrapped.h"
 #include "wrappers/wrappers.h"
 
-#define USER_ENTRY_SIZE        16
-#define USER_WORDS_OF_VARIADIC 16 /* copied where the types do not tell */
-#define USER_TEXT_SIZE         128
-#define USER_PAGE              4096u
-#define DWARF_RBP              6 /* psABI, figure 3.36 */
+#define USER_ENTRY_SIZE           16
+#define USER_VARIADIC_STACK_WORDS 16 /* copied where the types do not tell */
+#define USER_TEXT_VALUE_BYTES     128
+#define MEMORY_PAGE_SIZE          4096u
+#define DWARF_RBP                 6 /* psABI, figure 3.36 */
 
 struct user_function {
-	struct wrapped_call call;
-	struct wrap_item item;
-	uint32_t words; /* of arguments in memory */
-	bool guessed;   /* the last of them, which may not be there */
+	struct wrapped_function call;
+	struct wrap_spec_function spec;
+	uint32_t stack_word_count; /* of arguments in memory */
+	bool has_guessed_words;    /* the last of them, which may not be there */
 	char name[128], library[128];
 };
 
@@ -42,31 +42,35 @@ _Unwind_Reason_Code user_personality(int version, _Unwind_Action actions,
 				     struct _Unwind_Context *context);
 
 uint8_t user_vectors;
-static struct user_function *functions;
-static uint32_t function_count;
+static struct user_function *user_functions;
+static uint32_t user_function_count;
 
 /* ---- arguments ---- */
 
 /* Where the next argument of each kind is. */
 struct argument_cursor {
 	const struct user_call *call;
-	uint32_t integers, reals, words;
+	uint32_t integers_taken, reals_taken, stack_words_taken;
 };
 
-static uint64_t next_word(struct argument_cursor *cursor)
+static uint64_t read_next_stack_word(struct argument_cursor *cursor)
 {
-	return cursor->call->stack[cursor->words++];
+	return cursor->call->stack_arguments[cursor->stack_words_taken++];
 }
 
-static uint64_t next_bits(struct argument_cursor *cursor, struct wrap_type type)
+static uint64_t read_next_argument_bits(struct argument_cursor *cursor,
+					struct wrapped_value_type type)
 {
-	if (type.kind == WRAP_REAL)
-		return cursor->reals < 8 ? cursor->call->vector[cursor->reals++][0]
-					 : next_word(cursor);
-	return cursor->integers < 6 ? cursor->call->integer[cursor->integers++] : next_word(cursor);
+	if (type.kind == WRAP_TYPE_REAL)
+		return cursor->reals_taken < 8
+			       ? cursor->call->vector_registers[cursor->reals_taken++][0]
+			       : read_next_stack_word(cursor);
+	return cursor->integers_taken < 6
+		       ? cursor->call->integer_registers[cursor->integers_taken++]
+		       : read_next_stack_word(cursor);
 }
 
-static uint64_t real_bits(uint64_t bits, struct wrap_type type)
+static uint64_t widen_real_bits(uint64_t bits, struct wrapped_value_type type)
 {
 	float single;
 	double real;
@@ -80,34 +84,37 @@ static uint64_t real_bits(uint64_t bits, struct wrap_type type)
 }
 
 /* Only the bytes of the type count; what is above them in a register is anything. */
-static uint64_t integer_bits(uint64_t bits, struct wrap_type type)
+static uint64_t extend_integer_bits(uint64_t bits, struct wrapped_value_type type)
 {
 	unsigned unused = 64 - 8 * type.bytes;
 
-	if (type.kind == WRAP_SIGNED)
+	if (type.kind == WRAP_TYPE_SIGNED)
 		return (uint64_t)((int64_t)(bits << unused) >> unused);
 	return bits << unused >> unused;
 }
 
-static struct region_value value_of(const char *name, struct wrap_type type, uint64_t bits,
-				    char *text)
+static struct region_value argument_to_region_value(const char *name,
+						    struct wrapped_value_type type, uint64_t bits,
+						    char *text)
 {
 	struct region_value value = {.name = name, .type = SPOOL_VALUE_ADDRESS, .number = bits};
 
 	switch (type.kind) {
-	case WRAP_TEXT:
+	case WRAP_TYPE_TEXT:
 		if (bits)
-			return wrapped_text(
-				name, wrapped_copy_text(text, USER_TEXT_SIZE, (const char *)bits));
+			return wrapped_text_to_value(
+				name, wrapped_copy_readable_text(text, USER_TEXT_VALUE_BYTES,
+								 (const char *)bits));
 		break;
-	case WRAP_REAL:
+	case WRAP_TYPE_REAL:
 		value.type = SPOOL_VALUE_REAL;
-		value.number = real_bits(bits, type);
+		value.number = widen_real_bits(bits, type);
 		break;
-	case WRAP_SIGNED:
-	case WRAP_UNSIGNED:
-		value.type = type.kind == WRAP_SIGNED ? SPOOL_VALUE_SIGNED : SPOOL_VALUE_UNSIGNED;
-		value.number = integer_bits(bits, type);
+	case WRAP_TYPE_SIGNED:
+	case WRAP_TYPE_UNSIGNED:
+		value.type =
+			type.kind == WRAP_TYPE_SIGNED ? SPOOL_VALUE_SIGNED : SPOOL_VALUE_UNSIGNED;
+		value.number = extend_integer_bits(bits, type);
 		break;
 	default:
 		break;
@@ -115,9 +122,9 @@ static struct region_value value_of(const char *name, struct wrap_type type, uin
 	return value;
 }
 
-static const char *argument_name(uint32_t index)
+static const char *get_argument_name(uint32_t index)
 {
-	static const char *const names[WRAP_ARGUMENTS] = {
+	static const char *const names[WRAP_ARGUMENTS_MAX] = {
 		"1",  "2",  "3",  "4",  "5",  "6",  "7",  "8",  "9",  "10", "11",
 		"12", "13", "14", "15", "16", "17", "18", "19", "20", "21", "22",
 		"23", "24", "25", "26", "27", "28", "29", "30", "31", "32"};
@@ -128,29 +135,30 @@ static const char *argument_name(uint32_t index)
 static void record_arguments(const struct user_function *function, const struct user_call *call)
 {
 	struct argument_cursor cursor = {.call = call};
-	char text[USER_TEXT_SIZE];
+	char text[USER_TEXT_VALUE_BYTES];
 
-	for (uint32_t i = 0; i < function->item.arguments; i++) {
-		struct wrap_type type = function->item.argument[i];
+	for (uint32_t i = 0; i < function->spec.argument_count; i++) {
+		struct wrapped_value_type type = function->spec.argument[i];
 		struct region_value value;
-		if (type.kind == WRAP_LONG_DOUBLE) { /* aligned to 16 bytes */
-			cursor.words = ((cursor.words + 1) & ~1u) + 2;
+		if (type.kind == WRAP_TYPE_LONG_DOUBLE) { /* aligned to 16 bytes */
+			cursor.stack_words_taken = ((cursor.stack_words_taken + 1) & ~1u) + 2;
 			continue;
 		}
-		value = value_of(argument_name(i), type, next_bits(&cursor, type), text);
+		value = argument_to_region_value(get_argument_name(i), type,
+						 read_next_argument_bits(&cursor, type), text);
 		region_values(&value, 1);
 	}
 }
 
 /* How many words of memory the declared arguments take. */
-static uint32_t words_of(const struct wrap_item *item)
+static uint32_t count_stack_argument_words(const struct wrap_spec_function *item)
 {
 	uint32_t integers = 0, reals = 0, words = 0;
 
-	for (uint32_t i = 0; i < item->arguments; i++) {
-		if (item->argument[i].kind == WRAP_LONG_DOUBLE)
+	for (uint32_t i = 0; i < item->argument_count; i++) {
+		if (item->argument[i].kind == WRAP_TYPE_LONG_DOUBLE)
 			words = ((words + 1) & ~1u) + 2;
-		else if (item->argument[i].kind == WRAP_REAL)
+		else if (item->argument[i].kind == WRAP_TYPE_REAL)
 			words += ++reals > 8;
 		else
 			words += ++integers > 6;
@@ -163,76 +171,84 @@ static uint32_t words_of(const struct wrap_item *item)
 /* The innermost calls that are open on this thread. longjmp leaves frames without a word: a call
  * whose frame lies where a later one is, or below it, is over. Frames far apart are of different
  * stacks (coroutines) and say nothing about each other. */
-#define OPEN_CALLS 8
-#define ONE_STACK  (8u << 20)
+#define OPEN_CALLS_MAX          8
+#define SAME_STACK_DISTANCE_MAX (8u << 20)
 
 static __thread struct {
 	uint32_t count;
-	region_id region[OPEN_CALLS];
-	const struct user_call *frame[OPEN_CALLS];
-} open_calls;
+	region_id region[OPEN_CALLS_MAX];
+	const struct user_call *frame[OPEN_CALLS_MAX];
+} thread_open_wrapped_calls;
 
 /* Ends what is open in frames below `frame` and in it. */
-static void end_frames(const struct user_call *frame)
+static void end_abandoned_regions(const struct user_call *frame)
 {
-	while (open_calls.count) {
-		uint32_t last = open_calls.count - 1;
-		if (open_calls.frame[last] > frame ||
-		    (uint64_t)frame - (uint64_t)open_calls.frame[last] > ONE_STACK)
+	while (thread_open_wrapped_calls.count) {
+		uint32_t last = thread_open_wrapped_calls.count - 1;
+		if (thread_open_wrapped_calls.frame[last] > frame ||
+		    (uint64_t)frame - (uint64_t)thread_open_wrapped_calls.frame[last] >
+			    SAME_STACK_DISTANCE_MAX)
 			break;
-		open_calls.count = last;
-		region_end(open_calls.region[last]);
+		thread_open_wrapped_calls.count = last;
+		region_end(thread_open_wrapped_calls.region[last]);
 	}
 }
 
-static void begin_frame(const struct user_call *frame)
+static void push_and_begin_call_region(const struct user_call *frame)
 {
-	if (open_calls.count == OPEN_CALLS) {
-		open_calls.count--;
-		memmove(open_calls.region, open_calls.region + 1,
-			open_calls.count * sizeof(open_calls.region[0]));
-		memmove(open_calls.frame, open_calls.frame + 1, open_calls.count * sizeof(void *));
+	if (thread_open_wrapped_calls.count == OPEN_CALLS_MAX) {
+		thread_open_wrapped_calls.count--;
+		memmove(thread_open_wrapped_calls.region, thread_open_wrapped_calls.region + 1,
+			thread_open_wrapped_calls.count *
+				sizeof(thread_open_wrapped_calls.region[0]));
+		memmove(thread_open_wrapped_calls.frame, thread_open_wrapped_calls.frame + 1,
+			thread_open_wrapped_calls.count * sizeof(void *));
 	}
-	open_calls.region[open_calls.count] = frame->region;
-	open_calls.frame[open_calls.count++] = frame;
+	thread_open_wrapped_calls.region[thread_open_wrapped_calls.count] = frame->region;
+	thread_open_wrapped_calls.frame[thread_open_wrapped_calls.count++] = frame;
 	region_begin(frame->region);
 }
 
-/* As end_frames, for the frame that returns; it may have been pushed out by those inside it. */
-static bool end_frame(const struct user_call *frame)
+/* As end_abandoned_regions, for the frame that returns; it may have been pushed out by those inside
+ * it. */
+static bool pop_and_end_call_region(const struct user_call *frame)
 {
-	end_frames((const struct user_call *)((uint64_t)frame - 1));
-	if (open_calls.count && open_calls.frame[open_calls.count - 1] == frame)
-		open_calls.count--;
+	end_abandoned_regions((const struct user_call *)((uint64_t)frame - 1));
+	if (thread_open_wrapped_calls.count &&
+	    thread_open_wrapped_calls.frame[thread_open_wrapped_calls.count - 1] == frame)
+		thread_open_wrapped_calls.count--;
 	return region_end(frame->region);
 }
 
 /* Where the types do not tell how many words there are, the copy must not run past the end of a
  * stack: not into a page that cannot be read (process_vm_readv(2)). */
-static uint32_t words_there(const struct user_function *function, const struct user_call *call)
+static uint32_t count_readable_stack_words(const struct user_function *function,
+					   const struct user_call *call)
 {
-	const uint64_t *end = call->stack + function->words;
-	uint64_t last_page = ((uint64_t)end - 1) & ~(uint64_t)(USER_PAGE - 1);
+	const uint64_t *end = call->stack_arguments + function->stack_word_count;
+	uint64_t last_page = ((uint64_t)end - 1) & ~(uint64_t)(MEMORY_PAGE_SIZE - 1);
 	struct iovec here = {&(char){0}, 1}, there = {(void *)last_page, 1};
 
-	if (!function->guessed || (uint64_t)call->stack > last_page || kymo_runtime.sealed ||
+	if (!function->has_guessed_words || (uint64_t)call->stack_arguments > last_page ||
+	    process_has_seccomp_thread() ||
 	    sys_call6(SYS_process_vm_readv, sys_getpid(), (long)&here, 1, (long)&there, 1, 0) !=
 		    -EFAULT)
-		return function->words;
-	return (uint32_t)(last_page - (uint64_t)call->stack) / sizeof(*end);
+		return function->stack_word_count;
+	return (uint32_t)(last_page - (uint64_t)call->stack_arguments) / sizeof(*end);
 }
 
 /* Returns what is to be called; without a region it is jumped to. */
 void *user_enter(struct user_call *call)
 {
-	struct user_function *function = &functions[call->index];
+	struct user_function *function = &user_functions[call->index];
 	int error = errno;
 
-	call->region = wrapped_recording(&function->call);
+	call->region = wrapped_get_region_if_recording(&function->call);
 	if (call->region) {
-		call->words = words_there(function, call);
-		end_frames(call);
-		begin_frame(call);
+		call->stack_word_count = count_readable_stack_words(function, call);
+		end_abandoned_regions(call);
+		push_and_begin_call_region(call);
+		region_attach_interpreted_caller();
 		record_arguments(function, call);
 	}
 	errno = error;
@@ -241,20 +257,21 @@ void *user_enter(struct user_call *call)
 
 void user_leave(struct user_call *call)
 {
-	struct wrap_type type = functions[call->index].item.result;
-	uint64_t bits = type.kind == WRAP_REAL ? call->vector[0][0] : call->rax;
-	char text[USER_TEXT_SIZE];
+	struct wrapped_value_type type = user_functions[call->index].spec.result;
+	uint64_t bits = type.kind == WRAP_TYPE_REAL ? call->vector_registers[0][0] : call->rax;
+	char text[USER_TEXT_VALUE_BYTES];
 	int error = errno;
 
-	if (end_frame(call) && type.kind != WRAP_NONE && type.kind != WRAP_LONG_DOUBLE) {
-		struct region_value value = value_of("result", type, bits, text);
+	if (pop_and_end_call_region(call) && type.kind != WRAP_TYPE_NONE &&
+	    type.kind != WRAP_TYPE_LONG_DOUBLE) {
+		struct region_value value = argument_to_region_value("result", type, bits, text);
 		region_values(&value, 1);
 	}
 	errno = error;
 }
 
-/* Of the library that throws, if one is loaded: libkymo itself needs none. */
-static _Atomic(void *) unwind_get_gr;
+/* A function of the library that throws, if one is loaded: libkymo itself needs none. */
+static _Atomic(void *) unwind_get_gr_function;
 
 /* An exception, or the cancellation of the thread, passes through the frame of a wrapped call
  * (Itanium C++ ABI: Exception Handling, 1.6): its region ends here. */
@@ -264,7 +281,7 @@ _Unwind_Reason_Code user_personality(int version, _Unwind_Action actions,
 				     struct _Unwind_Context *context)
 {
 	__typeof__(&_Unwind_GetGR) get_register =
-		(__typeof__(&_Unwind_GetGR))atomic_load(&unwind_get_gr);
+		(__typeof__(&_Unwind_GetGR))atomic_load(&unwind_get_gr_function);
 
 	(void)version;
 	(void)exception_class;
@@ -273,7 +290,7 @@ _Unwind_Reason_Code user_personality(int version, _Unwind_Action actions,
 		uint64_t frame = get_register(context, DWARF_RBP);
 		struct user_call *call = (struct user_call *)(frame - sizeof(*call));
 		if (call->region)
-			end_frame(call);
+			pop_and_end_call_region(call);
 		call->region = 0;
 	}
 	return _URC_CONTINUE_UNWIND;
@@ -281,7 +298,7 @@ _Unwind_Reason_Code user_personality(int version, _Unwind_Action actions,
 
 /* ---- installation ---- */
 
-static bool copy(char *buffer, size_t size, struct setting_slice slice)
+static bool copy_slice_to_text(char *buffer, size_t size, struct text_slice slice)
 {
 	if (slice.length >= size)
 		return false;
@@ -290,17 +307,19 @@ static bool copy(char *buffer, size_t size, struct setting_slice slice)
 	return true;
 }
 
-static bool prepare(struct user_function *function, struct got_wrapper *wrapper, uint32_t index)
+static bool prepare_user_wrapper(struct user_function *function, struct got_wrapper *wrapper,
+				 uint32_t index)
 {
-	if (!copy(function->name, sizeof(function->name), function->item.function) ||
-	    !copy(function->library, sizeof(function->library), function->item.library))
+	if (!copy_slice_to_text(function->name, sizeof(function->name), function->spec.function) ||
+	    !copy_slice_to_text(function->library, sizeof(function->library),
+				function->spec.library))
 		return false;
 	function->call.name = function->name;
 	function->call.category = REGION_WRAP;
-	function->words = words_of(&function->item);
-	function->guessed = !function->item.typed || function->item.variadic;
-	if (function->guessed)
-		function->words += USER_WORDS_OF_VARIADIC;
+	function->stack_word_count = count_stack_argument_words(&function->spec);
+	function->has_guessed_words = !function->spec.has_parameter_list || function->spec.variadic;
+	if (function->has_guessed_words)
+		function->stack_word_count += USER_VARIADIC_STACK_WORDS;
 	wrapper->symbol = function->name;
 	wrapper->replacement = (void *)(user_entries + (size_t)index * USER_ENTRY_SIZE);
 	wrapper->original = &function->call.original;
@@ -310,7 +329,7 @@ static bool prepare(struct user_function *function, struct got_wrapper *wrapper,
 
 /* How wide the vector registers are: 0 xmm, 1 ymm, 2 zmm. The kernel has to keep what is to be
  * touched as well (XCR0: bits 1 and 2 for ymm, 5 to 7 for zmm). */
-static uint8_t vectors_here(void)
+static uint8_t detect_vector_width(void)
 {
 	unsigned a, b, c, d, low, high;
 
@@ -324,26 +343,30 @@ static uint8_t vectors_here(void)
 	return b & bit_AVX512F ? 2 : 1;
 }
 
-int wrappers_user_add(const struct options_wrappers *options)
+int wrappers_user_add(const struct wrapper_options *options)
 {
 	static struct got_wrapper unwinder = {.symbol = "_Unwind_GetGR",
-					      .original = &unwind_get_gr};
-	struct setting_slice rest = setting_slice(options->wrap);
+					      .original = &unwind_get_gr_function};
+	struct text_slice rest = setting_slice_from_text(options->wrapped_functions_spec);
 	struct got_wrapper *wrappers;
-	struct wrap_problem problem;
-	struct wrap_item item;
+	struct wrap_spec_problem problem;
+	struct wrap_spec_function item;
 
 	if (!rest.length)
 		return 0;
-	user_vectors = vectors_here();
-	functions = got_allocate(USER_FUNCTIONS * sizeof(*functions));
-	wrappers = got_allocate(USER_FUNCTIONS * sizeof(*wrappers));
-	if (!functions || !wrappers)
+	user_vectors = detect_vector_width();
+	user_functions = got_allocate_permanent(USER_FUNCTIONS_MAX * sizeof(*user_functions));
+	wrappers = got_allocate_permanent(USER_FUNCTIONS_MAX * sizeof(*wrappers));
+	if (!user_functions || !wrappers)
 		return -ENOMEM;
-	while (function_count < USER_FUNCTIONS && wrap_next(&rest, &item, &problem) > 0) {
-		functions[function_count].item = item;
-		if (prepare(&functions[function_count], &wrappers[function_count], function_count))
-			function_count++;
+	while (user_function_count < USER_FUNCTIONS_MAX &&
+	       wrap_spec_parse_next(&rest, &item, &problem) > 0) {
+		user_functions[user_function_count].spec = item;
+		if (prepare_user_wrapper(&user_functions[user_function_count],
+					 &wrappers[user_function_count], user_function_count))
+			user_function_count++;
 	}
-	return got_add(wrappers, function_count) || got_add(&unwinder, 1) ? -ENOMEM : 0;
+	return got_add_wrappers(wrappers, user_function_count) || got_add_wrappers(&unwinder, 1)
+		       ? -ENOMEM
+		       : 0;
 }

@@ -20,17 +20,17 @@
 	jb 7f
 	je 8f
 	.irp n, 0, 1, 2, 3, 4, 5, 6, 7
-	vmovdqu64 %zmm\n, (USER_VECTOR + 64 * \n)(%rsp)
+	vmovdqu64 %zmm\n, (USER_CALL_VECTOR_OFFSET + 64 * \n)(%rsp)
 	.endr
 	jmp 9f
 8:
 	.irp n, 0, 1, 2, 3, 4, 5, 6, 7
-	vmovdqu %ymm\n, (USER_VECTOR + 64 * \n)(%rsp)
+	vmovdqu %ymm\n, (USER_CALL_VECTOR_OFFSET + 64 * \n)(%rsp)
 	.endr
 	jmp 9f
 7:
 	.irp n, 0, 1, 2, 3, 4, 5, 6, 7
-	movups %xmm\n, (USER_VECTOR + 64 * \n)(%rsp)
+	movups %xmm\n, (USER_CALL_VECTOR_OFFSET + 64 * \n)(%rsp)
 	.endr
 9:
 .endm
@@ -40,31 +40,31 @@
 	jb 7f
 	je 8f
 	.irp n, 0, 1, 2, 3, 4, 5, 6, 7
-	vmovdqu64 (USER_VECTOR + 64 * \n)(%rsp), %zmm\n
+	vmovdqu64 (USER_CALL_VECTOR_OFFSET + 64 * \n)(%rsp), %zmm\n
 	.endr
 	jmp 9f
 8:
 	.irp n, 0, 1, 2, 3, 4, 5, 6, 7
-	vmovdqu (USER_VECTOR + 64 * \n)(%rsp), %ymm\n
+	vmovdqu (USER_CALL_VECTOR_OFFSET + 64 * \n)(%rsp), %ymm\n
 	.endr
 	jmp 9f
 7:
 	.irp n, 0, 1, 2, 3, 4, 5, 6, 7
-	movups (USER_VECTOR + 64 * \n)(%rsp), %xmm\n
+	movups (USER_CALL_VECTOR_OFFSET + 64 * \n)(%rsp), %xmm\n
 	.endr
 9:
 .endm
 
 .macro restore_arguments
 	restore_vectors
-	movq USER_INTEGER(%rsp), %rdi
-	movq USER_INTEGER + 8(%rsp), %rsi
-	movq USER_INTEGER + 16(%rsp), %rdx
-	movq USER_INTEGER + 24(%rsp), %rcx
-	movq USER_INTEGER + 32(%rsp), %r8
-	movq USER_INTEGER + 40(%rsp), %r9
-	movq USER_RAX(%rsp), %rax
-	movq USER_R10(%rsp), %r10
+	movq USER_CALL_INTEGER_OFFSET(%rsp), %rdi
+	movq USER_CALL_INTEGER_OFFSET + 8(%rsp), %rsi
+	movq USER_CALL_INTEGER_OFFSET + 16(%rsp), %rdx
+	movq USER_CALL_INTEGER_OFFSET + 24(%rsp), %rcx
+	movq USER_CALL_INTEGER_OFFSET + 32(%rsp), %r8
+	movq USER_CALL_INTEGER_OFFSET + 40(%rsp), %r9
+	movq USER_CALL_RAX_OFFSET(%rsp), %rax
+	movq USER_CALL_R10_OFFSET(%rsp), %r10
 .endm
 
 	.hidden user_vectors
@@ -82,24 +82,24 @@ user_common:
 	.cfi_offset rbp, -16
 	movq %rsp, %rbp
 	.cfi_def_cfa_register rbp
-	subq $USER_SIZE, %rsp
-	movq %rdi, USER_INTEGER(%rsp)
-	movq %rsi, USER_INTEGER + 8(%rsp)
-	movq %rdx, USER_INTEGER + 16(%rsp)
-	movq %rcx, USER_INTEGER + 24(%rsp)
-	movq %r8, USER_INTEGER + 32(%rsp)
-	movq %r9, USER_INTEGER + 40(%rsp)
-	movq %rax, USER_RAX(%rsp)
-	movq %r10, USER_R10(%rsp)
-	movq %r11, USER_INDEX(%rsp)
+	subq $USER_CALL_SIZE, %rsp
+	movq %rdi, USER_CALL_INTEGER_OFFSET(%rsp)
+	movq %rsi, USER_CALL_INTEGER_OFFSET + 8(%rsp)
+	movq %rdx, USER_CALL_INTEGER_OFFSET + 16(%rsp)
+	movq %rcx, USER_CALL_INTEGER_OFFSET + 24(%rsp)
+	movq %r8, USER_CALL_INTEGER_OFFSET + 32(%rsp)
+	movq %r9, USER_CALL_INTEGER_OFFSET + 40(%rsp)
+	movq %rax, USER_CALL_RAX_OFFSET(%rsp)
+	movq %r10, USER_CALL_R10_OFFSET(%rsp)
+	movq %r11, USER_CALL_INDEX_OFFSET(%rsp)
 	leaq 16(%rbp), %rax
-	movq %rax, USER_STACK(%rsp)
-	movl $0, USER_REGION(%rsp)
+	movq %rax, USER_CALL_STACK_ARGUMENTS_OFFSET(%rsp)
+	movl $0, USER_CALL_REGION_OFFSET(%rsp)
 	save_vectors
 	movq %rsp, %rdi
 	call user_enter
 	movq %rax, %r11
-	cmpl $0, USER_REGION(%rsp)
+	cmpl $0, USER_CALL_REGION_OFFSET(%rsp)
 	jne 3f
 	restore_arguments
 	.cfi_remember_state
@@ -112,7 +112,7 @@ user_common:
 	restore_arguments
 	/* The words in memory, from the last to the first; an odd number of them gets one more, so
 	 * that the stack stays aligned. r10 is restored behind it. */
-	movq USER_WORDS(%rsp), %r10
+	movq USER_CALL_WORDS_OFFSET(%rsp), %r10
 	testq %r10, %r10
 	jz 5f
 	testb $1, %r10b
@@ -123,17 +123,17 @@ user_common:
 	decq %r10
 	jnz 4b
 5:
-	movq USER_R10 - USER_SIZE(%rbp), %r10
+	movq USER_CALL_R10_OFFSET - USER_CALL_SIZE(%rbp), %r10
 	call *%r11
-	leaq -USER_SIZE(%rbp), %rsp
-	movq %rax, USER_RAX(%rsp)
-	movq %rdx, USER_RDX(%rsp)
+	leaq -USER_CALL_SIZE(%rbp), %rsp
+	movq %rax, USER_CALL_RAX_OFFSET(%rsp)
+	movq %rdx, USER_CALL_RDX_OFFSET(%rsp)
 	save_vectors
 	movq %rsp, %rdi
 	call user_leave
 	restore_vectors
-	movq USER_RAX(%rsp), %rax
-	movq USER_RDX(%rsp), %rdx
+	movq USER_CALL_RAX_OFFSET(%rsp), %rax
+	movq USER_CALL_RDX_OFFSET(%rsp), %rdx
 	.cfi_remember_state
 	leave
 	.cfi_def_cfa rsp, 8
@@ -151,7 +151,7 @@ user_common:
 user_entries:
 	.cfi_startproc
 	.set index, 0
-	.rept USER_FUNCTIONS
+	.rept USER_FUNCTIONS_MAX
 	.p2align 4
 	movl $index, %r11d
 	jmp user_common

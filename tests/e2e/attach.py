@@ -586,7 +586,7 @@ class Refusals(Attach):
 
     def which(self):
         self._refused(0, "which process", line=[self.kymo.path, "attach"])
-        self._refused(0, "no process id", line=[self.kymo.path, "attach", "-p", "x1"])
+        self._refused(0, "is not a process ID", line=[self.kymo.path, "attach", "-p", "x1"])
         self._refused(0, "which process", line=[self.kymo.path, "attach", "1"])
 
     def no_such_process(self):
@@ -594,7 +594,7 @@ class Refusals(Attach):
         if not child:
             os._exit(0)
         os.waitid(os.P_PID, child, os.WEXITED | os.WNOWAIT)
-        self._refused(child, f"process {child} has ended already")
+        self._refused(child, f"process {child} has already ended")
         os.waitpid(child, 0)
         self._refused(child, f"there is no process {child}")
 
@@ -649,7 +649,11 @@ class Refusals(Attach):
             stream.write("void _start(void) { for (;;) __asm__(\"pause\"); }\n")
         if run(["gcc", "-m32", "-nostdlib", "-static", "-o", program, source]).status:
             raise Skipped("no 32-bit compiler")
-        with Target([program]) as target:
+        try:
+            target = Target([program])
+        except OSError as error:
+            raise Skipped(f"32-bit programs do not run here: {error.strerror}") from error
+        with target:
             self._refused(target.pid, "another kind of machine")
 
     def traced(self):
@@ -665,12 +669,12 @@ class Refusals(Attach):
                      *self.program("truth", "random", "1", "asked")]) as target:
             child = child_of(target.pid)
             wait_until(lambda: is_recording(child), "it is not recording")
-            self._refused(child, "being profiled already", directory)
+            self._refused(child, "already being profiled", directory)
 
     def attached_to(self):
         with Target(self.program("truth", "random", "1", "asked")) as target:
             kymo, result = self.attached(target.pid)
-            self._refused(target.pid, "being profiled already", result.directory)
+            self._refused(target.pid, "already being profiled", result.directory)
             self.leave(kymo)
 
     def sandboxed(self):
@@ -712,7 +716,7 @@ class Refusals(Attach):
         with Target(["unshare", "-m", "sh", "-c",
                      "mount -t tmpfs none /tmp && exec sleep 30"]) as target:
             wait_until(lambda: status_of(target.pid)["Name"] == "sleep", "it does not begin")
-            self._refused(target.pid, "does not see")
+            self._refused(target.pid, "cannot see")
 
 
 GROUPS = {"programs": Programs, "waits": Waits, "life": Life, "storm": Storm,

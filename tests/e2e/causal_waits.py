@@ -14,7 +14,7 @@ import struct
 import sys
 import threading
 
-from harness import Scratch, Skipped, Tap, expect, require_tool, run
+from harness import Scratch, Skipped, Tap, expect, preloadable, require_tool, run
 
 COUNTER_NAMES = ("samples", "samples_in_scope", "samples_in_target", "earned", "paid", "overslept", "credited",
                  "forgiven", "pauses", "waits", "waits_outside", "visits_lost")
@@ -65,7 +65,7 @@ class Session:
         return found
 
     def environment(self, libkymo):
-        return {"LD_PRELOAD": libkymo, "KYMO_CAUSAL": os.path.join(self.directory, "causal"),
+        return {"LD_PRELOAD": preloadable(libkymo, self.directory), "KYMO_CAUSAL": os.path.join(self.directory, "causal"),
                 "KYMO_SPOOL_DIRECTORY": os.path.join(self.directory, "spool")}
 
     @contextlib.contextmanager

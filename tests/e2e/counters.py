@@ -18,7 +18,8 @@ import sys
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../unit/output"))
 
-from harness import Kymo, Result, Scratch, Skipped, Tap, clean_environment, expect, run, wait_until  # noqa: E402
+from harness import (Kymo, Result, Scratch, Skipped, Tap, clean_environment, expect, installed,
+                     run, wait_until)  # noqa: E402
 from perfetto_decode import Trace  # noqa: E402
 
 COLUMNS = ("Correlation_Id,Dispatch_Id,Agent_Id,Queue_Id,Process_Id,Thread_Id,Grid_Size,Kernel_Id,Kernel_Name,"
@@ -161,7 +162,7 @@ def main():
         expect([row["Kernel_Name"] for row in rows.values()] == ["add"] * 3, f"launches {sorted(rows)} are counted")
         filtered = result.json("counters.json")["missing"]["filtered"]
         expect(filtered == int(re.search(r"kernels (\d+)", ended.stdout.decode()).group(1)) - 3, f"{filtered}")
-        expect(f"{filtered} launches were left out" in ended.stderr, ended.stderr)
+        expect(f"{filtered} launches were not counted" in ended.stderr, ended.stderr)
         result, _ = counted([mix, "1"], "--counters", "task_clock", "--kernel-exclude", "add|nothing")
         expect({row["Kernel_Name"] for row in rows_of(result)} == {"scale"}, "the excluded kernel is there")
 
@@ -195,10 +196,10 @@ def main():
         expect("did you mean 'task_clock'?" in (said := refused("--counters", "task_clok")), said)
         expect("--kernel-range: '5-3'" in (said := refused("--counters", "task_clock", "--kernel-range", "5-3")), said)
         expect("--kernel-range: ','" in (said := refused("--counters", "task_clock", "--kernel-range", ",")), said)
-        expect("no regular expression" in (said := refused("--counters", "task_clock", "--kernel-include", "(")), said)
+        expect("not a regular expression" in (said := refused("--counters", "task_clock", "--kernel-include", "(")), said)
         expect("no device here has a counter 'zzz'" in (said := refused("--device-counters", "zzz")), said)
         expect("cannot read" in (said := refused("-i", "/nonexistent.txt")), said)
-        expect("--input takes one FILE, and is given 'a' as well as 'b'" in (said := refused("-i", "a", "--input=b")),
+        expect("--input takes one FILE, not both 'a' and 'b'" in (said := refused("-i", "a", "--input=b")),
                said)
         expect("--kernel-range: '9-8'" in
                (said := refused("--counters", "task_clock", "--kernel-range=9-8", "--kernel-range", "1")), said)
@@ -213,14 +214,14 @@ def main():
 
     def what_no_device_counts_that_way_is_told_before():
         """Of the host alone, of devices alone, of kernels alone, and what is computed of them."""
-        expect("'system_task_clock' is of devices over time" in (said := refused("--counters", "system_task_clock")), said)
+        expect("'system_task_clock' counts a device over time" in (said := refused("--counters", "system_task_clock")), said)
         path = scratch.path("ways.yaml")
         with open(path, "w", encoding="ascii") as stream:
             stream.write("WHOLE:\n  architectures:\n    host:\n      expression: 1+system_task_clock\n"
                          "  description: of devices\nOF_HOST:\n  architectures:\n    host:\n"
                          "      expression: 2*task_clock\n  description: of the host\n")
         definitions = ("--counter-defs", path)
-        expect("'WHOLE' is of devices over time" in (said := refused(*definitions, "--counters", "WHOLE")), said)
+        expect("'WHOLE' counts a device over time" in (said := refused(*definitions, "--counters", "WHOLE")), said)
         expect("only the host has 'OF_HOST'" in (said := refused(*definitions, "--counters", "OF_HOST")), said)
         for options in ("--counters", "OF_HOST", "--count-regions=on"), ("--device-counters", "OF_HOST,WHOLE"):
             _, ended = counted(["true"], *definitions, *options)
@@ -230,8 +231,8 @@ def main():
             stream.write("pmc: task_clock\npmc: system_task_clock\n")
         with_opencl()
         expect(f"{jobs}:2: 'system_task_clock'" in (said := refused("-i", jobs)), said)
-        expect("'kernels' is of devices over time" in (said := refused("--counters", "kernels")), said)
-        expect("'kernel_time' is of single kernels" in (said := refused("--device-counters", "kernel_time")), said)
+        expect("'kernels' counts a device over time" in (said := refused("--counters", "kernels")), said)
+        expect("'kernel_time' counts single kernels" in (said := refused("--device-counters", "kernel_time")), said)
 
     def several_runs():
         with_opencl()
@@ -300,8 +301,8 @@ def main():
         expect(any("task_clock of" in str(track) for track in trace.tracks.values()), "no track")
 
     def roctx():
-        library = os.path.join(os.path.dirname(kymo.path), "../libkymo-sdk-roctx/librocprofiler-sdk-roctx.so.1")
-        return library if os.path.exists(library) else "librocprofiler-sdk-roctx.so.1"
+        return installed(os.path.join(os.path.dirname(kymo.path),
+                                      "../libkymo-sdk-roctx/librocprofiler-sdk-roctx.so.1"))
 
     def first_ranges_of_all_threads():
         """The tool is loaded at the first mark of one thread, while others make theirs."""
@@ -397,7 +398,7 @@ def main():
                     stream.seek(4096 + 64)
                     stream.write(b"\xff" * 200)
         ended = run([kymo.path, "report", "--format", "counters", result.path("")])
-        expect("cannot be read" in ended.stderr, f"{ended}")
+        expect("could not be read" in ended.stderr, f"{ended}")
 
     def survives_exit():
         """A counted kernel is in the file when its enqueueing returns."""

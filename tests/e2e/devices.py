@@ -14,7 +14,7 @@ import sys
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../unit/output"))
 
-from harness import Kymo, Result, Scratch, Skipped, Tap, expect, run  # noqa: E402
+from harness import Kymo, Result, Scratch, Skipped, Tap, expect, installed, run  # noqa: E402
 from perfetto_decode import Trace  # noqa: E402
 
 STRING, AGENT, SHAPE, KERNEL, COPY, CALL, MARKER = 1, 2, 3, 4, 5, 6, 8
@@ -149,8 +149,8 @@ def main():
         expect(not [name for name in os.listdir(result.path("spool")) if name.endswith(".gpu")], "records")
 
     def paused_is_not_recorded():
-        build = os.path.join(os.path.dirname(os.path.abspath(sys.argv[1])), "../..")
-        library = os.path.join(build, "src/libkymo-sdk-roctx")
+        library = os.path.dirname(installed(os.path.join(
+            os.path.dirname(kymo.path), "../libkymo-sdk-roctx/librocprofiler-sdk-roctx.so.1")))
         headers = os.path.join(os.path.dirname(os.path.abspath(__file__)), "../../include")
         program = scratch.path("pauses")
         with open(program + ".c", "w", encoding="utf-8") as stream:

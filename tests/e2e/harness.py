@@ -4,8 +4,13 @@
 
 Results are read with the standard library alone, from the files that users get, never through
 kymo's own readers.
+
+E2E_PREFIX=DIRECTORY: kymo's command and libraries on the command line stand for those that are
+installed below it (tests/installed-copy makes such a place); programs of the tests stay those of the
+build tree.
 """
 import collections
+import glob
 import json
 import os
 import shutil
@@ -25,6 +30,33 @@ os.environ.pop("LD_LIBRARY_PATH", None)
 for _number in (signal.SIGINT, signal.SIGQUIT, signal.SIGHUP):
     if signal.getsignal(_number) == signal.SIG_IGN:
         signal.signal(_number, signal.SIG_DFL)
+
+
+def installed(path):
+    """What stands for a part of kymo's in the build tree."""
+    name, prefix = os.path.basename(path), os.environ.get("E2E_PREFIX")
+    if not prefix or not (name == "kymo" or name.startswith(("libkymo", "libnccl-profiler-kymo",
+                                                             "librocprofiler-sdk"))):
+        return path
+    places = ("bin", "lib*", "lib*/kymo", "lib/*", "lib/*/kymo")
+    found = [there for place in places
+             for there in glob.glob(os.path.join(glob.escape(prefix), place, name))]
+    if not found:
+        raise SystemExit(f"Bail out! no {name} below {prefix}")
+    return os.path.abspath(found[0])
+
+
+def preloadable(library, directory):
+    """A path of the library that LD_PRELOAD can name: blanks and colons separate there, so it may be a link."""
+    if not any(sign in library for sign in " :\t\n"):
+        return library
+    link = os.path.join(directory, os.path.basename(library))
+    if not os.path.lexists(link):
+        os.symlink(library, link)
+    return link
+
+
+sys.argv[1:] = [installed(argument) if os.path.isfile(argument) else argument for argument in sys.argv[1:]]
 
 SOURCES = ("auto", "perf", "timer")
 

@@ -142,7 +142,7 @@ class InstrumentAttach:
         directory, line = self._line(pid, "-d", str(seconds), *options)
         ended = run(line, timeout=120)
         expect(ended.status == 0, f"status {ended.status}: {ended.stderr}")
-        stood = re.search(r"stood still for ([\d.]+) ms", ended.stderr)
+        stood = re.search(r"was stopped for (?:at most )?([\d.]+) ms", ended.stderr)
         expect(stood, f"{ended.stderr}")
         self._stops.append(float(stood.group(1)))
         calls = calls_in(directory)
@@ -163,7 +163,7 @@ class InstrumentAttach:
         """kymo, once it has attached."""
         kymo = subprocess.Popen(line, env=clean_environment(), stderr=subprocess.PIPE)
         told = b""
-        while b"stood still for" not in told:
+        while b"was stopped for" not in told:
             got = kymo.stderr.readline()
             expect(got, f"kymo ended: {told}")
             told += got

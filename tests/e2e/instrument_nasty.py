@@ -120,7 +120,7 @@ class Nasty:
 
     @staticmethod
     def of_names(ended):
-        """docs/instrument.md, known limits: an unwinder of the program's own sees in a rewritten file
+        """docs/reference/instrument.md, known limits: an unwinder of the program's own sees in a rewritten file
         where calls return to, which has no name."""
         lines = [line.replace(b" ?", b"") if line.startswith(b"unwind:") else line
                  for line in ended.stdout.splitlines(True)]
@@ -223,7 +223,7 @@ class Nasty:
             result, ended = self.instrument(*options, name=name)
             self.same(ended, bare)
             self.too_short(result)
-            # docs/instrument.md, known limits: there the library's end comes after kymo's.
+            # docs/reference/instrument.md, known limits: there the library's end comes after kymo's.
             late = {"plugin_ends"} if (self.name, self.variant, name) == ("dl", "libgcc", "counted") else set()
             self.left_out |= late
             self.counts_are([result], ended)

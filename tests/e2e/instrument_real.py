@@ -176,7 +176,7 @@ class Real:
 
     def _calls(self, results):
         ended = run([self._kymo.path, "report", results], timeout=300)
-        found = re.findall(r"([0-9,]+) calls (?:recorded of|of [0-9,]+ functions were counted)",
+        found = re.findall(r"([0-9,]+) calls (?:recorded of|of [0-9,]+ functions were only counted)",
                            ended.stderr + ended.stdout.decode())
         expect(found, f"{ended}")
         return sum(int(count.replace(",", "")) for count in found)

@@ -229,7 +229,7 @@ class Tests:
             directory, _ = self.instrument(*options, program=self.scratch.path("endings"), arguments=("kill",),
                                            status=-9)
             summary = self.kymo.report(directory).stdout.decode()
-            expect(("counted in up to a second before is missing" in summary) == missing, summary)
+            expect(("made in the last second are missing" in summary) == missing, summary)
 
     def printed(self):
         _, ended = self.instrument("--simulate", "-R", "^plain_c$", "--print-instrumented", "pair+")

@@ -6,9 +6,13 @@ programs that must not notice.
 
   memory.py KYMO DIRECTORY-OF-PROGRAMS
 """
+import json
 import os
 import shutil
+import signal
+import subprocess
 import sys
+import time
 
 from harness import Kymo, Result, Scratch, Skipped, Tap, expect, run
 
@@ -82,9 +86,94 @@ class Memory:
         size = 128 + 64 + 10 + 10 + 15 + 13 + 7 + 100
         self.expect_site(process, "site_family", 8000, 8000, 1000 * size, None, 0, 0)
 
-    def what_libc_allocated_is_not_missed(self):
-        process, = self.processes("unknown")
-        expect(process["unknown_frees"] == 10, f"{process['unknown_frees']} unknown frees")
+    def what_libc_allocates_is_its_callers(self):
+        process, = self.processes("libc")
+        lines = [site for site in process["sites"] if site["allocated_bytes"] == 10 * 120
+                 and any(frame["function"] == "site_libc" for frame in site["frames"])]
+        expect(len(lines) == 1 and lines[0]["allocations"] == lines[0]["frees"] == 10,
+               f"getline: {lines}")
+        expect(process["unknown_frees"] == 0 and process["live_blocks"] == 0,
+               f"{process['unknown_frees']} unknown frees, {process['live_blocks']} blocks live")
+
+    def calls_through_the_next_definition(self):
+        process, = self.processes("next")
+        self.expect_site(process, "site_next", 10, 0, 2020)
+
+    def who_held_what_at_the_peak_of_the_process(self):
+        process, = self.processes("peak")
+        expect(process["peak_bytes"] == 80000000, f"peak of {process['peak_bytes']}")
+        held = {site["frames"][0]["function"]: site["bytes_at_process_peak"]
+                for site in process["sites"]}
+        both = {site["frames"][0]["line"]: site["bytes_at_process_peak"]
+                for site in process["sites"] if site["frames"][0]["function"] == "site_first"}
+        expect(held["site_second"] == 50000000 and sum(both.values()) == 30000000, f"{held}, {both}")
+        expect(process["temporary_allocations"] == 2, f"{process['temporary_allocations']} temporary")
+        sizes = {entry["up_to_bytes"]: entry["allocations"] for entry in process["sizes"]}
+        expect(sizes == {1 << 26: 2, 1 << 25: 1}, f"{sizes}")
+
+    def ends_by_signals_lose_nothing(self):
+        for number in (signal.SIGTERM, signal.SIGABRT, signal.SIGSEGV, signal.SIGKILL):
+            directory = self.scratch.path(f"signal-{number}")
+            command = [os.path.join(self.programs, "allocations"), "signal", str(int(number))]
+            self.kymo.sample(command, directory, "--trace-memory=on")
+            process, = Result(directory).json("memory.json")["processes"]
+            self.expect_site(process, "site_leaks", 1000, 900, 24000, 2424, 100, 2400)
+            expect(process["complete"], f"signal {number}: marked as incomplete")
+
+    def a_window_of_the_run(self):
+        name, command = "window", [os.path.join(self.programs, "allocations"), "steady"]
+        self.profiled(name, command)
+        ended = self.kymo.report(self.scratch.path(name), "--from=0.5", "--to=1.0", "--format=memory")
+        expect(ended.status == 0, ended.stderr)
+        process, = json.loads(ended.stdout)["processes"]
+        expect(500 <= process["allocations"] <= 1500,
+               f"{process['allocations']} allocations in half a second, 1000 expected")
+        expect(all(0.3e9 <= point["time_ns"] <= 1.0e9 for point in process["over_time"]),
+               f"{process['over_time']}")
+
+    def plugins_that_come_and_go(self):
+        sources = {"host.c": "#include <dlfcn.h>\n"
+                   "int main(int c, char **v) { for (int r = 0; r < 3; r++) for (int i = 1; i < c; i++) {"
+                   " void *h = dlopen(v[i], RTLD_NOW); void *(*f)(int) = (void *(*)(int))dlsym(h, \"make\");"
+                   " for (int j = 0; j < 10; j++) f(100 * i); dlclose(h); } return 0; }\n"}
+        for name in ("one", "two"):
+            sources[f"{name}.c"] = ("#include <stdlib.h>\n"
+                                    f"__attribute__((noinline)) void *site_{name}(int n)"
+                                    " { void *p = malloc(n); __asm__ volatile(\"\" ::\"r\"(p)); return p; }\n"
+                                    f"void *make(int n) {{ void *p = site_{name}(n);"
+                                    " __asm__ volatile(\"\"); return p; }\n")
+        for name, text in sources.items():
+            with open(self.scratch.path(name), "w", encoding="ascii") as stream:
+                stream.write(text)
+        path = self.scratch.path
+        for name in ("one", "two"):
+            built = run(["gcc", "-O1", "-g", "-shared", "-fPIC", path(f"{name}.c"), "-o", path(f"{name}.so")])
+            expect(built.status == 0, built.stderr)
+        built = run(["gcc", "-O1", "-g", path("host.c"), "-o", path("host"), "-ldl"])
+        expect(built.status == 0, built.stderr)
+        process, = self.profiled("plugins", [path("host"), path("one.so"), path("two.so")]).json(
+            "memory.json")["processes"]
+        self.expect_site(process, "site_one", 30, 0, 3000)
+        self.expect_site(process, "site_two", 30, 0, 6000)
+        for site in process["sites"]:
+            names = [frame["function"] for frame in site["frames"]]
+            expect(not names[0].startswith("site_") or "main" in names, f"a stack of {names}")
+
+    def a_process_that_runs_already(self):
+        directory = self.scratch.path("attached")
+        with subprocess.Popen([os.path.join(self.programs, "allocations"), "steady"],
+                              stdout=subprocess.PIPE) as target:
+            time.sleep(0.2)
+            ended = run([self.kymo.path, "attach", "-p", str(target.pid), "--trace-memory",
+                         "--duration=0.6", "--time-output=off", "-o", directory])
+            output, _ = target.communicate(timeout=40)
+        if "ptrace" in ended.stderr and ended.status:
+            raise Skipped("tracing is not permitted")
+        expect(output == b"ok\n" and target.returncode == 0, f"{target.returncode}, {output}")
+        process, = Result(directory).json("memory.json")["processes"]
+        sums = self.sites(process)["site_first"]
+        expect(sums["allocations"] >= 300 and sums["live_bytes"] == 50 * sums["allocations"],
+               f"{sums}")
 
     def depth_of_sites(self):
         process, = self.processes("plain", "--memory-site-depth=2")
@@ -103,7 +192,7 @@ class Memory:
         result = self.profiled("own", [os.path.join(self.programs, "own_malloc")])
         notices = [notice["text"] for process in result.processes()
                    for notice in process.get("notices", [])]
-        expect(any("allocator of its own" in text for text in notices), f"notices: {notices}")
+        expect(any("its own allocator" in text for text in notices), f"notices: {notices}")
 
     def python_with_threads(self):
         code = ("import threading, json\n"

@@ -192,6 +192,15 @@ class Mpi:
                    {"odd" if rank % 2 else "even"}, "communicators are not named")
             world = {event.values["world peer"] for event in ends}
             expect(world == {(rank + 2) % RANKS}, f"rank {rank}: peers in the world {world}")
+            received = {(event.values["peer"], event.values["tag"]) for event in events
+                        if event.what == "end" and event.name == "MPI_Recv"
+                        and "tag" in event.values}
+            if rank % 2:  # it receives from any source, with any tag
+                expect({peer for peer, _ in received} == {rank - 1} and
+                       {tag for _, tag in received} >= {0, 1}, f"rank {rank} received {received}")
+            copies = {event.values["communicator"] for event in events
+                      if event.what == "end" and event.name == "MPI_Allreduce"}
+            expect(f"ranks {2 + rank % 2},{rank % 2} (2)" in copies, f"rank {rank}: {copies}")
 
     def listed_functions_alone(self):
         for option, listed in (("--mpip-permit-list=MPI_Isend,MPI_I*recv,MPI_Bcast", True),

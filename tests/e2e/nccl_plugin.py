@@ -187,7 +187,7 @@ def main():
         ended = kymo("merge", scratch.path("kill/r0"), scratch.path("kill/r1"), "-o", scratch.path("kill/all"))
         expect(ended.status == 0, ended.stderr)
         text = " ".join(ended.stdout.decode().split())
-        needs(text, "AllReduce #2", f"rank 1 (process {second.process.pid}, ended without a word",
+        needs(text, "AllReduce #2", f"rank 1 (process {second.process.pid}, ended abnormally",
               "has NOT ENTERED it; its last was AllReduce #1, done", "channels 1-3 open")
 
     def killed_inside():
@@ -208,6 +208,27 @@ def main():
         rank.tell("done")
         expect(rank.say("exit 0") == 0, rank.stderr)
         needs(text, "still runs", "AllReduce #0", "in it for 1.")
+
+    def watched():
+        """While a rank runs its report is renewed; when it has exited, the rest is written and the command ends."""
+        rank, merged = Rank(scratch.path("watch/r0")), scratch.path("watch/all")
+        rank.tell("comm abc 2 0 world", all_reduce(0), "pause 1")
+        watch = subprocess.Popen([KYMO, "merge", "--watch", scratch.path("watch/r0"), "-o", merged],
+                                 stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=clean_environment(), text=True)
+        summary = os.path.join(merged, "nccl", "summary.txt")
+        for _ in range(300):
+            if os.path.exists(summary):
+                break
+            time.sleep(0.1)
+        with open(summary, encoding="utf-8") as stream:
+            needs(" ".join(stream.read().split()), "AllReduce #0", "still runs")
+        expect(not os.path.exists(os.path.join(merged, "trace.pftrace")), "a trace of a running job")
+        rank.tell("done")
+        expect(rank.say("exit 0") == 0, rank.stderr)
+        stdout, stderr = watch.communicate(timeout=60)
+        expect(watch.returncode == 0, stderr)
+        expect(stdout.count("in flight") >= 1 and "still runs" not in stdout.split("kymo:")[-1], stdout)
+        expect(os.path.exists(os.path.join(merged, "trace.pftrace")), "no trace")
 
     def sends_wait():
         rank = Rank(scratch.path("p2p"))
@@ -323,7 +344,7 @@ def main():
         needs(" ".join(ended.stdout.decode().split()), "MISMATCH: ranks of this communicator wait in different functions",
               "Broadcast #0", "Reduce #0")
         needs(" ".join(kymo("report", "--format", "nccl", merged).stdout.decode().split()),
-              "AllReduce #1 of \"world\": NCCL told nothing of it on rank 1",
+              "AllReduce #1 of \"world\": NCCL did not report it on rank 1",
               "MISMATCH: rank 2 calls AllReduce of \"world\" with another size, type or root than rank 0: 1 time, "
               "first #2")
 
@@ -340,6 +361,61 @@ def main():
             expect(row["last_begin_ns"] - row["first_begin_ns"] <= 200_000 + 2 * row["time_error_ns"], row)
         text = " ".join(kymo("report", "--format", "nccl", scratch.path("hosts/all")).stdout.decode().split())
         needs(text, "rank 1 to rank 2 of", "25 % of the median", "rank 2", "NOT ENTERED", "host node1 against node0")
+
+    def lateness_is_passed_on():
+        """Rank 3 began it (tests/unit/output/nccl_write.c); 2 and 0 are late because of it, and not by themselves."""
+        where = scratch.path("chain")
+        os.makedirs(where, exist_ok=True)
+        expect(run([WRITE, where, "chain"]).status == 0, "no records")
+        needs(" ".join(kymo("report", where).stdout.decode().split()),
+              "rank 3 of the job (1 of tp1) on node1 was the last into 10 collectives",
+              "ranks that waited for it came late elsewhere")
+        needs(" ".join(kymo("report", "--format", "nccl", where).stdout.decode().split()),
+              'rank 0 into "tp0": others waited', 'it had waited for rank 2 in "dp0"; rank 3 began it',
+              'it had waited for rank 3 in "tp1"')
+        summary = json.loads(kymo("report", "--format", "nccl-json", where).stdout)["between_ranks"]
+        expect({(row["world_rank"], row["waited_for_world_rank"], row["root_world_rank"])
+                for row in summary["passed_on"]} == {(2, 3, 3), (0, 2, 3)}, summary["passed_on"])
+        expect(sum(row["others_waited_ns"] for row in summary["ranks"] if row["world_rank"] != 3) < 5_000_000, summary)
+
+    def a_rank_is_missing():
+        """Without rank 3's records nothing is concluded from collectives; with a file that cannot be read, 125."""
+        os.makedirs(scratch.path("part"), exist_ok=True)
+        expect(run([WRITE, scratch.path("part")]).status == 0, "no records")
+        inputs = sorted(glob.glob(scratch.path("part/rank?")))
+        ended = kymo("merge", "--no-operations", *inputs[:3], "-o", scratch.path("part/three"))
+        expect(ended.status == 0, ended.stderr)
+        expect(not os.path.exists(scratch.path("part/three/nccl/operations.jsonl")), "operations are written")
+        text = " ".join(ended.stdout.decode().split())
+        needs(text, "3 of 4 ranks of the job have records here, rank 3 has no records", "nothing is concluded from")
+        expect("was the last into" not in text and "waiting for late ranks" not in text, text)
+        rows = lines(scratch.path("part/three"), "collectives", "nccl-collectives")[1]
+        expect(all(row["late_rank"] is None and not row["complete"] for row in rows), rows[0])
+        record, = glob.glob(os.path.join(inputs[3], "spool", "*.nccl"))
+        with open(record, "r+b") as stream:
+            stream.write(bytes(100_000))
+        ended = kymo("merge", "-q", *inputs, "-o", scratch.path("part/damaged"))
+        expect(ended.status == 125 and "cannot be read" in ended.stderr, ended)
+        with open(scratch.path("part/damaged/nccl/summary.txt"), encoding="utf-8") as stream:
+            needs(" ".join(stream.read(2000).split()), "INCOMPLETE: 1 file of records could not be read",
+                  "3 of 4 ranks of the job")
+
+    def ranks_of_groups():
+        """Two tensor groups and two batch groups: ranks of the job are named, and the root of a hang."""
+        ranks = [Rank(scratch.path(f"groups/r{number}"), environment={"RANK": str(number), "WORLD_SIZE": "4"})
+                 for number in range(4)]
+        for number, rank in enumerate(ranks):
+            rank.tell(f"comm a{number // 2} 2 {number % 2} tp{number // 2}", f"comm d{number % 2} 2 {number // 2} dp{number % 2}")
+            for group in (0, 1):
+                rank.tell(f"use {group}", all_reduce(0), "done")
+        for number, group in ((0, 0), (1, 1), (2, 0)):
+            ranks[number].tell(f"use {group}", all_reduce(1))
+        for rank in ranks:
+            expect(rank.say("kill") == -signal.SIGKILL, rank.stderr)
+        ended = kymo("merge", *sorted(glob.glob(scratch.path("groups/r?"))), "-o", scratch.path("groups/all"))
+        expect(ended.status == 0, ended.stderr)
+        needs(" ".join(ended.stdout.decode().split()), f"The root is rank 3 (process {ranks[3].process.pid}",
+              "2 ranks wait for it, and 1 more behind those", "rank 3 of the job (1 of tp1) (process")
 
     def timeline():
         """Every operation is on the tracks, ends nest, flows lead from calls to GPUs."""
@@ -404,6 +480,7 @@ def main():
                                  input="comm abc 2 0 world\nloop 100 1024 0\nfinalize\nexit 0\n", capture_output=True,
                                  env={**clean_environment(), **(environment or {})}, text=True, timeout=120, check=False)
             named = job.stdout.splitlines()[0]
+            named = os.path.realpath(named) if named else named
             if not os.path.exists(os.path.join(directory, "nccl")):
                 return named, None
             return named, [row["timing"] for row in operations(directory)]
@@ -509,7 +586,7 @@ def main():
         expect(row["shortest_ns"] <= row["median_ns"] <= row["p99_ns"] <= row["longest_ns"], row)
         expect(row["median_ns"] < 1.2 * row["time_ns"] / row["timed"], row)  # nearly all are equally short
         expect(row["shortest_ns"] > AROUND_NS and row["time_ns"] > AROUND_NS * row["timed"], row)
-        expect("older ones only in the sums" in report(directory), "nothing is said")
+        expect("older ones are only in the sums" in report(directory), "nothing is said")
 
     def full_disk():
         """On a full disk the ring is as large as the file has come to be, and the disk is named."""
@@ -646,7 +723,7 @@ def main():
             if number:
                 shutil.rmtree(place)
             expect(ended.status == 125, ended)
-            needs(ended.stderr, "pipe.nccl", "directory.nccl", "zeros.nccl", "3 files are not in")
+            needs(ended.stderr, "pipe.nccl", "directory.nccl", "zeros.nccl", "3 files are missing from")
             expect(len(operations(merged)) == 10, "the good file is not joined")
 
     def damaged_files():
@@ -688,7 +765,7 @@ def main():
         if not os.path.exists(PLUGIN):
             raise Skipped("no plugin")
         for check in (a_rank_alone, gpu_times_on_the_host_clock, killed_in_the_middle, killed_inside, while_it_runs,
-                      sends_wait, who_is_late, by_their_kernels, a_collective_is_left_out, skipped_and_different, hosts_with_other_clocks, timeline,
+                      watched, sends_wait, who_is_late, by_their_kernels, a_collective_is_left_out, skipped_and_different, hosts_with_other_clocks, lateness_is_passed_on, a_rank_is_missing, ranks_of_groups, timeline,
                       beside_samples, set_up_by_itself, in_sqlite, no_room_for_a_database, a_hundred_thousand, oldest_overwritten, full_disk, stopped_is_no_hang, without_durations, old_versions,
                       names_of_anybody, many_ranks, bad_directories, overwrites_no_input, kinds_of_files, damaged_files,
                       stall_is_told):

@@ -111,7 +111,7 @@ class Tests:
     def a_tool_in_the_list_that_declines(self):
         other = self.scratch.path("libdeclines.so")
         build(["-shared", "-fPIC", "-xc", "-", "-o", other], DECLINING_TOOL)
-        front = run(["sh", "-c", f"{self.kymo.path} sample -q -o {self.scratch.path('env')} -- env"])
+        front = run([self.kymo.path, "sample", "-q", "-o", self.scratch.path("env"), "--", "env"])
         libraries = [line.split("=", 1)[1] for line in front.stdout.decode().splitlines()
                      if line.startswith("OMP_TOOL_LIBRARIES=")]
         expect(len(libraries) == 1, f"OMP_TOOL_LIBRARIES: {libraries}")

@@ -194,15 +194,26 @@ class Samples:
         program = self.scratch.path("parallel")
         built = run(["clang", "-fopenmp", "-x", "c", "-", "-o", program], stdin=OPENMP.encode())
         expect(built.status == 0, f"clang: {built.stderr}")
+        library = os.path.join(self.build, "src/libkymo-sdk-roctx/librocprofiler-sdk.so")
+        named = {"ROCP_TOOL_LIBRARIES": self.tool("openmp")}
+        # Wherever the library stands: before the runtime, where it is asked with the version of the runtime's own
+        # function, or opened by it.
+        for environment in ({"LD_PRELOAD": self.tool("openmp")}, {**named, "LD_PRELOAD": library},
+                            {**named, "OMP_TOOL_LIBRARIES": library}):
+            self.openmp_in(program, environment)
+
+    def openmp_in(self, program, environment):
         output = self.scratch.path("openmp-output")
-        done = run([program], environment={"LD_PRELOAD": self.tool("openmp"), "SAMPLE_OUTPUT": output})
-        expect(done.status == 0 and done.stdout == b"4.995e+06\n", f"{done}")
+        if os.path.exists(output):
+            os.unlink(output)
+        done = run([program], environment={**environment, "SAMPLE_OUTPUT": output})
+        expect(done.status == 0 and done.stdout == b"4.995e+06\n", f"{environment}: {done}")
         with open(output, encoding="utf-8") as stream:
             text = stream.read()
-        expect(text.startswith("parallel regions 10\nloops 20\n"), text)
+        expect(text.startswith("parallel regions 10\nloops 20\n"), f"{environment}: {text}")
         waits, waited = map(int, re.search(r"waits (\d+), (\d+) ns", text).groups())
         # Each thread waits at the end of each region; of the last one the process may see the end first.
-        expect(18 <= waits <= 22 and 0 < waited < 1e11, text)
+        expect(18 <= waits <= 22 and 0 < waited < 1e11, f"{environment}: {text}")
 
     def packages(self):
         """Built with what an installation that was moved says, as packages are made."""

@@ -1,13 +1,19 @@
 # SPDX-License-Identifier: MIT
 # SPDX-FileCopyrightText: the kymo authors
-"""Region records of spool files, read as docs/spool-format.md says and without kymo's own reader.
+"""Region records of spool files, read as docs/reference/spool-format.md says and without kymo's own reader.
 
   regions(directory) -> {(pid, thread): [Event]}   in the order in which the thread wrote them
 """
 import collections
+import fcntl
 import glob
 import os
 import struct
+import time
+
+F_OFD_GETLK = 36  # fcntl(2); fcntl.F_OFD_GETLK is not in every Python
+FLOCK = "hhqqi4x"  # struct flock
+WRITER_SECONDS = 10
 
 HEADER = 4096
 CHUNK = 64
@@ -136,8 +142,21 @@ def one_record(kind, record, thread, names, ticks):
     return ticks
 
 
+def wait_for_writer(stream):
+    """Waits until nobody writes the file any more: kymo's helper, which outlives a process that was
+    killed until it has written the rest, holds a lock of it (fcntl(2), F_OFD_GETLK)."""
+    end = time.monotonic() + WRITER_SECONDS
+    while time.monotonic() < end:
+        lock = fcntl.fcntl(stream, F_OFD_GETLK, struct.pack(FLOCK, fcntl.F_RDLCK, os.SEEK_SET, 0, 0, 0))
+        if struct.unpack(FLOCK, lock)[0] == fcntl.F_UNLCK:
+            return
+        time.sleep(0.001)
+    raise TimeoutError(f"{stream.name} is still written")
+
+
 def regions_of_file(path):
     with open(path, "rb") as stream:
+        wait_for_writer(stream)
         data = stream.read()
     if len(data) < HEADER:  # of a process that was replaced at once
         return {}

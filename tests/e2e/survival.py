@@ -73,6 +73,33 @@ class Survival:
             missing = set(range(1, max(begun))) - begun
             expect(len(missing) <= 1, f"of {max(begun)} chunks {len(missing)} are missing")
 
+    def the_newest_are_kept_at_the_limit(self):
+        """A run that records more than SPOOL_LIMIT: the file stays below it, the last function has all of its
+        time, the first is gone, and the summary says how much was overwritten."""
+        limit = 512 << 10
+        directory = self.scratch.path("limit")
+        code = ("import time, threading, zlib\n"
+                "def first(end):\n    while time.thread_time() < end: pow(3, 70)\n"
+                "def last(end):\n    while time.thread_time() < end: zlib.compress(bytes(range(256)) * 4096)\n"
+                "def both():\n    first(2.5); last(4.0)\n"
+                "thread = threading.Thread(target=both); thread.start(); thread.join()")
+        ended = self.kymo.sample(["/usr/bin/python3", "-c", code], directory, "--freq=5000",
+                                 f"--spool-limit={limit}", quiet=False)
+        expect(ended.status == 0, f"status {ended.status}\n{ended.stderr}")
+        spools = glob.glob(os.path.join(directory, "spool", "*.spool"))
+        expect(spools and all(os.path.getsize(path) <= limit for path in spools), f"sizes of {spools}")
+        process = Result(directory).processes()[0]
+        counted, left = process["samples_counted_by_process"], process["samples"]
+        expect(0 < left < counted, f"{left} of {counted} samples are left")
+        expect(process["records"]["overwritten_bytes"] > limit / 4, f"{process['records']}")
+        text = ended.stdout + ended.stderr.encode()
+        expect(b"newest records only" in text, "the summary does not say what was overwritten")
+        expect(f"{left:,} are left".encode() in text, f"the summary does not say that {left} are left")
+        shares = Result(directory).inclusive_shares()
+        expect(shares.get("deflate", 0) > 0.1, f"deflate has {shares.get('deflate')} of what is left")
+        expect(not any("not walked" in name or name == "[unknown]" for name in shares if shares[name] > 0.02),
+               "frames lost their modules with the oldest records")
+
     def kymo_killed(self):
         """kymo dies: the program goes on and ends well; report still reads what is there."""
         directory = self.scratch.path("orphan")

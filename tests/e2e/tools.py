@@ -18,6 +18,8 @@ ROUND = ["hsa_init"] + ["hsa_agent_get_info"] * 3 + ["hsa_iterate_agents"]
 def main():
     kymo, programs, samples = (os.path.abspath(path) for path in sys.argv[1:4])
     tap = Tap()
+    libraries = os.path.abspath(os.path.join(programs, "../../src/libkymo-sdk-roctx"))
+    library = os.path.join(libraries, "librocprofiler-sdk.so")
 
     def sample(name):
         return os.path.join(samples, f"{name}.so")
@@ -81,6 +83,47 @@ def main():
             expect(ended.status == 0, f"{ended}")
             expect(len(re.findall("^agent pocl_cpu visible=1", text, re.MULTILINE)) == agents, f"{options}: {text}")
 
+    def preloaded(environment, program, output):
+        """The library or a tool without kymo, by the loader."""
+        if os.path.exists(output):
+            os.unlink(output)
+        ended = run(program, environment={"TOOL_OUTPUT": output, "ROCPROFILER_LIBRARY_CTOR": "1",
+                                          "LD_LIBRARY_PATH": libraries, **environment})
+        with open(output, encoding="utf-8") as stream:
+            return ended, stream.read()
+
+    def globals_alive(way):
+        """However the tool came in and the program ends, finalize comes before destructors, and once."""
+        tool, program = os.path.join(programs, "libglobals_tool.so"), [os.path.join(programs, "exits"), way]
+        output = scratch.path("globals")
+        for what, (ended, text) in {
+                "kymo run": run_tools([tool], program),
+                "ROCP_TOOL_LIBRARIES": preloaded({"ROCP_TOOL_LIBRARIES": tool, "LD_PRELOAD": library}, program, output),
+                "LD_PRELOAD of the tool": preloaded({"LD_PRELOAD": tool}, program, output)}.items():
+            expect(ended.status == 0, f"{what}: {ended}")
+            expect(text.startswith("alive, made 1, initialized 1,") and text.count("\n") == 1, f"{what}: {text}")
+
+    def forks():
+        """Children end although the tool held its mutex on other threads when they were made."""
+        roctx = os.path.join(libraries, "librocprofiler-sdk-roctx.so")
+        ended, _ = run_tools([os.path.join(programs, "libmutex_tool.so")], [os.path.join(programs, "exits"), "forks", roctx])
+        expect(ended.status == 0 and ended.stdout == b"hung 0 of 50\n", f"{ended}")
+
+    def devices_at_the_beginning():
+        """OpenCL's devices and what they count are there although the program has not used OpenCL yet."""
+        mix = os.path.join(programs, "opencl_mix")
+        if not os.path.exists(mix) or run([mix, "1"]).status != 0:
+            raise Skipped("no OpenCL device here")
+        tool = os.path.join(programs, "libglobals_tool.so")
+        for program in [mix, "1"], ["true"]:
+            for environment in {}, {"ROCPROFILER_LIBRARY_CTOR": "0"}:
+                if program == ["true"] and environment:
+                    continue
+                ended, text = run_tools([tool], program, environment, ("--opencl-cpu-as-gpu",))
+                expect(ended.status == 0 and text.endswith("GPUs 1, counters some\n"), f"{program} {environment}: {ended} {text}")
+        ended, text = run_tools([tool], [mix, "1"])
+        expect("GPUs 0, counters none" in text, text)
+
     def late(ways):
         """The second hsa_init() finds the runtime's own functions in its tables again."""
         environment = {"HSA_FAKE_WAYS": ways} if ways else {}
@@ -104,6 +147,10 @@ def main():
         tap.point("a tool that is not there", not_a_tool)
         tap.point("a tool that registers itself when it is loaded", early)
         tap.point("OpenCL's processors as GPUs", processors_as_gpus)
+        tap.point("OpenCL's devices when a tool begins", devices_at_the_beginning)
+        for way in "return", "exit", "thread", "quick":
+            tap.point(f"globals of a tool at its end ({way})", lambda way=way: globals_alive(way))
+        tap.point("forks while a tool gets buffers and calls", forks)
         tap.point("the late runtime, bare", bare)
         for ways in "tools", "register", "":
             tap.point(f"a runtime that is opened late ({ways or 'both ways'})", lambda ways=ways: late(ways))

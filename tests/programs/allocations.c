@@ -4,10 +4,13 @@
  * Allocates a known number of blocks at known places and frees a known part of them, in the main
  * thread, in other threads, and in a forked child; each function that allocates is a site.
  *
- * Arguments: scenario (plain, threads, fork, resize, family, unknown); it prints "ok".
+ * Arguments: scenario (plain, threads, fork, resize, family, libc, next, peak, steady,
+ * signal NUMBER); it prints "ok".
  */
+#include <dlfcn.h>
 #include <malloc.h>
 #include <pthread.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -101,8 +104,8 @@ SITE static void site_family(void)
 	}
 }
 
-/* What libc allocates for itself and the program frees. */
-static void site_unknown(void)
+/* What libc allocates for its caller: a line of 120 bytes, which the program frees. */
+SITE static void site_libc(void)
 {
 	for (int i = 0; i < 10; i++) {
 		char *line = NULL;
@@ -113,6 +116,53 @@ static void site_unknown(void)
 			abort();
 		fclose(file);
 		free(line);
+	}
+}
+
+/* 10 of 202 bytes by a pointer that the next object after this one defines. */
+SITE static void site_next(void)
+{
+	void *(*next)(size_t) = (void *(*)(size_t))dlsym(RTLD_NEXT, "malloc");
+
+	for (int i = 0; i < 10; i++)
+		kept = next(202);
+}
+
+SITE static void *site_first(size_t size)
+{
+	void *block = malloc(size);
+
+	kept = block;
+	return block;
+}
+
+SITE static void *site_second(size_t size)
+{
+	void *block = calloc(size, 1);
+
+	kept = block;
+	return block;
+}
+
+/* 60 MB, then 50 and 30 MB at once: the process's peak is not the sum of its sites' peaks. */
+static void peak(void)
+{
+	void *one, *other;
+
+	free(site_first(60000000));
+	one = site_second(50000000);
+	other = site_first(30000000);
+	free(one);
+	free(other);
+}
+
+/* 100 blocks every 50 ms for 1.5 s. */
+static void steady(void)
+{
+	for (int i = 0; i < 30; i++) {
+		for (int j = 0; j < 100; j++)
+			site_first(50);
+		usleep(50000);
 	}
 }
 
@@ -178,8 +228,17 @@ int main(int count, char **arguments)
 		site_grows();
 	} else if (!strcmp(scenario, "family")) {
 		site_family();
-	} else if (!strcmp(scenario, "unknown")) {
-		site_unknown();
+	} else if (!strcmp(scenario, "libc")) {
+		site_libc();
+	} else if (!strcmp(scenario, "next")) {
+		site_next();
+	} else if (!strcmp(scenario, "peak")) {
+		peak();
+	} else if (!strcmp(scenario, "steady")) {
+		steady();
+	} else if (!strcmp(scenario, "signal") && count > 2) {
+		site_leaks();
+		raise(atoi(arguments[2]));
 	} else {
 		return 2;
 	}

@@ -67,7 +67,7 @@ static void map_control(void)
 static void grow(void)
 {
 	if (control)
-		control->delay += control->ticks_per_second / 1000 * AMOUNT_MS;
+		control->global_delay += control->ticks_per_second / 1000 * AMOUNT_MS;
 }
 
 /* In milliseconds. */
@@ -307,9 +307,10 @@ static void drain_pipe(void)
 	CHECK(read(ends[0], block, sizeof(block)) == sizeof(block));
 }
 
+/* Of two, one of which has nothing to say. */
 static void poll_byte(void)
 {
-	struct pollfd fds[2] = {{.fd = STDIN_FILENO}, {.fd = ends[0], .events = POLLIN}};
+	struct pollfd fds[2] = {{.fd = ends[1]}, {.fd = ends[0], .events = POLLIN}};
 
 	CHECK(poll(fds, 2, -1) == 1);
 	read_byte();
@@ -726,7 +727,8 @@ static int print_layout(void)
 	       "points %zu\npoint_size %zu\npoint_count %u\n",
 	       sizeof(struct causal_control), offsetof(struct causal_control, experiment),
 	       offsetof(struct causal_control, start_delay),
-	       offsetof(struct causal_control, expires), offsetof(struct causal_control, delay),
+	       offsetof(struct causal_control, expires),
+	       offsetof(struct causal_control, global_delay),
 	       offsetof(struct causal_control, samples), offsetof(struct causal_control, points),
 	       sizeof(struct causal_point), CAUSAL_POINTS);
 	return 0;

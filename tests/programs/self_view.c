@@ -2,8 +2,8 @@
  * SPDX-FileCopyrightText: the kymo authors
  *
  * What a program sees of itself that a profiler in its process cannot hide; the test compares it
- * with what docs/fidelity.md admits: LD_PRELOAD and KYMO_* in the environment, threads whose name
- * begins with "kymo", descriptors at the top of the range, mappings of the library and the spool.
+ * with what docs/reference/fidelity.md admits: LD_PRELOAD and KYMO_* in the environment,
+ * descriptors at the top of the range, mappings of the library and the spool.
  *
  * usage: self_view env|fds|threads
  */

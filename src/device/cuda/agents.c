@@ -10,47 +10,51 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "common/array.h"
 #include "common/hot.h"
+#include "common/loader.h"
+#include "common/loader_state.h"
 #include "device/cuda/counting.h"
 
 #define DEVICES_MAX 64
 
-static _Atomic device_handle by_ordinal[DEVICES_MAX];
+static _Atomic device_handle agents_by_ordinal[DEVICES_MAX];
 static struct {
 	_Atomic device_handle agent;
-	_Atomic uint16_t capability;
-} known[DEVICES_MAX];
+	_Atomic uint16_t compute_capability;
+} known_devices[DEVICES_MAX];
 
-static device_handle tell(const struct device_sink *sink, const struct device_agent *agent,
-			  unsigned capability)
+static device_handle emit_agent_and_keep_capability(const struct device_sink *sink,
+						    const struct device_agent *agent,
+						    unsigned capability)
 {
 	device_handle handle = sink->agent(agent);
 
-	for (unsigned i = 0; i < DEVICES_MAX && handle != DEVICE_NONE; i++) {
-		device_handle none = DEVICE_NONE;
+	for (unsigned i = 0; i < DEVICES_MAX && handle != DEVICE_HANDLE_NONE; i++) {
+		device_handle none = DEVICE_HANDLE_NONE;
 
-		if (!atomic_compare_exchange_strong(&known[i].agent, &none, handle) &&
+		if (!atomic_compare_exchange_strong(&known_devices[i].agent, &none, handle) &&
 		    none != handle)
 			continue;
-		atomic_store(&known[i].capability, (uint16_t)capability);
+		atomic_store(&known_devices[i].compute_capability, (uint16_t)capability);
 		break;
 	}
 	return handle;
 }
 
-uint16_t cuda_agent_capability(device_handle agent)
+uint16_t cuda_get_agent_compute_capability(device_handle agent)
 {
-	for (unsigned i = 0; i < DEVICES_MAX && agent != DEVICE_NONE; i++) {
-		if (atomic_load(&known[i].agent) == agent)
-			return atomic_load(&known[i].capability);
+	for (unsigned i = 0; i < DEVICES_MAX && agent != DEVICE_HANDLE_NONE; i++) {
+		if (atomic_load(&known_devices[i].agent) == agent)
+			return atomic_load(&known_devices[i].compute_capability);
 	}
 	return 0;
 }
 
-bool cuda_agent_ordinal(device_handle agent, uint32_t *ordinal)
+bool cuda_get_agent_ordinal(device_handle agent, uint32_t *ordinal)
 {
-	for (*ordinal = 0; *ordinal < DEVICES_MAX && agent != DEVICE_NONE; ++*ordinal) {
-		if (atomic_load(&by_ordinal[*ordinal]) == agent)
+	for (*ordinal = 0; *ordinal < DEVICES_MAX && agent != DEVICE_HANDLE_NONE; ++*ordinal) {
+		if (atomic_load(&agents_by_ordinal[*ordinal]) == agent)
 			return true;
 	}
 	return false;
@@ -59,16 +63,17 @@ bool cuda_agent_ordinal(device_handle agent, uint32_t *ordinal)
 /* What a multiprocessor has, by compute capability (CUDA C programming guide, "technical
  * specifications per compute capability"). */
 static const struct {
-	uint16_t capability;
-	uint16_t cores, threads, shared_kib;
-} architectures[] = {
+	uint16_t compute_capability;
+	uint16_t cores_per_multiprocessor, threads_per_multiprocessor,
+		shared_kib_per_multiprocessor;
+} architecture_limits_table[] = {
 	{70, 64, 2048, 96},    {72, 64, 2048, 96},    {75, 64, 1024, 64},    {80, 64, 2048, 164},
 	{86, 128, 1536, 100},  {87, 128, 1536, 164},  {89, 128, 1536, 100},  {90, 128, 2048, 228},
 	{100, 128, 2048, 228}, {103, 128, 2048, 228}, {120, 128, 1536, 100}, {121, 128, 1536, 100},
 };
 
-static void describe_architecture(unsigned capability, unsigned cores, struct device_agent *agent,
-				  char name[16])
+static void fill_agent_from_capability(unsigned capability, unsigned cores,
+				       struct device_agent *agent, char name[16])
 {
 	snprintf(name, 16, "sm_%u", capability);
 	agent->runtime = DEVICE_RUNTIME_CUDA;
@@ -78,19 +83,22 @@ static void describe_architecture(unsigned capability, unsigned cores, struct de
 	agent->vendor_id = 0x10de;
 	agent->wave_size = 32;
 	agent->simds_per_unit = 4;
-	agent->engines = 1;
+	agent->shader_engines = 1;
 	agent->group_size = 1024;
-	agent->group_dimensions[0] = agent->group_dimensions[1] = 1024;
-	agent->group_dimensions[2] = 64;
-	agent->grid_dimensions[0] = INT32_MAX;
-	agent->grid_dimensions[1] = agent->grid_dimensions[2] = 65535;
-	for (size_t i = 0; i < sizeof(architectures) / sizeof(*architectures); i++) {
-		if (architectures[i].capability != capability)
+	agent->group_dimensions_max[0] = agent->group_dimensions_max[1] = 1024;
+	agent->group_dimensions_max[2] = 64;
+	agent->grid_dimensions_max[0] = INT32_MAX;
+	agent->grid_dimensions_max[1] = agent->grid_dimensions_max[2] = 65535;
+	for (size_t i = 0; i < ARRAY_SIZE(architecture_limits_table); i++) {
+		if (architecture_limits_table[i].compute_capability != capability)
 			continue;
 		if (cores != 0)
-			agent->compute_units = cores / architectures[i].cores;
-		agent->waves_per_unit = architectures[i].threads / 32u;
-		agent->local_memory_kib = architectures[i].shared_kib;
+			agent->compute_units =
+				cores / architecture_limits_table[i].cores_per_multiprocessor;
+		agent->waves_per_unit =
+			architecture_limits_table[i].threads_per_multiprocessor / 32u;
+		agent->local_memory_kib =
+			architecture_limits_table[i].shared_kib_per_multiprocessor;
 	}
 }
 
@@ -124,7 +132,7 @@ struct nvml_memory {
 	unsigned long long total, unused, used;
 };
 
-struct nvml {
+struct nvml_device_functions {
 	int (*Init_v2)(void);
 	int (*DeviceGetCount_v2)(unsigned *count);
 	int (*DeviceGetHandleByIndex_v2)(unsigned index, void **device);
@@ -137,24 +145,25 @@ struct nvml {
 	int (*DeviceGetCudaComputeCapability)(void *device, int *major, int *minor);
 };
 
-static bool load_nvml(struct nvml *nvml)
+static bool load_and_initialize_nvml(struct nvml_device_functions *nvml)
 {
-	void *library = dlopen("libnvidia-ml.so.1", RTLD_NOW | RTLD_LOCAL);
+	void *library = loader_dlopen_keeping_dlerror("libnvidia-ml.so.1", RTLD_NOW | RTLD_LOCAL);
 
 	if (library == NULL)
 		return false;
-#define FIND(name) *(void **)&nvml->name = dlsym(library, "nvml" #name)
-	FIND(Init_v2);
-	FIND(DeviceGetCount_v2);
-	FIND(DeviceGetHandleByIndex_v2);
-	FIND(DeviceGetName);
-	FIND(DeviceGetUUID);
-	FIND(DeviceGetPciInfo_v3);
-	FIND(DeviceGetMemoryInfo);
-	FIND(DeviceGetMaxClockInfo);
-	FIND(DeviceGetNumGpuCores);
-	FIND(DeviceGetCudaComputeCapability);
-#undef FIND
+#define LOAD_NVML_FUNCTION(name)                                                                   \
+	*(void **)&nvml->name = loader_find_symbol_in_handle(library, "nvml" #name)
+	LOAD_NVML_FUNCTION(Init_v2);
+	LOAD_NVML_FUNCTION(DeviceGetCount_v2);
+	LOAD_NVML_FUNCTION(DeviceGetHandleByIndex_v2);
+	LOAD_NVML_FUNCTION(DeviceGetName);
+	LOAD_NVML_FUNCTION(DeviceGetUUID);
+	LOAD_NVML_FUNCTION(DeviceGetPciInfo_v3);
+	LOAD_NVML_FUNCTION(DeviceGetMemoryInfo);
+	LOAD_NVML_FUNCTION(DeviceGetMaxClockInfo);
+	LOAD_NVML_FUNCTION(DeviceGetNumGpuCores);
+	LOAD_NVML_FUNCTION(DeviceGetCudaComputeCapability);
+#undef LOAD_NVML_FUNCTION
 	return nvml->Init_v2 != NULL && nvml->DeviceGetCount_v2 != NULL &&
 	       nvml->DeviceGetHandleByIndex_v2 != NULL && nvml->DeviceGetName != NULL &&
 	       nvml->DeviceGetUUID != NULL && nvml->DeviceGetPciInfo_v3 != NULL &&
@@ -162,8 +171,8 @@ static bool load_nvml(struct nvml *nvml)
 	       nvml->DeviceGetCudaComputeCapability != NULL && nvml->Init_v2() == 0;
 }
 
-static void tell_nvml_device(const struct device_sink *sink, const struct nvml *nvml,
-			     unsigned index, void *device)
+static void emit_nvml_device(const struct device_sink *sink,
+			     const struct nvml_device_functions *nvml, unsigned index, void *device)
 {
 	struct device_agent agent = {.runtime_ordinal = index};
 	struct nvml_pci pci = {0};
@@ -179,7 +188,7 @@ static void tell_nvml_device(const struct device_sink *sink, const struct nvml *
 	nvml->DeviceGetCudaComputeCapability(device, &major, &minor);
 	if (nvml->DeviceGetNumGpuCores != NULL)
 		nvml->DeviceGetNumGpuCores(device, &cores);
-	describe_architecture((unsigned)(major * 10 + minor), cores, &agent, name);
+	fill_agent_from_capability((unsigned)(major * 10 + minor), cores, &agent, name);
 	nvml->DeviceGetMaxClockInfo(device, 1, &agent.clock_mhz);
 	parse_uuid(uuid, agent.uuid);
 	agent.product_name = agent.model_name = product;
@@ -187,27 +196,27 @@ static void tell_nvml_device(const struct device_sink *sink, const struct nvml *
 	agent.pci_domain = pci.domain;
 	agent.pci_location = pci.bus << 8 | pci.device << 3;
 	agent.memory_bytes = memory.total;
-	tell(sink, &agent, (unsigned)(major * 10 + minor));
+	emit_agent_and_keep_capability(sink, &agent, (unsigned)(major * 10 + minor));
 }
 
-void cuda_discover(const struct device_sink *sink)
+void cuda_report_nvml_devices(const struct device_sink *sink)
 {
-	struct nvml nvml = {0};
+	struct nvml_device_functions nvml = {0};
 	unsigned count = 0;
 
-	if (!load_nvml(&nvml) || nvml.DeviceGetCount_v2(&count) != 0)
+	if (!load_and_initialize_nvml(&nvml) || nvml.DeviceGetCount_v2(&count) != 0)
 		return;
 	for (unsigned i = 0; i < count; i++) {
 		void *device = NULL;
 
 		if (nvml.DeviceGetHandleByIndex_v2(i, &device) == 0)
-			tell_nvml_device(sink, &nvml, i, device);
+			emit_nvml_device(sink, &nvml, i, device);
 	}
 }
 
 /* ---- the driver (cuda.h) ---- */
 
-enum attribute {
+enum cuda_device_attribute_number {
 	ATTRIBUTE_MULTIPROCESSORS = 16,
 	ATTRIBUTE_CLOCK_KHZ = 13,
 	ATTRIBUTE_PCI_BUS = 33,
@@ -217,35 +226,41 @@ enum attribute {
 	ATTRIBUTE_CAPABILITY_MINOR = 76
 };
 
-struct driver {
-	int (*get_count)(int *count);
-	int (*get)(int *device, int ordinal);
+struct driver_device_functions {
+	int (*get_device_count)(int *count);
+	int (*get_device_by_ordinal)(int *device, int ordinal);
 	int (*get_uuid)(uint8_t uuid[16], int device);
 	int (*get_name)(char *name, int size, int device);
 	int (*get_attribute)(int *value, int attribute, int device);
-	int (*total_memory)(size_t *bytes, int device);
+	int (*get_total_memory)(size_t *bytes, int device);
 };
 
-static bool load_driver(struct driver *driver)
+static bool load_driver_device_functions(struct driver_device_functions *driver)
 {
-	void *library = dlopen("libcuda.so.1", RTLD_NOW | RTLD_NOLOAD);
+	void *library = loader_dlopen_keeping_dlerror("libcuda.so.1", RTLD_NOW | RTLD_NOLOAD);
 
 	if (library == NULL)
 		return false;
-	*(void **)&driver->get_count = dlsym(library, "cuDeviceGetCount");
-	*(void **)&driver->get = dlsym(library, "cuDeviceGet");
-	*(void **)&driver->get_uuid = dlsym(library, "cuDeviceGetUuid_v2");
+	*(void **)&driver->get_device_count =
+		loader_find_symbol_in_handle(library, "cuDeviceGetCount");
+	*(void **)&driver->get_device_by_ordinal =
+		loader_find_symbol_in_handle(library, "cuDeviceGet");
+	*(void **)&driver->get_uuid = loader_find_symbol_in_handle(library, "cuDeviceGetUuid_v2");
 	if (driver->get_uuid == NULL)
-		*(void **)&driver->get_uuid = dlsym(library, "cuDeviceGetUuid");
-	*(void **)&driver->get_name = dlsym(library, "cuDeviceGetName");
-	*(void **)&driver->get_attribute = dlsym(library, "cuDeviceGetAttribute");
-	*(void **)&driver->total_memory = dlsym(library, "cuDeviceTotalMem_v2");
-	return driver->get_count != NULL && driver->get != NULL && driver->get_uuid != NULL &&
-	       driver->get_name != NULL && driver->get_attribute != NULL &&
-	       driver->total_memory != NULL;
+		*(void **)&driver->get_uuid =
+			loader_find_symbol_in_handle(library, "cuDeviceGetUuid");
+	*(void **)&driver->get_name = loader_find_symbol_in_handle(library, "cuDeviceGetName");
+	*(void **)&driver->get_attribute =
+		loader_find_symbol_in_handle(library, "cuDeviceGetAttribute");
+	*(void **)&driver->get_total_memory =
+		loader_find_symbol_in_handle(library, "cuDeviceTotalMem_v2");
+	return driver->get_device_count != NULL && driver->get_device_by_ordinal != NULL &&
+	       driver->get_uuid != NULL && driver->get_name != NULL &&
+	       driver->get_attribute != NULL && driver->get_total_memory != NULL;
 }
 
-static unsigned attribute_of(const struct driver *driver, int device, enum attribute attribute)
+static unsigned read_device_attribute(const struct driver_device_functions *driver, int device,
+				      enum cuda_device_attribute_number attribute)
 {
 	int value = 0;
 
@@ -253,7 +268,7 @@ static unsigned attribute_of(const struct driver *driver, int device, enum attri
 	return value > 0 ? (unsigned)value : 0;
 }
 
-static device_handle tell_driver_device(const struct driver *driver, int ordinal)
+static device_handle emit_driver_device(const struct driver_device_functions *driver, int ordinal)
 {
 	struct device_agent agent = {.runtime_ordinal = (uint32_t)ordinal};
 	char product[96] = "", name[16];
@@ -261,37 +276,38 @@ static device_handle tell_driver_device(const struct driver *driver, int ordinal
 	int device = 0;
 	unsigned capability;
 
-	if (driver->get(&device, ordinal) != 0)
-		return DEVICE_NONE;
-	capability = attribute_of(driver, device, ATTRIBUTE_CAPABILITY_MAJOR) * 10 +
-		     attribute_of(driver, device, ATTRIBUTE_CAPABILITY_MINOR);
-	describe_architecture(capability, 0, &agent, name);
+	if (driver->get_device_by_ordinal(&device, ordinal) != 0)
+		return DEVICE_HANDLE_NONE;
+	capability = read_device_attribute(driver, device, ATTRIBUTE_CAPABILITY_MAJOR) * 10 +
+		     read_device_attribute(driver, device, ATTRIBUTE_CAPABILITY_MINOR);
+	fill_agent_from_capability(capability, 0, &agent, name);
 	driver->get_name(product, sizeof(product), device);
 	driver->get_uuid(agent.uuid, device);
-	driver->total_memory(&bytes, device);
+	driver->get_total_memory(&bytes, device);
 	agent.product_name = agent.model_name = product;
-	agent.compute_units = attribute_of(driver, device, ATTRIBUTE_MULTIPROCESSORS);
-	agent.clock_mhz = attribute_of(driver, device, ATTRIBUTE_CLOCK_KHZ) / 1000;
-	agent.pci_domain = attribute_of(driver, device, ATTRIBUTE_PCI_DOMAIN);
-	agent.pci_location = attribute_of(driver, device, ATTRIBUTE_PCI_BUS) << 8 |
-			     attribute_of(driver, device, ATTRIBUTE_PCI_DEVICE) << 3;
+	agent.compute_units = read_device_attribute(driver, device, ATTRIBUTE_MULTIPROCESSORS);
+	agent.clock_mhz = read_device_attribute(driver, device, ATTRIBUTE_CLOCK_KHZ) / 1000;
+	agent.pci_domain = read_device_attribute(driver, device, ATTRIBUTE_PCI_DOMAIN);
+	agent.pci_location = read_device_attribute(driver, device, ATTRIBUTE_PCI_BUS) << 8 |
+			     read_device_attribute(driver, device, ATTRIBUTE_PCI_DEVICE) << 3;
 	agent.memory_bytes = bytes;
-	return tell(device_sink(), &agent, capability);
+	return emit_agent_and_keep_capability(device_get_sink(), &agent, capability);
 }
 
-void cuda_driver_is_up(void)
+void cuda_register_driver_devices(void)
 {
-	struct driver driver;
+	struct driver_device_functions driver;
 	int count = 0;
 
-	if (atomic_load(&by_ordinal[0]) != DEVICE_NONE || !load_driver(&driver) ||
-	    driver.get_count(&count) != 0)
+	if (atomic_load(&agents_by_ordinal[0]) != DEVICE_HANDLE_NONE ||
+	    !load_driver_device_functions(&driver) || driver.get_device_count(&count) != 0)
 		return;
 	for (int i = count < DEVICES_MAX ? count : DEVICES_MAX; i-- > 0;)
-		atomic_store(&by_ordinal[i], tell_driver_device(&driver, i));
+		atomic_store(&agents_by_ordinal[i], emit_driver_device(&driver, i));
 }
 
-KYMO_HOT device_handle cuda_agent(uint32_t ordinal)
+KYMO_HOT device_handle cuda_find_agent_by_ordinal(uint32_t ordinal)
 {
-	return ordinal < DEVICES_MAX ? atomic_load(&by_ordinal[ordinal]) : DEVICE_NONE;
+	return ordinal < DEVICES_MAX ? atomic_load(&agents_by_ordinal[ordinal])
+				     : DEVICE_HANDLE_NONE;
 }

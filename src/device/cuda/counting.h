@@ -10,7 +10,7 @@
  *   count_kernels.c    kernels one at a time, each within a range of a session
  *   count_times.c      when they ran
  *   count_clocks.c     clocks of a range, and rates, told for the kernel's own time
- *   counted.c          from a kernel that was counted to its record, which comes later
+ *   profiled_kernel.c          from a kernel that was counted to its record, which comes later
  *   count_device.c     the whole device over time, by PM sampling
  */
 #ifndef KYMO_DEVICE_CUDA_COUNTING_H
@@ -25,161 +25,172 @@
 extern struct profiler_api profiler;
 
 /* NULL: CUPTI's profilers can be called; else what is missing. */
-const char *cuda_profiler_load(void);
+const char *cuda_profiler_load_or_get_missing_text(void);
 /* To be called before anything that needs the device. */
-void cuda_profiler_begin(void);
+void cuda_profiler_initialize_once(void);
 /* What a result of theirs means; fills in the text with `what` in front. */
-enum counting_status cuda_profiler_status(int result, const char *what,
-					  struct counting_problem *problem);
+enum counting_status cuda_profiler_result_to_status(int result, const char *what,
+						    struct counting_problem *problem);
 
 /* ---- metrics.c ---- */
 
 struct cuda_chip; /* what one chip has, found once */
 struct cuda_metric {
-	struct counting_event event;
+	struct counting_event_info event;
 	bool is_ratio; /* values of intervals are averaged, not added up */
 };
 
 /* 9.0 is 90; 0: not one of CUDA's devices (agents.c). */
-uint16_t cuda_agent_capability(device_handle agent);
+uint16_t cuda_get_agent_compute_capability(device_handle agent);
 /* false: the driver is not up. */
-bool cuda_agent_ordinal(device_handle agent, uint32_t *ordinal);
+bool cuda_get_agent_ordinal(device_handle agent, uint32_t *ordinal);
 
 /* NULL: not known yet (the driver is not up), or there is no such chip; status says. */
-struct cuda_chip *cuda_chip_of_agent(device_handle agent, enum counting_status *status);
-struct cuda_chip *cuda_chip_by_name(const char *name, enum counting_status *status);
-const char *cuda_chip_name(const struct cuda_chip *chip);
-void cuda_chip_metrics(const struct cuda_chip *chip,
-		       bool (*each)(void *context, const struct counting_event *event),
-		       void *context);
-enum counting_status cuda_chip_metric(struct cuda_chip *chip, const char *event,
-				      struct cuda_metric *metric);
+struct cuda_chip *cuda_chip_find_or_add_by_agent(device_handle agent, enum counting_status *status);
+struct cuda_chip *cuda_chip_find_or_add_by_name(const char *name, enum counting_status *status);
+const char *cuda_chip_get_name(const struct cuda_chip *chip);
+void cuda_chip_for_each_metric(const struct cuda_chip *chip,
+			       bool (*each)(void *context, const struct counting_event_info *event),
+			       void *context);
+enum counting_status cuda_chip_find_metric(struct cuda_chip *chip, const char *event,
+					   struct cuda_metric *metric);
 
 /* ---- counting_sets.c ---- */
 
-struct cuda_configured { /* for one of the profilers */
+struct cuda_profiler_config { /* for one of the profilers */
 	void *host;
 	uint8_t *config;
 	size_t config_bytes, passes;
 };
 
-enum cuda_of_time {
-	CUDA_NOT_OF_TIME,
-	CUDA_WITH_TIME, /* counts on while nothing runs */
-	CUDA_BY_TIME,   /* something divided by the range's time */
+enum cuda_time_dependence {
+	CUDA_TIME_INDEPENDENT,
+	CUDA_GROWS_WITH_TIME, /* counts on while nothing runs */
+	CUDA_DIVIDED_BY_TIME, /* something divided by the range's time */
 };
 
-struct cuda_set {
+struct cuda_metric_set {
 	device_handle agent;
-	struct cuda_configured of[PROFILER_TYPES];
+	struct cuda_profiler_config configs_by_profiler[PROFILER_TYPE_COUNT];
 	pthread_mutex_t lock; /* around evaluations */
 	uint32_t count;
-	uint32_t range_time; /* which of the names is the range's time; CUDA_NO_RANGE_TIME */
-	bool *is_ratio;
-	enum cuda_of_time *of_time;
+	uint32_t range_time_name_index; /* which of the names is the range's time;
+					   CUDA_NO_RANGE_TIME */
+	bool *is_ratio_by_metric;
+	enum cuda_time_dependence *time_dependence_by_metric;
 	const char **names; /* as CUPTI wants them, with rollup; `count` of them, maybe one more */
 };
 #define CUDA_NO_RANGE_TIME UINT32_MAX
 
-enum counting_status cuda_set_make(struct cuda_chip *chip, device_handle agent,
-				   const struct counting_request *requests, uint32_t count,
-				   struct cuda_set **made, uint32_t *ways,
-				   struct counting_problem *problem);
-void cuda_set_free(void *set);
-/* Values of a range or sample of an image: `count`, of ranges cuda_clocks_count(). */
-int cuda_set_evaluate(struct cuda_set *set, enum profiler_type type, const uint8_t *data,
-		      size_t bytes, size_t index, double *values);
+enum counting_status cuda_metric_set_create(struct cuda_chip *chip, device_handle agent,
+					    const struct counting_event_request *requests,
+					    uint32_t count, struct cuda_metric_set **made,
+					    uint32_t *ways, struct counting_problem *problem);
+void cuda_metric_set_free(void *set);
+/* Values of a range or sample of an image: `count`, of ranges cuda_metric_set_get_value_count(). */
+int cuda_metric_set_evaluate(struct cuda_metric_set *set, enum profiler_type type,
+			     const uint8_t *data, size_t bytes, size_t index, double *values);
 
 /* ---- count_clocks.c ---- */
 
 /* By the name of a metric, with or without rollup. */
-enum cuda_of_time cuda_clock_kind(const char *event);
+enum cuda_time_dependence cuda_metric_get_time_dependence(const char *event);
 /* Adds the range's time to names of which some need it, or takes it back: it did not fit, and they
- * are told as the range has them. */
-void cuda_clocks_add(struct cuda_set *set);
-void cuda_clocks_drop(struct cuda_set *set);
-uint32_t cuda_clocks_count(const struct cuda_set *set); /* values of a range, that one included */
+ * are reported as the range has them. */
+void cuda_add_range_time_to_metric_set(struct cuda_metric_set *set);
+void cuda_drop_range_time_from_metric_set(struct cuda_metric_set *set);
+uint32_t cuda_metric_set_get_value_count(
+	const struct cuda_metric_set *set); /* values of a range, that one included */
 /* 0: it is not known how long the kernel ran, nothing is changed. */
-void cuda_clocks_correct(const struct cuda_set *set, double *values, uint64_t kernel_ns);
+void cuda_scale_metric_values_to_kernel_ns(const struct cuda_metric_set *set, double *values,
+					   uint64_t kernel_ns);
 
 /* ---- count_kernels.c ---- */
 
-struct cuda_going { /* a launch that may be counted */
+struct cuda_countable_launch { /* a launch that may be counted */
 	void *context, *stream;
-	const void *function; /* NULL: it is a graph */
-	bool is_of_thread;    /* the stream */
+	const void *function;      /* NULL: it is a graph */
+	bool is_per_thread_stream; /* the stream */
 };
 
-struct cuda_counting { /* of a launch, from its entry to its exit */
-	struct cuda_session *session;
-	struct cuda_counted *counted; /* NULL: it is not counted, but others must wait for it */
+struct cuda_launch_counting_state { /* of a launch, from its entry to its exit */
+	struct cuda_range_session *session;
+	struct cuda_profiled_kernel
+		*counted; /* NULL: it is not counted, but others must wait for it */
 	void *stream;
-	bool is_timed; /* by us: CUPTI makes no record of it */
+	bool is_timed_by_events; /* by us: CUPTI makes no record of it */
 };
 
-device_handle cuda_context_agent(void *context);
-bool cuda_counts(device_handle agent);
-bool cuda_counts_any(void);
-extern _Thread_local bool cuda_own_call
+device_handle cuda_get_context_agent(void *context);
+bool cuda_is_counting_kernels_of_agent(device_handle agent);
+bool cuda_is_counting_any_agent(void);
+extern _Thread_local bool cuda_thread_in_kymo_call_flag
 	__attribute__((tls_model("initial-exec"))); /* the thread calls the driver on our behalf */
 /* Before a kernel or a graph goes: waits for its turn and opens its range. true: it is counted, and
- * unless it is_timed its record is to be given to cuda_counted_ran(). */
-bool cuda_count_enter(struct cuda_counting *counting, const struct cuda_going *going,
-		      device_handle handle, const struct device_kernel *kernel);
-void cuda_count_exit(struct cuda_counting *counting, bool failed);
-void cuda_count_context_gone(void *context);
-void cuda_count_set_gone(const struct cuda_set *set);
-void cuda_count_flush(void); /* hands over what was counted */
+ * unless it is_timed its record is to be given to cuda_profiled_kernel_add_record(). */
+bool cuda_kernel_counting_begin_launch(struct cuda_launch_counting_state *counting,
+				       const struct cuda_countable_launch *going,
+				       device_handle handle,
+				       const struct device_kernel_launch *kernel);
+void cuda_kernel_counting_end_launch(struct cuda_launch_counting_state *counting, bool failed);
+void cuda_kernel_counting_end_session_of_context(void *context);
+void cuda_kernel_counting_drop_metric_set(const struct cuda_metric_set *set);
+void cuda_kernel_counting_collect_values(void); /* hands over what was counted */
 /* Kernel records are on or off again everywhere; for contexts that count, by themselves. */
-void cuda_count_records(bool on);
-void cuda_count_finish(void);
-void cuda_count_forked(void);
+void cuda_sessions_switch_kernel_records(bool on);
+void cuda_kernel_counting_end_all_sessions(void);
+void cuda_kernel_counting_reset_forked(void);
 
-/* ---- counted.c ---- */
+/* ---- profiled_kernel.c ---- */
 
-struct cuda_counted {
+struct cuda_profiled_kernel {
 	device_handle handle, symbol;
-	struct cuda_set *set;
+	struct cuda_metric_set *metric_set;
 	void *before, *behind;  /* events of a kernel that was given up */
 	uint64_t start, end;    /* around the call; its record knows better */
 	_Atomic uint32_t parts; /* of its story: values, record */
-	bool has_ran;
-	struct device_kernel ran;
-	uint64_t ran_start, ran_end;
+	bool has_launch_as_run;
+	struct device_kernel_launch launch_as_run;
+	uint64_t ran_start_ns, ran_end_ns;
 	double *values; /* NULL: it was not counted after all */
-	/* Until it is told, without a lock: */
-	struct cuda_counted *next;
+	/* Until it is reported, without a lock: */
+	struct cuda_profiled_kernel *next;
 	enum counting_status why;
-	char text[COUNTING_PROBLEM_LENGTH];
+	char text[COUNTING_PROBLEM_TEXT_BYTES];
 };
 
 /* NULL: no memory. */
-struct cuda_counted *cuda_counted_new(device_handle handle, device_handle symbol,
-				      struct cuda_set *set);
-void cuda_counted_free(struct cuda_counted *counted); /* untold; NULL does nothing */
+struct cuda_profiled_kernel *cuda_profiled_kernel_new(device_handle handle, device_handle symbol,
+						      struct cuda_metric_set *set);
+void cuda_profiled_kernel_free(
+	struct cuda_profiled_kernel *counted); /* untold; NULL does nothing */
 /* What stands for it in the table of launches. */
-device_handle cuda_counted_handle(const struct cuda_counted *counted);
-void cuda_counted_values(struct cuda_counted *counted); /* they are there */
-void cuda_counted_not(struct cuda_counted *counted, enum counting_status why, const char *text);
-void cuda_counted_failed(struct cuda_counted *counted); /* it was not launched: gone */
+device_handle cuda_profiled_kernel_to_handle(const struct cuda_profiled_kernel *counted);
+void cuda_profiled_kernel_mark_values_ready(
+	struct cuda_profiled_kernel *counted); /* they are there */
+void cuda_profiled_kernel_report_uncounted(struct cuda_profiled_kernel *counted,
+					   enum counting_status why, const char *text);
+void cuda_profiled_kernel_report_unlaunched(
+	struct cuda_profiled_kernel *counted); /* it was not launched: gone */
 /* Its record; ran NULL: there will be none. */
-void cuda_counted_ran(device_handle handle, const struct device_kernel *ran, uint64_t start,
-		      uint64_t end);
+void cuda_profiled_kernel_add_record(device_handle handle, const struct device_kernel_launch *ran,
+				     uint64_t start, uint64_t end);
 
 /* ---- count_device.c ---- */
 
-enum counting_status cuda_device_start(device_handle agent, void *set, uint64_t interval_ns,
-				       struct counting_problem *problem);
-enum counting_status cuda_device_read(device_handle agent, double *values, size_t count,
-				      uint64_t *time, struct counting_problem *problem);
-void cuda_device_stop(device_handle agent);
-void cuda_device_finish(void); /* stops what still counts */
-void cuda_device_forked(void);
+enum counting_status cuda_device_counting_start(device_handle agent, void *set,
+						uint64_t interval_ns,
+						struct counting_problem *problem);
+enum counting_status cuda_device_counting_read(device_handle agent, double *values, size_t count,
+					       uint64_t *time, struct counting_problem *problem);
+void cuda_device_counting_stop(device_handle agent);
+void cuda_device_counting_stop_all(void); /* stops what still counts */
+void cuda_device_counting_reset_forked(void);
 
 /* Whether CUPTI makes records of the context's next kernels (session.c). Where it does, it has them
  * run some instructions of its own (8 a warp, CUDA 13), which would be counted. */
-bool cuda_kernel_records(void *context, bool on);
+bool cuda_switch_context_kernel_records(void *context, bool on);
 
-extern const struct device_counting cuda_counting;
+extern const struct device_counting_backend cuda_counting;
 
 #endif

@@ -11,9 +11,9 @@
 
 #include "device/cuda/counting.h"
 
-#define LISTED_MAX 8 /* names of what does not fit */
+#define METRICS_NOT_FITTING_LISTED_MAX 8 /* names of what does not fit */
 
-static const char *rollup_suffix(enum counting_rollup rollup)
+static const char *rollup_to_suffix(enum counting_rollup rollup)
 {
 	switch (rollup) {
 	case COUNTING_ROLLUP_AVERAGE:
@@ -27,23 +27,23 @@ static const char *rollup_suffix(enum counting_rollup rollup)
 	}
 }
 
-static void free_configured(struct cuda_configured *one)
+static void free_profiler_config(struct cuda_profiler_config *one)
 {
-	PROFILER_PARAMETERS(host, host, host);
+	PROFILER_DECLARE_ARGS(host, host, host);
 
 	if (one->host != NULL) {
 		host.host = one->host;
 		profiler.ProfilerHostDeinitialize(&host);
 	}
 	free(one->config);
-	*one = (struct cuda_configured){0};
+	*one = (struct cuda_profiler_config){0};
 }
 
-static int image_of(struct cuda_configured *one)
+static int create_config_image(struct cuda_profiler_config *one)
 {
-	PROFILER_PARAMETERS(config_size, size, bytes);
-	PROFILER_PARAMETERS(config_image, image, image);
-	PROFILER_PARAMETERS(passes, passes, passes);
+	PROFILER_DECLARE_ARGS(config_size, size, bytes);
+	PROFILER_DECLARE_ARGS(config_image, image, image);
+	PROFILER_DECLARE_ARGS(passes, passes, passes);
 	int result;
 
 	size.host = image.host = one->host;
@@ -63,16 +63,16 @@ static int image_of(struct cuda_configured *one)
 }
 
 /* The passes that so many of the names take; 0: they cannot be had so. */
-static int configure(const struct cuda_chip *chip, enum profiler_type type, const char **names,
-		     size_t count, struct cuda_configured *one)
+static int configure_metrics(const struct cuda_chip *chip, enum profiler_type type,
+			     const char **names, size_t count, struct cuda_profiler_config *one)
 {
-	PROFILER_PARAMETERS(host_initialize, host, host);
-	PROFILER_PARAMETERS(add_metrics, add, count);
+	PROFILER_DECLARE_ARGS(host_initialize, host, host);
+	PROFILER_DECLARE_ARGS(add_metrics, add, count);
 	int result;
 
-	*one = (struct cuda_configured){0};
+	*one = (struct cuda_profiler_config){0};
 	host.type = (int)type;
-	host.chip = cuda_chip_name(chip);
+	host.chip = cuda_chip_get_name(chip);
 	result = profiler.ProfilerHostInitialize(&host);
 	if (result != CUPTI_SUCCESS)
 		return result;
@@ -81,19 +81,19 @@ static int configure(const struct cuda_chip *chip, enum profiler_type type, cons
 	add.count = count;
 	result = profiler.ProfilerHostConfigAddMetrics(&add);
 	if (result == CUPTI_SUCCESS)
-		result = image_of(one);
+		result = create_config_image(one);
 	if (result != CUPTI_SUCCESS)
-		free_configured(one);
+		free_profiler_config(one);
 	return result;
 }
 
 /* Into one pass. */
-static bool fits(const struct cuda_configured *one)
+static bool config_fits_one_pass(const struct cuda_profiler_config *one)
 {
 	return one->config != NULL && one->passes == 1;
 }
 
-static void add_text(struct counting_problem *problem, const char *text)
+static void append_problem_text(struct counting_problem *problem, const char *text)
 {
 	size_t used = strlen(problem->text);
 
@@ -101,129 +101,134 @@ static void add_text(struct counting_problem *problem, const char *text)
 }
 
 /* Which ones are too many, going from the first to the last. */
-static void list_too_many(const struct cuda_chip *chip, const struct cuda_set *set,
-			  struct counting_problem *problem)
+static void append_metrics_not_fitting(const struct cuda_chip *chip,
+				       const struct cuda_metric_set *set,
+				       struct counting_problem *problem)
 {
 	const char **fitting = calloc(set->count, sizeof(*fitting));
 	size_t count = 0, listed = 0;
 
-	add_text(problem, "one pass of the hardware has no room for");
-	for (uint32_t i = 0; fitting != NULL && i < set->count && listed < LISTED_MAX; i++) {
-		struct cuda_configured one;
+	append_problem_text(problem, "one pass of the hardware has no room for");
+	for (uint32_t i = 0;
+	     fitting != NULL && i < set->count && listed < METRICS_NOT_FITTING_LISTED_MAX; i++) {
+		struct cuda_profiler_config one;
 		bool has_room;
 
 		fitting[count] = set->names[i];
-		configure(chip, PROFILER_OF_RANGES, fitting, count + 1, &one);
-		has_room = fits(&one);
-		free_configured(&one);
+		configure_metrics(chip, PROFILER_OF_RANGES, fitting, count + 1, &one);
+		has_room = config_fits_one_pass(&one);
+		free_profiler_config(&one);
 		if (has_room) {
 			count++;
 			continue;
 		}
-		add_text(problem, listed++ == 0 ? " " : ", ");
-		add_text(problem, set->names[i]);
+		append_problem_text(problem, listed++ == 0 ? " " : ", ");
+		append_problem_text(problem, set->names[i]);
 	}
 	if (count != 0) {
-		add_text(problem, " beside ");
-		add_text(problem, fitting[0]);
-		add_text(problem, count > 1 ? " and the others" : "");
+		append_problem_text(problem, " beside ");
+		append_problem_text(problem, fitting[0]);
+		append_problem_text(problem, count > 1 ? " and the others" : "");
 	}
 	free(fitting);
 }
 
-static enum counting_status fill(struct cuda_chip *chip, struct cuda_set *set,
-				 const struct counting_request *requests,
-				 struct counting_problem *problem)
+static enum counting_status fill_metric_set(struct cuda_chip *chip, struct cuda_metric_set *set,
+					    const struct counting_event_request *requests,
+					    struct counting_problem *problem)
 {
 	for (uint32_t i = 0; i < set->count; i++) {
-		const struct counting_request *request = &requests[i];
+		const struct counting_event_request *request = &requests[i];
 		struct cuda_metric metric = {0};
-		enum counting_status status = cuda_chip_metric(chip, request->event, &metric);
+		enum counting_status status = cuda_chip_find_metric(chip, request->event, &metric);
 		char *name = NULL;
 
 		if (status != COUNTING_OK) {
 			snprintf(problem->text, sizeof(problem->text), "%s %s %s",
-				 cuda_chip_name(chip),
+				 cuda_chip_get_name(chip),
 				 status == COUNTING_NOT_SUPPORTED
 					 ? "counts only by changing the kernel's code:"
 					 : "has no metric",
 				 request->event);
 			return status;
 		}
-		if (request->accumulate != COUNTING_ACCUMULATE_NONE ||
+		if (request->accumulation_resolution != COUNTING_ACCUMULATE_NONE ||
 		    (request->rollup != COUNTING_ROLLUP_NONE && !metric.event.has_rollups)) {
 			snprintf(problem->text, sizeof(problem->text),
 				 "%s cannot be %s by NVIDIA's devices", request->event,
-				 request->accumulate != COUNTING_ACCUMULATE_NONE ? "accumulated"
-										 : "rolled up");
+				 request->accumulation_resolution != COUNTING_ACCUMULATE_NONE
+					 ? "accumulated"
+					 : "rolled up");
 			return COUNTING_NOT_SUPPORTED;
 		}
 		if (asprintf(&name, "%s%s", request->event,
-			     metric.event.has_rollups ? rollup_suffix(request->rollup) : "") < 0)
+			     metric.event.has_rollups ? rollup_to_suffix(request->rollup) : "") < 0)
 			return COUNTING_NO_MEMORY;
 		set->names[i] = name;
-		set->is_ratio[i] = metric.is_ratio;
-		set->of_time[i] = cuda_clock_kind(request->event);
+		set->is_ratio_by_metric[i] = metric.is_ratio;
+		set->time_dependence_by_metric[i] = cuda_metric_get_time_dependence(request->event);
 	}
 	return COUNTING_OK;
 }
 
-/* Of ranges with their time where it is of use, and fits. */
-static int configure_for(const struct cuda_chip *chip, struct cuda_set *set,
-			 enum profiler_type type)
+/* Configures ranges with their time where it is of use, and fits. */
+static int configure_set_for_profiler(const struct cuda_chip *chip, struct cuda_metric_set *set,
+				      enum profiler_type type)
 {
-	struct cuda_configured *one = &set->of[type];
+	struct cuda_profiler_config *one = &set->configs_by_profiler[type];
 	uint32_t count = set->count;
 
 	if (type == PROFILER_OF_RANGES) {
-		cuda_clocks_add(set);
-		count = cuda_clocks_count(set);
+		cuda_add_range_time_to_metric_set(set);
+		count = cuda_metric_set_get_value_count(set);
 	}
 	if (count != set->count) {
-		configure(chip, type, set->names, count, one);
-		if (fits(one))
+		configure_metrics(chip, type, set->names, count, one);
+		if (config_fits_one_pass(one))
 			return CUPTI_SUCCESS;
-		free_configured(one);
-		cuda_clocks_drop(set);
+		free_profiler_config(one);
+		cuda_drop_range_time_from_metric_set(set);
 	}
-	return configure(chip, type, set->names, set->count, one);
+	return configure_metrics(chip, type, set->names, set->count, one);
 }
 
-static enum counting_status configure_both(struct cuda_chip *chip, struct cuda_set *set,
-					   uint32_t *ways, struct counting_problem *problem)
+static enum counting_status configure_set_for_all_profilers(struct cuda_chip *chip,
+							    struct cuda_metric_set *set,
+							    uint32_t *ways,
+							    struct counting_problem *problem)
 {
 	static const uint32_t way[] = {COUNTING_BY_DISPATCH, COUNTING_BY_DEVICE};
-	int results[PROFILER_TYPES];
+	int results[PROFILER_TYPE_COUNT];
 	bool is_many = false;
 
 	*ways = 0;
-	for (unsigned type = 0; type < PROFILER_TYPES; type++) {
-		results[type] = configure_for(chip, set, type);
+	for (unsigned type = 0; type < PROFILER_TYPE_COUNT; type++) {
+		results[type] = configure_set_for_profiler(chip, set, type);
 		if (results[type] != CUPTI_SUCCESS)
 			continue;
-		if (fits(&set->of[type])) {
+		if (config_fits_one_pass(&set->configs_by_profiler[type])) {
 			*ways |= way[type];
 			continue;
 		}
 		is_many = true;
-		free_configured(&set->of[type]);
+		free_profiler_config(&set->configs_by_profiler[type]);
 	}
 	if (*ways != 0)
 		return COUNTING_OK;
 	if (is_many) {
-		list_too_many(chip, set, problem);
+		append_metrics_not_fitting(chip, set, problem);
 		return COUNTING_DOES_NOT_FIT;
 	}
-	return cuda_profiler_status(results[PROFILER_OF_RANGES], "configuring the metrics",
-				    problem);
+	return cuda_profiler_result_to_status(results[PROFILER_OF_RANGES],
+					      "configuring the metrics", problem);
 }
 
-enum counting_status cuda_set_make(struct cuda_chip *chip, device_handle agent,
-				   const struct counting_request *requests, uint32_t count,
-				   struct cuda_set **made, uint32_t *ways,
-				   struct counting_problem *problem)
+enum counting_status cuda_metric_set_create(struct cuda_chip *chip, device_handle agent,
+					    const struct counting_event_request *requests,
+					    uint32_t count, struct cuda_metric_set **made,
+					    uint32_t *ways, struct counting_problem *problem)
 {
-	struct cuda_set *set = calloc(1, sizeof(*set));
+	struct cuda_metric_set *set = calloc(1, sizeof(*set));
 	enum counting_status status = COUNTING_NO_MEMORY;
 
 	problem->text[0] = '\0';
@@ -232,51 +237,53 @@ enum counting_status cuda_set_make(struct cuda_chip *chip, device_handle agent,
 	pthread_mutex_init(&set->lock, NULL);
 	set->agent = agent;
 	set->names = calloc(count + 1, sizeof(*set->names));
-	set->is_ratio = calloc(count + 1, sizeof(*set->is_ratio));
-	set->of_time = calloc(count + 1, sizeof(*set->of_time));
-	set->range_time = CUDA_NO_RANGE_TIME;
-	if (set->names != NULL && set->is_ratio != NULL && set->of_time != NULL) {
+	set->is_ratio_by_metric = calloc(count + 1, sizeof(*set->is_ratio_by_metric));
+	set->time_dependence_by_metric = calloc(count + 1, sizeof(*set->time_dependence_by_metric));
+	set->range_time_name_index = CUDA_NO_RANGE_TIME;
+	if (set->names != NULL && set->is_ratio_by_metric != NULL &&
+	    set->time_dependence_by_metric != NULL) {
 		set->count = count;
-		status = fill(chip, set, requests, problem);
+		status = fill_metric_set(chip, set, requests, problem);
 	}
 	if (status == COUNTING_OK)
-		status = configure_both(chip, set, ways, problem);
+		status = configure_set_for_all_profilers(chip, set, ways, problem);
 	if (status != COUNTING_OK) {
-		cuda_set_free(set);
+		cuda_metric_set_free(set);
 		return status;
 	}
 	*made = set;
 	return COUNTING_OK;
 }
 
-void cuda_set_free(void *given)
+void cuda_metric_set_free(void *given)
 {
-	struct cuda_set *set = given;
+	struct cuda_metric_set *set = given;
 
-	cuda_count_set_gone(set);
-	for (unsigned type = 0; type < PROFILER_TYPES; type++)
-		free_configured(&set->of[type]);
+	cuda_kernel_counting_drop_metric_set(set);
+	for (unsigned type = 0; type < PROFILER_TYPE_COUNT; type++)
+		free_profiler_config(&set->configs_by_profiler[type]);
 	for (uint32_t i = 0; i < set->count; i++)
 		free((void *)(uintptr_t)set->names[i]); // NOLINT: made by fill()
 	free(set->names);
-	free(set->is_ratio);
-	free(set->of_time);
+	free(set->is_ratio_by_metric);
+	free(set->time_dependence_by_metric);
 	pthread_mutex_destroy(&set->lock);
 	free(set);
 }
 
-int cuda_set_evaluate(struct cuda_set *set, enum profiler_type type, const uint8_t *data,
-		      size_t bytes, size_t index, double *values)
+int cuda_metric_set_evaluate(struct cuda_metric_set *set, enum profiler_type type,
+			     const uint8_t *data, size_t bytes, size_t index, double *values)
 {
-	PROFILER_PARAMETERS(evaluate, evaluate, values);
+	PROFILER_DECLARE_ARGS(evaluate, evaluate, values);
 	int result;
 
-	evaluate.host = set->of[type].host;
+	evaluate.host = set->configs_by_profiler[type].host;
 	evaluate.image = data;
 	evaluate.bytes = bytes;
 	evaluate.index = index;
 	evaluate.names = set->names;
-	evaluate.count = type == PROFILER_OF_RANGES ? cuda_clocks_count(set) : set->count;
+	evaluate.count =
+		type == PROFILER_OF_RANGES ? cuda_metric_set_get_value_count(set) : set->count;
 	evaluate.values = values;
 	pthread_mutex_lock(&set->lock);
 	result = profiler.ProfilerHostEvaluateToGpuValues(&evaluate);

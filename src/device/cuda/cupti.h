@@ -11,14 +11,14 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define CUPTI_SUCCESS                    0
-#define CUPTI_ERROR_MULTIPLE_SUBSCRIBERS 39
-#define CUPTI_FLUSH_FORCED               1u
-#define CUPTI_ATTRIBUTE_CLEAR_BUFFERS    5 /* uint8_t: buffers that it is given are zero */
-#define CUPTI_OLD_SUBSCRIBER_NAME        64
-#define CUPTI_VERSION_OLDEST             14 /* CUDA 11.1: kernel records with the graph's id */
+#define CUPTI_SUCCESS                     0
+#define CUPTI_ERROR_MULTIPLE_SUBSCRIBERS  39
+#define CUPTI_FLUSH_FORCED                1u
+#define CUPTI_ATTRIBUTE_ZEROED_OUT_BUFFER 5 /* uint8_t: buffers that it is given are zero */
+#define CUPTI_PRIOR_SUBSCRIBER_NAME_BYTES 64
+#define CUPTI_VERSION_OLDEST              14 /* CUDA 11.1: kernel records with the graph's id */
 
-enum cupti_kind {
+enum cupti_activity_kind {
 	CUPTI_KIND_MEMCPY = 1,
 	CUPTI_KIND_MEMSET = 2,
 	CUPTI_KIND_CONCURRENT_KERNEL = 10,
@@ -28,17 +28,18 @@ enum cupti_kind {
 };
 
 enum cupti_domain { CUPTI_DOMAIN_DRIVER = 1, CUPTI_DOMAIN_RUNTIME = 2, CUPTI_DOMAIN_RESOURCE = 3 };
-enum cupti_site { CUPTI_SITE_ENTER, CUPTI_SITE_EXIT };
+enum cupti_callback_site { CUPTI_SITE_ENTER, CUPTI_SITE_EXIT };
 
-enum cupti_resource {
+enum cupti_resource_event {
 	CUPTI_RESOURCE_CONTEXT_CREATED = 1,
 	CUPTI_RESOURCE_CONTEXT_DESTROY_STARTING = 2,
 	CUPTI_RESOURCE_MODULE_LOADED = 6,
-	CUPTI_RESOURCE_MODULE_UNLOAD_STARTING = 7
+	CUPTI_RESOURCE_MODULE_UNLOAD_STARTING = 7,
+	CUPTI_RESOURCE_GRAPH_NODE_CREATED = 13
 };
 
 /* Calls that start work on the device (cupti_driver_cbid.h). */
-enum cupti_driver_call {
+enum cupti_driver_call_id {
 	CUPTI_CALL_LAUNCH = 115, /* 115-117: before CUDA 4 */
 	CUPTI_CALL_LAUNCH_GRID = 116,
 	CUPTI_CALL_LAUNCH_GRID_ASYNC = 117,
@@ -77,6 +78,17 @@ struct cupti_resource_data {
 	void *handle;
 	void *descriptor;
 };
+
+/* CUpti_GraphData */
+struct cupti_graph_data {
+	void *graph, *original_graph;
+	void *node, *original_node;
+	int node_type; /* not filled in by CUDA 13.0 */
+	void *dependency, *executable;
+};
+
+/* CUgraphNodeType (cuda.h) */
+enum { CUDA_GRAPH_NODE_COPY = 1 };
 
 struct cupti_module {
 	uint32_t module_id;
@@ -151,22 +163,22 @@ struct cupti_record {
 	uint32_t kind;
 };
 
-#define CUPTI_CHECK(type, field, offset)                                                           \
+#define CUPTI_CHECK_LAYOUT(type, field, offset)                                                    \
 	_Static_assert(offsetof(struct cupti_##type, field) == (offset), "layout of "              \
 									 "CUPTI's " #type)
-CUPTI_CHECK(callback_data, correlation_id, 64);
-CUPTI_CHECK(module, cubin, 16);
-CUPTI_CHECK(kernel, start, 16);
-CUPTI_CHECK(kernel, correlation, 92);
-CUPTI_CHECK(kernel, name, 104);
-CUPTI_CHECK(kernel, shared_executed, 140);
-CUPTI_CHECK(kernel, graph, 156);
-CUPTI_CHECK(memcpy, runtime_correlation, 48);
-CUPTI_CHECK(memcpy_peer, correlation, 60);
-CUPTI_CHECK(memset, correlation, 44);
-CUPTI_CHECK(graph, stream, 36);
-CUPTI_CHECK(memory, stream, 60);
-#undef CUPTI_CHECK
+CUPTI_CHECK_LAYOUT(callback_data, correlation_id, 64);
+CUPTI_CHECK_LAYOUT(module, cubin, 16);
+CUPTI_CHECK_LAYOUT(kernel, start, 16);
+CUPTI_CHECK_LAYOUT(kernel, correlation, 92);
+CUPTI_CHECK_LAYOUT(kernel, name, 104);
+CUPTI_CHECK_LAYOUT(kernel, shared_executed, 140);
+CUPTI_CHECK_LAYOUT(kernel, graph, 156);
+CUPTI_CHECK_LAYOUT(memcpy, runtime_correlation, 48);
+CUPTI_CHECK_LAYOUT(memcpy_peer, correlation, 60);
+CUPTI_CHECK_LAYOUT(memset, correlation, 44);
+CUPTI_CHECK_LAYOUT(graph, stream, 36);
+CUPTI_CHECK_LAYOUT(memory, stream, 60);
+#undef CUPTI_CHECK_LAYOUT
 
 enum cupti_copy_kind {
 	CUPTI_COPY_HOST_TO_DEVICE = 1,
@@ -184,9 +196,9 @@ enum cupti_copy_kind {
 enum cupti_memory_operation { CUPTI_MEMORY_ALLOCATION = 1, CUPTI_MEMORY_RELEASE = 2 };
 
 typedef void cupti_callback(void *user, int domain, uint32_t call, const void *data);
-typedef void cupti_request(uint8_t **buffer, size_t *size, size_t *records_max);
-typedef void cupti_complete(void *context, uint32_t stream, uint8_t *buffer, size_t size,
-			    size_t valid);
+typedef void cupti_buffer_requested_callback(uint8_t **buffer, size_t *size, size_t *records_max);
+typedef void cupti_buffer_completed_callback(void *context, uint32_t stream, uint8_t *buffer,
+					     size_t size, size_t valid);
 
 /* Functions: name, parameters. All give a status. Those in OPTIONAL are missing in old versions. */
 #define CUPTI_FUNCTIONS(X)                                                                         \
@@ -200,11 +212,12 @@ typedef void cupti_complete(void *context, uint32_t stream, uint8_t *buffer, siz
 	X(GetCallbackName, (int domain, uint32_t call, const char **name))                         \
 	X(ActivityEnable, (int kind))                                                              \
 	X(ActivityDisable, (int kind))                                                             \
-	X(ActivityRegisterCallbacks, (cupti_request * request, cupti_complete * complete))         \
+	X(ActivityRegisterCallbacks,                                                               \
+	  (cupti_buffer_requested_callback * request, cupti_buffer_completed_callback * complete)) \
 	X(ActivityGetNextRecord, (uint8_t * buffer, size_t valid, struct cupti_record * *record))  \
 	X(ActivityGetNumDroppedRecords, (void *context, uint32_t stream, size_t *dropped))         \
 	X(ActivityFlushAll, (uint32_t flags))
-#define CUPTI_OPTIONAL(X)                                                                          \
+#define CUPTI_OPTIONAL_FUNCTIONS(X)                                                                \
 	X(Subscribe_v2, (void **subscriber, cupti_callback *callback, void *user,                  \
 			 struct cupti_subscriber_parameters *parameters))                          \
 	X(ActivityRegisterTimestampCallback, (uint64_t(*now)(void)))                               \
@@ -222,7 +235,7 @@ struct cupti_api {
 	const char *path;
 #define X(name, parameters) int(*name) parameters;
 	CUPTI_FUNCTIONS(X)
-	CUPTI_OPTIONAL(X)
+	CUPTI_OPTIONAL_FUNCTIONS(X)
 #undef X
 };
 

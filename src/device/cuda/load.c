@@ -10,12 +10,15 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "common/array.h"
+#include "common/loader.h"
+#include "common/loader_state.h"
 #include "device/cuda/counting.h"
 
 struct cupti_api cupti;
 struct profiler_api profiler;
 
-static int find_mapped(struct dl_phdr_info *object, size_t size, void *context)
+static int copy_path_if_mapped_cupti(struct dl_phdr_info *object, size_t size, void *context)
 {
 	const char *name = strrchr(object->dlpi_name, '/');
 
@@ -26,7 +29,7 @@ static int find_mapped(struct dl_phdr_info *object, size_t size, void *context)
 	return 1;
 }
 
-static void *open_library(void)
+static void *open_cupti_library(void)
 {
 	static const char *const places[] = {
 		"libcupti.so.13",
@@ -38,35 +41,36 @@ static void *open_library(void)
 		"libcupti.so",
 		"/usr/local/cuda/extras/CUPTI/lib64/libcupti.so",
 	};
-	const char *mapped = NULL, *named = getenv("KYMO_CUPTI");
+	const char *mapped = NULL, *named = secure_getenv("KYMO_CUPTI");
 	void *library = NULL;
 
 	if (named != NULL && named[0] != '\0')
-		return dlopen(named, RTLD_NOW | RTLD_LOCAL);
-	dl_iterate_phdr(find_mapped, &mapped);
+		return loader_dlopen_keeping_dlerror(named, RTLD_NOW | RTLD_LOCAL);
+	dl_iterate_phdr(copy_path_if_mapped_cupti, &mapped);
 	if (mapped != NULL)
-		library = dlopen(mapped, RTLD_NOW | RTLD_NOLOAD);
-	for (size_t i = 0; library == NULL && i < sizeof(places) / sizeof(*places); i++)
-		library = dlopen(places[i], RTLD_NOW | RTLD_LOCAL);
+		library = loader_dlopen_keeping_dlerror(mapped, RTLD_NOW | RTLD_NOLOAD);
+	for (size_t i = 0; library == NULL && i < ARRAY_SIZE(places); i++)
+		library = loader_dlopen_keeping_dlerror(places[i], RTLD_NOW | RTLD_LOCAL);
 	return library;
 }
 
-static const char *load(void)
+static const char *load_cupti(void)
 {
 	const char *missing = NULL;
 	Dl_info place;
 
-	cupti.library = open_library();
+	cupti.library = open_cupti_library();
 	if (cupti.library == NULL)
 		return "libcupti.so (it is part of the CUDA toolkit; KYMO_CUPTI can name it)";
 #define X(name, parameters)                                                                        \
-	*(void **)&cupti.name = dlsym(cupti.library, "cupti" #name);                               \
+	*(void **)&cupti.name = loader_find_symbol_in_handle(cupti.library, "cupti" #name);        \
 	if (cupti.name == NULL)                                                                    \
 		missing = "cupti" #name;
 	CUPTI_FUNCTIONS(X)
 #undef X
-#define X(name, parameters) *(void **)&cupti.name = dlsym(cupti.library, "cupti" #name);
-	CUPTI_OPTIONAL(X)
+#define X(name, parameters)                                                                        \
+	*(void **)&cupti.name = loader_find_symbol_in_handle(cupti.library, "cupti" #name);
+	CUPTI_OPTIONAL_FUNCTIONS(X)
 #undef X
 	if (missing != NULL)
 		return missing;
@@ -79,35 +83,36 @@ static const char *load(void)
 	return NULL;
 }
 
-static pthread_once_t loaded = PTHREAD_ONCE_INIT, profiler_loaded = PTHREAD_ONCE_INIT;
-static const char *missing_of_cupti, *missing_of_profiler;
+static pthread_once_t cupti_once_control = PTHREAD_ONCE_INIT,
+		      profiler_once_control = PTHREAD_ONCE_INIT;
+static const char *cupti_missing_text, *profiler_missing_text;
 
-static void load_once(void)
+static void load_cupti_and_keep_missing_text(void)
 {
-	missing_of_cupti = load();
+	cupti_missing_text = load_cupti();
 }
 
-const char *cupti_load(void)
+const char *cupti_load_or_get_missing(void)
 {
-	pthread_once(&loaded, load_once);
-	return missing_of_cupti;
+	pthread_once(&cupti_once_control, load_cupti_and_keep_missing_text);
+	return cupti_missing_text;
 }
 
-static void load_profiler(void)
+static void load_profiler_and_keep_missing_text(void)
 {
-	missing_of_profiler = cupti_load();
-	if (missing_of_profiler != NULL)
+	profiler_missing_text = cupti_load_or_get_missing();
+	if (profiler_missing_text != NULL)
 		return;
 #define X(name)                                                                                    \
-	*(void **)&profiler.name = dlsym(cupti.library, "cupti" #name);                            \
+	*(void **)&profiler.name = loader_find_symbol_in_handle(cupti.library, "cupti" #name);     \
 	if (profiler.name == NULL)                                                                 \
-		missing_of_profiler = "a newer CUPTI: that of CUDA 12.6 or later";
+		profiler_missing_text = "a newer CUPTI: that of CUDA 12.6 or later";
 	PROFILER_FUNCTIONS(X)
 #undef X
 }
 
-const char *cuda_profiler_load(void)
+const char *cuda_profiler_load_or_get_missing_text(void)
 {
-	pthread_once(&profiler_loaded, load_profiler);
-	return missing_of_profiler;
+	pthread_once(&profiler_once_control, load_profiler_and_keep_missing_text);
+	return profiler_missing_text;
 }

@@ -8,54 +8,58 @@
 
 #include "device/cuda/cuda.h"
 
-#define CALLS_MAX 1024
+#define CALL_IDS_MAX 1024
 
-static const char *const driver_names[CALLS_MAX] = {
+static const char *const driver_call_names[CALL_IDS_MAX] = {
 #define X(number, name) [number] = #name,
 #include "device/cuda/driver_calls.h"
 #undef X
 };
 
-static const char *const runtime_names[CALLS_MAX] = {
+static const char *const runtime_call_names[CALL_IDS_MAX] = {
 #define X(number, name) [number] = #name,
 #include "device/cuda/runtime_calls.h"
 #undef X
 };
 
-static const char *later_name(int domain, int32_t call)
+static const char *read_cupti_call_name(int domain, int32_t call)
 {
 	const char *name = NULL;
 
-	if (!cuda_is_on() || cupti.GetCallbackName(domain, (uint32_t)call, &name) != CUPTI_SUCCESS)
+	if (!cuda_is_tracing() ||
+	    cupti.GetCallbackName(domain, (uint32_t)call, &name) != CUPTI_SUCCESS)
 		return NULL;
 	return name;
 }
 
-static const char *driver_name(int32_t call)
+static const char *find_driver_call_name(int32_t call)
 {
-	if (call <= 0 || call >= CALLS_MAX)
+	if (call <= 0 || call >= CALL_IDS_MAX)
 		return NULL;
-	return driver_names[call] != NULL ? driver_names[call]
-					  : later_name(CUPTI_DOMAIN_DRIVER, call);
+	return driver_call_names[call] != NULL ? driver_call_names[call]
+					       : read_cupti_call_name(CUPTI_DOMAIN_DRIVER, call);
 }
 
-static const char *runtime_name(int32_t call)
+static const char *find_runtime_call_name(int32_t call)
 {
-	if (call <= 0 || call >= CALLS_MAX)
+	if (call <= 0 || call >= CALL_IDS_MAX)
 		return NULL;
-	return runtime_names[call] != NULL ? runtime_names[call]
-					   : later_name(CUPTI_DOMAIN_RUNTIME, call);
+	return runtime_call_names[call] != NULL ? runtime_call_names[call]
+						: read_cupti_call_name(CUPTI_DOMAIN_RUNTIME, call);
 }
 
-static int parameters(const struct device_call *call,
-		      int (*each)(void *context, uint32_t number, const char *type,
-				  const char *name, const void *value),
-		      void *context)
+static int pass_call_parameters_address(const struct device_api_call_info *call,
+					int (*each)(void *context, uint32_t number,
+						    const char *type, const char *name,
+						    const void *value),
+					void *context)
 {
 	return each(context, 0, "const void *", "parameters", &call->arguments);
 }
 
-const struct device_operations cuda_driver_operations = {DEVICE_SERVICE_CALLS_CUDA_DRIVER,
-							 CALLS_MAX, driver_name, parameters};
-const struct device_operations cuda_runtime_operations = {DEVICE_SERVICE_CALLS_CUDA_RUNTIME,
-							  CALLS_MAX, runtime_name, parameters};
+const struct device_call_catalog cuda_driver_call_catalog = {DEVICE_SERVICE_CALLS_CUDA_DRIVER,
+							     CALL_IDS_MAX, find_driver_call_name,
+							     pass_call_parameters_address};
+const struct device_call_catalog cuda_runtime_call_catalog = {DEVICE_SERVICE_CALLS_CUDA_RUNTIME,
+							      CALL_IDS_MAX, find_runtime_call_name,
+							      pass_call_parameters_address};

@@ -10,65 +10,64 @@
 #include <string.h>
 
 #include "common/hot.h"
+#include "common/text_hash.h"
 #include "device/cuda/cuda.h"
+#include "device/kernel_serializer.h"
 #include "device/pointer_map.h"
-#include "device/turns.h"
 
-#define BUCKETS 8192u
+#define SYMBOL_BUCKET_COUNT 8192u
 
-struct symbol {
-	struct symbol *next;
+struct kernel_symbol {
+	struct kernel_symbol *next;
 	uint64_t hash;
 	device_handle handle;
 	char name[];
 };
 
-static struct symbol *_Atomic symbols[BUCKETS];
-static struct pointer_map by_function, by_address, graphs, modules;
-static _Atomic device_handle general;
+static struct kernel_symbol *_Atomic symbol_buckets[SYMBOL_BUCKET_COUNT];
+static struct pointer_map symbols_by_function, symbols_by_name_address, symbols_by_graph,
+	program_handles_by_module_id;
+static _Atomic device_handle program_handle_of_unseen_modules;
 
-static uint64_t hash_name(const char *name)
-{
-	uint64_t hash = UINT64_C(0xcbf29ce484222325);
-
-	while (*name != '\0')
-		hash = (hash ^ (unsigned char)*name++) * UINT64_C(0x100000001b3);
-	return hash;
-}
-
-static device_handle find(const struct symbol *at, uint64_t hash, const char *name)
+static device_handle find_symbol_handle_by_name_in_chain(const struct kernel_symbol *at,
+							 uint64_t hash, const char *name)
 {
 	while (at != NULL && (at->hash != hash || strcmp(at->name, name) != 0))
 		at = at->next;
-	return at != NULL ? at->handle : DEVICE_NONE;
+	return at != NULL ? at->handle : DEVICE_HANDLE_NONE;
 }
 
 /* The program of kernels whose module was not seen. */
-static device_handle general_program(const struct device_sink *sink)
+static device_handle find_or_add_unseen_module_program(const struct device_sink *sink)
 {
-	device_handle program = atomic_load(&general), none = DEVICE_NONE;
-	struct device_program told = {.agent = cuda_agent(0), .uri = "cuda://kernels"};
+	device_handle program = atomic_load(&program_handle_of_unseen_modules),
+		      none = DEVICE_HANDLE_NONE;
+	struct device_program told = {.agent = cuda_find_agent_by_ordinal(0),
+				      .uri = "cuda://kernels"};
 
-	if (program != DEVICE_NONE)
+	if (program != DEVICE_HANDLE_NONE)
 		return program;
 	program = sink->program_load(&told);
-	return atomic_compare_exchange_strong(&general, &none, program) ? program : none;
+	return atomic_compare_exchange_strong(&program_handle_of_unseen_modules, &none, program)
+		       ? program
+		       : none;
 }
 
-static device_handle symbol_in(const char *name, device_handle program)
+static device_handle find_or_add_symbol(const char *name, device_handle program)
 {
-	const struct device_sink *sink = device_sink();
-	uint64_t hash = hash_name(name);
-	struct symbol *_Atomic *bucket = &symbols[hash % BUCKETS];
-	struct symbol *first = atomic_load(bucket), *fresh;
-	device_handle handle = find(first, hash, name);
+	const struct device_sink *sink = device_get_sink();
+	uint64_t hash = text_hash_append(TEXT_HASH_OF_NOTHING, name);
+	struct kernel_symbol *_Atomic *bucket = &symbol_buckets[hash % SYMBOL_BUCKET_COUNT];
+	struct kernel_symbol *first = atomic_load(bucket), *fresh;
+	device_handle handle = find_symbol_handle_by_name_in_chain(first, hash, name);
 	struct device_symbol told = {.name = name};
 
-	if (handle != DEVICE_NONE)
+	if (handle != DEVICE_HANDLE_NONE)
 		return handle;
-	told.program = program != DEVICE_NONE ? program : general_program(sink);
+	told.program =
+		program != DEVICE_HANDLE_NONE ? program : find_or_add_unseen_module_program(sink);
 	handle = sink->kernel_symbol(&told);
-	turn_kernel_named(handle, name);
+	serializer_add_kernel_name(handle, name);
 	fresh = malloc(sizeof(*fresh) + strlen(name) + 1);
 	if (fresh == NULL)
 		return handle;
@@ -81,83 +80,86 @@ static device_handle symbol_in(const char *name, device_handle program)
 	return handle;
 }
 
-device_handle cuda_symbol_of_name(const char *name)
+device_handle cuda_symbol_find_or_add_by_name(const char *name)
 {
 	device_handle handle;
 
 	if (name == NULL)
 		name = "(kernel without a name)";
-	handle = pointer_map_get(&by_address, name);
-	if (handle == DEVICE_NONE) {
-		handle = symbol_in(name, DEVICE_NONE);
-		pointer_map_set(&by_address, name, handle);
+	handle = pointer_map_get(&symbols_by_name_address, name);
+	if (handle == DEVICE_HANDLE_NONE) {
+		handle = find_or_add_symbol(name, DEVICE_HANDLE_NONE);
+		pointer_map_set(&symbols_by_name_address, name, handle);
 	}
 	return handle;
 }
 
-KYMO_HOT device_handle cuda_symbol_of_function(const void *function, const char *name)
+KYMO_HOT device_handle cuda_symbol_find_or_add_by_function(const void *function, const char *name)
 {
-	device_handle handle = pointer_map_get(&by_function, function);
+	device_handle handle = pointer_map_get(&symbols_by_function, function);
 
-	if (handle == DEVICE_NONE && function != NULL) {
-		handle = name != NULL ? symbol_in(name, DEVICE_NONE) : cuda_symbol_of_name(NULL);
-		pointer_map_set(&by_function, function, handle);
+	if (handle == DEVICE_HANDLE_NONE && function != NULL) {
+		handle = name != NULL ? find_or_add_symbol(name, DEVICE_HANDLE_NONE)
+				      : cuda_symbol_find_or_add_by_name(NULL);
+		pointer_map_set(&symbols_by_function, function, handle);
 	}
 	return handle;
 }
 
-device_handle cuda_symbol_of_graph(uint32_t graph)
+device_handle cuda_symbol_find_or_add_by_graph(uint32_t graph)
 {
 	const void *key = (const void *)((uintptr_t)graph + 1);
-	device_handle handle = pointer_map_get(&graphs, key);
+	device_handle handle = pointer_map_get(&symbols_by_graph, key);
 	char name[48];
 
-	if (handle == DEVICE_NONE) {
+	if (handle == DEVICE_HANDLE_NONE) {
 		snprintf(name, sizeof(name), "[CUDA graph %u]", graph);
-		handle = symbol_in(name, DEVICE_NONE);
-		pointer_map_set(&graphs, key, handle);
+		handle = find_or_add_symbol(name, DEVICE_HANDLE_NONE);
+		pointer_map_set(&symbols_by_graph, key, handle);
 	}
 	return handle;
 }
 
-static void found_kernel(void *context, const char *name)
+static void add_kernel_symbol(void *context, const char *name)
 {
-	symbol_in(name, *(const device_handle *)context);
+	find_or_add_symbol(name, *(const device_handle *)context);
 }
 
-void cuda_module_loaded(const struct cupti_module *module, void *context)
+void cuda_handle_module_loaded(const struct cupti_module *module, void *context)
 {
-	const struct device_sink *sink = device_sink();
+	const struct device_sink *sink = device_get_sink();
 	struct device_program told = {.image = module->cubin, .image_size = module->cubin_size};
 	device_handle program;
 	uint32_t device = 0;
 	char uri[64];
 
-	if (!sink->wants(DEVICE_SERVICE_PROGRAMS, -1))
+	if (!sink->is_wanted(DEVICE_SERVICE_PROGRAMS, -1))
 		return;
 	if (cupti.GetDeviceId != NULL && context != NULL)
 		cupti.GetDeviceId(context, &device);
 	snprintf(uri, sizeof(uri), "cuda://module/%u", module->module_id);
 	told.uri = uri;
-	told.agent = cuda_agent(device);
+	told.agent = cuda_find_agent_by_ordinal(device);
 	program = sink->program_load(&told);
-	if (program == DEVICE_NONE)
+	if (program == DEVICE_HANDLE_NONE)
 		return;
-	pointer_map_set(&modules, (const void *)((uintptr_t)module->module_id + 1), program);
+	pointer_map_set(&program_handles_by_module_id,
+			(const void *)((uintptr_t)module->module_id + 1), program);
 	if (module->cubin != NULL)
-		cubin_each_kernel(module->cubin, module->cubin_size, found_kernel, &program);
+		cubin_for_each_kernel(module->cubin, module->cubin_size, add_kernel_symbol,
+				      &program);
 }
 
 /* Handles of functions and addresses of names may be used again. */
-void cuda_module_unloaded(const struct cupti_module *module)
+void cuda_handle_module_unloaded(const struct cupti_module *module)
 {
 	const void *key = (const void *)((uintptr_t)module->module_id + 1);
-	device_handle program = pointer_map_get(&modules, key);
+	device_handle program = pointer_map_get(&program_handles_by_module_id, key);
 
-	pointer_map_clear(&by_function);
-	pointer_map_clear(&by_address);
-	if (program == DEVICE_NONE)
+	pointer_map_clear(&symbols_by_function);
+	pointer_map_clear(&symbols_by_name_address);
+	if (program == DEVICE_HANDLE_NONE)
 		return;
-	pointer_map_set(&modules, key, DEVICE_NONE);
-	device_sink()->program_unload(program);
+	pointer_map_set(&program_handles_by_module_id, key, DEVICE_HANDLE_NONE);
+	device_get_sink()->program_unload(program);
 }

@@ -8,14 +8,15 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "common/text_hash.h"
 #include "device/device.h"
 #include "device/host/host.h"
-#include "device/over_time.h"
+#include "device/periodic_counters.h"
 
 #define PACKAGES_MAX 64
 #define CPUS_MAX     4096
 
-static bool read_line(const char *path, char *text, size_t size)
+static bool read_first_line(const char *path, char *text, size_t size)
 {
 	FILE *stream = fopen(path, "re");
 	bool found = stream != NULL && fgets(text, (int)size, stream) != NULL;
@@ -27,16 +28,17 @@ static bool read_line(const char *path, char *text, size_t size)
 	return found;
 }
 
-static uint32_t cpu_number(unsigned cpu, const char *what)
+static uint32_t read_cpu_sysfs_number(unsigned cpu, const char *what)
 {
 	char path[96], text[32];
 
 	snprintf(path, sizeof(path), "/sys/devices/system/cpu/cpu%u/%s", cpu, what);
-	return read_line(path, text, sizeof(text)) ? (uint32_t)strtoul(text, NULL, 10) : UINT32_MAX;
+	return read_first_line(path, text, sizeof(text)) ? (uint32_t)strtoul(text, NULL, 10)
+							 : UINT32_MAX;
 }
 
 /* The first line "key : value" of /proc/cpuinfo. */
-static void cpu_text(const char *key, char *text, size_t size)
+static void read_cpuinfo_value_of_key(const char *key, char *text, size_t size)
 {
 	FILE *stream = fopen("/proc/cpuinfo", "re");
 	char line[512];
@@ -54,7 +56,7 @@ static void cpu_text(const char *key, char *text, size_t size)
 		fclose(stream);
 }
 
-static uint64_t memory_bytes(void)
+static uint64_t read_total_memory_bytes(void)
 {
 	FILE *stream = fopen("/proc/meminfo", "re");
 	unsigned long kib = 0;
@@ -68,13 +70,14 @@ static uint64_t memory_bytes(void)
 }
 
 /* Logical CPUs by package; packages are numbered as found. */
-static unsigned count_cpus(uint32_t cores[PACKAGES_MAX], uint32_t packages[PACKAGES_MAX],
-			   uint32_t clocks[PACKAGES_MAX])
+static unsigned count_packages_and_their_cpus(uint32_t cores[PACKAGES_MAX],
+					      uint32_t packages[PACKAGES_MAX],
+					      uint32_t clocks[PACKAGES_MAX])
 {
 	unsigned count = 0;
 
 	for (unsigned cpu = 0; cpu < CPUS_MAX; cpu++) {
-		uint32_t package = cpu_number(cpu, "topology/physical_package_id");
+		uint32_t package = read_cpu_sysfs_number(cpu, "topology/physical_package_id");
 		unsigned i = 0;
 
 		if (package == UINT32_MAX)
@@ -84,7 +87,7 @@ static unsigned count_cpus(uint32_t cores[PACKAGES_MAX], uint32_t packages[PACKA
 		if (i == PACKAGES_MAX)
 			continue;
 		if (i == count) {
-			uint32_t khz = cpu_number(cpu, "cpufreq/cpuinfo_max_freq");
+			uint32_t khz = read_cpu_sysfs_number(cpu, "cpufreq/cpuinfo_max_freq");
 
 			packages[i] = package;
 			cores[i] = 0;
@@ -96,36 +99,27 @@ static unsigned count_cpus(uint32_t cores[PACKAGES_MAX], uint32_t packages[PACKA
 	return count;
 }
 
-static uint64_t hash_text(const char *text) /* FNV-1a */
-{
-	uint64_t hash = UINT64_C(0xcbf29ce484222325);
-
-	while (*text != '\0')
-		hash = (hash ^ (unsigned char)*text++) * UINT64_C(0x100000001b3);
-	return hash;
-}
-
-static void make_uuid(uint32_t package, uint8_t uuid[16])
+static void compute_package_uuid(uint32_t package, uint8_t uuid[16])
 {
 	char machine[64];
 	uint64_t hash;
 
-	if (!read_line("/etc/machine-id", machine, sizeof(machine)))
+	if (!read_first_line("/etc/machine-id", machine, sizeof(machine)))
 		machine[0] = '\0';
-	hash = hash_text(machine) + package;
+	hash = text_hash_append(TEXT_HASH_OF_NOTHING, machine) + package;
 	memcpy(uuid, &hash, sizeof(hash));
 	hash = hash * UINT64_C(0x9e3779b97f4a7c15) + 1;
 	memcpy(uuid + 8, &hash, sizeof(hash));
 }
 
-static void discover(const struct device_sink *sink)
+static void backend_discover_agents(const struct device_sink *sink)
 {
 	uint32_t cores[PACKAGES_MAX], packages[PACKAGES_MAX], clocks[PACKAGES_MAX];
 	char model[256], megahertz[32];
-	unsigned count = count_cpus(cores, packages, clocks);
+	unsigned count = count_packages_and_their_cpus(cores, packages, clocks);
 
-	cpu_text("model name", model, sizeof(model));
-	cpu_text("cpu MHz", megahertz, sizeof(megahertz));
+	read_cpuinfo_value_of_key("model name", model, sizeof(model));
+	read_cpuinfo_value_of_key("cpu MHz", megahertz, sizeof(megahertz));
 	if (count == 0) { /* no /sys */
 		packages[0] = clocks[0] = 0;
 		cores[0] = 1;
@@ -138,45 +132,51 @@ static void discover(const struct device_sink *sink)
 			.vendor_name = "CPU", /* as tools look for it */
 			.product_name = model,
 			.model_name = model,
-			.cores = cores[i],
-			.core_clock_mhz =
+			.logical_cpu_count = cores[i],
+			.cpu_core_clock_mhz =
 				clocks[i] != 0 ? clocks[i] : (uint32_t)strtoul(megahertz, NULL, 10),
-			.memory_bytes = memory_bytes() / count,
+			.memory_bytes = read_total_memory_bytes() / count,
 			.runtime_ordinal = packages[i],
 		};
 
-		make_uuid(packages[i], agent.uuid);
-		host_package_is(sink->agent(&agent), packages[i], i == 0);
+		compute_package_uuid(packages[i], agent.uuid);
+		host_add_package(sink->agent(&agent), packages[i], i == 0);
 	}
 }
 
-static void wanted_changed(const struct device_sink *sink)
+static void host_ignore_wanted_change(const struct device_sink *sink)
 {
 	(void)sink;
 }
 
-static void flush(bool wait, uint64_t wait_ns)
+static void backend_end_regions_if_flush_waits(bool wait, uint64_t wait_ns)
 {
 	(void)wait_ns;
 	if (wait)
-		host_regions_give_up();
+		host_regions_end_all();
 }
 
-static void forked(void)
+static void backend_handle_fork(void)
 {
-	host_regions_forked();
-	over_time_forked();
+	host_regions_reset_forked();
+	periodic_counters_reset_forked();
 }
 
-static void nothing(void)
+static void do_nothing(void)
 {
 }
 
-static void losses(struct device_losses *out)
+static void host_leave_losses_zero(struct device_record_loss_counts *out)
 {
 	(void)out;
 }
 
-const struct device_backend device_backend_host = {
-	"host", DEVICE_RUNTIME_HOST, discover, wanted_changed, flush, nothing, forked,
-	losses, &host_counting};
+const struct device_backend device_backend_host = {"host",
+						   DEVICE_RUNTIME_HOST,
+						   backend_discover_agents,
+						   host_ignore_wanted_change,
+						   backend_end_regions_if_flush_waits,
+						   do_nothing,
+						   backend_handle_fork,
+						   host_leave_losses_zero,
+						   &host_counting};

@@ -9,14 +9,14 @@
 #include "device/counting.h"
 
 /* The agent of a package, told once; what the process does is counted on the first alone. */
-void host_package_is(device_handle agent, uint32_t package, bool is_first);
-extern const struct device_counting host_counting;
-device_handle host_first_agent(void); /* DEVICE_NONE: not asked for yet */
-struct process_set;
-const struct process_set *host_set_process(const void *set);
+void host_add_package(device_handle agent, uint32_t package, bool is_first);
+extern const struct device_counting_backend host_counting;
+device_handle host_get_first_agent(void); /* DEVICE_HANDLE_NONE: not asked for yet */
+struct process_counter_set;
+const struct process_counter_set *host_get_process_counter_set(const void *set);
 
 /* regions.c */
-void host_regions_give_up(void); /* the process ends */
-void host_regions_forked(void);
+void host_regions_end_all(void); /* the process ends */
+void host_regions_reset_forked(void);
 
 #endif

@@ -15,31 +15,33 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#define EVENTS_MAX  128
-#define NAME_LENGTH 64
+#include "common/array.h"
 
-static const char *const caches[] = {"L1-dcache-loads",       "L1-dcache-load-misses",
-				     "L1-icache-load-misses", "LLC-loads",
-				     "LLC-load-misses",       "dTLB-loads",
-				     "dTLB-load-misses",      "iTLB-load-misses"};
+#define EVENTS_MAX       128
+#define EVENT_NAME_BYTES 64
 
-static struct known {
-	struct counting_event event;
-	bool is_system;
-	char name[NAME_LENGTH];
-} known[EVENTS_MAX];
-static unsigned known_count;
-static pthread_once_t listed = PTHREAD_ONCE_INIT;
+static const char *const cpu_cache_event_names[] = {
+	"L1-dcache-loads",  "L1-dcache-load-misses", "L1-icache-load-misses",
+	"LLC-loads",        "LLC-load-misses",       "dTLB-loads",
+	"dTLB-load-misses", "iTLB-load-misses"};
+
+static struct known_event {
+	struct counting_event_info event;
+	bool is_system_wide;
+	char name[EVENT_NAME_BYTES];
+} known_events[EVENTS_MAX];
+static unsigned known_event_count;
+static pthread_once_t known_events_once = PTHREAD_ONCE_INIT;
 
 /* Texts of raw events that somebody asked for; they stay. */
-struct text {
-	struct text *next;
+struct interned_text {
+	struct interned_text *next;
 	char text[];
 };
-static struct text *_Atomic texts;
+static struct interned_text *_Atomic interned_texts;
 
-int process_perf_open(const struct perf_event_name *event, int thread, int cpu, int leader,
-		      bool inherit)
+int process_perf_event_open(const struct perf_event_code *event, int thread, int cpu, int leader,
+			    bool inherit)
 {
 	struct perf_event_attr attributes = {
 		.type = event->type,
@@ -62,53 +64,58 @@ int process_perf_open(const struct perf_event_name *event, int thread, int cpu, 
 	return opened < 0 ? -errno : (int)opened;
 }
 
-/* Not permitted is there: who asks for it is told so. */
-static bool is_there(const struct perf_event_name *perf, bool is_system)
+/* Not permitted is there: the answer to who asks for it says so. */
+static bool event_is_countable(const struct perf_event_code *perf, bool is_system)
 {
-	int opened = process_perf_open(perf, is_system ? -1 : 0, is_system ? 0 : -1, -1, false);
+	int opened =
+		process_perf_event_open(perf, is_system ? -1 : 0, is_system ? 0 : -1, -1, false);
 
 	if (opened >= 0)
 		close(opened);
 	return opened >= 0 || opened == -EACCES || opened == -EPERM;
 }
 
-static enum process_source source_of(const struct perf_event_name *perf)
+static enum process_counter_source
+perf_event_to_process_counter_source(const struct perf_event_code *perf)
 {
 	if (perf->type != PERF_TYPE_SOFTWARE)
-		return PROCESS_PERF;
+		return PROCESS_COUNTER_PERF_OF_THREADS;
 	switch (perf->config) {
 	case PERF_COUNT_SW_TASK_CLOCK:
-		return PROCESS_CPU_TIME;
+		return PROCESS_COUNTER_CPU_TIME;
 	case PERF_COUNT_SW_PAGE_FAULTS:
-		return PROCESS_FAULTS;
+		return PROCESS_COUNTER_PAGE_FAULTS;
 	case PERF_COUNT_SW_PAGE_FAULTS_MIN:
-		return PROCESS_MINOR_FAULTS;
+		return PROCESS_COUNTER_MINOR_FAULTS;
 	case PERF_COUNT_SW_PAGE_FAULTS_MAJ:
-		return PROCESS_MAJOR_FAULTS;
+		return PROCESS_COUNTER_MAJOR_FAULTS;
 	case PERF_COUNT_SW_CONTEXT_SWITCHES:
-		return PROCESS_SWITCHES;
+		return PROCESS_COUNTER_CONTEXT_SWITCHES;
 	default:
-		return PROCESS_PERF;
+		return PROCESS_COUNTER_PERF_OF_THREADS;
 	}
 }
 
-static void add(const char *event, const char *description, bool is_system)
+static void add_known_event_if_countable(const char *event, const char *description, bool is_system)
 {
-	struct known *fresh = &known[known_count];
-	struct perf_event_name perf = {0};
+	struct known_event *fresh = &known_events[known_event_count];
+	struct perf_event_code perf = {0};
 	size_t length = 0;
 
-	if (known_count == EVENTS_MAX || perf_event_find(event, strlen(event), &perf) != 0)
+	if (known_event_count == EVENTS_MAX ||
+	    perf_event_find_by_name(event, strlen(event), &perf) != 0)
 		return;
-	if ((is_system || source_of(&perf) == PROCESS_PERF) && !is_there(&perf, is_system))
+	if ((is_system ||
+	     perf_event_to_process_counter_source(&perf) == PROCESS_COUNTER_PERF_OF_THREADS) &&
+	    !event_is_countable(&perf, is_system))
 		return;
 	snprintf(fresh->name, sizeof(fresh->name), "%s%s", is_system ? "system_" : "", event);
 	for (; fresh->name[length] != '\0'; length++) {
 		if (fresh->name[length] == '-')
 			fresh->name[length] = '_';
 	}
-	fresh->is_system = is_system;
-	fresh->event = (struct counting_event){
+	fresh->is_system_wide = is_system;
+	fresh->event = (struct counting_event_info){
 		.name = fresh->name,
 		.block = is_system                         ? "SYSTEM"
 			 : perf.type == PERF_TYPE_SOFTWARE ? "SW"
@@ -119,38 +126,41 @@ static void add(const char *event, const char *description, bool is_system)
 		.extents = {{COUNTING_DIMENSION_INSTANCE, 1}},
 		.ways = COUNTING_BY_DEVICE | (is_system ? 0 : COUNTING_BY_DISPATCH),
 	};
-	known_count++;
+	known_event_count++;
 }
 
-static void list(void)
+static void fill_known_events(void)
 {
 	for (unsigned is_system = 0; is_system < 2; is_system++) {
 		const char *description, *event;
 
-		for (unsigned i = 0; (event = perf_event_listed(i, &description)) != NULL; i++)
-			add(event, description, is_system != 0);
-		for (unsigned i = 0; i < sizeof(caches) / sizeof(caches[0]); i++)
-			add(caches[i], "accesses of a cache, or misses", is_system != 0);
+		for (unsigned i = 0;
+		     (event = perf_event_get_name_by_index(i, &description)) != NULL; i++)
+			add_known_event_if_countable(event, description, is_system != 0);
+		for (unsigned i = 0; i < ARRAY_SIZE(cpu_cache_event_names); i++)
+			add_known_event_if_countable(cpu_cache_event_names[i],
+						     "accesses of a cache, or misses",
+						     is_system != 0);
 	}
 }
 
-bool process_has_block(const char *block)
+bool process_is_event_block_name(const char *block)
 {
 	return strcmp(block, "SW") == 0 || strcmp(block, "CORE") == 0 ||
 	       strcmp(block, "SYSTEM") == 0;
 }
 
-enum counting_status process_events(const struct process_cpus *cpus,
-				    bool (*each)(void *context, const struct counting_event *event),
-				    void *context)
+enum counting_status process_for_each_countable_event(
+	const struct system_counting_cpu_list *cpus,
+	bool (*each)(void *context, const struct counting_event_info *event), void *context)
 {
-	pthread_once(&listed, list);
-	for (unsigned i = 0; i < known_count; i++) {
-		struct counting_event event = known[i].event;
+	pthread_once(&known_events_once, fill_known_events);
+	for (unsigned i = 0; i < known_event_count; i++) {
+		struct counting_event_info event = known_events[i].event;
 
-		if (known[i].is_system && cpus->count == 0)
+		if (known_events[i].is_system_wide && cpus->count == 0)
 			continue;
-		if (known[i].is_system)
+		if (known_events[i].is_system_wide)
 			event.extents[0].size = cpus->count;
 		if (!each(context, &event))
 			break;
@@ -158,43 +168,47 @@ enum counting_status process_events(const struct process_cpus *cpus,
 	return COUNTING_OK;
 }
 
-/* "config=0x1a8" and what perf_event_find() knows: names, rNNN. */
-static bool find_perf(const char *event, struct perf_event_name *perf)
+/* "config=0x1a8" and what perf_event_find_by_name() knows: names, rNNN. */
+static bool parse_perf_event(const char *event, struct perf_event_code *perf)
 {
 	char *end;
 
 	if (strncmp(event, "config=", 7) == 0) {
-		*perf = (struct perf_event_name){.type = PERF_TYPE_RAW,
+		*perf = (struct perf_event_code){.type = PERF_TYPE_RAW,
 						 .config = strtoull(event + 7, &end, 0)};
 		return end != event + 7 && *end == '\0';
 	}
-	return perf_event_find(event, strlen(event), perf) == 0;
+	return perf_event_find_by_name(event, strlen(event), perf) == 0;
 }
 
-enum counting_status process_event_origin(const struct process_cpus *cpus, const char *block,
-					  const char *event, struct process_origin *origin)
+enum counting_status
+process_find_counter_origin_by_event_name(const struct system_counting_cpu_list *cpus,
+					  const char *block, const char *event,
+					  struct process_counter_origin *origin)
 {
 	bool is_system = strcmp(block, "SYSTEM") == 0;
 	bool is_software;
 
-	*origin = (struct process_origin){.source = PROCESS_PERF};
-	if (!process_has_block(block) || !find_perf(event, &origin->perf) ||
+	*origin = (struct process_counter_origin){.source = PROCESS_COUNTER_PERF_OF_THREADS};
+	if (!process_is_event_block_name(block) || !parse_perf_event(event, &origin->perf_code) ||
 	    (is_system && cpus->count == 0))
 		return COUNTING_NO_SUCH_EVENT;
-	is_software = origin->perf.type == PERF_TYPE_SOFTWARE;
+	is_software = origin->perf_code.type == PERF_TYPE_SOFTWARE;
 	if (!is_system && is_software != (strcmp(block, "SW") == 0))
 		return COUNTING_NO_SUCH_EVENT;
-	origin->source = is_system ? PROCESS_PERF_SYSTEM : source_of(&origin->perf);
-	if (origin->source >= PROCESS_PERF && !is_there(&origin->perf, is_system))
-		return COUNTING_NO_SUCH_EVENT;
+	origin->source = is_system ? PROCESS_COUNTER_PERF_OF_CPUS
+				   : perf_event_to_process_counter_source(&origin->perf_code);
+	if (origin->source >= PROCESS_COUNTER_PERF_OF_THREADS &&
+	    !event_is_countable(&origin->perf_code, is_system))
+		return COUNTING_NOT_SUPPORTED;
 	return COUNTING_OK;
 }
 
-static const char *keep(const char *text)
+static const char *intern_text(const char *text)
 {
-	struct text *first = atomic_load(&texts), *fresh;
+	struct interned_text *first = atomic_load(&interned_texts), *fresh;
 
-	for (struct text *at = first; at != NULL; at = at->next) {
+	for (struct interned_text *at = first; at != NULL; at = at->next) {
 		if (strcmp(at->text, text) == 0)
 			return at->text;
 	}
@@ -204,45 +218,46 @@ static const char *keep(const char *text)
 	strcpy(fresh->text, text);
 	do {
 		fresh->next = first;
-	} while (!atomic_compare_exchange_weak(&texts, &first, fresh));
+	} while (!atomic_compare_exchange_weak(&interned_texts, &first, fresh));
 	return fresh->text;
 }
 
-struct search {
-	const char *block, *event;
-	struct counting_event *told;
+struct event_search_state {
+	const char *block, *event_name;
+	struct counting_event_info *told;
 	bool found;
 };
 
-static bool is_it(void *context, const struct counting_event *event)
+static bool match_searched_event(void *context, const struct counting_event_info *event)
 {
-	struct search *search = context;
+	struct event_search_state *search = context;
 
 	search->found = strcmp(event->block, search->block) == 0 &&
-			strcmp(event->event, search->event) == 0;
+			strcmp(event->event, search->event_name) == 0;
 	if (search->found)
 		*search->told = *event;
 	return !search->found;
 }
 
-enum counting_status process_event(const struct process_cpus *cpus, const char *block,
-				   const char *event, struct counting_event *told)
+enum counting_status process_find_event(const struct system_counting_cpu_list *cpus,
+					const char *block, const char *event,
+					struct counting_event_info *told)
 {
-	struct search search = {block, event, told, false};
-	struct process_origin origin;
+	struct event_search_state search = {block, event, told, false};
+	struct process_counter_origin origin;
 	enum counting_status status;
 	bool is_system = strcmp(block, "SYSTEM") == 0;
 
-	process_events(cpus, is_it, &search);
+	process_for_each_countable_event(cpus, match_searched_event, &search);
 	if (search.found)
 		return COUNTING_OK;
-	status = process_event_origin(cpus, block, event, &origin);
+	status = process_find_counter_origin_by_event_name(cpus, block, event, &origin);
 	if (status != COUNTING_OK)
 		return status;
-	*told = (struct counting_event){
+	*told = (struct counting_event_info){
 		.name = "",
-		.block = keep(block),
-		.event = keep(event),
+		.block = intern_text(block),
+		.event = intern_text(event),
 		.description = "",
 		.extents_count = 1,
 		.extents = {{COUNTING_DIMENSION_INSTANCE, is_system ? cpus->count : 1}},

@@ -17,26 +17,26 @@
 
 #include "device/host/process_events.h"
 
-struct member {
-	struct process_origin origin;
+struct process_counter_set_member {
+	struct process_counter_origin origin;
 	const char *text;
-	int leader; /* of its hardware group, an index; -1: goes alone */
+	int group_leader_index; /* of its hardware group, an index; -1: goes alone */
 };
 
-struct process_set {
+struct process_counter_set {
 	uint32_t count;
 	size_t values;
-	struct process_cpus cpus;
+	struct system_counting_cpu_list cpus;
 	pthread_mutex_t lock;
-	_Atomic pid_t started_in; /* 0: not yet. A child of fork has events of its own. */
+	_Atomic pid_t started_in_pid; /* 0: not yet. A child of fork has events of its own. */
 	/* Rows of `count` descriptors: one a thread, or one a CPU in `system`. */
-	int *rows, *system;
+	int *rows, *system_fds_by_cpu;
 	uint32_t row_count;
-	struct member members[];
+	struct process_counter_set_member events[];
 };
 
-static enum counting_status problem_of(int error, const char *text,
-				       struct counting_problem *problem)
+static enum counting_status set_perf_event_open_problem(int error, const char *text,
+							struct counting_problem *problem)
 {
 	switch (error) {
 	case EACCES:
@@ -62,14 +62,15 @@ static enum counting_status problem_of(int error, const char *text,
 	}
 }
 
-static bool is_hardware(const struct member *member)
+static bool member_is_hardware(const struct process_counter_set_member *member)
 {
-	return member->origin.source == PROCESS_PERF && member->origin.perf.type != 1;
+	return member->origin.source == PROCESS_COUNTER_PERF_OF_THREADS &&
+	       member->origin.perf_code.type != 1;
 }
 
 /* The CPU's counters of one thread, opened together and closed again: the kernel refuses a group
  * that is too large. `first_not` is the first that is too many. */
-static int try_group(const struct process_set *set, uint32_t *first_not)
+static int probe_hardware_group_open(const struct process_counter_set *set, uint32_t *first_not)
 {
 	int opened[64], leader = -1, error = 0;
 	unsigned count = 0;
@@ -77,9 +78,10 @@ static int try_group(const struct process_set *set, uint32_t *first_not)
 	for (uint32_t i = 0; i < set->count && error == 0 && count < 64; i++) {
 		int one;
 
-		if (!is_hardware(&set->members[i]))
+		if (!member_is_hardware(&set->events[i]))
 			continue;
-		one = process_perf_open(&set->members[i].origin.perf, 0, -1, leader, false);
+		one = process_perf_event_open(&set->events[i].origin.perf_code, 0, -1, leader,
+					      false);
 		if (one < 0) {
 			error = -one;
 			*first_not = i;
@@ -93,57 +95,61 @@ static int try_group(const struct process_set *set, uint32_t *first_not)
 	return error;
 }
 
-static enum counting_status check(const struct process_set *set, struct counting_problem *problem)
+static enum counting_status check_set_can_be_opened(const struct process_counter_set *set,
+						    struct counting_problem *problem)
 {
 	uint32_t first_not = 0;
-	int error = try_group(set, &first_not);
+	int error = probe_hardware_group_open(set, &first_not);
 
 	if (error == EINVAL || error == ENOSPC) {
 		snprintf(problem->text, sizeof(problem->text),
 			 "%s and what follows it: the CPU has no counters for so many at once",
-			 set->members[first_not].text);
+			 set->events[first_not].text);
 		return COUNTING_DOES_NOT_FIT;
 	}
 	if (error != 0)
-		return problem_of(error, set->members[first_not].text, problem);
+		return set_perf_event_open_problem(error, set->events[first_not].text, problem);
 	for (uint32_t i = 0; i < set->count; i++) {
-		const struct process_origin *origin = &set->members[i].origin;
+		const struct process_counter_origin *origin = &set->events[i].origin;
 		int opened;
 
-		if (origin->source < PROCESS_PERF || is_hardware(&set->members[i]))
+		if (origin->source < PROCESS_COUNTER_PERF_OF_THREADS ||
+		    member_is_hardware(&set->events[i]))
 			continue;
-		opened = origin->source == PROCESS_PERF
-				 ? process_perf_open(&origin->perf, 0, -1, -1, false)
-				 : process_perf_open(&origin->perf, -1, set->cpus.numbers[0], -1,
-						     false);
+		opened = origin->source == PROCESS_COUNTER_PERF_OF_THREADS
+				 ? process_perf_event_open(&origin->perf_code, 0, -1, -1, false)
+				 : process_perf_event_open(&origin->perf_code, -1,
+							   set->cpus.numbers[0], -1, false);
 		if (opened < 0)
-			return problem_of(-opened, set->members[i].text, problem);
+			return set_perf_event_open_problem(-opened, set->events[i].text, problem);
 		close(opened);
 	}
 	return COUNTING_OK;
 }
 
-static enum counting_status fill(struct process_set *set, const struct counting_request *requests,
-				 struct counting_problem *problem)
+static enum counting_status fill_set_members(struct process_counter_set *set,
+					     const struct counting_event_request *requests,
+					     struct counting_problem *problem)
 {
 	int leader = -1;
 
 	for (uint32_t i = 0; i < set->count; i++) {
-		struct member *member = &set->members[i];
-		struct counting_event event = {0};
+		struct process_counter_set_member *member = &set->events[i];
+		struct counting_event_info event = {0};
 		enum counting_status status;
 
 		if (requests[i].rollup != COUNTING_ROLLUP_NONE ||
-		    requests[i].accumulate != COUNTING_ACCUMULATE_NONE) {
+		    requests[i].accumulation_resolution != COUNTING_ACCUMULATE_NONE) {
 			snprintf(problem->text, sizeof(problem->text),
 				 "%s: a CPU has no rollups and accumulates nothing",
 				 requests[i].event);
 			return COUNTING_NOT_SUPPORTED;
 		}
-		status = process_event(&set->cpus, requests[i].block, requests[i].event, &event);
+		status = process_find_event(&set->cpus, requests[i].block, requests[i].event,
+					    &event);
 		if (status == COUNTING_OK)
-			status = process_event_origin(&set->cpus, event.block, event.event,
-						      &member->origin);
+			status = process_find_counter_origin_by_event_name(
+				&set->cpus, event.block, event.event, &member->origin);
 		if (status != COUNTING_OK) {
 			snprintf(problem->text, sizeof(problem->text),
 				 "there is no event %s in block %s", requests[i].event,
@@ -151,21 +157,22 @@ static enum counting_status fill(struct process_set *set, const struct counting_
 			return status;
 		}
 		member->text = event.event;
-		member->leader = -1;
-		if (is_hardware(member)) {
-			member->leader = leader;
+		member->group_leader_index = -1;
+		if (member_is_hardware(member)) {
+			member->group_leader_index = leader;
 			leader = leader < 0 ? (int)i : leader;
 		}
-		set->values += counting_event_values(&event);
+		set->values += counting_get_event_value_count(&event);
 	}
-	return check(set, problem);
+	return check_set_can_be_opened(set, problem);
 }
 
-enum counting_status process_set_make(const struct process_cpus *cpus,
-				      const struct counting_request *requests, uint32_t count,
-				      struct process_set **made, struct counting_problem *problem)
+enum counting_status process_counter_set_create(const struct system_counting_cpu_list *cpus,
+						const struct counting_event_request *requests,
+						uint32_t count, struct process_counter_set **made,
+						struct counting_problem *problem)
 {
-	struct process_set *set = calloc(1, sizeof(*set) + count * sizeof(set->members[0]));
+	struct process_counter_set *set = calloc(1, sizeof(*set) + count * sizeof(set->events[0]));
 	enum counting_status status;
 
 	problem->text[0] = '\0';
@@ -174,16 +181,16 @@ enum counting_status process_set_make(const struct process_cpus *cpus,
 	set->count = count;
 	set->cpus = *cpus;
 	pthread_mutex_init(&set->lock, NULL);
-	status = fill(set, requests, problem);
+	status = fill_set_members(set, requests, problem);
 	if (status != COUNTING_OK) {
-		process_set_free(set);
+		process_counter_set_free(set);
 		return status;
 	}
 	*made = set;
 	return COUNTING_OK;
 }
 
-void process_row_close(const int *row, size_t count)
+void process_close_perf_fd_row(const int *row, size_t count)
 {
 	for (size_t i = 0; i < count; i++) {
 		if (row[i] >= 0)
@@ -191,31 +198,31 @@ void process_row_close(const int *row, size_t count)
 	}
 }
 
-static void close_row(const struct process_set *set, const int *row)
+static void close_perf_fd_row_of_set(const struct process_counter_set *set, const int *row)
 {
-	process_row_close(row, set->count);
+	process_close_perf_fd_row(row, set->count);
 }
 
-static void close_all(struct process_set *set)
+static void close_all_perf_fd_rows(struct process_counter_set *set)
 {
 	for (uint32_t i = 0; i < set->row_count; i++)
-		close_row(set, set->rows + (size_t)i * set->count);
-	for (uint32_t i = 0; set->system != NULL && i < set->cpus.count; i++)
-		close_row(set, set->system + (size_t)i * set->count);
+		close_perf_fd_row_of_set(set, set->rows + (size_t)i * set->count);
+	for (uint32_t i = 0; set->system_fds_by_cpu != NULL && i < set->cpus.count; i++)
+		close_perf_fd_row_of_set(set, set->system_fds_by_cpu + (size_t)i * set->count);
 	free(set->rows);
-	free(set->system);
-	set->rows = set->system = NULL;
+	free(set->system_fds_by_cpu);
+	set->rows = set->system_fds_by_cpu = NULL;
 	set->row_count = 0;
 }
 
-void process_set_free(struct process_set *set)
+void process_counter_set_free(struct process_counter_set *set)
 {
-	close_all(set);
+	close_all_perf_fd_rows(set);
 	pthread_mutex_destroy(&set->lock);
 	free(set);
 }
 
-size_t process_set_values(const struct process_set *set)
+size_t process_counter_set_get_value_count(const struct process_counter_set *set)
 {
 	return set->values;
 }
@@ -223,31 +230,36 @@ size_t process_set_values(const struct process_set *set)
 /* ---- opening ---- */
 
 /* inherit: threads that it makes are counted with it. */
-static int open_row(const struct process_set *set, int *row, enum process_source source, int thread,
-		    int cpu, bool inherit, uint32_t *failed)
+static int open_perf_fd_row(const struct process_counter_set *set, int *row,
+			    enum process_counter_source source, int thread, int cpu, bool inherit,
+			    uint32_t *failed)
 {
 	for (uint32_t i = 0; i < set->count; i++)
 		row[i] = -1;
 	for (uint32_t i = 0; i < set->count; i++) {
-		const struct member *member = &set->members[i];
+		const struct process_counter_set_member *member = &set->events[i];
 		int leader =
-			member->leader >= 0 && source == PROCESS_PERF ? row[member->leader] : -1;
+			member->group_leader_index >= 0 && source == PROCESS_COUNTER_PERF_OF_THREADS
+				? row[member->group_leader_index]
+				: -1;
 
 		if (member->origin.source != source)
 			continue;
-		row[i] = process_perf_open(&member->origin.perf, thread, cpu, leader, inherit);
+		row[i] = process_perf_event_open(&member->origin.perf_code, thread, cpu, leader,
+						 inherit);
 		if (row[i] < 0) {
 			int error = -row[i];
 
 			*failed = i;
-			close_row(set, row);
+			close_perf_fd_row_of_set(set, row);
 			return error;
 		}
 	}
 	return 0;
 }
 
-static int add_thread(struct process_set *set, int thread, uint32_t *failed)
+static int open_and_append_thread_perf_fd_row(struct process_counter_set *set, int thread,
+					      uint32_t *failed)
 {
 	size_t rows = set->row_count + 1;
 	int *grown = realloc(set->rows, rows * set->count * sizeof(*grown)), error;
@@ -255,8 +267,8 @@ static int add_thread(struct process_set *set, int thread, uint32_t *failed)
 	if (grown == NULL)
 		return ENOMEM;
 	set->rows = grown;
-	error = open_row(set, grown + (rows - 1) * set->count, PROCESS_PERF, thread, -1, true,
-			 failed);
+	error = open_perf_fd_row(set, grown + (rows - 1) * set->count,
+				 PROCESS_COUNTER_PERF_OF_THREADS, thread, -1, true, failed);
 	if (error == ESRCH) /* it has ended meanwhile */
 		return 0;
 	set->row_count += error == 0;
@@ -265,7 +277,7 @@ static int add_thread(struct process_set *set, int thread, uint32_t *failed)
 
 /* One look at the threads that there are. A thread that is made meanwhile, by one that is not open
  * yet, is missed; by one that is, it is inherited, and to open it as well would count it twice. */
-static int open_threads(struct process_set *set, uint32_t *failed)
+static int open_perf_fd_rows_of_all_threads(struct process_counter_set *set, uint32_t *failed)
 {
 	DIR *tasks = opendir("/proc/self/task");
 	const struct dirent *entry;
@@ -285,53 +297,59 @@ static int open_threads(struct process_set *set, uint32_t *failed)
 	}
 	closedir(tasks);
 	for (size_t i = 0; i < count && error == 0; i++)
-		error = add_thread(set, found[i], failed);
+		error = open_and_append_thread_perf_fd_row(set, found[i], failed);
 	free(found);
 	return error;
 }
 
-static bool has_source(const struct process_set *set, enum process_source source)
+static bool process_counter_set_has_source(const struct process_counter_set *set,
+					   enum process_counter_source source)
 {
 	for (uint32_t i = 0; i < set->count; i++) {
-		if (set->members[i].origin.source == source)
+		if (set->events[i].origin.source == source)
 			return true;
 	}
 	return false;
 }
 
-bool process_set_is_of_threads(const struct process_set *set)
+bool process_counter_set_is_thread_countable(const struct process_counter_set *set)
 {
-	return !has_source(set, PROCESS_PERF_SYSTEM);
+	return !process_counter_set_has_source(set, PROCESS_COUNTER_PERF_OF_CPUS);
 }
 
-enum counting_status process_row_open(const struct process_set *set, int *row,
-				      struct counting_problem *problem)
+enum counting_status process_open_perf_fd_row_of_this_thread(const struct process_counter_set *set,
+							     int *row,
+							     struct counting_problem *problem)
 {
 	uint32_t failed = 0;
-	int error = open_row(set, row, PROCESS_PERF, 0, -1, false, &failed);
+	int error =
+		open_perf_fd_row(set, row, PROCESS_COUNTER_PERF_OF_THREADS, 0, -1, false, &failed);
 
-	return error == 0 ? COUNTING_OK : problem_of(error, set->members[failed].text, problem);
+	return error == 0 ? COUNTING_OK
+			  : set_perf_event_open_problem(error, set->events[failed].text, problem);
 }
 
-enum process_source process_set_source(const struct process_set *set, size_t event,
+enum process_counter_source
+process_counter_set_get_counter_source(const struct process_counter_set *set, size_t event,
 				       const char **text)
 {
-	*text = set->members[event].text;
-	return set->members[event].origin.source;
+	*text = set->events[event].text;
+	return set->events[event].origin.source;
 }
 
-static int open_cpus(struct process_set *set, uint32_t *failed)
+static int open_perf_fd_rows_of_all_cpus(struct process_counter_set *set, uint32_t *failed)
 {
 	size_t entries = (size_t)set->cpus.count * set->count;
 
-	set->system = malloc(entries * sizeof(*set->system));
-	if (set->system == NULL)
+	set->system_fds_by_cpu = malloc(entries * sizeof(*set->system_fds_by_cpu));
+	if (set->system_fds_by_cpu == NULL)
 		return ENOMEM;
 	for (size_t i = 0; i < entries; i++)
-		set->system[i] = -1;
+		set->system_fds_by_cpu[i] = -1;
 	for (uint32_t i = 0; i < set->cpus.count; i++) {
-		int error = open_row(set, set->system + (size_t)i * set->count, PROCESS_PERF_SYSTEM,
-				     -1, set->cpus.numbers[i], false, failed);
+		int error = open_perf_fd_row(set, set->system_fds_by_cpu + (size_t)i * set->count,
+					     PROCESS_COUNTER_PERF_OF_CPUS, -1, set->cpus.numbers[i],
+					     false, failed);
 
 		if (error != 0)
 			return error;
@@ -339,32 +357,35 @@ static int open_cpus(struct process_set *set, uint32_t *failed)
 	return 0;
 }
 
-enum counting_status process_set_start(struct process_set *set, struct counting_problem *problem)
+enum counting_status process_counter_set_open_once(struct process_counter_set *set,
+						   struct counting_problem *problem)
 {
 	uint32_t failed = 0;
 	pid_t own = getpid();
 	int error = 0;
 
 	problem->text[0] = '\0';
-	if (atomic_load_explicit(&set->started_in, memory_order_acquire) == own)
+	if (atomic_load_explicit(&set->started_in_pid, memory_order_acquire) == own)
 		return COUNTING_OK;
 	pthread_mutex_lock(&set->lock);
-	if (set->started_in != own) {
-		close_all(set);
-		if (has_source(set, PROCESS_PERF))
-			error = open_threads(set, &failed);
-		if (error == 0 && has_source(set, PROCESS_PERF_SYSTEM))
-			error = open_cpus(set, &failed);
-		atomic_store_explicit(&set->started_in, error == 0 ? own : 0, memory_order_release);
+	if (set->started_in_pid != own) {
+		close_all_perf_fd_rows(set);
+		if (process_counter_set_has_source(set, PROCESS_COUNTER_PERF_OF_THREADS))
+			error = open_perf_fd_rows_of_all_threads(set, &failed);
+		if (error == 0 && process_counter_set_has_source(set, PROCESS_COUNTER_PERF_OF_CPUS))
+			error = open_perf_fd_rows_of_all_cpus(set, &failed);
+		atomic_store_explicit(&set->started_in_pid, error == 0 ? own : 0,
+				      memory_order_release);
 	}
 	pthread_mutex_unlock(&set->lock);
-	return error == 0 ? COUNTING_OK : problem_of(error, set->members[failed].text, problem);
+	return error == 0 ? COUNTING_OK
+			  : set_perf_event_open_problem(error, set->events[failed].text, problem);
 }
 
 /* ---- reading ---- */
 
 /* A counter that had to share the hardware has not seen everything. */
-bool process_row_read(int descriptor, double *value)
+bool process_read_and_add_perf_value(int descriptor, double *value)
 {
 	uint64_t read_back[3] = {0}; /* value, time enabled, time running */
 
@@ -374,58 +395,62 @@ bool process_row_read(int descriptor, double *value)
 	return read_back[2] + read_back[1] / 100 >= read_back[1];
 }
 
-double process_account(enum process_source source, clockid_t clock, const struct rusage *usage)
+double process_get_clock_or_rusage_value(enum process_counter_source source, clockid_t clock,
+					 const struct rusage *usage)
 {
 	struct timespec time;
 
 	switch (source) {
-	case PROCESS_CPU_TIME:
+	case PROCESS_COUNTER_CPU_TIME:
 		clock_gettime(clock, &time);
 		return (double)time.tv_sec * 1e9 + (double)time.tv_nsec;
-	case PROCESS_FAULTS:
+	case PROCESS_COUNTER_PAGE_FAULTS:
 		return (double)(usage->ru_minflt + usage->ru_majflt);
-	case PROCESS_MINOR_FAULTS:
+	case PROCESS_COUNTER_MINOR_FAULTS:
 		return (double)usage->ru_minflt;
-	case PROCESS_MAJOR_FAULTS:
+	case PROCESS_COUNTER_MAJOR_FAULTS:
 		return (double)usage->ru_majflt;
 	default:
 		return (double)(usage->ru_nvcsw + usage->ru_nivcsw);
 	}
 }
 
-void process_set_shared(const char *text, struct counting_problem *problem)
+void process_set_multiplexed_counter_problem(const char *text, struct counting_problem *problem)
 {
 	snprintf(problem->text, sizeof(problem->text),
-		 "%s was counted a part of the time only: somebody else uses the CPU's counters",
+		 "%s was counted only part of the time: another program uses the CPU's counters",
 		 text);
 }
 
-enum counting_status process_set_read(struct process_set *set, double *values,
-				      struct counting_problem *problem)
+enum counting_status process_counter_set_read(struct process_counter_set *set, double *values,
+					      struct counting_problem *problem)
 {
 	const char *shared = NULL;
 	struct rusage usage;
 
 	getrusage(RUSAGE_SELF, &usage);
 	for (uint32_t i = 0; i < set->count; i++) {
-		const struct member *member = &set->members[i];
+		const struct process_counter_set_member *member = &set->events[i];
 
-		if (member->origin.source == PROCESS_PERF_SYSTEM) {
+		if (member->origin.source == PROCESS_COUNTER_PERF_OF_CPUS) {
 			for (uint32_t cpu = 0; cpu < set->cpus.count; cpu++, values++) {
 				*values = 0;
-				if (!process_row_read(set->system[(size_t)cpu * set->count + i],
-						      values))
+				if (!process_read_and_add_perf_value(
+					    set->system_fds_by_cpu[(size_t)cpu * set->count + i],
+					    values))
 					shared = member->text;
 			}
 			continue;
 		}
 		*values = 0;
-		if (member->origin.source < PROCESS_PERF)
-			*values = process_account(member->origin.source, CLOCK_PROCESS_CPUTIME_ID,
-						  &usage);
-		for (uint32_t row = 0;
-		     member->origin.source == PROCESS_PERF && row < set->row_count; row++) {
-			if (!process_row_read(set->rows[(size_t)row * set->count + i], values))
+		if (member->origin.source < PROCESS_COUNTER_PERF_OF_THREADS)
+			*values = process_get_clock_or_rusage_value(
+				member->origin.source, CLOCK_PROCESS_CPUTIME_ID, &usage);
+		for (uint32_t row = 0; member->origin.source == PROCESS_COUNTER_PERF_OF_THREADS &&
+				       row < set->row_count;
+		     row++) {
+			if (!process_read_and_add_perf_value(
+				    set->rows[(size_t)row * set->count + i], values))
 				shared = member->text;
 		}
 		values++;
@@ -433,6 +458,6 @@ enum counting_status process_set_read(struct process_set *set, double *values,
 	problem->text[0] = '\0';
 	if (shared == NULL)
 		return COUNTING_OK;
-	process_set_shared(shared, problem);
+	process_set_multiplexed_counter_problem(shared, problem);
 	return COUNTING_BUSY;
 }

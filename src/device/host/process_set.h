@@ -18,33 +18,36 @@
 
 #include "device/counting.h"
 
-#define PROCESS_CPUS_MAX COUNTING_SIZE_MAX_INSTANCE
+#define MACHINE_CPUS_MAX COUNTING_INSTANCE_EXTENT_MAX
 
 /* The CPUs that SYSTEM is of; count 0: there is no such block. */
-struct process_cpus {
+struct system_counting_cpu_list {
 	const uint16_t *numbers;
 	uint32_t count;
 };
 
-struct process_set;
+struct process_counter_set;
 
-bool process_has_block(const char *block);
-enum counting_status process_events(const struct process_cpus *cpus,
-				    bool (*each)(void *context, const struct counting_event *event),
-				    void *context);
-enum counting_status process_event(const struct process_cpus *cpus, const char *block,
-				   const char *event, struct counting_event *told);
-enum counting_status process_set_make(const struct process_cpus *cpus,
-				      const struct counting_request *requests, uint32_t count,
-				      struct process_set **made, struct counting_problem *problem);
-void process_set_free(struct process_set *set);
+bool process_is_event_block_name(const char *block);
+enum counting_status process_for_each_countable_event(
+	const struct system_counting_cpu_list *cpus,
+	bool (*each)(void *context, const struct counting_event_info *event), void *context);
+enum counting_status process_find_event(const struct system_counting_cpu_list *cpus,
+					const char *block, const char *event,
+					struct counting_event_info *told);
+enum counting_status process_counter_set_create(const struct system_counting_cpu_list *cpus,
+						const struct counting_event_request *requests,
+						uint32_t count, struct process_counter_set **made,
+						struct counting_problem *problem);
+void process_counter_set_free(struct process_counter_set *set);
 /* Can it be counted of one thread: has it no events of CPUs? */
-bool process_set_is_of_threads(const struct process_set *set);
+bool process_counter_set_is_thread_countable(const struct process_counter_set *set);
 /* How many values it has. */
-size_t process_set_values(const struct process_set *set);
+size_t process_counter_set_get_value_count(const struct process_counter_set *set);
 /* Opens what must be open; once, later calls do nothing. */
-enum counting_status process_set_start(struct process_set *set, struct counting_problem *problem);
-enum counting_status process_set_read(struct process_set *set, double *values,
-				      struct counting_problem *problem);
+enum counting_status process_counter_set_open_once(struct process_counter_set *set,
+						   struct counting_problem *problem);
+enum counting_status process_counter_set_read(struct process_counter_set *set, double *values,
+					      struct counting_problem *problem);
 
 #endif

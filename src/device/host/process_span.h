@@ -10,14 +10,15 @@
 
 #include "device/host/process_set.h"
 
-struct process_span;
+struct thread_counting_span;
 
 /* `set` is to live as long. problem is filled in for everything but OK. */
-enum counting_status process_span_begin(const struct process_set *set, struct process_span **span,
-					struct counting_problem *problem);
+enum counting_status thread_counting_span_begin(const struct process_counter_set *set,
+						struct thread_counting_span **span,
+						struct counting_problem *problem);
 /* On the same thread. The values are the span's. */
-enum counting_status process_span_end(struct process_span *span, double **values, size_t *count,
-				      struct counting_problem *problem);
-void process_span_free(struct process_span *span); /* any thread */
+enum counting_status thread_counting_span_end(struct thread_counting_span *span, double **values,
+					      size_t *count, struct counting_problem *problem);
+void thread_counting_span_free(struct thread_counting_span *span); /* any thread */
 
 #endif

@@ -11,45 +11,46 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "common/array.h"
 #include "device/device.h"
 
-enum { TABLES = 1 };                        /* NVTX_ETID_CALLBACKS */
+enum { NVTX_CALLBACKS_TABLE_ID = 1 };       /* NVTX_ETID_CALLBACKS */
 enum { MODULE_CORE = 1, MODULE_CORE2 = 5 }; /* NvtxCallbackModule */
-enum core {
+enum nvtx_core_callback_slot {
 	CORE_MARK_EX = 1,
 	CORE_MARK_A,
 	CORE_MARK_W,
-	CORE_START_EX,
-	CORE_START_A,
-	CORE_START_W,
-	CORE_END,
-	CORE_PUSH_EX,
-	CORE_PUSH_A,
-	CORE_PUSH_W,
-	CORE_POP
+	CORE_RANGE_START_EX,
+	CORE_RANGE_START_A,
+	CORE_RANGE_START_W,
+	CORE_RANGE_END,
+	CORE_RANGE_PUSH_EX,
+	CORE_RANGE_PUSH_A,
+	CORE_RANGE_PUSH_W,
+	CORE_RANGE_POP
 };
-enum core2 {
-	CORE2_MARK_EX = 1,
-	CORE2_START_EX,
-	CORE2_END,
-	CORE2_PUSH_EX,
-	CORE2_POP,
-	CORE2_REGISTER_STRING_A = 10,
-	CORE2_REGISTER_STRING_W,
-	CORE2_CREATE_A,
-	CORE2_CREATE_W,
-	CORE2_DESTROY
+enum nvtx_core2_callback_slot {
+	CORE2_DOMAIN_MARK_EX = 1,
+	CORE2_DOMAIN_RANGE_START_EX,
+	CORE2_DOMAIN_RANGE_END,
+	CORE2_DOMAIN_RANGE_PUSH_EX,
+	CORE2_DOMAIN_RANGE_POP,
+	CORE2_DOMAIN_REGISTER_STRING_A = 10,
+	CORE2_DOMAIN_REGISTER_STRING_W,
+	CORE2_DOMAIN_CREATE_A,
+	CORE2_DOMAIN_CREATE_W,
+	CORE2_DOMAIN_DESTROY
 };
-enum message { MESSAGE_ASCII = 1, MESSAGE_WIDE = 2, MESSAGE_REGISTERED = 3 };
+enum nvtx_message_type { MESSAGE_ASCII = 1, MESSAGE_WIDE = 2, MESSAGE_REGISTERED = 3 };
 
 typedef void function(void);
 
-struct tables {
+struct nvtx_export_tables {
 	size_t size;
 	int (*get)(int module, function ****table, unsigned *entries);
 };
 
-struct attributes {
+struct nvtx_event_attributes {
 	uint16_t version, size;
 	uint32_t category;
 	int32_t color_type;
@@ -59,192 +60,197 @@ struct attributes {
 	int32_t message_type;
 	const void *message;
 };
-_Static_assert(offsetof(struct attributes, message) == 40, "layout of nvtxEventAttributes_t");
+_Static_assert(offsetof(struct nvtx_event_attributes, message) == 40,
+	       "layout of nvtxEventAttributes_t");
 
-#define TEXT_MAX 512
+#define NVTX_TEXT_BYTES 512
 
-static _Thread_local int depth;
+static _Thread_local int thread_range_depth;
 
 /* Room for a message, and behind it for a wide one made narrow. */
-struct text {
-	char whole[TEXT_MAX], narrow[TEXT_MAX];
+struct nvtx_text_buffers {
+	char whole[NVTX_TEXT_BYTES], narrow_text[NVTX_TEXT_BYTES];
 };
 
-static const char *narrow(struct text *text, const wchar_t *wide)
+static const char *narrow_wide_text(struct nvtx_text_buffers *text, const wchar_t *wide)
 {
 	size_t length = 0;
 
-	for (; wide != NULL && wide[length] != 0 && length < TEXT_MAX - 1; length++)
-		text->narrow[length] = wide[length] < 128 ? (char)wide[length] : '?';
-	text->narrow[length] = '\0';
-	return text->narrow;
+	for (; wide != NULL && wide[length] != 0 && length < NVTX_TEXT_BYTES - 1; length++)
+		text->narrow_text[length] = wide[length] < 128 ? (char)wide[length] : '?';
+	text->narrow_text[length] = '\0';
+	return text->narrow_text;
 }
 
 /* "domain: message", or the message itself, where there is nothing to put before it. A registered
  * one is our own copy. */
-static const char *text_of(const char *domain, const struct attributes *event, struct text *text)
+static const char *format_event_text(const char *domain, const struct nvtx_event_attributes *event,
+				     struct nvtx_text_buffers *text)
 {
 	const char *message = "";
 
 	if (event != NULL && event->message != NULL) {
 		if (event->message_type == MESSAGE_WIDE)
-			message = narrow(text, event->message);
+			message = narrow_wide_text(text, event->message);
 		else if (event->message_type == MESSAGE_ASCII ||
 			 event->message_type == MESSAGE_REGISTERED)
 			message = event->message;
 	}
 	if (domain == NULL)
 		return message;
-	snprintf(text->whole, TEXT_MAX, "%.128s: %.380s", domain, message);
+	snprintf(text->whole, NVTX_TEXT_BYTES, "%.128s: %.380s", domain, message);
 	return text->whole;
 }
 
-static uint64_t tell(enum device_marker marker, const char *message, uint64_t range)
+static uint64_t emit_marker_if_wanted(enum device_marker_kind marker, const char *message,
+				      uint64_t range)
 {
-	const struct device_sink *sink = device_sink();
+	const struct device_sink *sink = device_get_sink();
 
-	if (sink == NULL || !sink->wants(DEVICE_SERVICE_MARKERS, -1))
+	if (sink == NULL || !sink->is_wanted(DEVICE_SERVICE_MARKERS, -1))
 		return 0;
-	return sink->marker(marker, message, range);
+	return sink->marker_event(marker, message, range);
 }
 
-static void domain_mark(const char *domain, const struct attributes *event)
+static void nvtx_domain_mark(const char *domain, const struct nvtx_event_attributes *event)
 {
-	struct text text;
+	struct nvtx_text_buffers text;
 
-	tell(DEVICE_MARKER_MARK, text_of(domain, event, &text), 0);
+	emit_marker_if_wanted(DEVICE_MARKER_MARK, format_event_text(domain, event, &text), 0);
 }
 
-static uint64_t domain_start(const char *domain, const struct attributes *event)
+static uint64_t nvtx_domain_range_start(const char *domain,
+					const struct nvtx_event_attributes *event)
 {
-	struct text text;
+	struct nvtx_text_buffers text;
 
-	return tell(DEVICE_MARKER_START, text_of(domain, event, &text), 0);
+	return emit_marker_if_wanted(DEVICE_MARKER_START, format_event_text(domain, event, &text),
+				     0);
 }
 
-static void range_end(uint64_t range)
+static void nvtx_range_end(uint64_t range)
 {
 	if (range != 0)
-		tell(DEVICE_MARKER_STOP, NULL, range);
+		emit_marker_if_wanted(DEVICE_MARKER_STOP, NULL, range);
 }
 
-static void domain_end(const char *domain, uint64_t range)
+static void nvtx_domain_range_end(const char *domain, uint64_t range)
 {
 	(void)domain;
-	range_end(range);
+	nvtx_range_end(range);
 }
 
 /* The level of what is begun, from 0; of what is ended, likewise; negative: there is none. */
-static int push_text(const char *message)
+static int nvtx_range_push_ascii(const char *message)
 {
-	tell(DEVICE_MARKER_PUSH, message, 0);
-	return depth++;
+	emit_marker_if_wanted(DEVICE_MARKER_PUSH, message, 0);
+	return thread_range_depth++;
 }
 
-static int domain_push(const char *domain, const struct attributes *event)
+static int nvtx_domain_range_push(const char *domain, const struct nvtx_event_attributes *event)
 {
-	struct text text;
+	struct nvtx_text_buffers text;
 
-	return push_text(text_of(domain, event, &text));
+	return nvtx_range_push_ascii(format_event_text(domain, event, &text));
 }
 
-static int pop(void)
+static int nvtx_range_pop(void)
 {
-	if (depth == 0)
+	if (thread_range_depth == 0)
 		return -1;
-	tell(DEVICE_MARKER_POP, NULL, 0);
-	return --depth;
+	emit_marker_if_wanted(DEVICE_MARKER_POP, NULL, 0);
+	return --thread_range_depth;
 }
 
-static int domain_pop(const char *domain)
+static int nvtx_domain_range_pop(const char *domain)
 {
 	(void)domain;
-	return pop();
+	return nvtx_range_pop();
 }
 
-static void mark_ex(const struct attributes *event)
+static void nvtx_mark_ex(const struct nvtx_event_attributes *event)
 {
-	domain_mark(NULL, event);
+	nvtx_domain_mark(NULL, event);
 }
 
-static void mark_a(const char *message)
+static void nvtx_mark_ascii(const char *message)
 {
-	tell(DEVICE_MARKER_MARK, message, 0);
+	emit_marker_if_wanted(DEVICE_MARKER_MARK, message, 0);
 }
 
-static void mark_w(const wchar_t *message)
+static void nvtx_mark_wide(const wchar_t *message)
 {
-	struct text text;
+	struct nvtx_text_buffers text;
 
-	mark_a(narrow(&text, message));
+	nvtx_mark_ascii(narrow_wide_text(&text, message));
 }
 
-static uint64_t start_ex(const struct attributes *event)
+static uint64_t nvtx_range_start_ex(const struct nvtx_event_attributes *event)
 {
-	return domain_start(NULL, event);
+	return nvtx_domain_range_start(NULL, event);
 }
 
-static uint64_t start_a(const char *message)
+static uint64_t nvtx_range_start_ascii(const char *message)
 {
-	return tell(DEVICE_MARKER_START, message, 0);
+	return emit_marker_if_wanted(DEVICE_MARKER_START, message, 0);
 }
 
-static uint64_t start_w(const wchar_t *message)
+static uint64_t nvtx_range_start_wide(const wchar_t *message)
 {
-	struct text text;
+	struct nvtx_text_buffers text;
 
-	return start_a(narrow(&text, message));
+	return nvtx_range_start_ascii(narrow_wide_text(&text, message));
 }
 
-static int push_ex(const struct attributes *event)
+static int nvtx_range_push_ex(const struct nvtx_event_attributes *event)
 {
-	return domain_push(NULL, event);
+	return nvtx_domain_range_push(NULL, event);
 }
 
-static int push_w(const wchar_t *message)
+static int nvtx_range_push_wide(const wchar_t *message)
 {
-	struct text text;
+	struct nvtx_text_buffers text;
 
-	return push_text(narrow(&text, message));
+	return nvtx_range_push_ascii(narrow_wide_text(&text, message));
 }
 
 /* Domains and registered strings are their own copies of the text, and stay. */
-static const char *create_a(const char *name)
+static const char *nvtx_domain_create_ascii(const char *name)
 {
 	return name != NULL ? strdup(name) : NULL;
 }
 
-static const char *create_w(const wchar_t *name)
+static const char *nvtx_domain_create_wide(const wchar_t *name)
 {
-	struct text text;
+	struct nvtx_text_buffers text;
 
-	return strdup(narrow(&text, name));
+	return strdup(narrow_wide_text(&text, name));
 }
 
-static const char *register_a(const char *domain, const char *text)
-{
-	(void)domain;
-	return create_a(text);
-}
-
-static const char *register_w(const char *domain, const wchar_t *text)
+static const char *nvtx_register_string_ascii(const char *domain, const char *text)
 {
 	(void)domain;
-	return create_w(text);
+	return nvtx_domain_create_ascii(text);
 }
 
-static void destroy(const char *domain)
+static const char *nvtx_register_string_wide(const char *domain, const wchar_t *text)
+{
+	(void)domain;
+	return nvtx_domain_create_wide(text);
+}
+
+static void nvtx_domain_destroy(const char *domain)
 {
 	(void)domain; /* ranges that name it may still be open */
 }
 
-struct replacement {
+struct nvtx_callback_replacement {
 	unsigned place;
 	function *call;
 };
 
-static void replace(const struct tables *tables, int module, const struct replacement *what,
-		    size_t count)
+static void replace_nvtx_callbacks(const struct nvtx_export_tables *tables, int module,
+				   const struct nvtx_callback_replacement *what, size_t count)
 {
 	function ***table = NULL;
 	unsigned entries = 0;
@@ -262,37 +268,47 @@ InitializeInjectionNvtx2(const void *(*get_table)(uint32_t id));
 
 int InitializeInjectionNvtx2(const void *(*get_table)(uint32_t id))
 {
-#define REPLACE(place, call)                                                                       \
+#define CALLBACK_REPLACEMENT_INITIALIZER(place, call)                                              \
 	{                                                                                          \
 		place, (function *)(call)                                                          \
 	}
-	static const struct replacement core[] = {
-		REPLACE(CORE_MARK_EX, mark_ex),  REPLACE(CORE_MARK_A, mark_a),
-		REPLACE(CORE_MARK_W, mark_w),    REPLACE(CORE_START_EX, start_ex),
-		REPLACE(CORE_START_A, start_a),  REPLACE(CORE_START_W, start_w),
-		REPLACE(CORE_END, range_end),    REPLACE(CORE_PUSH_EX, push_ex),
-		REPLACE(CORE_PUSH_A, push_text), REPLACE(CORE_PUSH_W, push_w),
-		REPLACE(CORE_POP, pop),
+	static const struct nvtx_callback_replacement core[] = {
+		CALLBACK_REPLACEMENT_INITIALIZER(CORE_MARK_EX, nvtx_mark_ex),
+		CALLBACK_REPLACEMENT_INITIALIZER(CORE_MARK_A, nvtx_mark_ascii),
+		CALLBACK_REPLACEMENT_INITIALIZER(CORE_MARK_W, nvtx_mark_wide),
+		CALLBACK_REPLACEMENT_INITIALIZER(CORE_RANGE_START_EX, nvtx_range_start_ex),
+		CALLBACK_REPLACEMENT_INITIALIZER(CORE_RANGE_START_A, nvtx_range_start_ascii),
+		CALLBACK_REPLACEMENT_INITIALIZER(CORE_RANGE_START_W, nvtx_range_start_wide),
+		CALLBACK_REPLACEMENT_INITIALIZER(CORE_RANGE_END, nvtx_range_end),
+		CALLBACK_REPLACEMENT_INITIALIZER(CORE_RANGE_PUSH_EX, nvtx_range_push_ex),
+		CALLBACK_REPLACEMENT_INITIALIZER(CORE_RANGE_PUSH_A, nvtx_range_push_ascii),
+		CALLBACK_REPLACEMENT_INITIALIZER(CORE_RANGE_PUSH_W, nvtx_range_push_wide),
+		CALLBACK_REPLACEMENT_INITIALIZER(CORE_RANGE_POP, nvtx_range_pop),
 	};
-	static const struct replacement core2[] = {
-		REPLACE(CORE2_MARK_EX, domain_mark),
-		REPLACE(CORE2_START_EX, domain_start),
-		REPLACE(CORE2_END, domain_end),
-		REPLACE(CORE2_PUSH_EX, domain_push),
-		REPLACE(CORE2_POP, domain_pop),
-		REPLACE(CORE2_REGISTER_STRING_A, register_a),
-		REPLACE(CORE2_REGISTER_STRING_W, register_w),
-		REPLACE(CORE2_CREATE_A, create_a),
-		REPLACE(CORE2_CREATE_W, create_w),
-		REPLACE(CORE2_DESTROY, destroy),
+	static const struct nvtx_callback_replacement core2[] = {
+		CALLBACK_REPLACEMENT_INITIALIZER(CORE2_DOMAIN_MARK_EX, nvtx_domain_mark),
+		CALLBACK_REPLACEMENT_INITIALIZER(CORE2_DOMAIN_RANGE_START_EX,
+						 nvtx_domain_range_start),
+		CALLBACK_REPLACEMENT_INITIALIZER(CORE2_DOMAIN_RANGE_END, nvtx_domain_range_end),
+		CALLBACK_REPLACEMENT_INITIALIZER(CORE2_DOMAIN_RANGE_PUSH_EX,
+						 nvtx_domain_range_push),
+		CALLBACK_REPLACEMENT_INITIALIZER(CORE2_DOMAIN_RANGE_POP, nvtx_domain_range_pop),
+		CALLBACK_REPLACEMENT_INITIALIZER(CORE2_DOMAIN_REGISTER_STRING_A,
+						 nvtx_register_string_ascii),
+		CALLBACK_REPLACEMENT_INITIALIZER(CORE2_DOMAIN_REGISTER_STRING_W,
+						 nvtx_register_string_wide),
+		CALLBACK_REPLACEMENT_INITIALIZER(CORE2_DOMAIN_CREATE_A, nvtx_domain_create_ascii),
+		CALLBACK_REPLACEMENT_INITIALIZER(CORE2_DOMAIN_CREATE_W, nvtx_domain_create_wide),
+		CALLBACK_REPLACEMENT_INITIALIZER(CORE2_DOMAIN_DESTROY, nvtx_domain_destroy),
 	};
-#undef REPLACE
-	const struct tables *tables = get_table != NULL ? get_table(TABLES) : NULL;
+#undef CALLBACK_REPLACEMENT_INITIALIZER
+	const struct nvtx_export_tables *tables =
+		get_table != NULL ? get_table(NVTX_CALLBACKS_TABLE_ID) : NULL;
 
 	if (tables == NULL || tables->size < sizeof(*tables))
 		return 0;
-	device_runtime_found(DEVICE_RUNTIME_HOST);
-	replace(tables, MODULE_CORE, core, sizeof(core) / sizeof(*core));
-	replace(tables, MODULE_CORE2, core2, sizeof(core2) / sizeof(*core2));
+	device_report_runtime_found(DEVICE_RUNTIME_HOST);
+	replace_nvtx_callbacks(tables, MODULE_CORE, core, ARRAY_SIZE(core));
+	replace_nvtx_callbacks(tables, MODULE_CORE2, core2, ARRAY_SIZE(core2));
 	return 1;
 }

@@ -2,81 +2,82 @@
  * SPDX-FileCopyrightText: the kymo authors
  *
  * The functions of OpenCL in the order of the dispatch tables of its loaders (Khronos' cl_icd.h),
- * for X macros: CALL are led through as they are, HOOKED have a function hooked_* here that knows
- * what they mean, VOID_* return nothing, ABSENT are other systems' and stay as they were. Columns:
- * place in the table, type of result, name, parameters, arguments, addresses of arguments.
+ * for X macros: OPENCL_CALL_ROW are led through as they are, OPENCL_HOOKED_CALL_ROW have a function
+ * hooked_* here that knows what they mean, VOID_* return nothing, OPENCL_ABSENT_ROW are other
+ * systems' and stay as they were. Columns: place in the table, type of result, name, parameters,
+ * arguments, addresses of arguments.
  */
 /* clang-format off */
-CALL(0, cl_int, clGetPlatformIDs,
+OPENCL_CALL_ROW(0, cl_int, clGetPlatformIDs,
      (cl_uint num_entries, cl_platform_id *platforms, cl_uint *num_platforms),
      (num_entries, platforms, num_platforms),
      (&num_entries, &platforms, &num_platforms))
-CALL(1, cl_int, clGetPlatformInfo,
+OPENCL_CALL_ROW(1, cl_int, clGetPlatformInfo,
      (cl_platform_id platform, cl_platform_info param_name, size_t param_value_size,
      void *param_value, size_t *param_value_size_ret),
      (platform, param_name, param_value_size, param_value, param_value_size_ret),
      (&platform, &param_name, &param_value_size, &param_value, &param_value_size_ret))
-CALL(2, cl_int, clGetDeviceIDs,
+OPENCL_CALL_ROW(2, cl_int, clGetDeviceIDs,
      (cl_platform_id platform, cl_device_type device_type, cl_uint num_entries,
      cl_device_id *devices, cl_uint *num_devices),
      (platform, device_type, num_entries, devices, num_devices),
      (&platform, &device_type, &num_entries, &devices, &num_devices))
-CALL(3, cl_int, clGetDeviceInfo,
+OPENCL_CALL_ROW(3, cl_int, clGetDeviceInfo,
      (cl_device_id device, cl_device_info param_name, size_t param_value_size, void *param_value,
      size_t *param_value_size_ret),
      (device, param_name, param_value_size, param_value, param_value_size_ret),
      (&device, &param_name, &param_value_size, &param_value, &param_value_size_ret))
-CALL(4, cl_context, clCreateContext,
+OPENCL_CALL_ROW(4, cl_context, clCreateContext,
      (const cl_context_properties *properties, cl_uint num_devices, const cl_device_id *devices,
      cl_callback pfn_notify, void *user_data, cl_int *errcode_ret),
      (properties, num_devices, devices, pfn_notify, user_data, errcode_ret),
      (&properties, &num_devices, &devices, &pfn_notify, &user_data, &errcode_ret))
-CALL(5, cl_context, clCreateContextFromType,
+OPENCL_CALL_ROW(5, cl_context, clCreateContextFromType,
      (const cl_context_properties *properties, cl_device_type device_type,
      cl_callback pfn_notify, void *user_data, cl_int *errcode_ret),
      (properties, device_type, pfn_notify, user_data, errcode_ret),
      (&properties, &device_type, &pfn_notify, &user_data, &errcode_ret))
-CALL(6, cl_int, clRetainContext,
+OPENCL_CALL_ROW(6, cl_int, clRetainContext,
      (cl_context context),
      (context),
      (&context))
-CALL(7, cl_int, clReleaseContext,
+OPENCL_CALL_ROW(7, cl_int, clReleaseContext,
      (cl_context context),
      (context),
      (&context))
-CALL(8, cl_int, clGetContextInfo,
+OPENCL_CALL_ROW(8, cl_int, clGetContextInfo,
      (cl_context context, cl_context_info param_name, size_t param_value_size, void *param_value,
      size_t *param_value_size_ret),
      (context, param_name, param_value_size, param_value, param_value_size_ret),
      (&context, &param_name, &param_value_size, &param_value, &param_value_size_ret))
-HOOKED(9, cl_command_queue, clCreateCommandQueue,
+OPENCL_HOOKED_CALL_ROW(9, cl_command_queue, clCreateCommandQueue,
      (cl_context context, cl_device_id device, cl_command_queue_properties properties,
      cl_int *errcode_ret),
      (context, device, properties, errcode_ret),
      (&context, &device, &properties, &errcode_ret))
-CALL(10, cl_int, clRetainCommandQueue,
+OPENCL_CALL_ROW(10, cl_int, clRetainCommandQueue,
      (cl_command_queue command_queue),
      (command_queue),
      (&command_queue))
-HOOKED(11, cl_int, clReleaseCommandQueue,
+OPENCL_HOOKED_CALL_ROW(11, cl_int, clReleaseCommandQueue,
      (cl_command_queue command_queue),
      (command_queue),
      (&command_queue))
-HOOKED(12, cl_int, clGetCommandQueueInfo,
+OPENCL_HOOKED_CALL_ROW(12, cl_int, clGetCommandQueueInfo,
      (cl_command_queue command_queue, cl_command_queue_info param_name, size_t param_value_size,
      void *param_value, size_t *param_value_size_ret),
      (command_queue, param_name, param_value_size, param_value, param_value_size_ret),
      (&command_queue, &param_name, &param_value_size, &param_value, &param_value_size_ret))
-CALL(13, cl_int, clSetCommandQueueProperty,
+OPENCL_CALL_ROW(13, cl_int, clSetCommandQueueProperty,
      (cl_command_queue command_queue, cl_command_queue_properties properties, cl_bool enable,
      cl_command_queue_properties *old_properties),
      (command_queue, properties, enable, old_properties),
      (&command_queue, &properties, &enable, &old_properties))
-HOOKED(14, cl_mem, clCreateBuffer,
+OPENCL_HOOKED_CALL_ROW(14, cl_mem, clCreateBuffer,
      (cl_context context, cl_mem_flags flags, size_t size, void *host_ptr, cl_int *errcode_ret),
      (context, flags, size, host_ptr, errcode_ret),
      (&context, &flags, &size, &host_ptr, &errcode_ret))
-HOOKED(15, cl_mem, clCreateImage2D,
+OPENCL_HOOKED_CALL_ROW(15, cl_mem, clCreateImage2D,
      (cl_context context, cl_mem_flags flags, const cl_image_format *image_format,
      size_t image_width, size_t image_height, size_t image_row_pitch, void *host_ptr,
      cl_int *errcode_ret),
@@ -84,7 +85,7 @@ HOOKED(15, cl_mem, clCreateImage2D,
      errcode_ret),
      (&context, &flags, &image_format, &image_width, &image_height, &image_row_pitch, &host_ptr,
      &errcode_ret))
-HOOKED(16, cl_mem, clCreateImage3D,
+OPENCL_HOOKED_CALL_ROW(16, cl_mem, clCreateImage3D,
      (cl_context context, cl_mem_flags flags, const cl_image_format *image_format,
      size_t image_width, size_t image_height, size_t image_depth, size_t image_row_pitch,
      size_t image_slice_pitch, void *host_ptr, cl_int *errcode_ret),
@@ -92,146 +93,146 @@ HOOKED(16, cl_mem, clCreateImage3D,
      image_slice_pitch, host_ptr, errcode_ret),
      (&context, &flags, &image_format, &image_width, &image_height, &image_depth,
      &image_row_pitch, &image_slice_pitch, &host_ptr, &errcode_ret))
-CALL(17, cl_int, clRetainMemObject,
+OPENCL_CALL_ROW(17, cl_int, clRetainMemObject,
      (cl_mem memobj),
      (memobj),
      (&memobj))
-HOOKED(18, cl_int, clReleaseMemObject,
+OPENCL_HOOKED_CALL_ROW(18, cl_int, clReleaseMemObject,
      (cl_mem memobj),
      (memobj),
      (&memobj))
-CALL(19, cl_int, clGetSupportedImageFormats,
+OPENCL_CALL_ROW(19, cl_int, clGetSupportedImageFormats,
      (cl_context context, cl_mem_flags flags, cl_mem_object_type image_type, cl_uint num_entries,
      cl_image_format *image_formats, cl_uint *num_image_formats),
      (context, flags, image_type, num_entries, image_formats, num_image_formats),
      (&context, &flags, &image_type, &num_entries, &image_formats, &num_image_formats))
-CALL(20, cl_int, clGetMemObjectInfo,
+OPENCL_CALL_ROW(20, cl_int, clGetMemObjectInfo,
      (cl_mem memobj, cl_mem_info param_name, size_t param_value_size, void *param_value,
      size_t *param_value_size_ret),
      (memobj, param_name, param_value_size, param_value, param_value_size_ret),
      (&memobj, &param_name, &param_value_size, &param_value, &param_value_size_ret))
-CALL(21, cl_int, clGetImageInfo,
+OPENCL_CALL_ROW(21, cl_int, clGetImageInfo,
      (cl_mem image, cl_image_info param_name, size_t param_value_size, void *param_value,
      size_t *param_value_size_ret),
      (image, param_name, param_value_size, param_value, param_value_size_ret),
      (&image, &param_name, &param_value_size, &param_value, &param_value_size_ret))
-CALL(22, cl_sampler, clCreateSampler,
+OPENCL_CALL_ROW(22, cl_sampler, clCreateSampler,
      (cl_context context, cl_bool normalized_coords, cl_addressing_mode addressing_mode,
      cl_filter_mode filter_mode, cl_int *errcode_ret),
      (context, normalized_coords, addressing_mode, filter_mode, errcode_ret),
      (&context, &normalized_coords, &addressing_mode, &filter_mode, &errcode_ret))
-CALL(23, cl_int, clRetainSampler,
+OPENCL_CALL_ROW(23, cl_int, clRetainSampler,
      (cl_sampler sampler),
      (sampler),
      (&sampler))
-CALL(24, cl_int, clReleaseSampler,
+OPENCL_CALL_ROW(24, cl_int, clReleaseSampler,
      (cl_sampler sampler),
      (sampler),
      (&sampler))
-CALL(25, cl_int, clGetSamplerInfo,
+OPENCL_CALL_ROW(25, cl_int, clGetSamplerInfo,
      (cl_sampler sampler, cl_sampler_info param_name, size_t param_value_size, void *param_value,
      size_t *param_value_size_ret),
      (sampler, param_name, param_value_size, param_value, param_value_size_ret),
      (&sampler, &param_name, &param_value_size, &param_value, &param_value_size_ret))
-CALL(26, cl_program, clCreateProgramWithSource,
+OPENCL_CALL_ROW(26, cl_program, clCreateProgramWithSource,
      (cl_context context, cl_uint count, const char **strings, const size_t *lengths,
      cl_int *errcode_ret),
      (context, count, strings, lengths, errcode_ret),
      (&context, &count, &strings, &lengths, &errcode_ret))
-CALL(27, cl_program, clCreateProgramWithBinary,
+OPENCL_CALL_ROW(27, cl_program, clCreateProgramWithBinary,
      (cl_context context, cl_uint num_devices, const cl_device_id *device_list,
      const size_t *lengths, const unsigned char **binaries, cl_int *binary_status,
      cl_int *errcode_ret),
      (context, num_devices, device_list, lengths, binaries, binary_status, errcode_ret),
      (&context, &num_devices, &device_list, &lengths, &binaries, &binary_status, &errcode_ret))
-CALL(28, cl_int, clRetainProgram,
+OPENCL_CALL_ROW(28, cl_int, clRetainProgram,
      (cl_program program),
      (program),
      (&program))
-HOOKED(29, cl_int, clReleaseProgram,
+OPENCL_HOOKED_CALL_ROW(29, cl_int, clReleaseProgram,
      (cl_program program),
      (program),
      (&program))
-CALL(30, cl_int, clBuildProgram,
+OPENCL_CALL_ROW(30, cl_int, clBuildProgram,
      (cl_program program, cl_uint num_devices, const cl_device_id *device_list,
      const char *options, cl_callback pfn_notify, void *user_data),
      (program, num_devices, device_list, options, pfn_notify, user_data),
      (&program, &num_devices, &device_list, &options, &pfn_notify, &user_data))
-CALL(31, cl_int, clUnloadCompiler,
+OPENCL_CALL_ROW(31, cl_int, clUnloadCompiler,
      (void),
      (),
      (NULL))
-CALL(32, cl_int, clGetProgramInfo,
+OPENCL_CALL_ROW(32, cl_int, clGetProgramInfo,
      (cl_program program, cl_program_info param_name, size_t param_value_size, void *param_value,
      size_t *param_value_size_ret),
      (program, param_name, param_value_size, param_value, param_value_size_ret),
      (&program, &param_name, &param_value_size, &param_value, &param_value_size_ret))
-CALL(33, cl_int, clGetProgramBuildInfo,
+OPENCL_CALL_ROW(33, cl_int, clGetProgramBuildInfo,
      (cl_program program, cl_device_id device, cl_program_build_info param_name,
      size_t param_value_size, void *param_value, size_t *param_value_size_ret),
      (program, device, param_name, param_value_size, param_value, param_value_size_ret),
      (&program, &device, &param_name, &param_value_size, &param_value, &param_value_size_ret))
-HOOKED(34, cl_kernel, clCreateKernel,
+OPENCL_HOOKED_CALL_ROW(34, cl_kernel, clCreateKernel,
      (cl_program program, const char *kernel_name, cl_int *errcode_ret),
      (program, kernel_name, errcode_ret),
      (&program, &kernel_name, &errcode_ret))
-HOOKED(35, cl_int, clCreateKernelsInProgram,
+OPENCL_HOOKED_CALL_ROW(35, cl_int, clCreateKernelsInProgram,
      (cl_program program, cl_uint num_kernels, cl_kernel *kernels, cl_uint *num_kernels_ret),
      (program, num_kernels, kernels, num_kernels_ret),
      (&program, &num_kernels, &kernels, &num_kernels_ret))
-CALL(36, cl_int, clRetainKernel,
+OPENCL_CALL_ROW(36, cl_int, clRetainKernel,
      (cl_kernel kernel),
      (kernel),
      (&kernel))
-CALL(37, cl_int, clReleaseKernel,
+OPENCL_CALL_ROW(37, cl_int, clReleaseKernel,
      (cl_kernel kernel),
      (kernel),
      (&kernel))
-CALL(38, cl_int, clSetKernelArg,
+OPENCL_CALL_ROW(38, cl_int, clSetKernelArg,
      (cl_kernel kernel, cl_uint arg_index, size_t arg_size, const void *arg_value),
      (kernel, arg_index, arg_size, arg_value),
      (&kernel, &arg_index, &arg_size, &arg_value))
-CALL(39, cl_int, clGetKernelInfo,
+OPENCL_CALL_ROW(39, cl_int, clGetKernelInfo,
      (cl_kernel kernel, cl_kernel_info param_name, size_t param_value_size, void *param_value,
      size_t *param_value_size_ret),
      (kernel, param_name, param_value_size, param_value, param_value_size_ret),
      (&kernel, &param_name, &param_value_size, &param_value, &param_value_size_ret))
-CALL(40, cl_int, clGetKernelWorkGroupInfo,
+OPENCL_CALL_ROW(40, cl_int, clGetKernelWorkGroupInfo,
      (cl_kernel kernel, cl_device_id device, cl_kernel_work_group_info param_name,
      size_t param_value_size, void *param_value, size_t *param_value_size_ret),
      (kernel, device, param_name, param_value_size, param_value, param_value_size_ret),
      (&kernel, &device, &param_name, &param_value_size, &param_value, &param_value_size_ret))
-CALL(41, cl_int, clWaitForEvents,
+OPENCL_CALL_ROW(41, cl_int, clWaitForEvents,
      (cl_uint num_events, const cl_event *event_list),
      (num_events, event_list),
      (&num_events, &event_list))
-CALL(42, cl_int, clGetEventInfo,
+OPENCL_CALL_ROW(42, cl_int, clGetEventInfo,
      (cl_event event, cl_event_info param_name, size_t param_value_size, void *param_value,
      size_t *param_value_size_ret),
      (event, param_name, param_value_size, param_value, param_value_size_ret),
      (&event, &param_name, &param_value_size, &param_value, &param_value_size_ret))
-CALL(43, cl_int, clRetainEvent,
+OPENCL_CALL_ROW(43, cl_int, clRetainEvent,
      (cl_event event),
      (event),
      (&event))
-CALL(44, cl_int, clReleaseEvent,
+OPENCL_CALL_ROW(44, cl_int, clReleaseEvent,
      (cl_event event),
      (event),
      (&event))
-CALL(45, cl_int, clGetEventProfilingInfo,
+OPENCL_CALL_ROW(45, cl_int, clGetEventProfilingInfo,
      (cl_event event, cl_profiling_info param_name, size_t param_value_size, void *param_value,
      size_t *param_value_size_ret),
      (event, param_name, param_value_size, param_value, param_value_size_ret),
      (&event, &param_name, &param_value_size, &param_value, &param_value_size_ret))
-CALL(46, cl_int, clFlush,
+OPENCL_CALL_ROW(46, cl_int, clFlush,
      (cl_command_queue command_queue),
      (command_queue),
      (&command_queue))
-CALL(47, cl_int, clFinish,
+OPENCL_CALL_ROW(47, cl_int, clFinish,
      (cl_command_queue command_queue),
      (command_queue),
      (&command_queue))
-HOOKED(48, cl_int, clEnqueueReadBuffer,
+OPENCL_HOOKED_CALL_ROW(48, cl_int, clEnqueueReadBuffer,
      (cl_command_queue command_queue, cl_mem buffer, cl_bool blocking_read, size_t offset,
      size_t cb, void *ptr, cl_uint num_events_in_wait_list, const cl_event *event_wait_list,
      cl_event *event),
@@ -239,7 +240,7 @@ HOOKED(48, cl_int, clEnqueueReadBuffer,
      event_wait_list, event),
      (&command_queue, &buffer, &blocking_read, &offset, &cb, &ptr, &num_events_in_wait_list,
      &event_wait_list, &event))
-HOOKED(49, cl_int, clEnqueueWriteBuffer,
+OPENCL_HOOKED_CALL_ROW(49, cl_int, clEnqueueWriteBuffer,
      (cl_command_queue command_queue, cl_mem buffer, cl_bool blocking_write, size_t offset,
      size_t cb, const void *ptr, cl_uint num_events_in_wait_list,
      const cl_event *event_wait_list, cl_event *event),
@@ -247,7 +248,7 @@ HOOKED(49, cl_int, clEnqueueWriteBuffer,
      event_wait_list, event),
      (&command_queue, &buffer, &blocking_write, &offset, &cb, &ptr, &num_events_in_wait_list,
      &event_wait_list, &event))
-HOOKED(50, cl_int, clEnqueueCopyBuffer,
+OPENCL_HOOKED_CALL_ROW(50, cl_int, clEnqueueCopyBuffer,
      (cl_command_queue command_queue, cl_mem src_buffer, cl_mem dst_buffer, size_t src_offset,
      size_t dst_offset, size_t cb, cl_uint num_events_in_wait_list,
      const cl_event *event_wait_list, cl_event *event),
@@ -255,7 +256,7 @@ HOOKED(50, cl_int, clEnqueueCopyBuffer,
      event_wait_list, event),
      (&command_queue, &src_buffer, &dst_buffer, &src_offset, &dst_offset, &cb,
      &num_events_in_wait_list, &event_wait_list, &event))
-HOOKED(51, cl_int, clEnqueueReadImage,
+OPENCL_HOOKED_CALL_ROW(51, cl_int, clEnqueueReadImage,
      (cl_command_queue command_queue, cl_mem image, cl_bool blocking_read, const size_t *origin,
      const size_t *region, size_t row_pitch, size_t slice_pitch, void *ptr,
      cl_uint num_events_in_wait_list, const cl_event *event_wait_list, cl_event *event),
@@ -263,7 +264,7 @@ HOOKED(51, cl_int, clEnqueueReadImage,
      num_events_in_wait_list, event_wait_list, event),
      (&command_queue, &image, &blocking_read, &origin, &region, &row_pitch, &slice_pitch, &ptr,
      &num_events_in_wait_list, &event_wait_list, &event))
-HOOKED(52, cl_int, clEnqueueWriteImage,
+OPENCL_HOOKED_CALL_ROW(52, cl_int, clEnqueueWriteImage,
      (cl_command_queue command_queue, cl_mem image, cl_bool blocking_write, const size_t *origin,
      const size_t *region, size_t input_row_pitch, size_t input_slice_pitch, const void *ptr,
      cl_uint num_events_in_wait_list, const cl_event *event_wait_list, cl_event *event),
@@ -271,7 +272,7 @@ HOOKED(52, cl_int, clEnqueueWriteImage,
      ptr, num_events_in_wait_list, event_wait_list, event),
      (&command_queue, &image, &blocking_write, &origin, &region, &input_row_pitch,
      &input_slice_pitch, &ptr, &num_events_in_wait_list, &event_wait_list, &event))
-HOOKED(53, cl_int, clEnqueueCopyImage,
+OPENCL_HOOKED_CALL_ROW(53, cl_int, clEnqueueCopyImage,
      (cl_command_queue command_queue, cl_mem src_image, cl_mem dst_image,
      const size_t *src_origin, const size_t *dst_origin, const size_t *region,
      cl_uint num_events_in_wait_list, const cl_event *event_wait_list, cl_event *event),
@@ -279,7 +280,7 @@ HOOKED(53, cl_int, clEnqueueCopyImage,
      num_events_in_wait_list, event_wait_list, event),
      (&command_queue, &src_image, &dst_image, &src_origin, &dst_origin, &region,
      &num_events_in_wait_list, &event_wait_list, &event))
-HOOKED(54, cl_int, clEnqueueCopyImageToBuffer,
+OPENCL_HOOKED_CALL_ROW(54, cl_int, clEnqueueCopyImageToBuffer,
      (cl_command_queue command_queue, cl_mem src_image, cl_mem dst_buffer,
      const size_t *src_origin, const size_t *region, size_t dst_offset,
      cl_uint num_events_in_wait_list, const cl_event *event_wait_list, cl_event *event),
@@ -287,7 +288,7 @@ HOOKED(54, cl_int, clEnqueueCopyImageToBuffer,
      num_events_in_wait_list, event_wait_list, event),
      (&command_queue, &src_image, &dst_buffer, &src_origin, &region, &dst_offset,
      &num_events_in_wait_list, &event_wait_list, &event))
-HOOKED(55, cl_int, clEnqueueCopyBufferToImage,
+OPENCL_HOOKED_CALL_ROW(55, cl_int, clEnqueueCopyBufferToImage,
      (cl_command_queue command_queue, cl_mem src_buffer, cl_mem dst_image, size_t src_offset,
      const size_t *dst_origin, const size_t *region, cl_uint num_events_in_wait_list,
      const cl_event *event_wait_list, cl_event *event),
@@ -295,7 +296,7 @@ HOOKED(55, cl_int, clEnqueueCopyBufferToImage,
      num_events_in_wait_list, event_wait_list, event),
      (&command_queue, &src_buffer, &dst_image, &src_offset, &dst_origin, &region,
      &num_events_in_wait_list, &event_wait_list, &event))
-HOOKED(56, void *, clEnqueueMapBuffer,
+OPENCL_HOOKED_CALL_ROW(56, void *, clEnqueueMapBuffer,
      (cl_command_queue command_queue, cl_mem buffer, cl_bool blocking_map,
      cl_map_flags map_flags, size_t offset, size_t cb, cl_uint num_events_in_wait_list,
      const cl_event *event_wait_list, cl_event *event, cl_int *errcode_ret),
@@ -303,7 +304,7 @@ HOOKED(56, void *, clEnqueueMapBuffer,
      event_wait_list, event, errcode_ret),
      (&command_queue, &buffer, &blocking_map, &map_flags, &offset, &cb, &num_events_in_wait_list,
      &event_wait_list, &event, &errcode_ret))
-HOOKED(57, void *, clEnqueueMapImage,
+OPENCL_HOOKED_CALL_ROW(57, void *, clEnqueueMapImage,
      (cl_command_queue command_queue, cl_mem image, cl_bool blocking_map, cl_map_flags map_flags,
      const size_t *origin, const size_t *region, size_t *image_row_pitch,
      size_t *image_slice_pitch, cl_uint num_events_in_wait_list, const cl_event *event_wait_list,
@@ -312,12 +313,12 @@ HOOKED(57, void *, clEnqueueMapImage,
      image_slice_pitch, num_events_in_wait_list, event_wait_list, event, errcode_ret),
      (&command_queue, &image, &blocking_map, &map_flags, &origin, &region, &image_row_pitch,
      &image_slice_pitch, &num_events_in_wait_list, &event_wait_list, &event, &errcode_ret))
-HOOKED(58, cl_int, clEnqueueUnmapMemObject,
+OPENCL_HOOKED_CALL_ROW(58, cl_int, clEnqueueUnmapMemObject,
      (cl_command_queue command_queue, cl_mem memobj, void *mapped_ptr,
      cl_uint num_events_in_wait_list, const cl_event *event_wait_list, cl_event *event),
      (command_queue, memobj, mapped_ptr, num_events_in_wait_list, event_wait_list, event),
      (&command_queue, &memobj, &mapped_ptr, &num_events_in_wait_list, &event_wait_list, &event))
-HOOKED(59, cl_int, clEnqueueNDRangeKernel,
+OPENCL_HOOKED_CALL_ROW(59, cl_int, clEnqueueNDRangeKernel,
      (cl_command_queue command_queue, cl_kernel kernel, cl_uint work_dim,
      const size_t *global_work_offset, const size_t *global_work_size,
      const size_t *local_work_size, cl_uint num_events_in_wait_list,
@@ -326,12 +327,12 @@ HOOKED(59, cl_int, clEnqueueNDRangeKernel,
      num_events_in_wait_list, event_wait_list, event),
      (&command_queue, &kernel, &work_dim, &global_work_offset, &global_work_size,
      &local_work_size, &num_events_in_wait_list, &event_wait_list, &event))
-HOOKED(60, cl_int, clEnqueueTask,
+OPENCL_HOOKED_CALL_ROW(60, cl_int, clEnqueueTask,
      (cl_command_queue command_queue, cl_kernel kernel, cl_uint num_events_in_wait_list,
      const cl_event *event_wait_list, cl_event *event),
      (command_queue, kernel, num_events_in_wait_list, event_wait_list, event),
      (&command_queue, &kernel, &num_events_in_wait_list, &event_wait_list, &event))
-CALL(61, cl_int, clEnqueueNativeKernel,
+OPENCL_CALL_ROW(61, cl_int, clEnqueueNativeKernel,
      (cl_command_queue command_queue, cl_callback user_func, void *args, size_t cb_args,
      cl_uint num_mem_objects, const cl_mem *mem_list, const void **args_mem_loc,
      cl_uint num_events_in_wait_list, const cl_event *event_wait_list, cl_event *event),
@@ -339,95 +340,95 @@ CALL(61, cl_int, clEnqueueNativeKernel,
      num_events_in_wait_list, event_wait_list, event),
      (&command_queue, &user_func, &args, &cb_args, &num_mem_objects, &mem_list, &args_mem_loc,
      &num_events_in_wait_list, &event_wait_list, &event))
-CALL(62, cl_int, clEnqueueMarker,
+OPENCL_CALL_ROW(62, cl_int, clEnqueueMarker,
      (cl_command_queue command_queue, cl_event *event),
      (command_queue, event),
      (&command_queue, &event))
-CALL(63, cl_int, clEnqueueWaitForEvents,
+OPENCL_CALL_ROW(63, cl_int, clEnqueueWaitForEvents,
      (cl_command_queue command_queue, cl_uint num_events, const cl_event *event_list),
      (command_queue, num_events, event_list),
      (&command_queue, &num_events, &event_list))
-CALL(64, cl_int, clEnqueueBarrier,
+OPENCL_CALL_ROW(64, cl_int, clEnqueueBarrier,
      (cl_command_queue command_queue),
      (command_queue),
      (&command_queue))
-CALL(65, void *, clGetExtensionFunctionAddress,
+OPENCL_CALL_ROW(65, void *, clGetExtensionFunctionAddress,
      (const char *function_name),
      (function_name),
      (&function_name))
-CALL(66, cl_mem, clCreateFromGLBuffer,
+OPENCL_CALL_ROW(66, cl_mem, clCreateFromGLBuffer,
      (cl_context context, cl_mem_flags flags, cl_GLuint bufobj, int *errcode_ret),
      (context, flags, bufobj, errcode_ret),
      (&context, &flags, &bufobj, &errcode_ret))
-CALL(67, cl_mem, clCreateFromGLTexture2D,
+OPENCL_CALL_ROW(67, cl_mem, clCreateFromGLTexture2D,
      (cl_context context, cl_mem_flags flags, cl_GLenum target, cl_GLint miplevel,
      cl_GLuint texture, cl_int *errcode_ret),
      (context, flags, target, miplevel, texture, errcode_ret),
      (&context, &flags, &target, &miplevel, &texture, &errcode_ret))
-CALL(68, cl_mem, clCreateFromGLTexture3D,
+OPENCL_CALL_ROW(68, cl_mem, clCreateFromGLTexture3D,
      (cl_context context, cl_mem_flags flags, cl_GLenum target, cl_GLint miplevel,
      cl_GLuint texture, cl_int *errcode_ret),
      (context, flags, target, miplevel, texture, errcode_ret),
      (&context, &flags, &target, &miplevel, &texture, &errcode_ret))
-CALL(69, cl_mem, clCreateFromGLRenderbuffer,
+OPENCL_CALL_ROW(69, cl_mem, clCreateFromGLRenderbuffer,
      (cl_context context, cl_mem_flags flags, cl_GLuint renderbuffer, cl_int *errcode_ret),
      (context, flags, renderbuffer, errcode_ret),
      (&context, &flags, &renderbuffer, &errcode_ret))
-CALL(70, cl_int, clGetGLObjectInfo,
+OPENCL_CALL_ROW(70, cl_int, clGetGLObjectInfo,
      (cl_mem memobj, cl_gl_object_type *gl_object_type, cl_GLuint *gl_object_name),
      (memobj, gl_object_type, gl_object_name),
      (&memobj, &gl_object_type, &gl_object_name))
-CALL(71, cl_int, clGetGLTextureInfo,
+OPENCL_CALL_ROW(71, cl_int, clGetGLTextureInfo,
      (cl_mem memobj, cl_gl_texture_info param_name, size_t param_value_size, void *param_value,
      size_t *param_value_size_ret),
      (memobj, param_name, param_value_size, param_value, param_value_size_ret),
      (&memobj, &param_name, &param_value_size, &param_value, &param_value_size_ret))
-CALL(72, cl_int, clEnqueueAcquireGLObjects,
+OPENCL_CALL_ROW(72, cl_int, clEnqueueAcquireGLObjects,
      (cl_command_queue command_queue, cl_uint num_objects, const cl_mem *mem_objects,
      cl_uint num_events_in_wait_list, const cl_event *event_wait_list, cl_event *event),
      (command_queue, num_objects, mem_objects, num_events_in_wait_list, event_wait_list, event),
      (&command_queue, &num_objects, &mem_objects, &num_events_in_wait_list, &event_wait_list,
      &event))
-CALL(73, cl_int, clEnqueueReleaseGLObjects,
+OPENCL_CALL_ROW(73, cl_int, clEnqueueReleaseGLObjects,
      (cl_command_queue command_queue, cl_uint num_objects, const cl_mem *mem_objects,
      cl_uint num_events_in_wait_list, const cl_event *event_wait_list, cl_event *event),
      (command_queue, num_objects, mem_objects, num_events_in_wait_list, event_wait_list, event),
      (&command_queue, &num_objects, &mem_objects, &num_events_in_wait_list, &event_wait_list,
      &event))
-CALL(74, cl_int, clGetGLContextInfoKHR,
+OPENCL_CALL_ROW(74, cl_int, clGetGLContextInfoKHR,
      (const cl_context_properties *properties, cl_gl_context_info param_name,
      size_t param_value_size, void *param_value, size_t *param_value_size_ret),
      (properties, param_name, param_value_size, param_value, param_value_size_ret),
      (&properties, &param_name, &param_value_size, &param_value, &param_value_size_ret))
-ABSENT(75, clGetDeviceIDsFromD3D10KHR)
-ABSENT(76, clCreateFromD3D10BufferKHR)
-ABSENT(77, clCreateFromD3D10Texture2DKHR)
-ABSENT(78, clCreateFromD3D10Texture3DKHR)
-ABSENT(79, clEnqueueAcquireD3D10ObjectsKHR)
-ABSENT(80, clEnqueueReleaseD3D10ObjectsKHR)
-CALL(81, cl_int, clSetEventCallback,
+OPENCL_ABSENT_ROW(75, clGetDeviceIDsFromD3D10KHR)
+OPENCL_ABSENT_ROW(76, clCreateFromD3D10BufferKHR)
+OPENCL_ABSENT_ROW(77, clCreateFromD3D10Texture2DKHR)
+OPENCL_ABSENT_ROW(78, clCreateFromD3D10Texture3DKHR)
+OPENCL_ABSENT_ROW(79, clEnqueueAcquireD3D10ObjectsKHR)
+OPENCL_ABSENT_ROW(80, clEnqueueReleaseD3D10ObjectsKHR)
+OPENCL_CALL_ROW(81, cl_int, clSetEventCallback,
      (cl_event event, cl_int command_exec_callback_type, cl_callback pfn_notify,
      void *user_data),
      (event, command_exec_callback_type, pfn_notify, user_data),
      (&event, &command_exec_callback_type, &pfn_notify, &user_data))
-CALL(82, cl_mem, clCreateSubBuffer,
+OPENCL_CALL_ROW(82, cl_mem, clCreateSubBuffer,
      (cl_mem buffer, cl_mem_flags flags, cl_buffer_create_type buffer_create_type,
      const void *buffer_create_info, cl_int *errcode_ret),
      (buffer, flags, buffer_create_type, buffer_create_info, errcode_ret),
      (&buffer, &flags, &buffer_create_type, &buffer_create_info, &errcode_ret))
-CALL(83, cl_int, clSetMemObjectDestructorCallback,
+OPENCL_CALL_ROW(83, cl_int, clSetMemObjectDestructorCallback,
      (cl_mem memobj, cl_callback pfn_notify, void *user_data),
      (memobj, pfn_notify, user_data),
      (&memobj, &pfn_notify, &user_data))
-HOOKED(84, cl_event, clCreateUserEvent,
+OPENCL_HOOKED_CALL_ROW(84, cl_event, clCreateUserEvent,
      (cl_context context, cl_int *errcode_ret),
      (context, errcode_ret),
      (&context, &errcode_ret))
-HOOKED(85, cl_int, clSetUserEventStatus,
+OPENCL_HOOKED_CALL_ROW(85, cl_int, clSetUserEventStatus,
      (cl_event event, cl_int execution_status),
      (event, execution_status),
      (&event, &execution_status))
-HOOKED(86, cl_int, clEnqueueReadBufferRect,
+OPENCL_HOOKED_CALL_ROW(86, cl_int, clEnqueueReadBufferRect,
      (cl_command_queue command_queue, cl_mem buffer, cl_bool blocking_read,
      const size_t *buffer_origin, const size_t *host_origin, const size_t *region,
      size_t buffer_row_pitch, size_t buffer_slice_pitch, size_t host_row_pitch,
@@ -439,7 +440,7 @@ HOOKED(86, cl_int, clEnqueueReadBufferRect,
      (&command_queue, &buffer, &blocking_read, &buffer_origin, &host_origin, &region,
      &buffer_row_pitch, &buffer_slice_pitch, &host_row_pitch, &host_slice_pitch, &ptr,
      &num_events_in_wait_list, &event_wait_list, &event))
-HOOKED(87, cl_int, clEnqueueWriteBufferRect,
+OPENCL_HOOKED_CALL_ROW(87, cl_int, clEnqueueWriteBufferRect,
      (cl_command_queue command_queue, cl_mem buffer, cl_bool blocking_read,
      const size_t *buffer_origin, const size_t *host_origin, const size_t *region,
      size_t buffer_row_pitch, size_t buffer_slice_pitch, size_t host_row_pitch,
@@ -451,7 +452,7 @@ HOOKED(87, cl_int, clEnqueueWriteBufferRect,
      (&command_queue, &buffer, &blocking_read, &buffer_origin, &host_origin, &region,
      &buffer_row_pitch, &buffer_slice_pitch, &host_row_pitch, &host_slice_pitch, &ptr,
      &num_events_in_wait_list, &event_wait_list, &event))
-HOOKED(88, cl_int, clEnqueueCopyBufferRect,
+OPENCL_HOOKED_CALL_ROW(88, cl_int, clEnqueueCopyBufferRect,
      (cl_command_queue command_queue, cl_mem src_buffer, cl_mem dst_buffer,
      const size_t *src_origin, const size_t *dst_origin, const size_t *region,
      size_t src_row_pitch, size_t src_slice_pitch, size_t dst_row_pitch, size_t dst_slice_pitch,
@@ -462,47 +463,47 @@ HOOKED(88, cl_int, clEnqueueCopyBufferRect,
      (&command_queue, &src_buffer, &dst_buffer, &src_origin, &dst_origin, &region,
      &src_row_pitch, &src_slice_pitch, &dst_row_pitch, &dst_slice_pitch,
      &num_events_in_wait_list, &event_wait_list, &event))
-CALL(89, cl_int, clCreateSubDevicesEXT,
+OPENCL_CALL_ROW(89, cl_int, clCreateSubDevicesEXT,
      (cl_device_id in_device, const cl_device_partition_property_ext *partition_properties,
      cl_uint num_entries, cl_device_id *out_devices, cl_uint *num_devices),
      (in_device, partition_properties, num_entries, out_devices, num_devices),
      (&in_device, &partition_properties, &num_entries, &out_devices, &num_devices))
-CALL(90, cl_int, clRetainDeviceEXT,
+OPENCL_CALL_ROW(90, cl_int, clRetainDeviceEXT,
      (cl_device_id device),
      (device),
      (&device))
-CALL(91, cl_int, clReleaseDeviceEXT,
+OPENCL_CALL_ROW(91, cl_int, clReleaseDeviceEXT,
      (cl_device_id device),
      (device),
      (&device))
-CALL(92, cl_event, clCreateEventFromGLsyncKHR,
+OPENCL_CALL_ROW(92, cl_event, clCreateEventFromGLsyncKHR,
      (cl_context context, cl_GLsync sync, cl_int *errcode_ret),
      (context, sync, errcode_ret),
      (&context, &sync, &errcode_ret))
-CALL(93, cl_int, clCreateSubDevices,
+OPENCL_CALL_ROW(93, cl_int, clCreateSubDevices,
      (cl_device_id in_device, const cl_device_partition_property *partition_properties,
      cl_uint num_entries, cl_device_id *out_devices, cl_uint *num_devices),
      (in_device, partition_properties, num_entries, out_devices, num_devices),
      (&in_device, &partition_properties, &num_entries, &out_devices, &num_devices))
-CALL(94, cl_int, clRetainDevice,
+OPENCL_CALL_ROW(94, cl_int, clRetainDevice,
      (cl_device_id device),
      (device),
      (&device))
-CALL(95, cl_int, clReleaseDevice,
+OPENCL_CALL_ROW(95, cl_int, clReleaseDevice,
      (cl_device_id device),
      (device),
      (&device))
-HOOKED(96, cl_mem, clCreateImage,
+OPENCL_HOOKED_CALL_ROW(96, cl_mem, clCreateImage,
      (cl_context context, cl_mem_flags flags, const cl_image_format *image_format,
      const cl_image_desc *image_desc, void *host_ptr, cl_int *errcode_ret),
      (context, flags, image_format, image_desc, host_ptr, errcode_ret),
      (&context, &flags, &image_format, &image_desc, &host_ptr, &errcode_ret))
-CALL(97, cl_program, clCreateProgramWithBuiltInKernels,
+OPENCL_CALL_ROW(97, cl_program, clCreateProgramWithBuiltInKernels,
      (cl_context context, cl_uint num_devices, const cl_device_id *device_list,
      const char *kernel_names, cl_int *errcode_ret),
      (context, num_devices, device_list, kernel_names, errcode_ret),
      (&context, &num_devices, &device_list, &kernel_names, &errcode_ret))
-CALL(98, cl_int, clCompileProgram,
+OPENCL_CALL_ROW(98, cl_int, clCompileProgram,
      (cl_program program, cl_uint num_devices, const cl_device_id *device_list,
      const char *options, cl_uint num_input_headers, const cl_program *input_headers,
      const char **header_include_names, cl_callback pfn_notify, void *user_data),
@@ -510,7 +511,7 @@ CALL(98, cl_int, clCompileProgram,
      header_include_names, pfn_notify, user_data),
      (&program, &num_devices, &device_list, &options, &num_input_headers, &input_headers,
      &header_include_names, &pfn_notify, &user_data))
-CALL(99, cl_program, clLinkProgram,
+OPENCL_CALL_ROW(99, cl_program, clLinkProgram,
      (cl_context context, cl_uint num_devices, const cl_device_id *device_list,
      const char *options, cl_uint num_input_programs, const cl_program *input_programs,
      cl_callback pfn_notify, void *user_data, cl_int *errcode_ret),
@@ -518,16 +519,16 @@ CALL(99, cl_program, clLinkProgram,
      user_data, errcode_ret),
      (&context, &num_devices, &device_list, &options, &num_input_programs, &input_programs,
      &pfn_notify, &user_data, &errcode_ret))
-CALL(100, cl_int, clUnloadPlatformCompiler,
+OPENCL_CALL_ROW(100, cl_int, clUnloadPlatformCompiler,
      (cl_platform_id platform),
      (platform),
      (&platform))
-CALL(101, cl_int, clGetKernelArgInfo,
+OPENCL_CALL_ROW(101, cl_int, clGetKernelArgInfo,
      (cl_kernel kernel, cl_uint arg_indx, cl_kernel_arg_info param_name, size_t param_value_size,
      void *param_value, size_t *param_value_size_ret),
      (kernel, arg_indx, param_name, param_value_size, param_value, param_value_size_ret),
      (&kernel, &arg_indx, &param_name, &param_value_size, &param_value, &param_value_size_ret))
-CALL(102, cl_int, clEnqueueFillBuffer,
+OPENCL_CALL_ROW(102, cl_int, clEnqueueFillBuffer,
      (cl_command_queue command_queue, cl_mem buffer, const void *pattern, size_t pattern_size,
      size_t offset, size_t cb, cl_uint num_events_in_wait_list, const cl_event *event_wait_list,
      cl_event *event),
@@ -535,7 +536,7 @@ CALL(102, cl_int, clEnqueueFillBuffer,
      event_wait_list, event),
      (&command_queue, &buffer, &pattern, &pattern_size, &offset, &cb, &num_events_in_wait_list,
      &event_wait_list, &event))
-CALL(103, cl_int, clEnqueueFillImage,
+OPENCL_CALL_ROW(103, cl_int, clEnqueueFillImage,
      (cl_command_queue command_queue, cl_mem image, const void *fill_color, const size_t *origin,
      const size_t *region, cl_uint num_events_in_wait_list, const cl_event *event_wait_list,
      cl_event *event),
@@ -543,7 +544,7 @@ CALL(103, cl_int, clEnqueueFillImage,
      event),
      (&command_queue, &image, &fill_color, &origin, &region, &num_events_in_wait_list,
      &event_wait_list, &event))
-CALL(104, cl_int, clEnqueueMigrateMemObjects,
+OPENCL_CALL_ROW(104, cl_int, clEnqueueMigrateMemObjects,
      (cl_command_queue command_queue, cl_uint num_mem_objects, const cl_mem *mem_objects,
      cl_mem_migration_flags flags, cl_uint num_events_in_wait_list,
      const cl_event *event_wait_list, cl_event *event),
@@ -551,80 +552,80 @@ CALL(104, cl_int, clEnqueueMigrateMemObjects,
      event_wait_list, event),
      (&command_queue, &num_mem_objects, &mem_objects, &flags, &num_events_in_wait_list,
      &event_wait_list, &event))
-CALL(105, cl_int, clEnqueueMarkerWithWaitList,
+OPENCL_CALL_ROW(105, cl_int, clEnqueueMarkerWithWaitList,
      (cl_command_queue command_queue, cl_uint num_events_in_wait_list,
      const cl_event *event_wait_list, cl_event *event),
      (command_queue, num_events_in_wait_list, event_wait_list, event),
      (&command_queue, &num_events_in_wait_list, &event_wait_list, &event))
-CALL(106, cl_int, clEnqueueBarrierWithWaitList,
+OPENCL_CALL_ROW(106, cl_int, clEnqueueBarrierWithWaitList,
      (cl_command_queue command_queue, cl_uint num_events_in_wait_list,
      const cl_event *event_wait_list, cl_event *event),
      (command_queue, num_events_in_wait_list, event_wait_list, event),
      (&command_queue, &num_events_in_wait_list, &event_wait_list, &event))
-CALL(107, void *, clGetExtensionFunctionAddressForPlatform,
+OPENCL_CALL_ROW(107, void *, clGetExtensionFunctionAddressForPlatform,
      (cl_platform_id platform, const char *function_name),
      (platform, function_name),
      (&platform, &function_name))
-CALL(108, cl_mem, clCreateFromGLTexture,
+OPENCL_CALL_ROW(108, cl_mem, clCreateFromGLTexture,
      (cl_context context, cl_mem_flags flags, cl_GLenum target, cl_GLint miplevel,
      cl_GLuint texture, cl_int *errcode_ret),
      (context, flags, target, miplevel, texture, errcode_ret),
      (&context, &flags, &target, &miplevel, &texture, &errcode_ret))
-ABSENT(109, clGetDeviceIDsFromD3D11KHR)
-ABSENT(110, clCreateFromD3D11BufferKHR)
-ABSENT(111, clCreateFromD3D11Texture2DKHR)
-ABSENT(112, clCreateFromD3D11Texture3DKHR)
-ABSENT(113, clCreateFromDX9MediaSurfaceKHR)
-ABSENT(114, clEnqueueAcquireD3D11ObjectsKHR)
-ABSENT(115, clEnqueueReleaseD3D11ObjectsKHR)
-ABSENT(116, clGetDeviceIDsFromDX9MediaAdapterKHR)
-ABSENT(117, clEnqueueAcquireDX9MediaSurfacesKHR)
-ABSENT(118, clEnqueueReleaseDX9MediaSurfacesKHR)
-CALL(119, cl_mem, clCreateFromEGLImageKHR,
+OPENCL_ABSENT_ROW(109, clGetDeviceIDsFromD3D11KHR)
+OPENCL_ABSENT_ROW(110, clCreateFromD3D11BufferKHR)
+OPENCL_ABSENT_ROW(111, clCreateFromD3D11Texture2DKHR)
+OPENCL_ABSENT_ROW(112, clCreateFromD3D11Texture3DKHR)
+OPENCL_ABSENT_ROW(113, clCreateFromDX9MediaSurfaceKHR)
+OPENCL_ABSENT_ROW(114, clEnqueueAcquireD3D11ObjectsKHR)
+OPENCL_ABSENT_ROW(115, clEnqueueReleaseD3D11ObjectsKHR)
+OPENCL_ABSENT_ROW(116, clGetDeviceIDsFromDX9MediaAdapterKHR)
+OPENCL_ABSENT_ROW(117, clEnqueueAcquireDX9MediaSurfacesKHR)
+OPENCL_ABSENT_ROW(118, clEnqueueReleaseDX9MediaSurfacesKHR)
+OPENCL_CALL_ROW(119, cl_mem, clCreateFromEGLImageKHR,
      (cl_context context, CLeglDisplayKHR display, CLeglImageKHR image, cl_mem_flags flags,
      const cl_egl_image_properties_khr *properties, cl_int *errcode_ret),
      (context, display, image, flags, properties, errcode_ret),
      (&context, &display, &image, &flags, &properties, &errcode_ret))
-CALL(120, cl_int, clEnqueueAcquireEGLObjectsKHR,
+OPENCL_CALL_ROW(120, cl_int, clEnqueueAcquireEGLObjectsKHR,
      (cl_command_queue command_queue, cl_uint num_objects, const cl_mem *mem_objects,
      cl_uint num_events_in_wait_list, const cl_event *event_wait_list, cl_event *event),
      (command_queue, num_objects, mem_objects, num_events_in_wait_list, event_wait_list, event),
      (&command_queue, &num_objects, &mem_objects, &num_events_in_wait_list, &event_wait_list,
      &event))
-CALL(121, cl_int, clEnqueueReleaseEGLObjectsKHR,
+OPENCL_CALL_ROW(121, cl_int, clEnqueueReleaseEGLObjectsKHR,
      (cl_command_queue command_queue, cl_uint num_objects, const cl_mem *mem_objects,
      cl_uint num_events_in_wait_list, const cl_event *event_wait_list, cl_event *event),
      (command_queue, num_objects, mem_objects, num_events_in_wait_list, event_wait_list, event),
      (&command_queue, &num_objects, &mem_objects, &num_events_in_wait_list, &event_wait_list,
      &event))
-CALL(122, cl_event, clCreateEventFromEGLSyncKHR,
+OPENCL_CALL_ROW(122, cl_event, clCreateEventFromEGLSyncKHR,
      (cl_context context, CLeglSyncKHR sync, CLeglDisplayKHR display, cl_int *errcode_ret),
      (context, sync, display, errcode_ret),
      (&context, &sync, &display, &errcode_ret))
-HOOKED(123, cl_command_queue, clCreateCommandQueueWithProperties,
+OPENCL_HOOKED_CALL_ROW(123, cl_command_queue, clCreateCommandQueueWithProperties,
      (cl_context context, cl_device_id device, const cl_queue_properties *properties,
      cl_int *errcode_ret),
      (context, device, properties, errcode_ret),
      (&context, &device, &properties, &errcode_ret))
-CALL(124, cl_mem, clCreatePipe,
+OPENCL_CALL_ROW(124, cl_mem, clCreatePipe,
      (cl_context context, cl_mem_flags flags, cl_uint pipe_packet_size, cl_uint pipe_max_packets,
      const cl_pipe_properties *properties, cl_int *errcode_ret),
      (context, flags, pipe_packet_size, pipe_max_packets, properties, errcode_ret),
      (&context, &flags, &pipe_packet_size, &pipe_max_packets, &properties, &errcode_ret))
-CALL(125, cl_int, clGetPipeInfo,
+OPENCL_CALL_ROW(125, cl_int, clGetPipeInfo,
      (cl_mem pipe, cl_pipe_info param_name, size_t param_value_size, void *param_value,
      size_t *param_value_size_ret),
      (pipe, param_name, param_value_size, param_value, param_value_size_ret),
      (&pipe, &param_name, &param_value_size, &param_value, &param_value_size_ret))
-HOOKED(126, void *, clSVMAlloc,
+OPENCL_HOOKED_CALL_ROW(126, void *, clSVMAlloc,
      (cl_context context, cl_svm_mem_flags flags, size_t size, unsigned int alignment),
      (context, flags, size, alignment),
      (&context, &flags, &size, &alignment))
-VOID_HOOKED(127, clSVMFree,
+OPENCL_HOOKED_VOID_CALL_ROW(127, clSVMFree,
      (cl_context context, void *svm_pointer),
      (context, svm_pointer),
      (&context, &svm_pointer))
-CALL(128, cl_int, clEnqueueSVMFree,
+OPENCL_HOOKED_CALL_ROW(128, cl_int, clEnqueueSVMFree,
      (cl_command_queue command_queue, cl_uint num_svm_pointers, void **svm_pointers,
      cl_callback pfn_free_func, void *user_data, cl_uint num_events_in_wait_list,
      const cl_event *event_wait_list, cl_event *event),
@@ -632,7 +633,7 @@ CALL(128, cl_int, clEnqueueSVMFree,
      num_events_in_wait_list, event_wait_list, event),
      (&command_queue, &num_svm_pointers, &svm_pointers, &pfn_free_func, &user_data,
      &num_events_in_wait_list, &event_wait_list, &event))
-HOOKED(129, cl_int, clEnqueueSVMMemcpy,
+OPENCL_HOOKED_CALL_ROW(129, cl_int, clEnqueueSVMMemcpy,
      (cl_command_queue command_queue, cl_bool blocking_copy, void *dst_ptr, const void *src_ptr,
      size_t size, cl_uint num_events_in_wait_list, const cl_event *event_wait_list,
      cl_event *event),
@@ -640,7 +641,7 @@ HOOKED(129, cl_int, clEnqueueSVMMemcpy,
      event_wait_list, event),
      (&command_queue, &blocking_copy, &dst_ptr, &src_ptr, &size, &num_events_in_wait_list,
      &event_wait_list, &event))
-CALL(130, cl_int, clEnqueueSVMMemFill,
+OPENCL_CALL_ROW(130, cl_int, clEnqueueSVMMemFill,
      (cl_command_queue command_queue, void *svm_ptr, const void *pattern, size_t pattern_size,
      size_t size, cl_uint num_events_in_wait_list, const cl_event *event_wait_list,
      cl_event *event),
@@ -648,7 +649,7 @@ CALL(130, cl_int, clEnqueueSVMMemFill,
      event_wait_list, event),
      (&command_queue, &svm_ptr, &pattern, &pattern_size, &size, &num_events_in_wait_list,
      &event_wait_list, &event))
-CALL(131, cl_int, clEnqueueSVMMap,
+OPENCL_CALL_ROW(131, cl_int, clEnqueueSVMMap,
      (cl_command_queue command_queue, cl_bool blocking_map, cl_map_flags map_flags,
      void *svm_ptr, size_t size, cl_uint num_events_in_wait_list,
      const cl_event *event_wait_list, cl_event *event),
@@ -656,25 +657,25 @@ CALL(131, cl_int, clEnqueueSVMMap,
      event_wait_list, event),
      (&command_queue, &blocking_map, &map_flags, &svm_ptr, &size, &num_events_in_wait_list,
      &event_wait_list, &event))
-CALL(132, cl_int, clEnqueueSVMUnmap,
+OPENCL_CALL_ROW(132, cl_int, clEnqueueSVMUnmap,
      (cl_command_queue command_queue, void *svm_ptr, cl_uint num_events_in_wait_list,
      const cl_event *event_wait_list, cl_event *event),
      (command_queue, svm_ptr, num_events_in_wait_list, event_wait_list, event),
      (&command_queue, &svm_ptr, &num_events_in_wait_list, &event_wait_list, &event))
-CALL(133, cl_sampler, clCreateSamplerWithProperties,
+OPENCL_CALL_ROW(133, cl_sampler, clCreateSamplerWithProperties,
      (cl_context context, const cl_sampler_properties *sampler_properties, cl_int *errcode_ret),
      (context, sampler_properties, errcode_ret),
      (&context, &sampler_properties, &errcode_ret))
-CALL(134, cl_int, clSetKernelArgSVMPointer,
+OPENCL_CALL_ROW(134, cl_int, clSetKernelArgSVMPointer,
      (cl_kernel kernel, cl_uint arg_index, const void *arg_value),
      (kernel, arg_index, arg_value),
      (&kernel, &arg_index, &arg_value))
-CALL(135, cl_int, clSetKernelExecInfo,
+OPENCL_CALL_ROW(135, cl_int, clSetKernelExecInfo,
      (cl_kernel kernel, cl_kernel_exec_info param_name, size_t param_value_size,
      const void *param_value),
      (kernel, param_name, param_value_size, param_value),
      (&kernel, &param_name, &param_value_size, &param_value))
-CALL(136, cl_int, clGetKernelSubGroupInfoKHR,
+OPENCL_CALL_ROW(136, cl_int, clGetKernelSubGroupInfoKHR,
      (cl_kernel in_kernel, cl_device_id in_device, cl_kernel_sub_group_info param_name,
      size_t input_value_size, const void *input_value, size_t param_value_size,
      void *param_value, size_t *param_value_size_ret),
@@ -682,15 +683,15 @@ CALL(136, cl_int, clGetKernelSubGroupInfoKHR,
      param_value, param_value_size_ret),
      (&in_kernel, &in_device, &param_name, &input_value_size, &input_value, &param_value_size,
      &param_value, &param_value_size_ret))
-HOOKED(137, cl_kernel, clCloneKernel,
+OPENCL_HOOKED_CALL_ROW(137, cl_kernel, clCloneKernel,
      (cl_kernel source_kernel, cl_int *errcode_ret),
      (source_kernel, errcode_ret),
      (&source_kernel, &errcode_ret))
-CALL(138, cl_program, clCreateProgramWithIL,
+OPENCL_CALL_ROW(138, cl_program, clCreateProgramWithIL,
      (cl_context context, const void *il, size_t length, cl_int *errcode_ret),
      (context, il, length, errcode_ret),
      (&context, &il, &length, &errcode_ret))
-CALL(139, cl_int, clEnqueueSVMMigrateMem,
+OPENCL_CALL_ROW(139, cl_int, clEnqueueSVMMigrateMem,
      (cl_command_queue command_queue, cl_uint num_svm_pointers, const void **svm_pointers,
      const size_t *sizes, cl_mem_migration_flags flags, cl_uint num_events_in_wait_list,
      const cl_event *event_wait_list, cl_event *event),
@@ -698,15 +699,15 @@ CALL(139, cl_int, clEnqueueSVMMigrateMem,
      event_wait_list, event),
      (&command_queue, &num_svm_pointers, &svm_pointers, &sizes, &flags, &num_events_in_wait_list,
      &event_wait_list, &event))
-CALL(140, cl_int, clGetDeviceAndHostTimer,
+OPENCL_CALL_ROW(140, cl_int, clGetDeviceAndHostTimer,
      (cl_device_id device, cl_ulong *device_timestamp, cl_ulong *host_timestamp),
      (device, device_timestamp, host_timestamp),
      (&device, &device_timestamp, &host_timestamp))
-CALL(141, cl_int, clGetHostTimer,
+OPENCL_CALL_ROW(141, cl_int, clGetHostTimer,
      (cl_device_id device, cl_ulong *host_timestamp),
      (device, host_timestamp),
      (&device, &host_timestamp))
-CALL(142, cl_int, clGetKernelSubGroupInfo,
+OPENCL_CALL_ROW(142, cl_int, clGetKernelSubGroupInfo,
      (cl_kernel kernel, cl_device_id device, cl_kernel_sub_group_info param_name,
      size_t input_value_size, const void *input_value, size_t param_value_size,
      void *param_value, size_t *param_value_size_ret),
@@ -714,30 +715,30 @@ CALL(142, cl_int, clGetKernelSubGroupInfo,
      param_value_size_ret),
      (&kernel, &device, &param_name, &input_value_size, &input_value, &param_value_size,
      &param_value, &param_value_size_ret))
-CALL(143, cl_int, clSetDefaultDeviceCommandQueue,
+OPENCL_CALL_ROW(143, cl_int, clSetDefaultDeviceCommandQueue,
      (cl_context context, cl_device_id device, cl_command_queue command_queue),
      (context, device, command_queue),
      (&context, &device, &command_queue))
-CALL(144, cl_int, clSetProgramReleaseCallback,
+OPENCL_CALL_ROW(144, cl_int, clSetProgramReleaseCallback,
      (cl_program program, cl_callback pfn_notify, void *user_data),
      (program, pfn_notify, user_data),
      (&program, &pfn_notify, &user_data))
-CALL(145, cl_int, clSetProgramSpecializationConstant,
+OPENCL_CALL_ROW(145, cl_int, clSetProgramSpecializationConstant,
      (cl_program program, cl_uint spec_id, size_t spec_size, const void *spec_value),
      (program, spec_id, spec_size, spec_value),
      (&program, &spec_id, &spec_size, &spec_value))
-HOOKED(146, cl_mem, clCreateBufferWithProperties,
+OPENCL_HOOKED_CALL_ROW(146, cl_mem, clCreateBufferWithProperties,
      (cl_context context, const cl_mem_properties *properties, cl_mem_flags flags, size_t size,
      void *host_ptr, cl_int *errcode_ret),
      (context, properties, flags, size, host_ptr, errcode_ret),
      (&context, &properties, &flags, &size, &host_ptr, &errcode_ret))
-HOOKED(147, cl_mem, clCreateImageWithProperties,
+OPENCL_HOOKED_CALL_ROW(147, cl_mem, clCreateImageWithProperties,
      (cl_context context, const cl_mem_properties *properties, cl_mem_flags flags,
      const cl_image_format *image_format, const cl_image_desc *image_desc, void *host_ptr,
      cl_int *errcode_ret),
      (context, properties, flags, image_format, image_desc, host_ptr, errcode_ret),
      (&context, &properties, &flags, &image_format, &image_desc, &host_ptr, &errcode_ret))
-CALL(148, cl_int, clSetContextDestructorCallback,
+OPENCL_CALL_ROW(148, cl_int, clSetContextDestructorCallback,
      (cl_context context, cl_callback pfn_notify, void *user_data),
      (context, pfn_notify, user_data),
      (&context, &pfn_notify, &user_data))

@@ -9,86 +9,96 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "common/array.h"
 #include "device/opencl/opencl.h"
 
-#define BLOCK "OPENCL"
+#define OPENCL_COUNTING_BLOCK_NAME "OPENCL"
 
-static const struct process_cpus no_cpus;
+static const struct system_counting_cpu_list empty_cpu_list;
 
-#define EVENT(its_name, its_event, text, its_ways)                                                 \
+#define COUNTING_EVENT_INITIALIZER(its_name, its_event, text, its_ways)                            \
 	{                                                                                          \
-		.name = (its_name), .block = BLOCK, .event = (its_event), .description = (text),   \
-		.extents_count = 1, .extents = {{COUNTING_DIMENSION_INSTANCE, 1}},                 \
-		.ways = (its_ways)                                                                 \
+		.name = (its_name), .block = OPENCL_COUNTING_BLOCK_NAME, .event = (its_event),     \
+		.description = (text), .extents_count = 1,                                         \
+		.extents = {{COUNTING_DIMENSION_INSTANCE, 1}}, .ways = (its_ways)                  \
 	}
 
 static const struct {
-	struct counting_event event;
-	enum opencl_source source;
-} own[] = {
-	{EVENT("kernel_time", "kernel-time", "Time of the kernel on the device, ns",
-	       COUNTING_BY_DISPATCH),
-	 OPENCL_KERNEL_TIME},
-	{EVENT("busy_time", "busy-time", "Time in which kernels ran on the device, ns",
-	       COUNTING_BY_DEVICE),
-	 OPENCL_BUSY_TIME},
-	{EVENT("kernels", "kernels", "Kernels that have ended on the device", COUNTING_BY_DEVICE),
-	 OPENCL_KERNELS},
+	struct counting_event_info event;
+	enum opencl_counter_source source;
+} opencl_layer_counters[] = {
+	{COUNTING_EVENT_INITIALIZER("kernel_time", "kernel-time",
+				    "Time of the kernel on the device, ns", COUNTING_BY_DISPATCH),
+	 OPENCL_COUNTER_SOURCE_KERNEL_TIME},
+	{COUNTING_EVENT_INITIALIZER("busy_time", "busy-time",
+				    "Time in which kernels ran on the device, ns",
+				    COUNTING_BY_DEVICE),
+	 OPENCL_COUNTER_SOURCE_BUSY_TIME},
+	{COUNTING_EVENT_INITIALIZER("kernels", "kernels", "Kernels that have ended on the device",
+				    COUNTING_BY_DEVICE),
+	 OPENCL_COUNTER_SOURCE_KERNEL_COUNT},
 };
-#define OWN (sizeof(own) / sizeof(own[0]))
+#define OPENCL_LAYER_COUNTER_COUNT ARRAY_SIZE(opencl_layer_counters)
 
-enum counting_status opencl_events(device_handle agent,
-				   bool (*each)(void *context, const struct counting_event *event),
-				   void *context)
+enum counting_status opencl_for_each_countable_event(
+	device_handle agent, bool (*each)(void *context, const struct counting_event_info *event),
+	void *context)
 {
-	unsigned number = opencl_device_of_agent(agent);
+	unsigned number = opencl_device_find_number_of_agent(agent);
 
 	if (number == 0)
 		return COUNTING_NO_SUCH_EVENT;
-	for (size_t i = 0; i < OWN; i++) {
-		if (!each(context, &own[i].event))
+	for (size_t i = 0; i < OPENCL_LAYER_COUNTER_COUNT; i++) {
+		if (!each(context, &opencl_layer_counters[i].event))
 			return COUNTING_OK;
 	}
-	return opencl_device_is_cpu(number) ? process_events(&no_cpus, each, context) : COUNTING_OK;
+	return opencl_device_is_cpu(number)
+		       ? process_for_each_countable_event(&empty_cpu_list, each, context)
+		       : COUNTING_OK;
 }
 
-static enum counting_status find(unsigned number, const char *block, const char *event,
-				 struct counting_event *told, enum opencl_source *source)
+static enum counting_status find_countable_event_and_source(unsigned number, const char *block,
+							    const char *event,
+							    struct counting_event_info *told,
+							    enum opencl_counter_source *source)
 {
-	*source = OPENCL_PROCESS;
-	if (opencl_device_is_cpu(number) && process_has_block(block))
-		return process_event(&no_cpus, block, event, told);
-	for (size_t i = 0; i < OWN; i++) {
-		if (strcmp(block, BLOCK) != 0 || strcmp(event, own[i].event.event) != 0)
+	*source = OPENCL_COUNTER_SOURCE_PROCESS;
+	if (opencl_device_is_cpu(number) && process_is_event_block_name(block))
+		return process_find_event(&empty_cpu_list, block, event, told);
+	for (size_t i = 0; i < OPENCL_LAYER_COUNTER_COUNT; i++) {
+		if (strcmp(block, OPENCL_COUNTING_BLOCK_NAME) != 0 ||
+		    strcmp(event, opencl_layer_counters[i].event.event) != 0)
 			continue;
-		*told = own[i].event;
-		*source = own[i].source;
+		*told = opencl_layer_counters[i].event;
+		*source = opencl_layer_counters[i].source;
 		return COUNTING_OK;
 	}
 	return COUNTING_NO_SUCH_EVENT;
 }
 
-enum counting_status opencl_event(device_handle agent, const char *block, const char *event,
-				  struct counting_event *told)
+enum counting_status opencl_find_countable_event(device_handle agent, const char *block,
+						 const char *event,
+						 struct counting_event_info *told)
 {
-	unsigned number = opencl_device_of_agent(agent);
-	enum opencl_source source;
+	unsigned number = opencl_device_find_number_of_agent(agent);
+	enum opencl_counter_source source;
 
-	return number == 0 ? COUNTING_NO_SUCH_EVENT : find(number, block, event, told, &source);
+	return number == 0 ? COUNTING_NO_SUCH_EVENT
+			   : find_countable_event_and_source(number, block, event, told, &source);
 }
 
 /* Sorts requests into the process' and ours. */
-static enum counting_status sort(struct opencl_set *set, const struct counting_request *requests,
-				 struct counting_request *of_process, uint32_t *ways,
-				 struct counting_problem *problem)
+static enum counting_status separate_counter_requests_by_source(
+	struct opencl_counter_set *set, const struct counting_event_request *requests,
+	struct counting_event_request *of_process, uint32_t *ways, struct counting_problem *problem)
 {
 	*ways = COUNTING_BY_DISPATCH | COUNTING_BY_DEVICE;
 	for (uint32_t i = 0; i < set->count; i++) {
-		const struct counting_request *request = &requests[i];
-		struct counting_event event = {0};
-		enum opencl_source source;
-		enum counting_status status =
-			find(set->device_number, request->block, request->event, &event, &source);
+		const struct counting_event_request *request = &requests[i];
+		struct counting_event_info event = {0};
+		enum opencl_counter_source source;
+		enum counting_status status = find_countable_event_and_source(
+			set->device_number, request->block, request->event, &event, &source);
 
 		if (status != COUNTING_OK) {
 			snprintf(problem->text, sizeof(problem->text),
@@ -97,7 +107,7 @@ static enum counting_status sort(struct opencl_set *set, const struct counting_r
 			return status;
 		}
 		if (request->rollup != COUNTING_ROLLUP_NONE ||
-		    request->accumulate != COUNTING_ACCUMULATE_NONE) {
+		    request->accumulation_resolution != COUNTING_ACCUMULATE_NONE) {
 			snprintf(problem->text, sizeof(problem->text),
 				 "%s: OpenCL has no rollups and accumulates nothing",
 				 request->event);
@@ -105,8 +115,8 @@ static enum counting_status sort(struct opencl_set *set, const struct counting_r
 		}
 		*ways &= event.ways;
 		set->sources[i] = (uint8_t)source;
-		if (source == OPENCL_PROCESS)
-			of_process[set->process_count++] = *request;
+		if (source == OPENCL_COUNTER_SOURCE_PROCESS)
+			of_process[set->process_event_count++] = *request;
 	}
 	if (*ways != 0)
 		return COUNTING_OK;
@@ -115,31 +125,36 @@ static enum counting_status sort(struct opencl_set *set, const struct counting_r
 	return COUNTING_NOT_SUPPORTED;
 }
 
-static enum counting_status fill(struct opencl_set *set, const struct counting_request *requests,
-				 uint32_t *ways, struct counting_problem *problem)
+static enum counting_status
+fill_opencl_counter_set_from_requests(struct opencl_counter_set *set,
+				      const struct counting_event_request *requests, uint32_t *ways,
+				      struct counting_problem *problem)
 {
-	struct counting_request of_process[OPENCL_SET_MAX];
-	enum counting_status status = sort(set, requests, of_process, ways, problem);
+	struct counting_event_request of_process[OPENCL_COUNTERS_PER_SET_MAX];
+	enum counting_status status =
+		separate_counter_requests_by_source(set, requests, of_process, ways, problem);
 
-	if (status != COUNTING_OK || set->process_count == 0)
+	if (status != COUNTING_OK || set->process_event_count == 0)
 		return status;
-	return process_set_make(&no_cpus, of_process, set->process_count, &set->process, problem);
+	return process_counter_set_create(&empty_cpu_list, of_process, set->process_event_count,
+					  &set->process, problem);
 }
 
-enum counting_status opencl_set_make(device_handle agent, const struct counting_request *requests,
-				     uint32_t count, void **made, uint32_t *ways,
-				     struct counting_problem *problem)
+enum counting_status opencl_counter_set_create(device_handle agent,
+					       const struct counting_event_request *requests,
+					       uint32_t count, void **made, uint32_t *ways,
+					       struct counting_problem *problem)
 {
-	unsigned number = opencl_device_of_agent(agent);
-	struct opencl_set *set;
+	unsigned number = opencl_device_find_number_of_agent(agent);
+	struct opencl_counter_set *set;
 	enum counting_status status;
 
 	problem->text[0] = '\0';
 	if (number == 0)
 		return COUNTING_NO_SUCH_EVENT;
-	if (count > OPENCL_SET_MAX) {
+	if (count > OPENCL_COUNTERS_PER_SET_MAX) {
 		snprintf(problem->text, sizeof(problem->text), "more than %u events at once",
-			 OPENCL_SET_MAX);
+			 OPENCL_COUNTERS_PER_SET_MAX);
 		return COUNTING_DOES_NOT_FIT;
 	}
 	set = calloc(1, sizeof(*set));
@@ -147,20 +162,20 @@ enum counting_status opencl_set_make(device_handle agent, const struct counting_
 		return COUNTING_NO_MEMORY;
 	set->device_number = number;
 	set->count = count;
-	status = fill(set, requests, ways, problem);
+	status = fill_opencl_counter_set_from_requests(set, requests, ways, problem);
 	if (status != COUNTING_OK) {
-		opencl_set_free(set);
+		opencl_counter_set_free(set);
 		return status;
 	}
 	*made = set;
 	return COUNTING_OK;
 }
 
-void opencl_set_free(void *given)
+void opencl_counter_set_free(void *given)
 {
-	struct opencl_set *set = given;
+	struct opencl_counter_set *set = given;
 
 	if (set->process != NULL)
-		process_set_free(set->process);
+		process_counter_set_free(set->process);
 	free(set);
 }

@@ -11,21 +11,22 @@ cl_int hooked_clEnqueueNDRangeKernel(cl_command_queue command_queue, cl_kernel k
 				     cl_uint num_events_in_wait_list,
 				     const cl_event *event_wait_list, cl_event *event)
 {
-	struct opencl_command command;
+	struct opencl_tracked_command command;
 	cl_event *slot = event != NULL ? event : &command.own;
 	cl_int result;
 
-	if (!opencl_begin_kernel(&command, command_queue, kernel, work_dim, global_work_size,
-				 local_work_size))
-		return opencl_next.clEnqueueNDRangeKernel(
+	if (!opencl_announce_kernel_if_wanted(&command, command_queue, kernel, work_dim,
+					      global_work_size, local_work_size))
+		return opencl_next_functions.clEnqueueNDRangeKernel(
 			command_queue, kernel, work_dim, global_work_offset, global_work_size,
 			local_work_size, num_events_in_wait_list, event_wait_list, event);
-	opencl_count_begin(&command, command_queue, num_events_in_wait_list, event_wait_list);
-	result = opencl_next.clEnqueueNDRangeKernel(
+	opencl_begin_kernel_counting_if_asked(&command, command_queue, num_events_in_wait_list,
+					      event_wait_list);
+	result = opencl_next_functions.clEnqueueNDRangeKernel(
 		command_queue, kernel, work_dim, global_work_offset, global_work_size,
 		local_work_size, num_events_in_wait_list, event_wait_list, slot);
-	opencl_enqueued(&command, command_queue, result, slot);
-	opencl_count_end(&command, command_queue);
+	opencl_track_enqueued_command(&command, command_queue, result, slot);
+	opencl_wait_for_counted_kernel(&command, command_queue);
 	return result;
 }
 
@@ -34,17 +35,18 @@ cl_int hooked_clEnqueueTask(cl_command_queue command_queue, cl_kernel kernel,
 			    cl_event *event)
 {
 	static const size_t one[1] = {1};
-	struct opencl_command command;
+	struct opencl_tracked_command command;
 	cl_event *slot = event != NULL ? event : &command.own;
 	cl_int result;
 
-	if (!opencl_begin_kernel(&command, command_queue, kernel, 1, one, one))
-		return opencl_next.clEnqueueTask(command_queue, kernel, num_events_in_wait_list,
-						 event_wait_list, event);
-	opencl_count_begin(&command, command_queue, num_events_in_wait_list, event_wait_list);
-	result = opencl_next.clEnqueueTask(command_queue, kernel, num_events_in_wait_list,
-					   event_wait_list, slot);
-	opencl_enqueued(&command, command_queue, result, slot);
-	opencl_count_end(&command, command_queue);
+	if (!opencl_announce_kernel_if_wanted(&command, command_queue, kernel, 1, one, one))
+		return opencl_next_functions.clEnqueueTask(
+			command_queue, kernel, num_events_in_wait_list, event_wait_list, event);
+	opencl_begin_kernel_counting_if_asked(&command, command_queue, num_events_in_wait_list,
+					      event_wait_list);
+	result = opencl_next_functions.clEnqueueTask(command_queue, kernel, num_events_in_wait_list,
+						     event_wait_list, slot);
+	opencl_track_enqueued_command(&command, command_queue, result, slot);
+	opencl_wait_for_counted_kernel(&command, command_queue);
 	return result;
 }

@@ -3,7 +3,7 @@
  *
  * The OpenCL layer: the loader (OPENCL_LAYERS) gives its table of functions and gets ours, whose
  * every entry tells the sink of the call and passes it on. Where a loader knows no layers,
- * libkymo-opencl.so is preloaded and leads the functions here (opencl_interpose()).
+ * libkymo-opencl.so is preloaded and leads the functions here (opencl_interpose_function_table()).
  *
  * The tools are looked for at the first call, not when the loader asks for the layer: then the
  * loader is in the midst of its own initialization, and a tool that asks for devices would hang.
@@ -14,140 +14,144 @@
 #include "device/opencl/opencl.h"
 #include "device/opencl/user_events.h"
 
-struct opencl_table opencl_next;
-struct device_losses opencl_losses;
-static _Atomic bool is_there, was_found;
+struct opencl_function_table opencl_next_functions;
+struct device_record_loss_counts opencl_losses;
+static _Atomic bool layer_installed_flag, runtime_reported_flag;
 
-struct opencl_arguments {
+struct opencl_argument_addresses {
 	const void *const *addresses;
 };
 
-static inline const struct device_sink *sink_of_call(void)
+static inline const struct device_sink *report_runtime_once_and_get_sink(void)
 {
-	if (!atomic_load_explicit(&was_found, memory_order_relaxed)) {
-		/* Whoever is told at the same time waits in there until the tools are ready. */
-		device_runtime_found(DEVICE_RUNTIME_OPENCL);
-		atomic_store(&was_found, true);
+	if (!atomic_load_explicit(&runtime_reported_flag, memory_order_relaxed)) {
+		/* A thread that calls at the same time waits in there until the tools are ready. */
+		device_report_runtime_found(DEVICE_RUNTIME_OPENCL);
+		atomic_store(&runtime_reported_flag, true);
 	}
-	return device_sink();
+	return device_get_sink();
 }
 
 /* Where the parameters of a function are that enqueues, from 1; 0: it has none such. */
-static struct places {
-	uint8_t queue, count, waits_for, event;
-} places[OPENCL_CALLS];
+static struct event_parameter_positions {
+	uint8_t queue, count, wait_list, event;
+} event_parameter_positions_by_call[OPENCL_CALL_COUNT];
 
-static void tell_enqueueing(uint32_t number, const void *const *where)
+static void add_waits_to_queue_if_enqueue_call(uint32_t number, const void *const *where)
 {
-	const struct places *at = &places[number];
+	const struct event_parameter_positions *at = &event_parameter_positions_by_call[number];
 
 	if (at->queue != 0 && at->count != 0)
-		user_events_enqueueing(*(const cl_command_queue *)where[at->queue - 1],
-				       *(const cl_uint *)where[at->count - 1],
-				       *(const cl_event *const *)where[at->waits_for - 1]);
+		user_events_add_queue_waits(*(const cl_command_queue *)where[at->queue - 1],
+					    *(const cl_uint *)where[at->count - 1],
+					    *(const cl_event *const *)where[at->wait_list - 1]);
 }
 
-static void tell_enqueued(uint32_t number, const void *const *where)
+static void copy_queue_waits_if_enqueue_call(uint32_t number, const void *const *where)
 {
-	const struct places *at = &places[number];
+	const struct event_parameter_positions *at = &event_parameter_positions_by_call[number];
 	const cl_event *made;
 
 	if (at->queue == 0 || at->event == 0)
 		return;
 	made = *(const cl_event *const *)where[at->event - 1];
 	if (made != NULL)
-		user_events_enqueued(*(const cl_command_queue *)where[at->queue - 1], *made);
+		user_events_copy_queue_waits_to_event(
+			*(const cl_command_queue *)where[at->queue - 1], *made);
 }
 
 /* Statuses, and what is mapped. */
-static bool has_failed(const void *result, size_t size)
+static bool result_is_failure(const void *result, size_t size)
 {
 	return size == sizeof(cl_int) ? *(const cl_int *)result != CL_SUCCESS
 				      : *(const void *const *)result == NULL;
 }
 
-#define PLAIN(...) __VA_ARGS__
-#define ENTER(number, addresses)                                                                   \
-	const struct device_sink *sink = sink_of_call();                                           \
-	const void *const where[] = {PLAIN addresses};                                             \
-	const struct opencl_arguments told = {where};                                              \
-	const struct device_call call = {DEVICE_SERVICE_CALLS_OPENCL, number, &told};              \
-	device_handle handle = DEVICE_NONE;                                                        \
-	if (user_events_pending())                                                                 \
-		tell_enqueueing(number, where);                                                    \
-	if (sink != NULL && sink->wants(DEVICE_SERVICE_CALLS_OPENCL, number))                      \
+#define STRIP_PARENTHESES(...) __VA_ARGS__
+#define REPORT_CALL_ENTRY_STATEMENTS(number, addresses)                                            \
+	const struct device_sink *sink = report_runtime_once_and_get_sink();                       \
+	const void *const where[] = {STRIP_PARENTHESES addresses};                                 \
+	const struct opencl_argument_addresses told = {where};                                     \
+	const struct device_api_call_info call = {DEVICE_SERVICE_CALLS_OPENCL, number, &told};     \
+	device_handle handle = DEVICE_HANDLE_NONE;                                                 \
+	if (user_events_are_pending())                                                             \
+		add_waits_to_queue_if_enqueue_call(number, where);                                 \
+	if (sink != NULL && sink->is_wanted(DEVICE_SERVICE_CALLS_OPENCL, number))                  \
 	handle = sink->call_enter(&call)
-#define LEAVE(result, number, failed)                                                              \
-	if (user_events_pending() && !(failed))                                                    \
-		tell_enqueued(number, where);                                                      \
-	if (handle != DEVICE_NONE)                                                                 \
+#define REPORT_CALL_EXIT_STATEMENTS(result, number, failed)                                        \
+	if (user_events_are_pending() && !(failed))                                                \
+		copy_queue_waits_if_enqueue_call(number, where);                                   \
+	if (handle != DEVICE_HANDLE_NONE)                                                          \
 	sink->call_exit(handle, &call, result)
-#define TRACED(number, type, name, parameters, arguments, addresses, inner)                        \
+#define DEFINE_TRACED_CALL(number, type, name, parameters, arguments, addresses, inner)            \
 	static type traced_##name parameters                                                       \
 	{                                                                                          \
-		ENTER(number, addresses);                                                          \
+		REPORT_CALL_ENTRY_STATEMENTS(number, addresses);                                   \
 		type result = inner arguments;                                                     \
-		LEAVE(&result, number, has_failed(&result, sizeof(result)));                       \
+		REPORT_CALL_EXIT_STATEMENTS(&result, number,                                       \
+					    result_is_failure(&result, sizeof(result)));           \
 		return result;                                                                     \
 	}
-#define TRACED_VOID(number, name, parameters, arguments, addresses, inner)                         \
+#define DEFINE_TRACED_VOID_CALL(number, name, parameters, arguments, addresses, inner)             \
 	static void traced_##name parameters                                                       \
 	{                                                                                          \
-		ENTER(number, addresses);                                                          \
+		REPORT_CALL_ENTRY_STATEMENTS(number, addresses);                                   \
 		inner arguments;                                                                   \
-		LEAVE(NULL, number, false);                                                        \
+		REPORT_CALL_EXIT_STATEMENTS(NULL, number, false);                                  \
 	}
 
-#define CALL(number, type, name, parameters, arguments, addresses)                                 \
-	TRACED(number, type, name, parameters, arguments, addresses, opencl_next.name)
-#define HOOKED(number, type, name, parameters, arguments, addresses)                               \
-	TRACED(number, type, name, parameters, arguments, addresses, hooked_##name)
-#define VOID_CALL(number, name, parameters, arguments, addresses)                                  \
-	TRACED_VOID(number, name, parameters, arguments, addresses, opencl_next.name)
-#define VOID_HOOKED(number, name, parameters, arguments, addresses)                                \
-	TRACED_VOID(number, name, parameters, arguments, addresses, hooked_##name)
-#define ABSENT(number, name)
+#define OPENCL_CALL_ROW(number, type, name, parameters, arguments, addresses)                      \
+	DEFINE_TRACED_CALL(number, type, name, parameters, arguments, addresses,                   \
+			   opencl_next_functions.name)
+#define OPENCL_HOOKED_CALL_ROW(number, type, name, parameters, arguments, addresses)               \
+	DEFINE_TRACED_CALL(number, type, name, parameters, arguments, addresses, hooked_##name)
+#define OPENCL_VOID_CALL_ROW(number, name, parameters, arguments, addresses)                       \
+	DEFINE_TRACED_VOID_CALL(number, name, parameters, arguments, addresses,                    \
+				opencl_next_functions.name)
+#define OPENCL_HOOKED_VOID_CALL_ROW(number, name, parameters, arguments, addresses)                \
+	DEFINE_TRACED_VOID_CALL(number, name, parameters, arguments, addresses, hooked_##name)
+#define OPENCL_ABSENT_ROW(number, name)
 #include "device/opencl/calls_table.h"
-#undef CALL
-#undef HOOKED
-#undef VOID_CALL
-#undef VOID_HOOKED
-#undef ABSENT
+#undef OPENCL_CALL_ROW
+#undef OPENCL_HOOKED_CALL_ROW
+#undef OPENCL_VOID_CALL_ROW
+#undef OPENCL_HOOKED_VOID_CALL_ROW
+#undef OPENCL_ABSENT_ROW
 
-static const struct opencl_table traced = {
-#define CALL(number, type, name, parameters, arguments, addresses) .name = traced_##name,
-#define HOOKED                                                     CALL
-#define VOID_CALL(number, name, parameters, arguments, addresses)  .name = traced_##name,
-#define VOID_HOOKED                                                VOID_CALL
-#define ABSENT(number, name)
+static const struct opencl_function_table tracing_wrapper_functions = {
+#define OPENCL_CALL_ROW(number, type, name, parameters, arguments, addresses) .name = traced_##name,
+#define OPENCL_HOOKED_CALL_ROW                                                OPENCL_CALL_ROW
+#define OPENCL_VOID_CALL_ROW(number, name, parameters, arguments, addresses)  .name = traced_##name,
+#define OPENCL_HOOKED_VOID_CALL_ROW                                           OPENCL_VOID_CALL_ROW
+#define OPENCL_ABSENT_ROW(number, name)
 #include "device/opencl/calls_table.h"
-#undef CALL
-#undef HOOKED
-#undef VOID_CALL
-#undef VOID_HOOKED
-#undef ABSENT
+#undef OPENCL_CALL_ROW
+#undef OPENCL_HOOKED_CALL_ROW
+#undef OPENCL_VOID_CALL_ROW
+#undef OPENCL_HOOKED_VOID_CALL_ROW
+#undef OPENCL_ABSENT_ROW
 };
 
-static void find_places(void);
+static void fill_event_parameter_positions(void);
 
-const void *opencl_interpose(const void *const *below, unsigned entries)
+const void *opencl_interpose_function_table(const void *const *below, unsigned entries)
 {
-	static const void *table[OPENCL_CALLS];
-	const void *const *ours = (const void *const *)&traced;
+	static const void *table[OPENCL_CALL_COUNT];
+	const void *const *ours = (const void *const *)&tracing_wrapper_functions;
 
-	if (entries > OPENCL_CALLS)
-		entries = OPENCL_CALLS;
-	memcpy(&opencl_next, below, entries * sizeof(*below));
-	find_places();
+	if (entries > OPENCL_CALL_COUNT)
+		entries = OPENCL_CALL_COUNT;
+	memcpy(&opencl_next_functions, below, entries * sizeof(*below));
+	fill_event_parameter_positions();
 	for (unsigned i = 0; i < entries; i++)
 		table[i] = ours[i] != NULL && below[i] != NULL ? ours[i] : below[i];
-	atomic_store(&is_there, true);
+	atomic_store(&layer_installed_flag, true);
 	return table;
 }
 
-bool opencl_is_there(void)
+bool opencl_layer_is_installed(void)
 {
-	return atomic_load(&is_there);
+	return atomic_load(&layer_installed_flag);
 }
 
 /* ---- what loaders ask layers for (Khronos' cl_layer.h) ---- */
@@ -181,8 +185,8 @@ cl_int clInitLayer(cl_uint entries, const void *below, cl_uint *entries_given, c
 {
 	if (below == NULL || entries_given == NULL || table == NULL || entries == 0)
 		return CL_INVALID_VALUE;
-	*table = opencl_interpose(below, entries);
-	*entries_given = entries < OPENCL_CALLS ? entries : (cl_uint)OPENCL_CALLS;
+	*table = opencl_interpose_function_table(below, entries);
+	*entries_given = entries < OPENCL_CALL_COUNT ? entries : (cl_uint)OPENCL_CALL_COUNT;
 	return CL_SUCCESS;
 }
 
@@ -192,36 +196,40 @@ __attribute__((visibility("default"))) const void *kymo_opencl_interpose(const v
 
 const void *kymo_opencl_interpose(const void *const *below, unsigned entries)
 {
-	return opencl_is_there() ? NULL : opencl_interpose(below, entries);
+	return opencl_layer_is_installed() ? NULL : opencl_interpose_function_table(below, entries);
 }
 
 /* ---- names and arguments ---- */
 
-struct row {
-	const char *name, *parameters;
+struct call_name_and_parameters {
+	const char *name, *parameters_text;
 };
 
-static const struct row rows[] = {
-#define CALL(number, type, name, parameters, arguments, addresses) [number] = {#name, #parameters},
-#define HOOKED                                                     CALL
-#define VOID_CALL(number, name, parameters, arguments, addresses)  [number] = {#name, #parameters},
-#define VOID_HOOKED                                                VOID_CALL
-#define ABSENT(number, name)                                       [number] = {#name, "()"},
+static const struct call_name_and_parameters call_names_and_parameters[] = {
+#define OPENCL_CALL_ROW(number, type, name, parameters, arguments, addresses)                      \
+	[number] = {#name, #parameters},
+#define OPENCL_HOOKED_CALL_ROW OPENCL_CALL_ROW
+#define OPENCL_VOID_CALL_ROW(number, name, parameters, arguments, addresses)                       \
+	[number] = {#name, #parameters},
+#define OPENCL_HOOKED_VOID_CALL_ROW     OPENCL_VOID_CALL_ROW
+#define OPENCL_ABSENT_ROW(number, name) [number] = {#name, "()"},
 #include "device/opencl/calls_table.h"
-#undef CALL
-#undef HOOKED
-#undef VOID_CALL
-#undef VOID_HOOKED
-#undef ABSENT
+#undef OPENCL_CALL_ROW
+#undef OPENCL_HOOKED_CALL_ROW
+#undef OPENCL_VOID_CALL_ROW
+#undef OPENCL_HOOKED_VOID_CALL_ROW
+#undef OPENCL_ABSENT_ROW
 };
 
-static const char *opencl_call_name(int32_t operation)
+static const char *opencl_get_call_name(int32_t operation)
 {
-	return (uint32_t)operation < OPENCL_CALLS ? rows[operation].name : NULL;
+	return (uint32_t)operation < OPENCL_CALL_COUNT ? call_names_and_parameters[operation].name
+						       : NULL;
 }
 
 /* Cuts "type name" of one parameter into its two parts. */
-static void cut(const char *from, const char *end, char type[64], char name[64])
+static void split_parameter_into_type_and_name(const char *from, const char *end, char type[64],
+					       char name[64])
 {
 	const char *start = end;
 	size_t length;
@@ -238,23 +246,24 @@ static void cut(const char *from, const char *end, char type[64], char name[64])
 	type[length] = '\0';
 }
 
-static int opencl_call_arguments(const struct device_call *call,
-				 int (*each)(void *context, uint32_t number, const char *type,
-					     const char *name, const void *value),
-				 void *context)
+static int opencl_for_each_call_argument(const struct device_api_call_info *call,
+					 int (*each)(void *context, uint32_t number,
+						     const char *type, const char *name,
+						     const void *value),
+					 void *context)
 {
-	const struct opencl_arguments *told = call->arguments;
+	const struct opencl_argument_addresses *told = call->arguments;
 	const char *at;
 	int result = 0;
 
-	if ((uint32_t)call->operation >= OPENCL_CALLS)
+	if ((uint32_t)call->operation >= OPENCL_CALL_COUNT)
 		return 0;
-	at = rows[call->operation].parameters + 1;
+	at = call_names_and_parameters[call->operation].parameters_text + 1;
 	for (uint32_t number = 0; result == 0 && *at != '\0' && *at != ')'; number++) {
 		size_t length = strcspn(at, ",)");
 		char type[64], name[64];
 
-		cut(at, at + length, type, name);
+		split_parameter_into_type_and_name(at, at + length, type, name);
 		result = each(context, number, type, name, told->addresses[number]);
 		at += length;
 		at += strspn(at, ", ");
@@ -262,10 +271,10 @@ static int opencl_call_arguments(const struct device_call *call,
 	return result;
 }
 
-static int find_place(void *context, uint32_t number, const char *type, const char *name,
-		      const void *value)
+static int keep_position_if_event_parameter(void *context, uint32_t number, const char *type,
+					    const char *name, const void *value)
 {
-	struct places *at = context;
+	struct event_parameter_positions *at = context;
 	uint8_t place = (uint8_t)(number + 1);
 
 	(void)value;
@@ -274,24 +283,26 @@ static int find_place(void *context, uint32_t number, const char *type, const ch
 	else if (strcmp(name, "num_events_in_wait_list") == 0 || strcmp(name, "num_events") == 0)
 		at->count = place;
 	else if (strcmp(name, "event_wait_list") == 0 || strcmp(name, "event_list") == 0)
-		at->waits_for = place;
+		at->wait_list = place;
 	else if (strcmp(name, "event") == 0 && strcmp(type, "cl_event *") == 0)
 		at->event = place;
 	return 0;
 }
 
-static void find_places(void)
+static void fill_event_parameter_positions(void)
 {
-	static const void *const none[OPENCL_CALLS];
-	const struct opencl_arguments no_values = {none};
+	static const void *const none[OPENCL_CALL_COUNT];
+	const struct opencl_argument_addresses no_values = {none};
 
-	for (uint32_t i = 0; i < OPENCL_CALLS; i++) {
-		const struct device_call call = {DEVICE_SERVICE_CALLS_OPENCL, (int32_t)i,
-						 &no_values};
+	for (uint32_t i = 0; i < OPENCL_CALL_COUNT; i++) {
+		const struct device_api_call_info call = {DEVICE_SERVICE_CALLS_OPENCL, (int32_t)i,
+							  &no_values};
 
-		opencl_call_arguments(&call, find_place, &places[i]);
+		opencl_for_each_call_argument(&call, keep_position_if_event_parameter,
+					      &event_parameter_positions_by_call[i]);
 	}
 }
 
-const struct device_operations opencl_operations = {DEVICE_SERVICE_CALLS_OPENCL, OPENCL_CALLS,
-						    opencl_call_name, opencl_call_arguments};
+const struct device_call_catalog opencl_call_catalog = {DEVICE_SERVICE_CALLS_OPENCL,
+							OPENCL_CALL_COUNT, opencl_get_call_name,
+							opencl_for_each_call_argument};

@@ -9,191 +9,197 @@
 #include <stdatomic.h>
 #include <string.h>
 
-#define TABLE_SLOTS 1024u
-#define PROBES      32u
-#define SHARED      USER_EVENTS_KNOWN /* the bit of all further ones */
+#define AWAITED_BITS_TABLE_SLOT_COUNT 1024u
+#define AWAITED_BITS_TABLE_PROBES_MAX 32u
+#define SHARED_EVENT_BIT_NUMBER       USER_EVENTS_TRACKED_MAX /* the bit of all further ones */
 
-/* Bits are given again; those that stand somewhere since before are told by the time: a count of
- * the events that were created. */
-struct waits {
+/* Bits are given again; those that stand somewhere since before are found out by the time: a count
+ * of the events that were created. */
+struct awaited_event_bit_set {
 	uint64_t bits, time;
 };
 
-static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-static _Atomic uint64_t pending;
+static pthread_mutex_t user_events_lock = PTHREAD_MUTEX_INITIALIZER;
+static _Atomic uint64_t unset_user_event_bits;
 static struct {
 	cl_event event;
-	uint64_t created;
-} known[USER_EVENTS_KNOWN + 1];
-static uint64_t shared_count, created_count;
+	uint64_t creation_number;
+} unset_user_event_table_by_bit[USER_EVENTS_TRACKED_MAX + 1];
+static uint64_t shared_bit_event_count, created_event_count;
 static struct {
 	const void *key;
-	struct waits waits;
-} table[TABLE_SLOTS];
-static struct waits without_place;
-static char device_keys[256]; /* their addresses stand for devices */
+	struct awaited_event_bit_set waits;
+} awaited_bits_by_key[AWAITED_BITS_TABLE_SLOT_COUNT];
+static struct awaited_event_bit_set overflow_awaited_bits;
+static char device_key_placeholder_bytes[256]; /* their addresses stand for devices */
 
-bool user_events_pending(void)
+bool user_events_are_pending(void)
 {
-	return atomic_load_explicit(&pending, memory_order_acquire) != 0;
+	return atomic_load_explicit(&unset_user_event_bits, memory_order_acquire) != 0;
 }
 
-static uint64_t live(const struct waits *waits)
+static uint64_t filter_awaited_bits_still_unset(const struct awaited_event_bit_set *waits)
 {
-	uint64_t bits = waits->bits & atomic_load_explicit(&pending, memory_order_relaxed);
+	uint64_t bits =
+		waits->bits & atomic_load_explicit(&unset_user_event_bits, memory_order_relaxed);
 
 	for (uint64_t left = bits; left != 0; left &= left - 1) {
 		unsigned bit = (unsigned)__builtin_ctzll(left);
 
-		if (known[bit].created > waits->time)
+		if (unset_user_event_table_by_bit[bit].creation_number > waits->time)
 			bits &= ~(UINT64_C(1) << bit);
 	}
 	return bits;
 }
 
-static struct waits *place_of(const void *key, bool for_new)
+static struct awaited_event_bit_set *find_or_add_awaited_bits(const void *key, bool for_new)
 {
 	uint32_t first = (uint32_t)(((uintptr_t)key * UINT64_C(0x9e3779b97f4a7c15)) >> 40);
 
-	for (uint32_t i = 0; i < PROBES; i++) {
-		if (table[(first + i) % TABLE_SLOTS].key == key)
-			return &table[(first + i) % TABLE_SLOTS].waits;
+	for (uint32_t i = 0; i < AWAITED_BITS_TABLE_PROBES_MAX; i++) {
+		if (awaited_bits_by_key[(first + i) % AWAITED_BITS_TABLE_SLOT_COUNT].key == key)
+			return &awaited_bits_by_key[(first + i) % AWAITED_BITS_TABLE_SLOT_COUNT]
+					.waits;
 	}
-	for (uint32_t i = 0; for_new && i < PROBES; i++) {
-		uint32_t slot = (first + i) % TABLE_SLOTS;
+	for (uint32_t i = 0; for_new && i < AWAITED_BITS_TABLE_PROBES_MAX; i++) {
+		uint32_t slot = (first + i) % AWAITED_BITS_TABLE_SLOT_COUNT;
 
-		if (live(&table[slot].waits) != 0)
+		if (filter_awaited_bits_still_unset(&awaited_bits_by_key[slot].waits) != 0)
 			continue;
-		table[slot].key = key;
-		return &table[slot].waits;
+		awaited_bits_by_key[slot].key = key;
+		return &awaited_bits_by_key[slot].waits;
 	}
 	return NULL;
 }
 
-static uint64_t bits_of(const void *key)
+static uint64_t get_awaited_bits_of_key(const void *key)
 {
-	const struct waits *waits = place_of(key, false);
+	const struct awaited_event_bit_set *waits = find_or_add_awaited_bits(key, false);
 
-	return (waits != NULL ? live(waits) : 0) | live(&without_place);
+	return (waits != NULL ? filter_awaited_bits_still_unset(waits) : 0) |
+	       filter_awaited_bits_still_unset(&overflow_awaited_bits);
 }
 
-static void set_bits(const void *key, uint64_t bits)
+static void set_awaited_bits_of_key(const void *key, uint64_t bits)
 {
-	struct waits *waits = place_of(key, bits != 0);
+	struct awaited_event_bit_set *waits = find_or_add_awaited_bits(key, bits != 0);
 
 	if (waits == NULL && bits == 0)
 		return;
 	if (waits == NULL) {
-		waits = &without_place;
-		bits |= live(waits);
+		waits = &overflow_awaited_bits;
+		bits |= filter_awaited_bits_still_unset(waits);
 	}
-	*waits = (struct waits){bits, created_count};
+	*waits = (struct awaited_event_bit_set){bits, created_event_count};
 }
 
-static unsigned bit_of(cl_event event)
+static unsigned find_bit_of_unset_event(cl_event event)
 {
-	uint64_t bits = atomic_load_explicit(&pending, memory_order_relaxed);
+	uint64_t bits = atomic_load_explicit(&unset_user_event_bits, memory_order_relaxed);
 
-	for (unsigned i = 0; i < USER_EVENTS_KNOWN; i++) {
-		if ((bits >> i & 1) != 0 && known[i].event == event)
+	for (unsigned i = 0; i < USER_EVENTS_TRACKED_MAX; i++) {
+		if ((bits >> i & 1) != 0 && unset_user_event_table_by_bit[i].event == event)
 			return i;
 	}
-	return USER_EVENTS_KNOWN;
+	return USER_EVENTS_TRACKED_MAX;
 }
 
-static void forget(unsigned bit)
+static void clear_event_bit(unsigned bit)
 {
-	atomic_fetch_and(&pending, ~(UINT64_C(1) << bit));
+	atomic_fetch_and(&unset_user_event_bits, ~(UINT64_C(1) << bit));
 }
 
-void user_events_created(cl_event event)
+void user_events_add(cl_event event)
 {
 	uint64_t bits;
 	unsigned bit;
 
-	pthread_mutex_lock(&lock);
-	bit = bit_of(event); /* of one that was released and never set */
-	bits = atomic_load_explicit(&pending, memory_order_relaxed);
-	if (bit == SHARED && (~bits & ~(UINT64_C(1) << SHARED)) != 0)
+	pthread_mutex_lock(&user_events_lock);
+	bit = find_bit_of_unset_event(event); /* of one that was released and never set */
+	bits = atomic_load_explicit(&unset_user_event_bits, memory_order_relaxed);
+	if (bit == SHARED_EVENT_BIT_NUMBER &&
+	    (~bits & ~(UINT64_C(1) << SHARED_EVENT_BIT_NUMBER)) != 0)
 		bit = (unsigned)__builtin_ctzll(~bits);
-	created_count++;
-	if (bit == SHARED)
-		shared_count++;
-	if (bit != SHARED || shared_count == 1)
-		known[bit].created = created_count;
-	known[bit].event = event;
-	set_bits(event, UINT64_C(1) << bit);
-	atomic_fetch_or(&pending, UINT64_C(1) << bit);
-	pthread_mutex_unlock(&lock);
+	created_event_count++;
+	if (bit == SHARED_EVENT_BIT_NUMBER)
+		shared_bit_event_count++;
+	if (bit != SHARED_EVENT_BIT_NUMBER || shared_bit_event_count == 1)
+		unset_user_event_table_by_bit[bit].creation_number = created_event_count;
+	unset_user_event_table_by_bit[bit].event = event;
+	set_awaited_bits_of_key(event, UINT64_C(1) << bit);
+	atomic_fetch_or(&unset_user_event_bits, UINT64_C(1) << bit);
+	pthread_mutex_unlock(&user_events_lock);
 }
 
-void user_events_set(cl_event event)
+void user_events_remove(cl_event event)
 {
 	unsigned bit;
 
-	if (!user_events_pending())
+	if (!user_events_are_pending())
 		return;
-	pthread_mutex_lock(&lock);
-	bit = bit_of(event);
-	if (bit != SHARED)
-		forget(bit);
-	else if (shared_count != 0 && --shared_count == 0)
-		forget(SHARED);
-	pthread_mutex_unlock(&lock);
+	pthread_mutex_lock(&user_events_lock);
+	bit = find_bit_of_unset_event(event);
+	if (bit != SHARED_EVENT_BIT_NUMBER)
+		clear_event_bit(bit);
+	else if (shared_bit_event_count != 0 && --shared_bit_event_count == 0)
+		clear_event_bit(SHARED_EVENT_BIT_NUMBER);
+	pthread_mutex_unlock(&user_events_lock);
 }
 
-void user_events_enqueueing(cl_command_queue queue, cl_uint count, const cl_event *waits_for)
+void user_events_add_queue_waits(cl_command_queue queue, cl_uint count, const cl_event *waits_for)
 {
 	uint64_t bits;
 
-	pthread_mutex_lock(&lock);
-	bits = bits_of(queue);
+	pthread_mutex_lock(&user_events_lock);
+	bits = get_awaited_bits_of_key(queue);
 	for (cl_uint i = 0; waits_for != NULL && i < count; i++)
-		bits |= bits_of(waits_for[i]);
-	set_bits(queue, bits);
-	pthread_mutex_unlock(&lock);
+		bits |= get_awaited_bits_of_key(waits_for[i]);
+	set_awaited_bits_of_key(queue, bits);
+	pthread_mutex_unlock(&user_events_lock);
 }
 
-void user_events_enqueued(cl_command_queue queue, cl_event made)
+void user_events_copy_queue_waits_to_event(cl_command_queue queue, cl_event made)
 {
 	unsigned bit;
 
-	pthread_mutex_lock(&lock);
+	pthread_mutex_lock(&user_events_lock);
 	/* Whatever had this address before is gone. */
-	bit = bit_of(made);
-	if (bit != SHARED)
-		forget(bit);
-	set_bits(made, bits_of(queue));
-	pthread_mutex_unlock(&lock);
+	bit = find_bit_of_unset_event(made);
+	if (bit != SHARED_EVENT_BIT_NUMBER)
+		clear_event_bit(bit);
+	set_awaited_bits_of_key(made, get_awaited_bits_of_key(queue));
+	pthread_mutex_unlock(&user_events_lock);
 }
 
-void user_events_kernel(cl_command_queue queue, unsigned device_number)
+void user_events_add_queue_waits_to_device(cl_command_queue queue, unsigned device_number)
 {
-	const void *key = &device_keys[device_number % sizeof(device_keys)];
+	const void *key =
+		&device_key_placeholder_bytes[device_number % sizeof(device_key_placeholder_bytes)];
 
-	pthread_mutex_lock(&lock);
-	set_bits(key, bits_of(key) | bits_of(queue));
-	pthread_mutex_unlock(&lock);
+	pthread_mutex_lock(&user_events_lock);
+	set_awaited_bits_of_key(key, get_awaited_bits_of_key(key) | get_awaited_bits_of_key(queue));
+	pthread_mutex_unlock(&user_events_lock);
 }
 
-bool user_events_hold(cl_command_queue queue, unsigned device_number)
+bool user_events_would_block_kernel(cl_command_queue queue, unsigned device_number)
 {
-	const void *key = &device_keys[device_number % sizeof(device_keys)];
+	const void *key =
+		&device_key_placeholder_bytes[device_number % sizeof(device_key_placeholder_bytes)];
 	uint64_t bits;
 
-	if (!user_events_pending())
+	if (!user_events_are_pending())
 		return false;
-	pthread_mutex_lock(&lock);
-	bits = bits_of(queue) | bits_of(key);
-	pthread_mutex_unlock(&lock);
+	pthread_mutex_lock(&user_events_lock);
+	bits = get_awaited_bits_of_key(queue) | get_awaited_bits_of_key(key);
+	pthread_mutex_unlock(&user_events_lock);
 	return bits != 0;
 }
 
-void user_events_forked(void)
+void user_events_reset_forked(void)
 {
-	pthread_mutex_init(&lock, NULL);
-	atomic_store(&pending, 0);
-	shared_count = 0;
-	memset(table, 0, sizeof(table));
-	without_place = (struct waits){0};
+	pthread_mutex_init(&user_events_lock, NULL);
+	atomic_store(&unset_user_event_bits, 0);
+	shared_bit_event_count = 0;
+	memset(awaited_bits_by_key, 0, sizeof(awaited_bits_by_key));
+	overflow_awaited_bits = (struct awaited_event_bit_set){0};
 }

@@ -10,133 +10,142 @@
 #include <string.h>
 
 #include "libkymo-sdk/agents.h"
-#include "libkymo-sdk/arena.h"
+#include "libkymo-sdk/base/arena.h"
+#include "libkymo-sdk/base/state.h"
 #include "libkymo-sdk/counters/counters.h"
-#include "libkymo-sdk/state.h"
 
-#define CONFIGS_MAX 65536u
+#define COUNTER_CONFIGS_MAX 65536u
 
-struct sdk_config {
+struct sdk_counter_config {
 	_Atomic uint32_t references;
 	uint64_t id;
 	const rocprofiler_agent_v0_t *agent;
-	const struct device_counting *counting;
+	const struct device_counting_backend *counting;
 	const struct sdk_counter **counters;
-	size_t *inputs; /* of all programs, one after the other: offsets within the values */
-	struct counting_request *requests;
-	size_t *request_values;
-	double *properties; /* their values stand behind those of the set */
-	uint64_t *ids;      /* of all records */
-	uint32_t counters_count, inputs_count, requests_count, properties_count, ways;
-	uint32_t inputs_most;
-	size_t values, records, work;
+	size_t *input_value_offsets; /* of all programs, one after the other: offsets within the
+					values */
+	struct counting_event_request *requests;
+	size_t *values_count_by_request;
+	double *property_values; /* their values stand behind those of the set */
+	uint64_t *record_ids;    /* of all records */
+	uint32_t counters_count, inputs_count, requests_count, properties_count, counting_way_bits;
+	uint32_t inputs_count_max_of_program;
+	size_t values_count, records_count, scratch_values_count;
 	void *set;
-	_Atomic(struct sdk_counted *) spare;
+	_Atomic(struct sdk_counter_evaluation_memory *) spare;
 };
 
-static struct sdk_config **configs; /* by number; with the lock held */
-static uint32_t configs_count, configs_capacity;
+static struct sdk_counter_config **known_counter_configs; /* by number; with the lock held */
+static uint32_t known_counter_config_count, known_counter_config_capacity;
 
 /* ---- making one ---- */
 
-static const struct program *config_program(const struct sdk_config *config, uint32_t number)
+static const struct counter_program *
+get_config_counter_program(const struct sdk_counter_config *config, uint32_t number)
 {
 	return config->counters[number]->counter->program;
 }
 
 /* The place of an event among the requests, where it is put if it is not there yet. */
-static size_t config_request(struct sdk_config *config, const struct program_input *input)
+static size_t find_or_add_event_request(struct sdk_counter_config *config,
+					const struct counter_program_input *input)
 {
-	struct counting_request wanted = {input->counter->block, input->counter->event,
-					  input->rollup, input->accumulate};
+	struct counting_event_request wanted = {input->counter->block, input->counter->event,
+						input->rollup, input->accumulation_resolution};
 	size_t offset = 0;
 
 	for (uint32_t i = 0; i < config->requests_count; i++) {
-		const struct counting_request *request = &config->requests[i];
+		const struct counting_event_request *request = &config->requests[i];
 
-		if (request->rollup == wanted.rollup && request->accumulate == wanted.accumulate &&
+		if (request->rollup == wanted.rollup &&
+		    request->accumulation_resolution == wanted.accumulation_resolution &&
 		    !strcmp(request->block, wanted.block) && !strcmp(request->event, wanted.event))
 			return offset;
-		offset += config->request_values[i];
+		offset += config->values_count_by_request[i];
 	}
 	config->requests[config->requests_count] = wanted;
-	config->request_values[config->requests_count++] = input->values;
-	config->values += input->values;
+	config->values_count_by_request[config->requests_count++] = input->values;
+	config->values_count += input->values;
 	return offset;
 }
 
 /* Properties are numbered first, and moved behind the set's values when these are counted. */
-static void config_gather(struct sdk_config *config)
+static void assign_config_input_offsets(struct sdk_counter_config *config)
 {
 	uint32_t at = 0;
 
 	for (uint32_t i = 0; i < config->counters_count; i++) {
-		const struct program *program = config_program(config, i);
+		const struct counter_program *program = get_config_counter_program(config, i);
 
 		for (uint32_t j = 0; j < program->inputs_count; j++, at++) {
-			const struct program_input *input = &program->inputs[j];
+			const struct counter_program_input *input = &program->inputs[j];
 
 			if (input->counter->kind == COUNTER_EVENT)
-				config->inputs[at] = config_request(config, input);
+				config->input_value_offsets[at] =
+					find_or_add_event_request(config, input);
 		}
 	}
 	at = 0;
 	for (uint32_t i = 0; i < config->counters_count; i++) {
-		const struct program *program = config_program(config, i);
+		const struct counter_program *program = get_config_counter_program(config, i);
 
 		for (uint32_t j = 0; j < program->inputs_count; j++, at++) {
 			const struct counter *counter = program->inputs[j].counter;
 
 			if (counter->kind != COUNTER_PROPERTY)
 				continue;
-			config->inputs[at] = config->values + config->properties_count;
-			config->properties[config->properties_count++] =
-				sdk_counter_property(config->agent, counter->property);
+			config->input_value_offsets[at] =
+				config->values_count + config->properties_count;
+			config->property_values[config->properties_count++] =
+				sdk_agent_get_property_value(config->agent,
+							     counter->property_index);
 		}
 	}
 }
 
-static void config_size(struct sdk_config *config)
+static void compute_config_sizes(struct sdk_counter_config *config)
 {
 	for (uint32_t i = 0; i < config->counters_count; i++) {
-		const struct program *program = config_program(config, i);
+		const struct counter_program *program = get_config_counter_program(config, i);
 
 		config->inputs_count += program->inputs_count;
-		config->records += program->values;
-		if (config->inputs_most < program->inputs_count)
-			config->inputs_most = program->inputs_count;
-		if (config->work < program->work)
-			config->work = program->work;
+		config->records_count += program->values;
+		if (config->inputs_count_max_of_program < program->inputs_count)
+			config->inputs_count_max_of_program = program->inputs_count;
+		if (config->scratch_values_count < program->work_values_count)
+			config->scratch_values_count = program->work_values_count;
 	}
 }
 
-static bool config_fill(struct sdk_config *config)
+static bool allocate_and_fill_config_arrays(struct sdk_counter_config *config)
 {
 	uint64_t *ids;
 
-	config_size(config);
+	compute_config_sizes(config);
 	/* One more of each: none of them may be of size 0. */
-	config->inputs = calloc(config->inputs_count + 1, sizeof(config->inputs[0]));
+	config->input_value_offsets =
+		calloc(config->inputs_count + 1, sizeof(config->input_value_offsets[0]));
 	config->requests = calloc(config->inputs_count + 1, sizeof(config->requests[0]));
-	config->request_values =
-		calloc(config->inputs_count + 1, sizeof(config->request_values[0]));
-	config->properties = calloc(config->inputs_count + 1, sizeof(config->properties[0]));
-	config->ids = calloc(config->records + 1, sizeof(config->ids[0]));
-	if (!config->inputs || !config->requests || !config->request_values ||
-	    !config->properties || !config->ids)
+	config->values_count_by_request =
+		calloc(config->inputs_count + 1, sizeof(config->values_count_by_request[0]));
+	config->property_values =
+		calloc(config->inputs_count + 1, sizeof(config->property_values[0]));
+	config->record_ids = calloc(config->records_count + 1, sizeof(config->record_ids[0]));
+	if (!config->input_value_offsets || !config->requests || !config->values_count_by_request ||
+	    !config->property_values || !config->record_ids)
 		return false;
-	config_gather(config);
-	ids = config->ids;
+	assign_config_input_offsets(config);
+	ids = config->record_ids;
 	for (uint32_t i = 0; i < config->counters_count; i++) {
 		const struct sdk_counter *counter = config->counters[i];
 
-		sdk_counter_instances(counter->id, &counter->counter->shape, ids);
-		ids += config_program(config, i)->values;
+		sdk_counter_fill_instance_ids(counter->id, &counter->counter->shape, ids);
+		ids += get_config_counter_program(config, i)->values;
 	}
 	return true;
 }
 
-rocprofiler_status_t sdk_counting_status(enum counting_status status)
+rocprofiler_status_t sdk_counting_status_to_rocprofiler(enum counting_status status)
 {
 	switch (status) {
 	case COUNTING_OK:
@@ -160,83 +169,87 @@ rocprofiler_status_t sdk_counting_status(enum counting_status status)
 	}
 }
 
-static rocprofiler_status_t config_make_set(struct sdk_config *config)
+static rocprofiler_status_t create_backend_event_set(struct sdk_counter_config *config)
 {
 	struct counting_problem problem = {.text = ""};
 	enum counting_status status;
 
-	config->ways = COUNTING_BY_DISPATCH | COUNTING_BY_DEVICE;
+	config->counting_way_bits = COUNTING_BY_DISPATCH | COUNTING_BY_DEVICE;
 	if (!config->requests_count)
 		return ROCPROFILER_STATUS_SUCCESS;
 	status = config->counting->set_make(config->agent->id.handle, config->requests,
-					    config->requests_count, &config->set, &config->ways,
-					    &problem);
+					    config->requests_count, &config->set,
+					    &config->counting_way_bits, &problem);
 	if (status)
-		sdk_counters_problem(problem.text[0] ? problem.text : counting_status_text(status));
-	return sdk_counting_status(status);
+		sdk_counters_set_thread_problem_text(
+			problem.text[0] ? problem.text : counting_status_to_text(status));
+	return sdk_counting_status_to_rocprofiler(status);
 }
 
-static void config_free(struct sdk_config *config)
+static void free_counter_config(struct sdk_counter_config *config)
 {
 	if (config->set)
 		config->counting->set_free(config->set);
 	free(atomic_load(&config->spare));
 	free((void *)config->counters);
-	free(config->inputs);
+	free(config->input_value_offsets);
 	free(config->requests);
-	free(config->request_values);
-	free(config->properties);
-	free(config->ids);
+	free(config->values_count_by_request);
+	free(config->property_values);
+	free(config->record_ids);
 	free(config);
 }
 
-static bool configs_grow(void)
+static bool grow_known_counter_configs(void)
 {
-	uint32_t capacity = configs_capacity ? configs_capacity * 2 : 16;
-	struct sdk_config **grown;
+	uint32_t capacity = known_counter_config_capacity ? known_counter_config_capacity * 2 : 16;
+	struct sdk_counter_config **grown;
 
-	if (capacity > CONFIGS_MAX)
+	if (capacity > COUNTER_CONFIGS_MAX)
 		return false;
-	grown = (struct sdk_config **)realloc((void *)configs, capacity * sizeof(void *));
+	grown = (struct sdk_counter_config **)realloc((void *)known_counter_configs,
+						      capacity * sizeof(void *));
 	if (!grown)
 		return false;
-	configs = grown;
-	configs_capacity = capacity;
+	known_counter_configs = grown;
+	known_counter_config_capacity = capacity;
 	return true;
 }
 
 /* With the lock held. The number of one that was destroyed is given away again as late as can be.
  */
-static bool config_publish(struct sdk_config *config)
+static bool register_counter_config(struct sdk_counter_config *config)
 {
 	static uint32_t last;
-	uint32_t count = configs_count, number = count;
+	uint32_t count = known_counter_config_count, number = count;
 
-	if (configs_count < configs_capacity || configs_grow()) {
-		configs_count++;
+	if (known_counter_config_count < known_counter_config_capacity ||
+	    grow_known_counter_configs()) {
+		known_counter_config_count++;
 	} else if (count) {
-		for (uint32_t tries = 0; tries < count && configs[last]; tries++)
+		for (uint32_t tries = 0; tries < count && known_counter_configs[last]; tries++)
 			last = last + 1 < count ? last + 1 : 0;
-		if (configs[last])
+		if (known_counter_configs[last])
 			return false;
 		number = last;
 		last = last + 1 < count ? last + 1 : 0;
 	} else {
 		return false;
 	}
-	configs[number] = config;
-	config->id = sdk_handle_base() + number + 1;
+	known_counter_configs[number] = config;
+	config->id = sdk_get_handle_base() + number + 1;
 	return true;
 }
 
-static struct sdk_config *config_at(uint64_t id)
+static struct sdk_counter_config *find_counter_config_by_id(uint64_t id)
 {
-	uint64_t number = id - sdk_handle_base() - 1;
+	uint64_t number = id - sdk_get_handle_base() - 1;
 
-	return number < configs_count ? configs[number] : NULL;
+	return number < known_counter_config_count ? known_counter_configs[number] : NULL;
 }
 
-static bool config_has(const struct sdk_config *config, const struct sdk_counter *counter)
+static bool config_has_counter(const struct sdk_counter_config *config,
+			       const struct sdk_counter *counter)
 {
 	for (uint32_t i = 0; i < config->counters_count; i++) {
 		if (config->counters[i] == counter)
@@ -246,32 +259,32 @@ static bool config_has(const struct sdk_config *config, const struct sdk_counter
 }
 
 /* The counters of `old`, and behind them those that it does not have. */
-static rocprofiler_status_t config_choose(struct sdk_config *config,
-					  const struct sdk_counter_kind *kind,
-					  const struct sdk_config *old,
-					  const rocprofiler_counter_id_t *list, size_t count)
+static rocprofiler_status_t fill_config_counters(struct sdk_counter_config *config,
+						 const struct sdk_agent_kind_with_counters *kind,
+						 const struct sdk_counter_config *old,
+						 const rocprofiler_counter_id_t *list, size_t count)
 {
 	for (uint32_t i = 0; old && i < old->counters_count; i++)
 		config->counters[config->counters_count++] = old->counters[i];
 	for (size_t i = 0; i < count; i++) {
-		const struct sdk_counter *counter = sdk_counter_find(list[i].handle);
+		const struct sdk_counter *counter = sdk_counter_find_by_id(list[i].handle);
 
 		if (!counter)
 			return ROCPROFILER_STATUS_ERROR_COUNTER_NOT_FOUND;
 		if (counter->kind != kind)
 			return ROCPROFILER_STATUS_ERROR_METRIC_NOT_VALID_FOR_AGENT;
-		if (!config_has(config, counter))
+		if (!config_has_counter(config, counter))
 			config->counters[config->counters_count++] = counter;
 	}
 	return ROCPROFILER_STATUS_SUCCESS;
 }
 
-static rocprofiler_status_t config_make(const rocprofiler_agent_v0_t *agent,
-					struct sdk_counter_kind *kind, const struct sdk_config *old,
-					const rocprofiler_counter_id_t *list, size_t count,
-					struct sdk_config **made)
+static rocprofiler_status_t create_counter_config_of_agent(
+	const rocprofiler_agent_v0_t *agent, struct sdk_agent_kind_with_counters *kind,
+	const struct sdk_counter_config *old, const rocprofiler_counter_id_t *list, size_t count,
+	struct sdk_counter_config **made)
 {
-	struct sdk_config *config = calloc(1, sizeof(*config));
+	struct sdk_counter_config *config = calloc(1, sizeof(*config));
 	rocprofiler_status_t status = ROCPROFILER_STATUS_ERROR_OUT_OF_RESOURCES;
 
 	*made = config;
@@ -284,13 +297,13 @@ static rocprofiler_status_t config_make(const rocprofiler_agent_v0_t *agent,
 		count + (old ? old->counters_count : 0) + 1, sizeof(void *));
 	if (!config->counters)
 		return status;
-	status = config_choose(config, kind, old, list, count);
+	status = fill_config_counters(config, kind, old, list, count);
 	if (status)
 		return status;
-	if (!config_fill(config))
+	if (!allocate_and_fill_config_arrays(config))
 		return ROCPROFILER_STATUS_ERROR_OUT_OF_RESOURCES;
-	status = config_make_set(config);
-	if (!status && !config_publish(config))
+	status = create_backend_event_set(config);
+	if (!status && !register_counter_config(config))
 		status = ROCPROFILER_STATUS_ERROR_OUT_OF_RESOURCES;
 	return status;
 }
@@ -299,32 +312,33 @@ SDK_EXPORT rocprofiler_status_t rocprofiler_create_counter_config(
 	rocprofiler_agent_id_t agent_id, rocprofiler_counter_id_t *counters_list,
 	size_t counters_count, rocprofiler_counter_config_id_t *config_id)
 {
-	const rocprofiler_agent_v0_t *agent = sdk_agent_find(agent_id.handle);
-	const struct sdk_config *old = NULL;
-	struct sdk_config *made = NULL;
-	struct sdk_counter_kind *kind;
+	const rocprofiler_agent_v0_t *agent = sdk_agent_find_by_id(agent_id.handle);
+	const struct sdk_counter_config *old = NULL;
+	struct sdk_counter_config *made = NULL;
+	struct sdk_agent_kind_with_counters *kind;
 	rocprofiler_status_t status;
 
-	sdk_counters_problem(NULL);
+	sdk_counters_set_thread_problem_text(NULL);
 	if (!config_id || (!counters_list && counters_count) || counters_count > COUNTERS_MAX)
 		return ROCPROFILER_STATUS_ERROR_INVALID_ARGUMENT;
 	if (!agent)
 		return ROCPROFILER_STATUS_ERROR_AGENT_NOT_FOUND;
-	sdk_counters_lock();
-	kind = sdk_counter_kind(agent, &status);
+	sdk_counters_acquire_lock();
+	kind = sdk_agent_kind_find_or_create(agent, &status);
 	/* One that is not there is nothing to add to, as upstream has it: its own samples leave the
 	 * handle as it was on the stack. */
 	if (kind && config_id->handle)
-		old = config_at(config_id->handle);
+		old = find_counter_config_by_id(config_id->handle);
 	if (old && old->agent != agent)
 		status = ROCPROFILER_STATUS_ERROR_AGENT_MISMATCH;
 	if (!status)
-		status = config_make(agent, kind, old, counters_list, counters_count, &made);
+		status = create_counter_config_of_agent(agent, kind, old, counters_list,
+							counters_count, &made);
 	if (!status)
 		config_id->handle = made->id;
-	sdk_counters_unlock();
+	sdk_counters_release_lock();
 	if (status && made)
-		config_free(made);
+		free_counter_config(made);
 	return status;
 }
 
@@ -332,122 +346,127 @@ SDK_EXPORT rocprofiler_status_t rocprofiler_create_counter_config(
 SDK_EXPORT rocprofiler_status_t
 rocprofiler_destroy_counter_config(rocprofiler_counter_config_id_t config_id)
 {
-	struct sdk_config *config;
+	struct sdk_counter_config *config;
 
-	sdk_counters_lock();
-	config = config_at(config_id.handle);
+	sdk_counters_acquire_lock();
+	config = find_counter_config_by_id(config_id.handle);
 	if (config)
-		configs[config_id.handle - sdk_handle_base() - 1] = NULL;
-	sdk_counters_unlock();
+		known_counter_configs[config_id.handle - sdk_get_handle_base() - 1] = NULL;
+	sdk_counters_release_lock();
 	if (config)
-		sdk_config_drop(config);
+		sdk_counter_config_release_reference(config);
 	return ROCPROFILER_STATUS_SUCCESS;
 }
 
 /* ---- using one ---- */
 
-struct sdk_config *sdk_config_get(uint64_t id)
+struct sdk_counter_config *sdk_counter_config_acquire_by_id(uint64_t id)
 {
-	struct sdk_config *config;
+	struct sdk_counter_config *config;
 
-	sdk_counters_lock();
-	config = config_at(id);
+	sdk_counters_acquire_lock();
+	config = find_counter_config_by_id(id);
 	if (config)
-		sdk_config_keep(config);
-	sdk_counters_unlock();
+		sdk_counter_config_add_reference(config);
+	sdk_counters_release_lock();
 	return config;
 }
 
-void sdk_config_keep(struct sdk_config *config)
+void sdk_counter_config_add_reference(struct sdk_counter_config *config)
 {
 	atomic_fetch_add_explicit(&config->references, 1, memory_order_relaxed);
 }
 
-void sdk_config_drop(struct sdk_config *config)
+void sdk_counter_config_release_reference(struct sdk_counter_config *config)
 {
 	if (atomic_fetch_sub_explicit(&config->references, 1, memory_order_acq_rel) == 1)
-		config_free(config);
+		free_counter_config(config);
 }
 
-uint64_t sdk_config_agent(const struct sdk_config *config)
+uint64_t sdk_counter_config_get_agent_id(const struct sdk_counter_config *config)
 {
 	return config->agent->id.handle;
 }
 
-void *sdk_config_set(const struct sdk_config *config)
+void *sdk_counter_config_get_backend_event_set(const struct sdk_counter_config *config)
 {
 	return config->set;
 }
 
-uint32_t sdk_config_ways(const struct sdk_config *config)
+uint32_t sdk_counter_config_get_counting_ways(const struct sdk_counter_config *config)
 {
-	return config->ways;
+	return config->counting_way_bits;
 }
 
-size_t sdk_config_values(const struct sdk_config *config)
+size_t sdk_counter_config_get_value_count(const struct sdk_counter_config *config)
 {
-	return config->values;
+	return config->values_count;
 }
 
-size_t sdk_config_records(const struct sdk_config *config)
+size_t sdk_counter_config_get_record_count(const struct sdk_counter_config *config)
 {
-	return config->records;
+	return config->records_count;
 }
 
-const struct device_counting *sdk_config_counting(const struct sdk_config *config)
+const struct device_counting_backend *
+sdk_counter_config_get_backend(const struct sdk_counter_config *config)
 {
 	return config->counting;
 }
 
-struct sdk_counted *sdk_config_take(struct sdk_config *config)
+struct sdk_counter_evaluation_memory *
+sdk_counter_config_take_evaluation_memory(struct sdk_counter_config *config)
 {
-	struct sdk_counted *counted =
+	struct sdk_counter_evaluation_memory *counted =
 		atomic_exchange_explicit(&config->spare, NULL, memory_order_acquire);
-	size_t values = config->values + config->properties_count;
+	size_t values = config->values_count + config->properties_count;
 	char *memory;
 
 	if (counted)
 		return counted;
-	memory = malloc(sizeof(*counted) + config->records * sizeof(rocprofiler_counter_record_t) +
-			(config->records + 1) * sizeof(struct arena_record) +
-			(config->inputs_most + 1) * sizeof(double *) +
-			(config->work + values) * sizeof(double));
+	memory = malloc(sizeof(*counted) +
+			config->records_count * sizeof(rocprofiler_counter_record_t) +
+			(config->records_count + 1) * sizeof(struct arena_record) +
+			(config->inputs_count_max_of_program + 1) * sizeof(double *) +
+			(config->scratch_values_count + values) * sizeof(double));
 	if (!memory)
 		return NULL;
-	counted = (struct sdk_counted *)(void *)memory;
+	counted = (struct sdk_counter_evaluation_memory *)(void *)memory;
 	counted->config = config;
 	counted->records = (rocprofiler_counter_record_t *)(void *)(counted + 1);
-	counted->list = (struct arena_record *)(void *)(counted->records + config->records);
-	counted->inputs = (const double **)(void *)(counted->list + config->records + 1);
-	counted->work = (double *)(void *)(counted->inputs + config->inputs_most + 1);
-	counted->values = counted->work + config->work;
-	memcpy(counted->values + config->values, config->properties,
+	counted->list = (struct arena_record *)(void *)(counted->records + config->records_count);
+	counted->inputs = (const double **)(void *)(counted->list + config->records_count + 1);
+	counted->work =
+		(double *)(void *)(counted->inputs + config->inputs_count_max_of_program + 1);
+	counted->values = counted->work + config->scratch_values_count;
+	memcpy(counted->values + config->values_count, config->property_values,
 	       config->properties_count * sizeof(double));
 	return counted;
 }
 
-void sdk_config_give(struct sdk_counted *counted)
+void sdk_counter_config_return_evaluation_memory(struct sdk_counter_evaluation_memory *counted)
 {
 	free(atomic_exchange_explicit(&counted->config->spare, counted, memory_order_release));
 }
 
-void sdk_config_evaluate(struct sdk_counted *counted, const double *values, uint64_t dispatch,
-			 rocprofiler_user_data_t user_data)
+void sdk_counter_config_compute_records(struct sdk_counter_evaluation_memory *counted,
+					const double *values, uint64_t dispatch,
+					rocprofiler_user_data_t user_data)
 {
-	const struct sdk_config *config = counted->config;
+	const struct sdk_counter_config *config = counted->config;
 	rocprofiler_counter_record_t *record = counted->records;
-	const size_t *offsets = config->inputs;
-	const uint64_t *ids = config->ids;
+	const size_t *offsets = config->input_value_offsets;
+	const uint64_t *ids = config->record_ids;
 
 	if (values && values != counted->values)
-		memcpy(counted->values, values, config->values * sizeof(double));
+		memcpy(counted->values, values, config->values_count * sizeof(double));
 	for (uint32_t i = 0; i < config->counters_count; i++) {
-		const struct program *program = config_program(config, i);
+		const struct counter_program *program = get_config_counter_program(config, i);
 		const double *results;
 
 		for (uint32_t j = 0; j < program->inputs_count; j++)
 			counted->inputs[j] = counted->values + *offsets++;
-		results = program_evaluate(program, counted->inputs, counted->work);
+		results = counter_program_evaluate(program, counted->inputs, counted->work);
 		for (size_t j = 0; j < program->values; j++)
 			record[j] = (rocprofiler_counter_record_t){
 				.id = ids[j],

@@ -12,46 +12,46 @@
 
 #include "counters/properties.h"
 #include "libkymo-sdk/agents.h"
+#include "libkymo-sdk/base/state.h"
 #include "libkymo-sdk/counters/counters.h"
-#include "libkymo-sdk/state.h"
 
 /* Loading a library of a vendor may start tools, on this thread. */
 static pthread_mutex_t counters_mutex = PTHREAD_RECURSIVE_MUTEX_INITIALIZER_NP;
-static struct sdk_counter_kind *kinds;
-static struct sdk_counter *_Atomic counters[COUNTERS_MAX];
-static uint32_t counters_count; /* ids that are given away */
+static struct sdk_agent_kind_with_counters *agent_kinds_with_counters;
+static struct sdk_counter *_Atomic published_counters_by_id[COUNTERS_MAX];
+static uint32_t published_counter_count; /* ids that are given away */
 
-static pthread_mutex_t say_mutex = PTHREAD_MUTEX_INITIALIZER;
-static void (*say_told)(void *context, const char *text);
-static void *say_context;
+static pthread_mutex_t problem_listener_mutex = PTHREAD_MUTEX_INITIALIZER;
+static void (*problem_listener_function)(void *context, const char *text);
+static void *problem_listener_context;
 /* The library is loaded by dlopen() too, where there is hardly any room for variables of threads:
  * the text itself is on the heap. */
-static pthread_key_t problem_key;
-static pthread_once_t problem_once = PTHREAD_ONCE_INIT;
-static bool problem_has_key;
+static pthread_key_t thread_problem_text_tls_key;
+static pthread_once_t thread_problem_text_tls_key_once = PTHREAD_ONCE_INIT;
+static bool has_thread_problem_text_tls_key;
 
-void sdk_counters_lock(void)
+void sdk_counters_acquire_lock(void)
 {
 	pthread_mutex_lock(&counters_mutex);
 }
 
-void sdk_counters_unlock(void)
+void sdk_counters_release_lock(void)
 {
 	pthread_mutex_unlock(&counters_mutex);
 }
 
 /* The thread that holds it has another number in the child of a fork, and could not give it back.
  */
-void sdk_counters_unlock_in_child(void)
+void sdk_counters_reset_lock_in_child(void)
 {
 	counters_mutex = (pthread_mutex_t)PTHREAD_RECURSIVE_MUTEX_INITIALIZER_NP;
 }
 
 /* ---- what there is to say ---- */
 
-void sdk_counters_say(const char *format, ...)
+void sdk_counters_report_problem_line(const char *format, ...)
 {
-	char line[COUNTING_PROBLEM_LENGTH * 2];
+	char line[COUNTING_PROBLEM_TEXT_BYTES * 2];
 	void (*told)(void *context, const char *text);
 	void *context;
 	va_list arguments;
@@ -59,90 +59,97 @@ void sdk_counters_say(const char *format, ...)
 	va_start(arguments, format);
 	vsnprintf(line, sizeof(line), format, arguments);
 	va_end(arguments);
-	pthread_mutex_lock(&say_mutex);
-	told = say_told;
-	context = say_context;
-	pthread_mutex_unlock(&say_mutex);
+	pthread_mutex_lock(&problem_listener_mutex);
+	told = problem_listener_function;
+	context = problem_listener_context;
+	pthread_mutex_unlock(&problem_listener_mutex);
 	if (told)
 		told(context, line);
 	else
-		sdk_say(SDK_LOG_ERROR, "%s", line);
+		sdk_print_log_line(SDK_LOG_ERROR, "%s", line);
 }
 
 SDK_EXPORT void kymo_counting_problem(void (*told)(void *context, const char *text), void *context)
 {
-	pthread_mutex_lock(&say_mutex);
-	say_told = told;
-	say_context = context;
-	pthread_mutex_unlock(&say_mutex);
+	pthread_mutex_lock(&problem_listener_mutex);
+	problem_listener_function = told;
+	problem_listener_context = context;
+	pthread_mutex_unlock(&problem_listener_mutex);
 }
 
-static void make_problem_key(void)
+static void create_thread_problem_text_tls_key(void)
 {
-	problem_has_key = pthread_key_create(&problem_key, free) == 0;
+	has_thread_problem_text_tls_key =
+		pthread_key_create(&thread_problem_text_tls_key, free) == 0;
 }
 
-void sdk_counters_problem(const char *text)
+void sdk_counters_set_thread_problem_text(const char *text)
 {
 	char *kept;
 
-	pthread_once(&problem_once, make_problem_key);
-	kept = problem_has_key ? pthread_getspecific(problem_key) : NULL;
-	if (!kept && text && *text && problem_has_key) {
-		kept = malloc(COUNTING_PROBLEM_LENGTH);
-		if (kept && pthread_setspecific(problem_key, kept)) {
+	pthread_once(&thread_problem_text_tls_key_once, create_thread_problem_text_tls_key);
+	kept = has_thread_problem_text_tls_key ? pthread_getspecific(thread_problem_text_tls_key)
+					       : NULL;
+	if (!kept && text && *text && has_thread_problem_text_tls_key) {
+		kept = malloc(COUNTING_PROBLEM_TEXT_BYTES);
+		if (kept && pthread_setspecific(thread_problem_text_tls_key, kept)) {
 			free(kept);
 			kept = NULL;
 		}
 	}
 	if (kept)
-		snprintf(kept, COUNTING_PROBLEM_LENGTH, "%s", text ? text : "");
+		snprintf(kept, COUNTING_PROBLEM_TEXT_BYTES, "%s", text ? text : "");
 }
 
 SDK_EXPORT const char *kymo_counter_config_problem(void)
 {
 	const char *kept;
 
-	pthread_once(&problem_once, make_problem_key);
-	kept = problem_has_key ? pthread_getspecific(problem_key) : NULL;
+	pthread_once(&thread_problem_text_tls_key_once, create_thread_problem_text_tls_key);
+	kept = has_thread_problem_text_tls_key ? pthread_getspecific(thread_problem_text_tls_key)
+					       : NULL;
 	return kept ? kept : "";
 }
 
 /* ---- a kind's catalogue ---- */
 
-struct sdk_counter *sdk_counter_publish(struct sdk_counter_kind *kind, struct counter *counter)
+struct sdk_counter *sdk_counter_assign_id(struct sdk_agent_kind_with_counters *kind,
+					  struct counter *counter)
 {
 	struct sdk_counter *published;
 
-	if (counters_count == COUNTERS_MAX - 1)
+	if (published_counter_count == COUNTERS_MAX - 1)
 		return NULL;
 	published = calloc(1, sizeof(*published));
 	if (!published)
 		return NULL;
-	published->id = ++counters_count;
+	published->id = ++published_counter_count;
 	published->counter = counter;
 	published->kind = kind;
 	counter->user = published;
-	atomic_store_explicit(&counters[published->id], published, memory_order_release);
+	atomic_store_explicit(&published_counters_by_id[published->id], published,
+			      memory_order_release);
 	return published;
 }
 
-struct sdk_counter *sdk_counter_find(uint64_t id)
+struct sdk_counter *sdk_counter_find_by_id(uint64_t id)
 {
-	return id < COUNTERS_MAX ? atomic_load_explicit(&counters[id], memory_order_acquire) : NULL;
+	return id < COUNTERS_MAX
+		       ? atomic_load_explicit(&published_counters_by_id[id], memory_order_acquire)
+		       : NULL;
 }
 
 /* Positions have room in a record's id, and the extents stand in order. */
-bool sdk_counter_event_is_sane(const struct counting_event *event)
+bool sdk_counter_event_is_valid(const struct counting_event_info *event)
 {
 	static const uint32_t sizes[COUNTING_DIMENSION_COUNT] = {
-		[COUNTING_DIMENSION_XCC] = COUNTING_SIZE_MAX_XCC,
-		[COUNTING_DIMENSION_AID] = COUNTING_SIZE_MAX_AID,
-		[COUNTING_DIMENSION_SHADER_ENGINE] = COUNTING_SIZE_MAX_SHADER_ENGINE,
-		[COUNTING_DIMENSION_AGENT] = COUNTING_SIZE_MAX_AGENT,
-		[COUNTING_DIMENSION_SHADER_ARRAY] = COUNTING_SIZE_MAX_SHADER_ARRAY,
-		[COUNTING_DIMENSION_WGP] = COUNTING_SIZE_MAX_WGP,
-		[COUNTING_DIMENSION_INSTANCE] = COUNTING_SIZE_MAX_INSTANCE,
+		[COUNTING_DIMENSION_XCC] = COUNTING_XCC_EXTENT_MAX,
+		[COUNTING_DIMENSION_AID] = COUNTING_AID_EXTENT_MAX,
+		[COUNTING_DIMENSION_SHADER_ENGINE] = COUNTING_SHADER_ENGINE_EXTENT_MAX,
+		[COUNTING_DIMENSION_AGENT] = COUNTING_AGENT_EXTENT_MAX,
+		[COUNTING_DIMENSION_SHADER_ARRAY] = COUNTING_SHADER_ARRAY_EXTENT_MAX,
+		[COUNTING_DIMENSION_WGP] = COUNTING_WGP_EXTENT_MAX,
+		[COUNTING_DIMENSION_INSTANCE] = COUNTING_INSTANCE_EXTENT_MAX,
 	};
 	uint32_t before = COUNTING_DIMENSION_NONE;
 
@@ -156,46 +163,47 @@ bool sdk_counter_event_is_sane(const struct counting_event *event)
 			return false;
 		before = dimension;
 	}
-	return counting_event_values(event) != 0;
+	return counting_get_event_value_count(event) != 0;
 }
 
-static bool kind_add_event(void *context, const struct counting_event *event)
+static bool add_event_to_agent_kind(void *context, const struct counting_event_info *event)
 {
-	struct sdk_counter_kind *kind = context;
+	struct sdk_agent_kind_with_counters *kind = context;
 
-	if (!sdk_counter_event_is_sane(event))
+	if (!sdk_counter_event_is_valid(event))
 		return true;
 	return catalogue_add_event(&kind->catalogue, event) != NULL;
 }
 
-static void kind_tell(void *context, const struct counter *counter,
-		      const struct expression_problem *problem)
+static void report_counter_linking_problem(void *context, const struct counter *counter,
+					   const struct expression_problem *problem)
 {
 	(void)context;
-	sdk_counter_tell(counter, problem);
+	sdk_counter_report_problem(counter, problem);
 }
 
 /* Everything that may be used gets its id; properties first, as upstream has it. What a definition
  * of the same name hides stays without. */
-static void kind_publish(struct sdk_counter_kind *kind)
+static void assign_ids_to_agent_kind_counters(struct sdk_agent_kind_with_counters *kind)
 {
-	struct catalogue *catalogue = &kind->catalogue;
+	struct counter_catalogue *catalogue = &kind->catalogue;
 	bool all = true;
 
-	catalogue_link(catalogue, kind_tell, kind);
+	catalogue_link_all_counters(catalogue, report_counter_linking_problem, kind);
 	for (uint32_t i = 0; i < catalogue->count && all; i++) {
 		struct counter *counter = catalogue->counters[i];
 
-		if (counter->state == COUNTER_USABLE &&
+		if (counter->state == COUNTER_LINKED &&
 		    catalogue_find(catalogue, counter->name) == counter)
-			all = sdk_counter_publish(kind, counter) != NULL;
+			all = sdk_counter_assign_id(kind, counter) != NULL;
 	}
 	if (!all)
-		sdk_counters_say("there are more counters than ids: some of %s are missing",
-				 kind->agent->name);
+		sdk_counters_report_problem_line(
+			"there are more counters than ids: some of %s are missing",
+			kind->agent->name);
 }
 
-static rocprofiler_status_t kind_refused(enum counting_status status)
+static rocprofiler_status_t listing_failure_to_rocprofiler_status(enum counting_status status)
 {
 	if (status == COUNTING_NOT_READY)
 		return ROCPROFILER_STATUS_ERROR_HSA_NOT_LOADED;
@@ -206,11 +214,12 @@ static rocprofiler_status_t kind_refused(enum counting_status status)
 	return ROCPROFILER_STATUS_ERROR_AGENT_ARCH_NOT_SUPPORTED;
 }
 
-static struct sdk_counter_kind *kind_make(const rocprofiler_agent_v0_t *agent,
-					  const struct device_counting *counting,
-					  rocprofiler_status_t *status)
+static struct sdk_agent_kind_with_counters *
+create_agent_kind_with_counters(const rocprofiler_agent_v0_t *agent,
+				const struct device_counting_backend *counting,
+				rocprofiler_status_t *status)
 {
-	struct sdk_counter_kind *kind = calloc(1, sizeof(*kind));
+	struct sdk_agent_kind_with_counters *kind = calloc(1, sizeof(*kind));
 	enum counting_status answer;
 
 	if (!kind) {
@@ -219,23 +228,25 @@ static struct sdk_counter_kind *kind_make(const rocprofiler_agent_v0_t *agent,
 	}
 	kind->agent = agent;
 	kind->counting = counting;
-	counter_properties_add(&kind->catalogue);
-	answer = counting->events(agent->id.handle, kind_add_event, kind);
+	catalogue_add_properties(&kind->catalogue);
+	answer = counting->events(agent->id.handle, add_event_to_agent_kind, kind);
 	if (answer) {
-		*status = kind_refused(answer);
+		*status = listing_failure_to_rocprofiler_status(answer);
 		catalogue_free(&kind->catalogue);
 		free(kind);
 		return NULL;
 	}
-	sdk_counter_definitions(kind);
-	kind_publish(kind);
-	kind->next = kinds;
-	kinds = kind;
+	sdk_agent_kind_add_definitions(kind);
+	sdk_agent_kind_add_requested_events(kind);
+	assign_ids_to_agent_kind_counters(kind);
+	kind->next = agent_kinds_with_counters;
+	agent_kinds_with_counters = kind;
 	return kind;
 }
 
-static bool kind_is_of(const struct sdk_counter_kind *kind, const rocprofiler_agent_v0_t *agent,
-		       const struct device_counting *counting)
+static bool does_agent_kind_fit_agent(const struct sdk_agent_kind_with_counters *kind,
+				      const rocprofiler_agent_v0_t *agent,
+				      const struct device_counting_backend *counting)
 {
 	const rocprofiler_agent_v0_t *first = kind->agent;
 
@@ -247,27 +258,27 @@ static bool kind_is_of(const struct sdk_counter_kind *kind, const rocprofiler_ag
 		!strcmp(first->product_name, agent->product_name));
 }
 
-struct sdk_counter_kind *sdk_counter_kind(const rocprofiler_agent_v0_t *agent,
-					  rocprofiler_status_t *status)
+struct sdk_agent_kind_with_counters *
+sdk_agent_kind_find_or_create(const rocprofiler_agent_v0_t *agent, rocprofiler_status_t *status)
 {
-	const struct device_counting *counting;
-	struct sdk_counter_kind *kind;
+	const struct device_counting_backend *counting;
+	struct sdk_agent_kind_with_counters *kind;
 
 	*status = ROCPROFILER_STATUS_SUCCESS;
-	for (kind = kinds; kind; kind = kind->next) {
+	for (kind = agent_kinds_with_counters; kind; kind = kind->next) {
 		if (kind->agent == agent)
 			return kind;
 	}
-	counting = device_counting_of(agent->id.handle);
+	counting = counting_find_backend_of_agent(agent->id.handle);
 	if (!counting) {
 		*status = ROCPROFILER_STATUS_ERROR_AGENT_ARCH_NOT_SUPPORTED;
 		return NULL;
 	}
-	for (kind = kinds; kind; kind = kind->next) {
-		if (kind_is_of(kind, agent, counting))
+	for (kind = agent_kinds_with_counters; kind; kind = kind->next) {
+		if (does_agent_kind_fit_agent(kind, agent, counting))
 			return kind;
 	}
-	return kind_make(agent, counting, status);
+	return create_agent_kind_with_counters(agent, counting, status);
 }
 
 /* ---- what agents have ---- */
@@ -275,18 +286,18 @@ struct sdk_counter_kind *sdk_counter_kind(const rocprofiler_agent_v0_t *agent,
 SDK_EXPORT rocprofiler_status_t rocprofiler_iterate_agent_supported_counters(
 	rocprofiler_agent_id_t agent_id, rocprofiler_available_counters_cb_t cb, void *user_data)
 {
-	const rocprofiler_agent_v0_t *agent = sdk_agent_find(agent_id.handle);
+	const rocprofiler_agent_v0_t *agent = sdk_agent_find_by_id(agent_id.handle);
 	rocprofiler_status_t status = ROCPROFILER_STATUS_SUCCESS;
 	rocprofiler_counter_id_t *ids = NULL;
-	struct sdk_counter_kind *kind;
+	struct sdk_agent_kind_with_counters *kind;
 	size_t count = 0;
 
 	if (!cb)
 		return ROCPROFILER_STATUS_ERROR_INVALID_ARGUMENT;
 	if (!agent)
 		return ROCPROFILER_STATUS_ERROR_AGENT_NOT_FOUND;
-	sdk_counters_lock();
-	kind = sdk_counter_kind(agent, &status);
+	sdk_counters_acquire_lock();
+	kind = sdk_agent_kind_find_or_create(agent, &status);
 	if (kind)
 		ids = malloc((kind->catalogue.count + 1) * sizeof(*ids));
 	for (uint32_t i = 0; ids && i < kind->catalogue.count; i++) {
@@ -295,7 +306,7 @@ SDK_EXPORT rocprofiler_status_t rocprofiler_iterate_agent_supported_counters(
 		if (counter)
 			ids[count++].handle = counter->id;
 	}
-	sdk_counters_unlock();
+	sdk_counters_release_lock();
 	if (!kind)
 		return status;
 	if (!ids)
@@ -307,7 +318,7 @@ SDK_EXPORT rocprofiler_status_t rocprofiler_iterate_agent_supported_counters(
 
 /* ---- one more, of the tool's own ---- */
 
-static bool name_is_good(const char *name)
+static bool is_valid_counter_name(const char *name)
 {
 	if (!name[0] || (name[0] >= '0' && name[0] <= '9') || !strcmp(name, "reduce") ||
 	    !strcmp(name, "select") || !strcmp(name, "accumulate"))
@@ -316,36 +327,40 @@ static bool name_is_good(const char *name)
 				 "0123456789_")] == '\0';
 }
 
-static rocprofiler_status_t create_in(struct sdk_counter_kind *kind, const char *name,
-				      const char *expression, const char *description,
-				      rocprofiler_counter_id_t *id)
+static rocprofiler_status_t
+add_derived_counter_to_agent_kind(struct sdk_agent_kind_with_counters *kind, const char *name,
+				  const char *expression, const char *description,
+				  rocprofiler_counter_id_t *id)
 {
-	struct catalogue *catalogue = &kind->catalogue;
+	struct counter_catalogue *catalogue = &kind->catalogue;
 	struct expression_problem problem;
 	struct sdk_counter *published;
 	struct counter *counter;
-	char text[COUNTING_PROBLEM_LENGTH];
+	char text[COUNTING_PROBLEM_TEXT_BYTES];
 
 	if (catalogue_find(catalogue, name))
 		return ROCPROFILER_STATUS_ERROR_INVALID_ARGUMENT;
-	counter = catalogue_add(catalogue, name);
+	counter = catalogue_add_blank_counter(catalogue, name);
 	if (!counter)
 		return ROCPROFILER_STATUS_ERROR_OUT_OF_RESOURCES;
 	counter->kind = COUNTER_DERIVED;
-	counter->expression_text = memory_text(&catalogue->memory, expression, strlen(expression));
-	counter->description = memory_text(&catalogue->memory, description, strlen(description));
+	counter->expression_text =
+		memory_pool_copy_text(&catalogue->memory, expression, strlen(expression));
+	counter->description =
+		memory_pool_copy_text(&catalogue->memory, description, strlen(description));
 	if (!counter->expression_text || !counter->description) {
-		catalogue_remove(catalogue, counter);
+		catalogue_remove_unused_counter(catalogue, counter);
 		return ROCPROFILER_STATUS_ERROR_OUT_OF_RESOURCES;
 	}
-	if (!catalogue_link_one(catalogue, counter, &problem)) {
+	if (!catalogue_link_counter(catalogue, counter, &problem)) {
 		snprintf(text, sizeof(text), "%s: character %u: %s", name, problem.offset + 1,
 			 problem.text);
-		sdk_counters_problem(text);
-		catalogue_remove(catalogue, counter); /* the name may be tried again */
+		sdk_counters_set_thread_problem_text(text);
+		catalogue_remove_unused_counter(catalogue,
+						counter); /* the name may be tried again */
 		return ROCPROFILER_STATUS_ERROR_AST_GENERATION_FAILED;
 	}
-	published = sdk_counter_publish(kind, counter);
+	published = sdk_counter_assign_id(kind, counter);
 	if (!published)
 		return ROCPROFILER_STATUS_ERROR_OUT_OF_RESOURCES;
 	id->handle = published->id;
@@ -362,13 +377,13 @@ SDK_EXPORT rocprofiler_status_t rocprofiler_create_counter(const char *name, siz
 	const rocprofiler_agent_v0_t *found;
 	char *own_name, *own_expression, *own_description;
 	rocprofiler_status_t status;
-	struct sdk_counter_kind *kind;
+	struct sdk_agent_kind_with_counters *kind;
 
-	sdk_counters_problem(NULL);
+	sdk_counters_set_thread_problem_text(NULL);
 	if (!name || !name_len || !expr || !expr_len || !counter_id ||
 	    (!description && description_len))
 		return ROCPROFILER_STATUS_ERROR_INVALID_ARGUMENT;
-	found = sdk_agent_find(agent.handle);
+	found = sdk_agent_find_by_id(agent.handle);
 	if (!found)
 		return ROCPROFILER_STATUS_ERROR_AGENT_NOT_FOUND;
 	own_name = strndup(name, name_len);
@@ -376,16 +391,17 @@ SDK_EXPORT rocprofiler_status_t rocprofiler_create_counter(const char *name, siz
 	own_description = strndup(description ? description : "", description_len);
 	if (!own_name || !own_expression || !own_description) {
 		status = ROCPROFILER_STATUS_ERROR_OUT_OF_RESOURCES;
-	} else if (!name_is_good(own_name)) {
-		sdk_counters_problem("a counter's name is made of letters, digits and '_'");
+	} else if (!is_valid_counter_name(own_name)) {
+		sdk_counters_set_thread_problem_text(
+			"a counter's name is made of letters, digits and '_'");
 		status = ROCPROFILER_STATUS_ERROR_INVALID_ARGUMENT;
 	} else {
-		sdk_counters_lock();
-		kind = sdk_counter_kind(found, &status);
+		sdk_counters_acquire_lock();
+		kind = sdk_agent_kind_find_or_create(found, &status);
 		if (kind)
-			status = create_in(kind, own_name, own_expression, own_description,
-					   counter_id);
-		sdk_counters_unlock();
+			status = add_derived_counter_to_agent_kind(kind, own_name, own_expression,
+								   own_description, counter_id);
+		sdk_counters_release_lock();
 	}
 	free(own_name);
 	free(own_expression);

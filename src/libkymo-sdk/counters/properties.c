@@ -7,13 +7,13 @@
 
 #include "libkymo-sdk/counters/counters.h"
 
-double sdk_counter_property(const rocprofiler_agent_v0_t *agent, uint32_t property)
+double sdk_agent_get_property_value(const rocprofiler_agent_v0_t *agent, uint32_t property)
 {
 	switch (property) {
-#define PROPERTY_VALUE(name)                                                                       \
+#define PROPERTY_VALUE_CASE(name)                                                                  \
 	case COUNTER_PROPERTY_##name:                                                              \
 		return (double)agent->name;
-		COUNTER_PROPERTIES(PROPERTY_VALUE)
+		COUNTER_PROPERTY_LIST(PROPERTY_VALUE_CASE)
 	default:
 		return 0;
 	}

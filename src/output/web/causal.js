@@ -157,6 +157,7 @@ class Report {
       element("td", { textContent: target.ranked ? target.rank : "?" }), name,
       element("td", { textContent: known ? percent(best) : "", className: low > 0 ? "good" : high < 0 ? "bad" : "" }),
       element("td", { textContent: known ? `${signed(low)} … ${signed(high)}` : "" }),
+      element("td", { textContent: known ? `${Math.round(target.reach)} %` : "" }),
       element("td", { textContent: known ? signed(10 * target.slope[0], 2) : "" }),
       element("td", { textContent: target.self.toFixed(1) + " %" }),
       element("td", { textContent: target.total.toFixed(1) + " %" }));

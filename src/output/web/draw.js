@@ -118,6 +118,7 @@ class Graph {
     const { model, dark } = this, kind = model.kind[func];
     if (kind === "unresolved") return dark ? "hsl(215 6% 34%)" : "hsl(215 8% 80%)";
     if (kind === "synthetic") return dark ? "hsl(0 0% 27%)" : "hsl(0 0% 87%)";
+    if (kind === "state") return dark ? "hsl(4 58% 38%)" : "hsl(4 78% 76%)"; // waits for a CPU
     if (kind === "process") return dark ? "hsl(215 22% 32%)" : "hsl(215 32% 84%)";
     const hue = [28, 205, 140, 262, 48, 340, 175, 95, 230, 10][model.moduleRank[func] % 10];
     const hash = hashText(model.names[func]), shade = (hash % 9) - 4, tint = hue + ((hash >>> 8) % 7 - 3) * 5;

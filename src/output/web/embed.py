@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
 # SPDX-FileCopyrightText: the kymo authors
-"""Makes one C file of a page: embed.py NAME.c PAGE.html STYLE.css SCRIPT.js...
+"""Makes one C file of a page: embed.py NAME.c HEADER.h PAGE.html STYLE.css SCRIPT.js...
 
-The page becomes two strings, NAME_head and NAME_tail, before and after the data. Style and script are named by their hash
+The page becomes two strings, NAME_head and NAME_tail, before and after the data; HEADER.h declares them. Style and script are named by their hash
 in the page's Content-Security-Policy, so that nothing else can run, whatever a name contains.
 """
 import base64
@@ -29,7 +29,7 @@ def c_array(name, text):
             f"const size_t {name}_size = sizeof({name});\n")
 
 
-def main(out, page, style, *scripts):
+def main(out, header, page, style, *scripts):
     styles = read(style)
     # Each file's directive is harmless in the middle of the joined script.
     script = "\n".join(read(path) for path in scripts)
@@ -44,7 +44,7 @@ def main(out, page, style, *scripts):
     head, tail = html.split("@DATA@")
     with open(out, "w", encoding="utf-8") as file:
         name = os.path.splitext(os.path.basename(out))[0]
-        file.write(f'#include "output/{name}.h"\n\n')
+        file.write(f'#include "{header}"\n\n')
         file.write(c_array(name + "_head", head) + "\n" + c_array(name + "_tail", tail))
 
 

@@ -30,4 +30,4 @@ import json, sys
 names = [s["name"] for s in json.load(sys.stdin)["settings"]]
 print("SPOOL_DIRECTORY" in names, "STRICT" in names, len(names) == len(set(names)))'
 kymo-avail formats >/dev/null && echo "kymo-avail works"
-kymo help --generate settings.md | cmp - "$SOURCE/docs/settings.md" && echo "docs/settings.md is current"
+kymo help --generate settings.md | cmp - "$SOURCE/docs/reference/settings.md" && echo "docs/reference/settings.md is current"

@@ -45,7 +45,7 @@ try -- ./missing
 try -- missing
 KYMO_CAUSAL_MODE=lin kymo causal -- ./app
 echo "$?"
-KYMO_CAUSAL_DELAI=3 kymo causal -- ./app
+KYMO_CAUSAL_DELAI=3 kymo causal --strict -- ./app
 echo "$?"
 echo 'causal_fixed_speedup = "10,x"' >kymo.conf
 try -c kymo.conf -- ./app

@@ -1,7 +1,16 @@
 # SPDX-License-Identifier: MIT
 # SPDX-FileCopyrightText: the kymo authors
-# Wrong variables are errors; other tools' variables are not ours to judge; empty ones count as unset.
-KYMO_SAMPLING_FREK=5 kymo sample -- touch ran
+# Wrong values are errors, unknown variables a warning, or an error under --strict, wherever that is
+# said; other tools' variables are not ours to judge; empty ones count as unset.
+KYMO_SAMPLING_FREK=5 KYMO_SITE=x kymo sample -o results -- sh -c 'echo "$KYMO_SITE"; exit 3' 2>&1 | grep -e warning -e '^x' | LC_ALL=C sort
+KYMO_SAMPLING_FREK=5 kymo sample --strict -- touch ran
+echo "$?"
+KYMO_STRICT=on KYMO_SAMPLING_FREK=5 kymo sample -- touch ran
+echo "$?"
+echo 'STRICT = on' >strict.conf
+KYMO_SAMPLING_FREK=5 kymo sample --config strict.conf -- touch ran
+echo "$?"
+KYMO_SAMPLING_FREK=5 kymo avail '^sampling_freq$'
 echo "$?"
 KYMO_SAMPLING_FREQ=many kymo sample -- touch ran
 echo "$?"

@@ -16,7 +16,7 @@ answer $pid flush
 answer $pid start
 answer --tree $pid
 kill -STOP $pid
-# All of its threads, kymo's own among them.
+# All of its threads; kymo answers for them from its helper process, which goes on.
 until ! grep -h '^State' /proc/$pid/task/*/status | grep -qv stopped; do sleep 0.02; done
 answer $pid stop
 kill -CONT $pid

@@ -45,8 +45,8 @@ static cupti_callback *callback;
 static void *callback_user;
 static bool is_on[4][CALLS], kinds[64];
 static uint64_t (*clock_given)(void);
-static cupti_request *request;
-static cupti_complete *complete;
+static cupti_buffer_requested_callback *request;
+static cupti_buffer_completed_callback *complete;
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static uint8_t *buffer;
 static size_t buffer_size, buffer_used, dropped;
@@ -61,6 +61,7 @@ struct graph {
 	unsigned nodes, id;
 };
 static struct graph capture;
+static int types[] = {0, CUDA_GRAPH_NODE_COPY};
 
 static uint64_t now(void)
 {
@@ -393,6 +394,24 @@ API int cuMemcpyHtoDAsync_v2(uint64_t to, const void *from, size_t bytes, void *
 	return call_exit(&call, 0);
 }
 
+/* A node of the graph that is captured; as CUDA 13.0 does, CUPTI leaves its type out. */
+static void node_made(int type)
+{
+	struct cupti_graph_data made = {.graph = &capture, .node = &types[type]};
+	struct cupti_resource_data data = {&the_context, NULL, &made};
+
+	capture.nodes += type == 0;
+	if (callback != NULL && is_on[CUPTI_DOMAIN_RESOURCE][CUPTI_RESOURCE_GRAPH_NODE_CREATED])
+		callback(callback_user, CUPTI_DOMAIN_RESOURCE, CUPTI_RESOURCE_GRAPH_NODE_CREATED,
+			 &data);
+}
+
+API int cuGraphNodeGetType(void *node, int *type)
+{
+	*type = *(const int *)node;
+	return 0;
+}
+
 API int cuMemcpyDtoDAsync_v2(uint64_t to, uint64_t from, size_t bytes, void *stream)
 {
 	struct call call;
@@ -401,7 +420,10 @@ API int cuMemcpyDtoDAsync_v2(uint64_t to, uint64_t from, size_t bytes, void *str
 	(void)from;
 	(void)stream;
 	call_enter(&call, CALL_DTOD_ASYNC, NULL, NULL);
-	copy_ran(CUPTI_COPY_DEVICE_TO_DEVICE, bytes);
+	if (capturing)
+		node_made(CUDA_GRAPH_NODE_COPY);
+	else
+		copy_ran(CUPTI_COPY_DEVICE_TO_DEVICE, bytes);
 	return call_exit(&call, 0);
 }
 
@@ -542,7 +564,7 @@ API int cuLaunchKernel(void *function, unsigned grid_x, unsigned grid_y, unsigne
 	(void)extra;
 	call_enter(&call, CUPTI_CALL_LAUNCH_KERNEL, &told, function);
 	if (capturing) {
-		capture.nodes++;
+		node_made(0);
 		return call_exit(&call, 0);
 	}
 	if (block_x > 1024)
@@ -688,7 +710,8 @@ API int cuptiGetStreamIdEx(void *context, void *stream, uint8_t is_of_thread, ui
 	return context != &the_context;
 }
 
-API int cuptiActivityRegisterCallbacks(cupti_request *ask, cupti_complete *take)
+API int cuptiActivityRegisterCallbacks(cupti_buffer_requested_callback *ask,
+				       cupti_buffer_completed_callback *take)
 {
 	request = ask;
 	complete = take;
@@ -697,7 +720,7 @@ API int cuptiActivityRegisterCallbacks(cupti_request *ask, cupti_complete *take)
 
 API int cuptiActivitySetAttribute(int attribute, size_t *size, const void *value)
 {
-	if (attribute != CUPTI_ATTRIBUTE_CLEAR_BUFFERS || *size != 1)
+	if (attribute != CUPTI_ATTRIBUTE_ZEROED_OUT_BUFFER || *size != 1)
 		return 1;
 	clear_is_promised = *(const uint8_t *)value != 0;
 	return CUPTI_SUCCESS;

@@ -25,7 +25,7 @@
 /* A range is open for twice as long as its kernel runs (cuEventElapsedTime), at 2 GHz. */
 #define RANGE_NS     500000.0
 #define BASE_METRICS 3
-static const char *const metrics[PROFILER_METRICS][BASE_METRICS + 1] = {
+static const char *const metrics[PROFILER_METRIC_TYPE_COUNT][BASE_METRICS + 1] = {
 	{"fake__kernels", "fake__cycles_elapsed", "gpu__time_duration"},
 	{"fake__share"},
 	{"fake__throughput"}};
@@ -62,9 +62,9 @@ static struct {
 } samples;
 
 #define PARAMETERS(type, name, last)                                                               \
-	struct profiler_##type *name = given;                                                      \
-	if (name->size != offsetof(struct profiler_##type, last) +                                 \
-				  sizeof(((struct profiler_##type *)NULL)->last) ||                \
+	struct profiler_args_##type *name = given;                                                 \
+	if (name->size != offsetof(struct profiler_args_##type, last) +                            \
+				  sizeof(((struct profiler_args_##type *)NULL)->last) ||           \
 	    name->none != NULL)                                                                    \
 	return INVALID
 
@@ -204,7 +204,7 @@ API int cuptiProfilerHostGetBaseMetrics(void *given)
 API int cuptiProfilerHostGetMetricProperties(void *given)
 {
 	PARAMETERS(properties, properties, type);
-	for (int type = 0; type < PROFILER_METRICS; type++) {
+	for (int type = 0; type < PROFILER_METRIC_TYPE_COUNT; type++) {
 		for (const char *const *at = metrics[type]; *at != NULL; at++) {
 			if (strlen(*at) != strcspn(properties->metric, ".") ||
 			    strncmp(properties->metric, *at, strlen(*at)) != 0)
@@ -436,7 +436,7 @@ API int cuptiPmSamplingSetConfig(void *given)
 			abort();
 	}
 	samples.kernels = 0;
-	return config->trigger != PROFILER_TRIGGER_NS;
+	return config->trigger != PROFILER_TRIGGER_TIME_INTERVAL;
 }
 
 API int cuptiPmSamplingGetCounterDataSize(void *given)
@@ -477,7 +477,7 @@ API int cuptiPmSamplingDecodeData(void *given)
 	decode->why_stopped = 2;
 	for (; samples.next + SAMPLE_NS <= now; samples.next += SAMPLE_NS) {
 		if (image->ranges == 8) {
-			decode->why_stopped = PROFILER_IMAGE_FULL;
+			decode->why_stopped = PROFILER_DECODE_STOPPED_IMAGE_FULL;
 			return 0;
 		}
 		image->range[image->ranges].start = samples.next;

@@ -14,7 +14,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "analysis/calls.h"
+#include "analysis/regions/calls.h"
 #include "unit/analysis/calls_fixture.h"
 #include "unit/analysis/test_directory.h"
 
@@ -61,18 +61,18 @@ static const char *letter(const struct model_region *region)
 	return name;
 }
 
-static int add_event(const struct model_event *event, void *context)
+static int add_event(const struct model_region_event *event, void *context)
 {
 	struct text *text = context;
 	size_t at = strlen(text->text);
 
 	snprintf(text->text + at, sizeof(text->text) - at, "%s%s%s%s%s@%" PRIu64, at ? " " : "",
-		 event->kind == MODEL_REGION_BEGIN ? "<" : "",
-		 letter(&text->session->regions->regions[event->region]),
-		 event->kind == MODEL_REGION_END     ? ">"
-		 : event->kind == MODEL_REGION_WHOLE ? "="
-						     : "",
-		 event->implied ? "!" : "", event->time_ns - FIXTURE_START - FIXTURE_BOOT);
+		 event->kind == MODEL_EVENT_REGION_BEGIN ? "<" : "",
+		 letter(&session_get_regions(text->session)->regions[event->region]),
+		 event->kind == MODEL_EVENT_REGION_END        ? ">"
+		 : event->kind == MODEL_EVENT_REGION_COMPLETE ? "="
+							      : "",
+		 event->is_implied ? "!" : "", event->time_ns - FIXTURE_START - FIXTURE_BOOT);
 	return 0;
 }
 
@@ -81,7 +81,7 @@ static void expect_events(struct session *session, const char *expected)
 	struct text text = {.session = session};
 	struct problem problem;
 
-	assert_int_equal(session_each_region_event(session, add_event, &text, &problem), 0);
+	assert_int_equal(session_visit_region_events(session, add_event, &text, &problem), 0);
 	assert_string_equal(text.text, expected);
 }
 
@@ -117,11 +117,11 @@ static void nested_calls(void **state)
 	calls_fixture_raw(&calls, 0);
 	calls_fixture_end(&calls, &fixture);
 	session = finish(&fixture, *state, "<a@10 <b@20 b>@30 <b@40 b>@45 a>@50");
-	regions = session->regions;
+	regions = session_get_regions(session);
 	assert_int_equal(regions->region_count, 2);
 	assert_int_equal(regions->events, 6);
-	assert_int_equal(session->calls->recorded, 3);
-	assert_int_equal(session->calls->words, 6);
+	assert_int_equal(session_get_calls(session)->recorded, 3);
+	assert_int_equal(session_get_calls(session)->words, 6);
 	assert_int_equal(regions->node_count, 2);
 	assert_int_equal(regions->nodes[1].count, 2);
 	assert_true(regions->statistics[0].sum == 40);
@@ -150,8 +150,8 @@ static void ticks_go_round(void **state)
 	calls_fixture_end(&calls, &fixture);
 	fixture_close(&fixture);
 	struct session *session = test_session(*state, NULL);
-	assert_true(session->regions->statistics[0].minimum == 1);
-	assert_true(session->regions->statistics[0].maximum == 10);
+	assert_true(session_get_regions(session)->statistics[0].minimum == 1);
+	assert_true(session_get_regions(session)->statistics[0].maximum == 10);
 	assert_int_equal(session->processes[0].end_ns, T(before + 10 + round / 2) + FIXTURE_BOOT);
 	session_close(session);
 }
@@ -192,9 +192,9 @@ static void longjmp_and_strays(void **state)
 	session = finish(&fixture, *state,
 			 "<a@10 <b@20 <c@30 c>!@40 b>!@40 a>@40 <[function 4711]@55 "
 			 "[function 4711]>@56");
-	assert_int_equal(session->calls->unwound, 2);
-	assert_int_equal(session->calls->unmatched, 1);
-	assert_int_equal(session->regions->unbalanced, 0);
+	assert_int_equal(session_get_calls(session)->unwound, 2);
+	assert_int_equal(session_get_calls(session)->unmatched, 1);
+	assert_int_equal(session_get_regions(session)->unbalanced_region_count, 0);
 	session_close(session);
 }
 
@@ -212,10 +212,10 @@ static void thread_ends(void **state)
 	calls_fixture_word(&calls, T(40), FIRST + 2, ENTRY); /* killed */
 	calls_fixture_end(&calls, &fixture);
 	session = finish(&fixture, *state, "<a@10 <b@20 b>!@30 a>!@30 <c@40 c>!@1000");
-	assert_int_equal(session->regions->nodes[0].count, 1);
-	assert_int_equal(session->regions->nodes[1].count, 1);
-	assert_int_equal(session->regions->nodes[2].count, 0);
-	assert_int_equal(session->regions->nodes[2].open, 1);
+	assert_int_equal(session_get_regions(session)->nodes[0].count, 1);
+	assert_int_equal(session_get_regions(session)->nodes[1].count, 1);
+	assert_int_equal(session_get_regions(session)->nodes[2].count, 0);
+	assert_int_equal(session_get_regions(session)->nodes[2].open, 1);
 	session_close(session);
 }
 
@@ -231,8 +231,8 @@ static void exit_ends_calls(void **state)
 	calls_fixture_word(&calls, T(10), FIRST, ENTRY);
 	calls_fixture_end(&calls, &fixture);
 	session = finish(&fixture, *state, "<a@10 a>!@1000");
-	assert_int_equal(session->regions->nodes[0].count, 1);
-	assert_true(session->regions->statistics[0].sum == 990);
+	assert_int_equal(session_get_regions(session)->nodes[0].count, 1);
+	assert_true(session_get_regions(session)->statistics[0].sum == 990);
 	session_close(session);
 }
 
@@ -294,15 +294,15 @@ static void calls_and_regions(void **state)
 	session = finish(&fixture, *state,
 			 "<a@10 <step@15 <b@20 b>@30 step>@35 <step@40 a>@50 <c@60 step>@65 c>@70 "
 			 "<step!@80 <a@82 a>@88 step>@90 <a@100 step=@120 a>@130");
-	assert_int_equal(session->calls->unwound, 0);
-	assert_int_equal(session->regions->unbalanced, 0);
+	assert_int_equal(session_get_calls(session)->unwound, 0);
+	assert_int_equal(session_get_regions(session)->unbalanced_region_count, 0);
 	session_close(session);
 }
 
 static void windows(void **state)
 {
 	struct session_options options = {
-		.symbol_cache = "", .unresolved_only = true, .from_ns = 25, .to_ns = 45};
+		.symbol_cache_directory = "", .skip_symbolizing = true, .from_ns = 25, .to_ns = 45};
 	struct spool_fixture fixture;
 	struct calls_fixture calls = {0};
 	struct session *session;
@@ -328,7 +328,7 @@ static void counted_and_demoted(void **state)
 	const uint64_t other[] = {FIRST, 100};
 	struct spool_fixture fixture;
 	struct session *session;
-	const struct model_calls *calls;
+	const struct model_instrumented_calls *calls;
 
 	start(&fixture, *state);
 	calls_fixture_counts(&fixture, 0, first, 2);
@@ -337,16 +337,18 @@ static void counted_and_demoted(void **state)
 	calls_fixture_demoted(&fixture, T(77), FIRST, PLAN_MODE_COUNT);
 	fixture_close(&fixture);
 	session = test_session(*state, NULL);
-	calls = session->calls;
-	assert_int_equal(calls->counted_count, 3);
-	assert_int_equal(calls->counted[0].calls, 1000);
-	assert_int_equal(calls->counted[1].calls, 109);
-	assert_int_equal(calls->counted[2].calls, 1);
-	assert_int_equal(session->regions->regions[calls->counted[0].region].loop, 1);
-	assert_int_equal(session->regions->regions[calls->counted[2].region].loop, 2);
-	assert_int_equal(calls->demoted_count, 1);
-	assert_int_equal(calls->demoted[0].region, calls->counted[1].region);
-	assert_int_equal(calls->demoted[0].time_ns, T(77) + FIXTURE_BOOT);
+	calls = session_get_calls(session);
+	assert_int_equal(calls->counted_function_count, 3);
+	assert_int_equal(calls->counted_functions[0].calls, 1000);
+	assert_int_equal(calls->counted_functions[1].calls, 109);
+	assert_int_equal(calls->counted_functions[2].calls, 1);
+	assert_int_equal(
+		session_get_regions(session)->regions[calls->counted_functions[0].region].loop, 1);
+	assert_int_equal(
+		session_get_regions(session)->regions[calls->counted_functions[2].region].loop, 2);
+	assert_int_equal(calls->demoted_function_count, 1);
+	assert_int_equal(calls->demoted_functions[0].region, calls->counted_functions[1].region);
+	assert_int_equal(calls->demoted_functions[0].time_ns, T(77) + FIXTURE_BOOT);
 	session_close(session);
 }
 

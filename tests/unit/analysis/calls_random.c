@@ -13,7 +13,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "analysis/calls.h"
+#include "analysis/regions/calls.h"
 #include "unit/analysis/calls_fixture.h"
 #include "unit/analysis/test_directory.h"
 
@@ -225,19 +225,23 @@ static void play(struct spool_fixture *fixture, struct calls_fixture *calls, boo
 		fixture_close(&nothing);
 	}
 	fixture->header.end_ticks = reference.now;
-	for (size_t i = 0; i < reference.depth; i++)
-		reference.paths[reference.open[i].path].open++;
+	for (size_t i = 0; i < reference.depth; i++) {
+		struct path *path = &reference.paths[reference.open[i].path];
+
+		path->open++;
+		path->sum += reference.now - reference.open[i].begin;
+	}
 }
 
 /* ---- comparison ---- */
 
 static void text_of(const struct session *session, uint32_t node, char *text, size_t size)
 {
-	const struct model_region_node *it = &session->regions->nodes[node];
-	const struct model_region *region = &session->regions->regions[it->region];
+	const struct model_region_node *it = &session_get_regions(session)->nodes[node];
+	const struct model_region *region = &session_get_regions(session)->regions[it->region];
 	char outer[TEXT] = "";
 
-	if (it->parent != MODEL_NONE)
+	if (it->parent != MODEL_ENTRY_INDEX_NONE)
 		text_of(session, it->parent, outer, sizeof(outer));
 	if (region->kind == SPOOL_REGION_FUNCTION)
 		snprintf(text, size, "%.1000s%sf%u", outer, *outer ? "/" : "",
@@ -258,14 +262,14 @@ static const struct path *find_path(const char *text)
 
 static void compare(const struct session *session)
 {
-	const struct model_regions *regions = session->regions;
+	const struct model_regions *regions = session_get_regions(session);
 
 	assert_int_equal(regions->node_count, reference.path_count);
-	assert_int_equal(session->calls->recorded, reference.calls);
-	assert_int_equal(session->calls->unwound, reference.unwound);
-	assert_int_equal(session->calls->unmatched, reference.unmatched);
+	assert_int_equal(session_get_calls(session)->recorded, reference.calls);
+	assert_int_equal(session_get_calls(session)->unwound, reference.unwound);
+	assert_int_equal(session_get_calls(session)->unmatched, reference.unmatched);
 	for (uint32_t i = 0; i < regions->node_count; i++) {
-		const struct model_statistics *wall =
+		const struct model_component_statistics *wall =
 			&regions->statistics[(size_t)i * regions->component_count];
 		const struct path *path;
 		char text[TEXT];
@@ -289,7 +293,7 @@ static bool is_inside_itself(const struct model_regions *regions, uint32_t node)
 {
 	uint32_t region = regions->nodes[node].region;
 
-	while ((node = regions->nodes[node].parent) != MODEL_NONE) {
+	while ((node = regions->nodes[node].parent) != MODEL_ENTRY_INDEX_NONE) {
 		if (regions->nodes[node].region == region && regions->nodes[node].count)
 			return true;
 	}
@@ -300,7 +304,7 @@ static void sum_up(const struct model_regions *regions, uint32_t region, struct 
 {
 	*ret = (struct sums){0};
 	for (uint32_t i = 0; i < regions->node_count; i++) {
-		const struct model_statistics *wall =
+		const struct model_component_statistics *wall =
 			&regions->statistics[(size_t)i * regions->component_count];
 
 		if (regions->nodes[i].region != region)
@@ -310,8 +314,8 @@ static void sum_up(const struct model_regions *regions, uint32_t region, struct 
 		ret->sum += wall->sum;
 		ret->inclusive += is_inside_itself(regions, i) ? 0 : wall->sum;
 	}
-	for (uint32_t i = 0; i < regions->rest_count; i++) {
-		const struct model_region_rest *rest = &regions->rest[i];
+	for (uint32_t i = 0; i < regions->dropped_sum_count; i++) {
+		const struct model_region_dropped_sum *rest = &regions->dropped_sums[i];
 
 		if (rest->region != region)
 			continue;
@@ -326,17 +330,18 @@ static void sum_up(const struct model_regions *regions, uint32_t region, struct 
 static void compare_few(const struct session *session, const char *directory)
 {
 	struct session_options options = {
-		.unresolved_only = true, .symbol_cache = "", .profile_nodes = 16};
+		.skip_symbolizing = true, .symbol_cache_directory = "", .profile_nodes = 16};
 	struct session *few = test_session(directory, &options);
-	const struct model_regions *regions = session->regions;
+	const struct model_regions *regions = session_get_regions(session);
 
-	assert_true(regions->rest_count == 0);
-	assert_true(regions->node_count <= 16 || few->regions->node_count < regions->node_count);
+	assert_true(regions->dropped_sum_count == 0);
+	assert_true(regions->node_count <= 16 ||
+		    session_get_regions(few)->node_count < regions->node_count);
 	for (uint32_t i = 0; i < regions->region_count; i++) {
 		struct sums all, kept;
 
 		sum_up(regions, i, &all);
-		sum_up(few->regions, i, &kept);
+		sum_up(session_get_regions(few), i, &kept);
 		assert_int_equal(kept.count, all.count);
 		assert_int_equal(kept.open, all.open);
 		assert_true(kept.sum == all.sum);

@@ -13,7 +13,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "analysis/causal_data.h"
+#include "analysis/causal/data.h"
+#include "common/array.h"
 
 static int add(struct causal_data *data, const char *line)
 {
@@ -59,7 +60,7 @@ static void whole_file(void **state)
 	(void)state;
 	assert_int_equal(causal_data_read_stream(&data, stream, "text", &problem), 0);
 	fclose(stream);
-	assert_int_equal(data.bad_lines, 1);
+	assert_int_equal(data.bad_line_count, 1);
 	assert_int_equal(data.run_count, 1);
 	assert_string_equal(data.runs[0].command, "./a b c");
 	assert_string_equal(data.runs[0].mode, "line");
@@ -75,20 +76,20 @@ static void whole_file(void **state)
 	assert_null(causal_data_find_point(&data, 2));
 	assert_null(causal_data_find_target(&data, 6));
 	assert_int_equal(data.window_count, 2);
-	assert_int_equal(data.windows[0].end, CAUSAL_ENDED_CUT); /* by time */
+	assert_int_equal(data.windows[0].end, CAUSAL_WINDOW_CUT_SHORT); /* by time */
 	window = &data.windows[1];
-	assert_int_equal(window->end, CAUSAL_ENDED_BY_TIME);
-	assert_int_equal(window->visit_count, 2);
+	assert_int_equal(window->end, CAUSAL_WINDOW_ENDED_BY_TIME_LIMIT);
+	assert_int_equal(window->visits_entry_count, 2);
 	assert_int_equal(window->visits[0].end_point, UINT32_MAX);
 	assert_int_equal(window->visits[0].visits, 12);
 	assert_int_equal(window->visits[1].visits, 4);
-	assert_int_equal(window->visits[1].area_ns, -8);
+	assert_int_equal(window->visits[1].inside_count_integral_ns, -8);
 	assert_int_equal(window->times[1].total_ns, 2);
 	assert_int_equal(window->involuntary_switches, 6);
 	assert_int_equal(window->stolen_ns, 7);
 	assert_int_equal(window->queued_ns, 8);
 	assert_int_equal(window->threads, 9);
-	assert_true(causal_data_find_point(&data, 1)->given_up); /* said later */
+	assert_true(causal_data_find_point(&data, 1)->was_given_up); /* said later */
 	causal_data_deinit(&data);
 }
 
@@ -131,7 +132,7 @@ static void bad_lines(void **state)
 	struct causal_data data = {0};
 
 	(void)state;
-	for (size_t i = 0; i < sizeof(lines) / sizeof(*lines); i++) {
+	for (size_t i = 0; i < ARRAY_SIZE(lines); i++) {
 		if (add(&data, lines[i]) != -EINVAL)
 			fail_msg("accepted: %s", lines[i]);
 	}
@@ -185,9 +186,10 @@ static void no_file(void **state)
 	struct problem problem = {""};
 
 	(void)state;
-	assert_int_equal(causal_data_read(&data, "/nowhere/windows.ndjson", &problem), -ENOENT);
+	assert_int_equal(causal_data_read_file(&data, "/nowhere/windows.ndjson", &problem),
+			 -ENOENT);
 	assert_non_null(strstr(problem.text, "/nowhere/windows.ndjson"));
-	assert_int_equal(causal_data_read(&data, "/", &problem), -EISDIR);
+	assert_int_equal(causal_data_read_file(&data, "/", &problem), -EISDIR);
 	causal_data_deinit(&data);
 }
 

@@ -15,8 +15,8 @@
 static void load_and_oversubscription(void **state)
 {
 	struct causal_data data = {0};
-	struct causal_data_run run = {.processors = 1};
-	struct causal_result result;
+	struct causal_data_program_run run = {.processors = 1};
+	struct causal_fit_result result;
 
 	(void)state;
 	for (unsigned i = 0; i < 8; i++) {
@@ -25,22 +25,22 @@ static void load_and_oversubscription(void **state)
 	}
 	assert_int_equal(causal_data_add_run(&data, &run), 0);
 	fit(&data, &result);
-	assert_int_equal(result.warnings, CAUSAL_WARN_OVERSUBSCRIBED);
+	assert_int_equal(result.warning_bits, CAUSAL_WARN_CPUS_OVERSUBSCRIBED);
 	data.runs[0].processors = 2;
-	causal_result_deinit(&result);
+	causal_fit_result_deinit(&result);
 	fit(&data, &result);
-	assert_int_equal(result.warnings, CAUSAL_WARN_LOAD);
-	causal_result_deinit(&result);
+	assert_int_equal(result.warning_bits, CAUSAL_WARN_OUTSIDE_LOAD);
+	causal_fit_result_deinit(&result);
 	/* How many threads there are says more than how much they run. */
 	data.runs[0].processors = 1;
 	data.windows[3].threads = 1;
 	fit(&data, &result);
-	assert_int_equal(result.warnings, CAUSAL_WARN_LOAD);
-	causal_result_deinit(&result);
+	assert_int_equal(result.warning_bits, CAUSAL_WARN_OUTSIDE_LOAD);
+	causal_fit_result_deinit(&result);
 	data.windows[3].threads = 2;
 	fit(&data, &result);
-	assert_int_equal(result.warnings, CAUSAL_WARN_OVERSUBSCRIBED);
-	causal_result_deinit(&result);
+	assert_int_equal(result.warning_bits, CAUSAL_WARN_CPUS_OVERSUBSCRIBED);
+	causal_fit_result_deinit(&result);
 	causal_data_deinit(&data);
 }
 
@@ -49,9 +49,9 @@ static void disturbed(void **state)
 {
 	(void)state;
 	for (unsigned load = 0; load < 2; load++) {
-		struct causal_data_run run = {.processors = 4};
+		struct causal_data_program_run run = {.processors = 4};
 		struct causal_data data = {0};
-		struct causal_result result;
+		struct causal_fit_result result;
 
 		assert_int_equal(causal_data_add_run(&data, &run), 0);
 		for (unsigned i = 0; i < 8; i++) {
@@ -64,12 +64,13 @@ static void disturbed(void **state)
 		for (unsigned i = 0; i < 24; i++)
 			data.windows[i].involuntary_switches = load * 20;
 		fit(&data, &result);
-		assert_int_equal(result.warnings, load ? CAUSAL_WARN_LOAD : 0);
-		assert_int_equal(result.disturbed_windows, load ? 3 : 0);
-		near(result.predictions[0].best_percent, 20, load ? 0.5 : 60);
-		assert_int_equal(result.predictions[0].ranked, load);
-		assert_int_equal(result.predictions[0].estimates[0].windows, load ? 7 : 8);
-		causal_result_deinit(&result);
+		assert_int_equal(result.warning_bits, load ? CAUSAL_WARN_OUTSIDE_LOAD : 0);
+		assert_int_equal(result.disturbed_window_count, load ? 3 : 0);
+		near(result.predictions[0].headline_gain_percent, 20, load ? 0.5 : 60);
+		assert_int_equal(result.predictions[0].is_supported_by_data, load);
+		assert_int_equal(result.predictions[0].speedup_estimates[0].window_count,
+				 load ? 7 : 8);
+		causal_fit_result_deinit(&result);
 		causal_data_deinit(&data);
 	}
 }
@@ -81,7 +82,7 @@ static void stolen(void **state)
 	(void)state;
 	for (unsigned known = 0; known < 2; known++) {
 		struct causal_data data = {0};
-		struct causal_result result;
+		struct causal_fit_result result;
 		double width;
 
 		for (unsigned i = 0; i < 40; i++) {
@@ -92,16 +93,17 @@ static void stolen(void **state)
 			data.windows[i].stolen_ns = known ? (uint64_t)off : 0;
 		}
 		fit(&data, &result);
-		assert_int_equal(result.warnings, known ? CAUSAL_WARN_LOAD : 0);
-		assert_int_equal(result.disturbed_windows, known ? 2 : 0);
+		assert_int_equal(result.warning_bits, known ? CAUSAL_WARN_OUTSIDE_LOAD : 0);
+		assert_int_equal(result.disturbed_window_count, known ? 2 : 0);
 		if (known) {
-			near(result.predictions[0].best_percent, 40, 0.2);
-			near(result.predictions[0].estimates[0].predicted_percent, 20, 0.2);
+			near(result.predictions[0].headline_gain_percent, 40, 0.2);
+			near(result.predictions[0].speedup_estimates[0].predicted_gain_percent, 20,
+			     0.2);
 		}
-		width = result.predictions[0].best_high_percent -
-			result.predictions[0].best_low_percent;
+		width = result.predictions[0].headline_gain_high_percent -
+			result.predictions[0].headline_gain_low_percent;
 		assert_true(known ? width < 2 * OWN + 0.5 : width > 2 * OWN + 2);
-		causal_result_deinit(&result);
+		causal_fit_result_deinit(&result);
 		causal_data_deinit(&data);
 	}
 }
@@ -115,9 +117,9 @@ static void queued(void **state)
 
 	(void)state;
 	for (unsigned threads = 1; threads <= 3; threads++) {
-		struct causal_data_run run = {.processors = 2};
+		struct causal_data_program_run run = {.processors = 2};
 		struct causal_data data = {0};
-		struct causal_result result;
+		struct causal_fit_result result;
 
 		assert_int_equal(causal_data_add_run(&data, &run), 0);
 		for (unsigned i = 0; i < 40; i++) {
@@ -132,9 +134,10 @@ static void queued(void **state)
 			data.windows[i].stolen_ns = threads < 3 ? 0 : 2 * MS;
 		}
 		fit(&data, &result);
-		assert_int_equal(result.warnings, CAUSAL_WARN_LOAD);
-		near(result.predictions[0].best_percent, expected[threads - 1], error[threads - 1]);
-		causal_result_deinit(&result);
+		assert_int_equal(result.warning_bits, CAUSAL_WARN_OUTSIDE_LOAD);
+		near(result.predictions[0].headline_gain_percent, expected[threads - 1],
+		     error[threads - 1]);
+		causal_fit_result_deinit(&result);
 		causal_data_deinit(&data);
 	}
 }

@@ -6,7 +6,7 @@
 #ifndef KYMO_TESTS_CAUSAL_FIXTURE_H
 #define KYMO_TESTS_CAUSAL_FIXTURE_H
 
-#include "analysis/causal_fit.h"
+#include "analysis/causal/fit.h"
 
 #define MS 1000000
 
@@ -17,11 +17,11 @@
 extern uint32_t current_run;
 
 struct causal_data_window window_of(uint32_t target, uint32_t speedup,
-				    struct causal_data_visits *visits);
+				    struct causal_data_window_visits *visits);
 /* Of point 0: `visits` that take `period_ns` each. */
 void add(struct causal_data *data, uint32_t target, uint32_t speedup, uint64_t visits,
 	 double period_ns);
-void fit(const struct causal_data *data, struct causal_result *result);
+void fit(const struct causal_data *data, struct causal_fit_result *result);
 void near(double found, double expected, double error);
 
 #endif

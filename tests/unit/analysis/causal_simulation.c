@@ -12,7 +12,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "analysis/causal.h"
+#include "analysis/causal/causal.h"
+#include "common/array.h"
+#include "common/splitmix64.h"
 
 #define TARGETS 3
 #define LEVELS  4
@@ -23,11 +25,7 @@ static uint64_t random_state;
 
 static double uniform(void)
 {
-	uint64_t z = random_state += 0x9e3779b97f4a7c15u;
-
-	z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9u;
-	z = (z ^ (z >> 27)) * 0x94d049bb133111ebu;
-	return ((double)((z ^ (z >> 31)) >> 11) + 0.5) / 9007199254740992.0;
+	return ((double)(splitmix64_next(&random_state) >> 11) + 0.5) / 9007199254740992.0;
 }
 
 static double normal(void)
@@ -169,13 +167,13 @@ static void measure(const struct program *program, const struct trial *trial, ui
 	double more = 0, change = 0.6 * fmax(state->change, -0.9);
 	double left = trial->target == 1 ? 1 - trial->speedup / 1000.0 : 1;
 	double time = 0, work = 0, scale = exp(program->window_noise * normal() + state->slow);
-	struct causal_data_visits visits = {.point = 0, .end_point = UINT32_MAX};
-	struct causal_data_time cpu[TARGETS];
+	struct causal_data_window_visits visits = {.point = 0, .end_point = UINT32_MAX};
+	struct causal_data_target_time_row cpu[TARGETS];
 	struct causal_data_window window = {.target = trial->target,
 					    .speedup_permille = trial->speedup,
 					    .start_ns = (uint64_t)*start,
 					    .visits = &visits,
-					    .visit_count = 1,
+					    .visits_entry_count = 1,
 					    .times = cpu,
 					    .time_count = TARGETS};
 
@@ -197,14 +195,14 @@ static void measure(const struct program *program, const struct trial *trial, ui
 	if (uniform() < program->disturbed)
 		time *= 1 - 3 * log(uniform());
 	visits.visits = program->visits;
-	visits.virtual_ns = (int64_t)time;
+	visits.intervals_virtual_ns = (int64_t)time;
 	if (program->latency) {
 		visits.end_point = 1;
-		visits.area_ns = (int64_t)time;
+		visits.inside_count_integral_ns = (int64_t)time;
 	}
 	for (unsigned i = 0; i < TARGETS; i++)
-		cpu[i] = (struct causal_data_time){i + 1, (uint64_t)(work / 4),
-						   (uint64_t)(work / 3)};
+		cpu[i] = (struct causal_data_target_time_row){i + 1, (uint64_t)(work / 4),
+							      (uint64_t)(work / 3)};
 	/* Target 1 is 60 % of the work, with all of what changes. */
 	if (program->changing > 0)
 		cpu[0].total_ns = (uint64_t)(0.6 * work + (program->unseen ? 0 : 0.4 * more));
@@ -242,31 +240,35 @@ struct score {
 	double errors, bias, width, best_errors, best_width, best_bias[TARGETS];
 };
 
-static void judge(const struct program *program, const struct causal_result *result,
+static void judge(const struct program *program, const struct causal_fit_result *result,
 		  struct score *score)
 {
 	for (size_t i = 0; i < result->prediction_count; i++) {
 		const struct causal_prediction *prediction = &result->predictions[i];
 		double truth = 100 * program->truth(prediction->target, 1);
 
-		for (size_t j = 0; j < prediction->estimate_count; j++) {
-			const struct causal_estimate *estimate = &prediction->estimates[j];
+		for (size_t j = 0; j < prediction->speedup_estimate_count; j++) {
+			const struct causal_gain_estimate_at_speedup *estimate =
+				&prediction->speedup_estimates[j];
 			double expected = 100 * program->truth(prediction->target,
 							       estimate->speedup_percent / 100);
 			score->points++;
-			score->covered += estimate->low_percent <= expected &&
-					  expected <= estimate->high_percent;
-			score->errors += fabs(estimate->predicted_percent - expected);
-			score->bias += estimate->predicted_percent - expected;
-			score->width += estimate->high_percent - estimate->low_percent;
+			score->covered += estimate->gain_interval_low_percent <= expected &&
+					  expected <= estimate->gain_interval_high_percent;
+			score->errors += fabs(estimate->predicted_gain_percent - expected);
+			score->bias += estimate->predicted_gain_percent - expected;
+			score->width += estimate->gain_interval_high_percent -
+					estimate->gain_interval_low_percent;
 		}
 		score->bests++;
-		score->ranked += prediction->ranked;
-		score->bests_covered += prediction->best_low_percent <= truth &&
-					truth <= prediction->best_high_percent;
-		score->best_errors += fabs(prediction->best_percent - truth);
-		score->best_width += prediction->best_high_percent - prediction->best_low_percent;
-		score->best_bias[prediction->target - 1] += prediction->best_percent - truth;
+		score->ranked += prediction->is_supported_by_data;
+		score->bests_covered += prediction->headline_gain_low_percent <= truth &&
+					truth <= prediction->headline_gain_high_percent;
+		score->best_errors += fabs(prediction->headline_gain_percent - truth);
+		score->best_width += prediction->headline_gain_high_percent -
+				     prediction->headline_gain_low_percent;
+		score->best_bias[prediction->target - 1] +=
+			prediction->headline_gain_percent - truth;
 	}
 	score->fits++;
 }
@@ -279,14 +281,14 @@ static int check(const struct program *program, unsigned repeats)
 	for (unsigned i = 0; i < repeats; i++) {
 		struct causal_fit_options options = {.bootstrap = 300, .seed = i};
 		struct causal_data data = {0};
-		struct causal_result result;
+		struct causal_fit_result result;
 
 		random_state = 1000003u * (i + 1);
 		simulate(program, &data);
-		if (causal_fit(&data, &options, &result) < 0)
+		if (causal_compute_predictions(&data, &options, &result) < 0)
 			abort();
 		judge(program, &result, &score);
-		causal_result_deinit(&result);
+		causal_fit_result_deinit(&result);
 		causal_data_deinit(&data);
 	}
 	covered = 100.0 * score.covered / score.points;
@@ -309,7 +311,7 @@ int main(int argc, char **argv)
 	unsigned repeats = argc > 1 ? (unsigned)atoi(argv[1]) : 60;
 	int status = 0;
 
-	for (size_t i = 0; i < sizeof(programs) / sizeof(*programs); i++) {
+	for (size_t i = 0; i < ARRAY_SIZE(programs); i++) {
 		int failed = check(&programs[i], repeats);
 
 		if (failed)

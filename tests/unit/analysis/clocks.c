@@ -14,11 +14,11 @@ static struct clock_map make(uint64_t hz, size_t count, const uint64_t (*points)
 	struct clock_map map = {0};
 
 	for (size_t i = 0; i < count; i++) {
-		struct clock_point point = {points[i][0], points[i][1], points[i][1] - 10,
-					    points[i][1] + 1000};
-		assert_int_equal(clock_map_add(&map, &point), 0);
+		struct clock_map_point point = {points[i][0], points[i][1], points[i][1] - 10,
+						points[i][1] + 1000};
+		assert_int_equal(clock_map_add_point(&map, &point), 0);
 	}
-	clock_map_finish(&map, hz);
+	clock_map_sort_and_set_rate(&map, hz);
 	return map;
 }
 
@@ -27,8 +27,8 @@ static void without_points_the_rate_counts(void **state)
 	struct clock_map map = make(2000000000, 0, NULL);
 
 	(void)state;
-	assert_int_equal(clock_map_boottime(&map, 2000), 1000);
-	assert_int_equal(clock_map_realtime_minus_boottime(&map), 0);
+	assert_int_equal(clock_map_ticks_to_boottime(&map, 2000), 1000);
+	assert_int_equal(clock_map_get_realtime_minus_boottime(&map), 0);
 	clock_map_deinit(&map);
 }
 
@@ -38,12 +38,12 @@ static void one_point_is_extended_both_ways(void **state)
 	struct clock_map map = make(500000000, 1, points);
 
 	(void)state;
-	assert_int_equal(clock_map_boottime(&map, 1000000), 5000000);
-	assert_int_equal(clock_map_boottime(&map, 1000100), 5000200);
-	assert_int_equal(clock_map_boottime(&map, 999900), 4999800);
-	assert_int_equal(clock_map_realtime_minus_boottime(&map), 1000);
-	assert_int_equal(clock_map_monotonic_minus_boottime(&map), -10);
-	assert_int_equal(clock_map_duration(&map, 50), 100);
+	assert_int_equal(clock_map_ticks_to_boottime(&map, 1000000), 5000000);
+	assert_int_equal(clock_map_ticks_to_boottime(&map, 1000100), 5000200);
+	assert_int_equal(clock_map_ticks_to_boottime(&map, 999900), 4999800);
+	assert_int_equal(clock_map_get_realtime_minus_boottime(&map), 1000);
+	assert_int_equal(clock_map_get_monotonic_minus_boottime(&map), -10);
+	assert_int_equal(clock_map_ticks_to_duration_ns(&map, 50), 100);
 	clock_map_deinit(&map);
 }
 
@@ -54,12 +54,12 @@ static void segments_have_their_own_rates(void **state)
 	struct clock_map map = make(0, 3, points);
 
 	(void)state;
-	assert_int_equal(clock_map_boottime(&map, 1500), 1500);
-	assert_int_equal(clock_map_boottime(&map, 2500), 3500);
-	assert_int_equal(clock_map_boottime(&map, 1001), 1001);
-	assert_int_equal(clock_map_boottime(&map, 2999), 4997);
+	assert_int_equal(clock_map_ticks_to_boottime(&map, 1500), 1500);
+	assert_int_equal(clock_map_ticks_to_boottime(&map, 2500), 3500);
+	assert_int_equal(clock_map_ticks_to_boottime(&map, 1001), 1001);
+	assert_int_equal(clock_map_ticks_to_boottime(&map, 2999), 4997);
 	/* Beyond the last point: the mean rate, 4000 / 2000. */
-	assert_int_equal(clock_map_boottime(&map, 4000), 7000);
+	assert_int_equal(clock_map_ticks_to_boottime(&map, 4000), 7000);
 	clock_map_deinit(&map);
 }
 
@@ -73,7 +73,7 @@ static void contradictions_are_dropped(void **state)
 	assert_int_equal(map.dropped, 1);
 	assert_int_equal(map.count, 2);
 	for (uint64_t ticks = 0; ticks < 5000; ticks += 7) {
-		uint64_t now = clock_map_boottime(&map, ticks);
+		uint64_t now = clock_map_ticks_to_boottime(&map, ticks);
 
 		assert_true(now >= last);
 		last = now;
@@ -87,9 +87,9 @@ static void nonsense_is_clamped(void **state)
 	struct clock_map map = make(1, 2, points);
 
 	(void)state;
-	(void)clock_map_boottime(&map, UINT64_MAX);
-	assert_int_equal(clock_map_boottime(&map, 0), 0);
-	(void)clock_map_duration(&map, UINT64_MAX);
+	(void)clock_map_ticks_to_boottime(&map, UINT64_MAX);
+	assert_int_equal(clock_map_ticks_to_boottime(&map, 0), 0);
+	(void)clock_map_ticks_to_duration_ns(&map, UINT64_MAX);
 	clock_map_deinit(&map);
 }
 

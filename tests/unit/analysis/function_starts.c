@@ -13,7 +13,7 @@
 #include <dlfcn.h>
 #include <link.h>
 
-#include "analysis/function_starts.h"
+#include "analysis/symbols/function_starts.h"
 
 __attribute__((noinline)) static int one_function(int x)
 {
@@ -38,12 +38,12 @@ static void own_functions_are_found(void **state)
 
 	(void)state;
 	assert_int_equal(function(1), 4);
-	function_starts_init(&starts, "/proc/self/exe", NULL, 0);
+	function_starts_read(&starts, "/proc/self/exe", NULL, 0);
 	assert_true(starts.count > 3);
-	assert_int_equal(function_starts_find(&starts, start), start);
-	assert_int_equal(function_starts_find(&starts, start + 1), start);
-	assert_true(function_starts_find(&starts, start - 1) < start);
-	assert_int_equal(function_starts_find(&starts, 0), 0);
+	assert_int_equal(function_starts_find_by_address(&starts, start), start);
+	assert_int_equal(function_starts_find_by_address(&starts, start + 1), start);
+	assert_true(function_starts_find_by_address(&starts, start - 1) < start);
+	assert_int_equal(function_starts_find_by_address(&starts, 0), 0);
 	function_starts_deinit(&starts);
 }
 
@@ -53,13 +53,13 @@ static void another_file_counts_as_none(void **state)
 	struct function_starts starts;
 
 	(void)state;
-	function_starts_init(&starts, "/proc/self/exe", build_id, sizeof(build_id));
+	function_starts_read(&starts, "/proc/self/exe", build_id, sizeof(build_id));
 	assert_int_equal(starts.count, 0);
-	assert_int_equal(function_starts_find(&starts, 0x1000), 0);
+	assert_int_equal(function_starts_find_by_address(&starts, 0x1000), 0);
 	function_starts_deinit(&starts);
-	function_starts_init(&starts, "/nowhere/at/all", NULL, 0);
+	function_starts_read(&starts, "/nowhere/at/all", NULL, 0);
 	assert_int_equal(starts.count, 0);
-	function_starts_init(&starts, "/proc/self/status", NULL, 0);
+	function_starts_read(&starts, "/proc/self/status", NULL, 0);
 	assert_int_equal(starts.count, 0);
 }
 

@@ -17,7 +17,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "analysis/gpu.h"
+#include "analysis/gpu/gpu.h"
+#include "common/array.h"
 
 static uint8_t bytes[65536];
 static size_t used;
@@ -89,12 +90,12 @@ static void add_all(void)
 	add(&copy, sizeof(copy));
 }
 
-static int read_back(struct gpu_process *process)
+static int read_back(struct gpu_records_of_process *process)
 {
 	uint8_t *copy = malloc(used);
 
 	memcpy(copy, bytes, used);
-	return gpu_process_read(copy, used, process);
+	return gpu_process_parse_bytes(copy, used, process);
 }
 
 static int count(const struct gpu_record_head *head, void *context)
@@ -106,20 +107,20 @@ static int count(const struct gpu_record_head *head, void *context)
 
 static void records_are_read(void **state)
 {
-	struct gpu_process process;
+	struct gpu_records_of_process process;
 	unsigned records = 0;
 
 	(void)state;
 	add_all();
 	assert_int_equal(read_back(&process), 0);
-	gpu_each(&process, count, &records);
+	gpu_visit_records(&process, count, &records);
 	assert_int_equal(records, 9);
 	assert_int_equal(process.torn_bytes, 0);
-	assert_string_equal(gpu_kernel_name(&process, 1), "_Z3addPfS_");
-	assert_string_equal(gpu_agent_name(&process, 1), "Test device");
-	assert_string_equal(gpu_string(&process, 99), "?");
-	assert_string_equal(gpu_kernel_name(&process, 99), "?");
-	assert_string_equal(gpu_agent_name(&process, 0), "?");
+	assert_string_equal(gpu_get_kernel_name_of_shape(&process, 1), "_Z3addPfS_");
+	assert_string_equal(gpu_get_agent_name(&process, 1), "Test device");
+	assert_string_equal(gpu_get_interned_string(&process, 99), "?");
+	assert_string_equal(gpu_get_kernel_name_of_shape(&process, 99), "?");
+	assert_string_equal(gpu_get_agent_name(&process, 0), "?");
 	gpu_process_deinit(&process);
 }
 
@@ -131,7 +132,7 @@ static void torn_ends_are_counted(void **state)
 	add_all();
 	whole = used;
 	for (used = GPU_HEADER_SIZE; used < whole; used++) {
-		struct gpu_process process;
+		struct gpu_records_of_process process;
 
 		assert_int_equal(read_back(&process), 0);
 		assert_int_equal(process.size + process.torn_bytes, whole - GPU_HEADER_SIZE);
@@ -144,14 +145,14 @@ static void wild_sizes_end_the_file(void **state)
 	static const uint16_t sizes[] = {0, 1, 4, 12, 65528};
 
 	(void)state;
-	for (size_t i = 0; i < sizeof(sizes) / sizeof(*sizes); i++) {
-		struct gpu_process process;
+	for (size_t i = 0; i < ARRAY_SIZE(sizes); i++) {
+		struct gpu_records_of_process process;
 		unsigned records = 0;
 
 		add_all();
 		memcpy(bytes + GPU_HEADER_SIZE + 2, &sizes[i], 2);
 		assert_int_equal(read_back(&process), 0);
-		gpu_each(&process, count, &records);
+		gpu_visit_records(&process, count, &records);
 		assert_int_equal(records, 0);
 		assert_true(process.torn_bytes != 0);
 		gpu_process_deinit(&process);
@@ -160,7 +161,7 @@ static void wild_sizes_end_the_file(void **state)
 
 static void other_files_are_refused(void **state)
 {
-	struct gpu_process process;
+	struct gpu_records_of_process process;
 
 	(void)state;
 	add_all();
@@ -194,7 +195,7 @@ static void files_are_summed_up(void **state)
 	(void)state;
 	assert_non_null(mkdtemp(directory));
 	snprintf(spool, sizeof(spool), "%s/spool", directory);
-	assert_int_equal(gpu_open(directory, &data, &problem), 0);
+	assert_int_equal(gpu_data_read_directory(directory, &data, &problem), 0);
 	assert_null(data);
 	assert_int_equal(mkdir(spool, 0700), 0);
 	add_all();
@@ -203,20 +204,20 @@ static void files_are_summed_up(void **state)
 	write_file(directory, "2-0.gpu");
 	used = 10;
 	write_file(directory, "3-0.gpu");
-	assert_int_equal(gpu_open(directory, &data, &problem), 0);
+	assert_int_equal(gpu_data_read_directory(directory, &data, &problem), 0);
 	assert_int_equal(data->process_count, 2);
 	assert_int_equal(data->problem_count, 1);
 	assert_int_equal(data->kernel_count, 1);
 	assert_string_equal(data->kernels[0].name, "add(float*, float*)");
-	assert_string_equal(data->kernels[0].agent, "Test device");
+	assert_string_equal(data->kernels[0].agent_name, "Test device");
 	assert_int_equal(data->kernels[0].count, 4);
 	assert_int_equal(data->kernels[0].incomplete, 2);
 	assert_int_equal(data->kernels[0].total_ns, 100);
 	assert_int_equal(data->kernels[0].minimum_ns, 20);
 	assert_int_equal(data->kernels[0].maximum_ns, 30);
-	assert_int_equal(data->copies[GPU_DIRECTION_HOST_TO_DEVICE].bytes, 2000);
+	assert_int_equal(data->copy_sums_by_direction[GPU_DIRECTION_HOST_TO_DEVICE].bytes, 2000);
 	assert_int_equal(data->losses[GPU_LOSS_RUNTIME], 6);
-	gpu_close(data);
+	gpu_data_free(data);
 	snprintf(command, sizeof(command), "rm -r %s", directory);
 	assert_int_equal(system(command), 0);
 }

@@ -14,7 +14,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "analysis/gpu_counts.h"
+#include "analysis/gpu/counts.h"
 
 static uint8_t bytes[65536];
 static size_t used;
@@ -130,19 +130,19 @@ static void add_names(void)
 	add_counter(2, 4);
 }
 
-static void read_bytes(struct gpu_process *process)
+static void read_bytes(struct gpu_records_of_process *process)
 {
 	uint8_t *copy = malloc(used);
 
 	assert_non_null(copy);
 	memcpy(copy, bytes, used);
-	assert_int_equal(gpu_process_read(copy, used, process), 0);
+	assert_int_equal(gpu_process_parse_bytes(copy, used, process), 0);
 }
 
-static struct gpu_count seen[16];
+static struct gpu_counter_measurement seen[16];
 static size_t seen_count;
 
-static int keep(const struct gpu_count *count, void *context)
+static int keep(const struct gpu_counter_measurement *count, void *context)
 {
 	(void)context;
 	assert_true(seen_count < 16);
@@ -150,15 +150,15 @@ static int keep(const struct gpu_count *count, void *context)
 	return 0;
 }
 
-static void walk(struct gpu_process *process)
+static void walk(struct gpu_records_of_process *process)
 {
 	seen_count = 0;
-	assert_int_equal(gpu_each_count(process, keep, NULL), 0);
+	assert_int_equal(gpu_visit_counter_measurements(process, keep, NULL), 0);
 }
 
 static void test_values_in_several_records(void **state)
 {
-	struct gpu_process process;
+	struct gpu_records_of_process process;
 
 	(void)state;
 	begin();
@@ -183,7 +183,7 @@ static void test_values_in_several_records(void **state)
 
 static void test_values_of_nothing_are_left_out(void **state)
 {
-	struct gpu_process process;
+	struct gpu_records_of_process process;
 
 	(void)state;
 	begin();
@@ -202,7 +202,7 @@ static void test_values_of_nothing_are_left_out(void **state)
 
 static void test_readings(void **state)
 {
-	struct gpu_process process;
+	struct gpu_records_of_process process;
 
 	(void)state;
 	begin();
@@ -221,14 +221,14 @@ static void test_readings(void **state)
 
 static void test_positions(void **state)
 {
-	struct gpu_process process;
+	struct gpu_records_of_process process;
 	uint32_t positions[GPU_DIMENSIONS_MAX];
 
 	(void)state;
 	begin();
 	add_names();
 	read_bytes(&process);
-	gpu_count_positions(process.counters[1], 6, positions);
+	gpu_counter_instance_to_dimension_positions(process.counters[1], 6, positions);
 	assert_int_equal(positions[0], 1);
 	assert_int_equal(positions[1], 2);
 	gpu_process_deinit(&process);
@@ -250,18 +250,19 @@ static void test_sums(void **state)
 	data.processes = calloc(2, sizeof(*data.processes));
 	read_bytes(&data.processes[0]);
 	read_bytes(&data.processes[1]);
-	assert_int_equal(gpu_counts_sum(&data), 0);
-	assert_int_equal(data.count_rows, 1);
-	assert_string_equal(data.counts[0].kernel, "add(float*, float*)");
-	assert_string_equal(data.counts[0].counter, "WAVES");
-	assert_int_equal(data.counts[0].count, 6);
-	assert_true(data.counts[0].sum == 2 * (3 + 5 + 7));
-	assert_true(data.counts[0].minimum == 3 && data.counts[0].maximum == 7);
-	assert_int_equal(data.counts[0].ns, 60);
-	assert_int_equal(data.reading_rows, 1);
-	assert_true(data.readings[0].sum == 10);
-	assert_int_equal(data.filtered_kernels, 8);
-	gpu_counts_deinit(&data);
+	assert_int_equal(gpu_sum_counter_rows(&data), 0);
+	assert_int_equal(data.kernel_counter_row_count, 1);
+	assert_string_equal(data.kernel_counter_rows[0].kernel_name, "add(float*, float*)");
+	assert_string_equal(data.kernel_counter_rows[0].counter_name, "WAVES");
+	assert_int_equal(data.kernel_counter_rows[0].count, 6);
+	assert_true(data.kernel_counter_rows[0].sum == 2 * (3 + 5 + 7));
+	assert_true(data.kernel_counter_rows[0].minimum == 3 &&
+		    data.kernel_counter_rows[0].maximum == 7);
+	assert_int_equal(data.kernel_counter_rows[0].ns, 60);
+	assert_int_equal(data.device_reading_row_count, 1);
+	assert_true(data.device_reading_rows[0].sum == 10);
+	assert_int_equal(data.filtered_out_kernel_count, 8);
+	gpu_counter_rows_deinit(&data);
 	gpu_process_deinit(&data.processes[0]);
 	gpu_process_deinit(&data.processes[1]);
 	free(data.processes);
@@ -278,7 +279,7 @@ static void test_records_that_claim_too_much(void **state)
 
 	(void)state;
 	for (size_t i = 0; i < 3; i++) {
-		struct gpu_process process;
+		struct gpu_records_of_process process;
 
 		begin();
 		add_names();

@@ -5,10 +5,13 @@
  */
 #include "unit/analysis/nccl_fixture.h"
 
+#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 static void must(int ok)
 {
@@ -21,9 +24,12 @@ void nccl_fixture_init(struct nccl_fixture *fixture, uint32_t pid, const char *h
 {
 	struct nccl_file_header *header;
 
-	*fixture = (struct nccl_fixture){.bytes = calloc(1, NCCL_FIXTURE_SIZE),
-					 .size = NCCL_CHUNKS_OFFSET};
-	must(fixture->bytes != NULL);
+	/* Not calloc(), which writes it all where tests have MALLOC_PERTURB_. */
+	*fixture = (struct nccl_fixture){
+		.bytes = mmap(NULL, NCCL_FIXTURE_SIZE, PROT_READ | PROT_WRITE,
+			      MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0),
+		.size = NCCL_CHUNKS_OFFSET};
+	must(fixture->bytes != MAP_FAILED);
 	header = fixture->header = (void *)fixture->bytes;
 	memcpy(header->magic, NCCL_FILE_MAGIC, sizeof(header->magic));
 	header->version_major = NCCL_FILE_VERSION_MAJOR;
@@ -46,7 +52,8 @@ void nccl_fixture_init(struct nccl_fixture *fixture, uint32_t pid, const char *h
 
 void nccl_fixture_deinit(struct nccl_fixture *fixture)
 {
-	free(fixture->bytes);
+	if (fixture->bytes)
+		munmap(fixture->bytes, NCCL_FIXTURE_SIZE);
 	fixture->bytes = NULL;
 }
 
@@ -95,10 +102,11 @@ static void *take(struct nccl_fixture *fixture, enum nccl_chunk_kind kind, uint3
 	return fixture->bytes + offset;
 }
 
-struct nccl_communicator *nccl_fixture_communicator(struct nccl_fixture *fixture, uint64_t hash,
-						    int32_t ranks, int32_t rank, const char *name)
+struct nccl_communicator_record *nccl_fixture_communicator(struct nccl_fixture *fixture,
+							   uint64_t hash, int32_t ranks,
+							   int32_t rank, const char *name)
 {
-	struct nccl_communicator *communicator =
+	struct nccl_communicator_record *communicator =
 		take(fixture, NCCL_CHUNK_COMMUNICATORS, 0, sizeof(*communicator));
 
 	communicator->hash = hash;
@@ -113,7 +121,7 @@ struct nccl_communicator *nccl_fixture_communicator(struct nccl_fixture *fixture
 }
 
 struct nccl_operation *nccl_fixture_operation(struct nccl_fixture *fixture,
-					      struct nccl_communicator *communicator,
+					      struct nccl_communicator_record *communicator,
 					      const char *function, uint64_t sequence,
 					      uint64_t bytes, uint64_t start_ns)
 {
@@ -174,16 +182,31 @@ struct nccl_event *nccl_fixture_event(struct nccl_fixture *fixture, uint32_t com
 	return event;
 }
 
+/* Most of a chunk is empty, and stays a hole: jobs of many ranks have many of them. */
+static void write_pages_with_data(int file, const struct nccl_fixture *fixture)
+{
+	static const uint8_t empty[4096];
+
+	must(ftruncate(file, (off_t)fixture->size) == 0);
+	for (size_t at = 0; at < fixture->size; at += sizeof(empty)) {
+		size_t size = fixture->size - at;
+
+		size = size < sizeof(empty) ? size : sizeof(empty);
+		if (memcmp(fixture->bytes + at, empty, size) != 0)
+			must(pwrite(file, fixture->bytes + at, size, (off_t)at) == (ssize_t)size);
+	}
+}
+
 void nccl_fixture_write(const struct nccl_fixture *fixture, const char *directory)
 {
 	char path[4096];
-	FILE *stream;
+	int file;
 
 	snprintf(path, sizeof(path), "%s/spool", directory);
 	mkdir(path, 0777);
 	snprintf(path, sizeof(path), "%s/spool/nccl-%u-0.nccl", directory, fixture->header->pid);
-	stream = fopen(path, "wb");
-	must(stream != NULL);
-	must(fwrite(fixture->bytes, 1, fixture->size, stream) == fixture->size);
-	must(fclose(stream) == 0);
+	file = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
+	must(file >= 0);
+	write_pages_with_data(file, fixture);
+	must(close(file) == 0);
 }

@@ -27,11 +27,12 @@ void nccl_fixture_init(struct nccl_fixture *fixture, uint32_t pid, const char *h
 		       uint64_t start_ns, int64_t realtime_ns);
 void nccl_fixture_deinit(struct nccl_fixture *fixture);
 uint8_t nccl_fixture_name(struct nccl_fixture *fixture, const char *name);
-struct nccl_communicator *nccl_fixture_communicator(struct nccl_fixture *fixture, uint64_t hash,
-						    int32_t ranks, int32_t rank, const char *name);
+struct nccl_communicator_record *nccl_fixture_communicator(struct nccl_fixture *fixture,
+							   uint64_t hash, int32_t ranks,
+							   int32_t rank, const char *name);
 /* ENQUEUED at `start_ns`, by the last communicator made. */
 struct nccl_operation *nccl_fixture_operation(struct nccl_fixture *fixture,
-					      struct nccl_communicator *communicator,
+					      struct nccl_communicator_record *communicator,
 					      const char *function, uint64_t sequence,
 					      uint64_t bytes, uint64_t start_ns);
 /* ... that one channel of ran to the end, between two times of a GPU `gpu_ahead_ns` ahead. */

@@ -13,16 +13,16 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "analysis/nccl.h"
+#include "analysis/nccl/nccl.h"
+#include "common/time_units.h"
 #include "kymo/gpu_records.h"
 #include "unit/analysis/nccl_fixture.h"
 #include "unit/analysis/test_directory.h"
 
-#define US     UINT64_C(1000)
-#define SECOND UINT64_C(1000000000)
-#define START  (100 * SECOND)
-#define PID    100
-#define LIGHT  (0xffffu & ~NCCL_KIND_MASK(NCCL_KIND_KERNEL_CHANNEL))
+#define US    UINT64_C(1000)
+#define START (100 * SECOND_NS)
+#define PID   100
+#define LIGHT (0xffffu & ~NCCL_KIND_MASK(NCCL_KIND_KERNEL_CHANNEL))
 
 /* ---- a file of a GPU's records ---- */
 
@@ -120,7 +120,7 @@ static uint64_t launched(unsigned operation)
 
 static void write_operations(const char *directory)
 {
-	struct nccl_communicator *communicator;
+	struct nccl_communicator_record *communicator;
 	struct nccl_operation *operation;
 	struct nccl_fixture fixture;
 
@@ -165,19 +165,19 @@ static void write_kernels(const char *directory)
 }
 
 struct seen {
-	enum nccl_timing timing[OPERATIONS];
+	enum nccl_timing_source timing[OPERATIONS];
 	uint64_t duration_ns[OPERATIONS], begin_ns[OPERATIONS], end_ns[OPERATIONS];
 	uint64_t error_ns[OPERATIONS];
 	bool waits[OPERATIONS];
 };
 
-static int see(const struct nccl_view *view, void *context)
+static int see(const struct nccl_operation_view *view, void *context)
 {
 	struct seen *seen = context;
 	uint64_t at = view->record->sequence;
 
 	assert_in_range(at, 0, OPERATIONS - 1);
-	seen->timing[at] = view->timing;
+	seen->timing[at] = view->timing_source;
 	seen->duration_ns[at] = view->duration_ns;
 	seen->begin_ns[at] = view->begin_ns;
 	seen->end_ns[at] = view->end_ns;
@@ -191,10 +191,10 @@ static struct nccl_data *look(const char *directory, struct seen *seen)
 	struct nccl_data *data = NULL;
 	struct problem problem = {""};
 
-	if (nccl_open(directory, &data, &problem) < 0)
+	if (nccl_data_read_directory(directory, &data, &problem) < 0)
 		fail_msg("%s", problem.text);
 	assert_int_equal(data->process_count, 1);
-	assert_int_equal(nccl_each_operation(data, 0, see, seen, &problem), 0);
+	assert_int_equal(nccl_visit_operations_of_process(data, 0, see, seen, &problem), 0);
 	return data;
 }
 
@@ -206,26 +206,26 @@ static void durations_are_the_kernels(void **state)
 	write_operations(*state);
 	write_kernels(*state);
 	data = look(*state, &seen);
-	assert_int_equal(seen.timing[0], NCCL_TIMING_KERNEL);
+	assert_int_equal(seen.timing[0], NCCL_TIMING_BY_KERNEL_RECORD);
 	assert_int_equal(seen.duration_ns[0], 500 * US);
 	assert_int_equal(seen.begin_ns[0], launched(0) + 10 * US);
 	assert_int_equal(seen.end_ns[0], launched(0) + 510 * US);
 	assert_int_equal(seen.error_ns[0], 10 * US - 300);
-	assert_int_equal(seen.timing[1], NCCL_TIMING_KERNEL);
+	assert_int_equal(seen.timing[1], NCCL_TIMING_BY_KERNEL_RECORD);
 	assert_int_equal(seen.duration_ns[1], 40 * US);
 	for (unsigned i = 2; i < 4; i++) {
-		assert_int_equal(seen.timing[i], NCCL_TIMING_SHARED);
+		assert_int_equal(seen.timing[i], NCCL_TIMING_SHARED_BY_SEVERAL);
 		assert_int_equal(seen.duration_ns[i], 70 * US);
 	}
 	for (unsigned i = 4; i < 6; i++) {
-		assert_int_equal(seen.timing[i], NCCL_TIMING_NONE);
+		assert_int_equal(seen.timing[i], NCCL_TIMING_UNKNOWN);
 		assert_int_equal(seen.duration_ns[i], 0);
 		assert_false(seen.waits[i]);
 	}
-	assert_int_equal(data->sum_count, 1);
-	assert_int_equal(data->sums[0].tally.timed, 2);
-	assert_int_equal(data->sums[0].tally.enqueue_only, 2);
-	nccl_close(data);
+	assert_int_equal(data->rank_function_sum_count, 1);
+	assert_int_equal(data->rank_function_sums[0].tally.timed, 2);
+	assert_int_equal(data->rank_function_sums[0].tally.enqueue_only_operation_count, 2);
+	nccl_data_free(data);
 }
 
 static void none_of(const char *directory)
@@ -236,8 +236,8 @@ static void none_of(const char *directory)
 	write_gpu(directory);
 	data = look(directory, &seen);
 	for (unsigned i = 0; i < OPERATIONS; i++)
-		assert_int_equal(seen.timing[i], NCCL_TIMING_NONE);
-	nccl_close(data);
+		assert_int_equal(seen.timing[i], NCCL_TIMING_UNKNOWN);
+	nccl_data_free(data);
 }
 
 /* A process of the same number, before it or on another host. */
@@ -248,9 +248,9 @@ static void kernels_of_others_are_not_taken(void **state)
 	header()->process_start = 78;
 	none_of(*state);
 	header()->process_start = 77;
-	header()->start_realtime_ns += 10 * SECOND;
+	header()->start_realtime_ns += 10 * SECOND_NS;
 	none_of(*state);
-	header()->start_realtime_ns -= 10 * SECOND;
+	header()->start_realtime_ns -= 10 * SECOND_NS;
 	header()->pid++;
 	none_of(*state);
 }

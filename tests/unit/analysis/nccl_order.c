@@ -15,7 +15,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "analysis/nccl_order.h"
+#include "analysis/nccl/order.h"
+#include "common/array.h"
 
 #define US            UINT64_C(1000)
 #define MS            UINT64_C(1000000)
@@ -105,10 +106,10 @@ static void play(const struct run *run, struct truth *truth)
 /* What the place of `item` holds: of the latest that has begun, or has ended. */
 static uint64_t held(const struct truth *truth, unsigned item, uint64_t when, bool start)
 {
-	while (item + NCCL_RING_PLACES < COUNT &&
-	       (start ? truth[item + NCCL_RING_PLACES].start
-		      : truth[item + NCCL_RING_PLACES].stop) <= when)
-		item += NCCL_RING_PLACES;
+	while (item + NCCL_DEVICE_RING_LENGTH < COUNT &&
+	       (start ? truth[item + NCCL_DEVICE_RING_LENGTH].start
+		      : truth[item + NCCL_DEVICE_RING_LENGTH].stop) <= when)
+		item += NCCL_DEVICE_RING_LENGTH;
 	return start ? truth[item].start : truth[item].stop;
 }
 
@@ -120,20 +121,21 @@ static uint64_t stall(const struct run *run, unsigned *row)
 	return chance(run->stall_ns);
 }
 
-static void read_all(const struct run *run, const struct truth *truth, struct nccl_stamp *stamps)
+static void read_all(const struct run *run, const struct truth *truth,
+		     struct nccl_operation_stamps *stamps)
 {
 	uint64_t now = START,
 		 cut = run->killed ? truth[COUNT / 2].stop + chance(5 * MS) : UINT64_MAX;
 	unsigned row = 0;
 
 	for (unsigned i = 0; i < COUNT; i++) {
-		struct nccl_stamp *stamp = &stamps[i];
+		struct nccl_operation_stamps *stamp = &stamps[i];
 		uint64_t start = UINT64_MAX, stop = 0;
 
-		*stamp = (struct nccl_stamp){.ordinal = i,
-					     .place = i,
-					     .launched_ns = truth[i].launch,
-					     .flags = NCCL_STAMP_ORDERED};
+		*stamp = (struct nccl_operation_stamps){.ordinal = i,
+							.place = i,
+							.host_launched_ns = truth[i].launch,
+							.flags = NCCL_STAMP_LAUNCH_KNOWN};
 		for (unsigned channel = 0; channel < run->channels; channel++) {
 			uint64_t seen;
 
@@ -156,28 +158,28 @@ static void read_all(const struct run *run, const struct truth *truth, struct nc
 		}
 		if (now > cut)
 			continue; /* nobody has heard of it */
-		stamp->read_ns = now;
-		stamp->start_ns = gpu(start);
-		stamp->stop_ns = gpu(stop);
+		stamp->host_read_ns = now;
+		stamp->gpu_start_ns = gpu(start);
+		stamp->gpu_stop_ns = gpu(stop);
 		if (stop >= start)
-			stamp->flags |= NCCL_STAMP_TIMED;
+			stamp->flags |= NCCL_STAMP_HAS_GPU_TIMES;
 	}
 }
 
 /* ---- what is made of it ---- */
 
-static bool is_right(const struct truth *truth, const struct nccl_stamp *stamp)
+static bool is_right(const struct truth *truth, const struct nccl_operation_stamps *stamp)
 {
 	const struct truth *own = &truth[stamp->ordinal];
 
-	return gpu(own->start) == stamp->start_ns && gpu(own->stop) == stamp->stop_ns;
+	return gpu(own->start) == stamp->gpu_start_ns && gpu(own->stop) == stamp->gpu_stop_ns;
 }
 
 /* Operations that were launched are started, also those that nobody has heard of since. */
 static void check(const struct run *run, unsigned number, uint64_t seed)
 {
 	struct truth *truth = calloc(COUNT, sizeof(*truth));
-	struct nccl_stamp *stamps = calloc(COUNT, sizeof(*stamps));
+	struct nccl_operation_stamps *stamps = calloc(COUNT, sizeof(*stamps));
 	unsigned right = 0, kept = 0, wrong = 0;
 
 	assert_non_null(truth);
@@ -185,11 +187,11 @@ static void check(const struct run *run, unsigned number, uint64_t seed)
 	state = UINT64_C(0x9e3779b97f4a7c15) * (seed + 1);
 	play(run, truth);
 	read_all(run, truth, stamps);
-	nccl_order_decide(stamps, COUNT, COUNT);
+	nccl_mark_proven_stamps(stamps, COUNT, COUNT);
 	for (unsigned i = 0; i < COUNT; i++) {
-		const struct nccl_stamp *stamp = &stamps[i];
+		const struct nccl_operation_stamps *stamp = &stamps[i];
 
-		if (!(stamp->flags & NCCL_STAMP_TIMED))
+		if (!(stamp->flags & NCCL_STAMP_HAS_GPU_TIMES))
 			continue;
 		if (!is_right(truth, stamp)) {
 			wrong++;
@@ -240,7 +242,7 @@ static void nothing_wrong_is_proven(void **unused)
 	};
 
 	(void)unused;
-	for (unsigned i = 0; i < sizeof(runs) / sizeof(*runs); i++) {
+	for (unsigned i = 0; i < ARRAY_SIZE(runs); i++) {
 		for (uint64_t seed = 0; seed < 6; seed++)
 			check(&runs[i], i, seed);
 	}
@@ -248,23 +250,23 @@ static void nothing_wrong_is_proven(void **unused)
 
 /* ---- one by one ---- */
 
-static struct nccl_stamp stamp_of(uint64_t ordinal, uint64_t launched, uint64_t read,
-				  uint64_t start, uint64_t stop)
+static struct nccl_operation_stamps stamp_of(uint64_t ordinal, uint64_t launched, uint64_t read,
+					     uint64_t start, uint64_t stop)
 {
-	return (struct nccl_stamp){ordinal,
-				   START + launched,
-				   START + read,
-				   AHEAD + START + start,
-				   AHEAD + START + stop,
-				   0,
-				   (uint32_t)ordinal,
-				   NCCL_STAMP_TIMED | NCCL_STAMP_ORDERED};
+	return (struct nccl_operation_stamps){ordinal,
+					      START + launched,
+					      START + read,
+					      AHEAD + START + start,
+					      AHEAD + START + stop,
+					      0,
+					      (uint32_t)ordinal,
+					      NCCL_STAMP_HAS_GPU_TIMES | NCCL_STAMP_LAUNCH_KNOWN};
 }
 
 /* After replays that nobody counted, times are those of work before. */
 static void times_of_earlier_work(void **unused)
 {
-	struct nccl_stamp stamps[200];
+	struct nccl_operation_stamps stamps[200];
 
 	(void)unused;
 	for (unsigned i = 0; i < 200; i++) {
@@ -272,9 +274,9 @@ static void times_of_earlier_work(void **unused)
 
 		stamps[i] = stamp_of(i, at, at + 50 * US, from, from + 30 * US);
 		if (i >= 100)
-			stamps[i].read_ns = START + at + 6 * US; /* there already */
+			stamps[i].host_read_ns = START + at + 6 * US; /* there already */
 	}
-	nccl_order_decide(stamps, 200, 200);
+	nccl_mark_proven_stamps(stamps, 200, 200);
 	for (unsigned i = 0; i < 200; i++)
 		assert_int_equal(!!(stamps[i].flags & NCCL_STAMP_PROVEN), i < 100);
 }
@@ -282,7 +284,7 @@ static void times_of_earlier_work(void **unused)
 /* In any order, with holes, the same number twice, and numbers that are no times. */
 static void damaged(void **unused)
 {
-	struct nccl_stamp stamps[300];
+	struct nccl_operation_stamps stamps[300];
 
 	(void)unused;
 	for (uint64_t seed = 1; seed < 2000; seed++) {
@@ -300,7 +302,7 @@ static void damaged(void **unused)
 			if (chance(10) == 0)
 				((uint64_t *)&stamps[count])[chance(6)] = chance(3) - 1;
 		}
-		nccl_order_decide(stamps, count, chance(2) ? chance(500) : state);
+		nccl_mark_proven_stamps(stamps, count, chance(2) ? chance(500) : state);
 		for (size_t i = 1; i < count; i++)
 			assert_true(stamps[i - 1].ordinal <= stamps[i].ordinal);
 	}

@@ -15,15 +15,15 @@
 #include <string.h>
 #include <zlib.h>
 
-#include "analysis/nccl.h"
-#include "analysis/nccl_order.h"
+#include "analysis/nccl/nccl.h"
+#include "analysis/nccl/order.h"
 
 #define MOST 4096
 
 static const char *path;
 
 struct rank {
-	struct nccl_stamp stamps[MOST];
+	struct nccl_operation_stamps stamps[MOST];
 	int64_t cupti_ns[MOST];
 	size_t count;
 };
@@ -38,7 +38,7 @@ static void read_rank(struct rank *rank, unsigned wanted)
 	assert_non_null(file);
 	rank->count = 0;
 	while (gzgets(file, text, sizeof(text))) {
-		struct nccl_stamp *stamp = &rank->stamps[rank->count];
+		struct nccl_operation_stamps *stamp = &rank->stamps[rank->count];
 
 		assert_int_equal(sscanf(text,
 					"%u %" SCNu64 " %" SCNu64 " %" SCNu64 " %" SCNu64
@@ -51,14 +51,14 @@ static void read_rank(struct rank *rank, unsigned wanted)
 		assert_true(rank->count < MOST);
 		launched += launch;
 		start += begin;
-		*stamp = (struct nccl_stamp){
+		*stamp = (struct nccl_operation_stamps){
 			.ordinal = ordinal,
-			.launched_ns = launched,
-			.read_ns = launched + read,
-			.start_ns = start,
-			.stop_ns = start + lasted,
+			.host_launched_ns = launched,
+			.host_read_ns = launched + read,
+			.gpu_start_ns = start,
+			.gpu_stop_ns = start + lasted,
 			.place = (uint32_t)rank->count++,
-			.flags = NCCL_STAMP_TIMED | NCCL_STAMP_ORDERED,
+			.flags = NCCL_STAMP_HAS_GPU_TIMES | NCCL_STAMP_LAUNCH_KNOWN,
 		};
 	}
 	gzclose(file);
@@ -74,11 +74,12 @@ static void overwritten_ones_are_found(void **state)
 	for (unsigned number = 0; number < 2; number++) {
 		read_rank(&rank, number);
 		assert_int_equal(rank.count, 1702);
-		nccl_order_decide(rank.stamps, rank.count, rank.count);
+		nccl_mark_proven_stamps(rank.stamps, rank.count, rank.count);
 		for (size_t i = 0; i < rank.count; i++) {
-			const struct nccl_stamp *stamp = &rank.stamps[i];
-			int64_t more = (int64_t)(stamp->stop_ns - stamp->start_ns) +
-				       NCCL_KERNEL_AROUND_NS - rank.cupti_ns[stamp->place];
+			const struct nccl_operation_stamps *stamp = &rank.stamps[i];
+			int64_t more = (int64_t)(stamp->gpu_stop_ns - stamp->gpu_start_ns) +
+				       NCCL_KERNEL_TIME_OUTSIDE_STAMPS_NS -
+				       rank.cupti_ns[stamp->place];
 
 			if (!(stamp->flags & NCCL_STAMP_PROVEN))
 				continue;

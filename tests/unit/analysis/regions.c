@@ -13,7 +13,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "analysis/regions.h"
+#include "analysis/regions/regions.h"
 #include "unit/analysis/spool_fixture.h"
 #include "unit/analysis/test_directory.h"
 
@@ -30,15 +30,15 @@ struct lines {
 	uint64_t last_ns;
 };
 
-static void write_values(const struct model_event *event, FILE *stream)
+static void write_values(const struct model_region_event *event, FILE *stream)
 {
 	for (uint32_t i = 0; i < event->value_count; i++) {
-		const struct model_value *value = &event->values[i];
+		const struct model_event_value *value = &event->values[i];
 
 		if (value->type == SPOOL_VALUE_TEXT)
 			fprintf(stream, " %s=\"%s\"", value->name, value->text);
 		else if (value->type == SPOOL_VALUE_REAL)
-			fprintf(stream, " %s=%g", value->name, value->real);
+			fprintf(stream, " %s=%g", value->name, value->real_number);
 		else
 			fprintf(stream, " %s=%lld", value->name, (long long)value->number);
 	}
@@ -46,13 +46,13 @@ static void write_values(const struct model_event *event, FILE *stream)
 
 /* "+A@3": A began at 3 ms; "-" ended, "=" whole (with its length), "!" mark, "#" counter, "*"
  * progress; "~" behind it: implied. Threads are separated by "|". */
-static int write_event(const struct model_event *event, void *context)
+static int write_event(const struct model_region_event *event, void *context)
 {
 	static const char signs[] = {'+', '-', '=', '!', '#', '*'};
 	struct lines *lines = context;
 	const struct session *session = lines->session;
 
-	if (lines->thread != MODEL_NONE && lines->thread != event->thread) {
+	if (lines->thread != MODEL_ENTRY_INDEX_NONE && lines->thread != event->thread) {
 		fputs(" |", lines->stream);
 		lines->last_ns = 0;
 	}
@@ -60,15 +60,15 @@ static int write_event(const struct model_event *event, void *context)
 	assert_true(event->time_ns >= lines->last_ns);
 	lines->last_ns = event->time_ns;
 	fprintf(lines->stream, " %c%s@%g", signs[event->kind],
-		session->regions->regions[event->region].name,
+		session_get_regions(session)->regions[event->region].name,
 		((double)event->time_ns - (double)(FIXTURE_START + FIXTURE_BOOT)) / MS);
-	if (event->kind == MODEL_REGION_WHOLE)
+	if (event->kind == MODEL_EVENT_REGION_COMPLETE)
 		fprintf(lines->stream, "/%g", (double)event->duration_ns / MS);
-	if (event->kind == MODEL_COUNTER)
+	if (event->kind == MODEL_EVENT_COUNTER)
 		fprintf(lines->stream, "/%g", event->counter);
-	if (event->kind == MODEL_PROGRESS)
+	if (event->kind == MODEL_EVENT_PROGRESS)
 		fprintf(lines->stream, "/%d", event->progress);
-	if (event->implied)
+	if (event->is_implied)
 		fputc('~', lines->stream);
 	write_values(event, lines->stream);
 	return 0;
@@ -76,13 +76,13 @@ static int write_event(const struct model_event *event, void *context)
 
 static void expect_events(struct session *session, const char *expected)
 {
-	struct lines lines = {.session = session, .thread = MODEL_NONE};
+	struct lines lines = {.session = session, .thread = MODEL_ENTRY_INDEX_NONE};
 	struct problem problem;
 	size_t size;
 	char *text;
 
 	lines.stream = open_memstream(&text, &size);
-	assert_int_equal(session_each_region_event(session, write_event, &lines, &problem), 0);
+	assert_int_equal(session_visit_region_events(session, write_event, &lines, &problem), 0);
 	fclose(lines.stream);
 	assert_string_equal(size ? text + 1 : text, expected);
 	free(text);
@@ -92,9 +92,9 @@ static void expect_events(struct session *session, const char *expected)
 
 static void write_node(const struct session *session, uint32_t index, FILE *stream)
 {
-	const struct model_regions *regions = session->regions;
+	const struct model_regions *regions = session_get_regions(session);
 	const struct model_region_node *node = &regions->nodes[index];
-	const struct model_statistics *wall =
+	const struct model_component_statistics *wall =
 		&regions->statistics[(size_t)index * regions->component_count];
 
 	fprintf(stream, " %s%.*s %llu", node->depth ? "" : "| ", (int)node->depth, ">>>>>>>>",
@@ -103,7 +103,8 @@ static void write_node(const struct session *session, uint32_t index, FILE *stre
 	if (node->open)
 		fprintf(stream, "+%llu", (unsigned long long)node->open);
 	fprintf(stream, "=%g[%g,%g]", wall->sum / MS, wall->minimum / MS, wall->maximum / MS);
-	for (uint32_t i = node->first_child; i != MODEL_NONE; i = regions->nodes[i].next_sibling)
+	for (uint32_t i = node->first_child; i != MODEL_ENTRY_INDEX_NONE;
+	     i = regions->nodes[i].next_sibling)
 		write_node(session, i, stream);
 }
 
@@ -114,11 +115,11 @@ static void expect_nodes(struct session *session, const char *expected)
 	char *text;
 	FILE *stream = open_memstream(&text, &size);
 
-	for (uint32_t i = 0; i < session->regions->node_count; i++) {
-		const struct model_region_node *node = &session->regions->nodes[i];
+	for (uint32_t i = 0; i < session_get_regions(session)->node_count; i++) {
+		const struct model_region_node *node = &session_get_regions(session)->nodes[i];
 
-		assert_true(node->parent == MODEL_NONE || node->parent < i);
-		if (node->parent == MODEL_NONE)
+		assert_true(node->parent == MODEL_ENTRY_INDEX_NONE || node->parent < i);
+		if (node->parent == MODEL_ENTRY_INDEX_NONE)
 			write_node(session, i, stream);
 	}
 	fclose(stream);
@@ -171,14 +172,14 @@ static void two_threads_and_recursion(void **state)
 			       "-late@12~ | +task@1 -task@3 +task@4 =pthread_mutex_lock@5.5/0.5 "
 			       "-task@8");
 	expect_nodes(session, "|  1*main=10[10,10] > 2*compute=5[2,3] >> 1*compute=1[1,1] > "
-			      "1*pthread_mutex_lock=1[1,1] |  0*late+1=0[0,0] |  2*task=6[2,4] > "
+			      "1*pthread_mutex_lock=1[1,1] |  0*late+1=1[0,0] |  2*task=6[2,4] > "
 			      "1*pthread_mutex_lock=0.5[0.5,0.5]");
-	assert_int_equal(session->regions->events, 15);
-	assert_int_equal(session->regions->unbalanced, 0);
-	assert_false(session->regions->from_process);
-	assert_int_equal(session->regions->component_count, 2);
-	assert_string_equal(session->regions->components[0].name, "wall_clock");
-	assert_string_equal(session->regions->components[1].name, "trip_count");
+	assert_int_equal(session_get_regions(session)->events, 15);
+	assert_int_equal(session_get_regions(session)->unbalanced_region_count, 0);
+	assert_false(session_get_regions(session)->was_aggregated_in_process);
+	assert_int_equal(session_get_regions(session)->component_count, 2);
+	assert_string_equal(session_get_regions(session)->components[0].name, "wall_clock");
+	assert_string_equal(session_get_regions(session)->components[1].name, "trip_count");
 	assert_int_equal(session->processes[0].torn_bytes, 0);
 	assert_int_equal(session->processes[0].unknown_records, 0);
 	session_close(session);
@@ -206,7 +207,7 @@ static void every_kind_of_event(void **state)
 	session = test_session(*state, NULL);
 	expect_events(session, "!A@1 negative=-7 real=2.5 text=\"x y\" #B@2/-1.5 *C@3/0 *C@4/1 "
 			       "*C@5/2");
-	assert_int_equal(session->regions->node_count, 0);
+	assert_int_equal(session_get_regions(session)->node_count, 0);
 	session_close(session);
 }
 
@@ -256,7 +257,7 @@ static void ends_that_are_not_the_innermost(void **state)
 	session = test_session(*state, NULL);
 	expect_events(session, "+A@1 +B@2 +C@3 -A@4 +D@5 -D@6~ -C@6~ -B@6");
 	expect_nodes(session, "|  1*A=3[3,3] > 1*B=4[4,4] >> 1*C=3[3,3] >>> 1*D=1[1,1]");
-	assert_int_equal(session->regions->unbalanced, 4);
+	assert_int_equal(session_get_regions(session)->unbalanced_region_count, 4);
 	session_close(session);
 }
 
@@ -273,7 +274,7 @@ static void open_before_the_process_and_after_it(void **state)
 	fixture_close(&fixture);
 	session = test_session(*state, NULL);
 	expect_events(session, "+A@0~ +B@0.5~ -B@2 -A@20~");
-	expect_nodes(session, "|  0*A+1=0[0,0] > 1*B=1.5[1.5,1.5]");
+	expect_nodes(session, "|  0*A+1=20[0,0] > 1*B=1.5[1.5,1.5]");
 	session_close(session);
 }
 
@@ -296,7 +297,7 @@ static void holes(void **state)
 	session = test_session(*state, NULL);
 	expect_events(session, "+A@1 +B@2 +C@3 -C@3~ -B@3~ +B@6~ -B@11 -A@12");
 	expect_nodes(session, "|  1*A=11[11,11] > 2*B=6[1,5] >> 1*C=0[0,0]");
-	assert_int_equal(session->regions->unbalanced, 0);
+	assert_int_equal(session_get_regions(session)->unbalanced_region_count, 0);
 	session_close(session);
 }
 
@@ -366,8 +367,8 @@ static void regions_without_a_definition(void **state)
 
 static void window(void **state)
 {
-	struct session_options options = {.symbol_cache = "",
-					  .unresolved_only = true,
+	struct session_options options = {.symbol_cache_directory = "",
+					  .skip_symbolizing = true,
 					  .from_ns = 2 * MS + MS / 2,
 					  .to_ns = 8 * MS};
 	struct session *session;
@@ -378,9 +379,9 @@ static void window(void **state)
 		      "+main@2.5~ +compute@2.5~ +compute@2.5~ -compute@3 -compute@4 "
 		      "=pthread_mutex_lock@6/1 +compute@7 -compute@8~ -main@8~ | +task@2.5~ "
 		      "-task@3 +task@4 =pthread_mutex_lock@5.5/0.5 -task@8~");
-	expect_nodes(session, "|  0*main+1=0[0,0] > 1*compute+1=1.5[1.5,1.5] >> "
+	expect_nodes(session, "|  0*main+1=5.5[0,0] > 1*compute+1=2.5[1.5,1.5] >> "
 			      "1*compute=0.5[0.5,0.5] > 1*pthread_mutex_lock=1[1,1] |  "
-			      "1*task+1=0.5[0.5,0.5] > 1*pthread_mutex_lock=0.5[0.5,0.5]");
+			      "1*task+1=4.5[0.5,0.5] > 1*pthread_mutex_lock=0.5[0.5,0.5]");
 	session_close(session);
 	options.from_ns = 10 * MS + 1;
 	options.to_ns = 0;
@@ -401,14 +402,14 @@ static void window(void **state)
 static void one_thread(void **state)
 {
 	struct session_options options = {
-		.symbol_cache = "", .unresolved_only = true, .thread_tid = 101};
+		.symbol_cache_directory = "", .skip_symbolizing = true, .filter_thread_tid = 101};
 	struct session *session;
 
 	fixture_write_regions(*state);
 	session = test_session(*state, &options);
 	expect_events(session, "+task@1 -task@3 +task@4 =pthread_mutex_lock@5.5/0.5 -task@8");
 	expect_nodes(session, "|  2*task=6[2,4] > 1*pthread_mutex_lock=0.5[0.5,0.5]");
-	assert_int_equal(session->regions->events, 5);
+	assert_int_equal(session_get_regions(session)->events, 5);
 	session_close(session);
 }
 
@@ -477,16 +478,16 @@ static void write_profile(const char *directory)
 static void a_profile_of_its_own(void **state)
 {
 	const struct model_regions *regions;
-	const struct model_statistics *of_a;
+	const struct model_component_statistics *of_a;
 	struct session *session;
 
 	write_profile(*state);
 	session = test_session(*state, NULL);
-	regions = session->regions;
+	regions = session_get_regions(session);
 	expect_nodes(session, "|  2*A+1=10[3,7] > 1*B=10000[10000,10000] >> 0*A+1=0[0,0] > "
 			      "5*(more)=1[0,1] |  4*C=4[1,1]");
-	assert_true(regions->from_process);
-	assert_int_equal(regions->unbalanced, 9);
+	assert_true(regions->was_aggregated_in_process);
+	assert_int_equal(regions->unbalanced_region_count, 9);
 	assert_int_equal(regions->component_count, 5);
 	of_a = regions->statistics;
 	assert_true(of_a[0].sum_of_squares == 58e12);
@@ -508,13 +509,13 @@ static void a_profile_of_its_own(void **state)
 static void no_part_of_a_profile(void **state)
 {
 	struct session_options options = {
-		.symbol_cache = "", .unresolved_only = true, .from_ns = 2 * MS};
+		.symbol_cache_directory = "", .skip_symbolizing = true, .from_ns = 2 * MS};
 	struct session *session;
 
 	write_profile(*state);
 	session = test_session(*state, &options);
-	expect_nodes(session, "|  0*A+1=0[0,0]");
-	assert_false(session->regions->from_process);
+	expect_nodes(session, "|  0*A+1=18[0,0]");
+	assert_false(session_get_regions(session)->was_aggregated_in_process);
 	session_close(session);
 }
 
@@ -570,8 +571,10 @@ static void a_forked_child(void **state)
 	session = test_session(*state, NULL);
 	expect_events(session, "+A@1 -A@10 | +A@4~ +A@5 -A@6 -A@7");
 	expect_nodes(session, "|  1*A=9[9,9] |  1*A=3[3,3] > 1*A=1[1,1]");
-	assert_ptr_equal(session->regions->regions[0].name,
-			 session->regions->regions[session->regions->nodes[1].region].name);
+	assert_ptr_equal(session_get_regions(session)->regions[0].name,
+			 session_get_regions(session)
+				 ->regions[session_get_regions(session)->nodes[1].region]
+				 .name);
 	session_close(session);
 }
 
@@ -588,8 +591,8 @@ static void functions_have_names(void **state)
 	fixture_region_function(&fixture, 12, "host", 0x999000);
 	fixture_close(&fixture);
 	session = test_session(*state, NULL);
-	regions = session->regions->regions + 4;
-	assert_int_equal(session->regions->region_count, 7);
+	regions = session_get_regions(session)->regions + 4;
+	assert_int_equal(session_get_regions(session)->region_count, 7);
 	assert_int_equal(regions[0].kind, SPOOL_REGION_FUNCTION);
 	assert_string_equal(regions[0].name, "[program+0x2230]");
 	assert_string_equal(regions[1].name, "[program+0x2440]");

@@ -60,7 +60,7 @@ static uint64_t read_session(const char *directory, struct model_process *ret)
 	uint64_t samples = session->process_count ? session->processes[0].samples : 0, again = 0;
 	struct problem problem;
 
-	assert_int_equal(session_each_sample(session, ignore, &again, &problem), 0);
+	assert_int_equal(session_visit_samples(session, ignore, &again, &problem), 0);
 	assert_int_equal(again, samples);
 	if (ret)
 		*ret = session->process_count ? session->processes[0] : (struct model_process){0};
@@ -204,7 +204,7 @@ static void file_that_never_began_is_no_damage(void **state)
 	assert_int_equal(truncate(spool_path(*state), 1 << 17), 0);
 	session = test_session(*state, NULL);
 	assert_int_equal(session->process_count, 0);
-	assert_int_equal(session->unreadable_files, 0);
+	assert_int_equal(session->unreadable_file_count, 0);
 	session_close(session);
 }
 
@@ -228,7 +228,7 @@ static void growing_file_is_read_as_it_was(void **state)
 	fixture_sample(&fixture, &sample);
 	fixture_sample(&fixture, &sample);
 	fixture_close(&fixture);
-	assert_int_equal(session_each_sample(session, ignore, &count, &problem), 0);
+	assert_int_equal(session_visit_samples(session, ignore, &count, &problem), 0);
 	assert_int_equal(count, 1);
 	session_close(session);
 }

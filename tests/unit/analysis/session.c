@@ -14,6 +14,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
+#include "analysis/open/open.h"
 #include "unit/analysis/spool_fixture.h"
 #include "unit/analysis/test_directory.h"
 
@@ -39,14 +40,14 @@ static void small_process(void **state)
 	assert_int_equal(session->realtime_minus_boottime_ns,
 			 (int64_t)(FIXTURE_REAL - FIXTURE_BOOT));
 	assert_int_equal(process->samples, 6);
-	assert_int_equal(process->header_samples, 6);
+	assert_int_equal(process->header_sample_count, 6);
 	assert_int_equal(process->stacks[SPOOL_STACK_COMPLETE], 5);
 	assert_int_equal(process->stacks[SPOOL_STACK_BAD_CFA], 1);
 	assert_int_equal(process->losses[SPOOL_LOSS_NO_CHUNK], 7);
 	assert_int_equal(process->torn_bytes, 0);
 	assert_int_equal(process->unknown_records, 0);
 	assert_int_equal(process->cpu_source, SPOOL_CPU_SOURCE_TIMER);
-	assert_string_equal(process->cpu_source_text, "because");
+	assert_string_equal(process->cpu_source_reason, "because");
 	assert_int_equal(process->metric_count, 1);
 	assert_int_equal(process->metrics[0].time_ns, START + MS);
 	assert_int_equal(process->metrics[0].value, 1 << 20);
@@ -63,7 +64,7 @@ static void small_threads_and_modules(void **state)
 	assert_int_equal(session->thread_count, 2);
 	assert_string_equal(threads[0].name, "small");
 	assert_int_equal(threads[0].tid, 100);
-	assert_int_equal(threads[0].parent, MODEL_NONE);
+	assert_int_equal(threads[0].parent, MODEL_ENTRY_INDEX_NONE);
 	assert_int_equal(threads[0].end_ns, START + 6 * MS);
 	assert_int_equal(threads[0].cpu_ns, 4 * MS + MS / 2);
 	assert_int_equal(threads[0].covered_ns, 4 * MS);
@@ -89,7 +90,7 @@ static void small_tree(void **state)
 	} expected[] = {
 		{"[small]+100f;[small]+1020", 2 * MS, 0},
 		{"[small]+100f;[small]+1030", MS, 0},
-		{"[truncated: bad_cfa];[small]+1030", MS, 0},
+		{"[stack cut: wrong unwind information];[small]+1030", MS, 0},
 		{"[small]+103f;[libwait.so]+1010", 0, 6 * MS},
 		{"[unsampled]", MS / 2, 0},
 	};
@@ -98,9 +99,9 @@ static void small_tree(void **state)
 	fixture_write_small(*state);
 	struct session *session = test_session(*state, NULL);
 	for (uint32_t i = 0; i < session->node_count; i++) {
-		const struct model_node *node = &session->nodes[i];
+		const struct model_calltree_node *node = &session->nodes[i];
 
-		assert_true(node->parent == MODEL_NONE || node->parent < i);
+		assert_true(node->parent == MODEL_ENTRY_INDEX_NONE || node->parent < i);
 		if (!node->self_weight[SPOOL_SOURCE_CPU] && !node->self_weight[SPOOL_SOURCE_WALL])
 			continue;
 		for (size_t k = 0; k < 5; k++) {
@@ -129,7 +130,7 @@ static int see(const struct model_sample *sample, void *context)
 	assert_true(sample->node < seen->session->node_count);
 	assert_true(sample->thread < seen->session->thread_count);
 	seen->count++;
-	seen->repeats += sample->repeat;
+	seen->repeats += sample->is_repeat;
 	seen->weight += sample->weight;
 	seen->last_ns = sample->time_ns;
 	if (sample->metric_bitmap) {
@@ -157,7 +158,7 @@ static void small_samples(void **state)
 	struct session *session = test_session(*state, NULL);
 	struct seen seen = {.session = session};
 
-	assert_int_equal(session_each_sample(session, see, &seen, &problem), 0);
+	assert_int_equal(session_visit_samples(session, see, &seen, &problem), 0);
 	assert_int_equal(seen.count, 6);
 	assert_int_equal(seen.repeats, 1);
 	assert_int_equal(seen.metrics, 1);
@@ -165,31 +166,31 @@ static void small_samples(void **state)
 	/* Times lose their lower bits (SPOOL_SAMPLE_TIME_SHIFT). */
 	assert_in_range(seen.last_ns, START + 5 * MS - 256, START + 5 * MS);
 	assert_string_equal(seen.path, "[small]+100f;[small]+1020");
-	assert_int_equal(session_each_sample(session, stop, &seen, &problem), 77);
+	assert_int_equal(session_visit_samples(session, stop, &seen, &problem), 77);
 	session_close(session);
 }
 
 static void filters(void **state)
 {
-	struct session_options options = {.symbol_cache = "", .unresolved_only = true};
+	struct session_options options = {.symbol_cache_directory = "", .skip_symbolizing = true};
 	struct session *session;
 
 	fixture_write_small(*state);
-	options.thread_tid = 101;
+	options.filter_thread_tid = 101;
 	session = test_session(*state, &options);
 	assert_int_equal(session->thread_count, 1);
 	assert_int_equal(session->processes[0].samples, 2);
 	session_close(session);
 
-	options.thread_tid = 0;
+	options.filter_thread_tid = 0;
 	options.from_ns = 2 * MS - 1000;
 	options.to_ns = 3 * MS - 1000;
 	session = test_session(*state, &options);
 	assert_int_equal(session->processes[0].samples, 2);
-	assert_int_equal(test_frame(session, "[unsampled]"), MODEL_NONE);
+	assert_int_equal(test_frame(session, "[unsampled]"), MODEL_ENTRY_INDEX_NONE);
 	session_close(session);
 
-	options = (struct session_options){.unresolved_only = true, .process_pid = 99};
+	options = (struct session_options){.skip_symbolizing = true, .filter_process_pid = 99};
 	session = test_session(*state, &options);
 	assert_int_equal(session->process_count, 0);
 	assert_int_equal(session->node_count, 0);
@@ -240,7 +241,7 @@ static void launch_metadata(void **state)
 	assert_true(session->launch.known);
 	assert_string_equal(session->command_line, "'a b'");
 	assert_int_equal(session->launch.user_ns + session->launch.system_ns, 11);
-	assert_int_equal(session->processes[0].exit_status, 11);
+	assert_int_equal(session->processes[0].wait_status, 11);
 	assert_int_equal(session->launch.setting_count, 1);
 	assert_string_equal(session->launch.settings[0].origin, "option");
 	assert_int_equal(session->problem_count, 0);
@@ -267,7 +268,7 @@ static void what_is_no_result_is_said(void **state)
 	write_file(*state, "spool/1-0.spool", "nonsense");
 	session = test_session(*state, NULL);
 	assert_int_equal(session->process_count, 0);
-	assert_int_equal(session->unreadable_files, 1);
+	assert_int_equal(session->unreadable_file_count, 1);
 	assert_int_equal(session->problem_count, 2);
 	session_close(session);
 }
@@ -281,8 +282,8 @@ static void other_versions_are_refused(void **state)
 	fixture.header.version_major = SPOOL_VERSION_MAJOR + 1;
 	fixture_close(&fixture);
 	session = test_session(*state, NULL);
-	assert_int_equal(session->unreadable_files, 1);
-	assert_non_null(strstr(session->problems[0], "use the kymo that recorded it"));
+	assert_int_equal(session->unreadable_file_count, 1);
+	assert_non_null(strstr(session->problems[0], "use the version that recorded it"));
 	session_close(session);
 }
 

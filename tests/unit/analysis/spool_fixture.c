@@ -337,6 +337,8 @@ void fixture_sample(struct spool_fixture *fixture, const struct fixture_sample *
 		put_unsigned(&payload, sample->metrics[i] - fixture->metrics[i]);
 		fixture->metrics[i] = sample->metrics[i];
 	}
+	if (sample->interpreter_state)
+		put_unsigned(&payload, sample->interpreter_state);
 	emit(fixture,
 	     (uint8_t)(compact ? SPOOL_RECORD_SAMPLE_COMPACT + flags : SPOOL_RECORD_SAMPLE),
 	     &payload);
@@ -527,7 +529,8 @@ void fixture_profile(struct spool_fixture *fixture, const struct spool_profile_p
 		     const struct fixture_node *nodes, uint32_t values)
 {
 	size_t values_size = values * sizeof(struct spool_profile_value);
-	size_t node_size = sizeof(struct spool_profile_node) + values_size;
+	size_t open_size = nodes[0].open ? sizeof(*nodes[0].open) : 0;
+	size_t node_size = sizeof(struct spool_profile_node) + values_size + open_size;
 	size_t size = sizeof(*part) + part->node_count * node_size;
 	struct spool_profile_part head = *part;
 	uint8_t *bytes = malloc(size), *at = bytes + sizeof(head);
@@ -539,11 +542,23 @@ void fixture_profile(struct spool_fixture *fixture, const struct spool_profile_p
 	for (uint32_t i = 0; i < part->node_count; i++, at += node_size) {
 		memcpy(at, &nodes[i].node, sizeof(nodes[i].node));
 		memcpy(at + sizeof(nodes[i].node), nodes[i].values, values_size);
+		if (open_size)
+			memcpy(at + sizeof(nodes[i].node) + values_size, nodes[i].open, open_size);
 	}
 	fixture_end_chunk(fixture);
 	fixture_record(fixture, SPOOL_RECORD_PROFILE, bytes, size);
 	fixture_end_chunk(fixture);
 	free(bytes);
+}
+
+void fixture_window(struct spool_fixture *fixture, uint64_t ticks, uint64_t open)
+{
+	struct payload payload;
+
+	payload.size = 0;
+	put_fixed(&payload, ticks);
+	put_unsigned(&payload, open);
+	emit(fixture, SPOOL_RECORD_REGION_WINDOW, &payload);
 }
 
 void fixture_rank(struct spool_fixture *fixture, uint64_t rank, uint64_t size, const char *source)

@@ -48,6 +48,7 @@ struct fixture_component {
 struct fixture_node {
 	struct spool_profile_node node;
 	struct spool_profile_value values[4];
+	const struct spool_profile_open *open; /* of all nodes of a part, or NULL in all */
 };
 
 struct fixture_sample {
@@ -57,6 +58,7 @@ struct fixture_sample {
 	const uint64_t *stack; /* outermost first */
 	uint32_t depth, event, metric_bitmap;
 	uint64_t metrics[SPOOL_METRIC_COUNT];
+	enum spool_interpreter_state interpreter_state;
 };
 
 /* Opens PATH for a process; aborts on failure. The header can be changed until the end. */
@@ -114,6 +116,7 @@ void fixture_components(struct spool_fixture *fixture, const struct fixture_comp
 /* In a chunk of its own; `values` stored ones a node. */
 void fixture_profile(struct spool_fixture *fixture, const struct spool_profile_part *part,
 		     const struct fixture_node *nodes, uint32_t values);
+void fixture_window(struct spool_fixture *fixture, uint64_t ticks, uint64_t open);
 void fixture_rank(struct spool_fixture *fixture, uint64_t rank, uint64_t size, const char *source);
 
 /* The small program of most tests: two threads, all record kinds; see the definition. */

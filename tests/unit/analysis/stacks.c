@@ -54,7 +54,7 @@ static void expect_paths(const char *directory, const char *const *expected, siz
 	struct paths paths = {.session = session, .expected = expected};
 	struct problem problem;
 
-	assert_int_equal(session_each_sample(session, compare, &paths, &problem), 0);
+	assert_int_equal(session_visit_samples(session, compare, &paths, &problem), 0);
 	assert_int_equal(paths.at, count);
 	assert_int_equal(session->processes[0].torn_bytes, 0);
 	session_close(session);
@@ -83,8 +83,9 @@ static void leaf_is_exact_and_callers_are_not(void **state)
 static void truncated_stacks_have_roots_of_their_own(void **state)
 {
 	static const uint64_t stack[] = {0x400010, 0x400020};
-	static const char *const expected[] = {"[p]+f;[p]+20", "[truncated: bad_read];[p]+f;[p]+20",
-					       "[p]+f;[p]+20", "[truncated: not_walked]"};
+	static const char *const expected[] = {
+		"[p]+f;[p]+20", "[stack cut: unreadable memory];[p]+f;[p]+20", "[p]+f;[p]+20",
+		"[not sampled: signals blocked]", "[no stack: nothing to walk]"};
 	struct spool_fixture fixture;
 	struct fixture_sample it = {
 		.ticks = FIXTURE_START, .weight = 1, .stack = stack, .depth = 2};
@@ -97,8 +98,40 @@ static void truncated_stacks_have_roots_of_their_own(void **state)
 	fixture_sample(&fixture, &it);
 	it.depth = 0;
 	fixture_sample(&fixture, &it);
+	it.end = SPOOL_STACK_NOT_WALKED;
+	fixture_sample(&fixture, &it);
 	fixture_close(&fixture);
-	expect_paths(*state, expected, 4);
+	expect_paths(*state, expected, 5);
+}
+
+/* What a thread that waits for a CPU would be doing is its caller; a reason stands for a stack. */
+static void waiting_for_a_cpu_is_a_frame(void **state)
+{
+	static const uint64_t stack[] = {0x400010, 0x400020}, reason[] = {SPOOL_NO_STACK_BRIEF};
+	static const char *const expected[] = {
+		"[p]+f;[p]+20", "[p]+f;[p]+20;[waiting for a CPU]+0",
+		"[no stack: waits too short to be seen];[waiting for a CPU]+0",
+		"[no stack: waits too short to be seen]", "[p]+f;[p]+20"};
+	struct spool_fixture fixture;
+	struct fixture_sample it = {
+		.ticks = FIXTURE_START, .weight = 1, .stack = stack, .depth = 2};
+
+	begin(&fixture, *state);
+	fixture_sample(&fixture, &it);
+	it.source = SPOOL_SOURCE_RUNNABLE;
+	fixture_sample(&fixture, &it);
+	it = (struct fixture_sample){.ticks = FIXTURE_START,
+				     .weight = 1,
+				     .stack = reason,
+				     .depth = 1,
+				     .source = SPOOL_SOURCE_RUNNABLE,
+				     .end = SPOOL_STACK_NOT_WALKED};
+	fixture_sample(&fixture, &it);
+	it.source = SPOOL_SOURCE_WALL;
+	fixture_sample(&fixture, &it);
+	sample(&fixture, 1000, stack, 2);
+	fixture_close(&fixture);
+	expect_paths(*state, expected, 5);
 }
 
 static void modules_change_under_the_same_address(void **state)
@@ -235,7 +268,7 @@ static void replaced_code_is_told_apart_by_time(void **state)
 	};
 	static const uint32_t depths[] = {3, 3, 3, 3, 2, 1};
 	static const uint64_t times[] = {1000000, 4000000, 6000000, 8000000, 9000000, 2000000};
-	struct session_options options = {.symbol_cache = ""};
+	struct session_options options = {.symbol_cache_directory = ""};
 	struct paths paths = {.expected = expected};
 	struct problem problem;
 	struct spool_fixture fixture;
@@ -259,7 +292,7 @@ static void replaced_code_is_told_apart_by_time(void **state)
 	assert_int_equal(fclose(dump), 0);
 	session = test_session(*state, &options);
 	paths.session = session;
-	assert_int_equal(session_each_sample(session, compare, &paths, &problem), 0);
+	assert_int_equal(session_visit_samples(session, compare, &paths, &problem), 0);
 	assert_int_equal(paths.at, 6);
 	assert_int_equal(session->function_count, 4);
 	session_close(session);
@@ -273,6 +306,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		TEST(leaf_is_exact_and_callers_are_not),
 		TEST(truncated_stacks_have_roots_of_their_own),
+		TEST(waiting_for_a_cpu_is_a_frame),
 		TEST(modules_change_under_the_same_address),
 		TEST(replaced_code_is_told_apart_by_time),
 		TEST(code_in_no_module_is_unknown),

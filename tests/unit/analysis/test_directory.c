@@ -7,6 +7,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "analysis/open/open.h"
+
 #include <cmocka.h>
 #include <ftw.h>
 #include <stdio.h>
@@ -41,7 +43,7 @@ int test_directory_remove(void **state)
 
 struct session *test_session(const char *directory, const struct session_options *options)
 {
-	struct session_options names = {.symbol_cache = "", .unresolved_only = true};
+	struct session_options names = {.symbol_cache_directory = "", .skip_symbolizing = true};
 	struct session *session = NULL;
 	struct problem problem;
 
@@ -57,7 +59,7 @@ uint32_t test_frame(const struct session *session, const char *function)
 		if (strcmp(session->frames[i].function, function) == 0)
 			return i;
 	}
-	return MODEL_NONE;
+	return MODEL_ENTRY_INDEX_NONE;
 }
 
 const char *test_path(const struct session *session, uint32_t node)
@@ -66,7 +68,7 @@ const char *test_path(const struct session *session, uint32_t node)
 	char rest[4096];
 
 	path[0] = 0;
-	for (; node != MODEL_NONE; node = session->nodes[node].parent) {
+	for (; node != MODEL_ENTRY_INDEX_NONE; node = session->nodes[node].parent) {
 		const struct model_frame *frame = &session->frames[session->nodes[node].frame];
 		char name[300];
 

@@ -14,7 +14,7 @@ int test_directory_remove(void **state);
 
 /* Opens and symbolizes (names only); fails the test where that fails. options may be NULL. */
 struct session *test_session(const char *directory, const struct session_options *options);
-/* The index of the function of this name, or MODEL_NONE. */
+/* The index of the function of this name, or MODEL_ENTRY_INDEX_NONE. */
 uint32_t test_frame(const struct session *session, const char *function);
 /* The root-to-leaf path of a node as "a;b;c", in a static buffer. */
 const char *test_path(const struct session *session, uint32_t node);

@@ -64,13 +64,14 @@ static void functions_count_recursion_once(void **state)
 			{"[a]", 1110, 1110, 3},
 			{"[unsampled]", 5, 5, 0},
 			{"[main]", 0, 11110, 4}};
-	struct view_function *functions;
+	struct view_flat_profile_row *functions;
 	size_t count;
 
 	write_program(*state);
 	struct session *session = test_session(*state, NULL);
-	assert_int_equal(view_default_measure(session), MEASURE_CPU);
-	assert_int_equal(view_functions(session, MEASURE_CPU, &functions, &count), 0);
+	assert_int_equal(view_choose_default_measure(session), VIEW_MEASURE_CPU_TIME);
+	assert_int_equal(
+		view_build_flat_profile(session, VIEW_MEASURE_CPU_TIME, &functions, &count), 0);
 	assert_int_equal(count, 4);
 	for (size_t i = 0; i < 4; i++) {
 		assert_string_equal(session->frames[functions[i].frame].function, expected[i].name);
@@ -79,7 +80,9 @@ static void functions_count_recursion_once(void **state)
 		assert_int_equal(functions[i].inclusive_samples, expected[i].samples);
 	}
 	free(functions);
-	assert_int_equal(view_functions(session, MEASURE_OVERFLOW, &functions, &count), 0);
+	assert_int_equal(
+		view_build_flat_profile(session, VIEW_MEASURE_COUNTER_EVENTS, &functions, &count),
+		0);
 	assert_int_equal(count, 0);
 	free(functions);
 	session_close(session);
@@ -91,10 +94,11 @@ static void inclusive_sums_add_up(void **state)
 
 	write_program(*state);
 	struct session *session = test_session(*state, NULL);
-	assert_int_equal(view_inclusive(session, MEASURE_CPU, &weight, &samples), 0);
+	assert_int_equal(
+		view_compute_inclusive_sums(session, VIEW_MEASURE_CPU_TIME, &weight, &samples), 0);
 	for (uint32_t i = 0; i < session->node_count; i++) {
-		selves += view_node_self(&session->nodes[i], MEASURE_CPU);
-		if (session->nodes[i].parent == MODEL_NONE)
+		selves += view_get_node_self_weight(&session->nodes[i], VIEW_MEASURE_CPU_TIME);
+		if (session->nodes[i].parent == MODEL_ENTRY_INDEX_NONE)
 			roots += weight[i];
 	}
 	assert_int_equal(roots, 11115);
@@ -111,7 +115,8 @@ static void heaviest_paths_come_first(void **state)
 
 	write_program(*state);
 	struct session *session = test_session(*state, NULL);
-	assert_int_equal(view_heaviest_paths(session, MEASURE_CPU, 2, &paths, &count), 0);
+	assert_int_equal(
+		view_list_heaviest_paths(session, VIEW_MEASURE_CPU_TIME, 2, &paths, &count), 0);
 	assert_int_equal(count, 2);
 	assert_string_equal(test_path(session, paths[0]), "[main]+ff;[b]+100");
 	assert_string_equal(test_path(session, paths[1]), "[main]+ff;[a]+ff;[b]+ff;[a]+100");
@@ -121,7 +126,7 @@ static void heaviest_paths_come_first(void **state)
 
 static void thread_trees_add_up_to_the_whole(void **state)
 {
-	const struct view_thread_node *entries, *again;
+	const struct view_thread_node_row *entries, *again;
 	uint64_t by_thread[2] = {0};
 	size_t count, count_again;
 
@@ -129,7 +134,7 @@ static void thread_trees_add_up_to_the_whole(void **state)
 	struct session *session = test_session(*state, NULL);
 	uint64_t *by_node = calloc(session->node_count, sizeof(*by_node));
 
-	assert_int_equal(view_thread_nodes(session, &entries, &count), 0);
+	assert_int_equal(view_sum_by_thread_and_node(session, &entries, &count), 0);
 	for (size_t i = 0; i < count; i++) {
 		assert_true(i == 0 || entries[i - 1].thread < entries[i].thread ||
 			    entries[i - 1].node < entries[i].node);
@@ -140,7 +145,7 @@ static void thread_trees_add_up_to_the_whole(void **state)
 	assert_int_equal(by_thread[1], 11005);
 	for (uint32_t i = 0; i < session->node_count; i++)
 		assert_int_equal(by_node[i], session->nodes[i].self_weight[SPOOL_SOURCE_CPU]);
-	assert_int_equal(view_thread_nodes(session, &again, &count_again), 0);
+	assert_int_equal(view_sum_by_thread_and_node(session, &again, &count_again), 0);
 	assert_ptr_equal(again, entries);
 	free(by_node);
 	session_close(session);

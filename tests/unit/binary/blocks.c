@@ -15,16 +15,16 @@
 
 #include <cmocka.h>
 
-#include "binary/blocks.h"
 #include "binary/elf.h"
-#include "binary/symbols.h"
+#include "binary/functions/blocks.h"
+#include "binary/symbols/symbols.h"
 
 #define RANGES_MAX 16
 
 struct image {
-	struct code_range ranges[RANGES_MAX];
-	struct elf_data sections[RANGES_MAX];
-	struct blocks_image image;
+	struct loaded_byte_range ranges[RANGES_MAX];
+	struct elf_section_data sections[RANGES_MAX];
+	struct blocks_analysis_input image;
 };
 
 static void read_image(const struct elf_file *file, struct image *ret)
@@ -37,8 +37,8 @@ static void read_image(const struct elf_file *file, struct image *ret)
 		if (!(section->flags & SHF_ALLOC) || section->type == SHT_NOBITS ||
 		    count == RANGES_MAX || elf_section_read(file, section, &ret->sections[count]))
 			continue;
-		ret->ranges[count] = (struct code_range){section->address, section->size,
-							 ret->sections[count].bytes};
+		ret->ranges[count] = (struct loaded_byte_range){section->address, section->size,
+								ret->sections[count].bytes};
 		ret->image.range_count++;
 		if (!strcmp(section->name, ".text")) {
 			ret->image.code_low = section->address;
@@ -50,20 +50,20 @@ static void read_image(const struct elf_file *file, struct image *ret)
 static void free_image(struct image *image)
 {
 	for (size_t i = 0; i < image->image.range_count; i++)
-		elf_data_deinit(&image->sections[i]);
+		elf_section_data_deinit(&image->sections[i]);
 }
 
 static const uint8_t *bytes_at(const struct image *image, uint64_t vaddr)
 {
 	for (size_t i = 0; i < image->image.range_count; i++) {
-		const struct code_range *range = &image->ranges[i];
+		const struct loaded_byte_range *range = &image->ranges[i];
 		if (vaddr - range->vaddr < range->size)
 			return range->bytes + (vaddr - range->vaddr);
 	}
 	return NULL;
 }
 
-static unsigned distinct_targets(const struct blocks *blocks, const struct symbol *symbol,
+static unsigned distinct_targets(const struct basic_blocks *blocks, const struct symbol *symbol,
 				 unsigned *inside)
 {
 	unsigned count = 0;
@@ -81,12 +81,12 @@ static unsigned distinct_targets(const struct blocks *blocks, const struct symbo
 }
 
 /* What holds for every function. */
-static void check_shape(const struct blocks *blocks, uint32_t size)
+static void check_shape(const struct basic_blocks *blocks, uint32_t size)
 {
 	uint32_t at = 0, instructions = 0;
 
 	for (uint32_t i = 0; i < blocks->count; i++) {
-		const struct block *block = &blocks->list[i];
+		const struct basic_block *block = &blocks->list[i];
 		assert_int_equal(block->start, at);
 		assert_true(block->instructions > 0);
 		at += block->size;
@@ -94,21 +94,22 @@ static void check_shape(const struct blocks *blocks, uint32_t size)
 		for (uint32_t k = 0; k < block->successor_count; k++)
 			assert_true(blocks->successors[block->first_successor + k] < blocks->count);
 	}
-	assert_int_equal(at, blocks->decoded);
+	assert_int_equal(at, blocks->decoded_bytes);
 	assert_int_equal(instructions, blocks->instructions);
-	assert_true(blocks->decoded <= size);
+	assert_true(blocks->decoded_bytes <= size);
 }
 
-static unsigned check_function(struct blocks *blocks, const struct image *image, const char *path,
-			       const struct symbol *symbol)
+static unsigned check_function(struct basic_blocks *blocks, const struct image *image,
+			       const char *path, const struct symbol *symbol)
 {
 	unsigned cases, loops, found, inside, most;
 
 	if (sscanf(symbol->name, "cases_%u_loops_%u", &cases, &loops) != 2 ||
 	    strstr(symbol->name, ".cold"))
 		return 0;
-	assert_int_equal(blocks_find(blocks, &image->image, bytes_at(image, symbol->address),
-				     symbol->address, (uint32_t)symbol->size),
+	assert_int_equal(blocks_find_in_function(blocks, &image->image,
+						 bytes_at(image, symbol->address), symbol->address,
+						 (uint32_t)symbol->size),
 			 0);
 	check_shape(blocks, (uint32_t)symbol->size);
 	found = distinct_targets(blocks, symbol, &inside);
@@ -116,9 +117,10 @@ static unsigned check_function(struct blocks *blocks, const struct image *image,
 	 * of them. Where none says how long the table is (_open), it goes on for too long. */
 	most = strstr(symbol->name, "_open") ? UINT32_MAX : cases + 2;
 	if (found + 1 < cases || inside > most || (!cases && inside) || blocks->loops != loops ||
-	    blocks->unknown_jumps || blocks->decoded != symbol->size)
+	    blocks->unknown_table_jump_count || blocks->decoded_bytes != symbol->size)
 		fail_msg("%s: %s: %u targets, %u inside, %u loops, %u jumps not understood", path,
-			 symbol->name, found, inside, blocks->loops, blocks->unknown_jumps);
+			 symbol->name, found, inside, blocks->loops,
+			 blocks->unknown_table_jump_count);
 	return 1;
 }
 
@@ -126,19 +128,19 @@ static unsigned check_file(const char *path)
 {
 	struct elf_file *file;
 	struct problem problem;
-	struct symbols *symbols;
-	struct blocks blocks;
+	struct symbol_table *symbols;
+	struct basic_blocks blocks;
 	struct image image;
 	unsigned checked = 0;
 
 	assert_int_equal(elf_open(path, &file, &problem), 0);
 	assert_int_equal(symbols_create(&symbols), 0);
-	assert_int_equal(symbols_add(symbols, file), 0);
-	assert_int_equal(symbols_finish(symbols), 0);
+	assert_int_equal(symbols_add_file(symbols, file), 0);
+	assert_int_equal(symbols_sort_and_flatten(symbols), 0);
 	assert_int_equal(blocks_init(&blocks), 0);
 	read_image(file, &image);
-	for (size_t i = 0; i < symbols_count(symbols); i++)
-		checked += check_function(&blocks, &image, path, symbols_at(symbols, i));
+	for (size_t i = 0; i < symbols_get_count(symbols); i++)
+		checked += check_function(&blocks, &image, path, symbols_get_nth(symbols, i));
 	free_image(&image);
 	blocks_deinit(&blocks);
 	symbols_destroy(symbols);
@@ -171,11 +173,12 @@ static void test_compilers(void **state)
 
 #define VADDR 0x401000ul
 
-static void find(struct blocks *blocks, const uint8_t *code, uint32_t size)
+static void find(struct basic_blocks *blocks, const uint8_t *code, uint32_t size)
 {
-	static const struct blocks_image image = {.code_low = VADDR, .code_high = VADDR + 4096};
+	static const struct blocks_analysis_input image = {.code_low = VADDR,
+							   .code_high = VADDR + 4096};
 
-	assert_int_equal(blocks_find(blocks, &image, code, VADDR, size), 0);
+	assert_int_equal(blocks_find_in_function(blocks, &image, code, VADDR, size), 0);
 	check_shape(blocks, size);
 }
 
@@ -184,7 +187,7 @@ static void test_edges(void **state)
 	/* 0 test; 2 je 8; 4 dec; 6 jmp 0; 8 call 16; 13 ret; 14 ud2; 16 pop; 17 jmp outside */
 	static const uint8_t code[] = {0x85, 0xff, 0x74, 0x04, 0xff, 0xcf, 0xeb, 0xf8, 0xe8, 3, 0,
 				       0,    0,    0xc3, 0x0f, 0x0b, 0x58, 0xe9, 0,    1,    0, 0};
-	struct blocks blocks;
+	struct basic_blocks blocks;
 
 	(void)state;
 	assert_int_equal(blocks_init(&blocks), 0);
@@ -215,7 +218,7 @@ static void test_dominance(void **state)
 	static const uint8_t pad[] = {0x90, 0x90, 0xff, 0xcf, 0x75, 0xfb, 0xc3, 0x58, 0xeb, 0xf8};
 	/* 0 je 3; 2 nop; 3 dec; 5 jnz 2; 7 ret */
 	static const uint8_t two[] = {0x74, 0x01, 0x90, 0xff, 0xcf, 0x75, 0xfb, 0xc3};
-	struct blocks blocks;
+	struct basic_blocks blocks;
 
 	(void)state;
 	assert_int_equal(blocks_init(&blocks), 0);
@@ -269,10 +272,10 @@ static uint32_t make_graph(struct random_graph *graph, uint32_t *seed)
 }
 
 /* Marks what `from` leads to within its part (or in none yet), not through `without`. */
-static void reach(const struct blocks *blocks, const uint32_t *part, uint32_t within, uint32_t from,
-		  uint32_t without, bool *reached)
+static void reach(const struct basic_blocks *blocks, const uint32_t *part, uint32_t within,
+		  uint32_t from, uint32_t without, bool *reached)
 {
-	const struct block *block = &blocks->list[from];
+	const struct basic_block *block = &blocks->list[from];
 
 	if (from == without || reached[from] || part[from] != within)
 		return;
@@ -282,14 +285,15 @@ static void reach(const struct blocks *blocks, const uint32_t *part, uint32_t wi
 		      reached);
 }
 
-static bool is_head(const struct blocks *blocks, const struct random_graph *graph, uint32_t head)
+static bool is_head(const struct basic_blocks *blocks, const struct random_graph *graph,
+		    uint32_t head)
 {
 	const uint32_t root = graph->part[head];
 	bool reached[GRAPH_MAX] = {false};
 
 	reach(blocks, graph->part, root, root, head, reached);
 	for (uint32_t i = 0; i < blocks->count; i++) {
-		const struct block *block = &blocks->list[i];
+		const struct basic_block *block = &blocks->list[i];
 		for (uint32_t k = 0; k < block->successor_count; k++) {
 			if (blocks->successors[block->first_successor + k] == head &&
 			    graph->part[i] == root && !reached[i])
@@ -299,7 +303,7 @@ static bool is_head(const struct blocks *blocks, const struct random_graph *grap
 	return false;
 }
 
-static void find_parts(const struct blocks *blocks, struct random_graph *graph)
+static void find_parts(const struct basic_blocks *blocks, struct random_graph *graph)
 {
 	memset(graph->part, 0xff, sizeof(graph->part));
 	for (uint32_t i = 0; i < blocks->count; i++) {
@@ -317,7 +321,7 @@ static void find_parts(const struct blocks *blocks, struct random_graph *graph)
 static void test_random_graphs(void **state)
 {
 	struct random_graph graph;
-	struct blocks blocks;
+	struct basic_blocks blocks;
 	uint32_t seed = 1;
 
 	(void)state;
@@ -342,14 +346,14 @@ static void test_damaged(void **state)
 	/* A branch behind the lock prefix, and a byte that is no instruction. */
 	static const uint8_t middle[] = {0x74, 0x01, 0xf0, 0x0f, 0xb1, 0x0f, 0xc3};
 	static const uint8_t bad[] = {0x90, 0x74, 0x02, 0x06, 0xc3};
-	struct blocks blocks;
+	struct basic_blocks blocks;
 
 	(void)state;
 	assert_int_equal(blocks_init(&blocks), 0);
 	find(&blocks, middle, sizeof(middle));
-	assert_true(blocks.has_middle_target);
+	assert_true(blocks.has_target_inside_instruction);
 	find(&blocks, bad, sizeof(bad));
-	assert_int_equal(blocks.decoded, 3);
+	assert_int_equal(blocks.decoded_bytes, 3);
 	find(&blocks, bad + 3, 1);
 	assert_int_equal(blocks.count, 0);
 	find(&blocks, bad, 0);

@@ -16,8 +16,9 @@
 #include <errno.h>
 #include <limits.h>
 
-#include "binary/causal_map.h"
+#include "binary/causal/map.h"
 #include "causal/map_file.h"
+#include "common/array.h"
 
 struct fixture {
 	struct causal_module module;
@@ -52,10 +53,11 @@ static void fixture_make(struct fixture *fixture, const char *sample,
 	assert_int_equal(causal_module_open(&fixture->module, sample_path(sample),
 					    sample_path(sample), NULL, &fixture->problem),
 			 0);
-	fixture->error = causal_map_make(&fixture->module, fixture->scopes, fixture->targets,
-					 &fixture->map, &fixture->size, &fixture->problem);
+	fixture->error =
+		causal_target_map_build(&fixture->module, fixture->scopes, fixture->targets,
+					&fixture->map, &fixture->size, &fixture->problem);
 	if (!fixture->error)
-		assert_true(causal_map_file_valid(fixture->map, fixture->size));
+		assert_true(causal_map_file_is_valid(fixture->map, fixture->size));
 }
 
 static void fixture_free(struct fixture *fixture)
@@ -76,13 +78,13 @@ static const char *targets_at(const struct fixture *fixture, uint64_t vaddr)
 
 	text[0] = '\0';
 	assert_true(elf_vaddr_to_offset(fixture->module.file, vaddr, &offset));
-	for (ids = causal_map_file_find(fixture->map, offset); *ids; ids++) {
+	for (ids = causal_map_file_find_targets(fixture->map, offset); *ids; ids++) {
 		struct causal_target target;
 		const char *slash;
 
-		assert_true(causal_targets_get(fixture->targets, *ids, &target));
+		assert_true(causal_targets_copy_target(fixture->targets, *ids, &target));
 		slash = target.file ? strrchr(target.file, '/') : NULL;
-		if (causal_scopes_granularity(fixture->scopes) == CAUSAL_LINES)
+		if (causal_scopes_get_granularity(fixture->scopes) == CAUSAL_GRANULARITY_LINES)
 			used += (size_t)snprintf(text + used, sizeof(text) - used, "%s%s:%u",
 						 used ? " " : "", slash + 1, target.line);
 		else
@@ -101,7 +103,7 @@ static uint64_t label(const char *name)
 	assert_int_equal(elf_open(sample_path("sample"), &file, NULL), 0);
 	const struct elf_section *table = elf_section_find(file, ".symtab"),
 				 *strings = elf_section_find(file, ".strtab");
-	struct elf_data entries, names;
+	struct elf_section_data entries, names;
 	assert_int_equal(elf_section_read(file, table, &entries), 0);
 	assert_int_equal(elf_section_read(file, strings, &names), 0);
 	for (size_t i = 0; i + sizeof(Elf64_Sym) <= entries.size; i += sizeof(Elf64_Sym)) {
@@ -111,8 +113,8 @@ static uint64_t label(const char *name)
 		if (!strcmp((const char *)names.bytes + symbol.st_name, name))
 			address = symbol.st_value;
 	}
-	elf_data_deinit(&entries);
-	elf_data_deinit(&names);
+	elf_section_data_deinit(&entries);
+	elf_section_data_deinit(&names);
 	elf_close(file);
 	assert_int_not_equal(address, 0);
 	return address;
@@ -151,10 +153,10 @@ static void functions_through_inlined_calls(void **state)
 		{"mark_nested", "nested"},
 		{"main", "main"},
 	};
-	struct causal_scope_request request = everything(CAUSAL_FUNCTIONS);
+	struct causal_scope_request request = everything(CAUSAL_GRANULARITY_FUNCTIONS);
 
 	(void)state;
-	for (size_t i = 0; i < sizeof(debug_forms) / sizeof(*debug_forms); i++)
+	for (size_t i = 0; i < ARRAY_SIZE(debug_forms); i++)
 		CHECK(debug_forms[i], &request, expected);
 }
 
@@ -167,10 +169,10 @@ static void lines_through_inlined_calls(void **state)
 		{"mark_local", "sample.c:33"},
 		{"mark_nested", "sample.c:44"},
 	};
-	struct causal_scope_request request = everything(CAUSAL_LINES);
+	struct causal_scope_request request = everything(CAUSAL_GRANULARITY_LINES);
 
 	(void)state;
-	for (size_t i = 0; i < sizeof(debug_forms) / sizeof(*debug_forms); i++)
+	for (size_t i = 0; i < ARRAY_SIZE(debug_forms); i++)
 		CHECK(debug_forms[i], &request, expected);
 }
 
@@ -178,7 +180,7 @@ static void functions_without_debug_information(void **state)
 {
 	static const char *const exported[][2] = {{"mark_middle", "outermost"},
 						  {"mark_local", "local_function"}};
-	struct causal_scope_request request = everything(CAUSAL_FUNCTIONS);
+	struct causal_scope_request request = everything(CAUSAL_GRANULARITY_FUNCTIONS);
 	struct fixture fixture;
 	char name[64];
 
@@ -193,7 +195,7 @@ static void functions_without_debug_information(void **state)
 
 static void lines_need_debug_information(void **state)
 {
-	struct causal_scope_request request = everything(CAUSAL_LINES);
+	struct causal_scope_request request = everything(CAUSAL_GRANULARITY_LINES);
 	struct fixture fixture;
 
 	(void)state;
@@ -212,17 +214,61 @@ static void scopes_take_functions(void **state)
 						 {"mark_middle", "outermost"},
 						 {"main", "main"}};
 	static const char *const usual[][2] = {{"mark_local", "local_function"}, {"main", ""}};
-	struct causal_scope_request request = everything(CAUSAL_FUNCTIONS);
+	struct causal_scope_request request = everything(CAUSAL_GRANULARITY_FUNCTIONS);
 
 	(void)state;
 	request.lists[CAUSAL_SCOPE_FUNCTION] = "^mid";
 	CHECK("sample", &request, scope);
-	request = everything(CAUSAL_FUNCTIONS);
+	request = everything(CAUSAL_GRANULARITY_FUNCTIONS);
 	request.lists[CAUSAL_EXCLUDE_FUNCTION] = "zzz; '^middle$'";
 	CHECK("sample", &request, exclude);
-	request = everything(CAUSAL_FUNCTIONS);
-	request.exclude_defaults = true;
+	request = everything(CAUSAL_GRANULARITY_FUNCTIONS);
+	request.excludes_internal_functions = true;
 	CHECK("sample", &request, usual);
+}
+
+/* What is compiled into a program from libraries is not the program's own, unless it is asked for.
+ */
+static void libraries_are_no_targets(void **state)
+{
+	static const char *const own[] = {
+		"order_all", "_ZN3app5parseEv",     /* app::parse() */
+		"_Z5parseIiESt6vectorIT_SaIS1_EEi", /* std::vector<..> parse<int>(int) */
+		"_ZN3appcvSsEv",                    /* app::operator std::string() */
+		"_ZN49_$LT$app..Row$u20$as$u20$core..iter..Iterator$GT$4next17h0123456789abcdefE"};
+	static const char *const others[] = {
+		"_ZSt4sortIPiEvT_S1_",    /* void std::sort<int*>(int*, int*) */
+		"_ZNSt3mapIiiE4findERKi", /* std::map<int, int>::find(int const&) */
+		"_ZN9__gnu_cxx5__ops15_Iter_less_iterclIPiS3_EEbT_T0_",
+		"_Znwm",
+		"_ZN4core5slice4sort7recurse17h0123456789abcdefE",
+		"_ZN45_$LT$alloc..Vec$u20$as$u20$core..Iterator$GT$4next17h0123456789abcdefE"};
+	struct causal_scope_request request = {.excludes_internal_functions = true,
+					       .lists[CAUSAL_SCOPE_BINARY] = "%MAIN%"};
+	struct causal_scopes *scopes;
+
+	(void)state;
+	assert_int_equal(causal_scopes_create(&request, &scopes, NULL), 0);
+	for (size_t i = 0; i < ARRAY_SIZE(own); i++)
+		assert_true(causal_function_is_in_scope(scopes, own[i]));
+	for (size_t i = 0; i < ARRAY_SIZE(others); i++)
+		assert_false(causal_function_is_in_scope(scopes, others[i]));
+	assert_int_equal(causal_scopes_judge_source_file(scopes, "/usr/include/c++/12/bits/a.h"),
+			 CAUSAL_SOURCE_OUT_OF_SCOPE);
+	assert_int_equal(causal_scopes_judge_source_file(scopes, "/home/x/usr/include/a.h"),
+			 CAUSAL_SOURCE_IN_SCOPE);
+	causal_scopes_destroy(scopes);
+	request.lists[CAUSAL_SCOPE_FUNCTION] = "std::sort|order";
+	assert_int_equal(causal_scopes_create(&request, &scopes, NULL), 0);
+	assert_true(causal_function_is_in_scope(scopes, others[0]));
+	assert_int_equal(causal_scopes_judge_source_file(scopes, "/usr/include/c++/12/bits/a.h"),
+			 CAUSAL_SOURCE_IN_SCOPE);
+	causal_scopes_destroy(scopes);
+	request.lists[CAUSAL_SCOPE_FUNCTION] = NULL;
+	request.lists[CAUSAL_SCOPE_BINARY] = "%MAIN% ; libx";
+	assert_int_equal(causal_scopes_create(&request, &scopes, NULL), 0);
+	assert_true(causal_function_is_in_scope(scopes, others[1]));
+	causal_scopes_destroy(scopes);
 }
 
 static void scopes_take_sources(void **state)
@@ -235,7 +281,7 @@ static void scopes_take_sources(void **state)
 					      {"mark_outermost", "sample.c:27"}};
 	static const char *const functions[][2] = {{"mark_innermost", "middle"},
 						   {"mark_middle", "middle"}};
-	struct causal_scope_request request = everything(CAUSAL_LINES);
+	struct causal_scope_request request = everything(CAUSAL_GRANULARITY_LINES);
 	struct fixture fixture;
 
 	(void)state;
@@ -245,12 +291,12 @@ static void scopes_take_sources(void **state)
 	CHECK("sample", &request, all);
 	request.lists[CAUSAL_EXCLUDE_SOURCE] = "sample.c:2[18]";
 	CHECK("sample", &request, none);
-	request = everything(CAUSAL_LINES);
+	request = everything(CAUSAL_GRANULARITY_LINES);
 	request.lists[CAUSAL_SCOPE_SOURCE] = "sample"; /* it does not end there */
 	fixture_make(&fixture, "sample", &request);
 	assert_int_equal(fixture.error, -ENOENT);
 	fixture_free(&fixture);
-	request = everything(CAUSAL_FUNCTIONS);
+	request = everything(CAUSAL_GRANULARITY_FUNCTIONS);
 	request.lists[CAUSAL_SCOPE_SOURCE] = "sample.c:21";
 	CHECK("sample", &request, functions);
 }
@@ -262,21 +308,21 @@ static void scopes_take_binaries(void **state)
 
 	(void)state;
 	assert_int_equal(causal_scopes_create(&request, &scopes, NULL), 0);
-	assert_true(causal_scopes_hold_binary(scopes, "/bin/program", true));
-	assert_false(causal_scopes_hold_binary(scopes, "/lib/libfast.so", false));
+	assert_true(causal_binary_is_in_scope(scopes, "/bin/program", true));
+	assert_false(causal_binary_is_in_scope(scopes, "/lib/libfast.so", false));
 	causal_scopes_destroy(scopes);
 	request.lists[CAUSAL_SCOPE_BINARY] = "libfast;%MAIN%";
 	request.lists[CAUSAL_EXCLUDE_BINARY] = "old";
 	assert_int_equal(causal_scopes_create(&request, &scopes, NULL), 0);
-	assert_true(causal_scopes_hold_binary(scopes, "/bin/program", true));
-	assert_true(causal_scopes_hold_binary(scopes, "/lib/libfast.so", false));
-	assert_false(causal_scopes_hold_binary(scopes, "/lib/libc.so.6", false));
-	assert_false(causal_scopes_hold_binary(scopes, "/old/libfast.so", false));
+	assert_true(causal_binary_is_in_scope(scopes, "/bin/program", true));
+	assert_true(causal_binary_is_in_scope(scopes, "/lib/libfast.so", false));
+	assert_false(causal_binary_is_in_scope(scopes, "/lib/libc.so.6", false));
+	assert_false(causal_binary_is_in_scope(scopes, "/old/libfast.so", false));
 	causal_scopes_destroy(scopes);
 	request = (struct causal_scope_request){.lists[CAUSAL_SCOPE_BINARY] = "%ALL%"};
 	assert_int_equal(causal_scopes_create(&request, &scopes, NULL), 0);
-	assert_true(causal_scopes_hold_binary(scopes, "/lib/libc.so.6", false));
-	assert_false(causal_scopes_hold_binary(scopes, "/lib/kymo/libkymo.so", false));
+	assert_true(causal_binary_is_in_scope(scopes, "/lib/libc.so.6", false));
+	assert_false(causal_binary_is_in_scope(scopes, "/lib/kymo/libkymo.so", false));
 	causal_scopes_destroy(scopes);
 }
 
@@ -303,26 +349,31 @@ static void targets_have_one_id(void **state)
 
 	(void)state;
 	assert_int_equal(causal_targets_create(&targets), 0);
-	first = causal_targets_function(targets, "/bin/a", "f", "/x/a.c", 3);
-	mangled = causal_targets_function(targets, "/bin/a", "_Z1fi", "/x/a.cc", 4);
+	first = causal_targets_find_or_add_function(targets, "/bin/a", "f", "/x/a.c", 3);
+	mangled = causal_targets_find_or_add_function(targets, "/bin/a", "_Z1fi", "/x/a.cc", 4);
 	assert_int_equal(first, 1);
-	assert_int_equal(causal_targets_function(targets, "/bin/a", "f", "/x/a.c", 9), first);
-	assert_int_not_equal(causal_targets_function(targets, "/bin/a", "f", "/x/b.c", 3), first);
-	assert_int_not_equal(causal_targets_function(targets, "/lib/b", "f", "/x/a.c", 3), first);
-	assert_int_equal(causal_targets_function(targets, "/bin/a", "_Z1fi", "/x/b.cc", 4),
-			 mangled);
-	assert_int_equal(causal_targets_line(targets, "/bin/a", "f", "/x/a.c", 3), 5);
-	assert_int_equal(causal_targets_line(targets, "/lib/b", "g", "/x/a.c", 3), 5);
-	assert_true(causal_targets_get(targets, mangled, &target));
+	assert_int_equal(causal_targets_find_or_add_function(targets, "/bin/a", "f", "/x/a.c", 9),
+			 first);
+	assert_int_not_equal(
+		causal_targets_find_or_add_function(targets, "/bin/a", "f", "/x/b.c", 3), first);
+	assert_int_not_equal(
+		causal_targets_find_or_add_function(targets, "/lib/b", "f", "/x/a.c", 3), first);
+	assert_int_equal(
+		causal_targets_find_or_add_function(targets, "/bin/a", "_Z1fi", "/x/b.cc", 4),
+		mangled);
+	assert_int_equal(causal_targets_find_or_add_line(targets, "/bin/a", "f", "/x/a.c", 3), 5);
+	assert_int_equal(causal_targets_find_or_add_line(targets, "/lib/b", "g", "/x/a.c", 3), 5);
+	assert_true(causal_targets_copy_target(targets, mangled, &target));
 	assert_string_equal(target.name, "f(int)");
 	assert_string_equal(target.module, "/bin/a");
 	assert_int_equal(target.line, 4);
-	assert_false(causal_targets_get(targets, 0, &target));
-	assert_false(causal_targets_get(targets, 6, &target));
+	assert_false(causal_targets_copy_target(targets, 0, &target));
+	assert_false(causal_targets_copy_target(targets, 6, &target));
 	for (uint32_t i = 0; i < 5000; i++)
-		assert_int_equal(causal_targets_line(targets, "/bin/a", NULL, "/x/c.c", i + 1),
-				 i + 6);
-	assert_int_equal(causal_targets_count(targets), 5005);
+		assert_int_equal(
+			causal_targets_find_or_add_line(targets, "/bin/a", NULL, "/x/c.c", i + 1),
+			i + 6);
+	assert_int_equal(causal_targets_get_count(targets), 5005);
 	causal_targets_destroy(targets);
 }
 
@@ -334,6 +385,7 @@ int main(void)
 		cmocka_unit_test(functions_without_debug_information),
 		cmocka_unit_test(lines_need_debug_information),
 		cmocka_unit_test(scopes_take_functions),
+		cmocka_unit_test(libraries_are_no_targets),
 		cmocka_unit_test(scopes_take_sources),
 		cmocka_unit_test(scopes_take_binaries),
 		cmocka_unit_test(bad_expressions_are_shown),

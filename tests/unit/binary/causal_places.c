@@ -15,7 +15,8 @@
 #include <errno.h>
 #include <limits.h>
 
-#include "binary/causal_places.h"
+#include "binary/causal/places.h"
+#include "common/array.h"
 
 static const char *sample_path(const char *name)
 {
@@ -31,10 +32,12 @@ static void places_are_read(void **state)
 	struct problem problem;
 
 	(void)state;
-	assert_int_equal(causal_places_add(&places, "ns::f", "-p", &problem), 0);
-	assert_int_equal(causal_places_add(&places, "src/a.c:12", "-p", &problem), 0);
-	assert_int_equal(
-		causal_places_add(&places, "latency:f<int, 2>(a, b),b.c:3", "-p", &problem), 0);
+	assert_int_equal(causal_named_places_add_from_text(&places, "ns::f", "-p", &problem), 0);
+	assert_int_equal(causal_named_places_add_from_text(&places, "src/a.c:12", "-p", &problem),
+			 0);
+	assert_int_equal(causal_named_places_add_from_text(&places, "latency:f<int, 2>(a, b),b.c:3",
+							   "-p", &problem),
+			 0);
 	assert_int_equal(places.count, 4);
 	assert_string_equal(places.list[0].function, "ns::f");
 	assert_string_equal(places.list[0].name, "ns::f");
@@ -48,7 +51,7 @@ static void places_are_read(void **state)
 	assert_int_equal(places.list[3].kind, CAUSAL_POINT_END);
 	assert_string_equal(places.list[2].name, "f<int, 2>(a, b),b.c:3");
 	assert_string_equal(places.list[3].name, places.list[2].name);
-	causal_places_deinit(&places);
+	causal_named_places_deinit(&places);
 }
 
 static void mistakes_are_shown(void **state)
@@ -60,37 +63,39 @@ static void mistakes_are_shown(void **state)
 	struct problem problem;
 
 	(void)state;
-	for (size_t i = 0; i < sizeof(mistakes) / sizeof(*mistakes); i++) {
+	for (size_t i = 0; i < ARRAY_SIZE(mistakes); i++) {
 		problem.text[0] = '\0';
-		assert_int_equal(causal_places_add(&places, mistakes[i], "--progress", &problem),
+		assert_int_equal(causal_named_places_add_from_text(&places, mistakes[i],
+								   "--progress", &problem),
 				 -EINVAL);
 		assert_non_null(strstr(problem.text, "--progress"));
 	}
 	memset(long_name, 'f', sizeof(long_name) - 1);
 	long_name[sizeof(long_name) - 1] = '\0';
-	assert_int_equal(causal_places_add(&places, long_name, "-p", &problem), -EINVAL);
-	causal_places_deinit(&places);
+	assert_int_equal(causal_named_places_add_from_text(&places, long_name, "-p", &problem),
+			 -EINVAL);
+	causal_named_places_deinit(&places);
 }
 
 /* How many addresses one place has; the first of them in *ret. */
 static int find(const char *sample, const char *text, uint64_t *ret)
 {
 	struct causal_places places = {0};
-	struct causal_place_address found[8];
+	struct causal_named_place_address found[8];
 	struct causal_module module;
 	struct problem problem;
 	int count;
 
-	assert_int_equal(causal_places_add(&places, text, "-p", &problem), 0);
+	assert_int_equal(causal_named_places_add_from_text(&places, text, "-p", &problem), 0);
 	assert_int_equal(causal_module_open(&module, sample_path(sample), sample, NULL, &problem),
 			 0);
-	count = causal_places_find(&places, &module, found, 8);
+	count = causal_named_places_find_addresses(&places, &module, found, 8);
 	if (count > 0)
 		assert_true(elf_offset_to_vaddr(module.file, found[0].offset, ret));
 	for (int i = 0; i < count; i++)
 		assert_int_equal(found[i].is_function, places.list[0].function != NULL);
 	causal_module_close(&module);
-	causal_places_deinit(&places);
+	causal_named_places_deinit(&places);
 	return count;
 }
 

@@ -12,13 +12,13 @@
 
 #include <cmocka.h>
 
-#include "binary/causal_spins.h"
+#include "binary/causal/spins.h"
 
 #define IS_ONE(...) is_one((const uint8_t[]){__VA_ARGS__}, sizeof((const uint8_t[]){__VA_ARGS__}))
 
 static bool is_one(const uint8_t *code, size_t size)
 {
-	return causal_spins_is_one(code, size, 0x401000);
+	return causal_is_spin_function_code(code, size, 0x401000);
 }
 
 static void test_waits(void **state)
@@ -57,7 +57,7 @@ static void test_others(void **state)
 	assert_false(IS_ONE(0xb8, 0xf3, 0x90, 0x00, 0x00, 0x83, 0x3f, 0x00, 0x75, 0xf6, 0xc3));
 	/* it is cut off */
 	assert_false(IS_ONE(0xf3, 0x90, 0x83, 0x3f));
-	assert_false(causal_spins_is_one(NULL, 0, 0));
+	assert_false(causal_is_spin_function_code(NULL, 0, 0));
 }
 
 /* ---- of this program ---- */
@@ -87,8 +87,9 @@ static void test_in_a_program(void **state)
 	struct problem problem;
 
 	(void)state;
-	assert_int_equal(causal_places_add(&places, "main", "--progress", &problem), 0);
-	assert_int_equal(causal_spins_add(&places, "/proc/self/exe", &problem), 0);
+	assert_int_equal(causal_named_places_add_from_text(&places, "main", "--progress", &problem),
+			 0);
+	assert_int_equal(causal_places_add_spin_functions(&places, "/proc/self/exe", &problem), 0);
 	assert_string_equal(places.list[0].name, "main");
 	assert_false(has(&places, "own_delay"));
 	assert_true(has(&places, "own_wait"));
@@ -96,7 +97,7 @@ static void test_in_a_program(void **state)
 		assert_int_equal(places.list[i].kind, CAUSAL_POINT_SPIN);
 		assert_string_equal(places.list[i].name, places.list[i].function);
 	}
-	causal_places_deinit(&places);
+	causal_named_places_deinit(&places);
 }
 
 static void test_where_visits_are_counted_is_no_wait(void **state)
@@ -105,11 +106,12 @@ static void test_where_visits_are_counted_is_no_wait(void **state)
 	struct problem problem;
 
 	(void)state;
-	assert_int_equal(causal_places_add(&places, "own_wait", "--progress", &problem), 0);
-	assert_int_equal(causal_spins_add(&places, "/proc/self/exe", &problem), 0);
+	assert_int_equal(
+		causal_named_places_add_from_text(&places, "own_wait", "--progress", &problem), 0);
+	assert_int_equal(causal_places_add_spin_functions(&places, "/proc/self/exe", &problem), 0);
 	for (size_t i = 1; i < places.count; i++)
 		assert_string_not_equal(places.list[i].name, "own_wait");
-	causal_places_deinit(&places);
+	causal_named_places_deinit(&places);
 }
 
 static void test_what_cannot_be_read_has_none(void **state)
@@ -118,8 +120,9 @@ static void test_what_cannot_be_read_has_none(void **state)
 	struct problem problem;
 
 	(void)state;
-	assert_int_equal(causal_spins_add(&places, "/nowhere", &problem), 0);
-	assert_int_equal(causal_spins_add(&places, "/proc/self/status", &problem), 0);
+	assert_int_equal(causal_places_add_spin_functions(&places, "/nowhere", &problem), 0);
+	assert_int_equal(causal_places_add_spin_functions(&places, "/proc/self/status", &problem),
+			 0);
 	assert_int_equal(places.count, 0);
 }
 

@@ -56,7 +56,7 @@ static void output_is_bounded(void **state)
 	char *readable = demangle(name);
 	assert_non_null(readable);
 	size_t length = strlen(readable);
-	assert_true(length > DEMANGLE_OUTPUT_MAX && length < DEMANGLE_OUTPUT_MAX + 8);
+	assert_true(length > DEMANGLED_NAME_BYTES_MAX && length < DEMANGLED_NAME_BYTES_MAX + 8);
 	assert_string_equal(readable + length - 3, "\xe2\x80\xa6");
 	free(readable);
 }

@@ -38,7 +38,7 @@ static uint8_t *read_all(const struct elf_file *file)
 {
 	uint8_t *bytes = malloc((size_t)file->size);
 	assert_non_null(bytes);
-	assert_int_equal(elf_read(file, 0, bytes, (size_t)file->size), 0);
+	assert_int_equal(elf_read_bytes(file, 0, bytes, (size_t)file->size), 0);
 	return bytes;
 }
 
@@ -66,9 +66,9 @@ static void every_truncation_is_survived(void **state)
 		if (elf_open_memory(bytes, size, "cut", &file, NULL))
 			continue;
 		for (size_t i = 0; i < file->section_count; i++) {
-			struct elf_data data;
+			struct elf_section_data data;
 			if (elf_section_read(file, &file->sections[i], &data) == 0)
-				elf_data_deinit(&data);
+				elf_section_data_deinit(&data);
 		}
 		elf_close(file);
 	}
@@ -87,7 +87,7 @@ static void file_truncated_while_open(void **state)
 	assert_int_equal(write(descriptor, bytes, (size_t)whole->size), whole->size);
 	assert_int_equal(elf_open(path, &file, NULL), 0);
 	assert_int_equal(ftruncate(descriptor, 100), 0);
-	struct elf_data data;
+	struct elf_section_data data;
 	const struct elf_section *symtab = elf_section_find(file, ".symtab");
 	assert_non_null(symtab);
 	assert_int_equal(elf_section_read(file, symtab, &data), -EBADMSG);
@@ -121,7 +121,7 @@ static void compressed_sections(const char *program, const char *name)
 	struct elf_file *plain = open_sample("dwarf4"), *packed = open_sample(program);
 	const struct elf_section *a = elf_section_find(plain, ".debug_abbrev");
 	const struct elf_section *b = elf_section_find(packed, name);
-	struct elf_data x, y;
+	struct elf_section_data x, y;
 	assert_non_null(a);
 	if (!b)
 		b = elf_section_find(packed, ".debug_abbrev"); /* too small to be worth it */
@@ -129,8 +129,8 @@ static void compressed_sections(const char *program, const char *name)
 	assert_int_equal(elf_section_read(packed, b, &y), 0);
 	assert_int_equal(x.size, y.size);
 	assert_memory_equal(x.bytes, y.bytes, x.size);
-	elf_data_deinit(&x);
-	elf_data_deinit(&y);
+	elf_section_data_deinit(&x);
+	elf_section_data_deinit(&y);
 	elf_close(plain);
 	elf_close(packed);
 }
@@ -151,7 +151,7 @@ static void absurd_expansion_is_refused(void **state)
 	struct elf_file file = {.descriptor = -1, .image = bytes, .size = sizeof(bytes)};
 	struct elf_section section = {
 		.name = "", .type = SHT_PROGBITS, .flags = SHF_COMPRESSED, .size = sizeof(bytes)};
-	struct elf_data data;
+	struct elf_section_data data;
 	assert_int_equal(elf_section_read(&file, &section, &data), -EBADMSG);
 }
 

@@ -15,12 +15,14 @@
 
 #include <cmocka.h>
 
-#include "binary/functions_internal.h"
-#include "binary/plan.h"
+#include "../assert_at.h"
+#include "binary/functions/private.h"
+#include "binary/plan/plan.h"
+#include "common/array.h"
 
 struct sample {
 	struct elf_file *file;
-	struct symbols *symbols;
+	struct symbol_table *symbols;
 	struct functions *functions;
 	struct plan plan;
 };
@@ -34,9 +36,10 @@ static void open_sample(const char *name, struct sample *ret)
 	snprintf(path, sizeof(path), "%s/%s", getenv("FUNCTION_SAMPLES"), name);
 	assert_int_equal(elf_open(path, &ret->file, &problem), 0);
 	assert_int_equal(symbols_create(&ret->symbols), 0);
-	assert_int_equal(symbols_add(ret->symbols, ret->file), 0);
-	assert_int_equal(symbols_finish(ret->symbols), 0);
-	assert_int_equal(functions_find(ret->file, ret->symbols, &ret->functions, &problem), 0);
+	assert_int_equal(symbols_add_file(ret->symbols, ret->file), 0);
+	assert_int_equal(symbols_sort_and_flatten(ret->symbols), 0);
+	assert_int_equal(functions_find_in_file(ret->file, ret->symbols, &ret->functions, &problem),
+			 0);
 	assert_int_equal(plan_build(ret->file, ret->functions, &options, &ret->plan, &problem), 0);
 }
 
@@ -51,7 +54,7 @@ static void close_sample(struct sample *sample)
 /* Does the name begin with the reason's word? */
 static bool says(const char *name, enum plan_reason reason)
 {
-	const char *word = plan_reason_word(reason);
+	const char *word = plan_reason_to_word(reason);
 
 	for (; *word; word++, name++) {
 		if (*name != (*word == '-' ? '_' : *word))
@@ -60,13 +63,13 @@ static bool says(const char *name, enum plan_reason reason)
 	return *name == '_';
 }
 
-static void check_names(const struct plan *plan, const struct symbols *symbols, bool aliases)
+static void check_names(const struct plan *plan, const struct symbol_table *symbols, bool aliases)
 {
 	size_t checked = 0;
 
 	for (size_t i = 0; i < plan->header->functions.count; i++) {
-		const struct plan_function *function = &plan_functions(plan)[i];
-		const struct symbol *symbol = symbols_find(symbols, function->vaddr);
+		const struct plan_function *function = &plan_get_functions(plan)[i];
+		const struct symbol *symbol = symbols_find_at_address(symbols, function->vaddr);
 		if (!symbol || symbol->address != function->vaddr)
 			continue;
 		/* What names alone tell is not known without them. */
@@ -74,7 +77,7 @@ static void check_names(const struct plan *plan, const struct symbols *symbols, 
 				 !strncmp(symbol->name, "overlaps", 8)))
 			continue;
 		if (!says(symbol->name, function->reason))
-			fail_msg("%s: %s", symbol->name, plan_reason_word(function->reason));
+			fail_msg("%s: %s", symbol->name, plan_reason_to_word(function->reason));
 		checked++;
 	}
 	assert_in_range(checked, 25, 100);
@@ -99,14 +102,15 @@ static void test_names(void **state)
 	};
 
 	(void)state;
-	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)
-		assert_int_equal(finder_name_reason(names[i].name), names[i].reason);
-	assert_true(
-		finder_name_is_called("_ZN2v88internal20Runtime_ThrowIfNotOkEiPmPNS0_7IsolateE"));
-	assert_true(finder_name_is_called(
+	for (size_t i = 0; i < ARRAY_SIZE(names); i++)
+		assert_int_equal_at(i, finder_get_plan_reason_by_name(names[i].name),
+				    names[i].reason);
+	assert_true(finder_name_is_called_by_v8(
+		"_ZN2v88internal20Runtime_ThrowIfNotOkEiPmPNS0_7IsolateE"));
+	assert_true(finder_name_is_called_by_v8(
 		"_ZN4node2fs5FStatERKN2v820FunctionCallbackInfoINS1_5ValueEEE"));
-	assert_false(finder_name_is_called("_ZN4node2fs5FStatEPN2v87IsolateE"));
-	assert_false(finder_name_is_called("Runtime_PNS0_7IsolateE"));
+	assert_false(finder_name_is_called_by_v8("_ZN4node2fs5FStatEPN2v87IsolateE"));
+	assert_false(finder_name_is_called_by_v8("Runtime_PNS0_7IsolateE"));
 }
 
 static void test_reasons(void **state)
@@ -157,22 +161,24 @@ static void test_ranges(void **state)
 		function = &sample.functions->list[i];
 		assert_true(i == 0 || function->vaddr > last);
 		assert_true(function->space >= function->size);
-		assert_non_null(functions_bytes(sample.functions, function->vaddr, &left));
+		assert_non_null(
+			functions_get_code_bytes_at(sample.functions, function->vaddr, &left));
 		assert_true(left >= function->size);
-		assert_true(functions_is_target(sample.functions, function->vaddr));
+		assert_true(functions_address_is_control_target(sample.functions, function->vaddr));
 		last = function->vaddr;
 	}
 	function = named(&sample, "patchable_plain");
 	assert_int_equal(function->size, 8);
-	assert_int_equal(function->instructions, 5);
+	assert_int_equal(function->instruction_count, 5);
 	assert_int_equal(function->space, 16);
-	assert_ptr_equal(functions_at(sample.functions, function->vaddr + 7), function);
-	assert_null(functions_at(sample.functions, function->vaddr + 8));
-	assert_null(functions_at(sample.functions, 0));
-	assert_false(functions_is_target(sample.functions, function->vaddr + 1));
-	assert_false(functions_is_target(sample.functions, UINT64_MAX));
+	assert_ptr_equal(functions_find_at_address(sample.functions, function->vaddr + 7),
+			 function);
+	assert_null(functions_find_at_address(sample.functions, function->vaddr + 8));
+	assert_null(functions_find_at_address(sample.functions, 0));
+	assert_false(functions_address_is_control_target(sample.functions, function->vaddr + 1));
+	assert_false(functions_address_is_control_target(sample.functions, UINT64_MAX));
 	function = named(&sample, "target_second_instruction");
-	assert_true(functions_is_target(sample.functions, function->vaddr + 2));
+	assert_true(functions_address_is_control_target(sample.functions, function->vaddr + 2));
 	assert_true(function->flags & PLAN_FUNCTION_LOOPS);
 	assert_int_equal(function->loops, 1);
 	close_sample(&sample);
@@ -209,7 +215,8 @@ static void test_not_ours(void **state)
 	(void)state;
 	assert_true(elf_open_memory(text, sizeof(text), "script", &file, &problem) < 0);
 	if (elf_open_memory(&header, sizeof(header), "foreign", &file, &problem) == 0) {
-		assert_int_equal(functions_find(file, NULL, &functions, &problem), -ENOTSUP);
+		assert_int_equal(functions_find_in_file(file, NULL, &functions, &problem),
+				 -ENOTSUP);
 		assert_non_null(strstr(problem.text, "foreign"));
 		elf_close(file);
 	}

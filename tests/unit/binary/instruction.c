@@ -15,6 +15,7 @@
 #include <cmocka.h>
 
 #include "binary/instruction.h"
+#include "common/array.h"
 
 #define ADDRESS 0x401000ul
 
@@ -92,21 +93,21 @@ static const struct decode_case cases[] = {
 static void test_fields(void **state)
 {
 	(void)state;
-	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
 		const struct decode_case *each = &cases[i];
 		struct instruction found;
 		if (!instruction_decode(each->bytes, 16, ADDRESS, &found))
 			fail_msg("%s: rejected", each->name);
 		if (found.length != each->length || found.flow != each->flow ||
-		    found.displacement_at != each->displacement_at ||
+		    found.displacement_offset != each->displacement_at ||
 		    found.displacement_size != each->displacement_size ||
-		    found.immediate_at != each->immediate_at ||
+		    found.immediate_offset != each->immediate_at ||
 		    found.immediate_size != each->immediate_size || found.target != each->target)
 			fail_msg("%s: length %u, flow %u, displacement %u at %u, immediate %u at "
 				 "%u, target %lx",
 				 each->name, found.length, found.flow, found.displacement_size,
-				 found.displacement_at, found.immediate_size, found.immediate_at,
-				 (unsigned long)found.target);
+				 found.displacement_offset, found.immediate_size,
+				 found.immediate_offset, (unsigned long)found.target);
 	}
 }
 
@@ -119,7 +120,7 @@ static void test_ends_of_memory(void **state)
 	(void)state;
 	assert_ptr_not_equal(page, MAP_FAILED);
 	assert_int_equal(mprotect(page + 4096, 4096, PROT_NONE), 0);
-	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
 		const struct decode_case *each = &cases[i];
 		struct instruction found;
 		for (size_t size = 0; size <= each->length; size++) {
@@ -152,7 +153,7 @@ static void test_rejects(void **state)
 	struct instruction found;
 
 	(void)state;
-	for (size_t i = 0; i < sizeof(none) / sizeof(none[0]); i++)
+	for (size_t i = 0; i < ARRAY_SIZE(none); i++)
 		if (instruction_decode(none[i], 16, ADDRESS, &found))
 			fail_msg("accepted: %02x %02x %02x", none[i][0], none[i][1], none[i][2]);
 	memset(prefixes, 0x66, sizeof(prefixes));

@@ -107,15 +107,15 @@ static const char *compare_fields(const ZydisDecodedInstruction *expected, uint6
 	if (is_absolute_move(expected)) /* its address is a displacement to Zydis */
 		return found->immediate_size * 8u != expected->raw.disp.size ? "address" : NULL;
 	if (found->displacement_size * 8u != expected->raw.disp.size ||
-	    (found->displacement_size && found->displacement_at != expected->raw.disp.offset))
+	    (found->displacement_size && found->displacement_offset != expected->raw.disp.offset))
 		return "displacement";
 	/* The byte that ends a 3DNow! instruction is opcode to Zydis. */
 	if (found->immediate_size * 8u != immediate &&
 	    expected->encoding != ZYDIS_INSTRUCTION_ENCODING_3DNOW)
 		return "immediate";
-	if (immediate && found->immediate_at != expected->raw.imm[0].offset)
+	if (immediate && found->immediate_offset != expected->raw.imm[0].offset)
 		return "place of immediate";
-	if (found->rip_relative != relative)
+	if (found->is_rip_relative != relative)
 		return "RIP-relative";
 	if (found->flow != expected_flow(expected))
 		return "flow";
@@ -169,7 +169,7 @@ static void finish_point(const char *name)
 	oracle.compared = oracle.differences = oracle.rejected = oracle.extra = 0;
 }
 
-static void compare_section(const struct elf_section *section, const struct elf_data *data)
+static void compare_section(const struct elf_section *section, const struct elf_section_data *data)
 {
 	for (size_t at = 0; at < data->size;) {
 		unsigned length =
@@ -187,11 +187,11 @@ static int compare_file(const char *path)
 		return -1;
 	for (size_t i = 0; i < file->section_count; i++) {
 		const struct elf_section *section = &file->sections[i];
-		struct elf_data data;
+		struct elf_section_data data;
 		if (!(section->flags & SHF_EXECINSTR) || elf_section_read(file, section, &data))
 			continue;
 		compare_section(section, &data);
-		elf_data_deinit(&data);
+		elf_section_data_deinit(&data);
 	}
 	elf_close(file);
 	finish_point(path);

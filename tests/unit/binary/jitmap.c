@@ -3,7 +3,7 @@
  *
  * Perf maps and jitdumps, whole and torn, and code that replaces other code.
  */
-#include "binary/jitmap.h"
+#include "binary/jit/jit.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -17,11 +17,11 @@
 #include <cmocka.h>
 #include <errno.h>
 
-#include "analysis/symbolize.h"
+#include "analysis/symbols/symbols.h"
 
 static const char *name_at(const struct jitmap *map, uint64_t address, uint64_t time)
 {
-	const struct jitmap_code *code = jitmap_find(map, address, time);
+	const struct jitmap_code *code = jitmap_find_code(map, address, time);
 	return code ? code->name : "-";
 }
 
@@ -30,7 +30,7 @@ static struct jitmap *from_text(const char *text)
 	struct jitmap *map;
 	assert_int_equal(jitmap_create(&map), 0);
 	assert_int_equal(jitmap_add_perf_map_memory(map, text, strlen(text)), 0);
-	assert_int_equal(jitmap_finish(map), 0);
+	assert_int_equal(jitmap_sort_entries(map), 0);
 	return map;
 }
 
@@ -45,7 +45,7 @@ static void perf_map_lines(void **state)
 				       "11111111111111111 2 too long a number\n"
 				       "1004 4 later\n"
 				       "3000 8 torn but usable");
-	assert_int_equal(jitmap_count(map), 4);
+	assert_int_equal(jitmap_get_entry_count(map), 4);
 	assert_string_equal(name_at(map, 0x1000, 0), "first function");
 	assert_string_equal(name_at(map, 0x1005, 0), "later"); /* later lines override */
 	assert_string_equal(name_at(map, 0x1008, 0), "first function");
@@ -128,7 +128,7 @@ static struct jitmap *from_dump(const struct dump *dump)
 	struct jitmap *map;
 	assert_int_equal(jitmap_create(&map), 0);
 	assert_int_equal(jitmap_add_jitdump_memory(map, dump->bytes, dump->size), 0);
-	assert_int_equal(jitmap_finish(map), 0);
+	assert_int_equal(jitmap_sort_entries(map), 0);
 	return map;
 }
 
@@ -142,7 +142,7 @@ static void code_replaced_and_moved(void **state)
 	load(&dump, 300, 0x1000, 0x20, 2, "new");
 	move(&dump, 400, 0x7777, 0x8888, 0x40, 9); /* of nothing */
 	struct jitmap *map = from_dump(&dump);
-	assert_int_equal(jitmap_count(map), 3);
+	assert_int_equal(jitmap_get_entry_count(map), 3);
 	assert_string_equal(name_at(map, 0x1010, 150), "old");
 	assert_string_equal(name_at(map, 0x1010, 300), "new");
 	assert_string_equal(name_at(map, 0x1010, 50), "old"); /* clocks read a moment apart */
@@ -173,10 +173,10 @@ static void lines_of_code(void **state)
 	load(&dump, 100, 0x1000, 0x40, 1, "f");
 	move(&dump, 200, 0x1000, 0x5000, 0x40, 1);
 	struct jitmap *map = from_dump(&dump);
-	jitmap_line(jitmap_find(map, 0x100f, 100), 0x100f, &file, &line);
+	jitmap_find_line(jitmap_find_code(map, 0x100f, 100), 0x100f, &file, &line);
 	assert_string_equal(file, "/a/b.js");
 	assert_int_equal(line, 7);
-	jitmap_line(jitmap_find(map, 0x5010, 300), 0x5010, &file, &line);
+	jitmap_find_line(jitmap_find_code(map, 0x5010, 300), 0x5010, &file, &line);
 	assert_string_equal(file, "/a/b.js");
 	assert_int_equal(line, 8);
 	jitmap_destroy(map);
@@ -194,16 +194,17 @@ static void torn_and_foreign_dumps(void **state)
 		struct dump cut = dump;
 		cut.size = size;
 		struct jitmap *map = from_dump(&cut);
-		assert_int_equal(jitmap_count(map), 1);
+		assert_int_equal(jitmap_get_entry_count(map), 1);
 		assert_string_equal(name_at(map, 0x1000, 0), "whole");
 		jitmap_destroy(map);
 	}
+	const struct foreign_open_policy how = {.directory = AT_FDCWD};
 	struct jitmap *map;
 	assert_int_equal(jitmap_create(&map), 0);
 	dump.bytes[0] ^= 0xff;
 	assert_int_equal(jitmap_add_jitdump_memory(map, dump.bytes, dump.size), -EINVAL);
 	assert_int_equal(jitmap_add_jitdump_memory(map, "", 0), -EINVAL);
-	assert_int_equal(jitmap_add_perf_map(map, "/nonexistent"), -ENOENT);
+	assert_int_equal(jitmap_add_perf_map(map, "/nonexistent", &how), -ENOENT);
 	jitmap_destroy(map);
 }
 
@@ -229,23 +230,23 @@ static void symbolized_through_the_session(void **state)
 	fputs("1000 10 Function:*work a.js:3\n2000 10 _Z4workv\n", file);
 	fclose(file);
 	uint64_t pcs[] = {0x2001, 0x1000, 0x1fff, 0x1001};
-	struct symbolize_jit_request request = {
+	struct symbolizer_jit_request request = {
 		.pid = 4242, .session_directory = ".", .pcs = pcs, .count = 4};
-	struct symbolize_result result;
-	assert_int_equal(symbolize_jit(&request, &result, NULL), 0);
-	assert_int_equal(result.unresolved, 1);
+	struct symbolizer_request_result result;
+	assert_int_equal(symbolize_jit_code(&request, &result, NULL), 0);
+	assert_int_equal(result.unresolved_chain_count, 1);
 	assert_int_equal(result.chains[2].count, 0);
-	const struct symbolize_frame *frames = result.frames;
+	const struct symbolizer_frame *frames = result.frames;
 	assert_string_equal(frames[result.chains[0].first].function, "work()");
 	assert_string_equal(frames[result.chains[1].first].function, "Function:*work a.js:3");
 	assert_int_equal(frames[result.chains[1].first].function_id,
 			 frames[result.chains[3].first].function_id);
-	symbolize_result_deinit(&result);
+	symbolizer_result_deinit(&result);
 	remove("perf-4242.map");
-	assert_int_equal(symbolize_jit(&request, &result, NULL), 0);
-	assert_int_equal(result.unresolved, 4);
+	assert_int_equal(symbolize_jit_code(&request, &result, NULL), 0);
+	assert_int_equal(result.unresolved_chain_count, 4);
 	assert_non_null(result.advice);
-	symbolize_result_deinit(&result);
+	symbolizer_result_deinit(&result);
 }
 
 static void older_maps_are_of_another_process(void **state)
@@ -253,10 +254,10 @@ static void older_maps_are_of_another_process(void **state)
 	struct stat map = {.st_mtim = {1000, 500000000}};
 
 	(void)state;
-	assert_false(symbolize_jit_is_earlier(&map, 0));
-	assert_false(symbolize_jit_is_earlier(&map, UINT64_C(1000500000000)));
-	assert_false(symbolize_jit_is_earlier(&map, UINT64_C(1000510000000)));
-	assert_true(symbolize_jit_is_earlier(&map, UINT64_C(1001000000000)));
+	assert_false(jit_map_predates_process(&map, 0));
+	assert_false(jit_map_predates_process(&map, UINT64_C(1000500000000)));
+	assert_false(jit_map_predates_process(&map, UINT64_C(1000510000000)));
+	assert_true(jit_map_predates_process(&map, UINT64_C(1001000000000)));
 }
 
 int main(void)

@@ -17,7 +17,8 @@
 
 #include <cmocka.h>
 
-#include "binary/plan.h"
+#include "binary/plan/plan.h"
+#include "common/array.h"
 
 #define GIB ((uint64_t)1 << 30)
 
@@ -34,13 +35,13 @@ static struct elf_file *open_file(const char *name)
 
 static struct plan make_plan(const char *name, uint8_t placement)
 {
-	const struct plan_options options = {.placement = placement};
+	const struct plan_options options = {.arena_placement = placement};
 	struct elf_file *file = open_file(name);
 	struct problem problem;
 	struct plan plan;
 
-	assert_int_equal(plan_load(file, NULL, &options, &plan, &problem), 0);
-	assert_true(plan_valid(plan.header, plan.size));
+	assert_int_equal(plan_load_or_build(file, NULL, &options, &plan, &problem), 0);
+	assert_true(plan_is_valid(plan.header, plan.size));
 	assert_string_equal(plan.path, "");
 	elf_close(file);
 	return plan;
@@ -55,9 +56,9 @@ static void test_sites(void **state)
 	(void)state;
 	assert_true(header->sites.count >= 10);
 	for (size_t i = 0; i < header->sites.count; i++) {
-		const struct plan_site *site = &plan_sites(&plan)[i];
-		const struct plan_function *function = &plan_functions(&plan)[site->function];
-		const struct plan_move *move = &plan_moves(&plan)[site->first_move];
+		const struct plan_site *site = &plan_get_sites(&plan)[i];
+		const struct plan_function *function = &plan_get_functions(&plan)[site->function];
+		const struct plan_move *move = &plan_get_moves(&plan)[site->first_move];
 		int32_t distance;
 
 		assert_int_equal(function->reason, PLAN_PATCHABLE);
@@ -96,23 +97,23 @@ static void test_places(void **state)
 	const int64_t far = (int64_t)GIB;
 
 	(void)state;
-	check_place("functions.so", PLAN_PLACEMENT_FIRST, far, far);
-	check_place("functions.so", PLAN_PLACEMENT_SECOND, -far, -far);
-	check_place("functions.so", PLAN_PLACEMENT_THIRD, -2 * far, -far - 1);
-	check_place("functions.so", PLAN_PLACEMENT_BEHIND, 0, 1 << 20);
-	check_place("pie", PLAN_PLACEMENT_FIRST, -far, -1);
-	check_place("pie", PLAN_PLACEMENT_SECOND, -far + 1, -1);
-	check_place("fixed", PLAN_PLACEMENT_FIRST, -0x400000 + 0x10000, -1);
-	check_place("fixed", PLAN_PLACEMENT_SECOND, far, far + (1 << 22));
-	check_place("fixed", PLAN_PLACEMENT_BEHIND, 0, 1 << 20);
+	check_place("functions.so", PLAN_ARENA_PLACEMENT_FIRST, far, far);
+	check_place("functions.so", PLAN_ARENA_PLACEMENT_SECOND, -far, -far);
+	check_place("functions.so", PLAN_ARENA_PLACEMENT_THIRD, -2 * far, -far - 1);
+	check_place("functions.so", PLAN_ARENA_PLACEMENT_BEHIND_MODULE, 0, 1 << 20);
+	check_place("pie", PLAN_ARENA_PLACEMENT_FIRST, -far, -1);
+	check_place("pie", PLAN_ARENA_PLACEMENT_SECOND, -far + 1, -1);
+	check_place("fixed", PLAN_ARENA_PLACEMENT_FIRST, -0x400000 + 0x10000, -1);
+	check_place("fixed", PLAN_ARENA_PLACEMENT_SECOND, far, far + (1 << 22));
+	check_place("fixed", PLAN_ARENA_PLACEMENT_BEHIND_MODULE, 0, 1 << 20);
 }
 
 /* No byte is written twice, and what counts another place is patched. */
 static void check_places(const struct plan *plan, size_t *ret_loops, size_t *ret_blocks)
 {
 	const struct plan_header *header = plan->header;
-	const struct plan_function *functions = plan_functions(plan);
-	const struct plan_site *sites = plan_sites(plan);
+	const struct plan_function *functions = plan_get_functions(plan);
+	const struct plan_site *sites = plan_get_sites(plan);
 
 	for (size_t i = 0; i < header->functions.count; i++) {
 		const struct plan_function *place = &functions[i];
@@ -141,27 +142,91 @@ static void test_loops_and_blocks(void **state)
 	(void)state;
 	for (unsigned i = 0; i < 2; i++) {
 		for (unsigned wanted = 1; wanted < 4; wanted++) {
-			const struct plan_options options = {.loops = wanted & 1,
-							     .blocks = wanted & 2};
+			const struct plan_options options = {.has_loop_places = wanted & 1,
+							     .has_block_places = wanted & 2};
 			struct elf_file *file = open_file(names[i]);
 			struct problem problem;
 			struct plan plan;
 			size_t loops = 0, blocks = 0;
 
-			assert_int_equal(plan_load(file, NULL, &options, &plan, &problem), 0);
-			assert_true(plan_valid(plan.header, plan.size));
+			assert_int_equal(plan_load_or_build(file, NULL, &options, &plan, &problem),
+					 0);
+			assert_true(plan_is_valid(plan.header, plan.size));
 			check_places(&plan, &loops, &blocks);
-			assert_true(options.loops || loops == 0);
-			assert_int_equal(blocks > 0, options.blocks);
+			assert_true(options.has_loop_places || loops == 0);
+			assert_int_equal(blocks > 0, options.has_block_places);
 			plan_close(&plan);
 			elf_close(file);
 		}
 	}
 }
 
+static bool is_cached(const struct elf_file *file, const char *directory)
+{
+	const struct plan_options options = {0};
+	struct problem problem;
+	struct plan plan;
+	bool cached;
+
+	assert_int_equal(plan_load_or_build(file, directory, &options, &plan, &problem), 0);
+	cached = plan.was_cached;
+	plan_close(&plan);
+	return cached;
+}
+
+/* Whichever byte is damaged, the header, the tables, stubs or the end: the plan is made again. */
+static void check_damaged(const struct elf_file *file, const char *directory, const char *path,
+			  size_t size)
+{
+	struct problem problem;
+	struct plan plan;
+
+	for (size_t i = 0; i < 64; i++) {
+		size_t at = i < 16 ? i * 13 : i == 16 ? size - 1 : (i * 2654435761u) % size;
+		int descriptor = open(path, O_RDWR);
+		uint8_t byte;
+
+		assert_int_equal(pread(descriptor, &byte, 1, (off_t)at), 1);
+		byte ^= 0x10;
+		assert_int_equal(pwrite(descriptor, &byte, 1, (off_t)at), 1);
+		close(descriptor);
+		assert_int_not_equal(plan_open(path, &plan, &problem), 0);
+		assert_false(is_cached(file, directory));
+		assert_true(is_cached(file, directory));
+	}
+}
+
+/* What somebody else can change, or exchange for something else, is not believed. */
+static void check_doubtful(const struct elf_file *file, const char *directory, const char *path)
+{
+	char other[4200];
+
+	assert_int_equal(chmod(path, 0666), 0);
+	assert_false(is_cached(file, directory));
+	assert_true(is_cached(file, directory));
+	snprintf(other, sizeof(other), "%s.other", path);
+	assert_int_equal(rename(path, other), 0);
+	assert_int_equal(symlink(other, path), 0);
+	assert_false(is_cached(file, directory));
+	unlink(other);
+	assert_int_equal(chmod(directory, 0777), 0);
+	assert_false(is_cached(file, directory));
+	assert_int_equal(chmod(directory, 0755), 0);
+	assert_true(is_cached(file, directory));
+	if (geteuid() == 0) {
+		assert_int_equal(chown(path, 12345, 12345), 0);
+		assert_false(is_cached(file, directory));
+		assert_true(is_cached(file, directory));
+		assert_int_equal(chown(directory, 12345, 12345), 0);
+		assert_false(is_cached(file, directory));
+		assert_int_equal(chown(directory, 0, 0), 0);
+	}
+}
+
 static void test_cache(void **state)
 {
-	const struct plan_options options = {0}, other = {.placement = PLAN_PLACEMENT_SECOND};
+	const struct plan_options options = {0},
+				  other = {.arena_placement = PLAN_ARENA_PLACEMENT_SECOND};
 	char directory[] = "/tmp/kymo-test-plan-XXXXXX", inner[64], path[4096];
 	static const char *const names[] = {"functions.so", "nameless.so"};
 	struct problem problem;
@@ -170,34 +235,28 @@ static void test_cache(void **state)
 	(void)state;
 	assert_non_null(mkdtemp(directory));
 	snprintf(inner, sizeof(inner), "%s/a/b", directory);
-	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
+	for (size_t i = 0; i < ARRAY_SIZE(names); i++) {
 		struct elf_file *file = open_file(names[i]);
 		struct plan made, found, moved;
 
-		assert_int_equal(plan_load(file, inner, &options, &made, &problem), 0);
-		assert_false(made.cached);
+		assert_int_equal(plan_load_or_build(file, inner, &options, &made, &problem), 0);
+		assert_false(made.was_cached);
 		assert_int_equal(stat(made.path, &status), 0);
-		assert_int_equal(plan_load(file, inner, &options, &found, &problem), 0);
-		assert_true(found.cached && found.mapped);
+		assert_int_equal(plan_load_or_build(file, inner, &options, &found, &problem), 0);
+		assert_true(found.was_cached && found.is_mapped);
 		assert_string_equal(found.path, made.path);
 		assert_int_equal(found.size, made.size);
 		assert_memory_equal(found.header, made.header, made.size);
-		assert_int_equal(plan_load(file, inner, &other, &moved, &problem), 0);
-		assert_false(moved.cached);
+		assert_int_equal(plan_load_or_build(file, inner, &other, &moved, &problem), 0);
+		assert_false(moved.was_cached);
 		assert_string_not_equal(moved.path, made.path);
 		snprintf(path, sizeof(path), "%s", made.path);
 		plan_close(&found);
-		/* A damaged one is made again. */
-		int descriptor = open(path, O_WRONLY);
-		assert_int_equal(pwrite(descriptor, "?", 1, status.st_size / 2), 1);
-		close(descriptor);
-		assert_int_equal(plan_open(path, &found, &problem), -EBADMSG);
-		assert_int_equal(plan_load(file, inner, &options, &found, &problem), 0);
-		assert_false(found.cached);
+		check_damaged(file, inner, path, (size_t)status.st_size);
+		check_doubtful(file, inner, path);
 		unlink(path);
 		unlink(moved.path);
 		plan_close(&made);
-		plan_close(&found);
 		plan_close(&moved);
 		elf_close(file);
 	}
@@ -209,16 +268,17 @@ static void test_cache(void **state)
 
 static void test_no_cache(void **state)
 {
-	const struct plan_options options = {0}, none = {.placement = PLAN_PLACEMENT_COUNT};
+	const struct plan_options options = {0},
+				  none = {.arena_placement = PLAN_ARENA_PLACEMENT_COUNT};
 	struct elf_file *file = open_file("functions.so");
 	struct problem problem;
 	struct plan plan;
 
 	(void)state;
-	assert_int_equal(plan_load(file, "/proc/nowhere", &options, &plan, &problem), 0);
+	assert_int_equal(plan_load_or_build(file, "/proc/nowhere", &options, &plan, &problem), 0);
 	assert_string_equal(plan.path, "");
 	plan_close(&plan);
-	assert_int_equal(plan_load(file, NULL, &none, &plan, &problem), -EINVAL);
+	assert_int_equal(plan_load_or_build(file, NULL, &none, &plan, &problem), -EINVAL);
 	elf_close(file);
 }
 
@@ -249,13 +309,13 @@ static void test_damage(void **state)
 	for (size_t at = 0; at < tables; at++) {
 		for (unsigned bit = 0; bit < 8; bit += 7) {
 			copy[at] ^= (uint8_t)(1u << bit);
-			refused += !plan_valid(copy, plan.size);
+			refused += !plan_is_valid(copy, plan.size);
 			copy[at] ^= (uint8_t)(1u << bit);
 		}
 	}
 	assert_true(refused > 500);
 	for (size_t size = 0; size < tables; size += 7)
-		assert_false(plan_valid(copy, size));
+		assert_false(plan_is_valid(copy, size));
 	free(copy);
 	plan_close(&plan);
 }
@@ -264,12 +324,12 @@ static void test_words(void **state)
 {
 	(void)state;
 	for (unsigned i = 0; i < PLAN_REASON_COUNT; i++) {
-		assert_true(strlen(plan_reason_word(i)) > 3);
-		assert_true(strlen(plan_reason_text(i)) > 10);
+		assert_true(strlen(plan_reason_to_word(i)) > 3);
+		assert_true(strlen(plan_reason_to_text(i)) > 10);
 		for (unsigned k = 0; k < i; k++)
-			assert_string_not_equal(plan_reason_word(i), plan_reason_word(k));
+			assert_string_not_equal(plan_reason_to_word(i), plan_reason_to_word(k));
 	}
-	assert_string_equal(plan_reason_word(PLAN_REASON_COUNT), "unknown");
+	assert_string_equal(plan_reason_to_word(PLAN_REASON_COUNT), "unknown");
 }
 
 int main(void)

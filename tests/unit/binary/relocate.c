@@ -18,7 +18,8 @@
 
 #include <cmocka.h>
 
-#include "binary/relocate.h"
+#include "binary/plan/relocate.h"
+#include "common/array.h"
 
 #define NEAR     0x10000000ul /* where code is mapped; below 2 GB, as is everything else here */
 #define FAR_COPY 0x50000000ul
@@ -189,7 +190,7 @@ static void run_one(const struct relocate_case *each, uint64_t to)
 	assert_true(instruction_decode(code, each->size, CODE, &instruction));
 	assert_int_equal(instruction.length, each->size);
 	length = relocate_instruction(code, &instruction, CODE, to, CODE, CODE + each->size, copy);
-	assert_true(length > 0 && length <= (int)RELOCATE_SIZE_MAX);
+	assert_true(length > 0 && length <= (int)RELOCATED_INSTRUCTION_BYTES_MAX);
 	put_exit(copy + length, 1);
 	run_at(each, CODE, &first, first_data);
 	run_at(each, to, &second, second_data);
@@ -205,7 +206,7 @@ static void test_runs_the_same(void **state)
 	(void)state;
 	map_at(NEAR, 2 * PAGE);
 	map_at(FAR_COPY, PAGE);
-	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
 		if (cases[i].bytes[0] == 0xc4 && !__builtin_cpu_supports("avx"))
 			continue;
 		run_one(&cases[i], FAR_COPY + 0x100);
@@ -218,7 +219,7 @@ static void test_runs_the_same(void **state)
 static int relocate(const uint8_t *bytes, size_t size, uint64_t to, uint64_t window)
 {
 	struct instruction instruction;
-	uint8_t out[RELOCATE_SIZE_MAX];
+	uint8_t out[RELOCATED_INSTRUCTION_BYTES_MAX];
 	uint8_t padded[16] = {0};
 
 	memcpy(padded, bytes, size);

@@ -3,7 +3,7 @@
  *
  * Rewriting files: what is refused, and that nothing is left behind when it is.
  */
-#include "binary/rewrite.h"
+#include "binary/rewrite/rewrite.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -56,13 +56,14 @@ static uint8_t *make_modes(const struct plan *plan, uint8_t mode)
 	return modes;
 }
 
-static void load(const char *path, enum plan_placement placement, struct plan *ret)
+static void load(const char *path, enum plan_arena_placement_kind placement, struct plan *ret)
 {
-	struct plan_options options = {.placement = (uint8_t)placement};
+	struct plan_options options = {.arena_placement = (uint8_t)placement};
 	struct problem problem = {""};
 	struct elf_file *file;
 
-	if (elf_open(path, &file, &problem) || plan_load(file, NULL, &options, ret, &problem))
+	if (elf_open(path, &file, &problem) ||
+	    plan_load_or_build(file, NULL, &options, ret, &problem))
 		fail_msg("%s", problem.text);
 	elf_close(file);
 }
@@ -70,10 +71,11 @@ static void load(const char *path, enum plan_placement placement, struct plan *r
 static int rewrite(const char *path, const struct plan *plan, uint8_t mode, const char *to,
 		   struct rewrite_result *result)
 {
-	struct rewrite_options options = {.needed = "libm.so.6", .runpath = "/nonexistent"};
+	struct rewrite_options options = {.needed_library = "libm.so.6",
+					  .added_runpath = "/nonexistent"};
 	struct problem problem = {""};
 	uint8_t *modes = make_modes(plan, mode);
-	int error = rewrite_elf(path, to, plan, modes, &options, result, &problem);
+	int error = rewrite_elf_file(path, to, plan, modes, &options, result, &problem);
 
 	assert_true(!error || problem.text[0]);
 	free(modes);
@@ -100,13 +102,13 @@ static void a_program_runs_as_before(void **state)
 	struct stat old, new;
 
 	(void)state;
-	load(sample_path("sample"), PLAN_PLACEMENT_BEHIND, &plan);
+	load(sample_path("sample"), PLAN_ARENA_PLACEMENT_BEHIND_MODULE, &plan);
 	snprintf(before, sizeof(before), "%s >/dev/null", sample_path("sample"));
 	snprintf(after, sizeof(after), "%s >/dev/null", out);
 	for (uint8_t mode = PLAN_MODE_FULL; mode <= PLAN_MODE_COUNT; mode++) {
 		assert_int_equal(rewrite(sample_path("sample"), &plan, mode, out, &result), 0);
 		assert_true(result.functions > 0);
-		assert_false(result.table_moved);
+		assert_false(result.has_moved_program_headers);
 		assert_int_equal(system(after), system(before));
 	}
 	assert_int_equal(stat(sample_path("sample"), &old), 0);
@@ -130,14 +132,14 @@ static void what_does_not_fit_is_refused(void **state)
 	struct plan plan;
 
 	(void)state;
-	load(sample_path("sample"), PLAN_PLACEMENT_FIRST, &plan);
+	load(sample_path("sample"), PLAN_ARENA_PLACEMENT_FIRST, &plan);
 	if (plan.header->arena_vaddr < plan.header->high)
 		assert_int_equal(
 			rewrite(sample_path("sample"), &plan, PLAN_MODE_FULL, out, &result),
 			-EINVAL);
 	plan_close(&plan);
 
-	load(sample_path("sample"), PLAN_PLACEMENT_BEHIND, &plan);
+	load(sample_path("sample"), PLAN_ARENA_PLACEMENT_BEHIND_MODULE, &plan);
 	assert_int_equal(rewrite(sample_path("dwarf4"), &plan, PLAN_MODE_FULL, out, &result),
 			 -ESTALE);
 	assert_int_equal(rewrite("/nonexistent", &plan, PLAN_MODE_FULL, out, &result), -ENOENT);

@@ -2,7 +2,7 @@
  * SPDX-FileCopyrightText: the kymo authors
  *
  * Functions whose names say why they are left alone: reason_what, where `reason` is the word of
- * plan_reason_word() with _ for -.
+ * plan_reason_to_word() with _ for -.
  */
 	.text
 
@@ -249,6 +249,119 @@ resolver_chooses:
 	leaq patchable_plain(%rip), %rax
 	ret
 done resolver_chooses
+
+/* Who jumps to what looks at its caller is seen by it instead of its own caller. */
+function reads_return_by_import
+	jmp dlsym@PLT
+done reads_return_by_import
+
+function reads_return_by_pointer
+	jmp *dlvsym@GOTPCREL(%rip)
+done reads_return_by_pointer
+
+function reads_return_by_two_jumps
+	movl $1, %esi
+	jmp reads_return_by_import
+done reads_return_by_two_jumps
+
+function reads_return_if_nonzero
+	testl %edi, %edi
+	jne reads_return_by_two_jumps
+	movl $1, %eax
+	ret
+done reads_return_if_nonzero
+
+function patchable_calls_dlsym
+	pushq %rbx
+	.cfi_adjust_cfa_offset 8
+	call dlsym@PLT
+	popq %rbx
+	.cfi_adjust_cfa_offset -8
+	ret
+done patchable_calls_dlsym
+
+/* Code that is read, copied, or entered at a calculated place. */
+	.macro plain name
+function \name
+	leal (%rdi,%rdi,2), %eax
+	addl $12, %eax
+	ret
+done \name
+	.endm
+	plain used_as_data_read
+	plain used_as_data_first
+	plain used_as_data_between
+	plain used_as_data_last
+	plain used_as_data_copied
+	plain used_as_data_entered_inside
+	plain used_as_data_page
+	plain used_as_data_spilled
+	plain patchable_passed_on
+	plain patchable_compared
+
+function patchable_reads_code
+	movdqu used_as_data_read(%rip), %xmm0
+	movups %xmm0, (%rdi)
+	ret
+done patchable_reads_code
+
+function patchable_measures_code
+	leaq used_as_data_first(%rip), %rcx
+	leaq used_as_data_last(%rip), %rax
+	subq %rcx, %rax
+	ret
+done patchable_measures_code
+
+function patchable_copies_code
+	leaq used_as_data_copied(%rip), %rax
+	movl $10, %edx
+	movq %rax, %rsi
+	jmp memcpy@PLT
+done patchable_copies_code
+
+function patchable_enters_inside
+	leaq used_as_data_entered_inside(%rip), %rax
+	leaq 3(%rax,%rdi), %rax
+	jmp *%rax
+done patchable_enters_inside
+
+function patchable_finds_page
+	leaq used_as_data_page(%rip), %rdi
+	andq $-4096, %rdi
+	jmp mprotect@PLT
+done patchable_finds_page
+
+function patchable_spills
+	subq $24, %rsp
+	.cfi_adjust_cfa_offset 24
+	leaq used_as_data_spilled(%rip), %rax
+	movq %rax, 8(%rsp)
+	xorl %eax, %eax
+	movq 8(%rsp), %rcx
+	movzbl (%rcx), %eax
+	addq $24, %rsp
+	.cfi_adjust_cfa_offset -24
+	ret
+done patchable_spills
+
+/* What is passed to others, compared, or loses its register to something else. */
+function patchable_passes_on
+	leaq patchable_passed_on(%rip), %rdi
+	leaq patchable_compared(%rip), %rsi
+	cmpq %rsi, %rdi
+	je 1f
+	movq %rdx, %rdi
+	addq $8, %rdi
+1:	jmp qsort@PLT
+done patchable_passes_on
+
+/* The large model's way to its data. */
+function patchable_large_model
+	leaq patchable_large_model(%rip), %rax
+	movabsq $64, %rcx
+	addq %rcx, %rax
+	ret
+done patchable_large_model
 
 /* No unwind tables at all, beside others that have some. */
 	.globl no_frame_bare

@@ -16,9 +16,10 @@
 
 #include <cmocka.h>
 
-#include "binary/selection.h"
-#include "binary/selection_defaults.h"
-#include "binary/selection_pattern.h"
+#include "binary/selection/defaults.h"
+#include "binary/selection/pattern.h"
+#include "binary/selection/selection.h"
+#include "common/array.h"
 
 /* A plan of functions of 64 bytes each from 0x1000 on, without code. */
 enum { COUNT = 8, FIRST = 0x1000, SIZE = 64 };
@@ -55,7 +56,8 @@ static struct selection fixture_select(struct fixture *fixture)
 	struct problem problem;
 
 	assert_int_equal(selection_rules_create(&fixture->request, &rules, &problem), 0);
-	assert_int_equal(selection_make(rules, &fixture->module, NULL, &selection, &problem), 0);
+	assert_int_equal(
+		selection_choose_functions(rules, &fixture->module, NULL, &selection, &problem), 0);
 	selection_rules_destroy(rules);
 	return selection;
 }
@@ -65,9 +67,10 @@ static void fixture_expect(struct fixture *fixture, unsigned index, enum selecti
 	struct selection selection = fixture_select(fixture);
 
 	assert_string_equal(
-		selection_verdict_word((enum selection_verdict)selection.verdicts[index]),
-		selection_verdict_word(verdict));
-	assert_int_equal(selection.modes[index] != PLAN_MODE_OFF, verdict == SELECTION_CHOSEN);
+		selection_verdict_to_word((enum selection_verdict)selection.verdicts[index]),
+		selection_verdict_to_word(verdict));
+	assert_int_equal(selection.modes[index] != PLAN_MODE_OFF,
+			 verdict == SELECTION_VERDICT_CHOSEN);
 	selection_deinit(&selection);
 }
 
@@ -83,10 +86,10 @@ static void test_everything_by_default(void **state)
 	fixture.bytes.functions[4].stub = 0;
 	fixture.bytes.functions[4].reason = PLAN_FRAGMENT;
 	selection = fixture_select(&fixture);
-	assert_int_equal(selection.functions, COUNT - 1);
-	assert_int_equal(selection.patchable, COUNT - 2);
-	assert_int_equal(selection.chosen, COUNT - 2);
-	assert_int_equal(selection.verdicts[3], SELECTION_NOT_PATCHABLE);
+	assert_int_equal(selection.function_count, COUNT - 1);
+	assert_int_equal(selection.patchable_count, COUNT - 2);
+	assert_int_equal(selection.chosen_count, COUNT - 2);
+	assert_int_equal(selection.verdicts[3], SELECTION_VERDICT_NOT_PATCHABLE);
 	selection_deinit(&selection);
 }
 
@@ -97,17 +100,17 @@ static void test_sizes(void **state)
 	(void)state;
 	fixture_make(&fixture);
 	fixture.request.minimum_instructions = 30;
-	fixture_expect(&fixture, 1, SELECTION_INSTRUCTIONS);
-	fixture_expect(&fixture, 2, SELECTION_CHOSEN);
+	fixture_expect(&fixture, 1, SELECTION_VERDICT_TOO_FEW_INSTRUCTIONS);
+	fixture_expect(&fixture, 2, SELECTION_VERDICT_CHOSEN);
 	fixture.bytes.functions[1].flags = PLAN_FUNCTION_LOOPS;
-	fixture_expect(&fixture, 1, SELECTION_CHOSEN);
-	fixture.request.minimum_instructions_loop = 21;
-	fixture_expect(&fixture, 1, SELECTION_INSTRUCTIONS);
-	fixture.request.minimum_range = SIZE + 1;
-	fixture_expect(&fixture, 7, SELECTION_ADDRESS_RANGE);
+	fixture_expect(&fixture, 1, SELECTION_VERDICT_CHOSEN);
+	fixture.request.minimum_instructions_with_loops = 21;
+	fixture_expect(&fixture, 1, SELECTION_VERDICT_TOO_FEW_INSTRUCTIONS);
+	fixture.request.minimum_range_bytes = SIZE + 1;
+	fixture_expect(&fixture, 7, SELECTION_VERDICT_TOO_FEW_BYTES);
 	fixture_make(&fixture);
 	fixture.bytes.functions[0].instructions = 1;
-	fixture_expect(&fixture, 0, SELECTION_TINY);
+	fixture_expect(&fixture, 0, SELECTION_VERDICT_TINY);
 }
 
 static void test_modules(void **state)
@@ -117,26 +120,26 @@ static void test_modules(void **state)
 	(void)state;
 	fixture_make(&fixture);
 	fixture.module.path = "/lib/x86_64-linux-gnu/libc.so.6";
-	fixture_expect(&fixture, 0, SELECTION_INTERNAL);
-	fixture.request.expressions[SELECTION_INCLUDE] = ".";
-	fixture_expect(&fixture, 0, SELECTION_INTERNAL);
-	fixture.request.expressions[SELECTION_MODULE_INTERNAL_INCLUDE] = "libc\\.so";
-	fixture_expect(&fixture, 0, SELECTION_CHOSEN);
+	fixture_expect(&fixture, 0, SELECTION_VERDICT_INTERNAL_LIBRARY);
+	fixture.request.rule_expressions[SELECTION_RULE_INCLUDE] = ".";
+	fixture_expect(&fixture, 0, SELECTION_VERDICT_INTERNAL_LIBRARY);
+	fixture.request.rule_expressions[SELECTION_RULE_MODULE_INTERNAL_INCLUDE] = "libc\\.so";
+	fixture_expect(&fixture, 0, SELECTION_VERDICT_CHOSEN);
 	fixture_make(&fixture);
 	fixture.module.path = "/usr/lib/libstdc++.so.6";
-	fixture_expect(&fixture, 0, SELECTION_SYSTEM_MODULE);
-	fixture.request.expressions[SELECTION_MODULE_INCLUDE] = "libstdc";
-	fixture_expect(&fixture, 0, SELECTION_CHOSEN);
-	fixture.request.expressions[SELECTION_MODULE_EXCLUDE] = "/usr/lib";
-	fixture_expect(&fixture, 0, SELECTION_EXCLUDED);
+	fixture_expect(&fixture, 0, SELECTION_VERDICT_SYSTEM_MODULE);
+	fixture.request.rule_expressions[SELECTION_RULE_MODULE_INCLUDE] = "libstdc";
+	fixture_expect(&fixture, 0, SELECTION_VERDICT_CHOSEN);
+	fixture.request.rule_expressions[SELECTION_RULE_MODULE_EXCLUDE] = "/usr/lib";
+	fixture_expect(&fixture, 0, SELECTION_VERDICT_EXCLUDED);
 	fixture_make(&fixture);
-	fixture.request.internal_append = "libfoo, libwork.so";
-	fixture_expect(&fixture, 0, SELECTION_INTERNAL);
+	fixture.request.internal_libraries_added = "libfoo, libwork.so";
+	fixture_expect(&fixture, 0, SELECTION_VERDICT_INTERNAL_LIBRARY);
 	fixture_make(&fixture);
 	fixture.module.path = "/lib/libpthread-2.31.so";
-	fixture_expect(&fixture, 0, SELECTION_INTERNAL);
-	fixture.request.internal_remove = "libpthread";
-	fixture_expect(&fixture, 0, SELECTION_CHOSEN);
+	fixture_expect(&fixture, 0, SELECTION_VERDICT_INTERNAL_LIBRARY);
+	fixture.request.internal_libraries_removed = "libpthread";
+	fixture_expect(&fixture, 0, SELECTION_VERDICT_CHOSEN);
 }
 
 static void test_overlapping(void **state)
@@ -146,11 +149,11 @@ static void test_overlapping(void **state)
 	(void)state;
 	fixture_make(&fixture);
 	fixture.bytes.functions[2].size = SIZE + 1;
-	fixture_expect(&fixture, 2, SELECTION_OVERLAPPING);
-	fixture_expect(&fixture, 3, SELECTION_OVERLAPPING);
-	fixture_expect(&fixture, 4, SELECTION_CHOSEN);
-	fixture.request.allow_overlapping = true;
-	fixture_expect(&fixture, 2, SELECTION_CHOSEN);
+	fixture_expect(&fixture, 2, SELECTION_VERDICT_OVERLAPPING);
+	fixture_expect(&fixture, 3, SELECTION_VERDICT_OVERLAPPING);
+	fixture_expect(&fixture, 4, SELECTION_VERDICT_CHOSEN);
+	fixture.request.allows_overlapping = true;
+	fixture_expect(&fixture, 2, SELECTION_VERDICT_CHOSEN);
 }
 
 static void test_dynamic_callsites(void **state)
@@ -160,10 +163,10 @@ static void test_dynamic_callsites(void **state)
 	(void)state;
 	fixture_make(&fixture);
 	fixture.request.minimum_instructions = 1000;
-	fixture.request.dynamic_callsites = true;
+	fixture.request.selects_dynamic_callsites = true;
 	fixture.bytes.functions[2].flags = PLAN_FUNCTION_INDIRECT;
-	fixture_expect(&fixture, 1, SELECTION_INSTRUCTIONS);
-	fixture_expect(&fixture, 2, SELECTION_CHOSEN);
+	fixture_expect(&fixture, 1, SELECTION_VERDICT_TOO_FEW_INSTRUCTIONS);
+	fixture_expect(&fixture, 2, SELECTION_VERDICT_CHOSEN);
 }
 
 static void test_places(void **state)
@@ -174,13 +177,13 @@ static void test_places(void **state)
 	(void)state;
 	fixture_make(&fixture);
 	fixture.request.minimum_instructions = 40;
-	fixture.request.minimum_instructions_loop = 40;
+	fixture.request.minimum_instructions_with_loops = 40;
 	fixture.bytes.functions[6] = (struct plan_function){
 		.vaddr = FIRST + 2 * SIZE + 8, .stub = 0x5000, .flags = PLAN_FUNCTION_IS_LOOP};
 	fixture.bytes.functions[7] = (struct plan_function){
 		.vaddr = FIRST + 4 * SIZE + 8, .stub = 0x5000, .flags = PLAN_FUNCTION_IS_LOOP};
 	selection = fixture_select(&fixture);
-	assert_int_equal(selection.functions, 6);
+	assert_int_equal(selection.function_count, 6);
 	assert_int_equal(selection.modes[6], PLAN_MODE_OFF); /* its function is too small */
 	assert_int_equal(selection.modes[7], PLAN_MODE_COUNT);
 	assert_int_equal(selection.modes[4], PLAN_MODE_FULL);
@@ -206,7 +209,7 @@ int selection_probe_beta(int value)
 struct own {
 	struct elf_file *file;
 	struct plan plan;
-	struct selection_names *names;
+	struct selection_symbol_names *names;
 };
 
 static void own_open(struct own *own)
@@ -215,14 +218,14 @@ static void own_open(struct own *own)
 	struct problem problem;
 
 	assert_int_equal(elf_open("/proc/self/exe", &own->file, &problem), 0);
-	assert_int_equal(plan_load(own->file, NULL, &options, &own->plan, &problem), 0);
-	assert_int_equal(selection_names_load(own->file, NULL, &own->names), 0);
+	assert_int_equal(plan_load_or_build(own->file, NULL, &options, &own->plan, &problem), 0);
+	assert_int_equal(selection_symbol_names_load(own->file, NULL, &own->names), 0);
 }
 
 static void own_close(struct own *own)
 {
 	plan_close(&own->plan);
-	selection_names_destroy(own->names);
+	selection_symbol_names_destroy(own->names);
 	elf_close(own->file);
 }
 
@@ -235,14 +238,14 @@ static void own_select(const struct own *own, const struct selection_rules *rule
 						.is_program = true};
 	struct problem problem;
 
-	assert_int_equal(selection_make(rules, &module, own->names, ret, &problem), 0);
+	assert_int_equal(selection_choose_functions(rules, &module, own->names, ret, &problem), 0);
 }
 
 static enum selection_verdict own_verdict(const struct own *own,
 					  const struct selection_request *request, const char *name,
 					  enum plan_mode *ret_mode)
 {
-	enum selection_verdict verdict = SELECTION_VERDICTS;
+	enum selection_verdict verdict = SELECTION_VERDICT_COUNT;
 	struct selection_rules *rules;
 	struct selection selection;
 	struct problem problem;
@@ -251,8 +254,8 @@ static enum selection_verdict own_verdict(const struct own *own,
 	own_select(own, rules, &selection);
 	for (size_t i = 0; i < selection.count; i++) {
 		size_t count;
-		const struct selection_name *found =
-			selection_names_at(own->names, plan_functions(&own->plan)[i].vaddr, &count);
+		const struct selection_symbol_name *found = selection_symbol_names_find_at(
+			own->names, plan_get_functions(&own->plan)[i].vaddr, &count);
 
 		if (!count || strcmp(found->mangled, name) != 0)
 			continue;
@@ -268,8 +271,8 @@ static enum selection_verdict own_verdict(const struct own *own,
 static void expect_own(const struct own *own, const struct selection_request *request,
 		       const char *name, enum selection_verdict verdict)
 {
-	assert_string_equal(selection_verdict_word(own_verdict(own, request, name, NULL)),
-			    selection_verdict_word(verdict));
+	assert_string_equal(selection_verdict_to_word(own_verdict(own, request, name, NULL)),
+			    selection_verdict_to_word(verdict));
 }
 
 #define ALPHA "selection_probe_alpha"
@@ -278,67 +281,67 @@ static void expect_own(const struct own *own, const struct selection_request *re
 static void test_include_exclude_restrict(void **state)
 {
 	struct selection_request request = {.minimum_instructions = 1000000,
-					    .minimum_instructions_loop = 1000000,
-					    .main_function = "main"};
+					    .minimum_instructions_with_loops = 1000000,
+					    .main_function_name = "main"};
 	struct own own;
 
 	(void)state;
 	own_open(&own);
-	expect_own(&own, &request, BETA, SELECTION_INSTRUCTIONS);
-	expect_own(&own, &request, "main", SELECTION_CHOSEN);
-	request.expressions[SELECTION_INCLUDE] = "probe_b";
-	expect_own(&own, &request, BETA, SELECTION_CHOSEN);
-	request.expressions[SELECTION_RESTRICT] = "probe_a";
-	expect_own(&own, &request, BETA, SELECTION_NOT_RESTRICTED);
-	request.expressions[SELECTION_MODULE_RESTRICT] = "/opt/"; /* the union of both */
-	expect_own(&own, &request, BETA, SELECTION_CHOSEN);
-	request.expressions[SELECTION_MODULE_RESTRICT] = "/other/";
-	expect_own(&own, &request, BETA, SELECTION_NOT_RESTRICTED);
-	request.expressions[SELECTION_RESTRICT] = "probe_b"; /* not hidden by -MR */
-	expect_own(&own, &request, BETA, SELECTION_CHOSEN);
-	request.expressions[SELECTION_EXCLUDE] = "^" BETA "$";
-	expect_own(&own, &request, BETA, SELECTION_EXCLUDED);
+	expect_own(&own, &request, BETA, SELECTION_VERDICT_TOO_FEW_INSTRUCTIONS);
+	expect_own(&own, &request, "main", SELECTION_VERDICT_CHOSEN);
+	request.rule_expressions[SELECTION_RULE_INCLUDE] = "probe_b";
+	expect_own(&own, &request, BETA, SELECTION_VERDICT_CHOSEN);
+	request.rule_expressions[SELECTION_RULE_RESTRICT] = "probe_a";
+	expect_own(&own, &request, BETA, SELECTION_VERDICT_OUTSIDE_RESTRICTION);
+	request.rule_expressions[SELECTION_RULE_MODULE_RESTRICT] = "/opt/"; /* the union of both */
+	expect_own(&own, &request, BETA, SELECTION_VERDICT_CHOSEN);
+	request.rule_expressions[SELECTION_RULE_MODULE_RESTRICT] = "/other/";
+	expect_own(&own, &request, BETA, SELECTION_VERDICT_OUTSIDE_RESTRICTION);
+	request.rule_expressions[SELECTION_RULE_RESTRICT] = "probe_b"; /* not hidden by -MR */
+	expect_own(&own, &request, BETA, SELECTION_VERDICT_CHOSEN);
+	request.rule_expressions[SELECTION_RULE_EXCLUDE] = "^" BETA "$";
+	expect_own(&own, &request, BETA, SELECTION_VERDICT_EXCLUDED);
 	own_close(&own);
 }
 
 static void test_callers(void **state)
 {
 	struct selection_request request = {.minimum_instructions = 1000000,
-					    .minimum_instructions_loop = 1000000};
+					    .minimum_instructions_with_loops = 1000000};
 	struct own own;
 
 	(void)state;
 	own_open(&own);
-	request.expressions[SELECTION_CALLER_INCLUDE] = "^" ALPHA "$";
-	expect_own(&own, &request, BETA, SELECTION_CHOSEN);
-	expect_own(&own, &request, "main", SELECTION_INSTRUCTIONS);
-	request.expressions[SELECTION_CALLER_INCLUDE] =
+	request.rule_expressions[SELECTION_RULE_CALLER_INCLUDE] = "^" ALPHA "$";
+	expect_own(&own, &request, BETA, SELECTION_VERDICT_CHOSEN);
+	expect_own(&own, &request, "main", SELECTION_VERDICT_TOO_FEW_INSTRUCTIONS);
+	request.rule_expressions[SELECTION_RULE_CALLER_INCLUDE] =
 		"^_cmocka_run_group_tests$"; /* by the PLT */
-	expect_own(&own, &request, BETA, SELECTION_INSTRUCTIONS);
-	expect_own(&own, &request, "main", SELECTION_CHOSEN);
+	expect_own(&own, &request, BETA, SELECTION_VERDICT_TOO_FEW_INSTRUCTIONS);
+	expect_own(&own, &request, "main", SELECTION_VERDICT_CHOSEN);
 	own_close(&own);
 }
 
 static void test_kinds_and_modes(void **state)
 {
-	struct selection_request request = {.linkages = 1u << LINKAGE_LOCAL};
+	struct selection_request request = {.linkage_bits = 1u << LINKAGE_LOCAL};
 	enum plan_mode mode = PLAN_MODE_OFF;
 	struct own own;
 
 	(void)state;
 	own_open(&own);
-	expect_own(&own, &request, BETA, SELECTION_LINKAGE);
-	expect_own(&own, &request, "test_callers", SELECTION_CHOSEN);
-	request.linkages = 1u << LINKAGE_GLOBAL;
-	expect_own(&own, &request, BETA, SELECTION_CHOSEN);
-	request.visibilities = 1u << VISIBILITY_INTERNAL;
-	expect_own(&own, &request, BETA, SELECTION_VISIBILITY);
-	request.visibilities = 0;
-	request.expressions[SELECTION_COUNT_ONLY] = "probe";
+	expect_own(&own, &request, BETA, SELECTION_VERDICT_OTHER_LINKAGE);
+	expect_own(&own, &request, "test_callers", SELECTION_VERDICT_CHOSEN);
+	request.linkage_bits = 1u << LINKAGE_GLOBAL;
+	expect_own(&own, &request, BETA, SELECTION_VERDICT_CHOSEN);
+	request.visibility_bits = 1u << VISIBILITY_INTERNAL;
+	expect_own(&own, &request, BETA, SELECTION_VERDICT_OTHER_VISIBILITY);
+	request.visibility_bits = 0;
+	request.rule_expressions[SELECTION_RULE_COUNT_CALLS_ONLY] = "probe";
 	own_verdict(&own, &request, BETA, &mode);
 	assert_int_equal(mode, PLAN_MODE_COUNT);
-	request.expressions[SELECTION_COUNT_ONLY] = "";
-	request.expressions[SELECTION_ARGUMENTS] = "probe";
+	request.rule_expressions[SELECTION_RULE_COUNT_CALLS_ONLY] = "";
+	request.rule_expressions[SELECTION_RULE_RECORD_ARGUMENTS] = "probe";
 	own_verdict(&own, &request, BETA, &mode);
 	assert_int_equal(mode, PLAN_MODE_ARGUMENTS);
 	own_close(&own);
@@ -368,15 +371,15 @@ static void test_lists(void **state)
 	(void)state;
 	own_open(&own);
 	path = list_file("# one\n  " BETA "  # and why\n\n");
-	request.list_files = path;
-	expect_own(&own, &request, BETA, SELECTION_CHOSEN);
-	expect_own(&own, &request, ALPHA, SELECTION_NOT_INCLUDED);
+	request.list_file_paths = path;
+	expect_own(&own, &request, BETA, SELECTION_VERDICT_CHOSEN);
+	expect_own(&own, &request, ALPHA, SELECTION_VERDICT_NOT_ON_LIST);
 	unlink(path);
 	path = list_file("{\"modules\": [{\"module\": \"/elsewhere/selection\", \"functions\": "
 			 "[{\"function\": \"x\", \"mangled\": \"" ALPHA "\"}]}, {\"module\": "
 			 "\"other\", \"functions\": [{\"mangled\": \"" BETA "\"}]}]}");
-	expect_own(&own, &request, ALPHA, SELECTION_CHOSEN);
-	expect_own(&own, &request, BETA, SELECTION_NOT_INCLUDED);
+	expect_own(&own, &request, ALPHA, SELECTION_VERDICT_CHOSEN);
+	expect_own(&own, &request, BETA, SELECTION_VERDICT_NOT_ON_LIST);
 	unlink(path);
 	assert_int_not_equal(selection_rules_create(&request, &rules, &problem), 0);
 	assert_non_null(strstr(problem.text, "cannot read the list"));
@@ -402,22 +405,23 @@ static void test_misses(void **state)
 
 	(void)state;
 	own_open(&own);
-	request.list_files = list_file("{\"modules\": [{\"module\": \"/elsewhere/selection\", "
-				       "\"functions\": [{\"mangled\": \"" ALPHA
-				       "\", \"function_signature\": \"nobody\"}, {\"mangled\": "
-				       "\"" ALPHA "\"}, {\"mangled\": \"zeta\"}]}]}");
+	request.list_file_paths =
+		list_file("{\"modules\": [{\"module\": \"/elsewhere/selection\", "
+			  "\"functions\": [{\"mangled\": \"" ALPHA
+			  "\", \"function_signature\": \"nobody\"}, {\"mangled\": "
+			  "\"" ALPHA "\"}, {\"mangled\": \"zeta\"}]}]}");
 	assert_int_equal(selection_rules_create(&request, &rules, &problem), 0);
-	unlink(request.list_files);
-	assert_int_equal(selection_rules_misses(rules, &first, &count), 3);
+	unlink(request.list_file_paths);
+	assert_int_equal(selection_rules_count_missing(rules, &first, &count), 3);
 	assert_int_equal(count, 3);
 	own_select(&own, rules, &selection);
 	selection_deinit(&selection);
-	assert_int_equal(selection_rules_misses(rules, &first, &count), 1);
+	assert_int_equal(selection_rules_count_missing(rules, &first, &count), 1);
 	assert_string_equal(first, "zeta");
 	selection_rules_destroy(rules);
-	request.list_files = NULL;
+	request.list_file_paths = NULL;
 	assert_int_equal(selection_rules_create(&request, &rules, &problem), 0);
-	assert_int_equal(selection_rules_misses(rules, &first, &count), 0);
+	assert_int_equal(selection_rules_count_missing(rules, &first, &count), 0);
 	selection_rules_destroy(rules);
 	own_close(&own);
 }
@@ -434,7 +438,7 @@ static void test_bad_expressions(void **state)
 	struct problem problem;
 
 	(void)state;
-	for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
+	for (size_t i = 0; i < ARRAY_SIZE(bad); i++) {
 		assert_true(selection_pattern_init(&pattern, bad[i][0], "-I", &problem) < 0);
 		assert_non_null(strstr(problem.text, bad[i][1]));
 		assert_non_null(strstr(problem.text, "-I: "));
@@ -456,8 +460,8 @@ static void test_readable_names(void **state)
 	struct selection_pattern pattern;
 
 	(void)state;
-	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
-		char *plain = selection_plain_name(names[i][0]);
+	for (size_t i = 0; i < ARRAY_SIZE(names); i++) {
+		char *plain = selection_copy_plain_name(names[i][0]);
 
 		assert_string_equal(plain, names[i][1]);
 		free(plain);
@@ -476,19 +480,20 @@ static void test_defaults(void **state)
 	char family[64];
 
 	(void)state;
-	selection_family("/lib/libc-2.31.so", family);
+	selection_copy_library_base_name("/lib/libc-2.31.so", family);
 	assert_string_equal(family, "libc");
-	selection_family("libstdc++.so.6.0.30", family);
+	selection_copy_library_base_name("libstdc++.so.6.0.30", family);
 	assert_string_equal(family, "libstdc++");
-	selection_family("/lib64/ld-linux-x86-64.so.2", family);
-	assert_true(selection_is_internal_family(family));
-	selection_family("/opt/libcurl.so.4", family);
-	assert_false(selection_is_internal_family(family) || selection_is_system_family(family));
-	assert_true(selection_is_routine("frame_dummy"));
-	assert_true(selection_is_routine("_ZNSt6vectorIiSaIiEE13_M_insert_auxEv"));
-	assert_false(selection_is_routine("_ZNSt6vectorIiSaIiEE9push_backERKi"));
-	assert_false(selection_is_routine("_ZN4work6_M_runEv"));
-	assert_true(selection_is_routine("_ZThn16_N1A1fEv"));
+	selection_copy_library_base_name("/lib64/ld-linux-x86-64.so.2", family);
+	assert_true(selection_family_is_needed_by_kymo(family));
+	selection_copy_library_base_name("/opt/libcurl.so.4", family);
+	assert_false(selection_family_is_needed_by_kymo(family) ||
+		     selection_family_is_system_library(family));
+	assert_true(selection_is_runtime_routine("frame_dummy"));
+	assert_true(selection_is_runtime_routine("_ZNSt6vectorIiSaIiEE13_M_insert_auxEv"));
+	assert_false(selection_is_runtime_routine("_ZNSt6vectorIiSaIiEE9push_backERKi"));
+	assert_false(selection_is_runtime_routine("_ZN4work6_M_runEv"));
+	assert_true(selection_is_runtime_routine("_ZThn16_N1A1fEv"));
 }
 
 int main(void)

@@ -15,15 +15,16 @@
 
 #include <cmocka.h>
 
-#include "binary/functions_frames.h"
-#include "binary/plan.h"
+#include "binary/functions/frames.h"
+#include "binary/plan/plan.h"
+#include "common/array.h"
 
 struct sample {
 	struct elf_file *file;
 	struct plan plan;
-	struct frames own;   /* of the file */
-	struct frames stubs; /* one FDE at a time */
-	struct frame frame;
+	struct eh_frame_table own;   /* of the file */
+	struct eh_frame_table stubs; /* one FDE at a time */
+	struct eh_frame_fde frame;
 	const uint8_t *tables; /* .eh_frame_hdr and .eh_frame, of that many bytes */
 	size_t size;
 };
@@ -38,7 +39,7 @@ static uint32_t word(const uint8_t *at)
 
 static void open_sample(struct sample *sample, const char *name)
 {
-	static struct frame_common common;
+	static struct eh_frame_cie common;
 	const struct plan_options options = {0};
 	struct problem problem;
 	char path[4096];
@@ -46,8 +47,9 @@ static void open_sample(struct sample *sample, const char *name)
 	memset(sample, 0, sizeof(*sample));
 	snprintf(path, sizeof(path), "%s/%s", getenv("FUNCTION_SAMPLES"), name);
 	assert_int_equal(elf_open(path, &sample->file, &problem), 0);
-	assert_int_equal(plan_load(sample->file, NULL, &options, &sample->plan, &problem), 0);
-	assert_int_equal(frames_read(sample->file, &sample->own), 0);
+	assert_int_equal(plan_load_or_build(sample->file, NULL, &options, &sample->plan, &problem),
+			 0);
+	assert_int_equal(eh_frame_table_read(sample->file, &sample->own), 0);
 	sample->tables = (const uint8_t *)sample->plan.header + sample->plan.header->frames.offset;
 	sample->size = sample->plan.header->frames.count;
 	assert_true(sample->size > 12);
@@ -58,25 +60,26 @@ static void open_sample(struct sample *sample, const char *name)
 	assert_int_equal(word(entry + 4), 0);
 	assert_memory_equal(entry + 8, ((const uint8_t[]){1, 'z', 'R', 0, 1, 0x78, 16, 1, 0x1b}),
 			    9);
-	common = (struct frame_common){.offset = (uint32_t)(entry - sample->tables),
-				       .program = (uint32_t)(entry + 17 - sample->tables),
-				       .program_size = word(entry) - 13,
-				       .code_align = 1,
-				       .data_align = -8,
-				       .pointer_encoding = 0x1b,
-				       .return_register = 16,
-				       .has_size = true};
-	sample->stubs = (struct frames){.bytes = (uint8_t *)sample->tables,
-					.size = sample->size,
-					.list = &sample->frame,
-					.count = 1,
-					.commons = &common,
-					.common_count = 1};
+	common =
+		(struct eh_frame_cie){.offset = (uint32_t)(entry - sample->tables),
+				      .cfa_program_offset = (uint32_t)(entry + 17 - sample->tables),
+				      .cfa_program_size = word(entry) - 13,
+				      .code_align = 1,
+				      .data_align = -8,
+				      .pointer_encoding = 0x1b,
+				      .return_register = 16,
+				      .has_augmentation_size = true};
+	sample->stubs = (struct eh_frame_table){.bytes = (uint8_t *)sample->tables,
+						.size = sample->size,
+						.list = &sample->frame,
+						.count = 1,
+						.cies = &common,
+						.cie_count = 1};
 }
 
 static void close_sample(struct sample *sample)
 {
-	frames_deinit(&sample->own);
+	eh_frame_table_deinit(&sample->own);
 	plan_close(&sample->plan);
 	elf_close(sample->file);
 }
@@ -93,18 +96,19 @@ static void take(struct sample *sample, uint32_t number)
 	entry = sample->tables + word(row + 4);
 	assert_in_range(word(entry), 13, sample->size - word(row + 4) - 4);
 	assert_int_equal(word(entry + 4),
-			 entry + 4 - sample->tables - sample->stubs.commons[0].offset);
+			 entry + 4 - sample->tables - sample->stubs.cies[0].offset);
 	assert_int_equal(header + (uint32_t)(entry + 8 - sample->tables) + word(entry + 8), start);
 	assert_int_equal(entry[16], 0);
-	sample->frame = (struct frame){.vaddr = start,
-				       .size = word(entry + 12),
-				       .program = (uint32_t)(entry + 17 - sample->tables),
-				       .program_size = word(entry) - 13};
+	sample->frame =
+		(struct eh_frame_fde){.vaddr = start,
+				      .size = word(entry + 12),
+				      .cfa_program_offset = (uint32_t)(entry + 17 - sample->tables),
+				      .cfa_program_size = word(entry) - 13};
 }
 
 static const struct plan_function *function_of(const struct sample *sample, uint64_t stub)
 {
-	const struct plan_function *functions = plan_functions(&sample->plan);
+	const struct plan_function *functions = plan_get_functions(&sample->plan);
 
 	for (size_t i = 0; i < sample->plan.header->functions.count; i++)
 		if (functions[i].reason == PLAN_PATCHABLE && functions[i].stub == stub)
@@ -114,22 +118,22 @@ static const struct plan_function *function_of(const struct sample *sample, uint
 
 static void check_stub(const struct sample *sample)
 {
-	/* words above rsp; -1: an expression, see stub_frames.c */
+	/* words above rsp; -1: an expression, see binary/plan/stub_frames.c */
 	static const struct {
 		uint8_t offset;
 		int8_t words;
 	} rows[] = {{0, 1},  {4, 1},  {5, 2},   {11, 2},  {12, 1},  {32, 1},  {33, 2},  {42, 2},
 		    {43, 0}, {46, 0}, {47, -1}, {48, -1}, {53, -1}, {58, -1}, {62, -1}, {63, 2},
 		    {67, 2}, {68, 1}, {69, 2},  {73, 2},  {74, 1},  {133, 1}};
-	struct frame_walk walk;
+	struct cfa_walk_state walk;
 
-	frame_walk_start(&walk, &sample->stubs, &sample->frame);
-	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
-		frame_walk_to(&walk, sample->frame.vaddr + rows[i].offset);
+	cfa_walk_begin_at_frame(&walk, &sample->stubs, &sample->frame);
+	for (size_t i = 0; i < ARRAY_SIZE(rows); i++) {
+		cfa_walk_to_address(&walk, sample->frame.vaddr + rows[i].offset);
 		assert_int_equal(walk.row.known, rows[i].words >= 0);
 		if (rows[i].words < 0)
 			continue;
-		assert_int_equal(walk.row.base, FRAME_RSP);
+		assert_int_equal(walk.row.base, EH_FRAME_REGISTER_RSP);
 		assert_int_equal(walk.row.offset, 8 * rows[i].words);
 	}
 	assert_false(walk.cursor.failed);
@@ -139,10 +143,10 @@ static void check_stub(const struct sample *sample)
  * those of the first. */
 static unsigned check_moves(const struct sample *sample, const struct plan_function *function)
 {
-	const struct plan_site *site = &plan_sites(&sample->plan)[function->site];
-	const struct plan_move *moves = &plan_moves(&sample->plan)[site->first_move];
-	const struct frame *frame = NULL;
-	struct frame_walk walk, original;
+	const struct plan_site *site = &plan_get_sites(&sample->plan)[function->site];
+	const struct plan_move *moves = &plan_get_moves(&sample->plan)[site->first_move];
+	const struct eh_frame_fde *frame = NULL;
+	struct cfa_walk_state walk, original;
 	unsigned others = 0;
 
 	for (size_t i = 0; i < sample->own.count; i++)
@@ -150,17 +154,17 @@ static unsigned check_moves(const struct sample *sample, const struct plan_funct
 			frame = &sample->own.list[i];
 	if (!frame)
 		return 0;
-	frame_walk_start(&walk, &sample->stubs, &sample->frame);
-	frame_walk_start(&original, &sample->own, frame);
+	cfa_walk_begin_at_frame(&walk, &sample->stubs, &sample->frame);
+	cfa_walk_begin_at_frame(&original, &sample->own, frame);
 	for (uint32_t i = 0; i < site->move_count; i++) {
-		frame_walk_to(&walk, moves[i].to);
-		frame_walk_to(&original, site->vaddr + moves[i].from);
+		cfa_walk_to_address(&walk, moves[i].to);
+		cfa_walk_to_address(&original, site->vaddr + moves[i].from);
 		if (!original.row.known)
 			continue;
 		assert_true(walk.row.known);
 		assert_int_equal(walk.row.base, original.row.base);
 		assert_int_equal(walk.row.offset, original.row.offset);
-		others += walk.row.offset != 8 || walk.row.base != FRAME_RSP;
+		others += walk.row.offset != 8 || walk.row.base != EH_FRAME_REGISTER_RSP;
 	}
 	return others;
 }

@@ -4,7 +4,7 @@
  * Whole requests: the same answers from every form of debug information, none where the file is
  * another one, and the cache.
  */
-#include "analysis/symbolize.h"
+#include "analysis/symbols/symbols.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -24,7 +24,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "binary/symbols.h"
+#include "binary/symbols/symbols.h"
 
 #define NO_DEBUG_PATH "/nonexistent"
 
@@ -39,15 +39,15 @@ static const char *sample_path(const char *name)
 static uint64_t address_of(const char *program, const char *name)
 {
 	struct elf_file *file;
-	struct symbols *symbols;
+	struct symbol_table *symbols;
 	uint64_t address = 0;
 	assert_int_equal(elf_open(sample_path(program), &file, NULL), 0);
 	assert_int_equal(symbols_create(&symbols), 0);
-	assert_int_equal(symbols_add(symbols, file), 0);
-	assert_int_equal(symbols_finish(symbols), 0);
-	for (size_t i = 0; i < symbols_count(symbols); i++) {
-		if (strcmp(symbols_at(symbols, i)->name, name) == 0)
-			address = symbols_at(symbols, i)->address;
+	assert_int_equal(symbols_add_file(symbols, file), 0);
+	assert_int_equal(symbols_sort_and_flatten(symbols), 0);
+	for (size_t i = 0; i < symbols_get_count(symbols); i++) {
+		if (strcmp(symbols_get_nth(symbols, i)->name, name) == 0)
+			address = symbols_get_nth(symbols, i)->address;
 	}
 	symbols_destroy(symbols);
 	elf_close(file);
@@ -58,20 +58,20 @@ static uint64_t address_of(const char *program, const char *name)
 
 /* Looks up one label of `labels_of` in `program`. */
 static void look_up(const char *program, const char *labels_of, const char *label, bool inlines,
-		    const char *debug_path, struct symbolize_result *ret)
+		    const char *debug_path, struct symbolizer_request_result *ret)
 {
 	uint64_t address = address_of(labels_of, label), offset;
 	struct elf_file *file;
 	assert_int_equal(elf_open(sample_path(program), &file, NULL), 0);
 	assert_true(elf_vaddr_to_offset(file, address, &offset));
-	struct symbolize_request request = {.path = file->path,
-					    .build_id = file->build_id,
-					    .build_id_size = file->build_id_size,
-					    .offsets = &offset,
-					    .count = 1,
-					    .inlines = inlines,
-					    .debug_path = debug_path,
-					    .symbol_cache = ""};
+	struct symbolizer_request request = {.path = file->path,
+					     .build_id = file->build_id,
+					     .build_id_size = file->build_id_size,
+					     .offsets = &offset,
+					     .count = 1,
+					     .with_inlines = inlines,
+					     .debug_search_path = debug_path,
+					     .symbol_cache_directory = ""};
 	struct problem problem = {""};
 	if (symbolize_module(&request, ret, &problem))
 		fail_msg("%s", problem.text);
@@ -80,11 +80,11 @@ static void look_up(const char *program, const char *labels_of, const char *labe
 	elf_close(file);
 }
 
-static void assert_frame(const struct symbolize_result *result, uint32_t index,
+static void assert_frame(const struct symbolizer_request_result *result, uint32_t index,
 			 const char *function, uint32_t line, bool inlined)
 {
 	assert_true(index < result->chains[0].count);
-	const struct symbolize_frame *frame = &result->frames[result->chains[0].first + index];
+	const struct symbolizer_frame *frame = &result->frames[result->chains[0].first + index];
 	assert_string_equal(frame->function, function);
 	assert_int_equal(frame->line, line);
 	assert_int_equal(frame->inlined, inlined);
@@ -95,29 +95,29 @@ static void assert_frame(const struct symbolize_result *result, uint32_t index,
 
 static void assert_full(const char *program, const char *labels_of, const char *debug_path)
 {
-	struct symbolize_result result;
+	struct symbolizer_request_result result;
 	look_up(program, labels_of, "mark_innermost", true, debug_path, &result);
-	assert_int_equal(result.status, SYMBOLIZE_FULL);
+	assert_int_equal(result.status, SYMBOLIZER_LINES_AND_NAMES);
 	assert_int_equal(result.chains[0].count, 3);
 	assert_frame(&result, 0, "innermost", 14, true);
 	assert_frame(&result, 1, "middle", 20, true);
 	assert_frame(&result, 2, "outermost", 28, false);
 	assert_int_equal(result.frames[result.chains[0].first].function_line, 12);
 	assert_null(result.advice);
-	symbolize_result_deinit(&result);
+	symbolizer_result_deinit(&result);
 	look_up(program, labels_of, "mark_middle", true, debug_path, &result);
 	assert_int_equal(result.chains[0].count, 2);
 	assert_frame(&result, 0, "middle", 21, true);
 	assert_frame(&result, 1, "outermost", 28, false);
-	symbolize_result_deinit(&result);
+	symbolizer_result_deinit(&result);
 	look_up(program, labels_of, "mark_local", true, debug_path, &result);
 	assert_int_equal(result.chains[0].count, 1);
 	assert_frame(&result, 0, "local_function", 33, false);
-	symbolize_result_deinit(&result);
+	symbolizer_result_deinit(&result);
 	look_up(program, labels_of, "mark_nested", true, debug_path, &result);
 	assert_int_equal(result.chains[0].count, 1);
 	assert_int_equal(result.frames[result.chains[0].first].line, 44);
-	symbolize_result_deinit(&result);
+	symbolizer_result_deinit(&result);
 }
 
 static void every_form_of_debug_information(void **state)
@@ -146,32 +146,32 @@ static void separate_debug_files(void **state)
 static void stripped_without_debug_file(void **state)
 {
 	(void)state;
-	struct symbolize_result result;
+	struct symbolizer_request_result result;
 	look_up("alone/program", "sample", "mark_local", true, NO_DEBUG_PATH, &result);
-	assert_int_equal(result.status, SYMBOLIZE_NO_SYMBOLS);
-	assert_int_equal(result.unresolved, 1);
+	assert_int_equal(result.status, SYMBOLIZER_NO_SYMBOLS);
+	assert_int_equal(result.unresolved_chain_count, 1);
 	assert_non_null(strstr(result.advice, "debuginfod-find debuginfo "));
-	symbolize_result_deinit(&result);
+	symbolizer_result_deinit(&result);
 	look_up("crc-bad/program", "no-id", "mark_local", true, NO_DEBUG_PATH, &result);
-	assert_int_equal(result.unresolved, 1);
-	symbolize_result_deinit(&result);
+	assert_int_equal(result.unresolved_chain_count, 1);
+	symbolizer_result_deinit(&result);
 }
 
 static void names_only(void **state)
 {
 	(void)state;
-	struct symbolize_result result;
+	struct symbolizer_request_result result;
 	look_up("sample", "sample", "mark_innermost", false, NO_DEBUG_PATH, &result);
-	assert_int_equal(result.status, SYMBOLIZE_NAMES);
+	assert_int_equal(result.status, SYMBOLIZER_NAMES_ONLY);
 	assert_int_equal(result.chains[0].count, 1);
 	assert_frame(&result, 0, "outermost", 0, false);
-	symbolize_result_deinit(&result);
+	symbolizer_result_deinit(&result);
 	if (access(sample_path("mini"), R_OK) != 0)
 		return;
 	look_up("mini", "sample", "mark_local", true, NO_DEBUG_PATH, &result);
-	if (result.status == SYMBOLIZE_NAMES) /* else built without liblzma */
+	if (result.status == SYMBOLIZER_NAMES_ONLY) /* else built without liblzma */
 		assert_frame(&result, 0, "local_function", 0, false);
-	symbolize_result_deinit(&result);
+	symbolizer_result_deinit(&result);
 }
 
 static void another_file_than_ran(void **state)
@@ -179,36 +179,36 @@ static void another_file_than_ran(void **state)
 	(void)state;
 	static const uint8_t other[20] = {1, 2, 3};
 	uint64_t offset = 0x1000;
-	struct symbolize_request request = {.build_id = other,
-					    .build_id_size = sizeof(other),
-					    .offsets = &offset,
-					    .count = 1,
-					    .inlines = true,
-					    .symbol_cache = ""};
-	struct symbolize_result result;
+	struct symbolizer_request request = {.build_id = other,
+					     .build_id_size = sizeof(other),
+					     .offsets = &offset,
+					     .count = 1,
+					     .with_inlines = true,
+					     .symbol_cache_directory = ""};
+	struct symbolizer_request_result result;
 	request.path = sample_path("sample");
 	assert_int_equal(symbolize_module(&request, &result, NULL), 0);
-	assert_int_equal(result.status, SYMBOLIZE_REPLACED);
-	assert_int_equal(result.unresolved, 1);
+	assert_int_equal(result.status, SYMBOLIZER_FILE_REPLACED);
+	assert_int_equal(result.unresolved_chain_count, 1);
 	assert_int_equal(result.chains[0].vaddr, offset);
 	assert_non_null(strstr(result.advice, "replaced"));
-	symbolize_result_deinit(&result);
+	symbolizer_result_deinit(&result);
 	request.path = "/nonexistent";
 	assert_int_equal(symbolize_module(&request, &result, NULL), 0);
-	assert_int_equal(result.status, SYMBOLIZE_NO_FILE);
-	symbolize_result_deinit(&result);
+	assert_int_equal(result.status, SYMBOLIZER_NO_FILE);
+	symbolizer_result_deinit(&result);
 	request.path = "/dev/null";
 	assert_int_equal(symbolize_module(&request, &result, NULL), 0);
-	assert_int_equal(result.status, SYMBOLIZE_BAD_FILE);
-	symbolize_result_deinit(&result);
+	assert_int_equal(result.status, SYMBOLIZER_BAD_FILE);
+	symbolizer_result_deinit(&result);
 }
 
 static void unordered_request_is_refused(void **state)
 {
 	(void)state;
 	uint64_t offsets[] = {2, 2};
-	struct symbolize_request request = {.path = "x", .offsets = offsets, .count = 2};
-	struct symbolize_result result;
+	struct symbolizer_request request = {.path = "x", .offsets = offsets, .count = 2};
+	struct symbolizer_request_result result;
 	struct problem problem;
 	assert_int_equal(symbolize_module(&request, &result, &problem), -EINVAL);
 }
@@ -222,18 +222,18 @@ static void vdso_of_this_process(void **state)
 	if (!function)
 		skip();
 	uint64_t offset = (uint64_t)((const char *)function - base);
-	struct symbolize_request request = {
-		.path = "[vdso]", .offsets = &offset, .count = 1, .symbol_cache = ""};
-	struct symbolize_result result;
+	struct symbolizer_request request = {
+		.path = "[vdso]", .offsets = &offset, .count = 1, .symbol_cache_directory = ""};
+	struct symbolizer_request_result result;
 	assert_int_equal(symbolize_module(&request, &result, NULL), 0);
-	assert_int_equal(result.unresolved, 0);
+	assert_int_equal(result.unresolved_chain_count, 0);
 	assert_non_null(strstr(result.frames[0].function, "clock_gettime"));
-	symbolize_result_deinit(&result);
+	symbolizer_result_deinit(&result);
 }
 
 /* Asks for two labels of `path` with the cache; the caller frees. */
 static void ask_cached(const char *path, const char *cache, const struct elf_file *file,
-		       struct symbolize_result *ret)
+		       struct symbolizer_request_result *ret)
 {
 	uint64_t offsets[2];
 	assert_true(elf_vaddr_to_offset(file, address_of("sample", "mark_innermost"), &offsets[0]));
@@ -243,27 +243,28 @@ static void ask_cached(const char *path, const char *cache, const struct elf_fil
 		offsets[1] = offsets[0];
 		offsets[0] = first;
 	}
-	struct symbolize_request request = {.path = path,
-					    .build_id = file->build_id,
-					    .build_id_size = file->build_id_size,
-					    .offsets = offsets,
-					    .count = 2,
-					    .inlines = true,
-					    .debug_path = NO_DEBUG_PATH,
-					    .symbol_cache = cache};
+	struct symbolizer_request request = {.path = path,
+					     .build_id = file->build_id,
+					     .build_id_size = file->build_id_size,
+					     .offsets = offsets,
+					     .count = 2,
+					     .with_inlines = true,
+					     .debug_search_path = NO_DEBUG_PATH,
+					     .symbol_cache_directory = cache};
 	assert_int_equal(symbolize_module(&request, ret, NULL), 0);
 	assert_int_equal(ret->chain_count, 2);
 }
 
-static void assert_same(const struct symbolize_result *a, const struct symbolize_result *b)
+static void assert_same(const struct symbolizer_request_result *a,
+			const struct symbolizer_request_result *b)
 {
 	assert_int_equal(a->status, b->status);
 	for (size_t i = 0; i < 2; i++) {
 		assert_int_equal(a->chains[i].vaddr, b->chains[i].vaddr);
 		assert_int_equal(a->chains[i].count, b->chains[i].count);
 		for (uint32_t j = 0; j < a->chains[i].count; j++) {
-			const struct symbolize_frame *x = &a->frames[a->chains[i].first + j];
-			const struct symbolize_frame *y = &b->frames[b->chains[i].first + j];
+			const struct symbolizer_frame *x = &a->frames[a->chains[i].first + j];
+			const struct symbolizer_frame *y = &b->frames[b->chains[i].first + j];
 			assert_string_equal(x->function, y->function);
 			assert_string_equal(x->file, y->file);
 			assert_int_equal(x->line, y->line);
@@ -296,7 +297,7 @@ static void cache_answers_and_doubts_itself(void **state)
 	(void)state;
 	char directory[] = "symbolize-test-XXXXXX", cache[PATH_MAX], path[PATH_MAX];
 	struct elf_file *file;
-	struct symbolize_result first, second;
+	struct symbolizer_request_result first, second;
 	struct stat status;
 	assert_non_null(mkdtemp(directory));
 	snprintf(cache, sizeof(cache), "%s/not/yet", directory);
@@ -308,20 +309,20 @@ static void cache_answers_and_doubts_itself(void **state)
 	ask_cached(file->path, cache, file, &second);
 	assert_true(second.from_cache);
 	assert_same(&first, &second);
-	symbolize_result_deinit(&second);
+	symbolizer_result_deinit(&second);
 	/* The program is gone: the cache still knows it. */
 	ask_cached("/nonexistent", cache, file, &second);
 	assert_true(second.from_cache);
 	assert_same(&first, &second);
-	symbolize_result_deinit(&second);
+	symbolizer_result_deinit(&second);
 	for (off_t at = 0; at < status.st_size; at += 37) {
 		damage(path, at);
 		ask_cached(file->path, cache, file, &second);
 		assert_false(second.from_cache);
 		assert_same(&first, &second);
-		symbolize_result_deinit(&second);
+		symbolizer_result_deinit(&second);
 	}
-	symbolize_result_deinit(&first);
+	symbolizer_result_deinit(&first);
 	unlink(path);
 	rmdir(cache);
 	snprintf(cache, sizeof(cache), "%s/not", directory);

@@ -9,7 +9,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "analysis/symbolize.h"
+#include "analysis/symbols/symbols.h"
 #include "binary/elf.h"
 
 #define ADDRESSES_MAX 1000000u
@@ -25,11 +25,12 @@ static size_t read_offsets(const struct elf_file *file, uint64_t *offsets)
 	return count;
 }
 
-static void print_chain(const struct symbolize_result *result, const struct symbolize_chain *chain)
+static void print_chain(const struct symbolizer_request_result *result,
+			const struct symbolizer_frame_chain *chain)
 {
 	printf("0x%llx\n", (unsigned long long)chain->vaddr);
 	for (uint32_t i = 0; i < chain->count; i++) {
-		const struct symbolize_frame *frame = &result->frames[chain->first + i];
+		const struct symbolizer_frame *frame = &result->frames[chain->first + i];
 		printf("%s\n%s:%u\n", frame->function, frame->file ? frame->file : "??",
 		       frame->line);
 	}
@@ -41,17 +42,17 @@ int main(int argc, char **argv)
 	static uint64_t offsets[ADDRESSES_MAX];
 	struct elf_file *file;
 	struct problem problem;
-	struct symbolize_result result;
+	struct symbolizer_request_result result;
 	if (argc < 2 || elf_open(argv[1], &file, &problem)) {
 		fprintf(stderr, "%s\n",
 			argc < 2 ? "usage: symbolize_addresses FILE [names]" : problem.text);
 		return 2;
 	}
-	struct symbolize_request request = {.path = argv[1],
-					    .offsets = offsets,
-					    .count = read_offsets(file, offsets),
-					    .inlines = argc == 2,
-					    .symbol_cache = ""};
+	struct symbolizer_request request = {.path = argv[1],
+					     .offsets = offsets,
+					     .count = read_offsets(file, offsets),
+					     .with_inlines = argc == 2,
+					     .symbol_cache_directory = ""};
 	elf_close(file);
 	if (symbolize_module(&request, &result, &problem)) {
 		fprintf(stderr, "%s\n", problem.text);
@@ -59,6 +60,6 @@ int main(int argc, char **argv)
 	}
 	for (size_t i = 0; i < result.chain_count; i++)
 		print_chain(&result, &result.chains[i]);
-	symbolize_result_deinit(&result);
+	symbolizer_result_deinit(&result);
 	return 0;
 }

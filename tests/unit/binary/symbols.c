@@ -14,7 +14,7 @@
 #include <cmocka.h>
 #include <limits.h>
 
-#include "binary/symbols.h"
+#include "binary/symbols/symbols.h"
 #include "elf_image.h"
 
 #define FUNCTION STT_FUNC, STB_GLOBAL, 0
@@ -31,7 +31,7 @@ static const char *sample_path(const char *name)
 struct table {
 	uint8_t *image;
 	struct elf_file *file;
-	struct symbols *symbols;
+	struct symbol_table *symbols;
 };
 
 static void table_add(struct table *table, const struct image_symbol *symbols, size_t count)
@@ -40,8 +40,8 @@ static void table_add(struct table *table, const struct image_symbol *symbols, s
 	table->image = elf_image(symbols, count, &size);
 	assert_int_equal(elf_open_memory(table->image, size, "image", &table->file, NULL), 0);
 	assert_int_equal(symbols_create(&table->symbols), 0);
-	assert_int_equal(symbols_add(table->symbols, table->file), 0);
-	assert_int_equal(symbols_finish(table->symbols), 0);
+	assert_int_equal(symbols_add_file(table->symbols, table->file), 0);
+	assert_int_equal(symbols_sort_and_flatten(table->symbols), 0);
 }
 
 static void table_free(struct table *table)
@@ -53,7 +53,7 @@ static void table_free(struct table *table)
 
 static const char *name_at(const struct table *table, uint64_t address)
 {
-	const struct symbol *symbol = symbols_find(table->symbols, address);
+	const struct symbol *symbol = symbols_find_at_address(table->symbols, address);
 	return symbol ? symbol->name : "-";
 }
 
@@ -147,7 +147,7 @@ static void what_is_no_function_is_left_out(void **state)
 					  {"bad", 0x1300, 0x10, STT_FUNC, STB_GLOBAL, 77},
 					  {"long", 0x1400, UINT64_MAX, FUNCTION}},
 		  7);
-	assert_int_equal(symbols_count(table.symbols), 1);
+	assert_int_equal(symbols_get_count(table.symbols), 1);
 	assert_string_equal(name_at(&table, 0x1fff), "long");
 	assert_string_equal(name_at(&table, 0x2000), "-");
 	table_free(&table);
@@ -157,15 +157,15 @@ static void program_has_plt_names(void **state)
 {
 	(void)state;
 	struct elf_file *file;
-	struct symbols *symbols;
+	struct symbol_table *symbols;
 	assert_int_equal(elf_open(sample_path("sample"), &file, NULL), 0);
 	assert_int_equal(symbols_create(&symbols), 0);
-	assert_int_equal(symbols_add(symbols, file), 0);
-	assert_int_equal(symbols_finish(symbols), 0);
-	assert_int_equal(symbols_origin(symbols), SYMBOLS_FULL);
+	assert_int_equal(symbols_add_file(symbols, file), 0);
+	assert_int_equal(symbols_sort_and_flatten(symbols), 0);
+	assert_int_equal(symbols_get_origin(symbols), SYMBOLS_FROM_SYMTAB);
 	bool found = false, alias = false;
-	for (size_t i = 0; i < symbols_count(symbols); i++) {
-		const struct symbol *symbol = symbols_at(symbols, i);
+	for (size_t i = 0; i < symbols_get_count(symbols); i++) {
+		const struct symbol *symbol = symbols_get_nth(symbols, i);
 		found |= strcmp(symbol->name, "puts@plt") == 0 && symbol->size > 0;
 		alias |= strcmp(symbol->name, "__outermost_alias") == 0;
 	}

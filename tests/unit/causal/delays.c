@@ -51,16 +51,16 @@ static void test_places_behind_a_pause_count_the_same(void **state)
 
 	(void)state;
 	fake_experiment(9, 500);
-	spun = &causal_self()->earning.spun_ns;
+	spun = &causal_find_or_make_current_state()->attribution.spun_ns;
 	for (int i = 0; i < 200; i++) {
-		causal_count(spun, MS / 2);
+		causal_add_to_counter(spun, MS / 2);
 		fake_sample(3, MS);
 		fake_sample(4, MS);
 		/* One that comes in a pause counts for neither, and not for the next one either. */
-		causal_self()->earning.spinning = 1;
+		causal_find_or_make_current_state()->attribution.is_pausing = 1;
 		fake_sample(3, MS);
-		causal_self()->earning.spinning = 0;
-		causal_count(spun, MS);
+		causal_find_or_make_current_state()->attribution.is_pausing = 0;
+		causal_add_to_counter(spun, MS);
 	}
 	behind = fake_control->targets[3].total_ns;
 	before = fake_control->targets[4].total_ns;
@@ -77,16 +77,75 @@ static void test_what_was_not_foreseen_is_due(void **state)
 	fake_experiment(3, 500);
 	for (int i = 0; i < 10; i++)
 		fake_sample(3, MS);
-	self = causal_self();
-	assert_true(causal_enter(self));
-	causal_run(fake_control, self, self->earning.kind, ticks_now() - causal_ticks(2 * MS));
-	causal_stop_running(fake_control, self, ticks_now());
-	causal_leave(self);
-	fake_assert_near(causal_ns((uint64_t)self->earning.due),
+	self = causal_find_or_make_current_state();
+	assert_true(causal_try_enter_state(self));
+	causal_begin_burst(fake_control, self, self->attribution.kind,
+			   ticks_now() - causal_ns_to_ticks(2 * MS));
+	causal_pause_burst(fake_control, self, ticks_now());
+	causal_leave_state(self);
+	fake_assert_near(causal_ticks_to_ns((uint64_t)self->attribution.unapplied_delay),
 			 5 * MS - fake_count_ns(&fake_control->earned));
 	fake_release();
 	fake_assert_near(fake_delay_ns(), 5 * MS);
 	assert_int_equal(fake_control->runners_used, 0);
+}
+
+/* Runs for some time of this thread's CPU. */
+static uint64_t run_for_cpu_ns(uint64_t ns)
+{
+	uint64_t begin = read_posix_clock_ns(CLOCK_THREAD_CPUTIME_ID), now;
+
+	do
+		now = read_posix_clock_ns(CLOCK_THREAD_CPUTIME_ID);
+	while (now - begin < ns);
+	return now - begin;
+}
+
+/* A new thread of the program's that starts in target 5, and ends without a sample. */
+static void short_thread(uint64_t cpu_ns)
+{
+	struct thread *thread = fake_thread();
+
+	thread->origin = THREAD_ORIGIN_CREATED;
+	thread->entry = FAKE_CODE + 16 * 5;
+	thread->cpu_ns = read_posix_clock_ns(CLOCK_THREAD_CPUTIME_ID);
+	assert_non_null(causal_find_or_make_current_state());
+	run_for_cpu_ns(cpu_ns);
+	causal_pay_delay_of_ending_thread();
+}
+
+static void test_threads_too_short_for_samples_have_their_time(void **state)
+{
+	struct thread *sampled;
+
+	(void)state;
+	fake_experiment(5, 500);
+	short_thread(2 * MS);
+	assert_in_range(fake_control->targets[5].self_ns, 2 * MS, 4 * MS);
+	assert_int_equal(fake_control->targets[5].total_ns, fake_control->targets[5].self_ns);
+	fake_assert_near(fake_most_ns(), fake_control->targets[5].total_ns / 2);
+	/* A sample of another one shows what these do: target 4, called by 5. */
+	sampled = fake_thread();
+	sampled->origin = THREAD_ORIGIN_CREATED;
+	sampled->entry = FAKE_CODE + 16 * 5;
+	fake_sample(4, MS);
+	short_thread(2 * MS);
+	assert_in_range(fake_control->targets[4].self_ns, 3 * MS, 5 * MS);
+	assert_in_range(fake_control->targets[5].total_ns, 4 * MS, 8 * MS);
+	assert_in_range(fake_control->targets[5].self_ns, 2 * MS, 4 * MS);
+	/* A thread's own one counts more than that. */
+	kymo_thread = sampled;
+	kymo_causal_thread = sampled->causal_state;
+	fake_sample(6, MS);
+	short_thread(MS);
+	assert_in_range(fake_control->targets[6].self_ns, 2 * MS, 3 * MS);
+	sampled->cpu_ns = read_posix_clock_ns(CLOCK_THREAD_CPUTIME_ID);
+	kymo_thread = sampled;
+	kymo_causal_thread = sampled->causal_state;
+	fake_sample(7, MS);
+	run_for_cpu_ns(MS);
+	causal_pay_delay_of_ending_thread();
+	assert_in_range(fake_control->targets[7].self_ns, 2 * MS, 3 * MS);
 }
 
 static void test_a_debt_is_paid_once(void **state)
@@ -95,10 +154,10 @@ static void test_a_debt_is_paid_once(void **state)
 
 	(void)state;
 	fake_experiment(3, 500);
-	causal_pay();
+	causal_pay_delay();
 	fake_owe(30 * MS);
 	begin = fake_now_ns();
-	causal_pay();
+	causal_pay_delay();
 	assert_true(fake_now_ns() - begin >= 29 * MS);
 	fake_assert_near(fake_delay_ns(), 30 * MS);
 	fake_assert_near(fake_count_ns(&fake_control->paid) -
@@ -106,7 +165,7 @@ static void test_a_debt_is_paid_once(void **state)
 			 30 * MS);
 	assert_int_equal(fake_control->pauses >= 1, 1);
 	begin = fake_control->pauses;
-	causal_pay();
+	causal_pay_delay();
 	assert_int_equal(fake_control->pauses, begin);
 }
 
@@ -114,10 +173,10 @@ static void test_a_small_debt_is_kept(void **state)
 {
 	(void)state;
 	fake_experiment(3, 500);
-	causal_pay();
+	causal_pay_delay();
 	for (int i = 0; i < 100; i++) {
 		fake_owe(2500);
-		causal_pay();
+		causal_pay_delay();
 	}
 	fake_assert_near(fake_delay_ns(), 250000);
 	assert_true(fake_control->pauses <= 50);
@@ -128,22 +187,23 @@ static void test_locks_are_not_all_turns(void **state)
 {
 	(void)state;
 	fake_experiment(3, 500);
-	kymo_causal_rates.turn = causal_ticks(1000000 * MS);
+	kymo_causal_rates.sync_turn_period_ticks = causal_ns_to_ticks(1000000 * MS);
 	for (int i = 0; i < 10; i++) {
 		fake_owe(MS);
-		causal_pay_often_at(0);
+		causal_pay_delay_at_lock_if_due(0);
 		fake_assert_near(fake_delay_ns(), fake_most_ns());
 	}
 	for (int i = 0; i < 100; i++)
-		causal_pay_often_at(0);
+		causal_pay_delay_at_lock_if_due(0);
 	fake_owe(MS);
-	causal_pay_often_at(0);
+	causal_pay_delay_at_lock_if_due(0);
 	fake_assert_near(fake_delay_ns(), 10 * MS);
-	causal_pay();
+	causal_pay_delay();
 	fake_assert_near(fake_delay_ns(), 11 * MS);
 	fake_owe(MS);
-	causal_self()->turns = ticks_now() - 1; /* long after */
-	causal_pay_often_at(0);
+	causal_find_or_make_current_state()->turns_used_until_ticks =
+		ticks_now() - 1; /* long after */
+	causal_pay_delay_at_lock_if_due(0);
 	fake_assert_near(fake_delay_ns(), 12 * MS);
 }
 
@@ -151,33 +211,35 @@ static void test_locks_are_not_all_turns(void **state)
  * turn of its own or was sampled: what comes after is another matter. */
 static void test_locks_that_pass_unread(void **state)
 {
-	struct causal_wait wait;
+	struct causal_wait_state wait;
 
 	(void)state;
 	fake_experiment(3, 500);
-	kymo_causal_rates.turn = causal_ticks(1000000 * MS);
+	kymo_causal_rates.sync_turn_period_ticks = causal_ns_to_ticks(1000000 * MS);
 	for (int i = 0; i < 100; i++)
-		causal_pay_often_at(0);
+		causal_pay_delay_at_lock_if_due(0);
 	for (int i = 0; i < 3; i++) {
 		while (!kymo_causal_unread)
-			causal_pay_often_at(0);
-		causal_self()->turns = ticks_now() - 1; /* would have one, if it looked */
+			causal_pay_delay_at_lock_if_due(0);
+		causal_find_or_make_current_state()->turns_used_until_ticks =
+			ticks_now() - 1; /* would have one, if it looked */
 		fake_owe(MS);
-		causal_pay_often_at(0);
+		causal_pay_delay_at_lock_if_due(0);
 		assert_true(fake_delay_ns() < fake_most_ns() - MS / 2);
 		if (i == 0)
-			causal_pay();
+			causal_pay_delay();
 		if (i == 1)
-			causal_settle_thread(kymo_thread);
+			causal_pay_delay_of_sampled_thread(kymo_thread);
 		if (i == 2) {
-			causal_before_wait(&wait);
-			causal_after_wait(&wait, CAUSAL_WAKER_OUTSIDE);
+			causal_apply_delay_and_begin_wait(&wait);
+			causal_end_wait_and_apply_delay(&wait, CAUSAL_WAKER_OUTSIDE);
 		}
 		assert_int_equal(kymo_causal_unread, 0);
 		fake_owe(MS);
-		causal_pay_often_at(0);
+		causal_pay_delay_at_lock_if_due(0);
 		fake_assert_near(fake_delay_ns(), fake_most_ns());
-		causal_self()->turns = ticks_now() + 100 * kymo_causal_rates.turn;
+		causal_find_or_make_current_state()->turns_used_until_ticks =
+			ticks_now() + 100 * kymo_causal_rates.sync_turn_period_ticks;
 	}
 }
 
@@ -186,44 +248,45 @@ static void test_seldom_locks_are_all_looked_at(void **state)
 {
 	(void)state;
 	fake_experiment(3, 500);
-	kymo_causal_rates.turn = 1; /* tick */
-	causal_self()->turns = ticks_now() + causal_ticks(1000000 * MS);
+	kymo_causal_rates.sync_turn_period_ticks = 1; /* tick */
+	causal_find_or_make_current_state()->turns_used_until_ticks =
+		ticks_now() + causal_ns_to_ticks(1000000 * MS);
 	for (int i = 0; i < 100; i++) {
-		causal_pay_often_at(0);
+		causal_pay_delay_at_lock_if_due(0);
 		assert_int_equal(kymo_causal_unread, 0);
 	}
 }
 
 static void test_oversleeping_goes_off_the_next_debt(void **state)
 {
-	struct causal_thread *self = causal_self();
+	struct causal_thread *self = causal_find_or_make_current_state();
 	uint64_t slept;
 
 	(void)state;
 	fake_experiment(3, 500);
-	causal_pay();
-	self->bank = causal_ticks(7 * MS);
+	causal_pay_delay();
+	self->excess_delay = causal_ns_to_ticks(7 * MS);
 	fake_owe(5 * MS);
-	causal_pay();
+	causal_pay_delay();
 	assert_int_equal(fake_control->pauses, 0);
 	fake_assert_near(fake_delay_ns(), 5 * MS);
-	fake_assert_near(causal_ns(self->bank), 2 * MS);
+	fake_assert_near(causal_ticks_to_ns(self->excess_delay), 2 * MS);
 	fake_owe(5 * MS);
-	causal_pay();
+	causal_pay_delay();
 	slept = fake_count_ns(&fake_control->paid);
 	fake_assert_near(fake_delay_ns(), 10 * MS);
-	fake_assert_near(slept, 3 * MS + causal_ns(self->bank));
+	fake_assert_near(slept, 3 * MS + causal_ticks_to_ns(self->excess_delay));
 }
 
 static void test_a_wait_for_others_is_credited(void **state)
 {
-	struct causal_wait wait;
+	struct causal_wait_state wait;
 
 	(void)state;
 	fake_experiment(3, 500);
-	causal_before_wait(&wait);
+	causal_apply_delay_and_begin_wait(&wait);
 	fake_owe(500 * MS);
-	causal_after_wait(&wait, CAUSAL_WAKER_SESSION);
+	causal_end_wait_and_apply_delay(&wait, CAUSAL_WAKER_SESSION);
 	assert_int_equal(fake_control->pauses, 0);
 	fake_assert_near(fake_delay_ns(), 500 * MS);
 }
@@ -233,36 +296,36 @@ static void test_a_wait_for_others_is_credited(void **state)
 static void test_a_wait_ends_with_what_is_given(void **state)
 {
 	static const int things[2];
-	struct causal_wait wait;
+	struct causal_wait_state wait;
 
 	(void)state;
 	fake_experiment(3, 500);
-	causal_give(&things[0]);
-	causal_before_wait(&wait);
+	causal_record_wakeup_in_process(&things[0]);
+	causal_apply_delay_and_begin_wait(&wait);
 	fake_owe(10 * MS);
-	causal_give(&things[0]);
+	causal_record_wakeup_in_process(&things[0]);
 	fake_owe(20 * MS);
-	causal_after_wait_for(&wait, &things[0], 1);
+	causal_end_wait_on_object_at_site(&wait, &things[0], 1);
 	fake_assert_near(fake_count_ns(&fake_control->paid) -
 				 fake_count_ns(&fake_control->overslept),
 			 20 * MS);
 	fake_assert_near(fake_delay_ns(), 30 * MS);
 	/* given before it waited, or by nobody that is known */
-	causal_before_wait(&wait);
+	causal_apply_delay_and_begin_wait(&wait);
 	fake_owe(500 * MS);
-	causal_after_wait_for(&wait, &things[0], 1);
+	causal_end_wait_on_object_at_site(&wait, &things[0], 1);
 	fake_assert_near(fake_delay_ns(), 530 * MS);
 }
 
 static void test_a_wait_for_time_is_not(void **state)
 {
-	struct causal_wait wait;
+	struct causal_wait_state wait;
 
 	(void)state;
 	fake_experiment(3, 500);
-	causal_before_wait(&wait);
+	causal_apply_delay_and_begin_wait(&wait);
 	fake_owe(20 * MS);
-	causal_after_wait(&wait, CAUSAL_WAKER_OUTSIDE);
+	causal_end_wait_and_apply_delay(&wait, CAUSAL_WAKER_OUTSIDE);
 	fake_assert_near(fake_count_ns(&fake_control->paid) -
 				 fake_count_ns(&fake_control->overslept),
 			 20 * MS);
@@ -271,15 +334,15 @@ static void test_a_wait_for_time_is_not(void **state)
 /* It began in an epoch that is over: what grew before is nobody's business any more. */
 static void test_a_wait_over_epochs(void **state)
 {
-	struct causal_wait wait;
+	struct causal_wait_state wait;
 
 	(void)state;
 	fake_experiment(3, 500);
-	causal_before_wait(&wait);
+	causal_apply_delay_and_begin_wait(&wait);
 	fake_owe(100 * MS);
 	fake_experiment(4, 500);
 	fake_owe(5 * MS);
-	causal_after_wait(&wait, CAUSAL_WAKER_SESSION);
+	causal_end_wait_and_apply_delay(&wait, CAUSAL_WAKER_SESSION);
 	assert_int_equal(fake_control->pauses, 0);
 	fake_assert_near(fake_delay_ns(), 5 * MS);
 }
@@ -288,11 +351,11 @@ static void test_debts_end_with_their_epoch(void **state)
 {
 	(void)state;
 	fake_experiment(3, 500);
-	causal_pay();
+	causal_pay_delay();
 	fake_owe(10000 * MS);
 	fake_sample(3, 100 * MS);
 	fake_experiment(4, 500);
-	causal_pay();
+	causal_pay_delay();
 	fake_release();
 	assert_int_equal(fake_control->pauses, 0);
 	assert_int_equal(fake_delay_ns(), 0);
@@ -304,10 +367,10 @@ static void test_nothing_is_owed_outside_of_epochs(void **state)
 {
 	(void)state;
 	fake_experiment(3, 500);
-	causal_pay();
+	causal_pay_delay();
 	fake_owe(10000 * MS);
 	fake_control->experiment &= ~CAUSAL_ACTIVE;
-	causal_pay();
+	causal_pay_delay();
 	fake_sample(3, 100 * MS);
 	fake_release();
 	assert_int_equal(fake_control->pauses, 0);
@@ -334,10 +397,10 @@ static void check_pause_ends(void *how)
 	pthread_t thread;
 
 	fake_experiment(3, 500);
-	causal_pay();
+	causal_pay_delay();
 	fake_owe(60000 * MS);
 	assert_int_equal(pthread_create(&thread, NULL, in_a_while, how), 0);
-	causal_pay();
+	causal_pay_delay();
 	assert_true(fake_now_ns() - begin < 30000 * MS);
 	pthread_join(thread, NULL);
 	assert_true(fake_count_ns(&fake_control->paid) > 10 * MS);
@@ -353,22 +416,22 @@ static void test_a_pause_ends_with_the_controller(void **state)
 {
 	(void)state;
 	check_pause_ends(NULL);
-	causal_pay();
+	causal_pay_delay();
 	fake_sample(3, MS);
-	causal_settle_thread(kymo_thread);
+	causal_pay_delay_of_sampled_thread(kymo_thread);
 }
 
 static void test_threads_that_leave_pay_nothing(void **state)
 {
 	(void)state;
 	fake_experiment(3, 500);
-	causal_pay();
+	causal_pay_delay();
 	fake_owe(60000 * MS);
-	kymo_thread->leaving = 1;
-	causal_pay();
-	kymo_thread->leaving = 0;
-	kymo_thread->sealed = true;
-	causal_pay();
+	kymo_thread->exec_pending = 1;
+	causal_pay_delay();
+	kymo_thread->exec_pending = 0;
+	kymo_thread->has_own_seccomp_filter = true;
+	causal_pay_delay();
 	assert_int_equal(fake_control->pauses, 0);
 }
 
@@ -378,98 +441,11 @@ static void test_a_handler_does_not_pause_for_long(void **state)
 
 	(void)state;
 	fake_experiment(3, 500);
-	causal_pay();
+	causal_pay_delay();
 	fake_owe(600 * MS);
-	causal_settle_thread(kymo_thread);
+	causal_pay_delay_of_sampled_thread(kymo_thread);
 	paid = fake_count_ns(&fake_control->paid);
 	assert_true(paid >= 40 * MS && fake_delay_ns() < 500 * MS);
-}
-
-static void test_clocks(void **state)
-{
-	uint64_t before;
-
-	(void)state;
-	fake_experiment(3, 500);
-	causal_clock_was_read();
-	assert_int_equal(causal_lateness_ns(), 0);
-	fake_owe(10 * MS);
-	causal_pay();
-	fake_assert_near(causal_lateness_ns(), 10 * MS + causal_ns(causal_self()->bank));
-	causal_clock_was_read();
-	assert_int_equal(causal_lateness_ns(), 0);
-	before = fake_count_ns(&fake_control->paid);
-	fake_owe(10 * MS);
-	causal_pay();
-	/* it stays late when the experiment is over, and after the next one */
-	fake_control->experiment &= ~CAUSAL_ACTIVE;
-	fake_assert_near(causal_lateness_ns(), fake_count_ns(&fake_control->paid) - before);
-	fake_experiment(3, 500);
-	fake_owe(5 * MS);
-	causal_pay();
-	fake_assert_near(causal_lateness_ns(), fake_count_ns(&fake_control->paid) - before);
-	causal_clock_was_read();
-	assert_int_equal(causal_lateness_ns(), 0);
-}
-
-/* A timetable of one millisecond: by all that was ever absorbed, though clocks are read. */
-static void test_timetables(void **state)
-{
-	int64_t time = 1000 * MS;
-	uint64_t paid = 0, late;
-
-	(void)state;
-	fake_experiment(3, 500);
-	for (int i = 0; i < 30; i++, time += MS) {
-		causal_clock_was_read();
-		causal_put_off_ns(CLOCK_MONOTONIC, time, time - (int64_t)MS + (int64_t)paid);
-		fake_owe(MS / 2);
-		causal_pay();
-		paid = fake_count_ns(&fake_control->paid);
-	}
-	assert_int_equal(causal_self()->timetable.kind, CAUSAL_TIMES_OWN);
-	fake_experiment(0, 0);
-	causal_clock_was_read();
-	late = causal_put_off_ns(CLOCK_MONOTONIC, time, time);
-	assert_true(paid >= 14 * MS);
-	assert_in_range(late, paid - MS / 5, paid + MS / 5);
-}
-
-/* The clock and so much more: by what was absorbed since it was read. */
-static void test_times_from_a_clock(void **state)
-{
-	int64_t now = 1000 * MS;
-	uint64_t before;
-
-	(void)state;
-	fake_experiment(3, 500);
-	for (int i = 0; i < 30; i++) {
-		causal_clock_was_read();
-		now += MS + (int64_t)causal_put_off_ns(CLOCK_MONOTONIC, now + MS, now);
-		fake_owe(MS / 2);
-		causal_pay();
-		now += MS / 2;
-	}
-	assert_int_equal(causal_self()->timetable.kind, CAUSAL_TIMES_CLOCKS);
-	causal_clock_was_read();
-	assert_int_equal(causal_put_off_ns(CLOCK_MONOTONIC, now + MS, now), 0);
-	before = fake_count_ns(&fake_control->paid);
-	fake_owe(30 * MS);
-	causal_pay();
-	fake_assert_near(causal_put_off_ns(CLOCK_MONOTONIC, now + 31 * MS, now + 30 * MS),
-			 fake_count_ns(&fake_control->paid) - before);
-}
-
-static void test_marks(void **state)
-{
-	uint64_t now = ticks_now();
-
-	(void)state;
-	assert_false(causal_marked_since(77, now));
-	causal_mark(77);
-	assert_true(causal_marked_since(77, now));
-	assert_false(causal_marked_since(78, now));
-	assert_false(causal_marked_since(77, ticks_now()));
 }
 
 /* ---- what interrupts a pause ---- */
@@ -479,13 +455,13 @@ static jmp_buf out;
 
 static void on_alarm(int signal)
 {
-	struct causal_wait wait;
+	struct causal_wait_state wait;
 
 	(void)signal;
 	alarms++;
-	causal_before_wait(&wait);
-	causal_pay();
-	causal_after_wait(&wait, CAUSAL_WAKER_SESSION);
+	causal_apply_delay_and_begin_wait(&wait);
+	causal_pay_delay();
+	causal_end_wait_and_apply_delay(&wait, CAUSAL_WAKER_SESSION);
 	fake_sample(3, MS);
 }
 
@@ -509,15 +485,15 @@ static void test_interrupted_pauses(void **state)
 	(void)state;
 	alarms = 0;
 	fake_experiment(3, 100);
-	causal_pay();
+	causal_pay_delay();
 	alarm_every(2000, on_alarm);
 	for (int i = 0; i < 50; i++) {
 		fake_owe(MS);
-		causal_pay();
+		causal_pay_delay();
 	}
 	alarm_every(0, SIG_IGN);
 	fake_release();
-	causal_pay();
+	causal_pay_delay();
 	assert_true(alarms > 0);
 	/* Its own earnings are no debt. */
 	fake_assert_near(fake_delay_ns(), fake_most_ns());
@@ -530,14 +506,14 @@ static void test_a_pause_that_is_left_by_longjmp(void **state)
 {
 	(void)state;
 	fake_experiment(3, 100);
-	causal_pay();
+	causal_pay_delay();
 	fake_owe(200 * MS);
 	if (!setjmp(out)) {
 		alarm_every(5000, leave_on_alarm);
-		causal_pay();
+		causal_pay_delay();
 	}
 	alarm_every(0, SIG_IGN);
-	causal_pay();
+	causal_pay_delay();
 	fake_assert_near(fake_delay_ns(), 200 * MS);
 }
 
@@ -549,6 +525,7 @@ int main(void)
 		TEST(test_a_sample_at_a_breakpoint),
 		TEST(test_places_behind_a_pause_count_the_same),
 		TEST(test_what_was_not_foreseen_is_due),
+		TEST(test_threads_too_short_for_samples_have_their_time),
 		TEST(test_a_debt_is_paid_once),
 		TEST(test_a_small_debt_is_kept),
 		TEST(test_locks_are_not_all_turns),
@@ -565,10 +542,6 @@ int main(void)
 		TEST(test_a_pause_ends_with_the_controller),
 		TEST(test_threads_that_leave_pay_nothing),
 		TEST(test_a_handler_does_not_pause_for_long),
-		TEST(test_clocks),
-		TEST(test_timetables),
-		TEST(test_times_from_a_clock),
-		TEST(test_marks),
 		TEST(test_interrupted_pauses),
 		TEST(test_a_pause_that_is_left_by_longjmp),
 	};

@@ -28,30 +28,39 @@ static uint64_t hz;
 
 static uint32_t lists[FAKE_TARGETS][2]; /* a target, and the end of the list */
 
-const uint32_t *causal_map_find(uint64_t address)
+/* The lists stay. */
+void causal_map_begin_use(void)
+{
+}
+
+void causal_map_end_use(void)
+{
+}
+
+const uint32_t *causal_map_find_targets_of_address(uint64_t address)
 {
 	uint64_t target = (address - FAKE_CODE) / 16;
 
 	return lists[address >= FAKE_CODE && target < FAKE_TARGETS ? target : 0];
 }
 
-bool points_named_is_visited(uint64_t address)
+bool points_named_has_breakpoint_at(uint64_t address)
 {
 	return fake_at_breakpoint && address == FAKE_INNERMOST;
 }
 
-void causal_map_start(struct runtime *runtime, const char *directory)
+void causal_map_start_requests(struct runtime *runtime, const char *directory)
 {
 	(void)runtime;
 	(void)directory;
 }
 
-void causal_map_round(struct runtime *runtime)
+void causal_map_request_and_publish(struct runtime *runtime)
 {
 	(void)runtime;
 }
 
-void causal_map_forked(void)
+void causal_map_reset_after_fork(void)
 {
 }
 
@@ -60,7 +69,7 @@ void causal_map_forked(void)
 int fake_begin(void **state)
 {
 	(void)state;
-	hz = ticks_init();
+	hz = ticks_init_and_get_hz();
 	if (!fake_control)
 		fake_control = mmap(NULL, sizeof(*fake_control), PROT_READ | PROT_WRITE,
 				    MAP_SHARED | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
@@ -69,9 +78,9 @@ int fake_begin(void **state)
 	memset(fake_control, 0, offsetof(struct causal_control, targets));
 	fake_control->ticks_per_second = hz;
 	fake_control->expires = UINT64_MAX;
-	kymo_runtime.same_process = &same_process;
-	causal_rates_set(hz);
-	kymo_causal_rates.learning = 0;
+	kymo_process.zeroed_in_forked_child = &same_process;
+	causal_set_tick_constants(hz);
+	kymo_causal_rates.epoch_learning_ticks = 0;
 	atomic_store(&kymo_causal, fake_control);
 	for (uint32_t i = 0; i < FAKE_TARGETS; i++)
 		lists[i][0] = i;
@@ -104,7 +113,7 @@ void fake_experiment(uint32_t target, uint32_t permille)
 {
 	static uint64_t epoch;
 
-	fake_control->start_delay = fake_control->delay;
+	fake_control->start_delay = fake_control->global_delay;
 	epoch++;
 	fake_control->could_run[epoch % 2] = fake_control->took_part[epoch % 2] = 0;
 	atomic_store(&fake_control->experiment, epoch << CAUSAL_EPOCH_SHIFT | CAUSAL_ACTIVE |
@@ -115,53 +124,56 @@ void fake_experiment(uint32_t target, uint32_t permille)
 void fake_sample(uint32_t target, uint64_t cpu_ns)
 {
 	const uint64_t frames[] = {FAKE_INNERMOST, FAKE_CODE + 16 * target + 1};
-	const struct sampler_stack stack = {.frames = frames, .count = 2};
-	struct causal_thread *state = causal_self();
+	const struct sampled_stack stack = {.frames = frames, .count = 2};
+	struct causal_thread *state = causal_find_or_make_current_state();
 
-	if (state && causal_enter(state)) { /* the epoch began before the sample */
-		causal_turn(fake_control, state);
-		causal_leave(state);
+	if (state && causal_try_enter_state(state)) { /* the epoch began before the sample */
+		causal_sync_with_experiment(fake_control, state);
+		causal_leave_state(state);
 	}
-	causal_sampled(kymo_thread, &stack, cpu_ns, ticks_now());
+	causal_attribute_sample(kymo_thread, &stack, cpu_ns, ticks_now());
 }
 
 void fake_release(void)
 {
-	struct causal_thread *state = causal_self();
+	struct causal_thread *state = causal_find_or_make_current_state();
 
-	assert_true(causal_enter(state));
-	causal_turn(fake_control, state);
-	causal_stop_running(fake_control, state, ticks_now());
-	causal_earn_all(fake_control, state);
-	causal_leave(state);
+	assert_true(causal_try_enter_state(state));
+	causal_sync_with_experiment(fake_control, state);
+	causal_pause_burst(fake_control, state, ticks_now());
+	causal_apply_unapplied_delay(fake_control, state);
+	causal_leave_state(state);
 }
 
 void fake_owe(uint64_t ns)
 {
-	atomic_fetch_add(&fake_control->delay, causal_ticks(ns));
+	atomic_fetch_add(&fake_control->global_delay, causal_ns_to_ticks(ns));
 }
 
 uint64_t fake_delay_ns(void)
 {
-	const struct causal_thread *self = causal_self();
+	const struct causal_thread *self = causal_find_or_make_current_state();
 
 	assert_non_null(self);
-	return self ? causal_ns(causal_delay_at(self, ticks_now()) - self->start) : 0;
+	return self ? causal_ticks_to_ns(causal_compute_local_delay_at(self, ticks_now()) -
+					 self->start)
+		    : 0;
 }
 
 uint64_t fake_most_ns(void)
 {
-	return causal_ns(causal_most(fake_control, ticks_now()) - fake_control->start_delay);
+	return causal_ticks_to_ns(causal_compute_global_delay(fake_control, ticks_now()) -
+				  fake_control->start_delay);
 }
 
 uint64_t fake_count_ns(const _Atomic uint64_t *ticks)
 {
-	return causal_ns(atomic_load(ticks));
+	return causal_ticks_to_ns(atomic_load(ticks));
 }
 
 uint64_t fake_now_ns(void)
 {
-	return ticks_clock_ns(CLOCK_MONOTONIC);
+	return read_posix_clock_ns(CLOCK_MONOTONIC);
 }
 
 void fake_assert_near(uint64_t a_ns, uint64_t b_ns)

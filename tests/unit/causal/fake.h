@@ -38,8 +38,8 @@ void fake_release(void);
 /* This much is owed by everybody else. */
 void fake_owe(uint64_t ns);
 
-uint64_t fake_delay_ns(void); /* L of the calling thread, in this epoch */
-uint64_t fake_most_ns(void);  /* G, in this epoch */
+uint64_t fake_delay_ns(void); /* local_delay of the calling thread, in this epoch */
+uint64_t fake_most_ns(void);  /* global_delay, in this epoch */
 uint64_t fake_count_ns(const _Atomic uint64_t *ticks);
 uint64_t fake_now_ns(void);
 

@@ -10,11 +10,11 @@
 #include <string.h>
 #include <ucontext.h>
 
+#include "common/time_units.h"
 #include "core/sampler.h"
 #include "fake.h"
 
 #define STACK     (256u << 10)
-#define SECOND_NS 1000000000u
 #define MS_NS     1000000u
 #define US_NS     1000u
 #define SAMPLE_NS MS_NS
@@ -111,7 +111,7 @@ static void begin_context(void)
 	struct context *self = machine.current;
 
 	self->run(self->argument);
-	causal_settle_end();
+	causal_pay_delay_of_ending_thread();
 	if (self->ended.count)
 		machine_unblock(self->ended.threads[0]);
 	self->doing = DONE;
@@ -127,7 +127,7 @@ static struct context *place(void)
 		context = &machine.contexts[i];
 		if (context->doing != DONE)
 			continue;
-		context->block->causal = NULL;
+		context->block->causal_state = NULL;
 		context->begun = false;
 		return context;
 	}
@@ -168,7 +168,7 @@ uint32_t machine_start(void (*run)(void *argument), void *argument)
 	context->block->entry = (uintptr_t)run;
 	prepare(context);
 	if (machine.current)
-		causal_thread_created(context->block);
+		causal_pay_delay_and_init_created_thread(context->block);
 	context->fair = machine.current ? machine.current->fair : 0;
 	context->doing = SLEEPS;
 	context->until = machine.now + (machine.current ? START_NS : 0);
@@ -178,14 +178,14 @@ uint32_t machine_start(void (*run)(void *argument), void *argument)
 void machine_join(uint32_t thread, uint64_t site)
 {
 	struct context *context = &machine.contexts[thread];
-	struct causal_wait wait;
+	struct causal_wait_state wait;
 
-	causal_before_wait(&wait);
+	causal_apply_delay_and_begin_wait(&wait);
 	if (context->doing != DONE) {
 		context->ended.threads[context->ended.count++] = machine_self();
 		machine_block();
 	}
-	causal_after_wait_at(&wait, CAUSAL_WAKER_SESSION, site);
+	causal_end_wait_at_site(&wait, CAUSAL_WAKER_SESSION, site);
 }
 
 /* ---- the scheduler ---- */
@@ -325,7 +325,7 @@ uint64_t machine_now(void)
 static void take_sample(struct context *self)
 {
 	const uint64_t frames[] = {0x100, FAKE_CODE + 16 * self->target + 1};
-	const struct sampler_stack stack = {.frames = frames, .count = 2};
+	const struct sampled_stack stack = {.frames = frames, .count = 2};
 	uint64_t took = self->cpu - self->sampled;
 
 	self->sampled = self->cpu;
@@ -335,8 +335,8 @@ static void take_sample(struct context *self)
 	}
 	self->sample_at = self->cpu + self->period;
 	self->in_handler = true;
-	causal_sampled(kymo_thread, &stack, took, machine.now);
-	causal_settle_thread(kymo_thread);
+	causal_attribute_sample(kymo_thread, &stack, took, machine.now);
+	causal_pay_delay_of_sampled_thread(kymo_thread);
 	self->in_handler = false;
 }
 
@@ -394,8 +394,8 @@ void machine_work(uint32_t target, double us)
 void machine_visit(void)
 {
 	machine.visits++;
-	if (causal_on())
-		causal_visit(machine.point);
+	if (causal_is_active())
+		causal_record_visit(machine.point);
 }
 
 /* Of the calling thread, less what it has absorbed. */
@@ -403,9 +403,9 @@ static uint64_t virtual_now(void)
 {
 	const struct causal_point *point = &fake_control->points[machine.begun];
 
-	if (!causal_on())
+	if (!causal_is_active())
 		return machine.now;
-	causal_visit(machine.begun);
+	causal_record_visit(machine.begun);
 	return point->ring[point->visits % CAUSAL_RING].time;
 }
 
@@ -443,10 +443,10 @@ void machine_unblock(uint32_t thread)
 static void begin(const struct machine_test *test)
 {
 	fake_begin(NULL);
-	causal_rates_set(SECOND_NS);
-	kymo_causal_rates.processors = test->processors;
-	machine.point = causal_point("done", CAUSAL_POINT_PROGRESS, CAUSAL_ORIGIN_USER);
-	machine.begun = causal_point("begun", CAUSAL_POINT_BEGIN, CAUSAL_ORIGIN_USER);
+	causal_set_tick_constants(SECOND_NS);
+	kymo_causal_rates.usable_processor_count = test->processors;
+	machine.point = causal_find_or_add_point("done", CAUSAL_POINT_PROGRESS, CAUSAL_ORIGIN_USER);
+	machine.begun = causal_find_or_add_point("begun", CAUSAL_POINT_BEGIN, CAUSAL_ORIGIN_USER);
 	machine.latencies = 0;
 	machine.processors = test->processors;
 	machine.jitter = test->jitter;

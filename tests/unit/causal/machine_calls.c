@@ -39,58 +39,58 @@ static void leave(struct machine_lock *lock)
 
 void machine_lock(struct machine_lock *lock, uint64_t site)
 {
-	struct causal_wait wait;
+	struct causal_wait_state wait;
 
-	if (causal_on())
-		causal_pay_often_at(site);
+	if (causal_is_active())
+		causal_pay_delay_at_lock_if_due(site);
 	if (!lock->taken) {
 		lock->taken = true;
 		return;
 	}
-	causal_before_wait(&wait);
+	causal_apply_delay_and_begin_wait(&wait);
 	take(lock);
-	causal_after_wait_for(&wait, lock, site);
+	causal_end_wait_on_object_at_site(&wait, lock, site);
 }
 
 void machine_unlock(struct machine_lock *lock, uint64_t site)
 {
-	if (causal_on()) {
-		causal_pay_often_at(site);
+	if (causal_is_active()) {
+		causal_pay_delay_at_lock_if_due(site);
 		if (lock->waiting.count)
-			causal_give(lock);
+			causal_record_wakeup_in_process(lock);
 	}
 	leave(lock);
 }
 
 void machine_wait(struct machine_condition *condition, struct machine_lock *lock, uint64_t site)
 {
-	struct causal_wait wait;
+	struct causal_wait_state wait;
 
-	causal_before_wait(&wait);
+	causal_apply_delay_and_begin_wait(&wait);
 	leave(lock);
 	queue_in(&condition->waiting);
 	take(lock);
-	causal_after_wait_at(&wait, CAUSAL_WAKER_SESSION, site);
+	causal_end_wait_at_site(&wait, CAUSAL_WAKER_SESSION, site);
 }
 
 void machine_signal(struct machine_condition *condition, uint64_t site)
 {
-	causal_pay_at(site);
+	causal_pay_delay_at_site(site);
 	queue_wake(&condition->waiting);
 }
 
 void machine_broadcast(struct machine_condition *condition, uint64_t site)
 {
-	causal_pay_at(site);
+	causal_pay_delay_at_site(site);
 	while (condition->waiting.count)
 		queue_wake(&condition->waiting);
 }
 
 void machine_meet(struct machine_barrier *barrier, uint32_t threads, uint64_t site)
 {
-	struct causal_wait wait;
+	struct causal_wait_state wait;
 
-	causal_before_wait(&wait);
+	causal_apply_delay_and_begin_wait(&wait);
 	if (++barrier->arrived == threads) {
 		barrier->arrived = 0;
 		while (barrier->waiting.count)
@@ -98,43 +98,44 @@ void machine_meet(struct machine_barrier *barrier, uint32_t threads, uint64_t si
 	} else {
 		queue_in(&barrier->waiting);
 	}
-	causal_after_wait_at(&wait, CAUSAL_WAKER_SESSION, site);
+	causal_end_wait_at_site(&wait, CAUSAL_WAKER_SESSION, site);
 }
 
-static enum causal_waker marked(uint64_t hash, const struct causal_wait *wait)
+static enum causal_waker_kind marked(uint64_t hash, const struct causal_wait_state *wait)
 {
-	return causal_marked_since(hash, wait->ticks) ? CAUSAL_WAKER_SESSION : CAUSAL_WAKER_OUTSIDE;
+	return causal_wakeup_was_published_since(hash, wait->ticks) ? CAUSAL_WAKER_SESSION
+								    : CAUSAL_WAKER_OUTSIDE;
 }
 
 void machine_send(struct machine_channel *channel, uint64_t site)
 {
-	struct causal_wait wait;
+	struct causal_wait_state wait;
 
-	causal_before_wait(&wait);
-	causal_mark((uint64_t)channel / 16);
+	causal_apply_delay_and_begin_wait(&wait);
+	causal_publish_wakeup_to_session((uint64_t)channel / 16);
 	channel->count++;
 	queue_wake(&channel->waiting);
-	causal_after_wait_at(&wait, CAUSAL_WAKER_OUTSIDE, site);
+	causal_end_wait_at_site(&wait, CAUSAL_WAKER_OUTSIDE, site);
 }
 
 void machine_receive(struct machine_channel *channel, uint64_t site)
 {
-	struct causal_wait wait;
+	struct causal_wait_state wait;
 
-	causal_before_wait(&wait);
+	causal_apply_delay_and_begin_wait(&wait);
 	while (!channel->count)
 		queue_in(&channel->waiting);
 	channel->count--;
-	causal_after_wait_at(&wait, marked((uint64_t)channel / 16, &wait), site);
+	causal_end_wait_at_site(&wait, marked((uint64_t)channel / 16, &wait), site);
 }
 
 /* All threads that poll are the first one's queue. */
 uint32_t machine_poll(struct machine_channel *channels, uint32_t count, uint64_t site)
 {
-	struct causal_wait wait;
+	struct causal_wait_state wait;
 	uint32_t found = count;
 
-	causal_before_wait(&wait);
+	causal_apply_delay_and_begin_wait(&wait);
 	while (found == count) {
 		for (found = 0; found < count && !channels[found].count;)
 			found++;
@@ -146,6 +147,6 @@ uint32_t machine_poll(struct machine_channel *channels, uint32_t count, uint64_t
 		for (uint32_t i = 0; i < count; i++)
 			channels[i].waiting.count = 0;
 	}
-	causal_after_wait_at(&wait, marked((uint64_t)&channels[found] / 16, &wait), site);
+	causal_end_wait_at_site(&wait, marked((uint64_t)&channels[found] / 16, &wait), site);
 	return found;
 }

@@ -10,7 +10,7 @@
 #include <stdint.h>
 
 #include "common/syscalls.h"
-#include "core/ticks.h"
+#include "core/base/ticks.h"
 
 uint64_t machine_now(void);
 void machine_pause(void);

@@ -17,47 +17,47 @@ static pthread_barrier_t all_there;
 
 static void do_something(unsigned *seed, unsigned number)
 {
-	struct causal_wait wait;
+	struct causal_wait_state wait;
 
 	switch (rand_r(seed) % 5) {
 	case 0:
 		if (number < 2)
 			fake_sample(1 + number, 100000);
-		causal_settle_thread(kymo_thread);
+		causal_pay_delay_of_sampled_thread(kymo_thread);
 		break;
 	case 1:
-		causal_pay();
+		causal_pay_delay();
 		break;
 	case 2:
-		causal_before_wait(&wait);
+		causal_apply_delay_and_begin_wait(&wait);
 		sched_yield();
-		causal_after_wait(&wait, CAUSAL_WAKER_SESSION);
+		causal_end_wait_and_apply_delay(&wait, CAUSAL_WAKER_SESSION);
 		break;
 	case 3:
-		causal_before_wait(&wait);
+		causal_apply_delay_and_begin_wait(&wait);
 		sched_yield();
-		causal_after_wait(&wait, CAUSAL_WAKER_OUTSIDE);
+		causal_end_wait_and_apply_delay(&wait, CAUSAL_WAKER_OUTSIDE);
 		break;
 	default:
-		causal_visit(0);
+		causal_record_visit(0);
 	}
 }
 
 static void *run(void *argument)
 {
 	unsigned number = (unsigned)(uintptr_t)argument, seed = number + 1;
-	struct causal_wait wait;
+	struct causal_wait_state wait;
 
 	fake_thread();
-	causal_pay();
+	causal_pay_delay();
 	pthread_barrier_wait(&all_there); /* nothing has grown yet */
 	for (int i = 0; i < ROUNDS; i++)
 		do_something(&seed, number);
 	fake_release();
-	pthread_barrier_wait(&all_there); /* nothing grows any more */
-	causal_before_wait(&wait);        /* pays, and does not run on */
+	pthread_barrier_wait(&all_there);         /* nothing grows any more */
+	causal_apply_delay_and_begin_wait(&wait); /* pays, and does not run on */
 	absorbed[number] = fake_delay_ns();
-	causal_settle_thread(kymo_thread); /* its counts */
+	causal_pay_delay_of_sampled_thread(kymo_thread); /* its counts */
 	return NULL;
 }
 
@@ -87,16 +87,16 @@ static void test_sums(void **state)
 /* Two that run the target at once: both earn, and neither owes the other. */
 static void *run_target(void *argument)
 {
-	struct causal_wait wait;
+	struct causal_wait_state wait;
 
 	(void)argument;
 	fake_thread();
-	causal_pay();
+	causal_pay_delay();
 	pthread_barrier_wait(&all_there);
 	fake_sample(1, 10 * MS);
 	fake_release();
 	pthread_barrier_wait(&all_there);
-	causal_before_wait(&wait);
+	causal_apply_delay_and_begin_wait(&wait);
 	return NULL;
 }
 
@@ -125,7 +125,7 @@ static void *run_child(void *argument)
 	kymo_thread = child;
 	fake_assert_near(fake_delay_ns(), 10 * MS);
 	fake_sample(1, 4 * MS);
-	causal_settle_end();
+	causal_pay_delay_of_ending_thread();
 	assert_null(kymo_causal_thread);
 	return NULL;
 }
@@ -133,23 +133,24 @@ static void *run_child(void *argument)
 static void test_threads_begin_with_what_their_creator_has(void **state)
 {
 	struct thread *mine = kymo_thread;
-	struct causal_wait wait;
+	struct causal_wait_state wait;
 	pthread_t thread;
 
 	(void)state;
 	fake_experiment(1, 500);
-	causal_pay();
+	causal_pay_delay();
 	fake_owe(10 * MS);
 	child = fake_thread();
 	kymo_causal_thread = NULL;
 	kymo_thread = mine;
-	causal_thread_created(child);
+	causal_pay_delay_and_init_created_thread(child);
 	fake_assert_near(fake_delay_ns(), 10 * MS);
-	assert_int_equal(((struct causal_thread *)child->causal)->delay, causal_self()->delay);
-	causal_before_wait(&wait);
+	assert_int_equal(((struct causal_thread *)child->causal_state)->local_delay,
+			 causal_find_or_make_current_state()->local_delay);
+	causal_apply_delay_and_begin_wait(&wait);
 	assert_int_equal(pthread_create(&thread, NULL, run_child, NULL), 0);
 	pthread_join(thread, NULL);
-	causal_after_wait(&wait, CAUSAL_WAKER_SESSION);
+	causal_end_wait_and_apply_delay(&wait, CAUSAL_WAKER_SESSION);
 	/* It ended with all that it had earned. */
 	fake_assert_near(fake_most_ns(), 12 * MS);
 	fake_assert_near(fake_delay_ns(), 12 * MS);
@@ -161,7 +162,7 @@ static void test_threads_that_are_found_owe_nothing(void **state)
 	fake_experiment(1, 500);
 	fake_owe(10 * MS);
 	fake_thread();
-	causal_pay();
+	causal_pay_delay();
 	assert_int_equal(fake_control->pauses, 0);
 	fake_assert_near(fake_delay_ns(), 10 * MS);
 }

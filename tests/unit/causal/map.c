@@ -24,6 +24,7 @@
 #include "causal/causal.h"
 #include "causal/map.h"
 #include "causal/map_file.h"
+#include "common/array.h"
 
 struct image {
 	struct causal_map_header header;
@@ -65,10 +66,10 @@ static void ranges_are_found(void **state)
 	struct image image;
 
 	(void)state;
-	assert_true(causal_map_file_valid(&image, image_make(&image, 1000)));
-	for (size_t i = 0; i < sizeof(expected) / sizeof(*expected); i++)
+	assert_true(causal_map_file_is_valid(&image, image_make(&image, 1000)));
+	for (size_t i = 0; i < ARRAY_SIZE(expected); i++)
 		assert_string_equal(
-			ids_text(causal_map_file_find(&image.header, expected[i].offset)),
+			ids_text(causal_map_file_find_targets(&image.header, expected[i].offset)),
 			expected[i].ids);
 }
 
@@ -98,10 +99,10 @@ static void every_search_is_right(void **state)
 			starts[2 * count + 2 * i + 1] = i + 1;
 			starts[2 * count + 2 * i + 2] = 0;
 		}
-		assert_true(causal_map_file_valid(
+		assert_true(causal_map_file_is_valid(
 			&image, sizeof(image.header) + (4ull * count + 1) * sizeof(uint32_t)));
 		for (uint32_t offset = 0; offset < 3 * count; offset++)
-			assert_int_equal(*causal_map_file_find(&image.header, offset),
+			assert_int_equal(*causal_map_file_find_targets(&image.header, offset),
 					 offset / 3 + 1);
 	}
 }
@@ -116,7 +117,7 @@ static void what_leads_outside_is_no_map(void **state)
 	do {                                                                                       \
 		size = image_make(&image, 1000);                                                   \
 		change;                                                                            \
-		assert_false(causal_map_file_valid(&image, size));                                 \
+		assert_false(causal_map_file_is_valid(&image, size));                              \
 	} while (0)
 	REFUSED(size = 0);
 	REFUSED(size--);
@@ -237,7 +238,7 @@ static void server_end(struct server *server)
 {
 	char path[96];
 
-	causal_map_forked();
+	causal_map_reset_after_fork();
 	for (int fd = 3; fd < 64; fd++) {
 		if (fd != server->listener)
 			shutdown(fd, SHUT_RDWR);
@@ -253,12 +254,12 @@ static void server_end(struct server *server)
 static void rounds(unsigned count)
 {
 	while (count--)
-		causal_map_round(&runtime);
+		causal_map_request_and_publish(&runtime);
 }
 
 static const char *targets_of(const void *address)
 {
-	return ids_text(causal_map_find((uint64_t)address));
+	return ids_text(causal_map_find_targets_of_address((uint64_t)address));
 }
 
 /* Each scenario is a process of its own: the first answer about a file is the last one. */
@@ -297,7 +298,7 @@ static void answered(void)
 	REQUIRE(!*targets_of((const void *)mapped_function));
 	rounds(1); /* not started */
 	REQUIRE(!*targets_of((const void *)mapped_function));
-	causal_map_start(&runtime, server.directory);
+	causal_map_start_requests(&runtime, server.directory);
 	for (int i = 0; i < 1000 && !control->maps; i++)
 		rounds(1);
 	rounds(1);
@@ -311,7 +312,7 @@ static void answered(void)
 	runtime.modules.generation++;
 	rounds(3);
 	REQUIRE(control->maps == 1 && control->maps_pending == 0);
-	causal_map_forked();
+	causal_map_reset_after_fork();
 	REQUIRE(!strcmp(targets_of((const void *)mapped_function), " 5"));
 	server_end(&server);
 }
@@ -321,7 +322,7 @@ static void refused(enum server_mood mood)
 	struct server server;
 
 	server_start(&server, mood);
-	causal_map_start(&runtime, server.directory);
+	causal_map_start_requests(&runtime, server.directory);
 	for (int i = 0; i < 200; i++)
 		rounds(1);
 	REQUIRE(!*targets_of((const void *)mapped_function));
@@ -350,7 +351,7 @@ static void slow(void)
 	struct server server;
 
 	server_start(&server, IS_SLOW);
-	causal_map_start(&runtime, server.directory);
+	causal_map_start_requests(&runtime, server.directory);
 	for (int i = 0; i < 1000 && !control->maps_pending; i++)
 		rounds(1);
 	rounds(20); /* none of them waits for it */
@@ -367,7 +368,7 @@ static void slow(void)
 
 static void nobody(void)
 {
-	causal_map_start(&runtime, "/nonexistent");
+	causal_map_start_requests(&runtime, "/nonexistent");
 	rounds(10);
 	REQUIRE(!*targets_of((const void *)mapped_function));
 	REQUIRE(!control->maps_pending);

@@ -14,24 +14,30 @@
 
 static void test_names(void **state)
 {
-	uint32_t requests = causal_point("requests", CAUSAL_POINT_PROGRESS, CAUSAL_ORIGIN_USER);
+	uint32_t requests =
+		causal_find_or_add_point("requests", CAUSAL_POINT_PROGRESS, CAUSAL_ORIGIN_USER);
 	char long_name[2 * CAUSAL_NAME_SIZE];
 	uint32_t index;
 
 	(void)state;
-	assert_int_equal(causal_point("requests", CAUSAL_POINT_PROGRESS, CAUSAL_ORIGIN_NAMED),
-			 requests);
-	assert_int_not_equal(causal_point("requests", CAUSAL_POINT_BEGIN, CAUSAL_ORIGIN_USER),
-			     requests);
-	assert_int_not_equal(causal_point("request", CAUSAL_POINT_PROGRESS, CAUSAL_ORIGIN_USER),
-			     requests);
+	assert_int_equal(
+		causal_find_or_add_point("requests", CAUSAL_POINT_PROGRESS, CAUSAL_ORIGIN_NAMED),
+		requests);
+	assert_int_not_equal(
+		causal_find_or_add_point("requests", CAUSAL_POINT_BEGIN, CAUSAL_ORIGIN_USER),
+		requests);
+	assert_int_not_equal(
+		causal_find_or_add_point("request", CAUSAL_POINT_PROGRESS, CAUSAL_ORIGIN_USER),
+		requests);
 	assert_string_equal(fake_control->points[requests].name, "requests");
 	assert_int_equal(fake_control->points[requests].origin, CAUSAL_ORIGIN_USER);
 	memset(long_name, 'x', sizeof(long_name) - 1);
 	long_name[sizeof(long_name) - 1] = 0;
-	index = causal_point(long_name, CAUSAL_POINT_PROGRESS, CAUSAL_ORIGIN_USER);
+	index = causal_find_or_add_point(long_name, CAUSAL_POINT_PROGRESS, CAUSAL_ORIGIN_USER);
 	assert_int_equal(strlen(fake_control->points[index].name), CAUSAL_NAME_SIZE - 1);
-	assert_int_equal(causal_point(long_name, CAUSAL_POINT_PROGRESS, CAUSAL_ORIGIN_USER), index);
+	assert_int_equal(
+		causal_find_or_add_point(long_name, CAUSAL_POINT_PROGRESS, CAUSAL_ORIGIN_USER),
+		index);
 }
 
 static void test_no_room(void **state)
@@ -41,14 +47,18 @@ static void test_no_room(void **state)
 	(void)state;
 	for (unsigned i = 0; i < CAUSAL_POINTS; i++) {
 		snprintf(name, sizeof(name), "point %u", i);
-		assert_int_equal(causal_point(name, CAUSAL_POINT_PROGRESS, CAUSAL_ORIGIN_USER), i);
+		assert_int_equal(
+			causal_find_or_add_point(name, CAUSAL_POINT_PROGRESS, CAUSAL_ORIGIN_USER),
+			i);
 	}
-	assert_int_equal(causal_point("one more", CAUSAL_POINT_PROGRESS, CAUSAL_ORIGIN_USER),
-			 UINT32_MAX);
+	assert_int_equal(
+		causal_find_or_add_point("one more", CAUSAL_POINT_PROGRESS, CAUSAL_ORIGIN_USER),
+		UINT32_MAX);
 	assert_int_equal(fake_control->points_lost, 1);
-	causal_visit(UINT32_MAX);
+	causal_record_visit(UINT32_MAX);
 	assert_int_equal(fake_control->visits_lost, 1);
-	assert_int_equal(causal_point("point 7", CAUSAL_POINT_PROGRESS, CAUSAL_ORIGIN_USER), 7);
+	assert_int_equal(
+		causal_find_or_add_point("point 7", CAUSAL_POINT_PROGRESS, CAUSAL_ORIGIN_USER), 7);
 }
 
 static void test_visits_by_name(void **state)
@@ -57,10 +67,10 @@ static void test_visits_by_name(void **state)
 
 	(void)state;
 	for (int i = 0; i < 3; i++)
-		causal_visit_named(name, CAUSAL_POINT_PROGRESS, CAUSAL_ORIGIN_USER);
+		causal_record_visit_by_name(name, CAUSAL_POINT_PROGRESS, CAUSAL_ORIGIN_USER);
 	memcpy(name, "other", sizeof(name)); /* at the same address */
-	causal_visit_named(name, CAUSAL_POINT_PROGRESS, CAUSAL_ORIGIN_USER);
-	causal_visit_named(name, CAUSAL_POINT_END, CAUSAL_ORIGIN_USER);
+	causal_record_visit_by_name(name, CAUSAL_POINT_PROGRESS, CAUSAL_ORIGIN_USER);
+	causal_record_visit_by_name(name, CAUSAL_POINT_END, CAUSAL_ORIGIN_USER);
 	assert_string_equal(fake_control->points[0].name, "first");
 	assert_int_equal(fake_control->points[0].visits, 3);
 	assert_string_equal(fake_control->points[1].name, "other");
@@ -77,22 +87,22 @@ static void test_virtual_time(void **state)
 
 	(void)state;
 	before = ticks_now();
-	causal_visit(0);
+	causal_record_visit(0);
 	assert_in_range(ring[1].time, before, ticks_now()); /* outside of epochs */
 	fake_experiment(1, 500);
 	before = ticks_now();
-	causal_visit(0);
+	causal_record_visit(0);
 	fake_owe(200 * MS);
-	causal_pay();
-	causal_visit(0);
+	causal_pay_delay();
+	causal_record_visit(0);
 	after = ticks_now();
 	between = ring[3].time - ring[2].time;
-	assert_true(causal_ns(after - before) >= 200 * MS);
-	assert_true(causal_ns(between) + 199 * MS < causal_ns(after - before));
+	assert_true(causal_ticks_to_ns(after - before) >= 200 * MS);
+	assert_true(causal_ticks_to_ns(between) + 199 * MS < causal_ticks_to_ns(after - before));
 	/* What it earns is time that the target would not have taken. */
 	fake_sample(1, 100 * MS);
 	fake_release();
-	causal_visit(0);
+	causal_record_visit(0);
 	between = ring[4].time - ring[3].time;
 	assert_true((int64_t)between < 0);
 	assert_int_equal(fake_control->points[0].time_sum,
@@ -106,10 +116,10 @@ static void *visit(void *argument)
 	uint32_t point;
 
 	fake_thread();
-	point = causal_point(argument, CAUSAL_POINT_PROGRESS, CAUSAL_ORIGIN_USER);
+	point = causal_find_or_add_point(argument, CAUSAL_POINT_PROGRESS, CAUSAL_ORIGIN_USER);
 	assert_int_equal(point, 0);
 	for (int i = 0; i < VISITS; i++)
-		causal_visit(point);
+		causal_record_visit(point);
 	return NULL;
 }
 

@@ -9,6 +9,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "common/array.h"
 #include "fake.h"
 
 /* Targets. */
@@ -118,7 +119,7 @@ static void lock_pair(void)
 		machine_start(lock_run, NULL);
 }
 
-static void lock_crowd(void)
+static void lock_oversubscription(void)
 {
 	lock_pair();
 	for (int i = 0; i < 4; i++)
@@ -367,12 +368,17 @@ static const struct row {
 	uint32_t targets, processors;
 	double mean, most; /* points that predictions may be off */
 } rows[] = {
-	{"single", single, 3, 2, 0.6, 1.5},         {"places", places, 2, 2, 1.1, 3.2},
-	{"amdahl", amdahl, 2, 2, 0.6, 1.8},         {"meet", meet, 2, 2, 0.3, 1},
-	{"meet-short", meet_short, 2, 2, 0.4, 1.4}, {"pool", pool, 3, 2, 0.5, 1.5},
-	{"server", server, 3, 2, 0.5, 2.0},         {"closed", closed, 3, 4, 0.4, 1.2},
-	{"spawner", spawner, 4, 2, 0.8, 2.4},       {"lock", lock_pair, 2, 2, 0.8, 2.2},
-	{"lock-crowd", lock_crowd, 2, 8, 1.3, 3},
+	{"single", single, 3, 2, 0.6, 1.5},
+	{"places", places, 2, 2, 1.1, 3.2},
+	{"amdahl", amdahl, 2, 2, 0.6, 1.8},
+	{"meet", meet, 2, 2, 0.3, 1},
+	{"meet-short", meet_short, 2, 2, 0.4, 1.4},
+	{"pool", pool, 3, 2, 0.5, 1.5},
+	{"server", server, 3, 2, 0.5, 2.0},
+	{"closed", closed, 3, 4, 0.4, 1.2},
+	{"spawner", spawner, 4, 2, 0.8, 2.4},
+	{"lock", lock_pair, 2, 2, 0.8, 2.2},
+	{"lock-oversubscription", lock_oversubscription, 2, 8, 1.3, 3},
 };
 
 static void row_test(void **state)
@@ -400,9 +406,9 @@ static void row_test(void **state)
 
 int main(void)
 {
-	struct CMUnitTest tests[sizeof(rows) / sizeof(*rows)];
+	struct CMUnitTest tests[ARRAY_SIZE(rows)];
 
-	for (size_t i = 0; i < sizeof(rows) / sizeof(*rows); i++)
+	for (size_t i = 0; i < ARRAY_SIZE(rows); i++)
 		tests[i] = (struct CMUnitTest){.name = rows[i].name,
 					       .test_func = row_test,
 					       .initial_state = (void *)(uintptr_t)&rows[i]};

@@ -55,7 +55,7 @@ static struct causal_control *start_with_file(off_t size)
 	close(fd);
 	atomic_store(&kymo_causal, NULL);
 	kymo_runtime.environment = environment;
-	causal_start(&kymo_runtime);
+	causal_join_session_if_requested(&kymo_runtime);
 	return atomic_load(&kymo_causal);
 }
 
@@ -65,8 +65,8 @@ static bool starts_with_file(off_t size)
 
 	if (control)
 		assert_int_equal(control->processes, 1);
-	causal_hooks.left();
-	assert_false(causal_on());
+	causal_hook_table.on_detach_process();
+	assert_false(causal_is_active());
 	return control;
 }
 
@@ -99,33 +99,34 @@ static void test_no_control_file(void **state)
 
 	(void)state;
 	atomic_store(&kymo_causal, NULL);
-	assert_true(causal_wanted(nowhere));
-	assert_false(causal_wanted(nothing));
-	assert_false(causal_wanted(other));
+	assert_true(causal_is_requested_in_environment(nowhere));
+	assert_false(causal_is_requested_in_environment(nothing));
+	assert_false(causal_is_requested_in_environment(other));
 	kymo_runtime.environment = nowhere;
-	causal_start(&kymo_runtime);
+	causal_join_session_if_requested(&kymo_runtime);
 	kymo_runtime.environment = nothing;
-	causal_start(&kymo_runtime);
-	assert_false(causal_on());
+	causal_join_session_if_requested(&kymo_runtime);
+	assert_false(causal_is_active());
 }
 
 static void test_nothing_happens_without(void **state)
 {
-	struct causal_wait wait;
+	struct causal_wait_state wait;
 
 	(void)state;
 	atomic_store(&kymo_causal, NULL);
-	causal_before_wait(&wait);
-	causal_after_wait(&wait, CAUSAL_WAKER_SESSION);
-	causal_pay();
-	causal_clock_was_read();
-	assert_int_equal(causal_lateness_ns(), 0);
-	causal_mark(1);
-	assert_false(causal_marked_since(1, 0));
-	causal_visit(0);
-	causal_visit_named("point", CAUSAL_POINT_PROGRESS, CAUSAL_ORIGIN_USER);
-	assert_int_equal(causal_point("point", CAUSAL_POINT_PROGRESS, CAUSAL_ORIGIN_USER),
-			 UINT32_MAX);
+	causal_apply_delay_and_begin_wait(&wait);
+	causal_end_wait_and_apply_delay(&wait, CAUSAL_WAKER_SESSION);
+	causal_pay_delay();
+	causal_record_clock_reading();
+	assert_int_equal(causal_compute_deadline_extension_ns(), 0);
+	causal_publish_wakeup_to_session(1);
+	assert_false(causal_wakeup_was_published_since(1, 0));
+	causal_record_visit(0);
+	causal_record_visit_by_name("point", CAUSAL_POINT_PROGRESS, CAUSAL_ORIGIN_USER);
+	assert_int_equal(
+		causal_find_or_add_point("point", CAUSAL_POINT_PROGRESS, CAUSAL_ORIGIN_USER),
+		UINT32_MAX);
 	fake_sample(1, MS);
 	assert_int_equal(fake_control->samples, 0);
 }
@@ -144,25 +145,25 @@ static void test_a_child_goes_on_where_its_parent_was(void **state)
 	control->experiment = 1ull << CAUSAL_EPOCH_SHIFT | CAUSAL_ACTIVE | 1;
 	fake_thread();
 	fake_thread();
-	causal_pay();
-	atomic_fetch_add(&control->delay, causal_ticks(MS));
-	causal_pay();
+	causal_pay_delay();
+	atomic_fetch_add(&control->global_delay, causal_ns_to_ticks(MS));
+	causal_pay_delay();
 	if (!fork()) {
 		struct causal_thread *inherited = kymo_causal_thread;
 
-		inherited->bank = 5;
+		inherited->excess_delay = 5;
 		fake_thread(); /* another index than the parent's */
 		kymo_causal_thread = inherited;
-		causal_hooks.forked();
+		causal_hook_table.forked();
 		_exit(control->processes == 2 && fake_delay_ns() / 100000 >= 9 &&
-				      kymo_causal_thread == kymo_thread->causal &&
-				      kymo_causal_thread->bank == 5
+				      kymo_causal_thread == kymo_thread->causal_state &&
+				      kymo_causal_thread->excess_delay == 5
 			      ? 0
 			      : 1);
 	}
 	assert_true(wait(&status) > 0);
 	assert_int_equal(status, 0);
-	causal_hooks.left();
+	causal_hook_table.on_detach_process();
 }
 
 /* A process made by a raw system call: nothing here is its own. */
@@ -172,11 +173,11 @@ static void test_raw_forks_take_no_part(void **state)
 
 	(void)state;
 	fake_experiment(1, 500);
-	causal_pay();
+	causal_pay_delay();
 	fake_owe(60000 * MS);
-	kymo_runtime.same_process = &wiped;
-	causal_pay();
-	causal_visit(0);
+	kymo_process.zeroed_in_forked_child = &wiped;
+	causal_pay_delay();
+	causal_record_visit(0);
 	assert_int_equal(fake_control->points[0].visits, 0);
 	assert_int_equal(fake_control->pauses, 0);
 }

@@ -14,12 +14,12 @@
 #include <string.h>
 
 #include "analysis/session.h"
-#include "cmd/command.h"
-#include "cmd/launch.h"
+#include "cmd/commands.h"
 #include "common/region_categories.h"
 #include "common/settings_check.h"
+#include "launch/launch.h"
 
-static struct resolved settings;
+static struct effective_settings settings;
 static struct problem problem;
 static char **environment;
 
@@ -27,25 +27,26 @@ static int setup(void **state)
 {
 	(void)state;
 	environment = NULL;
-	return resolved_init(&settings, &problem);
+	return effective_init(&settings, &problem);
 }
 
 static int teardown(void **state)
 {
 	(void)state;
 	launch_environment_destroy(environment);
-	resolved_deinit(&settings);
+	effective_deinit(&settings);
 	return 0;
 }
 
 static void parse(char **arguments)
 {
-	struct options_result result = {.settings = &settings};
+	struct parsed_command_line result = {.settings = &settings};
 	size_t count = 0;
 
 	while (arguments[count])
 		count++;
-	assert_int_equal(options_parse(command_sample.grammar, arguments, count, &result, &problem),
+	assert_int_equal(options_parse_arguments(sample_command_description.grammar, arguments,
+						 count, &result, &problem),
 			 0);
 }
 
@@ -73,18 +74,18 @@ static void a1_every_choice_is_taken(void **state)
 	(void)state;
 	for (unsigned id = 0; id < SETTING_COUNT; id++) {
 		const struct setting *setting = &settings_table[id];
-		struct setting_slice rest, word, culprit;
+		struct text_slice rest, word, culprit;
 		char value[128];
 
 		if (!setting->choices)
 			continue;
-		rest = setting_slice(setting->choices);
-		while (setting_list_next(&rest, &word)) {
+		rest = setting_slice_from_text(setting->choices);
+		while (setting_next_list_word(&rest, &word)) {
 			snprintf(value, sizeof(value), "%.*s", (int)word.length, word.text);
-			if (setting_check(setting, value, &culprit))
+			if (setting_check_value_text(setting, value, &culprit))
 				fail_msg("%s does not take %s", setting->name, value);
 		}
-		if (setting_check(setting, setting->default_value, &culprit))
+		if (setting_check_value_text(setting, setting->default_value, &culprit))
 			fail_msg("%s does not take its default", setting->name);
 	}
 }
@@ -94,16 +95,16 @@ static void a2_windows_of_several_options_are_all_read(void **state)
 {
 	char *arguments[] = {"--periods", "realtime:1:2:3", "boottime:4:5:6", "--periods=7:8",
 			     NULL};
-	static const struct setting_period defaults = {.cycles = 1};
-	struct setting_slice rest, spec;
-	struct setting_period period;
-	enum setting_error error;
+	static const struct setting_collection_period_value defaults = {.cycles = 1};
+	struct text_slice rest, spec;
+	struct setting_collection_period_value period;
+	enum setting_error_kind error;
 	unsigned count = 0;
 
 	(void)state;
 	parse(arguments);
-	rest = setting_slice(resolved_text(&settings, SETTING_TRACE_PERIODS));
-	for (; setting_period_next(&rest, &defaults, &spec, &period, &error); count++) {
+	rest = setting_slice_from_text(effective_setting_text(&settings, SETTING_TRACE_PERIODS));
+	for (; setting_parse_next_period(&rest, &defaults, &spec, &period, &error); count++) {
 		assert_int_equal(error, SETTING_VALID);
 		assert_int_equal(period.delay_ns, (1 + 3 * count) * 1000000000ll);
 	}
@@ -150,8 +151,8 @@ static void a14_names_are_told_apart(void **state)
 		for (uint32_t j = SPOOL_PROCESS_RSS_BYTES; j < i; j++) {
 			const char *unit;
 
-			assert_string_not_equal(spool_process_metric_name(i, &unit),
-						spool_process_metric_name(j, &unit));
+			assert_string_not_equal(spool_process_metric_get_name(i, &unit),
+						spool_process_metric_get_name(j, &unit));
 		}
 	}
 }

@@ -15,19 +15,19 @@
 
 static void round_trip(uint64_t value)
 {
-	uint8_t bytes[LEB128_MAX + 1];
-	uint8_t *end = leb128_put(bytes, value);
+	uint8_t bytes[LEB128_BYTES_MAX + 1];
+	uint8_t *end = leb128_write(bytes, value);
 	const uint8_t *at = bytes;
 	uint64_t back;
 
-	assert_in_range(end - bytes, 1, LEB128_MAX);
-	assert_true(leb128_get(&at, end, &back));
+	assert_in_range(end - bytes, 1, LEB128_BYTES_MAX);
+	assert_true(leb128_read(&at, end, &back));
 	assert_int_equal(back, value);
 	assert_ptr_equal(at, end);
-	assert_int_equal(unzigzag(zigzag((int64_t)value)), (int64_t)value);
+	assert_int_equal(zigzag_decode(zigzag_encode((int64_t)value)), (int64_t)value);
 	for (const uint8_t *cut = bytes; cut < end; cut++) {
 		at = bytes;
-		assert_false(leb128_get(&at, cut, &back));
+		assert_false(leb128_read(&at, cut, &back));
 		assert_ptr_equal(at, bytes); /* errors take nothing */
 	}
 }
@@ -45,31 +45,31 @@ static void every_length_comes_back(void **state)
 
 static void bytes_are_as_dwarf_has_them(void **state)
 {
-	uint8_t bytes[LEB128_MAX];
+	uint8_t bytes[LEB128_BYTES_MAX];
 
 	(void)state;
-	assert_int_equal(leb128_put(bytes, 127) - bytes, 1);
+	assert_int_equal(leb128_write(bytes, 127) - bytes, 1);
 	assert_memory_equal(bytes, "\x7f", 1);
-	assert_int_equal(leb128_put(bytes, 128) - bytes, 2);
+	assert_int_equal(leb128_write(bytes, 128) - bytes, 2);
 	assert_memory_equal(bytes, "\x80\x01", 2);
-	assert_int_equal(leb128_put(bytes, 624485) - bytes, 3);
+	assert_int_equal(leb128_write(bytes, 624485) - bytes, 3);
 	assert_memory_equal(bytes, "\xe5\x8e\x26", 3);
-	assert_int_equal(leb128_put(bytes, 16383) - bytes, 2);
-	assert_int_equal(leb128_put(bytes, 16384) - bytes, 3);
+	assert_int_equal(leb128_write(bytes, 16383) - bytes, 2);
+	assert_int_equal(leb128_write(bytes, 16384) - bytes, 3);
 }
 
 static void small_differences_of_either_sign_are_short(void **state)
 {
-	uint8_t bytes[LEB128_MAX];
+	uint8_t bytes[LEB128_BYTES_MAX];
 
 	(void)state;
-	assert_int_equal(zigzag(0), 0);
-	assert_int_equal(zigzag(-1), 1);
-	assert_int_equal(zigzag(1), 2);
-	assert_true(zigzag(INT64_MIN) == UINT64_MAX);
-	assert_int_equal(leb128_put_signed(bytes, -64) - bytes, 1);
-	assert_int_equal(leb128_put_signed(bytes, 63) - bytes, 1);
-	assert_int_equal(leb128_put_signed(bytes, 64) - bytes, 2);
+	assert_int_equal(zigzag_encode(0), 0);
+	assert_int_equal(zigzag_encode(-1), 1);
+	assert_int_equal(zigzag_encode(1), 2);
+	assert_true(zigzag_encode(INT64_MIN) == UINT64_MAX);
+	assert_int_equal(leb128_write_zigzag(bytes, -64) - bytes, 1);
+	assert_int_equal(leb128_write_zigzag(bytes, 63) - bytes, 1);
+	assert_int_equal(leb128_write_zigzag(bytes, 64) - bytes, 2);
 }
 
 static void more_than_64_bits_are_refused(void **state)
@@ -82,9 +82,9 @@ static void more_than_64_bits_are_refused(void **state)
 	uint64_t value;
 
 	(void)state;
-	assert_false(leb128_get(&at, at + sizeof(too_large), &value));
+	assert_false(leb128_read(&at, at + sizeof(too_large), &value));
 	at = too_long;
-	assert_false(leb128_get(&at, at + sizeof(too_long), &value));
+	assert_false(leb128_read(&at, at + sizeof(too_long), &value));
 }
 
 static void padding_with_zeros_is_accepted(void **state)
@@ -94,7 +94,7 @@ static void padding_with_zeros_is_accepted(void **state)
 	uint64_t value;
 
 	(void)state;
-	assert_true(leb128_get(&at, at + sizeof(padded), &value));
+	assert_true(leb128_read(&at, at + sizeof(padded), &value));
 	assert_int_equal(value, 1);
 }
 
@@ -103,7 +103,7 @@ static void fixed_numbers_are_little_endian(void **state)
 	uint8_t bytes[8];
 
 	(void)state;
-	assert_int_equal(leb128_put_fixed(bytes, 0x0123456789abcdef) - bytes, 8);
+	assert_int_equal(write_fixed64_little_endian(bytes, 0x0123456789abcdef) - bytes, 8);
 	assert_memory_equal(bytes, "\xef\xcd\xab\x89\x67\x45\x23\x01", 8);
 }
 

@@ -13,6 +13,7 @@
 
 #include <cmocka.h>
 
+#include "../assert_at.h"
 void *own_memcpy(void *to, const void *from, size_t size);
 void *own_memmove(void *to, const void *from, size_t size);
 void *own_memset(void *to, int byte, size_t size);
@@ -123,8 +124,8 @@ static void compare_pair(const char *one, const char *other)
 
 	assert_int_equal(sign(own_strcmp(one, other)), sign(strcmp(one, other)));
 	for (size_t most = 0; most < 12; most++)
-		assert_int_equal(sign(own_strncmp(one, other, most)),
-				 sign(strncmp(one, other, most)));
+		assert_int_equal_at(most, sign(own_strncmp(one, other, most)),
+				    sign(strncmp(one, other, most)));
 	assert_ptr_equal(own_strstr(one, other), strstr(one, other));
 	assert_int_equal(own_strspn(one, other), strspn(one, other));
 	assert_int_equal(own_strcspn(one, other), strcspn(one, other));
@@ -142,7 +143,8 @@ static void test_strings(void **state)
 	for (size_t i = 0; i < COUNT; i++) {
 		assert_int_equal(own_strlen(texts[i]), strlen(texts[i]));
 		for (size_t most = 0; most < 12; most++)
-			assert_int_equal(own_strnlen(texts[i], most), strnlen(texts[i], most));
+			assert_int_equal_at(most, own_strnlen(texts[i], most),
+					    strnlen(texts[i], most));
 		for (int byte = 0; byte < 512; byte++) {
 			assert_ptr_equal(own_strchr(texts[i], byte), strchr(texts[i], byte));
 			assert_ptr_equal(own_strrchr(texts[i], byte), strrchr(texts[i], byte));

@@ -14,6 +14,7 @@
 
 #include <cmocka.h>
 
+#include "common/array.h"
 #include "common/pattern.h"
 
 static char why[128];
@@ -67,7 +68,7 @@ static void what_people_write_is_compiled(void **state)
 	};
 
 	(void)state;
-	for (size_t i = 0; i < sizeof(good) / sizeof(good[0]); i++) {
+	for (size_t i = 0; i < ARRAY_SIZE(good); i++) {
 		regex_t compiled;
 		int error = pattern_compile(&compiled, good[i], 0, why, sizeof(why));
 
@@ -106,7 +107,7 @@ static void repetitions_of_repetitions_are_refused(void **state)
 	};
 
 	(void)state;
-	for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++)
+	for (size_t i = 0; i < ARRAY_SIZE(bad); i++)
 		expect_excess(bad[i], "repetitions");
 }
 

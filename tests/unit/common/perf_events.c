@@ -13,15 +13,14 @@
 #include <linux/perf_event.h>
 #include <string.h>
 
+#include "common/array.h"
 #include "common/perf_events.h"
-
-#define LENGTH(array) (sizeof(array) / sizeof((array)[0]))
 
 static void expect(const char *name, uint32_t type, uint64_t config)
 {
-	struct perf_event_name event;
+	struct perf_event_code event;
 
-	if (perf_event_find(name, strlen(name), &event))
+	if (perf_event_find_by_name(name, strlen(name), &event))
 		fail_msg("%s is not known", name);
 	assert_int_equal(event.type, type);
 	assert_int_equal(event.config, config);
@@ -29,9 +28,9 @@ static void expect(const char *name, uint32_t type, uint64_t config)
 
 static void expect_unknown(const char *name)
 {
-	struct perf_event_name event;
+	struct perf_event_code event;
 
-	if (perf_event_find(name, strlen(name), &event) != -ENOENT)
+	if (perf_event_find_by_name(name, strlen(name), &event) != -ENOENT)
 		fail_msg("%s is taken for an event", name);
 }
 
@@ -84,8 +83,8 @@ static void cache_events_have_cache_operation_and_result(void **state)
 	char name[64];
 
 	(void)state;
-	for (size_t i = 0; i < LENGTH(caches); i++) {
-		for (size_t j = 0; j < LENGTH(accesses); j++) {
+	for (size_t i = 0; i < ARRAY_SIZE(caches); i++) {
+		for (size_t j = 0; j < ARRAY_SIZE(accesses); j++) {
 			strcat(strcpy(name, caches[i].name), accesses[j].name);
 			expect(name, PERF_TYPE_HW_CACHE,
 			       cache_config(caches[i].id, accesses[j].id,
@@ -110,7 +109,7 @@ static void case_does_not_matter(void **state)
 static void expect_code(const char *text, uint32_t type, uint64_t config, uint64_t config1,
 			uint64_t config2)
 {
-	struct perf_event_name event;
+	struct perf_event_code event;
 
 	assert_int_equal(perf_event_parse_code(text, strlen(text), &event), 0);
 	assert_int_equal(event.type, type);
@@ -124,13 +123,13 @@ static void codes_are_type_and_words(void **state)
 	static const char *const wrong[] = {"",     "1",    ":",           "1:",
 					    "1::2", "1:2:", "1:2x",        "1:2:3:4:5",
 					    "x:1",  "1,2",  "100000000:0", "1:00000000000000000"};
-	struct perf_event_name event;
+	struct perf_event_code event;
 
 	(void)state;
 	expect_code("1:2", 1, 2, 0, 0);
 	expect_code("a:fF:10", 10, 255, 16, 0);
 	expect_code("4:1c2:0:ffffffffffffffff", 4, 0x1c2, 0, UINT64_MAX);
-	for (size_t i = 0; i < LENGTH(wrong); i++)
+	for (size_t i = 0; i < ARRAY_SIZE(wrong); i++)
 		assert_int_equal(perf_event_parse_code(wrong[i], strlen(wrong[i]), &event),
 				 -EINVAL);
 	assert_int_equal(perf_event_parse_code("1:0,", 3, &event), 0);
@@ -159,34 +158,34 @@ static void anything_else_is_unknown(void **state)
 					    "PERF_",    "page-fault", "loads"};
 
 	(void)state;
-	for (size_t i = 0; i < LENGTH(names); i++)
+	for (size_t i = 0; i < ARRAY_SIZE(names); i++)
 		expect_unknown(names[i]);
 }
 
 static void a_name_ends_where_its_length_says(void **state)
 {
 	static const char list[] = "cycles,LLC-loads,r1f,task-clock";
-	struct perf_event_name event;
+	struct perf_event_code event;
 
 	(void)state;
-	assert_int_equal(perf_event_find(list, 6, &event), 0);
+	assert_int_equal(perf_event_find_by_name(list, 6, &event), 0);
 	assert_int_equal(event.config, PERF_COUNT_HW_CPU_CYCLES);
-	assert_int_equal(perf_event_find(list + 7, 9, &event), 0);
+	assert_int_equal(perf_event_find_by_name(list + 7, 9, &event), 0);
 	assert_int_equal(event.type, PERF_TYPE_HW_CACHE);
-	assert_int_equal(perf_event_find(list + 17, 3, &event), 0);
+	assert_int_equal(perf_event_find_by_name(list + 17, 3, &event), 0);
 	assert_int_equal(event.config, 0x1f);
-	assert_int_equal(perf_event_find(list, 7, &event), -ENOENT);
+	assert_int_equal(perf_event_find_by_name(list, 7, &event), -ENOENT);
 }
 
 static void clocks_alone_count_time(void **state)
 {
-	struct perf_event_name event;
+	struct perf_event_code event;
 	const char *name, *description;
 	unsigned clocks = 0, count = 0;
 
 	(void)state;
-	for (; (name = perf_event_listed(count, &description)); count++) {
-		assert_int_equal(perf_event_find(name, strlen(name), &event), 0);
+	for (; (name = perf_event_get_name_by_index(count, &description)); count++) {
+		assert_int_equal(perf_event_find_by_name(name, strlen(name), &event), 0);
 		assert_true(*description);
 		clocks += event.is_clock;
 		assert_int_equal(event.is_clock, strstr(name, "-clock") != NULL);

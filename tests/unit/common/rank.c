@@ -16,18 +16,18 @@
 static void no_launcher_no_rank(void **state)
 {
 	char *nothing[] = {"PATH=/bin", "PMI_RANKS=3", "OMPI_COMM_WORLD_RANK", NULL};
-	struct rank rank;
+	struct process_rank rank;
 
 	(void)state;
-	assert_false(rank_from_environment(nothing, &rank));
-	assert_false(rank_from_environment(NULL, &rank));
+	assert_false(rank_read_from_environment(nothing, &rank));
+	assert_false(rank_read_from_environment(NULL, &rank));
 }
 
 static void expect(char *const *environment, uint32_t number, uint32_t size, const char *source)
 {
-	struct rank rank;
+	struct process_rank rank;
 
-	assert_true(rank_from_environment(environment, &rank));
+	assert_true(rank_read_from_environment(environment, &rank));
 	assert_int_equal(rank.rank, number);
 	assert_int_equal(rank.size, size);
 	assert_string_equal(rank.source, source);
@@ -53,10 +53,10 @@ static void slurm_batch_script_is_no_rank(void **state)
 	char *script[] = {"SLURM_PROCID=0", "SLURM_JOB_ID=7", NULL};
 	char *step[] = {"SLURM_PROCID=5", "SLURM_STEP_ID=0", "SLURM_STEP_NUM_TASKS=6", NULL};
 	char *both[] = {"SLURM_PROCID=0", "SLURM_STEP_ID=0", "PMI_RANK=3", "PMI_SIZE=4", NULL};
-	struct rank rank;
+	struct process_rank rank;
 
 	(void)state;
-	assert_false(rank_from_environment(script, &rank));
+	assert_false(rank_read_from_environment(script, &rank));
 	expect(step, 5, 6, "SLURM_PROCID");
 	expect(both, 3, 4, "PMI_RANK");
 }
@@ -67,12 +67,12 @@ static void garbage_is_not_believed(void **state)
 	char *empty[] = {"PMI_RANK=", NULL};
 	char *large[] = {"PMI_RANK=99999999999999999999", NULL};
 	char *beyond[] = {"PMI_RANK=4", "PMI_SIZE=4", NULL};
-	struct rank rank;
+	struct process_rank rank;
 
 	(void)state;
-	assert_false(rank_from_environment(letters, &rank));
-	assert_false(rank_from_environment(empty, &rank));
-	assert_false(rank_from_environment(large, &rank));
+	assert_false(rank_read_from_environment(letters, &rank));
+	assert_false(rank_read_from_environment(empty, &rank));
+	assert_false(rank_read_from_environment(large, &rank));
 	expect(beyond, 4, 0, "PMI_RANK");
 }
 

@@ -16,7 +16,7 @@
 static const char *printable(const char *text, size_t size)
 {
 	static char ret[64];
-	size_t written = utf8_printable(text, strlen(text), ret, size);
+	size_t written = utf8_copy_printable(text, strlen(text), ret, size);
 
 	assert_true(written < size);
 	assert_int_equal(written, strlen(ret));

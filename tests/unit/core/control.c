@@ -7,16 +7,17 @@
 
 #include <time.h>
 
+#include "core/base/ticks.h"
 #include "core/control.h"
-#include "core/runtime.h"
-#include "core/ticks.h"
+#include "core/threads.h"
 
+static struct collection_control control;
 static struct thread thread;
 
 static int setup(void **state)
 {
 	(void)state;
-	kymo_runtime.control.closed = 0;
+	control.closed_reasons = 0;
 	thread = (struct thread){0};
 	return 0;
 }
@@ -24,30 +25,30 @@ static int setup(void **state)
 static void collection_is_on_when_nothing_closes_it(void **state)
 {
 	(void)state;
-	control_close(CONTROL_CLOSED_WINDOW);
-	control_stop();
-	control_open(CONTROL_CLOSED_WINDOW);
-	assert_false(control_is_open(&kymo_runtime.control));
-	control_start();
-	assert_true(control_is_open(&kymo_runtime.control));
+	control_add_closed_reason(&control, CONTROL_CLOSED_BY_WINDOW);
+	control_stop_collection(&control);
+	control_remove_closed_reason(&control, CONTROL_CLOSED_BY_WINDOW);
+	assert_false(control_is_collecting(&control));
+	control_start_collection(&control);
+	assert_true(control_is_collecting(&control));
 }
 
 static void stops_do_not_count(void **state)
 {
 	(void)state;
-	control_stop();
-	control_stop();
-	control_start();
-	assert_true(control_is_open(&kymo_runtime.control));
-	control_toggle();
-	assert_false(control_is_open(&kymo_runtime.control));
-	control_toggle();
-	assert_true(control_is_open(&kymo_runtime.control));
+	control_stop_collection(&control);
+	control_stop_collection(&control);
+	control_start_collection(&control);
+	assert_true(control_is_collecting(&control));
+	control_toggle_collection(&control);
+	assert_false(control_is_collecting(&control));
+	control_toggle_collection(&control);
+	assert_true(control_is_collecting(&control));
 }
 
 static uint64_t cpu_now(void)
 {
-	return ticks_clock_ns(CLOCK_THREAD_CPUTIME_ID);
+	return read_posix_clock_ns(CLOCK_THREAD_CPUTIME_ID);
 }
 
 static void work(uint64_t ns)
@@ -65,32 +66,32 @@ static void excluded_time_is_not_in_the_next_sample(void **state)
 	(void)state;
 	thread.cpu_ns = cpu_now();
 	work(2000000);
-	control_exclude_thread(&thread, THREAD_EXCLUDED_STOPPED);
-	assert_true(thread.excluded);
+	control_exclude_this_thread(&control, &thread, THREAD_EXCLUDED_BY_STOP);
+	assert_true(thread.excluded_reasons);
 	work(10000000);
-	control_include_thread(&thread, THREAD_EXCLUDED_STOPPED);
-	assert_false(thread.excluded);
+	control_include_this_thread(&control, &thread, THREAD_EXCLUDED_BY_STOP);
+	assert_false(thread.excluded_reasons);
 	owed = cpu_now() - thread.cpu_ns;
 	assert_in_range(owed, 2000000, 4000000);
-	assert_in_range(thread.passed_over_ns, 10000000, 12000000);
+	assert_in_range(thread.total_excluded_cpu_ns, 10000000, 12000000);
 }
 
 static void two_reasons_are_both_needed_to_go(void **state)
 {
 	(void)state;
 	thread.cpu_ns = cpu_now();
-	control_exclude_thread(&thread, THREAD_EXCLUDED_UNSELECTED);
+	control_exclude_this_thread(&control, &thread, THREAD_EXCLUDED_BY_SELECTION);
 	work(3000000);
-	control_exclude_thread(&thread, THREAD_EXCLUDED_STOPPED);
-	control_include_thread(&thread, THREAD_EXCLUDED_UNSELECTED);
-	assert_int_equal(thread.excluded, THREAD_EXCLUDED_STOPPED);
-	assert_int_equal(thread.passed_over_ns, 0);
+	control_exclude_this_thread(&control, &thread, THREAD_EXCLUDED_BY_STOP);
+	control_include_this_thread(&control, &thread, THREAD_EXCLUDED_BY_SELECTION);
+	assert_int_equal(thread.excluded_reasons, THREAD_EXCLUDED_BY_STOP);
+	assert_int_equal(thread.total_excluded_cpu_ns, 0);
 	work(3000000);
-	control_include_thread(&thread, THREAD_EXCLUDED_STOPPED);
-	assert_int_equal(thread.excluded, 0);
-	assert_in_range(thread.passed_over_ns, 6000000, 8000000);
-	control_include_thread(&thread, THREAD_EXCLUDED_STOPPED);
-	assert_in_range(thread.passed_over_ns, 6000000, 8000000);
+	control_include_this_thread(&control, &thread, THREAD_EXCLUDED_BY_STOP);
+	assert_int_equal(thread.excluded_reasons, 0);
+	assert_in_range(thread.total_excluded_cpu_ns, 6000000, 8000000);
+	control_include_this_thread(&control, &thread, THREAD_EXCLUDED_BY_STOP);
+	assert_in_range(thread.total_excluded_cpu_ns, 6000000, 8000000);
 }
 
 /* The background thread armed it in between: its samples stand for what comes from then on. */
@@ -98,11 +99,11 @@ static void a_source_armed_in_between_starts_anew(void **state)
 {
 	(void)state;
 	thread.cpu_ns = cpu_now();
-	control_exclude_thread(&thread, THREAD_EXCLUDED_STOPPED);
+	control_exclude_this_thread(&control, &thread, THREAD_EXCLUDED_BY_STOP);
 	work(2000000);
 	thread.cpu_ns = cpu_now();
 	work(1000000);
-	control_include_thread(&thread, THREAD_EXCLUDED_STOPPED);
+	control_include_this_thread(&control, &thread, THREAD_EXCLUDED_BY_STOP);
 	assert_true(cpu_now() - thread.cpu_ns < 500000);
 }
 

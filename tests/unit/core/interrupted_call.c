@@ -25,9 +25,8 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "core/interrupted_call.h"
-
-#define MILLISECOND_NS 1000000
+#include "common/time_units.h"
+#include "core/process/interrupted_call.h"
 
 static struct program_signals signals;
 static volatile int calls;
@@ -37,7 +36,7 @@ static void our_handler(int signal, siginfo_t *information, void *context)
 	(void)signal;
 	(void)information;
 	calls++;
-	interrupted_call_restart(&signals, context);
+	interrupted_call_restart_if_by_us(&signals, context);
 }
 
 static uint64_t now_ns(void)
@@ -61,15 +60,15 @@ static int set_up(void **state)
 	(void)state;
 	memset(&signals, 0, sizeof(signals));
 	calls = 0;
-	return program_signals_take(&signals, SIGALRM, (void *)our_handler);
+	return program_signals_take_over_signal(&signals, SIGALRM, (void *)our_handler);
 }
 
 static int tear_down(void **state)
 {
-	static const struct kernel_action standard = {0};
+	static const struct kernel_sigaction_layout standard = {0};
 
 	(void)state;
-	return (int)kernel_sigaction(SIGALRM, &standard, NULL);
+	return (int)call_rt_sigaction(SIGALRM, &standard, NULL);
 }
 
 /* Each waits at least 30 ms by libc, and gives what libc gave. */
@@ -212,7 +211,7 @@ static void waits_go_on_when_our_signal_interrupts_them(void **state)
 static void programs_with_handlers_see_eintr(void **state)
 {
 	(void)state;
-	program_signals_note(&signals, SIGUSR1, (const void *)our_handler);
+	program_signals_note_has_handler(&signals, SIGUSR1, (const void *)our_handler);
 	signal_soon();
 	assert_int_equal(poll(NULL, 0, 1000), -1);
 	assert_int_equal(errno, EINTR);
@@ -246,10 +245,10 @@ static void calls_that_failed_for_reasons_of_their_own_stay_failed(void **state)
 	(void)state;
 	context.uc_mcontext.gregs[REG_RIP] = (greg_t)(uintptr_t)(code + 7);
 	context.uc_mcontext.gregs[REG_RAX] = -EFAULT;
-	interrupted_call_restart(&signals, &context);
+	interrupted_call_restart_if_by_us(&signals, &context);
 	assert_int_equal(context.uc_mcontext.gregs[REG_RAX], -EFAULT);
 	context.uc_mcontext.gregs[REG_RAX] = -EINTR;
-	interrupted_call_restart(&signals, &context);
+	interrupted_call_restart_if_by_us(&signals, &context);
 	assert_int_equal(context.uc_mcontext.gregs[REG_RAX], 7);
 	assert_int_equal(context.uc_mcontext.gregs[REG_RIP], (greg_t)(uintptr_t)(code + 5));
 }
@@ -264,7 +263,7 @@ static void the_number_may_stand_before_the_first_argument(void **state)
 	(void)state;
 	context.uc_mcontext.gregs[REG_RIP] = (greg_t)(uintptr_t)(code + 11);
 	context.uc_mcontext.gregs[REG_RAX] = -EINTR;
-	interrupted_call_restart(&signals, &context);
+	interrupted_call_restart_if_by_us(&signals, &context);
 	assert_int_equal(context.uc_mcontext.gregs[REG_RAX], SYS_pselect6);
 	assert_int_equal(context.uc_mcontext.gregs[REG_RIP], (greg_t)(uintptr_t)(code + 9));
 }
@@ -284,7 +283,7 @@ static void code_that_is_no_system_call_is_left_alone(void **state)
 
 		context.uc_mcontext.gregs[REG_RIP] = (greg_t)(uintptr_t)(codes[i] + 7);
 		context.uc_mcontext.gregs[REG_RAX] = -EINTR;
-		interrupted_call_restart(&signals, &context);
+		interrupted_call_restart_if_by_us(&signals, &context);
 		assert_int_equal(context.uc_mcontext.gregs[REG_RAX], -EINTR);
 		assert_int_equal(context.uc_mcontext.gregs[REG_RIP],
 				 (greg_t)(uintptr_t)(codes[i] + 7));
@@ -299,7 +298,7 @@ static void nothing_is_read_before_the_page_of_the_instruction(void **state)
 	(void)state;
 	context.uc_mcontext.gregs[REG_RIP] = 0x7000 + 3; /* no such page */
 	context.uc_mcontext.gregs[REG_RAX] = -EINTR;
-	interrupted_call_restart(&signals, &context);
+	interrupted_call_restart_if_by_us(&signals, &context);
 	assert_int_equal(context.uc_mcontext.gregs[REG_RIP], 0x7000 + 3);
 }
 

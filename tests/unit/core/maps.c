@@ -6,6 +6,7 @@
 #include "unit/core/core_test.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -13,7 +14,7 @@
 #include <sys/sysmacros.h>
 #include <unistd.h>
 
-#include "core/maps.h"
+#include "core/process/maps.h"
 
 static char text[4096];
 
@@ -29,7 +30,7 @@ static void a_file_line_gives_all_fields(void **state)
 	struct maps_line line;
 
 	(void)state;
-	assert_true(maps_next(&at, &line));
+	assert_true(maps_parse_next_line(&at, &line));
 	assert_int_equal(line.start, 0x55d0c8a00000);
 	assert_int_equal(line.end, 0x55d0c8a22000);
 	assert_int_equal(line.offset, 0x1e000);
@@ -37,7 +38,7 @@ static void a_file_line_gives_all_fields(void **state)
 	assert_int_equal(line.inode, 1835017);
 	assert_true(line.readable && !line.writable && line.executable && !line.shared);
 	assert_string_equal(line.path, "/usr/bin/cat");
-	assert_false(maps_next(&at, &line));
+	assert_false(maps_parse_next_line(&at, &line));
 }
 
 static void paths_are_kept_as_they_are(void **state)
@@ -61,7 +62,7 @@ static void paths_are_kept_as_they_are(void **state)
 		snprintf(buffer, sizeof(buffer), "1000-2000 rwxs 00000000 00:1f 3 \t%s\n",
 			 paths[i]);
 		*strchr(buffer, '\t') = ' ';
-		assert_true(maps_next(&at, &line));
+		assert_true(maps_parse_next_line(&at, &line));
 		assert_string_equal(line.path, paths[i]);
 		assert_true(line.readable && line.writable && line.executable && line.shared);
 	}
@@ -73,10 +74,10 @@ static void anonymous_memory_has_an_empty_path(void **state)
 	struct maps_line line;
 
 	(void)state;
-	assert_true(maps_next(&at, &line));
+	assert_true(maps_parse_next_line(&at, &line));
 	assert_string_equal(line.path, "");
 	assert_false(line.readable || line.writable || line.executable || line.shared);
-	assert_true(maps_next(&at, &line));
+	assert_true(maps_parse_next_line(&at, &line));
 	assert_string_equal(line.path, "");
 	assert_int_equal(line.start, 0x2000);
 }
@@ -87,7 +88,7 @@ static void the_highest_addresses_fit(void **state)
 	struct maps_line line;
 
 	(void)state;
-	assert_true(maps_next(&at, &line));
+	assert_true(maps_parse_next_line(&at, &line));
 	assert_int_equal(line.start, 0xffffffffff600000);
 	assert_int_equal(line.end, 0xffffffffff601000);
 }
@@ -106,10 +107,10 @@ static void malformed_lines_are_skipped(void **state)
 	struct maps_line line;
 
 	(void)state;
-	assert_true(maps_next(&at, &line));
+	assert_true(maps_parse_next_line(&at, &line));
 	assert_int_equal(line.start, 0x5000);
 	assert_string_equal(line.path, "/good");
-	assert_false(maps_next(&at, &line));
+	assert_false(maps_parse_next_line(&at, &line));
 }
 
 /* Cut anywhere, a line gives a prefix of itself or nothing, and nothing is read behind the end. */
@@ -125,7 +126,7 @@ static void a_truncated_line_is_read_to_its_end_only(void **state)
 		memcpy(buffer, whole, length);
 		buffer[length] = 0;
 		memset(buffer + length + 1, 'f', sizeof(buffer) - length - 1);
-		if (maps_next(&at, &line))
+		if (maps_parse_next_line(&at, &line))
 			assert_int_equal(line.start, 0x1000);
 		assert_true(at <= buffer + length);
 	}
@@ -144,9 +145,9 @@ static void the_own_maps_have_the_executable(void **state)
 	assert_true(length > 0);
 	executable[length] = 0;
 	assert_int_equal(stat(executable, &status), 0);
-	assert_true(maps_read("/proc/self/maps", &buffer, &size) > 0);
+	assert_true(maps_read_whole_file("/proc/self/maps", &buffer, &size) > 0);
 	at = buffer;
-	while (maps_next(&at, &line)) {
+	while (maps_parse_next_line(&at, &line)) {
 		if (function < line.start || function >= line.end)
 			continue;
 		found = true;
@@ -172,16 +173,16 @@ static void reading_grows_the_buffer_as_needed(void **state)
 	assert_true(pages != MAP_FAILED);
 	for (size_t i = 0; i < PAGES; i += 2) /* neighbours differ, so each is a line */
 		assert_int_equal(mprotect(pages + i * 4096, 4096, PROT_READ), 0);
-	assert_true(maps_read("/proc/self/maps", &buffer, &size) > 64 << 10);
+	assert_true(maps_read_whole_file("/proc/self/maps", &buffer, &size) > 64 << 10);
 	again = size;
 	at = buffer;
-	while (maps_next(&at, &line)) {
+	while (maps_parse_next_line(&at, &line)) {
 		if (line.start >= (uintptr_t)pages && line.end <= (uintptr_t)pages + PAGES * 4096)
 			inside++;
 	}
 	assert_in_range(inside, PAGES - 2, PAGES);
 	munmap(pages, PAGES * 4096);
-	assert_true(maps_read("/proc/self/maps", &buffer, &size) >
+	assert_true(maps_read_whole_file("/proc/self/maps", &buffer, &size) >
 		    0); /* the buffer is used again */
 	assert_int_equal(size, again);
 	munmap(buffer, size);
@@ -193,7 +194,7 @@ static void a_file_that_is_not_there_is_an_error(void **state)
 	uint64_t size = 0;
 
 	(void)state;
-	assert_int_equal(maps_read("/proc/self/no-such-file", &buffer, &size), -ENOENT);
+	assert_int_equal(maps_read_whole_file("/proc/self/no-such-file", &buffer, &size), -ENOENT);
 	munmap(buffer, size);
 }
 
@@ -207,15 +208,55 @@ static void memory_is_forgotten_before_it_is_given_back(void **state)
 	(void)state;
 	assert_ptr_not_equal(memory, MAP_FAILED);
 	*memory = (char *)memory;
-	maps_free(memory, 4096);
+	maps_free_buffer(memory, 4096);
 	assert_int_equal(msync(memory, 4096, MS_ASYNC), -1);
 	assert_int_equal(errno, ENOMEM);
-	maps_free(&nothing, 4096);
+	maps_free_buffer(&nothing, 4096);
+}
+
+/* What the kernel says of one address is what the list says of it. */
+static void a_query_says_what_the_line_says(void **state)
+{
+	char *buffer = NULL, *at, path[256];
+	uint64_t size = 0;
+	struct maps_line listed, asked;
+	int fd = open("/proc/self/maps", O_RDONLY | O_CLOEXEC), seen = 0;
+
+	(void)state;
+	assert_true(fd >= 0);
+	if (maps_query_address(fd, 4096, path, sizeof(path), &asked) == -ENOTTY)
+		skip(); /* before Linux 6.11 */
+	assert_true(maps_read_whole_file("/proc/self/maps", &buffer, &size) > 0);
+	for (at = buffer; maps_parse_next_line(&at, &listed);) {
+		if (listed.path[0] != '/')
+			continue;
+		seen++;
+		assert_int_equal(maps_query_address(fd, listed.start, path, sizeof(path), &asked),
+				 0);
+		assert_int_equal(asked.start, listed.start);
+		assert_int_equal(asked.end, listed.end);
+		assert_int_equal(asked.offset, listed.offset);
+		assert_int_equal(asked.inode, listed.inode);
+		assert_int_equal(asked.device, listed.device);
+		assert_int_equal(asked.readable, listed.readable);
+		assert_int_equal(asked.writable, listed.writable);
+		assert_int_equal(asked.executable, listed.executable);
+		assert_int_equal(asked.shared, listed.shared);
+		assert_string_equal(asked.path, listed.path);
+	}
+	assert_true(seen > 2);
+	assert_int_equal(maps_query_address(fd, 4096, NULL, 0, &asked), 0);
+	assert_true(asked.start > 4096);
+	assert_int_equal(maps_query_address(fd, UINT64_MAX - 4096, path, sizeof(path), &asked),
+			 -ENOENT);
+	maps_free_buffer(&buffer, size);
+	close(fd);
 }
 
 int main(void)
 {
 	static const struct CMUnitTest tests[] = {
+		cmocka_unit_test(a_query_says_what_the_line_says),
 		cmocka_unit_test(a_file_line_gives_all_fields),
 		cmocka_unit_test(paths_are_kept_as_they_are),
 		cmocka_unit_test(anonymous_memory_has_an_empty_path),

@@ -38,7 +38,7 @@ static const struct module_file *get(const char *path)
 {
 	struct maps_line line = line_for(path);
 
-	return module_file_get(&line, "");
+	return module_file_find_or_add(&line, "");
 }
 
 /* Any mapped file for whose path `accept` says so. */
@@ -46,9 +46,9 @@ static bool find_mapping(const char *part, struct maps_line *ret, char **buffer,
 {
 	char *at;
 
-	assert_true(maps_read("/proc/self/maps", buffer, size) > 0);
+	assert_true(maps_read_whole_file("/proc/self/maps", buffer, size) > 0);
 	at = *buffer;
-	while (maps_next(&at, ret)) {
+	while (maps_parse_next_line(&at, ret)) {
 		if (ret->executable && strstr(ret->path, part))
 			return true;
 	}
@@ -65,12 +65,12 @@ static void the_libc_has_a_build_id_and_a_table(void **state)
 	(void)state;
 	assert_true(find_mapping("/libc.so", &line, &buffer, &size) ||
 		    find_mapping("/libc-", &line, &buffer, &size));
-	file = module_file_get(&line, "");
+	file = module_file_find_or_add(&line, "");
 	assert_non_null(file);
 	assert_int_equal(file->inode, line.inode);
 	assert_in_range(file->build_id_size, 8, MODULE_BUILD_ID_MAX);
 	assert_non_null(file->table);
-	assert_true(file->table_size > 1000);
+	assert_true(file->unwind_table_bytes > 1000);
 	munmap(buffer, size);
 }
 
@@ -84,11 +84,11 @@ static void the_vdso_is_read_from_memory(void **state)
 	(void)state;
 	if (!find_mapping("[vdso]", &line, &buffer, &size))
 		skip();
-	file = module_file_get(&line, "");
+	file = module_file_find_or_add(&line, "");
 	assert_non_null(file);
 	assert_true(file->build_id_size > 0);
 	assert_non_null(file->table);
-	assert_ptr_equal(module_file_get(&line, ""), file);
+	assert_ptr_equal(module_file_find_or_add(&line, ""), file);
 	munmap(buffer, size);
 }
 
@@ -140,7 +140,7 @@ static void memory_without_a_file_is_no_module(void **state)
 	for (size_t i = 0; i < LENGTH(paths); i++) {
 		struct maps_line line = line_for(paths[i]);
 		line.inode = i == LENGTH(paths) - 1 ? 5 : 0;
-		assert_null(module_file_get(&line, ""));
+		assert_null(module_file_find_or_add(&line, ""));
 	}
 }
 
@@ -151,7 +151,7 @@ static void another_file_at_the_path_is_not_taken(void **state)
 
 	(void)state;
 	line.inode++;
-	assert_null(module_file_get(&line, ""));
+	assert_null(module_file_find_or_add(&line, ""));
 }
 
 /* One PT_NOTE segment with a note before the build-id. */

@@ -11,9 +11,8 @@
 #include <string.h>
 #include <time.h>
 
-#include "core/options.h"
-
-#define SECOND_NS 1000000000
+#include "common/time_units.h"
+#include "core/base/options.h"
 
 /* The options of an environment of up to seven variables. */
 #define OPTIONS(...) read_options((char *[8]){__VA_ARGS__})
@@ -23,7 +22,7 @@ static const struct options *read_options(char **environment)
 	static struct options options;
 
 	memset(&options, 0x5a, sizeof(options)); /* nothing may be left as it was */
-	options_read(&options, environment);
+	options_read_environment(&options, environment);
 	return &options;
 }
 
@@ -38,13 +37,13 @@ static void defaults_sample_cpu_time_at_1000_hz(void **state)
 	assert_false(options->overflow.on);
 	assert_int_equal(options->cpu.period, SECOND_NS / 1000);
 	assert_int_equal(options->max_depth, 512);
-	assert_int_equal(options->period_count, 0);
+	assert_int_equal(options->collection_period_count, 0);
 	assert_int_equal(options->signal, 0);
 	assert_int_equal(options->source, OPTIONS_SOURCE_AUTO);
-	assert_int_equal(options->spool_limit, 0);
-	assert_int_equal(options->process_period_ns, SECOND_NS / 10);
+	assert_int_equal(options->spool_limit_bytes, UINT64_C(4) << 30);
+	assert_int_equal(options->process_metrics_period_ns, SECOND_NS / 10);
 	assert_string_equal(options->spool_directory, "");
-	assert_true(options_tids_allow(&options->cpu.tids, 12345));
+	assert_true(options_thread_filter_allows(&options->cpu.tids, 12345));
 }
 
 static void no_environment_at_all_gives_the_defaults(void **state)
@@ -98,10 +97,10 @@ static void samplers_inherit_the_general_setting(void **state)
 	assert_int_equal(options->cpu.window.delay_ns, 2ll * SECOND_NS);
 	assert_int_equal(options->wall.window.delay_ns, 3000000);
 	assert_int_equal(options->overflow.window.delay_ns, 2ll * SECOND_NS);
-	assert_true(options_tids_allow(&options->cpu.tids, 2));
-	assert_false(options_tids_allow(&options->cpu.tids, 7));
-	assert_true(options_tids_allow(&options->wall.tids, 7));
-	assert_false(options_tids_allow(&options->wall.tids, 2));
+	assert_true(options_thread_filter_allows(&options->cpu.tids, 2));
+	assert_false(options_thread_filter_allows(&options->cpu.tids, 7));
+	assert_true(options_thread_filter_allows(&options->wall.tids, 7));
+	assert_false(options_thread_filter_allows(&options->wall.tids, 2));
 }
 
 static void an_empty_value_counts_as_unset(void **state)
@@ -132,8 +131,8 @@ static void values_that_do_not_parse_count_as_unset(void **state)
 	assert_int_equal(options->cpu.period, SECOND_NS / 1000);
 	assert_true(options->enabled);
 	assert_int_equal(options->max_depth, 512);
-	assert_int_equal(options->period_count, 0);
-	assert_int_equal(options->spool_limit, 0);
+	assert_int_equal(options->collection_period_count, 0);
+	assert_int_equal(options->spool_limit_bytes, UINT64_C(4) << 30);
 	assert_int_equal(options->signal, 0);
 }
 
@@ -158,7 +157,7 @@ static void values_out_of_range_do_no_harm(void **state)
 		assert_in_range(options->overflow.period, 1, 1000000000000000ull);
 		assert_in_range(options->threads_per_allocator, 1, 1000000);
 		assert_in_range(options->max_depth, 1, 4096);
-		assert_in_range(options->process_period_ns, 1000000, 100ull * SECOND_NS);
+		assert_in_range(options->process_metrics_period_ns, 1000000, 100ull * SECOND_NS);
 	}
 }
 
@@ -175,12 +174,12 @@ static void a_delay_or_duration_is_a_window(void **state)
 						"KYMO_TRACE_PERIOD_CLOCK_ID=process_cputime");
 
 	(void)state;
-	assert_int_equal(options->period_count, 1);
-	assert_int_equal(options->periods[0].clock, CLOCK_PROCESS_CPUTIME_ID);
-	assert_int_equal(options->periods[0].delay_ns, 1500000000);
-	assert_int_equal(options->periods[0].duration_ns, 200000000);
-	assert_int_equal(options->periods[0].cycles, 1);
-	assert_int_equal(OPTIONS("ROCPROFSYS_TRACE_DELAY=1")->period_count, 1);
+	assert_int_equal(options->collection_period_count, 1);
+	assert_int_equal(options->collection_periods[0].clock, CLOCK_PROCESS_CPUTIME_ID);
+	assert_int_equal(options->collection_periods[0].delay_ns, 1500000000);
+	assert_int_equal(options->collection_periods[0].duration_ns, 200000000);
+	assert_int_equal(options->collection_periods[0].repeat_count, 1);
+	assert_int_equal(OPTIONS("ROCPROFSYS_TRACE_DELAY=1")->collection_period_count, 1);
 }
 
 /* The peer joins with one separator and splits at others (defect A2): every one works here. */
@@ -190,16 +189,16 @@ static void periods_are_split_at_every_separator(void **state)
 		"KYMO_TRACE_PERIODS=monotonic:1:2:3,0.5:0.25;boottime:0:1:0 10ms:20ms:2:realtime");
 
 	(void)state;
-	assert_int_equal(options->period_count, 4);
-	assert_int_equal(options->periods[0].clock, CLOCK_MONOTONIC);
-	assert_int_equal(options->periods[0].cycles, 3);
-	assert_int_equal(options->periods[1].clock, CLOCK_REALTIME);
-	assert_int_equal(options->periods[1].delay_ns, 500000000);
-	assert_int_equal(options->periods[1].duration_ns, 250000000);
-	assert_int_equal(options->periods[1].cycles, 1);
-	assert_int_equal(options->periods[2].cycles, 0);
-	assert_int_equal(options->periods[3].clock, CLOCK_REALTIME);
-	assert_int_equal(options->periods[3].cycles, 2);
+	assert_int_equal(options->collection_period_count, 4);
+	assert_int_equal(options->collection_periods[0].clock, CLOCK_MONOTONIC);
+	assert_int_equal(options->collection_periods[0].repeat_count, 3);
+	assert_int_equal(options->collection_periods[1].clock, CLOCK_REALTIME);
+	assert_int_equal(options->collection_periods[1].delay_ns, 500000000);
+	assert_int_equal(options->collection_periods[1].duration_ns, 250000000);
+	assert_int_equal(options->collection_periods[1].repeat_count, 1);
+	assert_int_equal(options->collection_periods[2].repeat_count, 0);
+	assert_int_equal(options->collection_periods[3].clock, CLOCK_REALTIME);
+	assert_int_equal(options->collection_periods[3].repeat_count, 2);
 }
 
 static void bad_periods_are_left_out_and_too_many_cut(void **state)
@@ -207,10 +206,10 @@ static void bad_periods_are_left_out_and_too_many_cut(void **state)
 	char text[1024] = "KYMO_TRACE_PERIODS=moon:1:2 1:2:3:4:5 -1:1 ";
 
 	(void)state;
-	assert_int_equal(OPTIONS(text)->period_count, 0);
+	assert_int_equal(OPTIONS(text)->collection_period_count, 0);
 	for (int i = 0; i < 40; i++)
 		strcat(text, "1:1:1 ");
-	assert_int_equal(OPTIONS(text)->period_count, OPTIONS_PERIODS);
+	assert_int_equal(OPTIONS(text)->collection_period_count, OPTIONS_COLLECTION_PERIODS_MAX);
 }
 
 static void signals_by_name_with_and_without_sig(void **state)
@@ -267,14 +266,15 @@ static void thread_ranges_are_inclusive(void **state)
 
 	(void)state;
 	for (size_t i = 0; i < LENGTH(expected); i++)
-		assert_int_equal(options_tids_allow(&options->cpu.tids, i), expected[i]);
+		assert_int_equal(options_thread_filter_allows(&options->cpu.tids, i), expected[i]);
 }
 
 static void a_list_of_threads_that_does_not_parse_allows_all(void **state)
 {
 	(void)state;
-	assert_true(options_tids_allow(&OPTIONS("KYMO_SAMPLING_TIDS=1,two")->cpu.tids, 9));
-	assert_true(options_tids_allow(&OPTIONS("KYMO_SAMPLING_TIDS=5-3")->cpu.tids, 9));
+	assert_true(
+		options_thread_filter_allows(&OPTIONS("KYMO_SAMPLING_TIDS=1,two")->cpu.tids, 9));
+	assert_true(options_thread_filter_allows(&OPTIONS("KYMO_SAMPLING_TIDS=5-3")->cpu.tids, 9));
 }
 
 static void a_long_list_of_threads_is_kept_whole(void **state)
@@ -290,7 +290,7 @@ static void a_long_list_of_threads_is_kept_whole(void **state)
 	}
 	options = OPTIONS(text);
 	for (uint64_t i = 0; i < 200; i++)
-		assert_int_equal(options_tids_allow(&options->cpu.tids, i), i % 2 == 0);
+		assert_int_equal(options_thread_filter_allows(&options->cpu.tids, i), i % 2 == 0);
 }
 
 int main(void)

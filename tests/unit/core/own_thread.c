@@ -78,27 +78,51 @@ static void begin_late(void *argument)
 	(void)argument;
 	while (!atomic_load(&may_begin))
 		usleep(1000);
-	own_thread_known(&late, &registry, block);
-	atomic_store(&has_begun, 1);
+	own_thread_announce_registry_block(&late, &registry, block);
+	atomic_store(&has_begun, late.tid);
 }
 
 /* Between its making and its first step it is one that is coming (live_threads.c), not one that was
  * found. */
 static void is_never_unknown(void **state)
 {
+	int tid;
+
 	(void)state;
 	assert_int_equal(threads_init(&registry, 8), 0);
-	block = threads_allocate(&registry, THREAD_INTERNAL, THREADS_NONE);
+	block = threads_allocate_block(&registry, THREAD_ORIGIN_INTERNAL, THREADS_NO_PARENT);
 	assert_non_null(block);
-	assert_int_equal(own_thread_start_known(&late, "kymo-test", begin_late, NULL, &registry),
+	assert_int_equal(own_thread_start_with_registry_block(&late, "kymo-test", begin_late, NULL,
+							      &registry),
 			 0);
-	assert_int_equal(registry.coming, 1);
+	assert_int_equal(registry.not_yet_running_count, 1);
 	atomic_store(&may_begin, 1);
-	while (!atomic_load(&has_begun))
+	while (!(tid = atomic_load(&has_begun)))
 		usleep(1000);
-	assert_int_equal(registry.coming, 0);
-	assert_ptr_equal(threads_by_tid(&registry, late.tid), block);
+	assert_int_equal(registry.not_yet_running_count, 0);
+	assert_ptr_equal(threads_find_by_tid(&registry, (uint32_t)tid), block);
 	assert_ptr_equal(threads_take_announced(&registry), block);
+	/* The kernel says when it has ended. */
+	for (int i = 0; i < 5000 && !own_thread_is_gone(&late); i++)
+		usleep(1000);
+	assert_true(own_thread_is_gone(&late));
+}
+
+/* A thread of the program's does not start one: the helper does, when it next looks. */
+static void is_started_by_the_helper(void **state)
+{
+	static struct own_thread asked;
+	static atomic_ulong asked_ran_at;
+
+	(void)state;
+	own_thread_request_start(&asked, "kymo-test", note_stack, &asked_ran_at, &registry);
+	assert_true(own_thread_is_gone(&asked));
+	assert_int_equal(registry.not_yet_running_count, 1);
+	assert_int_equal(atomic_load(&asked_ran_at), 0);
+	own_threads_start_all_requested(&registry);
+	for (int i = 0; i < 5000 && !atomic_load(&asked_ran_at); i++)
+		usleep(1000);
+	assert_int_not_equal(atomic_load(&asked_ran_at), 0);
 }
 
 int main(void)
@@ -106,6 +130,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(stacks_end),
 		cmocka_unit_test(is_never_unknown),
+		cmocka_unit_test(is_started_by_the_helper),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

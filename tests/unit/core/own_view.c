@@ -47,10 +47,10 @@ static FILE *own_open(void)
 	return maps;
 }
 
-struct unwind_view *own_view_create(void)
+struct unwind_all_modules_view *own_view_create(void)
 {
 	static uint64_t generation;
-	struct unwind_view *view =
+	struct unwind_all_modules_view *view =
 		calloc(1, sizeof(*view) + OWN_MODULES_MAX * sizeof(struct unwind_module));
 	FILE *maps = own_open();
 	struct own_line line;
@@ -70,11 +70,12 @@ struct unwind_view *own_view_create(void)
 		module->end = line.end;
 		module->bias = line.start - line.offset;
 		if (line.path[0] == '/') {
-			unwind_table_load(NULL, NULL, 0, line.path, 0, 0, &module->table, &size,
-					  &cached);
+			unwind_table_load_or_compile(NULL, NULL, 0, line.path, 0, 0, &module->table,
+						     &size, &cached);
 		} else if (strcmp(line.path, "[vdso]") == 0 &&
-			   unwind_compile_mapped((const uint8_t *)(uintptr_t)line.start,
-						 line.end - line.start, &mapped, &size) == 0) {
+			   unwind_compile_table_of_mapped_image(
+				   (const uint8_t *)(uintptr_t)line.start, line.end - line.start,
+				   &mapped, &size) == 0) {
 			module->bias = line.start;
 			module->table = mapped;
 		}
@@ -84,16 +85,16 @@ struct unwind_view *own_view_create(void)
 	return view;
 }
 
-struct unwind_bounds own_bounds(const void *address)
+struct unwind_stack_bounds own_bounds(const void *address)
 {
 	uint64_t wanted = (uint64_t)(uintptr_t)address;
-	struct unwind_bounds bounds = {0, 0};
+	struct unwind_stack_bounds bounds = {0, 0};
 	FILE *maps = own_open();
 	struct own_line line;
 
 	while (own_next(maps, &line)) {
 		if (wanted >= line.start && wanted < line.end)
-			bounds = (struct unwind_bounds){line.start, line.end};
+			bounds = (struct unwind_stack_bounds){line.start, line.end};
 	}
 	fclose(maps);
 	return bounds;

@@ -7,11 +7,11 @@
 #ifndef KYMO_TESTS_OWN_VIEW_H
 #define KYMO_TESTS_OWN_VIEW_H
 
-#include "core/unwind.h"
+#include "core/unwind/unwind.h"
 
 /* Ends the program with a message when anything is wrong. Never freed. */
-struct unwind_view *own_view_create(void);
+struct unwind_all_modules_view *own_view_create(void);
 /* The mapping that holds an address. */
-struct unwind_bounds own_bounds(const void *address);
+struct unwind_stack_bounds own_bounds(const void *address);
 
 #endif

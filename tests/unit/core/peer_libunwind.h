@@ -12,7 +12,7 @@
 #include <ucontext.h>
 
 bool peer_libunwind_open(void);
-/* Frames of an interrupted context by unw_step; as unwind_stack() stores them. */
+/* Frames of an interrupted context by unw_step; as unwind_walk_stack() stores them. */
 uint32_t peer_libunwind_step(ucontext_t *context, uint64_t *frames, uint32_t maximum);
 /* The same by unw_backtrace2 where the library has it, else by unw_backtrace from here. */
 uint32_t peer_libunwind_backtrace(ucontext_t *context, uint64_t *frames, uint32_t maximum);

@@ -12,7 +12,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "core/program_signals.h"
+#include "core/process/program_signals.h"
 
 static struct program_signals signals;
 static volatile int calls, code, number, mask_has_own, mask_has_usr2, mask_has_term;
@@ -21,7 +21,7 @@ static void *volatile value;
 /* Ours, as the sampler's would be: nothing here is kymo's, all is delivered. */
 static void our_handler(int signal, siginfo_t *information, void *context)
 {
-	program_signals_deliver(&signals, signal, information, context);
+	program_signals_run_program_action(&signals, signal, information, context);
 }
 
 static void note_mask(int signal)
@@ -54,14 +54,15 @@ static void full_handler(int signal, siginfo_t *information, void *context)
 
 static void take(int signal)
 {
-	assert_int_equal(program_signals_take(&signals, signal, (void *)our_handler), 0);
+	assert_int_equal(program_signals_take_over_signal(&signals, signal, (void *)our_handler),
+			 0);
 }
 
 static struct sigaction get(void)
 {
 	struct sigaction action;
 
-	program_signals_action(&signals, NULL, &action);
+	program_signals_emulate_sigaction(&signals, NULL, &action);
 	return action;
 }
 
@@ -76,14 +77,14 @@ static void set(void (*handler)(int), int flags)
 {
 	const struct sigaction action = {.sa_handler = handler, .sa_flags = flags};
 
-	program_signals_action(&signals, &action, NULL);
+	program_signals_emulate_sigaction(&signals, &action, NULL);
 }
 
 static void *installed(int signal)
 {
-	struct kernel_action action;
+	struct kernel_sigaction_layout action;
 
-	assert_int_equal(kernel_sigaction(signal, NULL, &action), 0);
+	assert_int_equal(call_rt_sigaction(signal, NULL, &action), 0);
 	return action.handler;
 }
 
@@ -100,12 +101,12 @@ static void an_untouched_signal_reads_as_default(void **state)
 
 static void what_was_there_before_us_is_remembered(void **state)
 {
-	const struct kernel_action before = {.handler = (void *)simple_handler,
-					     .flags = SA_RESTART,
-					     .mask = signal_bit(SIGUSR2)};
+	const struct kernel_sigaction_layout before = {.handler = (void *)simple_handler,
+						       .flags = SA_RESTART,
+						       .mask = signal_to_mask_bit(SIGUSR2)};
 
 	(void)state;
-	assert_int_equal(kernel_sigaction(SIGURG, &before, NULL), 0);
+	assert_int_equal(call_rt_sigaction(SIGURG, &before, NULL), 0);
 	take(SIGURG);
 	assert_ptr_equal(get().sa_handler, simple_handler);
 	assert_int_equal(get().sa_flags, SA_RESTART);
@@ -123,13 +124,14 @@ static void what_is_set_is_read_back_and_the_kernel_keeps_ours(void **state)
 	(void)state;
 	sigfillset(&fresh.sa_mask);
 	take(SIGURG);
-	program_signals_action(&signals, &fresh, &previous);
+	program_signals_emulate_sigaction(&signals, &fresh, &previous);
 	assert_ptr_equal(previous.sa_handler, SIG_DFL);
 	assert_ptr_equal(get().sa_sigaction, full_handler);
 	assert_int_equal(get().sa_flags, fresh.sa_flags);
 	assert_int_equal(reads_as_masking(SIGHUP), 1);
 	assert_ptr_equal(installed(SIGURG), our_handler);
-	program_signals_action(&signals, &(struct sigaction){.sa_handler = SIG_IGN}, &previous);
+	program_signals_emulate_sigaction(&signals, &(struct sigaction){.sa_handler = SIG_IGN},
+					  &previous);
 	assert_ptr_equal(previous.sa_sigaction, full_handler);
 	assert_ptr_equal(get().sa_handler, SIG_IGN);
 	assert_ptr_equal(installed(SIGURG), our_handler);
@@ -138,8 +140,10 @@ static void what_is_set_is_read_back_and_the_kernel_keeps_ours(void **state)
 static void a_signal_that_cannot_be_taken_is_an_error(void **state)
 {
 	(void)state;
-	assert_int_equal(program_signals_take(&signals, SIGKILL, (void *)our_handler), -EINVAL);
-	assert_int_equal(program_signals_take(&signals, 65, (void *)our_handler), -EINVAL);
+	assert_int_equal(program_signals_take_over_signal(&signals, SIGKILL, (void *)our_handler),
+			 -EINVAL);
+	assert_int_equal(program_signals_take_over_signal(&signals, 65, (void *)our_handler),
+			 -EINVAL);
 }
 
 /* ---- what reaches the program ---- */
@@ -161,7 +165,7 @@ static void a_handler_with_information_gets_it(void **state)
 
 	(void)state;
 	take(SIGURG);
-	program_signals_action(&signals, &action, NULL);
+	program_signals_emulate_sigaction(&signals, &action, NULL);
 	sigqueue(getpid(), SIGURG, (union sigval){.sival_ptr = &signals});
 	assert_int_equal(calls, 1);
 	assert_int_equal(code, SI_QUEUE);
@@ -179,7 +183,7 @@ static void in_the_handler_the_mask_is_what_the_program_asked_for(void **state)
 	sigprocmask(SIG_BLOCK, &term, NULL);
 	sigaddset(&action.sa_mask, SIGUSR2);
 	take(SIGURG);
-	program_signals_action(&signals, &action, NULL);
+	program_signals_emulate_sigaction(&signals, &action, NULL);
 	raise(SIGURG);
 	assert_int_equal(calls, 1);
 	assert_true(mask_has_own);  /* no SA_NODEFER */
@@ -243,7 +247,7 @@ static int status_after_default(int signal)
 
 	if (child == 0) {
 		setrlimit(RLIMIT_CORE, &no_core);
-		if (program_signals_take(&signals, signal, (void *)our_handler))
+		if (program_signals_take_over_signal(&signals, signal, (void *)our_handler))
 			_exit(100);
 		raise(signal);
 		_exit(0);
@@ -284,12 +288,12 @@ static void an_ignored_signal_stays_ignored_over_exec(void **state)
 {
 	(void)state;
 	take(SIGUSR1);
-	program_signals_prepare_exec(&signals);
+	program_signals_apply_ignore_at_exec(&signals);
 	assert_ptr_equal(installed(SIGUSR1), our_handler); /* the kernel makes it the default */
 	set(SIG_IGN, 0);
-	program_signals_prepare_exec(&signals);
+	program_signals_apply_ignore_at_exec(&signals);
 	assert_ptr_equal(installed(SIGUSR1), SIG_IGN);
-	program_signals_take_again(&signals, (void *)our_handler); /* exec failed */
+	program_signals_reinstall_our_handler(&signals, (void *)our_handler); /* exec failed */
 	assert_ptr_equal(installed(SIGUSR1), our_handler);
 	assert_ptr_equal(get().sa_handler, SIG_IGN);
 }
@@ -297,8 +301,8 @@ static void an_ignored_signal_stays_ignored_over_exec(void **state)
 static void without_a_signal_taken_exec_changes_nothing(void **state)
 {
 	(void)state;
-	program_signals_prepare_exec(&signals);
-	program_signals_take_again(&signals, (void *)our_handler);
+	program_signals_apply_ignore_at_exec(&signals);
+	program_signals_reinstall_our_handler(&signals, (void *)our_handler);
 	assert_ptr_equal(installed(SIGURG), SIG_DFL);
 }
 
@@ -307,15 +311,15 @@ static void without_a_signal_taken_exec_changes_nothing(void **state)
 static void handlers_of_asynchronous_signals_are_noted(void **state)
 {
 	(void)state;
-	program_signals_note(&signals, SIGSEGV, (const void *)simple_handler);
-	program_signals_note(&signals, SIGTRAP, (const void *)simple_handler);
-	program_signals_note(&signals, SIGCHLD, (const void *)SIG_DFL);
-	program_signals_note(&signals, SIGPIPE, (const void *)SIG_IGN);
-	program_signals_note(&signals, 0, (const void *)simple_handler);
-	program_signals_note(&signals, 65, (const void *)simple_handler);
-	assert_int_equal(signals.has_handlers, 0);
-	program_signals_note(&signals, SIGALRM, (const void *)simple_handler);
-	assert_int_equal(signals.has_handlers, 1);
+	program_signals_note_has_handler(&signals, SIGSEGV, (const void *)simple_handler);
+	program_signals_note_has_handler(&signals, SIGTRAP, (const void *)simple_handler);
+	program_signals_note_has_handler(&signals, SIGCHLD, (const void *)SIG_DFL);
+	program_signals_note_has_handler(&signals, SIGPIPE, (const void *)SIG_IGN);
+	program_signals_note_has_handler(&signals, 0, (const void *)simple_handler);
+	program_signals_note_has_handler(&signals, 65, (const void *)simple_handler);
+	assert_int_equal(signals.has_program_handlers, 0);
+	program_signals_note_has_handler(&signals, SIGALRM, (const void *)simple_handler);
+	assert_int_equal(signals.has_program_handlers, 1);
 }
 
 /* Many threads set and read while signals arrive: every reading is something that was set. */
@@ -327,7 +331,7 @@ static void setting_and_reading_never_mix(void **state)
 	(void)state;
 	take(SIGURG);
 	for (int i = 0; i < 10000; i++) {
-		program_signals_action(&signals, i & 1 ? &one : &other, &read);
+		program_signals_emulate_sigaction(&signals, i & 1 ? &one : &other, &read);
 		if (i % 16 == 0)
 			raise(SIGURG);
 		if (i > 0) {
@@ -341,13 +345,13 @@ static void setting_and_reading_never_mix(void **state)
 
 static int set_up(void **state)
 {
-	static const struct kernel_action standard = {0};
+	static const struct kernel_sigaction_layout standard = {0};
 
 	(void)state;
 	memset(&signals, 0, sizeof(signals));
 	calls = 0;
 	for (int signal = 1; signal < 32; signal++)
-		kernel_sigaction(signal, &standard, NULL);
+		call_rt_sigaction(signal, &standard, NULL);
 	return 0;
 }
 

@@ -26,7 +26,7 @@ struct stream {
 };
 
 static struct stream stream;
-static uint8_t record[DEPTH * 10 + 512 + SPOOL_PADDING];
+static uint8_t record[DEPTH * 10 + 512 + SPOOL_BUFFER_PADDING_BYTES];
 
 static int reset(void **state)
 {
@@ -45,15 +45,16 @@ static uint64_t random_bits(unsigned bits)
 	return state >> (64 - bits);
 }
 
-static uint8_t *encode(const struct sampler_sample *sample)
+static uint8_t *encode(const struct sample_encoder_input *sample)
 {
-	const struct sampler_state state = {stream.previous, stream.previous_count,
-					    stream.encoder_time, stream.encoder_weight,
-					    stream.encoder_metrics};
-	uint32_t common = sampler_common(&state, sample);
-	uint8_t *end = sampler_encode(record, &state, sample, common);
+	const struct sample_encoder_state state = {stream.previous, stream.previous_count,
+						   stream.encoder_time, stream.encoder_weight,
+						   stream.encoder_metrics};
+	uint32_t common = sampler_count_common_frames(&state, sample);
+	uint8_t *end = sampler_encode_sample(record, &state, sample, common);
 
-	assert_true((size_t)(end - record) <= sampler_encoded_maximum(sample->count - common));
+	assert_true((size_t)(end - record) <=
+		    sampler_compute_encoded_size_max(sample->count - common));
 	memmove(stream.previous, sample->frames, sample->count * sizeof(*sample->frames));
 	stream.previous_count = sample->count;
 	stream.encoder_time = sample->time;
@@ -61,9 +62,10 @@ static uint8_t *encode(const struct sampler_sample *sample)
 	return end;
 }
 
-static void decode_frames(struct spool_payload *payload)
+static void decode_frames(struct spool_record_payload_cursor *payload)
 {
-	uint64_t common = spool_unsigned(payload), fresh = spool_unsigned(payload), base = 0;
+	uint64_t common = spool_read_unsigned(payload), fresh = spool_read_unsigned(payload),
+		 base = 0;
 
 	assert_true(common <= stream.depth && common + fresh <= DEPTH);
 	if (common < stream.depth)
@@ -71,44 +73,46 @@ static void decode_frames(struct spool_payload *payload)
 	else if (common)
 		base = stream.known[common - 1];
 	for (uint64_t i = 0; i < fresh; i++)
-		base = stream.known[common + i] = base + (uint64_t)spool_signed(payload);
+		base = stream.known[common + i] = base + (uint64_t)spool_read_signed(payload);
 	stream.depth = (uint32_t)(common + fresh);
 }
 
-static void decode_metrics(struct spool_payload *payload)
+static void decode_metrics(struct spool_record_payload_cursor *payload)
 {
-	uint64_t bitmap = spool_unsigned(payload);
+	uint64_t bitmap = spool_read_unsigned(payload);
 
 	for (unsigned i = 0; i < SPOOL_METRIC_COUNT; i++) {
 		if (bitmap & 1u << i)
-			stream.metrics[i] += spool_unsigned(payload);
+			stream.metrics[i] += spool_read_unsigned(payload);
 	}
 }
 
 /* Encodes, decodes, compares. Returns the payload's size. */
-static size_t round_trip(const struct sampler_sample *sample)
+static size_t round_trip(const struct sample_encoder_input *sample)
 {
-	struct spool_cursor cursor = {record, encode(sample)};
-	struct spool_payload payload = {0};
+	struct spool_chunk_record_cursor cursor = {record, encode(sample)};
+	struct spool_record_payload_cursor payload = {0};
 	unsigned flags;
 	size_t size;
 
-	assert_true(spool_next(&cursor, &payload));
+	assert_true(spool_read_next_record(&cursor, &payload));
 	assert_ptr_equal(cursor.at, cursor.end);
 	size = (size_t)(payload.end - payload.at);
 	assert_true(payload.kind >= SPOOL_RECORD_SAMPLE_COMPACT);
 	flags = payload.kind - SPOOL_RECORD_SAMPLE_COMPACT;
-	stream.time += spool_unsigned(&payload);
-	stream.weight += (uint64_t)spool_signed(&payload);
+	stream.time += spool_read_unsigned(&payload);
+	stream.weight += (uint64_t)spool_read_signed(&payload);
 	decode_frames(&payload);
 	if (sample->source == SPOOL_SOURCE_OVERFLOW)
-		assert_int_equal(spool_unsigned(&payload), 0);
+		assert_int_equal(spool_read_unsigned(&payload), 0);
 	if (flags & 4)
 		decode_metrics(&payload);
+	if (sample->interpreter_state)
+		assert_int_equal(spool_read_unsigned(&payload), sample->interpreter_state);
 	assert_false(payload.bad);
 	assert_ptr_equal(payload.at, payload.end);
 	assert_int_equal(flags & 3, sample->source);
-	assert_int_equal(!!(flags & 8), sample->stale);
+	assert_int_equal(!!(flags & 8), sample->has_stale_modules);
 	assert_int_equal(flags >> 4, sample->end);
 	assert_int_equal(stream.time, sample->time);
 	assert_int_equal(stream.weight, sample->weight);
@@ -129,8 +133,25 @@ static void stacks_of_any_depth_come_back(void **state)
 	for (size_t i = 0; i < LENGTH(depths); i++) {
 		for (uint32_t j = 0; j < depths[i]; j++)
 			frames[j] = random_bits(47);
-		round_trip(&(struct sampler_sample){.frames = frames, .count = depths[i]});
+		round_trip(&(struct sample_encoder_input){.frames = frames, .count = depths[i]});
 	}
+}
+
+static void states_of_interpreters_come_last(void **state)
+{
+	static const uint64_t frames[] = {1, 2, 3};
+	uint64_t metrics[SPOOL_METRIC_COUNT] = {7};
+	struct sample_encoder_input sample = {.frames = frames, .count = 3};
+	size_t without = round_trip(&sample);
+
+	(void)state;
+	assert_int_equal(without, round_trip(&sample) + 3); /* its frames are known now */
+	for (unsigned is = 1; is < SPOOL_INTERPRETER_STATE_COUNT; is++) {
+		sample.interpreter_state = (enum spool_interpreter_state)is;
+		assert_int_equal(round_trip(&sample), without - 3 + 1);
+	}
+	sample.metrics = metrics;
+	round_trip(&sample);
 }
 
 static void extreme_addresses_times_and_weights_come_back(void **state)
@@ -142,12 +163,13 @@ static void extreme_addresses_times_and_weights_come_back(void **state)
 	for (size_t i = 0; i < LENGTH(extremes); i++) {
 		for (unsigned j = 0; j < SPOOL_METRIC_COUNT; j++)
 			metrics[j] = extremes[(i + j) % LENGTH(extremes)];
-		round_trip(&(struct sampler_sample){.frames = extremes,
-						    .count = (uint32_t)(LENGTH(extremes) - i),
-						    .source = SPOOL_SOURCE_OVERFLOW,
-						    .time = extremes[i],
-						    .weight = extremes[LENGTH(extremes) - 1 - i],
-						    .metrics = metrics});
+		round_trip(
+			&(struct sample_encoder_input){.frames = extremes,
+						       .count = (uint32_t)(LENGTH(extremes) - i),
+						       .source = SPOOL_SOURCE_OVERFLOW,
+						       .time = extremes[i],
+						       .weight = extremes[LENGTH(extremes) - 1 - i],
+						       .metrics = metrics});
 	}
 }
 
@@ -157,12 +179,12 @@ static void every_source_end_and_mark_comes_back(void **state)
 
 	(void)state;
 	for (unsigned i = 0; i < SPOOL_SOURCE_COUNT * SPOOL_STACK_END_COUNT * 2; i++)
-		round_trip(&(struct sampler_sample){
+		round_trip(&(struct sample_encoder_input){
 			.frames = frames,
 			.count = 3,
 			.source = i % SPOOL_SOURCE_COUNT,
 			.end = i / SPOOL_SOURCE_COUNT % SPOOL_STACK_END_COUNT,
-			.stale = i / SPOOL_SOURCE_COUNT / SPOOL_STACK_END_COUNT});
+			.has_stale_modules = i / SPOOL_SOURCE_COUNT / SPOOL_STACK_END_COUNT});
 }
 
 /* A walk through a call tree: most frames stay, some change, depth goes up and down. */
@@ -191,13 +213,13 @@ static void random_streams_come_back(void **state)
 		count = next_stack(frames, count, 600, i % 2 ? 24 : 48);
 		time += random_bits(1 + (unsigned)i % 40);
 		metrics[random_bits(8) % SPOOL_METRIC_COUNT] += random_bits(20);
-		round_trip(
-			&(struct sampler_sample){.frames = frames,
-						 .count = count,
-						 .source = (enum spool_sample_source)random_bits(2),
-						 .time = time,
-						 .weight = random_bits(1 + (unsigned)i % 50),
-						 .metrics = i % 3 ? NULL : metrics});
+		round_trip(&(struct sample_encoder_input){
+			.frames = frames,
+			.count = count,
+			.source = (enum spool_sample_source)random_bits(2),
+			.time = time,
+			.weight = random_bits(1 + (unsigned)i % 50),
+			.metrics = i % 3 ? NULL : metrics});
 	}
 }
 
@@ -215,8 +237,8 @@ static void payload_of(size_t size)
 		pc += i < ones ? 1 : 1 << 28;
 		frames[count - 1 - i] = pc;
 	}
-	assert_int_equal(round_trip(&(struct sampler_sample){.frames = frames, .count = count}),
-			 size);
+	assert_int_equal(
+		round_trip(&(struct sample_encoder_input){.frames = frames, .count = count}), size);
 }
 
 static void lengths_of_one_two_and_three_bytes_come_back(void **state)
@@ -235,9 +257,9 @@ static void the_same_stack_again_is_a_few_bytes(void **state)
 	(void)state;
 	for (size_t i = 0; i < LENGTH(frames); i++)
 		frames[i] = 0x7f0000000000 + random_bits(20);
-	round_trip(&(struct sampler_sample){
+	round_trip(&(struct sample_encoder_input){
 		.frames = frames, .count = 512, .time = 10, .weight = 1000000});
-	assert_in_range(round_trip(&(struct sampler_sample){
+	assert_in_range(round_trip(&(struct sample_encoder_input){
 				.frames = frames, .count = 512, .time = 20, .weight = 1000003}),
 			4, 5);
 }
@@ -245,7 +267,7 @@ static void the_same_stack_again_is_a_few_bytes(void **state)
 static void metrics_are_written_where_they_changed(void **state)
 {
 	uint64_t metrics[SPOOL_METRIC_COUNT] = {[SPOOL_METRIC_MINOR_FAULTS] = 5};
-	const struct sampler_sample sample = {.frames = metrics, .metrics = metrics};
+	const struct sample_encoder_input sample = {.frames = metrics, .metrics = metrics};
 	size_t first, second;
 
 	(void)state;
@@ -272,12 +294,12 @@ struct expected {
 	const struct session *session;
 };
 
-static void write_sample(struct spool_fixture *fixture, const struct sampler_sample *sample)
+static void write_sample(struct spool_fixture *fixture, const struct sample_encoder_input *sample)
 {
-	struct spool_cursor cursor = {record, encode(sample)};
-	struct spool_payload payload = {0};
+	struct spool_chunk_record_cursor cursor = {record, encode(sample)};
+	struct spool_record_payload_cursor payload = {0};
 
-	assert_true(spool_next(&cursor, &payload));
+	assert_true(spool_read_next_record(&cursor, &payload));
 	fixture_record(fixture, payload.kind, payload.at, (size_t)(payload.end - payload.at));
 }
 
@@ -293,8 +315,13 @@ static int compare(const struct model_sample *sample, void *context)
 	assert_int_equal(sample->weight, expected->weight[i]);
 	assert_int_equal(sample->time_ns, expected->time[i] + FIXTURE_BOOT);
 	assert_int_equal(sample->metrics[SPOOL_METRIC_MINOR_FAULTS], expected->faults[i]);
+	if (sample->source == SPOOL_SOURCE_RUNNABLE) { /* in a frame of its own */
+		assert_int_equal(session->frames[session->nodes[node].frame].kind,
+				 FRAME_THREAD_STATE);
+		node = session->nodes[node].parent;
+	}
 	for (uint32_t j = 0; j < expected->count[i]; j++) {
-		assert_int_not_equal(node, MODEL_NONE);
+		assert_int_not_equal(node, MODEL_ENTRY_INDEX_NONE);
 		const struct model_frame *frame = &session->frames[session->nodes[node].frame];
 		assert_int_equal(frame->relative_pc, expected->frames[i][j] - CODE - (j > 0));
 		node = session->nodes[node].parent;
@@ -320,13 +347,13 @@ static void sample_and_expect(struct spool_fixture *fixture, struct expected *ex
 	expected->source[i] = (enum spool_sample_source)random_bits(2);
 	expected->faults[i] = metrics[SPOOL_METRIC_MINOR_FAULTS];
 	expected->time[i] = (FIXTURE_START & ~UINT64_C(255)) + i * 256000;
-	write_sample(fixture,
-		     &(struct sampler_sample){.frames = frames,
-					      .count = count,
-					      .source = expected->source[i],
-					      .time = expected->time[i] >> SPOOL_SAMPLE_TIME_SHIFT,
-					      .weight = expected->weight[i],
-					      .metrics = metrics});
+	write_sample(fixture, &(struct sample_encoder_input){.frames = frames,
+							     .count = count,
+							     .source = expected->source[i],
+							     .time = expected->time[i] >>
+								     SPOOL_SAMPLE_TIME_SHIFT,
+							     .weight = expected->weight[i],
+							     .metrics = metrics});
 }
 
 static void the_analysis_reads_what_was_encoded(void **state)
@@ -346,7 +373,7 @@ static void the_analysis_reads_what_was_encoded(void **state)
 	fixture_close(&fixture);
 	expected.session = session = test_session(*state, NULL);
 	assert_int_equal(session->processes[0].torn_bytes, 0);
-	assert_int_equal(session_each_sample(session, compare, &expected, &problem), 0);
+	assert_int_equal(session_visit_samples(session, compare, &expected, &problem), 0);
 	assert_int_equal(expected.at, SAMPLES);
 	session_close(session);
 	for (size_t i = 0; i < SAMPLES; i++)
@@ -357,6 +384,7 @@ int main(void)
 {
 	static const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup(stacks_of_any_depth_come_back, reset),
+		cmocka_unit_test_setup(states_of_interpreters_come_last, reset),
 		cmocka_unit_test_setup(extreme_addresses_times_and_weights_come_back, reset),
 		cmocka_unit_test_setup(every_source_end_and_mark_comes_back, reset),
 		cmocka_unit_test_setup(random_streams_come_back, reset),

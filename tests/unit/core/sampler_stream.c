@@ -12,26 +12,27 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include "core/base/ticks.h"
 #include "core/runtime.h"
 #include "core/sampler.h"
-#include "core/ticks.h"
 #include "unit/core/spool_read.h"
 #include "unit/core/spool_test.h"
 
 #define DEPTH 4096
 #define CODE  UINT64_C(0x400000)
 
-static struct spool_writer *const spool = &kymo_runtime.spool;
-static struct threads *const threads = &kymo_runtime.threads;
+static struct spool_writer file, *const spool = &file;
+static struct sampler sampler = {.spool = &file};
+static struct threads registry = {.sampler = &sampler}, *const threads = &registry;
 
 static int set_up(void **state)
 {
 	if (test_directory_create(state))
 		return -1;
 	spool_test_start(spool, *state, 0, false);
-	kymo_runtime.sampling.growth_ticks = 0;
+	sampler.large_chunk_fill_ticks = 0;
 	if (threads->slabs)
-		threads_reset(threads);
+		threads_reset_in_child(threads);
 	else if (threads_init(threads, DEPTH))
 		return -1;
 	return 0;
@@ -40,32 +41,35 @@ static int set_up(void **state)
 static int tear_down(void **state)
 {
 	close(spool->fd);
-	spool_abandon(spool);
+	spool_unmap_old_run(spool);
 	return test_directory_remove(state);
 }
 
 static struct thread *stream(uint32_t tid)
 {
-	struct thread *thread = threads_allocate(threads, THREAD_CREATED, THREADS_NONE);
+	struct thread *thread =
+		threads_allocate_block(threads, THREAD_ORIGIN_CREATED, THREADS_NO_PARENT);
 
 	assert_non_null(thread);
-	assert_ptr_equal(threads_bind(threads, thread, tid), thread);
+	assert_ptr_equal(threads_bind_own_tid(threads, thread, tid), thread);
 	return thread;
 }
 
 /* A stack of `depth` frames, all different from those of another `seed`. */
-static struct sampler_stack stack_of(struct thread *thread, uint32_t depth, uint64_t seed)
+static struct sampled_stack stack_of(struct thread *thread, uint32_t depth, uint64_t seed)
 {
 	for (uint32_t i = 0; i < depth; i++)
-		thread->current[i] = CODE + (seed * 7919 + i * 104729) % 1000000;
-	return (struct sampler_stack){thread->current, depth, SPOOL_STACK_COMPLETE};
+		thread->current_frames[i] = CODE + (seed * 7919 + i * 104729) % 1000000;
+	return (struct sampled_stack){
+		.frames = thread->current_frames, .count = depth, .end = SPOOL_STACK_COMPLETE};
 }
 
 static bool write_one(struct thread *thread, uint32_t depth, uint64_t seed, uint64_t weight)
 {
-	struct sampler_stack stack = stack_of(thread, depth, seed);
+	struct sampled_stack stack = stack_of(thread, depth, seed);
 
-	return sampler_write(thread, &stack, SPOOL_SOURCE_CPU, ticks_now(), weight, false, NULL);
+	return sampler_write_sample(thread, &stack, SPOOL_SOURCE_CPU, ticks_now(), weight, false,
+				    NULL);
 }
 
 struct sums {
@@ -88,13 +92,15 @@ static int sum(const struct model_sample *sample, void *context)
 
 static struct sums read_back(const char *directory)
 {
-	struct sums sums = {.session = test_session(directory, NULL)};
 	struct problem problem;
+	struct sums sums = {.session = NULL};
 
+	spool_test_path(directory, 0); /* writes out what is in memory */
+	sums.session = test_session(directory, NULL);
 	assert_int_equal(sums.session->processes[0].torn_bytes, 0);
 	assert_int_equal(sums.session->processes[0].unknown_records, 0);
-	assert_int_equal(session_each_sample((struct session *)sums.session, sum, &sums, &problem),
-			 0);
+	assert_int_equal(
+		session_visit_samples((struct session *)sums.session, sum, &sums, &problem), 0);
 	session_close((struct session *)sums.session);
 	return sums;
 }
@@ -107,13 +113,13 @@ static void samples_go_on_over_many_chunks(void **state)
 	for (uint32_t i = 0; i < 20000; i++) {
 		assert_true(write_one(thread, 1 + i % 60, i % 40, i));
 		if (i % 16 == 0)
-			spool_refill(spool, spool->fd);
+			spool_refill_ready_chunks(spool, spool->fd);
 	}
 	sampler_close_stream(thread);
 	sums = read_back(*state);
 	assert_int_equal(sums.of[0].samples, 20000);
 	assert_int_equal(sums.of[0].weight, 20000ull * 19999 / 2);
-	assert_int_equal(thread->samples, 20000);
+	assert_int_equal(thread->sample_count, 20000);
 }
 
 /* The chunk is not closed and the file not finished: as after SIGKILL. */
@@ -151,9 +157,9 @@ static void one_stream_carries_samples_of_several_threads(void **state)
 	for (uint32_t i = 0; i < 3000; i++) {
 		watcher->internal_id = 10 + i % 3;
 		watcher->tid = 1000 + i % 3;
-		sampler_switch_stream(watcher, ticks_now());
+		sampler_stream_begin_identity_span(watcher, ticks_now());
 		assert_true(write_one(watcher, 20, i / 3 % 40, 7));
-		spool_refill(spool, spool->fd);
+		spool_refill_ready_chunks(spool, spool->fd);
 	}
 	sampler_close_stream(watcher);
 	sums = read_back(*state);
@@ -177,7 +183,7 @@ static void a_sample_without_a_chunk_is_counted_and_the_next_one_is_whole(void *
 	}
 	assert_true(written > 100 && lost > 100);
 	assert_int_equal(spool->header->losses[SPOOL_LOSS_NO_CHUNK], lost);
-	spool_refill(spool, spool->fd);
+	spool_refill_ready_chunks(spool, spool->fd);
 	assert_true(write_one(thread, 40, 1, 1));
 	sums = read_back(*state);
 	assert_int_equal(sums.of[0].samples, written + 1);
@@ -188,11 +194,12 @@ static void the_deepest_stack_fits_a_large_chunk(void **state)
 {
 	struct thread *thread = stream(1000);
 
-	spool_chunk_retire(spool, spool_chunk_take(spool, SPOOL_LARGE)); /* has large ones made */
-	spool_refill(spool, spool->fd);
+	spool_chunk_retire(
+		spool, spool_chunk_take(spool, SPOOL_CHUNK_CLASS_LARGE)); /* has large ones made */
+	spool_refill_ready_chunks(spool, spool->fd);
 	for (uint64_t i = 0; i < 20; i++) {
 		assert_true(write_one(thread, DEPTH, i, 1));
-		spool_refill(spool, spool->fd);
+		spool_refill_ready_chunks(spool, spool->fd);
 	}
 	sampler_close_stream(thread);
 	assert_int_equal(read_back(*state).of[0].samples, 20);
@@ -213,12 +220,12 @@ static void a_thread_that_writes_much_gets_large_chunks(void **state)
 {
 	struct thread *thread = stream(1000);
 
-	kymo_runtime.sampling.growth_ticks = UINT64_MAX;
+	sampler.large_chunk_fill_ticks = UINT64_MAX;
 	for (uint64_t i = 0; i < 5000; i++) {
 		assert_true(write_one(thread, 40, i % 40, 1));
-		spool_refill(spool, spool->fd);
+		spool_refill_ready_chunks(spool, spool->fd);
 	}
-	assert_int_equal(thread->chunk->size, SPOOL_CHUNK_LARGE);
+	assert_int_equal(thread->chunk->size, SPOOL_CHUNK_LARGE_SIZE);
 	assert_int_equal(read_back(*state).of[0].samples, 5000);
 }
 
@@ -232,7 +239,7 @@ static void *refiller(void *argument)
 {
 	(void)argument;
 	while (!atomic_load(&stop)) {
-		if (!spool_refill(spool, spool->fd))
+		if (!spool_refill_ready_chunks(spool, spool->fd))
 			sched_yield();
 	}
 	return NULL;

@@ -22,35 +22,36 @@ static void start(const char *directory, uint64_t limit)
 {
 	written = 0;
 	spool_test_start(&spool, directory, limit, false);
-	spool_chunk_take(&spool, SPOOL_LARGE); /* a small one; and large ones are wanted */
-	spool_refill(&spool, spool.fd);
+	spool_chunk_take(&spool,
+			 SPOOL_CHUNK_CLASS_LARGE); /* a small one; and large ones are wanted */
+	spool_refill_ready_chunks(&spool, spool.fd);
 }
 
 static void finish(void)
 {
 	close(spool.fd);
-	spool_abandon(&spool);
+	spool_unmap_old_run(&spool);
 }
 
 static struct spool_chunk *take(void)
 {
-	struct spool_chunk *chunk = spool_chunk_take(&spool, SPOOL_LARGE);
+	struct spool_chunk *chunk = spool_chunk_take(&spool, SPOOL_CHUNK_CLASS_LARGE);
 
 	assert_non_null(chunk);
-	assert_int_equal(chunk->size, SPOOL_CHUNK_LARGE);
+	assert_int_equal(chunk->size, SPOOL_CHUNK_LARGE_SIZE);
 	return chunk;
 }
 
 static void fill(struct spool_chunk *chunk)
 {
-	uint8_t *at = spool_chunk_data(chunk), *end = at + spool_chunk_capacity(chunk);
+	uint8_t *at = spool_chunk_get_data(chunk), *end = at + spool_chunk_get_capacity(chunk);
 
 	while (end - at >= RECORD) {
 		*at++ = SPOOL_RECORD_STRING;
 		*at++ = 8;
-		at = leb128_put_fixed(at, written++);
+		at = write_fixed64_little_endian(at, written++);
 	}
-	chunk->header->committed = (uint32_t)(at - spool_chunk_data(chunk));
+	chunk->header->committed = (uint32_t)(at - spool_chunk_get_data(chunk));
 }
 
 static void write_chunks(unsigned count)
@@ -60,7 +61,7 @@ static void write_chunks(unsigned count)
 
 		fill(chunk);
 		spool_chunk_retire(&spool, chunk);
-		spool_refill(&spool, spool.fd);
+		spool_refill_ready_chunks(&spool, spool.fd);
 	}
 }
 
@@ -94,11 +95,11 @@ static void a_full_chunk_moves_and_is_empty(void **state)
 	chunk = take();
 	fill(chunk);
 	spool_chunk_retire(&spool, chunk);
-	assert_true(spool_refill(&spool, spool.fd));
+	assert_true(spool_refill_ready_chunks(&spool, spool.fd));
 	assert_ptr_equal(take(), chunk); /* what was made ready last is taken first */
 	assert_int_equal(chunk->header->committed, 0);
-	for (uint32_t i = 0; i < spool_chunk_capacity(chunk); i++)
-		assert_int_equal(spool_chunk_data(chunk)[i], 0);
+	for (uint32_t i = 0; i < spool_chunk_get_capacity(chunk); i++)
+		assert_int_equal(spool_chunk_get_data(chunk)[i], 0);
 	check_records(open_file(*state));
 	finish();
 }
@@ -111,7 +112,7 @@ static void memory_does_not_grow_with_the_file(void **state)
 	segments = spool.segment_count;
 	write_chunks(400);
 	assert_int_equal(spool.segment_count, segments);
-	assert_true(spool.header->file_size >= 400ull * SPOOL_CHUNK_LARGE);
+	assert_true(spool.header->file_size >= 400ull * SPOOL_CHUNK_LARGE_SIZE);
 	check_records(open_file(*state));
 	finish();
 }
@@ -125,12 +126,12 @@ static void what_is_not_wanted_again_stays_in_its_place(void **state)
 	for (size_t i = 0; i < LENGTH(chunks); i++) {
 		chunks[i] = take();
 		fill(chunks[i]);
-		spool_refill(&spool, spool.fd);
+		spool_refill_ready_chunks(&spool, spool.fd);
 	}
 	for (size_t i = 0; i < LENGTH(chunks); i++)
 		spool_chunk_retire(&spool, chunks[i]);
-	spool_refill(&spool, spool.fd);
-	assert_in_range(atomic_load(&spool.ready[SPOOL_LARGE].count), 1, 64);
+	spool_refill_ready_chunks(&spool, spool.fd);
+	assert_in_range(atomic_load(&spool.ready_chunks[SPOOL_CHUNK_CLASS_LARGE].count), 1, 64);
 	check_records(open_file(*state));
 	finish();
 }
@@ -142,11 +143,11 @@ static void the_file_stays_below_its_limit(void **state)
 	struct stat status;
 
 	start(*state, limit);
-	while ((chunk = spool_chunk_take(&spool, SPOOL_LARGE)) &&
-	       chunk->size == SPOOL_CHUNK_LARGE) {
+	while ((chunk = spool_chunk_take(&spool, SPOOL_CHUNK_CLASS_LARGE)) &&
+	       chunk->size == SPOOL_CHUNK_LARGE_SIZE) {
 		fill(chunk);
 		spool_chunk_retire(&spool, chunk);
-		spool_refill(&spool, spool.fd);
+		spool_refill_ready_chunks(&spool, spool.fd);
 	}
 	assert_int_equal(stat(spool_test_path(*state, 0), &status), 0);
 	assert_true((uint64_t)status.st_size <= limit);
@@ -168,7 +169,7 @@ static void a_reader_follows_what_moves(void **state)
 	known = written;
 	file = open_file(*state);
 	spool_chunk_retire(&spool, held);
-	spool_refill(&spool, spool.fd);
+	spool_refill_ready_chunks(&spool, spool.fd);
 	write_chunks(40);
 	written = known;
 	check_records(file);
@@ -186,7 +187,9 @@ static void check_killed(const char *directory, uint32_t size)
 	chunk = take();
 	fill(chunk);
 	assert_int_equal(stat(spool_test_path(directory, 0), &status), 0);
-	assert_int_equal(pwrite(spool.fd, chunk->header, size, (off_t)spool.move_at), size);
+	assert_int_equal(pwrite(spool.fd, chunk->header, size,
+				(off_t)spool.reserved[SPOOL_CHUNK_CLASS_LARGE].begin),
+			 size);
 	check_records(open_file(directory));
 	finish();
 	unlink(spool_test_path(directory, 0));
@@ -195,8 +198,8 @@ static void check_killed(const char *directory, uint32_t size)
 static void whoever_is_killed_meanwhile_leaves_it_once(void **state)
 {
 	check_killed(*state, SPOOL_ALIGNMENT);
-	check_killed(*state, SPOOL_CHUNK_LARGE / 2);
-	check_killed(*state, SPOOL_CHUNK_LARGE);
+	check_killed(*state, SPOOL_CHUNK_LARGE_SIZE / 2);
+	check_killed(*state, SPOOL_CHUNK_LARGE_SIZE);
 }
 
 /* The reader saw it in both places; then the first one was used for something else. */
@@ -211,11 +214,12 @@ static void a_reader_knows_the_second_place(void **state)
 	chunk = take();
 	fill(chunk);
 	known = written;
-	assert_int_equal(pwrite(spool.fd, chunk->header, SPOOL_CHUNK_LARGE, (off_t)spool.move_at),
-			 SPOOL_CHUNK_LARGE);
+	assert_int_equal(pwrite(spool.fd, chunk->header, SPOOL_CHUNK_LARGE_SIZE,
+				(off_t)spool.reserved[SPOOL_CHUNK_CLASS_LARGE].begin),
+			 SPOOL_CHUNK_LARGE_SIZE);
 	file = open_file(*state);
 	spool_chunk_retire(&spool, chunk);
-	spool_refill(&spool, spool.fd);
+	spool_refill_ready_chunks(&spool, spool.fd);
 	write_chunks(1);
 	written = known;
 	check_records(file);
@@ -229,16 +233,18 @@ static void chunks_move_towards_the_end_only(void **state)
 
 	start(*state, 0);
 	write_chunks(1);
-	assert_true(spool.move_at < spool.move_end);
-	before = spool.move_end;
+	assert_true(spool.reserved[SPOOL_CHUNK_CLASS_LARGE].begin <
+		    spool.reserved[SPOOL_CHUNK_CLASS_LARGE].end);
+	before = spool.reserved[SPOOL_CHUNK_CLASS_LARGE].end;
 	while (spool.header->file_size == before) {
 		take();
-		spool_refill(&spool, spool.fd);
+		spool_refill_ready_chunks(&spool, spool.fd);
 	}
-	while (atomic_load(&spool.ready[SPOOL_LARGE].count) > spool.low_water[SPOOL_LARGE])
+	while (atomic_load(&spool.ready_chunks[SPOOL_CHUNK_CLASS_LARGE].count) >
+	       spool.ready_chunks_low_water[SPOOL_CHUNK_CLASS_LARGE])
 		take();
 	write_chunks(1);
-	assert_true(spool.move_at > before);
+	assert_true(spool.reserved[SPOOL_CHUNK_CLASS_LARGE].begin > before);
 	finish();
 }
 

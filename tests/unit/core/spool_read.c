@@ -22,12 +22,12 @@ spool_read_end(struct spool_file *file,
 	       void (*each)(const struct spool_read_record *record, void *context), void *context)
 {
 	struct spool_read_result result = {0};
-	struct spool_payload payload;
-	struct spool_cursor cursor;
+	struct spool_record_payload_cursor payload;
+	struct spool_chunk_record_cursor cursor;
 
 	for (size_t i = 0; i < file->chunk_count; i++) {
-		assert_int_equal(spool_file_read(file, i, &cursor), 0);
-		while (spool_next(&cursor, &payload)) {
+		assert_int_equal(spool_file_read_chunk(file, i, &cursor), 0);
+		while (spool_read_next_record(&cursor, &payload)) {
 			const struct spool_read_record record = {
 				payload.kind, payload.at, (size_t)(payload.end - payload.at)};
 			result.records++;
@@ -61,13 +61,13 @@ uint64_t spool_field_unsigned(struct spool_fields *fields)
 {
 	uint64_t value = 0;
 
-	assert_true(leb128_get(&fields->at, fields->end, &value));
+	assert_true(leb128_read(&fields->at, fields->end, &value));
 	return value;
 }
 
 int64_t spool_field_signed(struct spool_fields *fields)
 {
-	return unzigzag(spool_field_unsigned(fields));
+	return zigzag_decode(spool_field_unsigned(fields));
 }
 
 uint64_t spool_field_fixed(struct spool_fields *fields)

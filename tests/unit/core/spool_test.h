@@ -6,7 +6,7 @@
 #ifndef KYMO_TESTS_SPOOL_TEST_H
 #define KYMO_TESTS_SPOOL_TEST_H
 
-#include "core/spool_writer.h"
+#include "core/spool/writer.h"
 #include "unit/analysis/test_directory.h"
 
 /* Opens `spool` in <directory>/spool; ticks are ns from here on. 0 or negative errno. */

@@ -9,7 +9,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "core/text.h"
+#include "core/base/text.h"
 
 static void numbers_are_written_as_printf_would(void **state)
 {
@@ -21,11 +21,11 @@ static void numbers_are_written_as_printf_would(void **state)
 	(void)state;
 	for (size_t i = 0; i < LENGTH(values); i++) {
 		char buffer[64], expected[64];
-		struct text text = text_on(buffer, sizeof(buffer));
+		struct text_buffer text = text_buffer_init(buffer, sizeof(buffer));
 
-		text_unsigned(&text, values[i]);
-		text_character(&text, ' ');
-		text_hex(&text, values[i]);
+		text_append_unsigned(&text, values[i]);
+		text_append_character(&text, ' ');
+		text_append_hex(&text, values[i]);
 		snprintf(expected, sizeof(expected), "%" PRIu64 " %" PRIx64, values[i], values[i]);
 		assert_string_equal(buffer, expected);
 		assert_int_equal(text.length, strlen(expected));
@@ -35,27 +35,27 @@ static void numbers_are_written_as_printf_would(void **state)
 static void parts_are_appended(void **state)
 {
 	char buffer[64];
-	struct text text = text_on(buffer, sizeof(buffer));
+	struct text_buffer text = text_buffer_init(buffer, sizeof(buffer));
 
 	(void)state;
 	assert_string_equal(buffer, "");
-	text_string(&text, "/proc/");
-	text_unsigned(&text, 42);
-	text_string(&text, NULL);
-	text_string(&text, "/maps");
+	text_append_string(&text, "/proc/");
+	text_append_unsigned(&text, 42);
+	text_append_string(&text, NULL);
+	text_append_string(&text, "/maps");
 	assert_string_equal(buffer, "/proc/42/maps");
 }
 
 static void a_full_buffer_is_cut_and_terminated(void **state)
 {
 	char buffer[9];
-	struct text text = text_on(buffer, 8);
+	struct text_buffer text = text_buffer_init(buffer, 8);
 
 	(void)state;
 	buffer[8] = 'x';
-	text_string(&text, "abc");
-	text_unsigned(&text, 1234567890);
-	text_hex(&text, 0xffff);
+	text_append_string(&text, "abc");
+	text_append_unsigned(&text, 1234567890);
+	text_append_hex(&text, 0xffff);
 	assert_string_equal(buffer, "abc1234");
 	assert_int_equal(buffer[8], 'x');
 }
@@ -63,10 +63,10 @@ static void a_full_buffer_is_cut_and_terminated(void **state)
 static void a_buffer_of_one_byte_stays_empty(void **state)
 {
 	char buffer[2] = "x";
-	struct text text = text_on(buffer, 1);
+	struct text_buffer text = text_buffer_init(buffer, 1);
 
 	(void)state;
-	text_string(&text, "abc");
+	text_append_string(&text, "abc");
 	assert_string_equal(buffer, "");
 }
 

@@ -10,26 +10,26 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "core/ticks.h"
-#include "core/track.h"
+#include "core/base/ticks.h"
+#include "core/spool/process_records.h"
 #include "unit/core/spool_read.h"
 #include "unit/core/spool_test.h"
 
 static struct spool_writer spool;
-static struct track track;
+static struct process_records track;
 
 static int set_up(void **state)
 {
 	if (test_directory_create(state))
 		return -1;
 	spool_test_start(&spool, *state, 0, false);
-	return track_init(&track, &spool);
+	return process_records_init(&track, &spool);
 }
 
 static int tear_down(void **state)
 {
 	close(spool.fd);
-	spool_abandon(&spool);
+	spool_unmap_old_run(&spool);
 	return test_directory_remove(state);
 }
 
@@ -61,14 +61,14 @@ static void fields_come_back_in_order(void **state)
 	struct spool_fields fields;
 	size_t size;
 
-	track_begin(&track, SPOOL_RECORD_STRING);
-	track_unsigned(&track, 0);
-	track_unsigned(&track, UINT64_MAX);
-	track_fixed(&track, 0x0123456789abcdef);
-	track_bytes(&track, "a\0b", 3);
-	track_string(&track, "text");
-	track_string(&track, NULL);
-	track_end(&track);
+	process_record_begin(&track, SPOOL_RECORD_STRING);
+	process_record_append_unsigned(&track, 0);
+	process_record_append_unsigned(&track, UINT64_MAX);
+	process_record_append_fixed64(&track, 0x0123456789abcdef);
+	process_record_append_bytes(&track, "a\0b", 3);
+	process_record_append_string(&track, "text");
+	process_record_append_string(&track, NULL);
+	process_record_end_and_commit(&track);
 	spool_read(spool_test_path(*state, 0), keep, &kept);
 	assert_int_equal(kept.count, 1);
 	assert_int_equal(kept.records[0].kind, SPOOL_RECORD_STRING);
@@ -87,19 +87,19 @@ static void fields_come_back_in_order(void **state)
 static void a_clock_record_is_one_moment_on_four_clocks(void **state)
 {
 	struct kept kept = {.count = 0};
-	uint64_t before = ticks_now(), boottime = ticks_clock_ns(CLOCK_BOOTTIME);
-	uint64_t realtime = ticks_clock_ns(CLOCK_REALTIME);
+	uint64_t before = ticks_now(), boottime = read_posix_clock_ns(CLOCK_BOOTTIME);
+	uint64_t realtime = read_posix_clock_ns(CLOCK_REALTIME);
 	struct spool_fields fields;
 
-	track_clock(&track);
+	process_record_write_clock(&track);
 	spool_read(spool_test_path(*state, 0), keep, &kept);
 	assert_int_equal(kept.count, 1);
 	assert_int_equal(kept.records[0].kind, SPOOL_RECORD_CLOCK);
 	fields = spool_fields(&kept.records[0]);
 	assert_in_range(spool_field_fixed(&fields), before, ticks_now());
-	assert_in_range(spool_field_fixed(&fields), before, ticks_clock_ns(CLOCK_MONOTONIC));
-	assert_in_range(spool_field_fixed(&fields), boottime, ticks_clock_ns(CLOCK_BOOTTIME));
-	assert_in_range(spool_field_fixed(&fields), realtime, ticks_clock_ns(CLOCK_REALTIME));
+	assert_in_range(spool_field_fixed(&fields), before, read_posix_clock_ns(CLOCK_MONOTONIC));
+	assert_in_range(spool_field_fixed(&fields), boottime, read_posix_clock_ns(CLOCK_BOOTTIME));
+	assert_in_range(spool_field_fixed(&fields), realtime, read_posix_clock_ns(CLOCK_REALTIME));
 	forget(&kept);
 }
 
@@ -108,7 +108,7 @@ static void a_notice_has_kind_argument_and_text(void **state)
 	struct kept kept = {.count = 0};
 	struct spool_fields fields;
 
-	track_notice(&track, SPOOL_NOTICE_THROTTLE, 2000000, "slower");
+	process_record_write_notice(&track, SPOOL_NOTICE_THROTTLE, 2000000, "slower");
 	spool_read(spool_test_path(*state, 0), keep, &kept);
 	assert_int_equal(kept.count, 1);
 	fields = spool_fields(&kept.records[0]);
@@ -125,7 +125,7 @@ static void write_text(size_t size, char c)
 
 	memset(text, c, size);
 	text[size] = 0;
-	track_notice(&track, SPOOL_NOTICE_DISABLED, size, text);
+	process_record_write_notice(&track, SPOOL_NOTICE_DISABLED, size, text);
 	test_free(text);
 }
 
@@ -170,20 +170,20 @@ static void text_beyond_the_largest_record_is_cut(void **state)
 	write_text(200000, 'x');
 	spool_read(spool_test_path(*state, 0), find, &wanted);
 	assert_int_equal(wanted.found, 1);
-	assert_in_range(wanted.length, TRACK_RECORD_MAX - 100, TRACK_RECORD_MAX);
+	assert_in_range(wanted.length, PROCESS_RECORD_SIZE_MAX - 100, PROCESS_RECORD_SIZE_MAX);
 }
 
 static void fields_beyond_the_largest_record_do_no_harm(void **state)
 {
 	struct spool_read_result result;
 
-	track_begin(&track, SPOOL_RECORD_STRING);
-	for (size_t i = 0; i < TRACK_RECORD_MAX; i++) {
-		track_unsigned(&track, UINT64_MAX);
-		track_fixed(&track, i);
-		track_string(&track, "text");
+	process_record_begin(&track, SPOOL_RECORD_STRING);
+	for (size_t i = 0; i < PROCESS_RECORD_SIZE_MAX; i++) {
+		process_record_append_unsigned(&track, UINT64_MAX);
+		process_record_append_fixed64(&track, i);
+		process_record_append_string(&track, "text");
 	}
-	track_end(&track);
+	process_record_end_and_commit(&track);
 	result = spool_read(spool_test_path(*state, 0), NULL, NULL);
 	assert_int_equal(result.records, 1);
 	assert_int_equal(result.torn_bytes, 0);
@@ -194,9 +194,9 @@ static void a_hundred_thousand_records_fill_chunk_after_chunk(void **state)
 	struct spool_read_result result;
 
 	for (int i = 0; i < 100000; i++) {
-		track_notice(&track, SPOOL_NOTICE_SOURCE, 1, "a text");
+		process_record_write_notice(&track, SPOOL_NOTICE_SOURCE, 1, "a text");
 		if (i % 64 == 0)
-			spool_refill(&spool, spool.fd);
+			spool_refill_ready_chunks(&spool, spool.fd);
 	}
 	result = spool_read(spool_test_path(*state, 0), NULL, NULL);
 	assert_int_equal(result.records, 100000);
@@ -210,7 +210,8 @@ static void records_are_counted_when_there_is_no_room_for_them(void **state)
 
 	spool.limit = spool.file_size; /* no growth */
 	for (int i = 0; i < 20000; i++)
-		track_notice(&track, SPOOL_NOTICE_SOURCE, 1, "a text of some length");
+		process_record_write_notice(&track, SPOOL_NOTICE_SOURCE, 1,
+					    "a text of some length");
 	result = spool_read(spool_test_path(*state, 0), NULL, NULL);
 	written = result.records;
 	assert_in_range(written, 500, 10000);

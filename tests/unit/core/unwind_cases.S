@@ -32,6 +32,22 @@ case_saved_below:
 	.cfi_endproc
 	.size case_saved_below, . - case_saved_below
 
+	.globl case_return_in_rdi
+	.type case_return_in_rdi, @function
+case_return_in_rdi:
+	.cfi_startproc
+	pop %rdi
+	.cfi_adjust_cfa_offset -8
+	.cfi_register %rip, %rdi
+	nop
+	nop
+	push %rdi
+	.cfi_adjust_cfa_offset 8
+	nop
+	ret
+	.cfi_endproc
+	.size case_return_in_rdi, . - case_return_in_rdi
+
 	.globl case_saved_slot
 	.type case_saved_slot, @function
 case_saved_slot:

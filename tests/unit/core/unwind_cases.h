@@ -8,6 +8,7 @@
 #define KYMO_TESTS_UNWIND_CASES_H
 
 void case_saved_below(void);       /* OpenSSL's SHA-512: the CFA is *(rsp - 8) + 8 */
+void case_return_in_rdi(void);     /* vfork(): the return address is in a register alone */
 void case_saved_slot(void);        /* OpenSSL's bn_mul_mont: the CFA is *(rsp + r9 * 8 + 8) */
 void case_cfa_in_rax(void);        /* CFA in a register that is no frame pointer */
 void case_cfa_in_rax_across(void); /* OpenSSL's AES-GCM: and calls a helper that keeps rax */

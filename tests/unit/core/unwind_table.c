@@ -21,9 +21,9 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "core/unwind.h"
-#include "core/unwind_cache.h"
-#include "core/unwind_table.h"
+#include "core/unwind/cache.h"
+#include "core/unwind/table.h"
+#include "core/unwind/unwind.h"
 
 static const uint8_t build_id[20] = {0xab, 0xcd, 1, 2, 3};
 static char directory[64];
@@ -74,11 +74,11 @@ static const struct unwind_table *load(bool *cached, size_t *size)
 {
 	const struct unwind_table *table = NULL;
 
-	assert_int_equal(unwind_table_load(directory, build_id, sizeof(build_id), library, 0, 0,
-					   &table, size, cached),
+	assert_int_equal(unwind_table_load_or_compile(directory, build_id, sizeof(build_id),
+						      library, 0, 0, &table, size, cached),
 			 0);
-	assert_true(unwind_table_valid(table, *size));
-	assert_true(unwind_table_rows(table) > 1000);
+	assert_true(unwind_table_is_valid(table, *size));
+	assert_true(unwind_table_get_row_count(table) > 1000);
 	return table;
 }
 
@@ -177,6 +177,24 @@ static void make_index_wrong(const char *path)
 	patch(path, sizeof(struct unwind_table) + 7, 0xff);
 }
 
+/* Bytes in the midst, whose values may all be allowed. */
+static void flip_anywhere(const char *path)
+{
+	struct stat status;
+	uint8_t byte;
+	int file;
+
+	assert_int_equal(chmod(path, 0600), 0);
+	file = open(path, O_RDWR);
+	assert_int_equal(fstat(file, &status), 0);
+	for (off_t at = status.st_size / 2; at < status.st_size / 2 + 64; at++) {
+		assert_int_equal(pread(file, &byte, 1, at), 1);
+		byte ^= 1;
+		assert_int_equal(pwrite(file, &byte, 1, at), 1);
+	}
+	close(file);
+}
+
 static void make_link(const char *path)
 {
 	char moved[600];
@@ -203,11 +221,18 @@ static void test_damage(void **state)
 	damaged(make_other_build_id);
 	damaged(make_other_image);
 	damaged(make_index_wrong);
+	damaged(flip_anywhere);
 	damaged(make_link);
 	snprintf(moved, sizeof(moved), "%s/.moved", directory);
 	unlink(moved);
 	if (geteuid() == 0)
 		damaged(make_foreign);
+	/* A directory that others can change is no cache. */
+	assert_true(loads_cached());
+	assert_int_equal(chmod(directory, 0722), 0);
+	assert_false(loads_cached());
+	assert_int_equal(chmod(directory, 0700), 0);
+	assert_true(loads_cached());
 }
 
 static void test_refusals(void **state)
@@ -219,20 +244,21 @@ static void test_refusals(void **state)
 
 	(void)state;
 	assert_int_equal(stat(library, &status), 0);
-	assert_int_equal(
-		unwind_table_load(NULL, NULL, 0, "/nonexistent", 0, 0, &table, &size, &cached),
-		-ENOENT);
-	assert_int_equal(
-		unwind_table_load(NULL, NULL, 0, "/dev/null", 0, 0, &table, &size, &cached),
-		-ENOEXEC);
-	assert_int_equal(
-		unwind_table_load(NULL, NULL, 0, "/etc/passwd", 0, 0, &table, &size, &cached),
-		-ENOEXEC);
-	assert_int_equal(unwind_table_load(NULL, NULL, 0, library, status.st_dev, status.st_ino + 1,
-					   &table, &size, &cached),
+	assert_int_equal(unwind_table_load_or_compile(NULL, NULL, 0, "/nonexistent", 0, 0, &table,
+						      &size, &cached),
+			 -ENOENT);
+	assert_int_equal(unwind_table_load_or_compile(NULL, NULL, 0, "/dev/null", 0, 0, &table,
+						      &size, &cached),
+			 -ENOEXEC);
+	assert_int_equal(unwind_table_load_or_compile(NULL, NULL, 0, "/etc/passwd", 0, 0, &table,
+						      &size, &cached),
+			 -ENOEXEC);
+	assert_int_equal(unwind_table_load_or_compile(NULL, NULL, 0, library, status.st_dev,
+						      status.st_ino + 1, &table, &size, &cached),
 			 -ESTALE);
-	assert_int_equal(unwind_table_load("/nonexistent", build_id, 20, library, status.st_dev,
-					   status.st_ino, &table, &size, &cached),
+	assert_int_equal(unwind_table_load_or_compile("/nonexistent", build_id, 20, library,
+						      status.st_dev, status.st_ino, &table, &size,
+						      &cached),
 			 0);
 	assert_false(cached);
 	unwind_table_free(table, size);
@@ -261,12 +287,12 @@ static void compile_or_refuse(const uint8_t *bytes, size_t size)
 	struct unwind_table *table;
 	size_t table_size;
 
-	if (unwind_compile(bytes, size, &table, &table_size) == 0) {
-		assert_true(unwind_table_valid(table, table_size));
+	if (unwind_compile_table_of_file_bytes(bytes, size, &table, &table_size) == 0) {
+		assert_true(unwind_table_is_valid(table, table_size));
 		unwind_table_free(table, table_size);
 	}
-	if (unwind_compile_mapped(bytes, size, &table, &table_size) == 0) {
-		assert_true(unwind_table_valid(table, table_size));
+	if (unwind_compile_table_of_mapped_image(bytes, size, &table, &table_size) == 0) {
+		assert_true(unwind_table_is_valid(table, table_size));
 		unwind_table_free(table, table_size);
 	}
 }
@@ -302,11 +328,12 @@ static void test_damaged_images(void **state)
 
 static uint32_t cached_rule(const struct unwind_cache *cache, uint64_t key, uint64_t generation)
 {
-	uint64_t hash = unwind_cache_hash(key);
-	uint64_t rule = unwind_cache_load(cache, hash) ^
-			unwind_cache_tag(hash, unwind_cache_generation(generation));
+	uint64_t hash = unwind_cache_hash_key(key);
+	uint64_t rule =
+		unwind_cache_load_entry(cache, hash) ^
+		unwind_cache_compute_tag(hash, unwind_cache_generation_to_tag_bits(generation));
 
-	return rule >> UNWIND_RULE_BITS ? 0 : (uint32_t)rule;
+	return rule >> UNWIND_CACHE_RULE_BITS ? 0 : (uint32_t)rule;
 }
 
 static void test_cache_is_exact(void **state)
@@ -323,13 +350,13 @@ static void test_cache_is_exact(void **state)
 
 		random = random * 6364136223846793005u + 1442695040888963407u;
 		key = random >> 17;
-		rule = 1 + (uint32_t)round % ((1u << UNWIND_RULE_BITS) - 1);
+		rule = 1 + (uint32_t)round % ((1u << UNWIND_CACHE_RULE_BITS) - 1);
 		other = key ^ 1ull << round % 47;
-		unwind_cache_store(cache, key, unwind_cache_generation(5), rule);
+		unwind_cache_store_rule(cache, key, unwind_cache_generation_to_tag_bits(5), rule);
 		assert_int_equal(cached_rule(cache, key, 5), rule);
 		assert_int_equal(cached_rule(cache, key, 6), 0);
-		unwind_cache_store(cache, other, unwind_cache_generation(5),
-				   rule ^ 1 ? rule ^ 1 : 3);
+		unwind_cache_store_rule(cache, other, unwind_cache_generation_to_tag_bits(5),
+					rule ^ 1 ? rule ^ 1 : 3);
 		assert_int_not_equal(cached_rule(cache, key, 5), rule ^ 1);
 	}
 	unwind_cache_clear(cache);

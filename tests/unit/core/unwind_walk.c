@@ -22,7 +22,7 @@
 
 #include <cmocka.h>
 
-#include "core/unwind.h"
+#include "core/unwind/unwind.h"
 #include "own_view.h"
 #include "peer_libunwind.h"
 #include "unwind_cases.h"
@@ -30,9 +30,9 @@
 #define FRAMES_MAX 256
 #define TRAP_FLAG  0x100u
 
-static struct unwind_view *view;
+static struct unwind_all_modules_view *view;
 static struct unwind_cache *cache;
-static struct unwind_bounds bounds;
+static struct unwind_stack_bounds bounds;
 static struct unwind_scratch scratch;
 static uint64_t outermost; /* last frame of every whole stack of this thread */
 
@@ -52,15 +52,15 @@ static uint32_t walk_by(const ucontext_t *context, uint64_t *frames, enum spool_
 {
 	static struct unwind_scratch plain;
 	const greg_t *gregs = context->uc_mcontext.gregs;
-	struct unwind_registers registers = {
+	struct unwind_start_registers registers = {
 		.ip = (uint64_t)gregs[REG_RIP],
 		.sp = (uint64_t)gregs[REG_RSP],
 		.bp = (uint64_t)gregs[REG_RBP],
 		.gregs = (const uint64_t *)gregs,
 	};
 
-	return unwind_stack(view, remember ? cache : NULL, &registers, &bounds,
-			    remember ? &scratch : &plain, frames, FRAMES_MAX, end);
+	return unwind_walk_stack(view, remember ? cache : NULL, &registers, &bounds,
+				 remember ? &scratch : &plain, frames, FRAMES_MAX, end);
 }
 
 static uint32_t walk(const ucontext_t *context, uint64_t *frames, enum spool_stack_end *end)
@@ -231,6 +231,7 @@ static void test_assembly(void **state)
 	trace_start(10000);
 	trace_on();
 	case_saved_below();
+	case_return_in_rdi();
 	case_saved_slot();
 	case_cfa_in_rax();
 	case_cfa_in_rax_across();
@@ -476,16 +477,16 @@ static void test_depth(void **state)
 	assert_int_equal(end, SPOOL_STACK_COMPLETE);
 	for (uint32_t maximum = 1; maximum <= full; maximum++) {
 		const greg_t *gregs = context.uc_mcontext.gregs;
-		struct unwind_registers registers = {
+		struct unwind_start_registers registers = {
 			.ip = (uint64_t)gregs[REG_RIP],
 			.sp = (uint64_t)gregs[REG_RSP],
 			.bp = (uint64_t)gregs[REG_RBP],
 		};
 
 		memset(frames, 0xa5, sizeof(frames));
-		assert_int_equal(
-			unwind_stack(view, cache, &registers, &bounds, NULL, frames, maximum, &end),
-			maximum);
+		assert_int_equal(unwind_walk_stack(view, cache, &registers, &bounds, NULL, frames,
+						   maximum, &end),
+				 maximum);
 		assert_int_equal(end, maximum == full ? SPOOL_STACK_COMPLETE : SPOOL_STACK_DEPTH);
 		assert_int_equal(frames[maximum], 0xa5a5a5a5a5a5a5a5);
 	}

@@ -7,7 +7,7 @@
 
 #include <time.h>
 
-#include "core/windows.h"
+#include "core/base/windows.h"
 
 static uint64_t now[16]; /* by clock id */
 static unsigned readings;
@@ -25,13 +25,14 @@ struct moment {
 };
 
 /* Steps the windows at each moment of a clock and compares what they say. */
-static void expect(struct windows *windows, int clock, const struct moment *moments, size_t count)
+static void expect(struct time_windows *windows, int clock, const struct moment *moments,
+		   size_t count)
 {
 	for (size_t i = 0; i < count; i++) {
 		uint64_t wait;
 
 		now[clock] = moments[i].time;
-		assert_int_equal(windows_step(windows, 1, &wait), moments[i].open);
+		assert_int_equal(time_windows_advance(windows, 1, &wait), moments[i].open);
 		assert_int_equal(wait, moments[i].wait);
 	}
 }
@@ -40,82 +41,87 @@ static void expect(struct windows *windows, int clock, const struct moment *mome
 	expect(windows, clock, (const struct moment[]){__VA_ARGS__},                               \
 	       LENGTH(((const struct moment[]){__VA_ARGS__})))
 
-static void start(struct windows *windows, const struct options_period *periods, uint32_t count)
+static void start(struct time_windows *windows, const struct collection_period_setting *periods,
+		  uint32_t count)
 {
 	for (size_t i = 0; i < LENGTH(now); i++)
 		now[i] = 1000;
-	windows_init(windows, periods, count, fake_clock);
+	time_windows_init(windows, periods, count, fake_clock);
 }
 
 static void without_periods_the_window_is_open_for_ever(void **state)
 {
-	struct windows windows;
+	struct time_windows windows;
 
 	(void)state;
 	start(&windows, NULL, 0);
-	EXPECT(&windows, CLOCK_MONOTONIC, {1000, true, WINDOWS_NEVER},
-	       {UINT64_MAX, true, WINDOWS_NEVER});
+	EXPECT(&windows, CLOCK_MONOTONIC, {1000, true, TIME_WINDOWS_WAIT_NEVER_ENDS},
+	       {UINT64_MAX, true, TIME_WINDOWS_WAIT_NEVER_ENDS});
 }
 
 /* The peer records nothing with a delay alone (defect A13). */
 static void a_delay_alone_opens_until_the_end(void **state)
 {
-	static const struct options_period period = {CLOCK_MONOTONIC, 500, 0, 1};
-	struct windows windows;
+	static const struct collection_period_setting period = {CLOCK_MONOTONIC, 500, 0, 1};
+	struct time_windows windows;
 
 	(void)state;
 	start(&windows, &period, 1);
 	EXPECT(&windows, CLOCK_MONOTONIC, {1000, false, 500}, {1499, false, 1},
-	       {1500, true, WINDOWS_NEVER}, {999999999, true, WINDOWS_NEVER});
+	       {1500, true, TIME_WINDOWS_WAIT_NEVER_ENDS},
+	       {999999999, true, TIME_WINDOWS_WAIT_NEVER_ENDS});
 }
 
 static void delay_and_duration_open_and_close_once(void **state)
 {
-	static const struct options_period period = {CLOCK_REALTIME, 500, 200, 1};
-	struct windows windows;
+	static const struct collection_period_setting period = {CLOCK_REALTIME, 500, 200, 1};
+	struct time_windows windows;
 
 	(void)state;
 	start(&windows, &period, 1);
 	EXPECT(&windows, CLOCK_REALTIME, {1000, false, 500}, {1500, true, 200}, {1699, true, 1},
-	       {1700, false, WINDOWS_NEVER}, {9999, false, WINDOWS_NEVER});
+	       {1700, false, TIME_WINDOWS_WAIT_NEVER_ENDS},
+	       {9999, false, TIME_WINDOWS_WAIT_NEVER_ENDS});
 }
 
 static void a_duration_alone_opens_at_once(void **state)
 {
-	static const struct options_period period = {CLOCK_MONOTONIC, 0, 200, 1};
-	struct windows windows;
+	static const struct collection_period_setting period = {CLOCK_MONOTONIC, 0, 200, 1};
+	struct time_windows windows;
 
 	(void)state;
 	start(&windows, &period, 1);
-	EXPECT(&windows, CLOCK_MONOTONIC, {1000, true, 200}, {1200, false, WINDOWS_NEVER});
+	EXPECT(&windows, CLOCK_MONOTONIC, {1000, true, 200},
+	       {1200, false, TIME_WINDOWS_WAIT_NEVER_ENDS});
 }
 
 static void time_counts_from_the_first_step(void **state)
 {
-	static const struct options_period period = {CLOCK_MONOTONIC, 500, 0, 1};
-	struct windows windows;
+	static const struct collection_period_setting period = {CLOCK_MONOTONIC, 500, 0, 1};
+	struct time_windows windows;
 
 	(void)state;
 	start(&windows, &period, 1);
-	EXPECT(&windows, CLOCK_MONOTONIC, {5000, false, 500}, {5500, true, WINDOWS_NEVER});
+	EXPECT(&windows, CLOCK_MONOTONIC, {5000, false, 500},
+	       {5500, true, TIME_WINDOWS_WAIT_NEVER_ENDS});
 }
 
 static void cycles_repeat_delay_and_duration(void **state)
 {
-	static const struct options_period period = {CLOCK_MONOTONIC, 100, 50, 3};
-	struct windows windows;
+	static const struct collection_period_setting period = {CLOCK_MONOTONIC, 100, 50, 3};
+	struct time_windows windows;
 
 	(void)state;
 	start(&windows, &period, 1);
 	EXPECT(&windows, CLOCK_MONOTONIC, {1000, false, 100}, {1100, true, 50}, {1150, false, 100},
 	       {1250, true, 50}, {1300, false, 100}, {1400, true, 50},
-	       {1450, false, WINDOWS_NEVER});
+	       {1450, false, TIME_WINDOWS_WAIT_NEVER_ENDS});
 }
 
 static void cycles_zero_go_on_for_ever(void **state)
 {
-	static const struct options_period period = {CLOCK_MONOTONIC, 100, 50, 0};
-	struct windows windows;
+	static const struct collection_period_setting period = {CLOCK_MONOTONIC, 100, 50, 0};
+	struct time_windows windows;
 
 	(void)state;
 	start(&windows, &period, 1);
@@ -127,8 +133,8 @@ static void cycles_zero_go_on_for_ever(void **state)
 /* A caller that comes late each time does not move the windows to come. */
 static void lateness_does_not_add_up_over_cycles(void **state)
 {
-	static const struct options_period period = {CLOCK_MONOTONIC, 100, 50, 0};
-	struct windows windows;
+	static const struct collection_period_setting period = {CLOCK_MONOTONIC, 100, 50, 0};
+	struct time_windows windows;
 
 	(void)state;
 	start(&windows, &period, 1);
@@ -140,33 +146,33 @@ static void lateness_does_not_add_up_over_cycles(void **state)
 
 static void lateness_does_not_add_up_over_periods_of_one_clock(void **state)
 {
-	static const struct options_period periods[] = {{CLOCK_MONOTONIC, 100, 50, 1},
-							{CLOCK_MONOTONIC, 10, 20, 1}};
-	struct windows windows;
+	static const struct collection_period_setting periods[] = {{CLOCK_MONOTONIC, 100, 50, 1},
+								   {CLOCK_MONOTONIC, 10, 20, 1}};
+	struct time_windows windows;
 
 	(void)state;
 	start(&windows, periods, 2);
 	EXPECT(&windows, CLOCK_MONOTONIC, {1000, false, 100}, {1101, true, 49}, {1157, false, 3},
-	       {1160, true, 20}, {1180, false, WINDOWS_NEVER});
+	       {1160, true, 20}, {1180, false, TIME_WINDOWS_WAIT_NEVER_ENDS});
 }
 
 static void a_window_slept_through_leaves_the_later_ones_in_place(void **state)
 {
-	static const struct options_period period = {CLOCK_MONOTONIC, 100, 50, 4};
-	struct windows windows;
+	static const struct collection_period_setting period = {CLOCK_MONOTONIC, 100, 50, 4};
+	struct time_windows windows;
 
 	(void)state;
 	start(&windows, &period, 1);
 	EXPECT(&windows, CLOCK_MONOTONIC, {1000, false, 100}, {1420, true, 30}, {1450, false, 100},
-	       {1550, true, 50}, {1600, false, WINDOWS_NEVER});
+	       {1550, true, 50}, {1600, false, TIME_WINDOWS_WAIT_NEVER_ENDS});
 }
 
 static void periods_run_one_after_the_other_each_on_its_clock(void **state)
 {
-	static const struct options_period periods[] = {{CLOCK_MONOTONIC, 100, 50, 1},
-							{CLOCK_BOOTTIME, 10, 5, 2},
-							{CLOCK_REALTIME, 7, 0, 1}};
-	struct windows windows;
+	static const struct collection_period_setting periods[] = {{CLOCK_MONOTONIC, 100, 50, 1},
+								   {CLOCK_BOOTTIME, 10, 5, 2},
+								   {CLOCK_REALTIME, 7, 0, 1}};
+	struct time_windows windows;
 
 	(void)state;
 	start(&windows, periods, 3);
@@ -174,123 +180,127 @@ static void periods_run_one_after_the_other_each_on_its_clock(void **state)
 	EXPECT(&windows, CLOCK_MONOTONIC, {1000, false, 100}, {1100, true, 50}, {1150, false, 10});
 	EXPECT(&windows, CLOCK_BOOTTIME, {77010, true, 5}, {77015, false, 10}, {77025, true, 5},
 	       {77030, false, 7});
-	EXPECT(&windows, CLOCK_REALTIME, {1006, false, 1}, {1007, true, WINDOWS_NEVER});
+	EXPECT(&windows, CLOCK_REALTIME, {1006, false, 1},
+	       {1007, true, TIME_WINDOWS_WAIT_NEVER_ENDS});
 }
 
 static void cpu_time_may_run_as_many_times_faster_as_there_are_cpus(void **state)
 {
-	static const struct options_period period = {CLOCK_PROCESS_CPUTIME_ID, 8000, 400, 1};
-	struct windows windows;
+	static const struct collection_period_setting period = {CLOCK_PROCESS_CPUTIME_ID, 8000, 400,
+								1};
+	struct time_windows windows;
 	uint64_t wait;
 
 	(void)state;
 	start(&windows, &period, 1);
-	assert_false(windows_step(&windows, 4, &wait));
+	assert_false(time_windows_advance(&windows, 4, &wait));
 	assert_int_equal(wait, 2000);
 	now[CLOCK_PROCESS_CPUTIME_ID] = 8999;
-	assert_false(windows_step(&windows, 4, &wait));
+	assert_false(time_windows_advance(&windows, 4, &wait));
 	assert_int_equal(wait, 0);
 	now[CLOCK_PROCESS_CPUTIME_ID] = 9000;
-	assert_true(windows_step(&windows, 4, &wait));
+	assert_true(time_windows_advance(&windows, 4, &wait));
 	assert_int_equal(wait, 100);
 	now[CLOCK_PROCESS_CPUTIME_ID] = 9400;
-	assert_false(windows_step(&windows, 4, &wait));
-	assert_int_equal(wait, WINDOWS_NEVER);
+	assert_false(time_windows_advance(&windows, 4, &wait));
+	assert_int_equal(wait, TIME_WINDOWS_WAIT_NEVER_ENDS);
 }
 
 /* A clock that was set, a process that was stopped for a night: whole cycles are passed over in one
  * go, not one by one. */
 static void many_missed_cycles_cost_no_more_than_one(void **state)
 {
-	static const struct options_period period = {CLOCK_REALTIME, 0, 1, 0};
-	struct windows windows;
+	static const struct collection_period_setting period = {CLOCK_REALTIME, 0, 1, 0};
+	struct time_windows windows;
 	uint64_t wait;
 
 	(void)state;
 	start(&windows, &period, 1);
-	windows_step(&windows, 1, &wait);
+	time_windows_advance(&windows, 1, &wait);
 	now[CLOCK_REALTIME] += 86400ull * 1000000000;
 	readings = 0;
-	assert_true(windows_step(&windows, 1, &wait));
+	assert_true(time_windows_advance(&windows, 1, &wait));
 	assert_in_range(readings, 1, 10);
 }
 
 static void missed_cycles_are_counted(void **state)
 {
-	static const struct options_period period = {CLOCK_REALTIME, 100, 50, 1000};
-	struct windows windows;
+	static const struct collection_period_setting period = {CLOCK_REALTIME, 100, 50, 1000};
+	struct time_windows windows;
 
 	(void)state;
 	start(&windows, &period, 1);
 	EXPECT(&windows, CLOCK_REALTIME, {1000, false, 100}, {1000 + 998 * 150 + 120, true, 30},
-	       {1000 + 999 * 150 + 120, true, 30}, {1000 + 1000 * 150, false, WINDOWS_NEVER});
+	       {1000 + 999 * 150 + 120, true, 30},
+	       {1000 + 1000 * 150, false, TIME_WINDOWS_WAIT_NEVER_ENDS});
 	start(&windows, &period, 1);
 	EXPECT(&windows, CLOCK_REALTIME, {1000, false, 100},
-	       {1000 + 5000 * 150, false, WINDOWS_NEVER});
+	       {1000 + 5000 * 150, false, TIME_WINDOWS_WAIT_NEVER_ENDS});
 }
 
 static void a_sampler_without_delay_and_duration_is_always_open(void **state)
 {
-	static const struct options_period none = {CLOCK_MONOTONIC, 0, 0, 1};
-	static const struct options_period some = {CLOCK_MONOTONIC, 10, 20, 1};
-	struct windows windows;
+	static const struct collection_period_setting none = {CLOCK_MONOTONIC, 0, 0, 1};
+	static const struct collection_period_setting some = {CLOCK_MONOTONIC, 10, 20, 1};
+	struct time_windows windows;
 
 	(void)state;
 	start(&windows, NULL, 0);
-	windows_init_single(&windows, &none, fake_clock);
-	EXPECT(&windows, CLOCK_MONOTONIC, {1000, true, WINDOWS_NEVER});
-	windows_init_single(&windows, &some, fake_clock);
+	time_windows_init_single_period(&windows, &none, fake_clock);
+	EXPECT(&windows, CLOCK_MONOTONIC, {1000, true, TIME_WINDOWS_WAIT_NEVER_ENDS});
+	time_windows_init_single_period(&windows, &some, fake_clock);
 	EXPECT(&windows, CLOCK_MONOTONIC, {1000, false, 10}, {1010, true, 20},
-	       {1030, false, WINDOWS_NEVER});
+	       {1030, false, TIME_WINDOWS_WAIT_NEVER_ENDS});
 }
 
 static void lateness_does_not_add_up_over_real_clocks(void **state)
 {
-	static const struct options_period periods[] = {{CLOCK_MONOTONIC, 100, 50, 1},
-							{CLOCK_REALTIME, 10, 20, 1}};
-	struct windows windows;
+	static const struct collection_period_setting periods[] = {{CLOCK_MONOTONIC, 100, 50, 1},
+								   {CLOCK_REALTIME, 10, 20, 1}};
+	struct time_windows windows;
 
 	(void)state;
 	start(&windows, periods, 2);
 	EXPECT(&windows, CLOCK_MONOTONIC, {1000, false, 100}, {1100, true, 50});
 	now[CLOCK_MONOTONIC] = 1154;
 	EXPECT(&windows, CLOCK_REALTIME, {1004, false, 6}, {1010, true, 20},
-	       {1030, false, WINDOWS_NEVER});
+	       {1030, false, TIME_WINDOWS_WAIT_NEVER_ENDS});
 }
 
 static void who_joins_late_finds_windows_under_way(void **state)
 {
-	static const struct options_period periods[] = {{CLOCK_MONOTONIC, 100, 50, 2},
-							{CLOCK_PROCESS_CPUTIME_ID, 30, 0, 1}};
-	struct windows windows;
+	static const struct collection_period_setting periods[] = {
+		{CLOCK_MONOTONIC, 100, 50, 2}, {CLOCK_PROCESS_CPUTIME_ID, 30, 0, 1}};
+	struct time_windows windows;
 
 	(void)state;
 	start(&windows, periods, 2);
-	windows_begin_earlier(&windows, 120);
+	time_windows_backdate_start(&windows, 120);
 	EXPECT(&windows, CLOCK_MONOTONIC, {1000, true, 30}, {1030, false, 100});
 	start(&windows, periods, 2);
-	windows_begin_earlier(&windows, 900);
-	EXPECT(&windows, CLOCK_PROCESS_CPUTIME_ID, {1000, false, 30}, {1030, true, WINDOWS_NEVER});
+	time_windows_backdate_start(&windows, 900);
+	EXPECT(&windows, CLOCK_PROCESS_CPUTIME_ID, {1000, false, 30},
+	       {1030, true, TIME_WINDOWS_WAIT_NEVER_ENDS});
 }
 
 static void a_forked_child_goes_on_with_the_windows_of_its_parent(void **state)
 {
-	static const struct options_period period = {CLOCK_MONOTONIC, 100, 50, 2};
-	struct windows windows;
+	static const struct collection_period_setting period = {CLOCK_MONOTONIC, 100, 50, 2};
+	struct time_windows windows;
 
 	(void)state;
 	start(&windows, &period, 1);
 	EXPECT(&windows, CLOCK_MONOTONIC, {1000, false, 100}, {1120, true, 30});
-	windows_follow_fork(&windows);
+	time_windows_restart_cpu_time_period(&windows);
 	EXPECT(&windows, CLOCK_MONOTONIC, {1130, true, 20}, {1150, false, 100}, {1250, true, 50},
-	       {1300, false, WINDOWS_NEVER});
+	       {1300, false, TIME_WINDOWS_WAIT_NEVER_ENDS});
 }
 
 static void a_forked_child_has_cpu_time_of_its_own(void **state)
 {
-	static const struct options_period periods[] = {{CLOCK_MONOTONIC, 0, 10, 1},
-							{CLOCK_PROCESS_CPUTIME_ID, 100, 50, 1}};
-	struct windows windows;
+	static const struct collection_period_setting periods[] = {
+		{CLOCK_MONOTONIC, 0, 10, 1}, {CLOCK_PROCESS_CPUTIME_ID, 100, 50, 1}};
+	struct time_windows windows;
 	uint64_t wait;
 
 	(void)state;
@@ -299,10 +309,11 @@ static void a_forked_child_has_cpu_time_of_its_own(void **state)
 	now[CLOCK_MONOTONIC] = 1010;
 	EXPECT(&windows, CLOCK_PROCESS_CPUTIME_ID, {1000, false, 100}, {1110, true, 40});
 	now[CLOCK_PROCESS_CPUTIME_ID] = 3;
-	windows_follow_fork(&windows);
-	assert_false(windows_step(&windows, 1, &wait));
+	time_windows_restart_cpu_time_period(&windows);
+	assert_false(time_windows_advance(&windows, 1, &wait));
 	assert_int_equal(wait, 100);
-	EXPECT(&windows, CLOCK_PROCESS_CPUTIME_ID, {103, true, 50}, {153, false, WINDOWS_NEVER});
+	EXPECT(&windows, CLOCK_PROCESS_CPUTIME_ID, {103, true, 50},
+	       {153, false, TIME_WINDOWS_WAIT_NEVER_ENDS});
 }
 
 int main(void)

@@ -13,7 +13,7 @@
 #define EVENTS    5
 #define LINE_MAX_ 65536
 
-static const struct counting_event events[EVENTS] = {
+static const struct counting_event_info events[EVENTS] = {
 	{.name = "X",
 	 .block = "T",
 	 .event = "X",
@@ -48,7 +48,7 @@ static double value_of(unsigned event, size_t value)
 	return (double)((event * 31 + value * 17) % 13) - 3;
 }
 
-static void print_values(const struct program *program, const double *values)
+static void print_values(const struct counter_program *program, const double *values)
 {
 	for (size_t i = 0; i < program->values; i++) {
 		size_t rest = i, indices[SHAPE_AXES_MAX];
@@ -59,7 +59,8 @@ static void print_values(const struct program *program, const double *values)
 		}
 		for (uint32_t j = 0; j < program->shape.count; j++)
 			printf("%u:%u,", program->shape.axes[j].dimension,
-			       shape_position(&program->shape.axes[j], (uint32_t)indices[j]));
+			       shape_axis_get_position(&program->shape.axes[j],
+						       (uint32_t)indices[j]));
 		printf("=%.17g ", values[i]);
 	}
 	printf("\n");
@@ -68,7 +69,7 @@ static void print_values(const struct program *program, const double *values)
 static void calculate(const char *text)
 {
 	static double raw[EVENTS][64];
-	struct catalogue *catalogue = calloc(1, sizeof(*catalogue));
+	struct counter_catalogue *catalogue = calloc(1, sizeof(*catalogue));
 	struct expression_problem problem;
 	const double *inputs[EVENTS + 1];
 	struct counter *derived;
@@ -79,14 +80,15 @@ static void calculate(const char *text)
 		for (size_t j = 0; j < 64; j++)
 			raw[i][j] = value_of(i, j);
 	}
-	derived = catalogue_add(catalogue, "D");
+	derived = catalogue_add_blank_counter(catalogue, "D");
 	derived->kind = COUNTER_DERIVED;
 	derived->expression_text = text;
-	if (catalogue_link_one(catalogue, derived, &problem)) {
+	if (catalogue_link_counter(catalogue, derived, &problem)) {
 		for (uint32_t i = 0; i < derived->program->inputs_count; i++)
 			inputs[i] = raw[derived->program->inputs[i].counter->number];
-		work = malloc((derived->program->work + 1) * sizeof(*work));
-		print_values(derived->program, program_evaluate(derived->program, inputs, work));
+		work = malloc((derived->program->work_values_count + 1) * sizeof(*work));
+		print_values(derived->program,
+			     counter_program_evaluate(derived->program, inputs, work));
 		free(work);
 	} else {
 		printf("refused: %s\n", problem.text);

@@ -30,7 +30,7 @@ static void mistake(const char *text, const char *expected)
 	int mistakes;
 
 	told_text[0] = '\0';
-	mistakes = counter_file_check(text, strlen(text), "f", told, NULL);
+	mistakes = counter_file_report_mistakes(text, strlen(text), "f", told, NULL);
 	if (mistakes != 1 || strncmp(told_text, expected, strlen(expected)) != 0)
 		fail_msg("%d mistakes:\n%sexpected:\n%s\nin\n%s", mistakes, told_text, expected,
 			 text);
@@ -39,7 +39,7 @@ static void mistake(const char *text, const char *expected)
 static void good(const char *text)
 {
 	told_text[0] = '\0';
-	assert_int_equal(counter_file_check(text, strlen(text), "f", told, NULL), 0);
+	assert_int_equal(counter_file_report_mistakes(text, strlen(text), "f", told, NULL), 0);
 }
 
 #define OLD(arch) "A:\n  architectures:\n    gfx1:\n" arch
@@ -48,12 +48,12 @@ static void good(const char *text)
 static void test_mistakes(void **state)
 {
 	(void)state;
-	mistake("A: [", "f:1:4: the '[' that is here is not closed");
-	mistake("A:\n\tB: 1\n", "f:2:2: a tab in front of it");
+	mistake("A: [", "f:1:4: this '[' is not closed");
+	mistake("A:\n\tB: 1\n", "f:2:2: a tab before it");
 	mistake("A: &x 1\n", "f:1:4: anchors and aliases");
 	mistake("A: !x 1\n", "f:1:4: tags");
 	mistake("A: 'x\n", "f:1:4: the quotes that begin here are not closed");
-	mistake("A: 1\nA: 2\n", "f:2:1: 'A' is here a second time: it stands in line 1");
+	mistake("A: 1\nA: 2\n", "f:2:1: 'A' is here a second time: the first is in line 1");
 	mistake("A: 1\n  B: 2\n", "f:2:4: a ':' within");
 	mistake("- 1\n", "f:1:1: counters by their names expected");
 	mistake("A: 1\n---\nB: 1\n", "f:2:1: a second document");
@@ -74,10 +74,11 @@ static void test_mistakes(void **state)
 	mistake(OLD("      expression: 1 +\n        2 + $\n"), "f:5:13: unexpected character");
 	mistake(OLD("      expression: >\n        1 +\n        $\n"),
 		"f:6:9: unexpected character");
-	mistake(OLD("      expression: A+1\n"), "f:4:19: it needs itself: A -> A");
+	mistake(OLD("      expression: A+1\n"), "f:4:19: it depends on itself: A -> A");
 	mistake("A:\n  architectures:\n    gfx1/gfx1:\n" EVENT,
 		"f:3:5: A is defined for gfx1 a second time");
-	mistake("A:\n  architectures:\n    gfx1//gfx2:\n" EVENT, "f:3:5: '' is no architecture");
+	mistake("A:\n  architectures:\n    gfx1//gfx2:\n" EVENT,
+		"f:3:5: '' is not the name of an architecture");
 }
 
 static void test_cycle(void **state)
@@ -89,8 +90,8 @@ static void test_cycle(void **state)
 
 	(void)state;
 	told_text[0] = '\0';
-	assert_int_equal(counter_file_check(text, strlen(text), "f", told, NULL), 3);
-	assert_non_null(strstr(told_text, "f:3:42: it needs itself: A -> B -> C -> A\n"));
+	assert_int_equal(counter_file_report_mistakes(text, strlen(text), "f", told, NULL), 3);
+	assert_non_null(strstr(told_text, "f:3:42: it depends on itself: A -> B -> C -> A\n"));
 	assert_non_null(strstr(told_text, "f:2:40: 'C', which it needs, is broken\n"));
 }
 
@@ -195,7 +196,10 @@ static void check_own(void)
 	CHECK(strstr(problems, ":12:34: there is no counter 'NONE'"));
 	CHECK(strstr(problems, ":21:31: the two sides have different dimensions: WGP[4] and "
 			       "XCC[2]"));
-	CHECK(!strstr(problems, "ABSENT"));
+	/* One message: the event's, none for the counters that need it. */
+	CHECK(strstr(problems, ":15:32: ABSENT: "));
+	CHECK(strstr(problems, " has no event '5' in block 'SQ'"));
+	CHECK(!strstr(problems, "OF_ABSENT"));
 }
 
 static void loaded(void)
@@ -242,6 +246,23 @@ static void by_environment(void)
 	unlink(path);
 }
 
+/* Forms of events that are not listed are counters where the user asks for them. */
+static void forms_by_environment(void)
+{
+	begin();
+	mock_event("", "dram__bytes_read.sum", NULL, 0)->is_listed = false;
+	mock_event("", "sm__warps_active.avg.per_second", NULL, 0)->is_listed = false;
+	mock_event("", "not_asked.sum", NULL, 0)->is_listed = false;
+	setenv("KYMO_COUNTERS", "SQ_WAVES, dram__bytes_read.sum,no_such_event.sum", 1);
+	setenv("KYMO_DEVICE_COUNTERS", "sm__warps_active.avg.per_second", 1);
+	setenv("ROCPROFILER_METRICS_PATH", SHIPPED, 1);
+	CHECK(tool_counter(mock_agent, "dram__bytes_read.sum").handle != 0);
+	CHECK(tool_counter(mock_agent, "sm__warps_active.avg.per_second").handle != 0);
+	CHECK(tool_counter(mock_agent, "SQ_WAVES").handle != 0);
+	CHECK(tool_counter(mock_agent, "not_asked.sum").handle == 0);
+	CHECK(tool_counter(mock_agent, "no_such_event.sum").handle == 0);
+}
+
 static void test_shipped(void **state)
 {
 	static char text[1 << 20];
@@ -252,12 +273,13 @@ static void test_shipped(void **state)
 	close(file);
 	assert_true(size > 0);
 	told_text[0] = '\0';
-	assert_int_equal(counter_file_check(text, (size_t)size, SHIPPED, told, NULL), 0);
+	assert_int_equal(counter_file_report_mistakes(text, (size_t)size, SHIPPED, told, NULL), 0);
 }
 
 SCENARIO(loaded)
 SCENARIO(appended)
 SCENARIO(by_environment)
+SCENARIO(forms_by_environment)
 
 int main(void)
 {
@@ -265,7 +287,7 @@ int main(void)
 		cmocka_unit_test(test_mistakes),       cmocka_unit_test(test_cycle),
 		cmocka_unit_test(test_forms),          cmocka_unit_test(test_shipped),
 		cmocka_unit_test(test_loaded),         cmocka_unit_test(test_appended),
-		cmocka_unit_test(test_by_environment),
+		cmocka_unit_test(test_by_environment), cmocka_unit_test(test_forms_by_environment),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -170,7 +170,7 @@ static void in_intervals(void)
 		CHECK_EQUAL(sample_start, i * 100);
 		CHECK_EQUAL(sample_end, i * 100 + 50);
 	}
-	device_sink()->counting->device_samples_lost(agent, 5);
+	device_get_sink()->counting->device_samples_lost(agent, 5);
 	OK(rocprofiler_stop_context(context));
 	mock_sample(1, 2);
 	CHECK_EQUAL(sample_count, 3);
@@ -201,7 +201,7 @@ static void refused(void)
 	config = tool_config(agent, "WAVES", NULL);
 	mock.start_status = COUNTING_BUSY;
 	REFUSED(rocprofiler_start_context(context), NOT_AVAILABLE);
-	CHECK(strstr(problems, "somebody else is counting: the test says so"));
+	CHECK(strstr(problems, "another program is counting: the test says so"));
 	CHECK(strcmp(kymo_counter_config_problem(), "the test says so") == 0);
 	OK(rocprofiler_context_is_active(context, &active));
 	CHECK(!active);
@@ -213,7 +213,7 @@ static void refused(void)
 	CHECK(active);
 	REFUSED(sample(records, &count), HSA_NOT_LOADED);
 	mock.start_status = COUNTING_OK;
-	device_sink()->runtime_ready(DEVICE_RUNTIME_CUDA, 120000);
+	device_get_sink()->runtime_ready(DEVICE_RUNTIME_CUDA, 120000);
 	CHECK_EQUAL(mock.started, 1);
 	count = 8;
 	OK(sample(records, &count));
@@ -229,7 +229,7 @@ static void host(void)
 	struct timespec before, now;
 	size_t count = 1;
 
-	agent = device_sink()->host_agent();
+	agent = device_get_sink()->get_host_agent();
 	scenario_tool(initialize);
 	config = tool_config(agent, "task_clock", NULL);
 	clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &before);

@@ -138,7 +138,7 @@ static void by_record_callback(void)
 	config = tool_config(mock_agent, "WAVES", NULL);
 	OK(rocprofiler_start_context(context));
 	for (int i = 0; i < 3; i++) {
-		now = device_sink()->now() + 1000000000;
+		now = device_get_sink()->now() + 1000000000;
 		mock_kernel((device_handle)(i + 5), now, now + 500);
 	}
 	CHECK_EQUAL(told, 3);
@@ -174,8 +174,8 @@ static void not_counted(void)
 	begin();
 	config = tool_config(mock_agent, "WAVES", NULL);
 	OK(rocprofiler_start_context(context));
-	mock_kernel_not_counted(COUNTING_RELEASED, "spin waits for flag");
-	mock_kernel_not_counted(COUNTING_RELEASED, "spin waits for flag");
+	mock_kernel_not_counted(COUNTING_TIMED_OUT, "spin waits for flag");
+	mock_kernel_not_counted(COUNTING_TIMED_OUT, "spin waits for flag");
 	mock_kernel_not_counted(COUNTING_FILTERED, "");
 	OK(rocprofiler_flush_buffer(buffer));
 	CHECK_EQUAL(tool_header_count, 0);
@@ -198,7 +198,7 @@ static void configs(void)
 	agent.handle = mock_agent;
 	waves = tool_counter(mock_agent, "WAVES");
 	cycles = tool_counter(mock_agent, "CYCLES");
-	foreign = tool_counter(device_sink()->host_agent(), "task_clock");
+	foreign = tool_counter(device_get_sink()->get_host_agent(), "task_clock");
 	CHECK(foreign.handle && foreign.handle != waves.handle);
 	REFUSED(rocprofiler_create_counter_config((rocprofiler_agent_id_t){1}, &waves, 1, &made),
 		AGENT_NOT_FOUND);
@@ -259,28 +259,28 @@ static void many_configs(void)
 /* One that is destroyed while kernels are counted with it goes on. */
 static void destroyed_in_use(void)
 {
-	struct device_kernel kernel;
+	struct device_kernel_launch kernel;
 	device_handle handle;
 	double values[4] = {1, 2, 3, 4};
 
 	begin();
-	kernel = (struct device_kernel){
-		.agent = mock_agent, .symbol = 1, .queue = 7, .group = {64, 1, 1}};
+	kernel = (struct device_kernel_launch){
+		.agent = mock_agent, .symbol = 1, .queue = 7, .group_threads = {64, 1, 1}};
 	config = tool_config(mock_agent, "WAVES", NULL);
 	OK(rocprofiler_start_context(context));
-	handle = device_sink()->kernel_enqueue(&kernel);
-	CHECK(device_sink()->counting->dispatch_select(handle, &kernel) != NULL);
-	device_sink()->kernel_submitted(handle, false);
+	handle = device_get_sink()->kernel_enqueue(&kernel);
+	CHECK(device_get_sink()->counting->dispatch_select_set(handle, &kernel) != NULL);
+	device_get_sink()->kernel_submitted(handle, false);
 	OK(rocprofiler_destroy_counter_config(config));
 	CHECK_EQUAL(mock.sets_freed, 0);
-	device_sink()->counting->dispatch_counted(handle, values, 4, 1, 2);
+	device_get_sink()->counting->dispatch_counted(handle, values, 4, 1, 2);
 	CHECK_EQUAL(mock.sets_freed, 1);
-	device_sink()->kernel_complete(handle, NULL, 1, 2);
+	device_get_sink()->kernel_complete(handle, NULL, 1, 2);
 	OK(rocprofiler_flush_buffer(buffer));
 	CHECK_EQUAL(tool_value_count, 4);
 	/* What the tool names now is not there. */
 	CHECK(!mock_kernel(1, 1, 2));
-	CHECK(strstr(problems, "names a config that is not"));
+	CHECK(strstr(problems, "names a config that does not exist"));
 }
 
 static rocprofiler_status_t dimensions(rocprofiler_counter_id_t id,
@@ -373,7 +373,7 @@ static void one_way(void)
 	mock_start("gfx_test", true);
 	mock_event("SQ", "WAVES", NULL, 0);
 	scenario_tool(initialize_both);
-	config = tool_config(device_sink()->host_agent(), "task_clock", NULL);
+	config = tool_config(device_get_sink()->get_host_agent(), "task_clock", NULL);
 	/* It sets none: nothing is counted, and that is no mistake. */
 	OK(rocprofiler_start_context(other));
 	OK(rocprofiler_sample_device_counting_service(other, (rocprofiler_user_data_t){.value = 0},

@@ -16,7 +16,7 @@ device_handle mock_agent;
 struct mock_set {
 	uint32_t count;
 	size_t values;
-	struct counting_request requests[MOCK_EVENTS_MAX];
+	struct counting_event_request requests[MOCK_EVENTS_MAX];
 };
 
 static struct mock_set *mock_running;
@@ -27,24 +27,26 @@ struct mock_event *mock_event(const char *block, const char *event, const double
 	va_list extents;
 
 	*made = (struct mock_event){.values = values, .is_listed = true};
-	made->event = (struct counting_event){.name = event,
-					      .block = block,
-					      .event = event,
-					      .description = "of the test",
-					      .ways = COUNTING_BY_DISPATCH | COUNTING_BY_DEVICE};
+	made->event =
+		(struct counting_event_info){.name = event,
+					     .block = block,
+					     .event = event,
+					     .description = "of the test",
+					     .ways = COUNTING_BY_DISPATCH | COUNTING_BY_DEVICE};
 	va_start(extents, values);
 	for (;;) {
 		int dimension = va_arg(extents, int);
 
 		if (dimension == 0)
 			break;
-		made->event.extents[made->event.extents_count++] = (struct counting_extent){
-			(enum counting_dimension)dimension, va_arg(extents, uint32_t)};
+		made->event.extents[made->event.extents_count++] =
+			(struct counting_dimension_extent){(enum counting_dimension_kind)dimension,
+							   va_arg(extents, uint32_t)};
 	}
 	va_end(extents);
 	if (made->event.extents_count == 0)
 		made->event.extents[made->event.extents_count++] =
-			(struct counting_extent){COUNTING_DIMENSION_INSTANCE, 1};
+			(struct counting_dimension_extent){COUNTING_DIMENSION_INSTANCE, 1};
 	return made;
 }
 
@@ -58,8 +60,9 @@ static const struct mock_event *mock_find(const char *block, const char *event)
 	return NULL;
 }
 
-static enum counting_status
-mock_events(device_handle agent, bool (*each)(void *, const struct counting_event *), void *context)
+static enum counting_status mock_events(device_handle agent,
+					bool (*each)(void *, const struct counting_event_info *),
+					void *context)
 {
 	if (agent != mock_agent)
 		return COUNTING_NO_SUCH_EVENT;
@@ -71,7 +74,7 @@ mock_events(device_handle agent, bool (*each)(void *, const struct counting_even
 }
 
 static enum counting_status mock_event_of(device_handle agent, const char *block, const char *event,
-					  struct counting_event *told)
+					  struct counting_event_info *told)
 {
 	const struct mock_event *found = agent == mock_agent ? mock_find(block, event) : NULL;
 
@@ -81,9 +84,9 @@ static enum counting_status mock_event_of(device_handle agent, const char *block
 	return COUNTING_OK;
 }
 
-static enum counting_status mock_make(device_handle agent, const struct counting_request *requests,
-				      uint32_t count, void **set, uint32_t *ways,
-				      struct counting_problem *problem)
+static enum counting_status mock_make(device_handle agent,
+				      const struct counting_event_request *requests, uint32_t count,
+				      void **set, uint32_t *ways, struct counting_problem *problem)
 {
 	struct mock_set *made;
 
@@ -110,7 +113,7 @@ static enum counting_status mock_make(device_handle agent, const struct counting
 		made->requests[i] = requests[i];
 		made->values += requests[i].rollup != COUNTING_ROLLUP_NONE
 					? 1
-					: counting_event_values(&found->event);
+					: counting_get_event_value_count(&found->event);
 	}
 	mock.sets++;
 	*ways = mock.ways != 0 ? mock.ways : COUNTING_BY_DISPATCH | COUNTING_BY_DEVICE;
@@ -133,9 +136,9 @@ static void mock_dispatches(device_handle agent, bool on)
 static void mock_fill(const struct mock_set *set, double *values)
 {
 	for (uint32_t i = 0; i < set->count; i++) {
-		const struct counting_request *request = &set->requests[i];
+		const struct counting_event_request *request = &set->requests[i];
 		const struct mock_event *found = mock_find(request->block, request->event);
-		size_t count = counting_event_values(&found->event);
+		size_t count = counting_get_event_value_count(&found->event);
 
 		if (request->rollup != COUNTING_ROLLUP_NONE) {
 			*values++ = found->rollups[request->rollup] * mock.scale;
@@ -144,7 +147,7 @@ static void mock_fill(const struct mock_set *set, double *values)
 		/* Accumulated ones are told apart by their values. */
 		for (size_t j = 0; j < count; j++)
 			*values++ = ((found->values != NULL ? found->values[j] : (double)(j + 1)) +
-				     1000.0 * (int)request->accumulate) *
+				     1000.0 * (int)request->accumulation_resolution) *
 				    mock.scale;
 	}
 }
@@ -169,7 +172,7 @@ static enum counting_status mock_device_read(device_handle agent, double *values
 	if (agent != mock_agent || mock_running == NULL || count != mock_running->values)
 		return COUNTING_FAILED;
 	mock.reads++;
-	*time = device_sink()->now();
+	*time = device_get_sink()->now();
 	mock_fill(mock_running, values);
 	return COUNTING_OK;
 }
@@ -181,15 +184,15 @@ static void mock_device_stop(device_handle agent)
 	mock_running = NULL;
 }
 
-static const struct device_counting mock_counting = {
+static const struct device_counting_backend mock_counting = {
 	.events = mock_events,
 	.event = mock_event_of,
 	.set_make = mock_make,
 	.set_free = mock_free,
-	.dispatches = mock_dispatches,
-	.device_start = mock_device_start,
-	.device_read = mock_device_read,
-	.device_stop = mock_device_stop,
+	.dispatch_counting_switch = mock_dispatches,
+	.device_counting_start = mock_device_start,
+	.device_counting_read = mock_device_read,
+	.device_counting_stop = mock_device_stop,
 };
 
 void mock_start(const char *name, bool is_gpu)
@@ -203,25 +206,25 @@ void mock_start(const char *name, bool is_gpu)
 				     .compute_units = 12,
 				     .simds_per_unit = 4,
 				     .wave_size = 64,
-				     .engines = 3};
+				     .shader_engines = 3};
 
 	mock = (struct mock){.scale = 1.0};
-	mock_agent = device_sink()->agent(&agent);
-	device_counting_use(&mock_counting);
+	mock_agent = device_get_sink()->agent(&agent);
+	device_counting_set_test_backend(&mock_counting);
 }
 
 static device_handle mock_enqueue(device_handle symbol, struct mock_set **set)
 {
-	const struct device_sink *sink = device_sink();
-	struct device_kernel kernel = {.agent = mock_agent,
-				       .symbol = symbol,
-				       .queue = 7,
-				       .group = {64, 1, 1},
-				       .grid = {4096, 1, 1}};
+	const struct device_sink *sink = device_get_sink();
+	struct device_kernel_launch kernel = {.agent = mock_agent,
+					      .symbol = symbol,
+					      .queue = 7,
+					      .group_threads = {64, 1, 1},
+					      .grid_threads = {4096, 1, 1}};
 	device_handle handle = sink->kernel_enqueue(&kernel);
 
 	*set = sink->counting->counts_kernels(mock_agent)
-		       ? sink->counting->dispatch_select(handle, &kernel)
+		       ? sink->counting->dispatch_select_set(handle, &kernel)
 		       : NULL;
 	sink->kernel_submitted(handle, false);
 	return handle;
@@ -236,10 +239,11 @@ bool mock_kernel(device_handle symbol, uint64_t start, uint64_t end)
 		double *values = malloc((set->values + 1) * sizeof(double));
 
 		mock_fill(set, values);
-		device_sink()->counting->dispatch_counted(handle, values, set->values, start, end);
+		device_get_sink()->counting->dispatch_counted(handle, values, set->values, start,
+							      end);
 		free(values);
 	}
-	device_sink()->kernel_complete(handle, NULL, start, end);
+	device_get_sink()->kernel_complete(handle, NULL, start, end);
 	return set != NULL;
 }
 
@@ -249,8 +253,8 @@ void mock_kernel_not_counted(enum counting_status why, const char *text)
 	device_handle handle = mock_enqueue(0, &set);
 
 	if (set != NULL)
-		device_sink()->counting->dispatch_not_counted(handle, why, text);
-	device_sink()->kernel_complete(handle, NULL, 0, 0);
+		device_get_sink()->counting->dispatch_not_counted(handle, why, text);
+	device_get_sink()->kernel_complete(handle, NULL, 0, 0);
 }
 
 void mock_sample(uint64_t start, uint64_t end)
@@ -261,7 +265,7 @@ void mock_sample(uint64_t start, uint64_t end)
 		return;
 	values = malloc((mock_running->values + 1) * sizeof(double));
 	mock_fill(mock_running, values);
-	device_sink()->counting->device_sample(mock_agent, values, mock_running->values, start,
-					       end);
+	device_get_sink()->counting->device_sample_taken(mock_agent, values, mock_running->values,
+							 start, end);
 	free(values);
 }

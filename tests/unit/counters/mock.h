@@ -12,7 +12,7 @@
 #define MOCK_EVENTS_MAX 32
 
 struct mock_event {
-	struct counting_event event;
+	struct counting_event_info event;
 	const double *values; /* one kernel's, or those of one read; NULL: 1, 2, 3, ... */
 	double rollups[5];    /* by enum counting_rollup */
 	bool is_listed;       /* else it is only found by its texts */

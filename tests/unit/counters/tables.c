@@ -59,7 +59,7 @@ static size_t value_of(const char *expression)
 	OK(rocprofiler_create_counter_config((rocprofiler_agent_id_t){mock_agent}, &id, 1,
 					     &config));
 	tool_value_count = tool_header_count = 0;
-	mock_kernel(1, device_sink()->now(), device_sink()->now() + 1000);
+	mock_kernel(1, device_get_sink()->now(), device_get_sink()->now() + 1000);
 	OK(rocprofiler_flush_buffer(buffer));
 	CHECK_EQUAL(tool_header_count, 1);
 	CHECK_EQUAL(tool_headers[0].num_records, tool_value_count);

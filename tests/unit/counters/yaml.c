@@ -50,7 +50,7 @@ static void show_node(const struct yaml_node *node)
 
 static void reads(const char *text, const char *expected)
 {
-	struct memory memory = {.failed = false};
+	struct memory_pool memory = {.failed = false};
 	struct yaml_problem problem;
 	const struct yaml_node *node = yaml_parse(&memory, text, strlen(text), &problem);
 
@@ -60,19 +60,19 @@ static void reads(const char *text, const char *expected)
 	show_node(node);
 	if (strcmp(shown, expected) != 0)
 		fail_msg("%s\nexpected\n%s\nof\n%s", shown, expected, text);
-	memory_release(&memory);
+	memory_pool_free_all(&memory);
 }
 
 static void refuses(const char *text, unsigned line, unsigned column)
 {
-	struct memory memory = {.failed = false};
+	struct memory_pool memory = {.failed = false};
 	struct yaml_problem problem;
 
 	if (yaml_parse(&memory, text, strlen(text), &problem) != NULL)
 		fail_msg("it is read:\n%s", text);
 	if (problem.line != line || problem.column != column)
 		fail_msg("%u:%u: %s\nin\n%s", problem.line, problem.column, problem.text, text);
-	memory_release(&memory);
+	memory_pool_free_all(&memory);
 }
 
 static void test_structure(void **state)
@@ -156,22 +156,22 @@ static void test_places(void **state)
 				   "i: |\n"
 				   "  j\n"
 				   "  k\n";
-	struct memory memory = {.failed = false};
+	struct memory_pool memory = {.failed = false};
 	struct yaml_problem problem;
 	const struct yaml_node *node = yaml_parse(&memory, text, sizeof(text) - 1, &problem);
 	uint32_t line, column;
 
 	(void)state;
-	yaml_place(yaml_find(node, "a"), 1, &line, &column);
+	yaml_offset_to_line_column(yaml_find_value(node, "a"), 1, &line, &column);
 	assert_true(line == 1 && column == 5);
-	yaml_place(yaml_find(node, "d"), 2, &line, &column);
+	yaml_offset_to_line_column(yaml_find_value(node, "d"), 2, &line, &column);
 	assert_true(line == 3 && column == 4);
-	yaml_place(yaml_find(node, "g"), 1, &line, &column);
+	yaml_offset_to_line_column(yaml_find_value(node, "g"), 1, &line, &column);
 	assert_true(line == 4 && column == 9);
-	yaml_place(yaml_find(node, "i"), 2, &line, &column);
+	yaml_offset_to_line_column(yaml_find_value(node, "i"), 2, &line, &column);
 	assert_true(line == 7 && column == 3);
-	assert_null(yaml_find(node, "z"));
-	memory_release(&memory);
+	assert_null(yaml_find_value(node, "z"));
+	memory_pool_free_all(&memory);
 }
 
 int main(void)

@@ -18,7 +18,7 @@ static bool counts_kernels(device_handle agent)
 	return atomic_load(&counting_set) != NULL;
 }
 
-static void *dispatch_select(device_handle kernel, const struct device_kernel *told)
+static void *dispatch_select(device_handle kernel, const struct device_kernel_launch *told)
 {
 	(void)kernel;
 	(void)told;
@@ -55,7 +55,7 @@ static void dispatch_not_counted(device_handle kernel, enum counting_status why,
 	snprintf(counted_told.last_text, sizeof(counted_told.last_text), "%s", text);
 	pthread_mutex_unlock(&lock);
 	counted_told.filtered += why == COUNTING_FILTERED;
-	counted_told.released += why == COUNTING_RELEASED;
+	counted_told.released += why == COUNTING_TIMED_OUT;
 	counted_told.not_counted++;
 }
 

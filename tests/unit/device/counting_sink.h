@@ -16,7 +16,7 @@ struct counted_told {
 	double last[COUNTED_VALUES_MAX], sums[COUNTED_VALUES_MAX];
 	uint64_t last_start, last_end;
 	enum counting_status last_status;
-	char last_text[COUNTING_PROBLEM_LENGTH];
+	char last_text[COUNTING_PROBLEM_TEXT_BYTES];
 };
 
 extern struct counted_told counted_told;

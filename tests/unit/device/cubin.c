@@ -70,7 +70,7 @@ static unsigned look(const void *bytes, size_t size)
 	memcpy(copy, bytes, size);
 	found = 0;
 	all[0] = '\0';
-	cubin_each_kernel(copy, size, note, NULL);
+	cubin_for_each_kernel(copy, size, note, NULL);
 	free(copy);
 	return found;
 }

@@ -13,6 +13,7 @@
 
 #include <cmocka.h>
 
+#include "../assert_at.h"
 #include <dlfcn.h>
 #include <pthread.h>
 #include <stdio.h>
@@ -21,7 +22,9 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "common/array.h"
 #include "device/cuda/cuda.h"
+#include "device/registry/devices.h"
 #include "sink.h"
 
 static const char *fake;
@@ -34,6 +37,7 @@ static struct {
 	int (*launch)(void *, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned,
 		      void *, void **, void **);
 	int (*to_device)(uint64_t, const void *, size_t, void *);
+	int (*within_device)(uint64_t, uint64_t, size_t, void *);
 	int (*fill)(uint64_t, unsigned char, size_t, void *);
 	int (*begin_capture)(void *, int);
 	int (*end_capture)(void *, void **);
@@ -64,6 +68,7 @@ static void start(void)
 	find(library, &cu.function, "cuModuleGetFunction");
 	find(library, &cu.launch, "cuLaunchKernel");
 	find(library, &cu.to_device, "cuMemcpyHtoDAsync_v2");
+	find(library, &cu.within_device, "cuMemcpyDtoDAsync_v2");
 	find(library, &cu.fill, "cuMemsetD8Async");
 	find(library, &cu.begin_capture, "cuStreamBeginCapture_v2");
 	find(library, &cu.end_capture, "cuStreamEndCapture");
@@ -71,7 +76,7 @@ static void start(void)
 	find(library, &cu.allocate, "cuMemAlloc_v2");
 	find(library, &cu.release, "cuMemFree_v2");
 	sink_start();
-	cuda_begin();
+	cuda_begin_tracing_once();
 	cu.init(0);
 	cu.retain(&context, 0);
 	cu.load(&module, "");
@@ -85,17 +90,17 @@ static int launch(unsigned block)
 
 static void finish(void)
 {
-	device_flush(true, 1000000000);
-	device_finish();
+	device_flush_all_backends(true, 1000000000);
+	device_finish_all_backends();
 }
 
 static void each_launch_has_its_record(void)
 {
-	struct device_losses losses;
+	struct device_record_loss_counts losses;
 
 	start();
 	for (unsigned i = 0; i < 5000; i++)
-		assert_int_equal(launch(64), 0);
+		assert_int_equal_at(i, launch(64), 0);
 	finish();
 	assert_int_equal(told.kernels, 5000);
 	assert_int_equal(told.completed, 5000);
@@ -105,10 +110,11 @@ static void each_launch_has_its_record(void)
 	assert_int_equal(told.calls_entered, told.calls_left);
 	assert_true(told.calls_entered >= 5000);
 	assert_string_equal(told.last_symbol, "kernel_of_test");
-	assert_int_equal(told.last_kernel.grid[0], 128);
-	assert_int_equal(told.last_kernel.group[0], 64);
-	device_losses(&losses);
-	assert_int_equal(losses.dropped + losses.unmatched + losses.incomplete, 0);
+	assert_int_equal(told.last_kernel.grid_threads[0], 128);
+	assert_int_equal(told.last_kernel.group_threads[0], 64);
+	device_sum_losses_of_all_backends(&losses);
+	assert_int_equal(
+		losses.dropped + losses.unmatched_work_count + losses.incomplete_work_count, 0);
 }
 
 static void a_launch_that_fails_is_none(void)
@@ -162,6 +168,29 @@ static void a_graph_is_its_nodes_when_asked(void)
 	assert_int_equal(told.misused, 0);
 }
 
+/* Records of whole graphs and of copies together break such programs. */
+static void graphs_that_copy_are_their_nodes(void)
+{
+	void *plain, *graph;
+
+	start();
+	plain = graph_of(4);
+	cu.graph_launch(plain, NULL);
+	cu.begin_capture(NULL, 1);
+	for (unsigned i = 0; i < 10; i++)
+		launch(32);
+	cu.within_device(1, 2, 100, NULL);
+	cu.end_capture(NULL, &graph);
+	cu.graph_launch(graph, NULL);
+	finish();
+	assert_int_equal(told.kernel_records, 1 + 10);
+	assert_int_equal(told.unknown_correlations, 0);
+	assert_int_equal(told.said, 1);
+	assert_non_null(strstr(told.last_said, "copy memory"));
+	assert_int_equal(told.opened, told.closed);
+	assert_int_equal(told.misused, 0);
+}
+
 static void copies_and_memory(void)
 {
 	uint64_t address;
@@ -183,7 +212,7 @@ static void copies_and_memory(void)
 
 static void fills(void)
 {
-	struct device_losses losses;
+	struct device_record_loss_counts losses;
 	uint64_t address;
 
 	start();
@@ -197,8 +226,9 @@ static void fills(void)
 	assert_int_equal(told.closed, 20);
 	assert_int_equal(told.unknown_correlations, 0);
 	assert_int_equal(told.misused, 0);
-	device_losses(&losses);
-	assert_int_equal(losses.dropped + losses.unmatched + losses.incomplete, 0);
+	device_sum_losses_of_all_backends(&losses);
+	assert_int_equal(
+		losses.dropped + losses.unmatched_work_count + losses.incomplete_work_count, 0);
 }
 
 /* What is captured does not run. Behind a flush that waits nothing is in flight any more. */
@@ -212,7 +242,7 @@ static void what_has_no_record_is_not_waited_for(void)
 	cu.end_capture(NULL, &graph);
 	assert_int_equal(told.opened, 1);
 	launch(32);
-	device_flush(true, 1000000000);
+	device_flush_all_backends(true, 1000000000);
 	assert_int_equal(told.closed, 1);
 	assert_int_equal(told.completed, 1);
 	launch(32);
@@ -224,16 +254,16 @@ static void what_has_no_record_is_not_waited_for(void)
 
 static void what_is_dropped_is_counted(void)
 {
-	struct device_losses losses;
+	struct device_record_loss_counts losses;
 
 	setenv("FAKE_CUPTI_DROP", "4", 1);
 	start();
 	for (unsigned i = 0; i < 400; i++)
 		launch(32);
 	finish();
-	device_losses(&losses);
+	device_sum_losses_of_all_backends(&losses);
 	assert_int_equal(losses.dropped, 100);
-	assert_int_equal(losses.incomplete, 100);
+	assert_int_equal(losses.incomplete_work_count, 100);
 	assert_int_equal(told.completed, 400);
 	assert_int_equal(told.without_time, 100);
 	assert_int_equal(told.misused, 0);
@@ -241,18 +271,18 @@ static void what_is_dropped_is_counted(void)
 
 static void another_tool_is_left_alone(void)
 {
-	struct device_losses losses;
+	struct device_record_loss_counts losses;
 
 	setenv("FAKE_CUPTI_HOLDER", "Kineto", 1);
 	start();
 	assert_int_equal(launch(32), 0);
 	finish();
-	assert_false(cuda_is_on());
+	assert_false(cuda_is_tracing());
 	assert_int_equal(told.said, 1);
-	assert_non_null(strstr(told.last_said, "\"Kineto\" has it"));
+	assert_non_null(strstr(told.last_said, "\"Kineto\" uses it"));
 	assert_int_equal(told.kernels, 0);
-	device_losses(&losses);
-	assert_int_equal(losses.conflicts, 1);
+	device_sum_losses_of_all_backends(&losses);
+	assert_int_equal(losses.tracing_conflict_count, 1);
 }
 
 static void an_old_cupti_is_refused(void)
@@ -260,7 +290,7 @@ static void an_old_cupti_is_refused(void)
 	setenv("FAKE_CUPTI_VERSION", "12", 1);
 	start();
 	finish();
-	assert_false(cuda_is_on());
+	assert_false(cuda_is_tracing());
 	assert_non_null(strstr(told.last_said, "newer CUPTI"));
 }
 
@@ -268,8 +298,8 @@ static void no_cupti_is_said(void)
 {
 	sink_start();
 	setenv("KYMO_CUPTI", "/nowhere/libcupti.so", 1);
-	cuda_begin();
-	assert_false(cuda_is_on());
+	cuda_begin_tracing_once();
+	assert_false(cuda_is_tracing());
 	assert_non_null(strstr(told.last_said, "libcupti.so"));
 }
 
@@ -280,7 +310,7 @@ static void nobody_wants_anything(void)
 	for (unsigned i = 0; i < 100; i++)
 		launch(32);
 	atomic_store(&sink_wanted, UINT32_MAX);
-	device_wanted_changed();
+	device_notify_wanted_services_changed();
 	for (unsigned i = 0; i < 50; i++)
 		launch(32);
 	finish();
@@ -302,7 +332,7 @@ static void from_several_threads(void)
 
 	start();
 	for (unsigned i = 0; i < 4; i++)
-		assert_int_equal(pthread_create(&threads[i], NULL, launch_many, NULL), 0);
+		assert_int_equal_at(i, pthread_create(&threads[i], NULL, launch_many, NULL), 0);
 	for (unsigned i = 0; i < 4; i++)
 		pthread_join(threads[i], NULL);
 	finish();
@@ -325,6 +355,7 @@ static const struct {
 	X(a_launch_that_fails_is_none),
 	X(a_graph_is_one_record),
 	X(a_graph_is_its_nodes_when_asked),
+	X(graphs_that_copy_are_their_nodes),
 	X(copies_and_memory),
 	X(what_is_dropped_is_counted),
 	X(fills),
@@ -365,17 +396,17 @@ static void start_it(void **state)
 int main(int count, char **arguments)
 {
 	const struct CMUnitTest one[] = {cmocka_unit_test(run_it)};
-	struct CMUnitTest tests[sizeof(all) / sizeof(*all)];
-	unsigned numbers[sizeof(all) / sizeof(*all)];
+	struct CMUnitTest tests[ARRAY_SIZE(all)];
+	unsigned numbers[ARRAY_SIZE(all)];
 
 	if (count < 2)
 		return 2;
 	fake = arguments[1];
 	if (count > 2) {
-		which = (unsigned)atoi(arguments[2]) % (sizeof(all) / sizeof(*all));
+		which = (unsigned)atoi(arguments[2]) % ARRAY_SIZE(all);
 		return cmocka_run_group_tests(one, NULL, NULL);
 	}
-	for (unsigned i = 0; i < sizeof(all) / sizeof(*all); i++) {
+	for (unsigned i = 0; i < ARRAY_SIZE(all); i++) {
 		numbers[i] = i;
 		tests[i] = (struct CMUnitTest){all[i].name, start_it, NULL, NULL, &numbers[i]};
 	}

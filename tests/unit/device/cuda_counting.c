@@ -13,6 +13,7 @@
 
 #include <cmocka.h>
 
+#include "../assert_at.h"
 #include <dlfcn.h>
 #include <math.h>
 #include <pthread.h>
@@ -23,8 +24,10 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "common/array.h"
 #include "counting_sink.h"
 #include "device/cuda/counting.h"
+#include "device/registry/devices.h"
 #include "sink.h"
 
 static const char *fake;
@@ -43,7 +46,7 @@ static struct {
 static void *module;
 static device_handle agent;
 static struct counting_problem problem;
-static const struct device_counting *counting;
+static const struct device_counting_backend *counting;
 
 static void find(void *library, void *function, const char *name)
 {
@@ -69,13 +72,13 @@ static void start(void)
 	find(library, &cu.end_capture, "cuStreamEndCapture");
 	find(library, &cu.graph_launch, "cuGraphLaunch");
 	sink_start();
-	cuda_begin();
+	cuda_begin_tracing_once();
 	cu.init(0);
 	cu.retain(&context, 0);
 	cu.load(&module, "");
-	agent = cuda_agent(0);
+	agent = cuda_find_agent_by_ordinal(0);
 	counting = device_backend_cuda.counting;
-	assert_int_not_equal(agent, DEVICE_NONE);
+	assert_int_not_equal(agent, DEVICE_HANDLE_NONE);
 }
 
 static void *kernel(const char *name)
@@ -91,10 +94,10 @@ static int launch(void *function, void *stream, unsigned block)
 	return cu.launch(function, 2, 1, 1, block, 1, 1, 0, stream, NULL, NULL);
 }
 
-static const struct counting_request both[] = {
+static const struct counting_event_request both[] = {
 	{.event = "fake__kernels", .rollup = COUNTING_ROLLUP_MAX}, {.event = "fake__share.pct"}};
 
-static void *make(const struct counting_request *requests, uint32_t count)
+static void *make(const struct counting_event_request *requests, uint32_t count)
 {
 	uint32_t ways = 0;
 	void *set = NULL;
@@ -108,15 +111,15 @@ static void *make(const struct counting_request *requests, uint32_t count)
 static void count_kernels(void)
 {
 	atomic_store(&counting_set, make(both, 2));
-	counting->dispatches(agent, true);
+	counting->dispatch_counting_switch(agent, true);
 }
 
 static void finish(void)
 {
 	void *set = atomic_load(&counting_set);
 
-	device_flush(true, 1000000000);
-	device_finish();
+	device_flush_all_backends(true, 1000000000);
+	device_finish_all_backends();
 	atomic_store(&counting_set, NULL);
 	if (set != NULL)
 		counting->set_free(set);
@@ -134,7 +137,7 @@ static void each_kernel_has_its_own_values(void)
 	function = kernel("of_test");
 	cu.stream(&stream, 1);
 	for (unsigned i = 0; i < 200; i++)
-		assert_int_equal(launch(function, i % 2 ? stream : NULL, 64), 0);
+		assert_int_equal_at(i, launch(function, i % 2 ? stream : NULL, 64), 0);
 	finish();
 	assert_int_equal(counted_told.counted, 200);
 	assert_int_equal((int)counted_told.last[0], 100);
@@ -154,7 +157,7 @@ static void nothing_delays_a_kernel_in_its_range(void)
 	find(RTLD_DEFAULT, &delays, "fake_profiler_delays");
 	count_kernels();
 	for (unsigned i = 0; i < 100; i++)
-		assert_int_equal(launch(kernel("of_test"), NULL, 64), 0);
+		assert_int_equal_at(i, launch(kernel("of_test"), NULL, 64), 0);
 	finish();
 	assert_int_equal(counted_told.counted, 100);
 	assert_int_equal(*delays, 0);
@@ -163,13 +166,13 @@ static void nothing_delays_a_kernel_in_its_range(void)
 /* What is counted on while nothing runs is told for the kernel's own time. */
 static void clocks_are_the_kernels(void)
 {
-	static const struct counting_request clocks[] = {{.event = "fake__cycles_elapsed"},
-							 {.event = "fake__kernels.sum.per_second"}};
+	static const struct counting_event_request clocks[] = {
+		{.event = "fake__cycles_elapsed"}, {.event = "fake__kernels.sum.per_second"}};
 	double ns, share;
 
 	start();
 	atomic_store(&counting_set, make(clocks, 2));
-	counting->dispatches(agent, true);
+	counting->dispatch_counting_switch(agent, true);
 	launch(kernel("of_test"), NULL, 64);
 	finish();
 	assert_int_equal(counted_told.counted, 1);
@@ -182,13 +185,13 @@ static void clocks_are_the_kernels(void)
 /* Where there is no room for the range's time beside them they are those of the range. */
 static void clocks_without_room_for_their_time(void)
 {
-	static const struct counting_request three[] = {{.event = "fake__cycles_elapsed"},
-							{.event = "fake__kernels"},
-							{.event = "fake__share.pct"}};
+	static const struct counting_event_request three[] = {{.event = "fake__cycles_elapsed"},
+							      {.event = "fake__kernels"},
+							      {.event = "fake__share.pct"}};
 
 	start();
 	atomic_store(&counting_set, make(three, 3));
-	counting->dispatches(agent, true);
+	counting->dispatch_counting_switch(agent, true);
 	launch(kernel("of_test"), NULL, 64);
 	finish();
 	assert_int_equal((int)counted_told.last[0], 1000000);
@@ -199,28 +202,28 @@ static void names_of_clocks(void)
 {
 	static const struct {
 		const char *event;
-		enum cuda_of_time kind;
+		enum cuda_time_dependence kind;
 	} names[] = {
-		{"sm__cycles_elapsed", CUDA_WITH_TIME},
-		{"sm__cycles_elapsed.max", CUDA_WITH_TIME},
-		{"gpc__cycles_elapsed.avg.per_second", CUDA_NOT_OF_TIME},
-		{"sm__cycles_active", CUDA_NOT_OF_TIME},
-		{"gpu__time_duration", CUDA_WITH_TIME},
-		{"gpu__time_duration.sum", CUDA_WITH_TIME},
-		{"gpu__time_duration_measured_user", CUDA_NOT_OF_TIME},
-		{"sm__inst_executed", CUDA_NOT_OF_TIME},
-		{"sm__inst_executed.sum.per_second", CUDA_BY_TIME},
-		{"sm__inst_executed.avg.per_cycle_elapsed", CUDA_BY_TIME},
-		{"sm__inst_executed.avg.per_cycle_active", CUDA_NOT_OF_TIME},
-		{"sm__throughput.avg.pct_of_peak_sustained_elapsed", CUDA_BY_TIME},
-		{"sm__inst_executed.sum.pct_of_peak_sustained_active", CUDA_NOT_OF_TIME},
-		{"sm__inst_executed.sum.peak_sustained", CUDA_NOT_OF_TIME},
-		{"sm__inst_executed.sum.peak_sustained_elapsed", CUDA_WITH_TIME},
-		{"lts__t_sector_hit_rate.pct", CUDA_NOT_OF_TIME},
+		{"sm__cycles_elapsed", CUDA_GROWS_WITH_TIME},
+		{"sm__cycles_elapsed.max", CUDA_GROWS_WITH_TIME},
+		{"gpc__cycles_elapsed.avg.per_second", CUDA_TIME_INDEPENDENT},
+		{"sm__cycles_active", CUDA_TIME_INDEPENDENT},
+		{"gpu__time_duration", CUDA_GROWS_WITH_TIME},
+		{"gpu__time_duration.sum", CUDA_GROWS_WITH_TIME},
+		{"gpu__time_duration_measured_user", CUDA_TIME_INDEPENDENT},
+		{"sm__inst_executed", CUDA_TIME_INDEPENDENT},
+		{"sm__inst_executed.sum.per_second", CUDA_DIVIDED_BY_TIME},
+		{"sm__inst_executed.avg.per_cycle_elapsed", CUDA_DIVIDED_BY_TIME},
+		{"sm__inst_executed.avg.per_cycle_active", CUDA_TIME_INDEPENDENT},
+		{"sm__throughput.avg.pct_of_peak_sustained_elapsed", CUDA_DIVIDED_BY_TIME},
+		{"sm__inst_executed.sum.pct_of_peak_sustained_active", CUDA_TIME_INDEPENDENT},
+		{"sm__inst_executed.sum.peak_sustained", CUDA_TIME_INDEPENDENT},
+		{"sm__inst_executed.sum.peak_sustained_elapsed", CUDA_GROWS_WITH_TIME},
+		{"lts__t_sector_hit_rate.pct", CUDA_TIME_INDEPENDENT},
 	};
 
-	for (size_t i = 0; i < sizeof(names) / sizeof(*names); i++) {
-		if (cuda_clock_kind(names[i].event) != names[i].kind)
+	for (size_t i = 0; i < ARRAY_SIZE(names); i++) {
+		if (cuda_metric_get_time_dependence(names[i].event) != names[i].kind)
 			fail_msg("%s", names[i].event);
 	}
 }
@@ -309,7 +312,7 @@ static void from_several_threads(void)
 	start();
 	count_kernels();
 	for (unsigned i = 0; i < 4; i++)
-		assert_int_equal(pthread_create(&threads[i], NULL, launch_many, NULL), 0);
+		assert_int_equal_at(i, pthread_create(&threads[i], NULL, launch_many, NULL), 0);
 	for (unsigned i = 0; i < 4; i++)
 		pthread_join(threads[i], NULL);
 	finish();
@@ -323,7 +326,7 @@ static void refused(const char *code, enum counting_status status, const char *t
 	start();
 	count_kernels();
 	for (unsigned i = 0; i < 5; i++)
-		assert_int_equal(launch(kernel("one"), NULL, 32), 0);
+		assert_int_equal_at(i, launch(kernel("one"), NULL, 32), 0);
 	finish();
 	assert_int_equal(counted_told.not_counted, 5);
 	assert_int_equal(counted_told.last_status, status);
@@ -337,12 +340,12 @@ static void without_permission(void)
 
 static void while_somebody_else_counts(void)
 {
-	refused("26", COUNTING_BUSY, "somebody else");
+	refused("26", COUNTING_BUSY, "another client");
 }
 
 static void sets_of_two_passes_are_refused(void)
 {
-	static const struct counting_request four[] = {
+	static const struct counting_event_request four[] = {
 		{.event = "fake__kernels"},
 		{.event = "fake__kernels", .rollup = COUNTING_ROLLUP_MAX},
 		{.event = "fake__kernels", .rollup = COUNTING_ROLLUP_MIN},
@@ -354,7 +357,8 @@ static void sets_of_two_passes_are_refused(void)
 	assert_int_equal(counting->set_make(agent, four, 4, &set, &ways, &problem),
 			 COUNTING_DOES_NOT_FIT);
 	assert_non_null(strstr(problem.text, "fake__share.pct"));
-	assert_int_equal(counting->set_make(agent, &(struct counting_request){.event = "none"}, 1,
+	assert_int_equal(counting->set_make(agent,
+					    &(struct counting_event_request){.event = "none"}, 1,
 					    &set, &ways, &problem),
 			 COUNTING_NO_SUCH_EVENT);
 	assert_int_equal(counting->set_make(4711, four, 1, &set, &ways, &problem),
@@ -366,12 +370,12 @@ static const struct timespec moment = {0, 1000000};
 /* What is before the end of the first sample is left out. */
 static void wait_for_first_sample(void)
 {
-	uint64_t begun = device_sink()->now(), time = 0;
+	uint64_t begun = device_get_sink()->now(), time = 0;
 	double values[2];
 
 	for (int i = 0; i < 5000 && time <= begun; i++) {
 		nanosleep(&moment, NULL);
-		assert_int_equal(counting->device_read(agent, values, 2, &time, &problem),
+		assert_int_equal(counting->device_counting_read(agent, values, 2, &time, &problem),
 				 COUNTING_OK);
 	}
 	assert_true(time > begun);
@@ -386,8 +390,8 @@ static void the_device_over_time(void)
 	start();
 	set = make(both, 2);
 	launch(kernel("before"), NULL, 32);
-	assert_int_equal(counting->device_start(agent, set, 0, &problem), COUNTING_OK);
-	assert_int_equal(counting->device_start(agent, set, 0, &problem), COUNTING_BUSY);
+	assert_int_equal(counting->device_counting_start(agent, set, 0, &problem), COUNTING_OK);
+	assert_int_equal(counting->device_counting_start(agent, set, 0, &problem), COUNTING_BUSY);
 	wait_for_first_sample();
 	for (unsigned i = 0; i < 50; i++) {
 		launch(kernel("during"), NULL, 32);
@@ -395,22 +399,24 @@ static void the_device_over_time(void)
 	}
 	for (int i = 0; i < 5000 && values[0] < 5000; i++) {
 		nanosleep(&moment, NULL);
-		assert_int_equal(counting->device_read(agent, values, 2, &time, &problem),
+		assert_int_equal(counting->device_counting_read(agent, values, 2, &time, &problem),
 				 COUNTING_OK);
 	}
 	assert_int_equal((int)values[0], 5000);
 	assert_int_equal((int)(values[1] + 0.5), 50);
-	counting->device_stop(agent);
-	assert_int_equal(counting->device_read(agent, values, 2, &time, &problem), COUNTING_FAILED);
+	counting->device_counting_stop(agent);
+	assert_int_equal(counting->device_counting_read(agent, values, 2, &time, &problem),
+			 COUNTING_FAILED);
 	assert_int_equal(counted_told.samples, 0);
 	/* As samples: the same once more. */
-	assert_int_equal(counting->device_start(agent, set, 5000000, &problem), COUNTING_OK);
+	assert_int_equal(counting->device_counting_start(agent, set, 5000000, &problem),
+			 COUNTING_OK);
 	wait_for_first_sample();
 	for (unsigned i = 0; i < 20; i++)
 		launch(kernel("during"), NULL, 32);
 	for (unsigned i = 0; i < 10000 && counted_told.samples < 8; i++)
 		nanosleep(&moment, NULL);
-	counting->device_stop(agent);
+	counting->device_counting_stop(agent);
 	assert_true(counted_told.samples >= 8);
 	assert_int_equal((int)counted_told.sums[0], 2000);
 	counting->set_free(set);
@@ -420,7 +426,7 @@ static void the_device_over_time(void)
 static void the_driver_is_awaited(void)
 {
 	start();
-	cuda_await_driver();
+	cuda_set_counting_awaits_driver();
 	assert_int_equal(counted_told.ready, 0);
 	launch(kernel("first"), NULL, 32);
 	launch(kernel("second"), NULL, 32);
@@ -437,8 +443,8 @@ static void a_device_that_is_sampled_already(void)
 	setenv("FAKE_CUPTI_SAMPLES", "26", 1);
 	start();
 	set = make(both, 2);
-	assert_int_equal(counting->device_start(agent, set, 0, &problem), COUNTING_BUSY);
-	assert_non_null(strstr(problem.text, "somebody else"));
+	assert_int_equal(counting->device_counting_start(agent, set, 0, &problem), COUNTING_BUSY);
+	assert_non_null(strstr(problem.text, "another client"));
 	counting->set_free(set);
 }
 
@@ -499,17 +505,17 @@ static void start_it(void **state)
 int main(int count, char **arguments)
 {
 	const struct CMUnitTest one[] = {cmocka_unit_test(run_it)};
-	struct CMUnitTest tests[sizeof(all) / sizeof(*all)];
-	unsigned numbers[sizeof(all) / sizeof(*all)];
+	struct CMUnitTest tests[ARRAY_SIZE(all)];
+	unsigned numbers[ARRAY_SIZE(all)];
 
 	if (count < 2)
 		return 2;
 	fake = arguments[1];
 	if (count > 2) {
-		which = (unsigned)atoi(arguments[2]) % (sizeof(all) / sizeof(*all));
+		which = (unsigned)atoi(arguments[2]) % ARRAY_SIZE(all);
 		return cmocka_run_group_tests(one, NULL, NULL);
 	}
-	for (unsigned i = 0; i < sizeof(all) / sizeof(*all); i++) {
+	for (unsigned i = 0; i < ARRAY_SIZE(all); i++) {
 		numbers[i] = i;
 		tests[i] = (struct CMUnitTest){all[i].name, start_it, NULL, NULL, &numbers[i]};
 	}

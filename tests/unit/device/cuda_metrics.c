@@ -39,19 +39,19 @@ static int setup(void **state)
 
 	(void)state;
 	sink_start();
-	if (!IS_SANITIZED && cuda_profiler_load() == NULL)
-		chip = cuda_chip_by_name("GH100", &status);
+	if (!IS_SANITIZED && cuda_profiler_load_or_get_missing_text() == NULL)
+		chip = cuda_chip_find_or_add_by_name("GH100", &status);
 	return 0;
 }
 
-static bool count_metric(void *context, const struct counting_event *event)
+static bool count_metric(void *context, const struct counting_event_info *event)
 {
 	unsigned *counts = context;
 
 	for (const char *at = event->name; *at != '\0'; at++)
 		assert_true(isalnum((unsigned char)*at) || *at == '_');
 	assert_false(isdigit((unsigned char)event->name[0]));
-	assert_int_equal(counting_event_values(event), 1);
+	assert_int_equal(counting_get_event_value_count(event), 1);
 	assert_true(event->ways != 0);
 	counts[0]++;
 	counts[1] += (event->ways & COUNTING_BY_DEVICE) != 0;
@@ -66,7 +66,7 @@ static void its_metrics_are_listed(void **state)
 	(void)state;
 	if (chip == NULL)
 		skip();
-	cuda_chip_metrics(chip, count_metric, counts);
+	cuda_chip_for_each_metric(chip, count_metric, counts);
 	print_message("%u metrics, %u of the device, %u with rollups\n", counts[0], counts[1],
 		      counts[2]);
 	assert_true(counts[0] > 1000 && counts[1] > 300 && counts[2] > 1000);
@@ -79,52 +79,56 @@ static void one_is_found_by_its_name(void **state)
 	(void)state;
 	if (chip == NULL)
 		skip();
-	assert_int_equal(cuda_chip_metric(chip, "sm__cycles_elapsed", &metric), COUNTING_OK);
+	assert_int_equal(cuda_chip_find_metric(chip, "sm__cycles_elapsed", &metric), COUNTING_OK);
 	assert_string_equal(metric.event.block, "SM");
 	assert_true(metric.event.has_rollups);
 	assert_false(metric.is_ratio);
 	assert_int_equal(metric.event.ways, COUNTING_BY_DISPATCH | COUNTING_BY_DEVICE);
-	assert_int_equal(cuda_chip_metric(chip, "lts__t_sector_hit_rate.pct", &metric),
+	assert_int_equal(cuda_chip_find_metric(chip, "lts__t_sector_hit_rate.pct", &metric),
 			 COUNTING_OK);
 	assert_true(metric.is_ratio);
-	assert_int_equal(cuda_chip_metric(chip, "dram__bytes.sum.per_second", &metric),
+	assert_int_equal(cuda_chip_find_metric(chip, "dram__bytes.sum.per_second", &metric),
 			 COUNTING_OK);
 	assert_true(metric.is_ratio);
 	assert_false(metric.event.has_rollups);
-	assert_int_equal(cuda_chip_metric(chip, "dram__bytes.sum.per_second", &metric),
+	assert_int_equal(cuda_chip_find_metric(chip, "dram__bytes.sum.per_second", &metric),
 			 COUNTING_OK);
-	assert_int_equal(cuda_chip_metric(chip, "sm__coffee", &metric), COUNTING_NO_SUCH_EVENT);
-	assert_int_equal(cuda_chip_metric(chip, "sm__coffee.sum", &metric), COUNTING_NO_SUCH_EVENT);
-	assert_int_equal(cuda_chip_metric(chip, "", &metric), COUNTING_NO_SUCH_EVENT);
+	assert_int_equal(cuda_chip_find_metric(chip, "sm__coffee", &metric),
+			 COUNTING_NO_SUCH_EVENT);
+	assert_int_equal(cuda_chip_find_metric(chip, "sm__coffee.sum", &metric),
+			 COUNTING_NO_SUCH_EVENT);
+	assert_int_equal(cuda_chip_find_metric(chip, "", &metric), COUNTING_NO_SUCH_EVENT);
 }
 
-static enum counting_status make(const struct counting_request *requests, uint32_t count,
+static enum counting_status make(const struct counting_event_request *requests, uint32_t count,
 				 uint32_t *ways)
 {
-	struct cuda_set *set = NULL;
-	enum counting_status status = cuda_set_make(chip, 1, requests, count, &set, ways, &problem);
+	struct cuda_metric_set *set = NULL;
+	enum counting_status status =
+		cuda_metric_set_create(chip, 1, requests, count, &set, ways, &problem);
 
 	if (status == COUNTING_OK)
-		cuda_set_free(set);
+		cuda_metric_set_free(set);
 	return status;
 }
 
 static void sets_fit_one_pass_or_are_refused(void **state)
 {
-	static const struct counting_request few[] = {
+	static const struct counting_event_request few[] = {
 		{.event = "sm__cycles_elapsed", .rollup = COUNTING_ROLLUP_MAX},
 		{.event = "sm__inst_executed"}};
-	static const struct counting_request hit_rate[] = {
+	static const struct counting_event_request hit_rate[] = {
 		{.event = "LTS.TriageCompute.lts__average_t_sector_hit_rate_realtime.pct"},
 		{.event = "dram__bytes"}};
-	static const struct counting_request instrumented[] = {
+	static const struct counting_event_request instrumented[] = {
 		{.event = "smsp__sass_thread_inst_executed_op_ffma_pred_on"}};
-	static const struct counting_request many[] = {
+	static const struct counting_event_request many[] = {
 		{.event = "sm__cycles_elapsed"},
 		{.event = "sm__throughput.avg.pct_of_peak_sustained_elapsed"}};
-	static const struct counting_request unknown[] = {{.event = "sm__coffee"}},
-					     ratio[] = {{.event = "lts__t_sector_hit_rate.pct",
-							 .rollup = COUNTING_ROLLUP_MAX}};
+	static const struct counting_event_request unknown[] = {{.event = "sm__coffee"}},
+						   ratio[] = {
+							   {.event = "lts__t_sector_hit_rate.pct",
+							    .rollup = COUNTING_ROLLUP_MAX}};
 	uint32_t ways = 0;
 
 	(void)state;
@@ -150,7 +154,7 @@ static void unknown_chips_are_refused(void **state)
 	(void)state;
 	if (chip == NULL)
 		skip();
-	assert_null(cuda_chip_by_name("XY999", &status));
+	assert_null(cuda_chip_find_or_add_by_name("XY999", &status));
 	assert_int_not_equal(status, COUNTING_OK);
 }
 

@@ -23,22 +23,32 @@
 
 #include "counting_sink.h"
 #include "device/host/host.h"
+#include "device/registry/devices.h"
 #include "sink.h"
 
 #define AGENT 77u
 
-static const struct device_counting *host;
+static const struct device_counting_backend *host;
 static struct counting_problem problem;
 
 static int setup(void **state)
 {
 	(void)state;
 	sink_start();
-	device_backend_host.discover(device_sink());
-	host_package_is(AGENT, 0, true);
-	host_package_is(AGENT + 1, 0, false);
+	device_backend_host.discover_devices(device_get_sink());
+	host_add_package(AGENT, 0, true);
+	host_add_package(AGENT + 1, 0, false);
 	host = device_backend_host.counting;
 	return host == NULL;
+}
+
+/* Ends what a failed test left counting: the next one can count. */
+static int stop_counting(void **state)
+{
+	(void)state;
+	atomic_store(&counting_set, NULL);
+	host->device_counting_stop(AGENT);
+	return 0;
 }
 
 static double elapsed(clockid_t clock)
@@ -92,7 +102,7 @@ static void touch(size_t pages)
 	munmap((void *)memory, size);
 }
 
-static void *start(const struct counting_request *requests, uint32_t count, uint64_t interval)
+static void *start(const struct counting_event_request *requests, uint32_t count, uint64_t interval)
 {
 	void *set = NULL;
 	uint32_t ways = 0;
@@ -100,17 +110,17 @@ static void *start(const struct counting_request *requests, uint32_t count, uint
 	assert_int_equal(host->set_make(AGENT, requests, count, &set, &ways, &problem),
 			 COUNTING_OK);
 	assert_int_equal(ways & COUNTING_BY_DEVICE, COUNTING_BY_DEVICE);
-	assert_int_equal(host->device_start(AGENT, set, interval, &problem), COUNTING_OK);
+	assert_int_equal(host->device_counting_start(AGENT, set, interval, &problem), COUNTING_OK);
 	return set;
 }
 
-static bool count_events(void *context, const struct counting_event *event)
+static bool count_events(void *context, const struct counting_event_info *event)
 {
 	assert_true(event->name[0] != '\0');
 	assert_int_equal(strspn(event->name, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
 					     "0123456789_"),
 			 strlen(event->name));
-	assert_true(counting_event_values(event) >= 1);
+	assert_true(counting_get_event_value_count(event) >= 1);
 	++*(unsigned *)context;
 	return true;
 }
@@ -118,7 +128,7 @@ static bool count_events(void *context, const struct counting_event *event)
 static void its_events_are_listed(void **state)
 {
 	unsigned count = 0, others = 0;
-	struct counting_event event;
+	struct counting_event_info event;
 
 	(void)state;
 	assert_int_equal(host->events(AGENT, count_events, &count), COUNTING_OK);
@@ -136,27 +146,33 @@ static void its_events_are_listed(void **state)
 
 static void what_the_process_does_is_counted(void **state)
 {
-	static const struct counting_request requests[] = {{.block = "SW", .event = "task-clock"},
-							   {.block = "SW", .event = "page-faults"}};
-	void *set = start(requests, 2, 0);
-	double values[2], before = elapsed(CLOCK_PROCESS_CPUTIME_ID);
+	static const struct counting_event_request requests[] = {
+		{.block = "SW", .event = "task-clock"}, {.block = "SW", .event = "page-faults"}};
+	double values[2], spent, begin;
 	pthread_t thread;
 	uint64_t time = 0;
+	void *set;
 
 	(void)state;
+	/* The test reads its clock before and after the counter: it bounds the counter. */
+	begin = elapsed(CLOCK_PROCESS_CPUTIME_ID);
+	set = start(requests, 2, 0);
 	assert_int_equal(pthread_create(&thread, NULL, burn_thread, NULL), 0);
 	burn(3e7);
 	touch(500);
 	pthread_join(thread, NULL);
-	assert_int_equal(host->device_read(AGENT, values, 2, &time, &problem), COUNTING_OK);
-	before = elapsed(CLOCK_PROCESS_CPUTIME_ID) - before;
-	assert_true(is_within(values[0], 6e7, before));
+	assert_int_equal(host->device_counting_read(AGENT, values, 2, &time, &problem),
+			 COUNTING_OK);
+	spent = elapsed(CLOCK_PROCESS_CPUTIME_ID) - begin;
+	assert_true(is_within(values[0], 6e7, spent));
 	assert_true(is_within(values[1], 500, 20000));
 	assert_true(time != 0);
-	assert_int_equal(host->device_read(AGENT, values, 1, &time, &problem), COUNTING_FAILED);
-	assert_int_equal(host->device_start(AGENT, set, 0, &problem), COUNTING_BUSY);
-	host->device_stop(AGENT);
-	assert_int_equal(host->device_read(AGENT, values, 2, &time, &problem), COUNTING_FAILED);
+	assert_int_equal(host->device_counting_read(AGENT, values, 1, &time, &problem),
+			 COUNTING_FAILED);
+	assert_int_equal(host->device_counting_start(AGENT, set, 0, &problem), COUNTING_BUSY);
+	host->device_counting_stop(AGENT);
+	assert_int_equal(host->device_counting_read(AGENT, values, 2, &time, &problem),
+			 COUNTING_FAILED);
 	host->set_free(set);
 }
 
@@ -169,14 +185,15 @@ static double own_faults(void)
 }
 
 /* The first of the machine's packages: that of ranges. */
-static void *count_ranges(const struct counting_request *requests, uint32_t count)
+static void *count_ranges(const struct counting_event_request *requests, uint32_t count)
 {
 	void *set = NULL;
 	uint32_t ways = 0;
 
 	setenv("KYMO_COUNT_REGIONS", "on", 1);
-	assert_int_equal(host->set_make(host_first_agent(), requests, count, &set, &ways, &problem),
-			 COUNTING_OK);
+	assert_int_equal(
+		host->set_make(host_get_first_agent(), requests, count, &set, &ways, &problem),
+		COUNTING_OK);
 	assert_int_equal(ways, COUNTING_BY_DEVICE | COUNTING_BY_DISPATCH);
 	atomic_store(&counting_set, set);
 	memset(&counted_told, 0, sizeof(counted_told));
@@ -186,29 +203,30 @@ static void *count_ranges(const struct counting_request *requests, uint32_t coun
 
 static void *leaves_one_open(void *unused)
 {
-	device_region_push("open");
+	device_host_region_push("open");
 	return unused;
 }
 
 static void ranges_of_threads_are_kernels(void **state)
 {
-	static const struct counting_request requests[] = {{.block = "SW", .event = "task-clock"},
-							   {.block = "SW", .event = "page-faults"},
-							   {.block = "SW", .event = "cpu-clock"}};
+	static const struct counting_event_request requests[] = {
+		{.block = "SW", .event = "task-clock"},
+		{.block = "SW", .event = "page-faults"},
+		{.block = "SW", .event = "cpu-clock"}};
 	void *set = count_ranges(requests, 3);
 	double outer = elapsed(CLOCK_THREAD_CPUTIME_ID), inner, faults, begin;
 	pthread_t thread;
 
 	(void)state;
-	device_region_push("outer");
+	device_host_region_push("outer");
 	pthread_create(&thread, NULL, burn_thread, NULL); /* another thread's is not in it */
 	inner = elapsed(CLOCK_THREAD_CPUTIME_ID);
 	begin = elapsed(CLOCK_MONOTONIC);
 	faults = own_faults();
-	device_region_push("inner");
+	device_host_region_push("inner");
 	burn(1e7);
 	touch(300);
-	device_region_pop();
+	device_host_region_pop();
 	faults = own_faults() - faults;
 	inner = elapsed(CLOCK_THREAD_CPUTIME_ID) - inner;
 	assert_true(is_within(counted_told.last[0], 1e7, inner));
@@ -216,16 +234,16 @@ static void ranges_of_threads_are_kernels(void **state)
 	assert_true(is_within(counted_told.last[2], 0.9e7, elapsed(CLOCK_MONOTONIC) - begin));
 	assert_true(counted_told.last_end - counted_told.last_start >= 10000000);
 	assert_string_equal(told.last_symbol, "inner");
-	device_region_pop();
+	device_host_region_pop();
 	outer = elapsed(CLOCK_THREAD_CPUTIME_ID) - outer;
 	assert_true(is_within(counted_told.last[0], 1e7, outer));
-	device_region_pop(); /* nothing is open */
+	device_host_region_pop(); /* nothing is open */
 	pthread_join(thread, NULL);
 	pthread_create(&thread, NULL, leaves_one_open, NULL);
 	pthread_join(thread, NULL);
-	device_region_push("at the end");
-	device_flush(true, 0);
-	device_region_pop();
+	device_host_region_push("at the end");
+	device_flush_all_backends(true, 0);
+	device_host_region_pop();
 	assert_int_equal(counted_told.asked, 4);
 	assert_int_equal(counted_told.counted, 2);
 	assert_int_equal(counted_told.not_counted, 2);
@@ -233,8 +251,8 @@ static void ranges_of_threads_are_kernels(void **state)
 	assert_int_equal(told.kernels, 4);
 	assert_int_equal(told.completed, 4);
 	atomic_store(&counting_set, NULL);
-	device_region_push("nobody counts");
-	device_region_pop();
+	device_host_region_push("nobody counts");
+	device_host_region_pop();
 	assert_int_equal(counted_told.asked, 4);
 	host->set_free(set);
 }
@@ -242,24 +260,24 @@ static void ranges_of_threads_are_kernels(void **state)
 /* Of the parent's ranges the child tells nothing. */
 static void ranges_across_a_fork(void **state)
 {
-	static const struct counting_request request = {.block = "SW", .event = "task-clock"};
+	static const struct counting_event_request request = {.block = "SW", .event = "task-clock"};
 	void *set = count_ranges(&request, 1);
 	int status = 0;
 	pid_t child;
 
 	(void)state;
-	device_region_push("of the parent");
+	device_host_region_push("of the parent");
 	child = fork();
 	if (child == 0) {
 		device_backend_host.forked();
-		device_region_pop();
-		device_region_push("of the child");
-		device_region_pop();
+		device_host_region_pop();
+		device_host_region_push("of the child");
+		device_host_region_pop();
 		_exit(counted_told.counted == 1 && counted_told.not_counted == 0 ? 0 : 1);
 	}
 	assert_int_equal(waitpid(child, &status, 0), child);
 	assert_int_equal(status, 0);
-	device_region_pop();
+	device_host_region_pop();
 	assert_int_equal(counted_told.counted, 1);
 	atomic_store(&counting_set, NULL);
 	host->set_free(set);
@@ -274,7 +292,8 @@ static void *sleep_and_fault(void *unused)
 
 static void switches_of_all_threads(void **state)
 {
-	static const struct counting_request request = {.block = "SW", .event = "context-switches"};
+	static const struct counting_event_request request = {.block = "SW",
+							      .event = "context-switches"};
 	void *set = start(&request, 1, 0);
 	pthread_t thread;
 	double value;
@@ -283,9 +302,10 @@ static void switches_of_all_threads(void **state)
 	(void)state;
 	assert_int_equal(pthread_create(&thread, NULL, sleep_and_fault, NULL), 0);
 	pthread_join(thread, NULL);
-	assert_int_equal(host->device_read(AGENT, &value, 1, &time, &problem), COUNTING_OK);
+	assert_int_equal(host->device_counting_read(AGENT, &value, 1, &time, &problem),
+			 COUNTING_OK);
 	assert_true(value >= 200);
-	host->device_stop(AGENT);
+	host->device_counting_stop(AGENT);
 	host->set_free(set);
 }
 
@@ -301,10 +321,10 @@ static void *wait_and_burn(void *unused)
 
 static void perf_events_know_all_threads(void **state)
 {
-	static const struct counting_request requests[] = {{.block = "SW", .event = "cpu-clock"},
-							   {.block = "SW", .event = "task-clock"}};
+	static const struct counting_event_request requests[] = {
+		{.block = "SW", .event = "cpu-clock"}, {.block = "SW", .event = "task-clock"}};
 	pthread_t old, fresh;
-	struct counting_event event;
+	struct counting_event_info event;
 	double values[2], begin;
 	uint64_t time;
 	void *set;
@@ -319,15 +339,16 @@ static void perf_events_know_all_threads(void **state)
 	assert_int_equal(pthread_create(&fresh, NULL, burn_thread, NULL), 0);
 	pthread_join(old, NULL);
 	pthread_join(fresh, NULL);
-	assert_int_equal(host->device_read(AGENT, values, 2, &time, &problem), COUNTING_OK);
-	host->device_stop(AGENT);
+	assert_int_equal(host->device_counting_read(AGENT, values, 2, &time, &problem),
+			 COUNTING_OK);
+	host->device_counting_stop(AGENT);
 	host->set_free(set);
 	assert_true(is_within(values[0], 6e7 * 0.9, cpus_since(begin, 2)));
 }
 
 static void samples_come_at_intervals(void **state)
 {
-	static const struct counting_request request = {.block = "SW", .event = "task-clock"};
+	static const struct counting_event_request request = {.block = "SW", .event = "task-clock"};
 	unsigned samples;
 	double value;
 	uint64_t time;
@@ -337,8 +358,9 @@ static void samples_come_at_intervals(void **state)
 	memset((void *)&counted_told, 0, sizeof(counted_told));
 	set = start(&request, 1, 5000000);
 	burn(8e7);
-	assert_int_equal(host->device_read(AGENT, &value, 1, &time, &problem), COUNTING_OK);
-	host->device_stop(AGENT);
+	assert_int_equal(host->device_counting_read(AGENT, &value, 1, &time, &problem),
+			 COUNTING_OK);
+	host->device_counting_stop(AGENT);
 	samples = counted_told.samples;
 	assert_true(samples + counted_told.samples_lost >= 8);
 	assert_true(counted_told.sums[0] <= value * 1.05 + 1e7);
@@ -350,14 +372,14 @@ static void samples_come_at_intervals(void **state)
 
 static void an_interval_for_ever(void **state)
 {
-	static const struct counting_request request = {.block = "SW", .event = "task-clock"};
+	static const struct counting_event_request request = {.block = "SW", .event = "task-clock"};
 	void *set;
 
 	(void)state;
 	memset((void *)&counted_told, 0, sizeof(counted_told));
 	set = start(&request, 1, UINT64_MAX);
 	usleep(20000);
-	host->device_stop(AGENT);
+	host->device_counting_stop(AGENT);
 	host->set_free(set);
 	assert_int_equal(counted_told.samples, 1); /* the last one */
 	assert_int_equal(counted_told.samples_lost, 0);
@@ -370,12 +392,12 @@ static int count_in_child(void *set)
 	uint64_t time;
 
 	device_backend_host.forked();
-	if (host->device_start(AGENT, set, 0, &problem) != COUNTING_OK)
+	if (host->device_counting_start(AGENT, set, 0, &problem) != COUNTING_OK)
 		return 1;
 	burn(2e7);
-	if (host->device_read(AGENT, values, 2, &time, &problem) != COUNTING_OK)
+	if (host->device_counting_read(AGENT, values, 2, &time, &problem) != COUNTING_OK)
 		return 2;
-	host->device_stop(AGENT);
+	host->device_counting_stop(AGENT);
 	if (!is_within(values[1], 2e7, elapsed(CLOCK_PROCESS_CPUTIME_ID)))
 		return 3;
 	return is_within(values[0], 1e7, cpus_since(begin, 2)) ? 0 : 4;
@@ -383,9 +405,9 @@ static int count_in_child(void *set)
 
 static void a_child_counts_by_itself(void **state)
 {
-	static const struct counting_request requests[] = {{.block = "SW", .event = "cpu-clock"},
-							   {.block = "SW", .event = "task-clock"}};
-	struct counting_event event;
+	static const struct counting_event_request requests[] = {
+		{.block = "SW", .event = "cpu-clock"}, {.block = "SW", .event = "task-clock"}};
+	struct counting_event_info event;
 	pid_t child;
 	void *set;
 	int status;
@@ -400,7 +422,7 @@ static void a_child_counts_by_itself(void **state)
 		_exit(count_in_child(set));
 	burn(3e8);
 	assert_int_equal(waitpid(child, &status, 0), child);
-	host->device_stop(AGENT);
+	host->device_counting_stop(AGENT);
 	host->set_free(set);
 	assert_int_equal(WEXITSTATUS(status), 0);
 	assert_true(WIFEXITED(status));
@@ -408,9 +430,10 @@ static void a_child_counts_by_itself(void **state)
 
 static void whole_cpus(void **state)
 {
-	static const struct counting_request request = {.block = "SYSTEM", .event = "cpu-clock"};
-	struct counting_event event;
-	double values[COUNTING_SIZE_MAX_INSTANCE], sum = 0;
+	static const struct counting_event_request request = {.block = "SYSTEM",
+							      .event = "cpu-clock"};
+	struct counting_event_info event;
+	double values[COUNTING_INSTANCE_EXTENT_MAX], sum = 0;
 	enum counting_status status;
 	uint32_t ways;
 	uint64_t time;
@@ -419,35 +442,37 @@ static void whole_cpus(void **state)
 	(void)state;
 	if (host->event(AGENT, "SYSTEM", "cpu-clock", &event) != COUNTING_OK)
 		skip();
-	assert_true(counting_event_values(&event) >= 1);
+	assert_true(counting_get_event_value_count(&event) >= 1);
 	status = host->set_make(AGENT, &request, 1, &set, &ways, &problem);
 	if (status == COUNTING_NOT_PERMITTED) {
 		assert_non_null(strstr(problem.text, "perf_event_paranoid"));
 		skip();
 	}
 	assert_int_equal(status, COUNTING_OK);
-	assert_int_equal(host->device_start(AGENT, set, 0, &problem), COUNTING_OK);
+	assert_int_equal(host->device_counting_start(AGENT, set, 0, &problem), COUNTING_OK);
 	burn(5e7);
-	assert_int_equal(
-		host->device_read(AGENT, values, counting_event_values(&event), &time, &problem),
-		COUNTING_OK);
-	for (size_t i = 0; i < counting_event_values(&event); i++)
+	assert_int_equal(host->device_counting_read(AGENT, values,
+						    counting_get_event_value_count(&event), &time,
+						    &problem),
+			 COUNTING_OK);
+	for (size_t i = 0; i < counting_get_event_value_count(&event); i++)
 		sum += values[i];
-	host->device_stop(AGENT);
+	host->device_counting_stop(AGENT);
 	host->set_free(set);
 	assert_true(sum >= 4e7);
 }
 
 static void what_it_cannot_do_is_refused(void **state)
 {
-	static const struct counting_request unknown = {.block = "SW", .event = "coffee"},
-					     rollup = {.block = "SW",
-						       .event = "task-clock",
-						       .rollup = COUNTING_ROLLUP_MAX},
-					     summed = {.block = "SW",
-						       .event = "task-clock",
-						       .accumulate = COUNTING_ACCUMULATE_HIGH_RES},
-					     process = {.block = "SW", .event = "task-clock"};
+	static const struct counting_event_request unknown = {.block = "SW", .event = "coffee"},
+						   rollup = {.block = "SW",
+							     .event = "task-clock",
+							     .rollup = COUNTING_ROLLUP_MAX},
+						   summed = {.block = "SW",
+							     .event = "task-clock",
+							     .accumulation_resolution =
+								     COUNTING_ACCUMULATE_HIGH_RES},
+						   process = {.block = "SW", .event = "task-clock"};
 	uint32_t ways;
 	void *set;
 
@@ -467,17 +492,17 @@ static void what_it_cannot_do_is_refused(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(its_events_are_listed),
-		cmocka_unit_test(ranges_of_threads_are_kernels),
-		cmocka_unit_test(ranges_across_a_fork),
-		cmocka_unit_test(what_the_process_does_is_counted),
-		cmocka_unit_test(switches_of_all_threads),
-		cmocka_unit_test(perf_events_know_all_threads),
-		cmocka_unit_test(samples_come_at_intervals),
-		cmocka_unit_test(an_interval_for_ever),
-		cmocka_unit_test(a_child_counts_by_itself),
-		cmocka_unit_test(whole_cpus),
-		cmocka_unit_test(what_it_cannot_do_is_refused),
+		cmocka_unit_test_teardown(its_events_are_listed, stop_counting),
+		cmocka_unit_test_teardown(ranges_of_threads_are_kernels, stop_counting),
+		cmocka_unit_test_teardown(ranges_across_a_fork, stop_counting),
+		cmocka_unit_test_teardown(what_the_process_does_is_counted, stop_counting),
+		cmocka_unit_test_teardown(switches_of_all_threads, stop_counting),
+		cmocka_unit_test_teardown(perf_events_know_all_threads, stop_counting),
+		cmocka_unit_test_teardown(samples_come_at_intervals, stop_counting),
+		cmocka_unit_test_teardown(an_interval_for_ever, stop_counting),
+		cmocka_unit_test_teardown(a_child_counts_by_itself, stop_counting),
+		cmocka_unit_test_teardown(whole_cpus, stop_counting),
+		cmocka_unit_test_teardown(what_it_cannot_do_is_refused, stop_counting),
 	};
 
 	return cmocka_run_group_tests(tests, setup, NULL);

@@ -145,7 +145,7 @@ static void asked_again_by_the_library(void **state)
 {
 	(void)state;
 	sink_start();
-	device_backend_hsa.discover(device_sink());
+	device_backend_hsa.discover_devices(device_get_sink());
 	assert_int_equal(told.agents, HSA_AGENTS - 1);
 	device_backend_hsa.flush(true, 1000);
 }
@@ -155,7 +155,7 @@ static void a_runtime_that_knows_nothing(void **state)
 	(void)state;
 	sink_start();
 	knows_nothing = true;
-	device_backend_hsa.discover(device_sink());
+	device_backend_hsa.discover_devices(device_get_sink());
 	knows_nothing = false;
 	assert_int_equal(told.agents, HSA_AGENTS - 1);
 	assert_string_equal(told.last_agent, ", ");
@@ -188,7 +188,7 @@ static void nothing_is_asked_after_its_end(void **state)
 	assert_true(OnLoad(&table, 1, 0, NULL));
 	OnUnload();
 	before = asked;
-	device_backend_hsa.discover(device_sink());
+	device_backend_hsa.discover_devices(device_get_sink());
 	assert_int_equal(asked, before);
 }
 

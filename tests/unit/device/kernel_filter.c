@@ -14,6 +14,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "common/array.h"
 #include "device/kernel_filter.h"
 #include "sink.h"
 
@@ -23,12 +24,12 @@ static void set(const char *include, const char *exclude, const char *range)
 	setenv("KYMO_KERNEL_EXCLUDE", exclude, 1);
 	setenv("KYMO_KERNEL_RANGE", range, 1);
 	sink_start();
-	kernel_filter_read();
+	kernel_filter_read_environment();
 }
 
 static bool counts(const char *name, uint64_t launch)
 {
-	return kernel_filter_why_not(name, launch) == NULL;
+	return kernel_filter_get_exclusion_reason(name, launch) == NULL;
 }
 
 static void everything_but_communication(void **state)
@@ -41,7 +42,8 @@ static void everything_but_communication(void **state)
 	assert_false(counts("void at::nccl_kernel<float>", 1));
 	assert_false(counts("nvshmemi_barrier", 1));
 	assert_false(counts("rcclGenericKernel", 1));
-	assert_non_null(strstr(kernel_filter_why_not("ncclKernel", 1), "KYMO_KERNEL_INCLUDE"));
+	assert_non_null(
+		strstr(kernel_filter_get_exclusion_reason("ncclKernel", 1), "KYMO_KERNEL_INCLUDE"));
 }
 
 static void names(void **state)
@@ -96,7 +98,7 @@ static void what_is_wrong_counts_nothing_and_is_said(void **state)
 					     "-4", ",", "[]",  "1-18446744073709551616"};
 
 	(void)state;
-	for (size_t i = 0; i < sizeof(ranges) / sizeof(ranges[0]); i++) {
+	for (size_t i = 0; i < ARRAY_SIZE(ranges); i++) {
 		set("", "", ranges[i]);
 		assert_false(counts("a", 1));
 		assert_int_equal(told.said, 1);

@@ -14,7 +14,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "device/counting.h"
 #include "device/opencl/opencl.h"
+#include "device/registry/devices.h"
 #include "sink.h"
 
 cl_int clGetLayerInfo(cl_uint name, size_t size, void *value, size_t *size_wanted);
@@ -28,8 +30,8 @@ struct event {
 };
 
 static int objects[8]; /* addresses for handles */
-static struct opencl_table below;
-static const struct opencl_table *ours;
+static struct opencl_function_table below;
+static const struct opencl_function_table *ours;
 static struct event *pending[64];
 static unsigned pending_count, live_events, queue_references;
 static cl_command_queue_properties seen_properties;
@@ -38,7 +40,7 @@ static size_t kernels_run;
 
 static uint64_t device_now(void)
 {
-	return device_sink()->now() - 1000000000; /* a clock one second behind */
+	return device_get_sink()->now() - 1000000000; /* a clock one second behind */
 }
 
 static cl_int get_device_info(cl_device_id device, cl_device_info what, size_t size, void *value,
@@ -190,6 +192,61 @@ static cl_int enqueue_write(cl_command_queue queue, cl_mem buffer, cl_bool block
 	return add_event(slot);
 }
 
+static cl_int context_info(cl_context context, cl_context_info what, size_t size, void *value,
+			   size_t *wanted)
+{
+	(void)context;
+	(void)wanted;
+	if (what != CL_CONTEXT_DEVICES || size < sizeof(void *))
+		return CL_INVALID_VALUE;
+	memcpy(value, &(void *){&objects[1]}, sizeof(void *));
+	return CL_SUCCESS;
+}
+
+static char svm_memory[2][4096];
+
+static void *svm_alloc(cl_context context, cl_svm_mem_flags flags, size_t size,
+		       unsigned int alignment)
+{
+	(void)context;
+	(void)flags;
+	return size <= sizeof(svm_memory[0]) && alignment < 2 ? svm_memory[alignment] : NULL;
+}
+
+static void svm_free(cl_context context, void *memory)
+{
+	(void)context;
+	(void)memory;
+}
+
+static cl_int enqueue_svm_free(cl_command_queue queue, cl_uint count, void **pointers,
+			       cl_callback free_function, void *data, cl_uint waits,
+			       const cl_event *list, cl_event *slot)
+{
+	(void)queue;
+	(void)count;
+	(void)pointers;
+	(void)free_function;
+	(void)data;
+	(void)waits;
+	(void)list;
+	(void)slot;
+	return CL_SUCCESS;
+}
+
+static cl_int enqueue_svm_copy(cl_command_queue queue, cl_bool blocking, void *to, const void *from,
+			       size_t size, cl_uint waits, const cl_event *list, cl_event *slot)
+{
+	(void)queue;
+	(void)blocking;
+	(void)to;
+	(void)from;
+	(void)size;
+	(void)waits;
+	(void)list;
+	return add_event(slot);
+}
+
 static cl_int set_callback(cl_event handle, cl_int type, cl_callback callback, void *data)
 {
 	struct event *event = handle;
@@ -262,6 +319,11 @@ static int start(void **state)
 	below.clReleaseProgram = release_program;
 	below.clEnqueueNDRangeKernel = enqueue_kernel;
 	below.clEnqueueWriteBuffer = enqueue_write;
+	below.clGetContextInfo = context_info;
+	below.clSVMAlloc = svm_alloc;
+	below.clSVMFree = svm_free;
+	below.clEnqueueSVMFree = enqueue_svm_free;
+	below.clEnqueueSVMMemcpy = enqueue_svm_copy;
 	below.clSetEventCallback = set_callback;
 	below.clRetainEvent = retain_event;
 	below.clReleaseEvent = release_event;
@@ -270,7 +332,7 @@ static int start(void **state)
 	kernels_run = 0;
 	atomic_store(&sink_wanted, UINT32_MAX);
 	sink_start();
-	if (clInitLayer((cl_uint)OPENCL_CALLS, &below, &given, &table) != CL_SUCCESS)
+	if (clInitLayer((cl_uint)OPENCL_CALL_COUNT, &below, &given, &table) != CL_SUCCESS)
 		return -1;
 	ours = table;
 	return 0;
@@ -313,7 +375,7 @@ static void layers_say_who_they_are(void **state)
 static void functions_that_are_not_there_stay_away(void **state)
 {
 	(void)state;
-	assert_null(ours->clSVMAlloc);
+	assert_null(ours->clCreatePipe);
 	assert_non_null(ours->clCreateCommandQueue);
 }
 
@@ -357,18 +419,18 @@ static void kernels_end_with_their_event(void **state)
 	assert_int_equal(run(queue, &event), CL_SUCCESS);
 	assert_int_equal(told.kernels, 2);
 	assert_int_equal(told.completed, 0);
-	assert_int_equal(opencl_in_flight(), 2);
+	assert_int_equal(opencl_get_in_flight_command_count(), 2);
 	ours->clReleaseEvent(event); /* the program's own; ours keeps it alive */
 	complete_all(CL_COMPLETE);
 	assert_int_equal(told.completed, 2);
 	assert_int_equal(told.without_time, 0);
 	assert_int_equal(told.misused, 0);
 	assert_int_equal(live_events, 0);
-	assert_int_equal(opencl_in_flight(), 0);
-	assert_int_equal(told.last_kernel.grid[0], 64);
-	assert_int_equal(told.last_kernel.grid[1], 8);
-	assert_int_equal(told.last_kernel.grid[2], 1);
-	assert_int_equal(told.last_kernel.group[1], 4);
+	assert_int_equal(opencl_get_in_flight_command_count(), 0);
+	assert_int_equal(told.last_kernel.grid_threads[0], 64);
+	assert_int_equal(told.last_kernel.grid_threads[1], 8);
+	assert_int_equal(told.last_kernel.grid_threads[2], 1);
+	assert_int_equal(told.last_kernel.group_threads[1], 4);
 }
 
 static void an_error_is_an_end_without_times(void **state)
@@ -396,7 +458,7 @@ static void what_is_not_enqueued_is_not_told(void **state)
 	assert_int_equal(told.copies_failed, 1);
 	assert_int_equal(told.completed, 0);
 	assert_int_equal(told.misused, 0);
-	assert_int_equal(opencl_in_flight(), 0);
+	assert_int_equal(opencl_get_in_flight_command_count(), 0);
 }
 
 static void a_runtime_without_callbacks_loses_nothing_of_the_programs(void **state)
@@ -474,12 +536,13 @@ static int see(void *context, uint32_t number, const char *type, const char *nam
 
 static void arguments_have_types_and_names(void **state)
 {
-	const struct device_operations *operations = device_operations(DEVICE_SERVICE_CALLS_OPENCL);
+	const struct device_call_catalog *operations =
+		device_find_call_catalog_of_service(DEVICE_SERVICE_CALLS_OPENCL);
 	uint64_t values[6] = {0};
 	const void *addresses[6];
 	const void *const *list = addresses;
 	struct seen_argument seen = {0};
-	struct device_call call = {DEVICE_SERVICE_CALLS_OPENCL, 4, &list};
+	struct device_api_call_info call = {DEVICE_SERVICE_CALLS_OPENCL, 4, &list};
 
 	(void)state;
 	for (unsigned i = 0; i < 6; i++)
@@ -492,6 +555,81 @@ static void arguments_have_types_and_names(void **state)
 	assert_string_equal(seen.text, "const cl_context_properties * properties;cl_uint "
 				       "num_devices;const cl_device_id * devices;cl_callback "
 				       "pfn_notify;void * user_data;cl_int * errcode_ret;");
+}
+
+static enum device_copy_direction direction_of_svm_copy(cl_command_queue queue, void *to,
+							const void *from)
+{
+	assert_int_equal(ours->clEnqueueSVMMemcpy(queue, 0, to, from, 16, 0, NULL, NULL),
+			 CL_SUCCESS);
+	complete_all(CL_COMPLETE);
+	return told.last_copy.direction;
+}
+
+/* By where the addresses are: within an allocation, and as long as it is one. */
+static void copies_of_shared_memory_have_their_direction(void **state)
+{
+	static char host[64];
+	cl_command_queue queue = queue_with(0);
+	char *first = ours->clSVMAlloc(&objects[4], 0, 4096, 0);
+	char *second = ours->clSVMAlloc(&objects[4], 0, 64, 1);
+	void *both[] = {first, second};
+
+	(void)state;
+	assert_int_equal(direction_of_svm_copy(queue, first, host), DEVICE_COPY_HOST_TO_DEVICE);
+	assert_int_equal(told.last_copy.from, device_get_sink()->get_host_agent());
+	assert_int_equal(told.last_copy.to, opencl_device_get_agent(1));
+	assert_int_equal(direction_of_svm_copy(queue, host, first + 4080),
+			 DEVICE_COPY_DEVICE_TO_HOST);
+	assert_int_equal(told.last_copy.to, device_get_sink()->get_host_agent());
+	assert_int_equal(direction_of_svm_copy(queue, second + 32, first + 100),
+			 DEVICE_COPY_DEVICE_TO_DEVICE);
+	assert_int_equal(direction_of_svm_copy(queue, second + 64, first),
+			 DEVICE_COPY_DEVICE_TO_HOST);
+	assert_int_equal(direction_of_svm_copy(queue, host, host + 16), DEVICE_COPY_HOST_TO_HOST);
+	assert_int_equal(told.last_copy.from, told.last_copy.to);
+	assert_int_equal(told.last_copy.from, device_get_sink()->get_host_agent());
+	ours->clSVMFree(&objects[4], first);
+	assert_int_equal(direction_of_svm_copy(queue, second, first), DEVICE_COPY_HOST_TO_DEVICE);
+	assert_int_equal(ours->clEnqueueSVMFree(queue, 2, both, NULL, NULL, 0, NULL, NULL),
+			 CL_SUCCESS);
+	assert_int_equal(told.frees, 2);
+	assert_int_equal(direction_of_svm_copy(queue, second, host), DEVICE_COPY_HOST_TO_HOST);
+	assert_int_equal(told.misused, 0);
+}
+
+static bool note_that_there_is_one(void *context, const struct counting_event_info *event)
+{
+	(void)event;
+	*(bool *)context = true;
+	return false;
+}
+
+/* A tool may have asked for its counters by its agent before the program uses it. */
+static void a_probed_device_keeps_its_number_and_its_agent(void **state)
+{
+	const device_handle agent = 4242;
+	struct opencl_device_facts facts;
+	bool has_counters = false;
+	unsigned number;
+
+	(void)state;
+	opencl_read_device_facts(get_device_info, &objects[6], &facts);
+	assert_string_equal(facts.model, "Test device");
+	assert_int_equal(facts.type, 4);
+	atomic_store(&sink_agent, agent);
+	opencl_device_add_probed(&facts);
+	number = opencl_device_find_number_of_agent(agent);
+	assert_int_not_equal(number, 0);
+	assert_null(opencl_device_find_by_number(number));
+	assert_int_equal(opencl_counting.events(agent, note_that_there_is_one, &has_counters),
+			 COUNTING_OK);
+	assert_true(has_counters);
+	assert_int_equal(opencl_device_find_or_add(&objects[6]), number);
+	assert_ptr_equal(opencl_device_find_by_number(number), &objects[6]);
+	assert_int_equal(opencl_device_find_or_add(&objects[6]), number);
+	assert_int_not_equal(opencl_device_find_or_add(&objects[7]), number);
+	atomic_store(&sink_agent, DEVICE_HANDLE_NONE);
 }
 
 int main(void)
@@ -509,6 +647,8 @@ int main(void)
 		TEST(a_runtime_without_callbacks_loses_nothing_of_the_programs),
 		TEST(nobody_wants_it),
 		TEST(copies_have_bytes_and_direction),
+		TEST(copies_of_shared_memory_have_their_direction),
+		TEST(a_probed_device_keeps_its_number_and_its_agent),
 		TEST(arguments_have_types_and_names),
 	};
 

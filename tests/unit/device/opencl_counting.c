@@ -11,6 +11,7 @@
 
 #include <cmocka.h>
 
+#include "../assert_at.h"
 #include <dlfcn.h>
 #include <pthread.h>
 #include <stdatomic.h>
@@ -21,8 +22,10 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "common/array.h"
 #include "counting_sink.h"
 #include "device/opencl/opencl.h"
+#include "device/registry/devices.h"
 #include "sink.h"
 
 #define SKIPPED 77
@@ -37,8 +40,8 @@ static const char *const source =
 	"  *seen = atomic_add(flag, 0) != 0 ? 1 : 2; }\n"
 	"__kernel void signals(__global volatile int *flag) { atomic_xchg(flag, 1); }\n";
 
-static struct opencl_table below;
-static const struct opencl_table *cl;
+static struct opencl_function_table below;
+static const struct opencl_function_table *cl;
 static cl_device_id device;
 static cl_context context;
 static cl_command_queue queues[2];
@@ -61,23 +64,24 @@ static void start(void)
 
 	if (library == NULL)
 		exit(SKIPPED);
-#define CALL(number, type, name, parameters, arguments, addresses)                                 \
+#define OPENCL_CALL_ROW(number, type, name, parameters, arguments, addresses)                      \
 	*(void **)&below.name = dlsym(library, #name);
-#define HOOKED                                                    CALL
-#define VOID_CALL(number, name, parameters, arguments, addresses) CALL(number, , name, , , )
-#define VOID_HOOKED                                               VOID_CALL
-#define ABSENT(number, name)
+#define OPENCL_HOOKED_CALL_ROW OPENCL_CALL_ROW
+#define OPENCL_VOID_CALL_ROW(number, name, parameters, arguments, addresses)                       \
+	OPENCL_CALL_ROW(number, , name, , , )
+#define OPENCL_HOOKED_VOID_CALL_ROW OPENCL_VOID_CALL_ROW
+#define OPENCL_ABSENT_ROW(number, name)
 #include "device/opencl/calls_table.h"
-#undef CALL
-#undef HOOKED
-#undef VOID_CALL
-#undef VOID_HOOKED
-#undef ABSENT
+#undef OPENCL_CALL_ROW
+#undef OPENCL_HOOKED_CALL_ROW
+#undef OPENCL_VOID_CALL_ROW
+#undef OPENCL_HOOKED_VOID_CALL_ROW
+#undef OPENCL_ABSENT_ROW
 	if (below.clGetPlatformIDs(1, &platform, &count) != CL_SUCCESS || count == 0 ||
 	    below.clGetDeviceIDs(platform, CL_DEVICE_TYPE_CPU, 1, &device, &count) != CL_SUCCESS)
 		exit(SKIPPED);
 	sink_start();
-	cl = opencl_interpose((const void *const *)&below, OPENCL_CALLS);
+	cl = opencl_interpose_function_table((const void *const *)&below, OPENCL_CALL_COUNT);
 	context = cl->clCreateContext(NULL, 1, &device, NULL, NULL, &result);
 	check(result);
 	for (unsigned i = 0; i < 2; i++) {
@@ -90,7 +94,7 @@ static void start(void)
 	flag = cl->clCreateBuffer(context, 1, 64, NULL, &result);
 	seen = cl->clCreateBuffer(context, 1, 64, NULL, &result);
 	check(result);
-	agent = opencl_device_agent(opencl_device_number(device));
+	agent = opencl_device_get_agent(opencl_device_find_or_add(device));
 }
 
 static cl_kernel kernel_of(const char *name)
@@ -109,7 +113,7 @@ static void enqueue(cl_command_queue queue, cl_kernel kernel, size_t items)
 	check(cl->clEnqueueNDRangeKernel(queue, kernel, 1, NULL, &items, NULL, 0, NULL, NULL));
 }
 
-static void count_with(const struct counting_request *requests, uint32_t count)
+static void count_with(const struct counting_event_request *requests, uint32_t count)
 {
 	uint32_t ways = 0;
 	void *set = NULL;
@@ -117,7 +121,7 @@ static void count_with(const struct counting_request *requests, uint32_t count)
 	assert_int_equal(opencl_counting.set_make(agent, requests, count, &set, &ways, &problem),
 			 COUNTING_OK);
 	assert_true((ways & COUNTING_BY_DISPATCH) != 0);
-	opencl_counting.dispatches(agent, true);
+	opencl_counting.dispatch_counting_switch(agent, true);
 	atomic_store(&counting_set, set);
 }
 
@@ -127,7 +131,7 @@ static void finish(void)
 
 	check(cl->clFinish(queues[0]));
 	check(cl->clFinish(queues[1]));
-	device_flush(true, 5000000000);
+	device_flush_all_backends(true, 5000000000);
 	if (set != NULL)
 		opencl_counting.set_free(set);
 	assert_int_equal(told.misused, 0);
@@ -143,9 +147,10 @@ static double cpu_ns(void)
 	return (double)time.tv_sec * 1e9 + (double)time.tv_nsec;
 }
 
-static const struct counting_request of_kernels[] = {{.block = "OPENCL", .event = "kernel-time"},
-						     {.block = "SW", .event = "task-clock"},
-						     {.block = "SW", .event = "page-faults"}};
+static const struct counting_event_request of_kernels[] = {
+	{.block = "OPENCL", .event = "kernel-time"},
+	{.block = "SW", .event = "task-clock"},
+	{.block = "SW", .event = "page-faults"}};
 
 static void kernels_are_counted(void)
 {
@@ -219,7 +224,8 @@ static void threads_take_turns(void)
 	start();
 	count_with(of_kernels, 3);
 	for (unsigned i = 0; i < 2; i++)
-		assert_int_equal(pthread_create(&threads[i], NULL, from_thread, queues[i]), 0);
+		assert_int_equal_at(i, pthread_create(&threads[i], NULL, from_thread, queues[i]),
+				    0);
 	for (unsigned i = 0; i < 2; i++)
 		pthread_join(threads[i], NULL);
 	finish();
@@ -393,8 +399,8 @@ static void an_event_set_to_an_error(void)
 	check(cl->clSetUserEventStatus(go, -5));
 	enqueue(queues[0], work, items);
 	enqueue(queues[1], work, items);
-	device_flush(true, 60000000000);
-	assert_int_equal(opencl_in_flight(), 0);
+	device_flush_all_backends(true, 60000000000);
+	assert_int_equal(opencl_get_in_flight_command_count(), 0);
 	check(cl->clReleaseEvent(go));
 	check(cl->clReleaseEvent(written));
 	finish();
@@ -440,7 +446,7 @@ static void what_is_left_out_waits_for_nothing(void)
 
 static void the_device_is_counted_over_time(void)
 {
-	static const struct counting_request requests[] = {
+	static const struct counting_event_request requests[] = {
 		{.block = "OPENCL", .event = "busy-time"},
 		{.block = "OPENCL", .event = "kernels"},
 		{.block = "SW", .event = "task-clock"}};
@@ -454,15 +460,16 @@ static void the_device_is_counted_over_time(void)
 			 COUNTING_OK);
 	assert_int_equal(ways, COUNTING_BY_DEVICE);
 	atomic_store(&sink_wanted, 0); /* nobody traces kernels */
-	assert_int_equal(opencl_counting.device_start(agent, set, 10000000, &problem), COUNTING_OK);
+	assert_int_equal(opencl_counting.device_counting_start(agent, set, 10000000, &problem),
+			 COUNTING_OK);
 	for (unsigned i = 0; i < 20; i++)
 		enqueue(queues[i % 2], kernel_of("work"), 65536);
 	check(cl->clFinish(queues[0]));
 	check(cl->clFinish(queues[1]));
-	device_flush(true, 5000000000);
-	assert_int_equal(opencl_counting.device_read(agent, values, 3, &time, &problem),
+	device_flush_all_backends(true, 5000000000);
+	assert_int_equal(opencl_counting.device_counting_read(agent, values, 3, &time, &problem),
 			 COUNTING_OK);
-	opencl_counting.device_stop(agent);
+	opencl_counting.device_counting_stop(agent);
 	opencl_counting.set_free(set);
 	assert_true(values[0] > 0 && values[0] < 60e9);
 	assert_int_equal((int)values[1], 20);
@@ -472,10 +479,11 @@ static void the_device_is_counted_over_time(void)
 
 static void what_it_cannot_do_is_refused(void)
 {
-	static const struct counting_request mixed[] = {{.block = "OPENCL", .event = "busy-time"},
-							{.block = "OPENCL",
-							 .event = "kernel-time"}},
-					     unknown = {.block = "SQ", .event = "4"};
+	static const struct counting_event_request mixed[] = {{.block = "OPENCL",
+							       .event = "busy-time"},
+							      {.block = "OPENCL",
+							       .event = "kernel-time"}},
+						   unknown = {.block = "SQ", .event = "4"};
 	uint32_t ways;
 	void *set;
 
@@ -543,14 +551,14 @@ static void start_it(void **state)
 int main(int count, char **arguments)
 {
 	const struct CMUnitTest one[] = {cmocka_unit_test(run_it)};
-	struct CMUnitTest tests[sizeof(all) / sizeof(*all)];
-	unsigned numbers[sizeof(all) / sizeof(*all)];
+	struct CMUnitTest tests[ARRAY_SIZE(all)];
+	unsigned numbers[ARRAY_SIZE(all)];
 
 	if (count > 1) {
-		which = (unsigned)atoi(arguments[1]) % (sizeof(all) / sizeof(*all));
+		which = (unsigned)atoi(arguments[1]) % ARRAY_SIZE(all);
 		return cmocka_run_group_tests(one, NULL, NULL);
 	}
-	for (unsigned i = 0; i < sizeof(all) / sizeof(*all); i++) {
+	for (unsigned i = 0; i < ARRAY_SIZE(all); i++) {
 		numbers[i] = i;
 		tests[i] = (struct CMUnitTest){all[i].name, start_it, NULL, NULL, &numbers[i]};
 	}

@@ -17,18 +17,20 @@
 
 #include <cmocka.h>
 
+#include "../assert_at.h"
+#include "common/array.h"
 #include "opencl_numbers.h"
 
 static void functions_are_in_their_places(void **state)
 {
 	(void)state;
-#define CALL(number, type, name, parameters, arguments, addresses)                                 \
+#define OPENCL_CALL_ROW(number, type, name, parameters, arguments, addresses)                      \
 	assert_int_equal(offsetof(cl_icd_dispatch, name), (number) * sizeof(void *));
-#define HOOKED CALL
-#define VOID_CALL(number, name, parameters, arguments, addresses)                                  \
+#define OPENCL_HOOKED_CALL_ROW OPENCL_CALL_ROW
+#define OPENCL_VOID_CALL_ROW(number, name, parameters, arguments, addresses)                       \
 	assert_int_equal(offsetof(cl_icd_dispatch, name), (number) * sizeof(void *));
-#define VOID_HOOKED VOID_CALL
-#define ABSENT(number, name)                                                                       \
+#define OPENCL_HOOKED_VOID_CALL_ROW OPENCL_VOID_CALL_ROW
+#define OPENCL_ABSENT_ROW(number, name)                                                            \
 	assert_int_equal(offsetof(cl_icd_dispatch, name), (number) * sizeof(void *));
 #include "device/opencl/calls_table.h"
 	assert_int_equal(sizeof(cl_icd_dispatch), opencl_number_calls * sizeof(void *));
@@ -45,8 +47,8 @@ static void numbers_are_theirs(void **state)
 	};
 
 	(void)state;
-	for (size_t i = 0; i < sizeof(numbers) / sizeof(*numbers); i++)
-		assert_int_equal(numbers[i].ours, numbers[i].theirs);
+	for (size_t i = 0; i < ARRAY_SIZE(numbers); i++)
+		assert_int_equal_at(i, numbers[i].ours, numbers[i].theirs);
 }
 
 static void types_have_their_sizes(void **state)

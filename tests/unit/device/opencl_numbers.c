@@ -8,7 +8,7 @@
 #define X(ours, theirs) const long opencl_number_##ours = (long)(ours);
 OPENCL_NUMBERS(X)
 #undef X
-const size_t opencl_number_calls = OPENCL_CALLS;
+const size_t opencl_number_calls = OPENCL_CALL_COUNT;
 const size_t opencl_size_properties = sizeof(cl_command_queue_properties);
 const size_t opencl_size_queue_properties = sizeof(cl_queue_properties);
 const size_t opencl_size_context_properties = sizeof(cl_context_properties);

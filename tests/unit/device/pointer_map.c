@@ -8,6 +8,7 @@
 
 #include <cmocka.h>
 
+#include "../assert_at.h"
 #include <string.h>
 
 #include "device/pointer_map.h"
@@ -26,7 +27,7 @@ static void values_are_found(void **state)
 	for (uintptr_t i = 0; i < 5000; i++)
 		assert_true(pointer_map_set(&map, key(i), i + 1));
 	for (uintptr_t i = 0; i < 5000; i++)
-		assert_int_equal(pointer_map_get(&map, key(i)), i + 1);
+		assert_int_equal_at(i, pointer_map_get(&map, key(i)), i + 1);
 	assert_true(pointer_map_set(&map, key(7), 77));
 	assert_int_equal(pointer_map_get(&map, key(7)), 77);
 	pointer_map_clear(&map);
@@ -41,9 +42,9 @@ static void a_full_table_says_so(void **state)
 
 	(void)state;
 	memset((void *)&map, 0, sizeof(map));
-	while (i < 2 * POINTER_MAP_SLOTS && pointer_map_set(&map, key(i), 1))
+	while (i < 2 * POINTER_MAP_SLOT_COUNT && pointer_map_set(&map, key(i), 1))
 		i++;
-	assert_int_equal(i, POINTER_MAP_SLOTS);
+	assert_int_equal(i, POINTER_MAP_SLOT_COUNT);
 	assert_int_equal(pointer_map_get(&map, key(i)), 0);
 	assert_true(pointer_map_set(&map, key(3), 2));
 }

@@ -14,6 +14,7 @@
 enum kind { NONE, AGENT, CALL, KERNEL, COPY, CORRELATION, PROGRAM, SYMBOL, RANGE };
 
 struct told told;
+_Atomic device_handle sink_agent;
 _Atomic uint32_t sink_wanted = UINT32_MAX;
 static _Atomic uint8_t kinds[HANDLES_MAX];
 static _Atomic uint32_t handles;
@@ -24,7 +25,7 @@ static device_handle make(enum kind kind)
 	uint32_t handle = atomic_fetch_add(&handles, 1) + 1;
 
 	if (handle >= HANDLES_MAX)
-		return DEVICE_NONE;
+		return DEVICE_HANDLE_NONE;
 	atomic_store(&kinds[handle], (uint8_t)kind);
 	return handle;
 }
@@ -46,7 +47,7 @@ static uint64_t now(void)
 	return (uint64_t)time.tv_sec * 1000000000u + (uint64_t)time.tv_nsec;
 }
 
-static bool wants(enum device_service service, int32_t operation)
+static bool wants(enum device_service_kind service, int32_t operation)
 {
 	(void)operation;
 	return (atomic_load(&sink_wanted) >> service & 1) != 0;
@@ -61,7 +62,7 @@ static device_handle agent(const struct device_agent *agent)
 		 agent->product_name != NULL ? agent->product_name : "");
 	pthread_mutex_unlock(&lock);
 	told.agents++;
-	return make(AGENT);
+	return sink_agent != DEVICE_HANDLE_NONE ? sink_agent : make(AGENT);
 }
 
 static device_handle host_agent(void)
@@ -69,7 +70,7 @@ static device_handle host_agent(void)
 	return HANDLES_MAX;
 }
 
-static void runtime_ready(enum device_runtime runtime, uint64_t version)
+static void runtime_ready(enum device_runtime_kind runtime, uint64_t version)
 {
 	(void)runtime;
 	(void)version;
@@ -77,24 +78,25 @@ static void runtime_ready(enum device_runtime runtime, uint64_t version)
 }
 
 /* As the tool library does. */
-static void runtime_tables(enum device_runtime runtime, uint64_t version, void **tables,
+static void runtime_tables(enum device_runtime_kind runtime, uint64_t version, void **tables,
 			   uint64_t count)
 {
 	(void)runtime;
 	(void)version;
 	told.misused += count != 1 || tables[0] == NULL;
 	told.runtimes++;
-	device_hsa_found(tables[0]);
+	device_report_hsa_agents(tables[0]);
 }
 
-static device_handle call_enter(const struct device_call *call)
+static device_handle call_enter(const struct device_api_call_info *call)
 {
 	(void)call;
 	told.calls_entered++;
 	return make(CALL);
 }
 
-static void call_exit(device_handle handle, const struct device_call *call, const void *result)
+static void call_exit(device_handle handle, const struct device_api_call_info *call,
+		      const void *result)
 {
 	(void)call;
 	(void)result;
@@ -102,7 +104,7 @@ static void call_exit(device_handle handle, const struct device_call *call, cons
 	told.calls_left++;
 }
 
-static device_handle kernel_enqueue(const struct device_kernel *kernel)
+static device_handle kernel_enqueue(const struct device_kernel_launch *kernel)
 {
 	pthread_mutex_lock(&lock);
 	told.last_kernel = *kernel;
@@ -120,8 +122,8 @@ static void kernel_submitted(device_handle kernel, bool failed)
 	told.failed += failed;
 }
 
-static void kernel_complete(device_handle kernel, const struct device_kernel *ran, uint64_t start,
-			    uint64_t end)
+static void kernel_complete(device_handle kernel, const struct device_kernel_launch *ran,
+			    uint64_t start, uint64_t end)
 {
 	use(kernel, KERNEL, true);
 	if (ran != NULL) {
@@ -172,10 +174,10 @@ static void correlation_close(device_handle correlation)
 	told.closed++;
 }
 
-static void kernel_record(device_handle correlation, const struct device_kernel *kernel,
+static void kernel_record(device_handle correlation, const struct device_kernel_launch *kernel,
 			  uint64_t start, uint64_t end)
 {
-	if (correlation == DEVICE_NONE)
+	if (correlation == DEVICE_HANDLE_NONE)
 		told.unknown_correlations++;
 	else
 		use(correlation, CORRELATION, false);
@@ -189,7 +191,7 @@ static void kernel_record(device_handle correlation, const struct device_kernel 
 static void copy_record(device_handle correlation, const struct device_copy *copy, uint64_t start,
 			uint64_t end)
 {
-	if (correlation == DEVICE_NONE)
+	if (correlation == DEVICE_HANDLE_NONE)
 		told.unknown_correlations++;
 	else
 		use(correlation, CORRELATION, false);
@@ -231,7 +233,7 @@ static void program_unload(device_handle program)
 	told.unloaded++;
 }
 
-static uint64_t marker(enum device_marker what, const char *message, uint64_t range)
+static uint64_t marker(enum device_marker_kind what, const char *message, uint64_t range)
 {
 	pthread_mutex_lock(&lock);
 	snprintf(told.last_marker, sizeof(told.last_marker), "%d %s", (int)what,
@@ -247,7 +249,7 @@ static void nothing(void)
 {
 }
 
-static void say(enum device_runtime runtime, const char *text)
+static void say(enum device_runtime_kind runtime, const char *text)
 {
 	(void)runtime;
 	snprintf(told.last_said, sizeof(told.last_said), "%s", text);
@@ -256,11 +258,11 @@ static void say(enum device_runtime runtime, const char *text)
 
 static const struct device_sink sink = {
 	.now = now,
-	.wants = wants,
+	.is_wanted = wants,
 	.agent = agent,
-	.host_agent = host_agent,
+	.get_host_agent = host_agent,
 	.runtime_ready = runtime_ready,
-	.runtime_tables = runtime_tables,
+	.runtime_tables_ready = runtime_tables,
 	.call_enter = call_enter,
 	.call_exit = call_exit,
 	.kernel_enqueue = kernel_enqueue,
@@ -273,14 +275,14 @@ static const struct device_sink sink = {
 	.correlation_close = correlation_close,
 	.kernel_record = kernel_record,
 	.copy_record = copy_record,
-	.allocation = allocation,
+	.allocation_event = allocation,
 	.program_load = program_load,
 	.kernel_symbol = kernel_symbol,
 	.program_unload = program_unload,
-	.marker = marker,
-	.thread_starting = nothing,
-	.thread_started = nothing,
-	.own_thread = nothing,
+	.marker_event = marker,
+	.tool_thread_starting = nothing,
+	.tool_thread_started = nothing,
+	.exclude_calling_thread = nothing,
 	.say = say,
 	.counting = &counting_test_sink,
 };
@@ -288,5 +290,5 @@ static const struct device_sink sink = {
 void sink_start(void)
 {
 	memset((void *)&told, 0, sizeof(told));
-	device_start(&sink, NULL);
+	device_set_sink(&sink, NULL);
 }

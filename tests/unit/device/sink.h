@@ -17,12 +17,14 @@ struct told {
 		symbols, unloaded, markers, said, misused;
 	_Atomic uint64_t copied_bytes, allocated_bytes;
 	char last_agent[256], last_symbol[256], last_said[512], last_marker[256];
-	struct device_kernel last_kernel;
+	struct device_kernel_launch last_kernel;
 	struct device_copy last_copy;
 	struct device_agent last_device; /* its texts are not there any more */
 };
 
 extern struct told told;
+/* What all devices are known as from now on; DEVICE_HANDLE_NONE: each is another agent. */
+extern _Atomic device_handle sink_agent;
 /* Which services anybody wants; all at first. */
 extern _Atomic uint32_t sink_wanted;
 /* Starts the sink; each time with counters at 0. */

@@ -310,9 +310,9 @@ static int set_up(void **state)
 	return shared == MAP_FAILED;
 }
 
-static struct commit_module made_module(void)
+static struct patched_module made_module(void)
 {
-	return (struct commit_module){
+	return (struct patched_module){
 		.plan = &plan->header, .modes = plan->modes, .bias = (uint64_t)(uintptr_t)code};
 }
 
@@ -324,7 +324,7 @@ static uint64_t counter_of(pid_t pid)
 
 	snprintf(path, sizeof(path), "/proc/%d/mem", (int)pid);
 	memory = open(path, O_RDONLY);
-	assert_true(process_read(memory, (uint64_t)(uintptr_t)counter_in_code(), &value, 8));
+	assert_true(process_read_memory(memory, (uint64_t)(uintptr_t)counter_in_code(), &value, 8));
 	close(memory);
 	return value;
 }
@@ -337,7 +337,7 @@ static void check_originals(pid_t pid)
 
 	snprintf(path, sizeof(path), "/proc/%d/mem", (int)pid);
 	memory = open(path, O_RDONLY);
-	assert_true(process_read(memory, (uint64_t)(uintptr_t)code, now, CODE_SIZE));
+	assert_true(process_read_memory(memory, (uint64_t)(uintptr_t)code, now, CODE_SIZE));
 	assert_memory_equal(now, code, CODE_SIZE);
 	close(memory);
 	free(now);
@@ -346,7 +346,7 @@ static void check_originals(pid_t pid)
 static void threads_go_on(void **state)
 {
 	pid_t child = start_program();
-	struct commit_module module = made_module();
+	struct patched_module module = made_module();
 	struct commit_result result;
 	struct problem problem = {""};
 	uint64_t before, moved = 0, longest = 0, total = 0;
@@ -354,17 +354,17 @@ static void threads_go_on(void **state)
 	(void)state;
 	for (int i = 0; i < CYCLES; i++) {
 		before = counter_of(child);
-		if (commit_apply(child, &module, 1, &result, &problem))
+		if (commit_write_patches(child, &module, 1, &result, &problem))
 			fail_msg("%s", problem.text);
 		assert_int_equal(result.sites, FUNCTIONS);
 		assert_int_equal(result.skipped, 0);
 		assert_true(result.threads >= BUSY + 2);
-		moved += result.moved;
-		total += result.stopped_ns;
-		longest = result.stopped_ns > longest ? result.stopped_ns : longest;
+		moved += result.moved_thread_count;
+		total += result.longest_stop_ns;
+		longest = result.longest_stop_ns > longest ? result.longest_stop_ns : longest;
 		usleep(5000);
 		assert_true(counter_of(child) > before);
-		if (commit_undo(child, &module, 1, &result, &problem))
+		if (commit_restore_code(child, &module, 1, &result, &problem))
 			fail_msg("%s", problem.text);
 		assert_int_equal(result.sites, FUNCTIONS);
 		check_originals(child);
@@ -380,7 +380,7 @@ static void threads_go_on(void **state)
 static void other_bytes_are_left(void **state)
 {
 	pid_t child = start_program();
-	struct commit_module module = made_module();
+	struct patched_module module = made_module();
 	uint8_t kept = plan->sites[3].original[1];
 	struct commit_result result;
 	struct problem problem = {""};
@@ -388,15 +388,15 @@ static void other_bytes_are_left(void **state)
 	(void)state;
 	plan->sites[3].original[1] ^= 1;
 	plan->sites[7].island = 4; /* goes with the other one */
-	assert_int_equal(commit_apply(child, &module, 1, &result, &problem), 0);
+	assert_int_equal(commit_write_patches(child, &module, 1, &result, &problem), 0);
 	assert_int_equal(result.sites, FUNCTIONS - 2);
 	assert_int_equal(result.skipped, 2);
-	assert_int_equal(commit_apply(child, &module, 1, &result, &problem), 0);
+	assert_int_equal(commit_write_patches(child, &module, 1, &result, &problem), 0);
 	assert_int_equal(result.sites, FUNCTIONS - 2);
 	assert_int_equal(result.threads, 0);
 	plan->sites[3].original[1] = kept;
 	plan->sites[7].island = 0;
-	assert_int_equal(commit_undo(child, &module, 1, &result, &problem), 0);
+	assert_int_equal(commit_restore_code(child, &module, 1, &result, &problem), 0);
 	assert_int_equal(result.sites, FUNCTIONS);
 	check_originals(child);
 	end_program(child);
@@ -405,16 +405,16 @@ static void other_bytes_are_left(void **state)
 static void only_what_is_selected(void **state)
 {
 	pid_t child = start_program();
-	struct commit_module module = made_module();
+	struct patched_module module = made_module();
 	uint8_t modes[FUNCTIONS] = {[10] = PLAN_MODE_COUNT, [6999] = PLAN_MODE_FULL};
 	struct commit_result result;
 	struct problem problem = {""};
 
 	(void)state;
 	module.modes = modes;
-	assert_int_equal(commit_apply(child, &module, 1, &result, &problem), 0);
+	assert_int_equal(commit_write_patches(child, &module, 1, &result, &problem), 0);
 	assert_int_equal(result.sites, 2);
-	assert_int_equal(commit_undo(child, &module, 1, &result, &problem), 0);
+	assert_int_equal(commit_restore_code(child, &module, 1, &result, &problem), 0);
 	assert_int_equal(result.sites, 2);
 	check_originals(child);
 	end_program(child);
@@ -426,8 +426,9 @@ static bool is_parent_traced(void)
 	char path[64], status[4096], value[64];
 
 	snprintf(path, sizeof(path), "/proc/%d/status", (int)getppid());
-	return process_read_file(path, status, sizeof(status)) > 0 &&
-	       process_status(status, "TracerPid", value, sizeof(value)) && strcmp(value, "0") != 0;
+	return process_read_proc_file(path, status, sizeof(status)) > 0 &&
+	       process_read_status_field(status, "TracerPid", value, sizeof(value)) &&
+	       strcmp(value, "0") != 0;
 }
 
 /* Nothing stops it before its own child has ended (vfork(2)). */
@@ -451,7 +452,7 @@ static _Noreturn void run_uninterruptible(void)
 
 static void long_stops_are_given_up(void **state)
 {
-	struct commit_module module = made_module();
+	struct patched_module module = made_module();
 	struct commit_result result;
 	struct problem problem = {""};
 	pid_t child;
@@ -467,10 +468,10 @@ static void long_stops_are_given_up(void **state)
 		run_uninterruptible();
 	while (!atomic_load(&shared->ready))
 		usleep(1000);
-	if (commit_apply(child, &module, 1, &result, &problem))
+	if (commit_write_patches(child, &module, 1, &result, &problem))
 		fail_msg("%s", problem.text);
-	assert_true(result.stops > 1);
-	assert_true(result.stopped_ns < LONG_CALL_US * 1000ull);
+	assert_true(result.stop_count > 1);
+	assert_true(result.longest_stop_ns < LONG_CALL_US * 1000ull);
 	assert_int_equal(result.sites, FUNCTIONS);
 	atomic_store(&shared->stop, 1);
 	assert_int_equal(waitpid(child, &status, 0), child);
@@ -479,7 +480,7 @@ static void long_stops_are_given_up(void **state)
 
 static void says_what_is_in_the_way(void **state)
 {
-	struct commit_module module = made_module();
+	struct patched_module module = made_module();
 	struct commit_result result;
 	struct problem problem = {""};
 	pid_t child = fork();
@@ -492,11 +493,11 @@ static void says_what_is_in_the_way(void **state)
 		_exit(0);
 	}
 	assert_int_equal(waitpid(child, &status, 0), child);
-	assert_int_equal(commit_apply(child, &module, 1, &result, &problem), -EPERM);
+	assert_int_equal(commit_write_patches(child, &module, 1, &result, &problem), -EPERM);
 	assert_non_null(strstr(problem.text, "traced"));
 	kill(child, SIGKILL);
 	assert_int_equal(waitpid(child, &status, 0), child);
-	assert_int_equal(commit_apply(child, &module, 1, &result, &problem), -ESRCH);
+	assert_int_equal(commit_write_patches(child, &module, 1, &result, &problem), -ESRCH);
 }
 
 int main(void)

@@ -19,6 +19,7 @@
 
 #include <cmocka.h>
 
+#include "../assert_at.h"
 #include "core/runtime.h"
 #include "kymo/plan.h"
 
@@ -42,15 +43,15 @@ static uint64_t address(const uint64_t *slot)
 /* As calls.c does it, from what is on the slot on. */
 static void enter(uint64_t *slot)
 {
-	struct calls_thread *calls = &kymo_calls;
+	struct calls_thread_state *calls = &kymo_calls;
 
 	if (!calls->node) {
-		calls->node = shadow_take();
+		calls->node = shadow_acquire_node();
 		assert_non_null(calls->node);
 		calls->top = calls->node->entries + 1;
 	}
 	if (calls->top[-1].slot <= address(slot))
-		shadow_clean(calls, address(slot), note_end);
+		shadow_end_stale_entries(calls, address(slot), note_end);
 	*calls->top++ = (struct shadow_entry){
 		.return_address = address(slot) + 1, .slot = address(slot), .id = PLAN_ID_MAX};
 	*slot = 0;
@@ -60,26 +61,27 @@ static void leave(uint64_t *slot)
 {
 	struct shadow_entry entry;
 
-	assert_true(shadow_pop(&kymo_calls, address(slot), PLAN_ID_MAX, &entry, note_end));
+	assert_true(shadow_pop_entry(&kymo_calls, address(slot), PLAN_ID_MAX, &entry, note_end));
 	assert_int_equal(entry.return_address, address(slot) + 1);
 	assert_int_equal(entry.slot, address(slot));
-	assert_int_equal(entry.flags, 0);
+	assert_int_equal(entry.flags & ~(uint32_t)SHADOW_FLAG_REUSED, 0);
 	*slot = 1;
 }
 
 static void end_thread(void)
 {
-	struct shadow_node *node = kymo_calls.node;
+	struct shadow_stack_node *node = kymo_calls.node;
 
 	kymo_calls.node = NULL;
-	shadow_release(node);
+	shadow_release_node(node);
 }
 
 static int set_up(void **state)
 {
 	(void)state;
 	memset(stacks, 0xff, sizeof(stacks));
-	thread.bounds = (struct unwind_bounds){address(own_stack), address(own_stack + WORDS)};
+	thread.stack_bounds =
+		(struct unwind_stack_bounds){address(own_stack), address(own_stack + WORDS)};
 	kymo_thread = &thread;
 	ended = 0;
 	return 0;
@@ -112,16 +114,16 @@ static void return_addresses_have_a_place(void **state)
 	struct shadow_entry entry;
 
 	(void)state;
-	assert_ptr_equal(shadow_return_place(address(slot)), slot);
+	assert_ptr_equal(shadow_find_return_address_slot(address(slot)), slot);
 	enter(slot);
 	enter(slot - 1);
-	assert_int_equal(*shadow_return_place(address(slot)), address(slot) + 1);
-	*shadow_return_place(address(slot)) = 77;
+	assert_int_equal(*shadow_find_return_address_slot(address(slot)), address(slot) + 1);
+	*shadow_find_return_address_slot(address(slot)) = 77;
 	leave(slot - 1);
-	assert_true(shadow_pop(&kymo_calls, address(slot), PLAN_ID_MAX, &entry, note_end));
+	assert_true(shadow_pop_entry(&kymo_calls, address(slot), PLAN_ID_MAX, &entry, note_end));
 	assert_int_equal(entry.return_address, 77);
 	*slot = 1;
-	assert_ptr_equal(shadow_return_place(address(slot)), slot);
+	assert_ptr_equal(shadow_find_return_address_slot(address(slot)), slot);
 }
 
 /* The background thread works a thread's end off when another one may have its node, and has not
@@ -130,11 +132,11 @@ static void the_next_thread_keeps_its_node(void **state)
 {
 	(void)state;
 	enter(&own_stack[WORDS - 1]);
-	kymo_calls.node->internal_id = 7;
+	kymo_calls.node->internal_thread_id = 7;
 	leave(&own_stack[WORDS - 1]);
 	end_thread();
-	kymo_calls.node = shadow_take();
-	calls_thread_gone(7);
+	kymo_calls.node = shadow_acquire_node();
+	calls_release_gone_thread(7);
 	assert_ptr_equal(atomic_load(&kymo_calls.node->calls), &kymo_calls);
 }
 
@@ -168,7 +170,7 @@ static void handlers_that_were_left_end(void **state)
 		enter(&other_stack[9]);
 		enter(&other_stack[5]);
 		assert_int_equal(sigaltstack(&stack, NULL), 0);
-		kymo_calls.node->returned = 0; /* the next one asks */
+		kymo_calls.node->return_under_others_count = 0; /* the next one asks */
 		if (round % 2 && other_stack < own_stack) {
 			enter(&in[1]); /* called next, further out than all of them */
 			leave(&in[1]);
@@ -231,8 +233,8 @@ static void check_newest(bool coroutine_ends)
 	if (coroutine_ends)
 		other_stack[10] = 1;
 	enter(&own_stack[200]);
-	assert_true(
-		shadow_pop(&kymo_calls, address(&own_stack[100]), PLAN_ID_MAX, &entry, note_end));
+	assert_true(shadow_pop_entry(&kymo_calls, address(&own_stack[100]), PLAN_ID_MAX, &entry,
+				     note_end));
 	assert_int_equal(entry.return_address, address(&own_stack[50]) + 1);
 	leave(&own_stack[200]);
 	if (!coroutine_ends)
@@ -260,8 +262,8 @@ static void newest_counts_in_the_middle(void **state)
 	kymo_calls.top[-1].slot = address(&own_stack[100]);
 	own_stack[100] = 0;
 	leave(&own_stack[300]);
-	assert_true(
-		shadow_pop(&kymo_calls, address(&own_stack[100]), PLAN_ID_MAX, &entry, note_end));
+	assert_true(shadow_pop_entry(&kymo_calls, address(&own_stack[100]), PLAN_ID_MAX, &entry,
+				     note_end));
 	assert_int_equal(entry.return_address, address(&own_stack[50]) + 1);
 	leave(&other_stack[10]);
 }
@@ -269,7 +271,7 @@ static void newest_counts_in_the_middle(void **state)
 /* A coroutine came from another thread, to where this one has left calls of another function. */
 static void *enter_and_stay(void *barrier)
 {
-	struct thread other = {.bounds = {1, 2}};
+	struct thread other = {.stack_bounds = {1, 2}};
 
 	kymo_thread = &other;
 	enter(&other_stack[100]);
@@ -297,6 +299,49 @@ static void the_function_counts(void **state)
 	pthread_barrier_destroy(&barrier);
 }
 
+/* Left twice at the same slot, and then it returns: as where stacks are copied. */
+static void slots_that_were_reused_are_told(void **state)
+{
+	struct shadow_entry entry;
+
+	(void)state;
+	for (uint32_t times = 1; times <= 2; times++) {
+		enter(&own_stack[700]);
+		for (uint32_t i = 0; i < times; i++) {
+			enter(&own_stack[500]);
+			enter(&own_stack[600]); /* further out */
+			leave(&own_stack[600]);
+		}
+		assert_true(shadow_pop_entry(&kymo_calls, address(&own_stack[500]), PLAN_ID_MAX,
+					     &entry, note_end));
+		assert_int_equal(entry.flags, times == 1 ? 0 : SHADOW_FLAG_REUSED);
+		leave(&own_stack[700]);
+	}
+}
+
+/* A call that returned returns again: there is one address that it can go to, or none is known. */
+static void calls_that_return_twice(void **state)
+{
+	uint64_t got;
+
+	(void)state;
+	enter(&own_stack[700]);
+	for (struct shadow_entry *entry = kymo_calls.top; entry->return_address; entry++)
+		*entry = (struct shadow_entry){0}; /* of other tests */
+	enter(&own_stack[500]);
+	leave(&own_stack[500]);
+	assert_true(shadow_find_return_address_of_returned_call(&kymo_calls, PLAN_ID_MAX, &got));
+	assert_int_equal(got, address(&own_stack[500]) + 1);
+	assert_false(
+		shadow_find_return_address_of_returned_call(&kymo_calls, PLAN_ID_MAX - 1, &got));
+	enter(&own_stack[500]);
+	enter(&own_stack[400]);
+	leave(&own_stack[400]);
+	leave(&own_stack[500]);
+	assert_false(shadow_find_return_address_of_returned_call(&kymo_calls, PLAN_ID_MAX, &got));
+	leave(&own_stack[700]);
+}
+
 static void other_stacks_are_kept(void **state)
 {
 	(void)state;
@@ -315,7 +360,7 @@ static void other_stacks_are_kept(void **state)
 
 static void *begin_and_end(void *nothing)
 {
-	struct thread other = {.bounds = {1, 2}};
+	struct thread other = {.stack_bounds = {1, 2}};
 
 	(void)nothing;
 	kymo_thread = &other;
@@ -335,12 +380,12 @@ static void coroutines_outlive_threads(void **state)
 		assert_int_equal(pthread_create(&other, NULL, begin_and_end, NULL), 0);
 		pthread_join(other, NULL);
 		enter(&own_stack[10]);
-		assert_int_equal(shadow_return_address(address(&other_stack[WORDS - 5])),
+		assert_int_equal(shadow_find_return_address(address(&other_stack[WORDS - 5])),
 				 address(&other_stack[WORDS - 5]) + 1);
 		for (unsigned i = 9; i; i--)
 			leave(&other_stack[WORDS - i]);
 		leave(&own_stack[10]);
-		assert_null(shadow_return_address(address(&other_stack[WORDS - 5])));
+		assert_null(shadow_find_return_address(address(&other_stack[WORDS - 5])));
 	}
 }
 
@@ -405,7 +450,7 @@ static _Atomic unsigned turn_of[HANDED];
 
 static void *take_turns(void *number)
 {
-	struct thread self = {.bounds = {1, 2}};
+	struct thread self = {.stack_bounds = {1, 2}};
 	unsigned which = number != NULL, from = which * WORDS / 2;
 
 	kymo_thread = &self;
@@ -441,8 +486,8 @@ static void coroutines_change_threads(void **state)
 	(void)state;
 	memset(turn_of, 0, sizeof(turn_of));
 	for (unsigned i = 0; i < 2; i++)
-		assert_int_equal(pthread_create(&threads[i], NULL, take_turns, i ? stacks : NULL),
-				 0);
+		assert_int_equal_at(
+			i, pthread_create(&threads[i], NULL, take_turns, i ? stacks : NULL), 0);
 	for (unsigned i = 0; i < 2; i++)
 		pthread_join(threads[i], NULL);
 	for (unsigned i = 0; i < HANDED; i++)
@@ -481,6 +526,8 @@ int main(void)
 		TEST(newest_counts),
 		TEST(newest_counts_in_the_middle),
 		TEST(the_function_counts),
+		TEST(slots_that_were_reused_are_told),
+		TEST(calls_that_return_twice),
 		TEST(other_stacks_are_kept),
 		TEST(coroutines_outlive_threads),
 		TEST(coroutines_in_turns_need_no_more_room),

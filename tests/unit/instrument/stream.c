@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  * SPDX-FileCopyrightText: the kymo authors
  *
- * A chunk of words is given back when it is full, unless the gate code that a signal handler
+ * A chunk of words is given back when it is full, unless the trampoline code that a signal handler
  * interrupted has yet to write into it.
  */
 #include "instrument/calls_stream.h"
@@ -15,44 +15,52 @@
 
 #include <cmocka.h>
 
+#include "instrument/state.h"
 #include "unit/core/spool_test.h"
 
 #define ID 7u
 
-static struct spool_writer *spool = &kymo_runtime.spool;
-static struct calls_thread *calls;
+static struct spool_writer writer, *spool = &writer;
+static struct background_state background;
+static struct instrument_options options;
+static struct sampler sampler;
+static struct calls_thread_state *calls;
 static uint64_t now;
 
 /* With a chunk that has room for `left` more words. */
 static void start(const char *directory, uint64_t left)
 {
 	spool_test_start(spool, directory, 0, false);
-	spool_refill(spool, spool->fd);
+	kymo_instrument.spool = spool;
+	kymo_instrument.background = &background;
+	kymo_instrument.sampler = &sampler;
+	kymo_instrument.options = &options;
+	spool_refill_ready_chunks(spool, spool->fd);
 	calls = &kymo_calls;
-	atomic_store(&kymo_runtime.state, RUNTIME_ACTIVE);
-	calls->node = shadow_take();
+	atomic_store(&kymo_process.state, RUNTIME_ACTIVE);
+	calls->node = shadow_acquire_node();
 	assert_non_null(calls->node);
 	calls->top = calls->node->entries + 1;
 	now = 1;
 	do {
-		calls_write(calls, ID, CALL_ENTRY, now++);
+		calls_write_call_word(calls, ID, CALL_WORD_ENTRY, now++);
 	} while ((uint64_t)(calls->end - calls->at) > left);
 	assert_int_equal(calls->end - calls->at, left);
 }
 
 static void finish(void)
 {
-	struct shadow_node *node = calls->node;
+	struct shadow_stack_node *node = calls->node;
 
-	calls_stream_end(node, calls->at);
+	calls_stream_close_open_record(node, calls->at);
 	node->chunk = NULL;
 	node->rest = NULL;
 	calls->at = calls->end = NULL;
 	calls->node = NULL;
-	shadow_release(node);
-	atomic_store(&kymo_runtime.state, RUNTIME_INACTIVE);
+	shadow_release_node(node);
+	atomic_store(&kymo_process.state, RUNTIME_INACTIVE);
 	close(spool->fd);
-	spool_abandon(spool);
+	spool_unmap_old_run(spool);
 }
 
 static uint64_t word(void)
@@ -63,9 +71,9 @@ static uint64_t word(void)
 static void a_full_chunk_is_given_back(void **state)
 {
 	start(*state, 0);
-	calls->at++; /* as the gate code does it */
-	calls_write_word(calls, word(), true);
-	assert_int_equal(spool->retired.count, 1);
+	calls->at++; /* as the trampoline code does it */
+	calls_write_word_that_had_no_room(calls, word(), true);
+	assert_int_equal(spool->retired_chunks.count, 1);
 	finish();
 }
 
@@ -76,10 +84,10 @@ static void one_that_is_still_to_be_written_to_is_not(void **state)
 	start(*state, 10);
 	place = calls->at++;
 	while (calls->at < calls->end)
-		calls_write(calls, ID, CALL_ENTRY, now++);
+		calls_write_call_word(calls, ID, CALL_WORD_ENTRY, now++);
 	calls->at++;
-	calls_write_word(calls, word(), true);
-	assert_int_equal(spool->retired.count, 0);
+	calls_write_word_that_had_no_room(calls, word(), true);
+	assert_int_equal(spool->retired_chunks.count, 0);
 	assert_true(calls->at - place > 10 || calls->at < place);
 	*place = word() | 1ull << SPOOL_CALL_TICK_SHIFT;
 	finish();
@@ -90,8 +98,8 @@ static void nor_one_whose_last_word_is(void **state)
 	start(*state, 1);
 	calls->at++;
 	calls->at++;
-	calls_write_word(calls, word(), true);
-	assert_int_equal(spool->retired.count, 0);
+	calls_write_word_that_had_no_room(calls, word(), true);
+	assert_int_equal(spool->retired_chunks.count, 0);
 	finish();
 }
 
@@ -100,20 +108,20 @@ static void a_tail_call_waits_for_nobody(void **state)
 {
 	start(*state, 1);
 	calls->at += 2;
-	calls_write(calls, ID, CALL_LEFT, now);
-	calls_write(calls, ID, CALL_ENTRY, now);
-	assert_int_equal(spool->retired.count, 1);
+	calls_write_call_word(calls, ID, CALL_WORD_ABANDONED, now);
+	calls_write_call_word(calls, ID, CALL_WORD_ENTRY, now);
+	assert_int_equal(spool->retired_chunks.count, 1);
 	finish();
 }
 
-/* calls_poke() */
+/* calls_force_new_records() */
 static void a_chunk_that_is_ended_early_is_given_back(void **state)
 {
 	start(*state, 10);
 	calls->end = NULL;
 	calls->at++;
-	calls_write_word(calls, word(), false);
-	assert_int_equal(spool->retired.count, 1);
+	calls_write_word_that_had_no_room(calls, word(), false);
+	assert_int_equal(spool->retired_chunks.count, 1);
 	finish();
 }
 
@@ -121,23 +129,23 @@ static void a_chunk_that_is_ended_early_is_given_back(void **state)
  * when this is full, another one, and nothing is written behind the first thread's record. */
 static void too_little_is_left_for_good(void **state)
 {
-	struct shadow_node *node;
+	struct shadow_stack_node *node;
 	uint64_t *rest;
 
 	start(*state, 100);
 	node = calls->node;
-	calls_stream_end(node, calls->at);
+	calls_stream_close_open_record(node, calls->at);
 	calls->at = calls->end = NULL;
 	rest = (uint64_t *)(void *)node->rest;
 	assert_non_null(rest);
 	for (unsigned chunks = 0; chunks < 3; chunks++) {
-		spool_refill(spool, spool->fd);
+		spool_refill_ready_chunks(spool, spool->fd);
 		do {
-			calls_write(calls, ID, CALL_ENTRY, now++);
+			calls_write_call_word(calls, ID, CALL_WORD_ENTRY, now++);
 		} while (calls->at < calls->end);
-		assert_ptr_equal(calls->end,
-				 spool_chunk_data(node->chunk) + spool_chunk_capacity(node->chunk));
-		assert_ptr_equal(node->record, spool_chunk_data(node->chunk));
+		assert_ptr_equal(calls->end, spool_chunk_get_data(node->chunk) +
+						     spool_chunk_get_capacity(node->chunk));
+		assert_ptr_equal(node->record, spool_chunk_get_data(node->chunk));
 	}
 	finish();
 }
@@ -152,13 +160,13 @@ static void *leave_often(void *unused)
 	uint64_t *volatile *end = (uint64_t *volatile *)&calls->end;
 
 	for (unsigned i = 0; i < 300; i++) {
-		atomic_store(&kymo_runtime.state, RUNTIME_INACTIVE);
-		calls_stream_left();
-		*end = NULL; /* calls_poke() */
+		atomic_store(&kymo_process.state, RUNTIME_INACTIVE);
+		calls_stream_invalidate_chunks();
+		*end = NULL; /* calls_force_new_records() */
 		atomic_store(&is_leaving, true);
 		while (atomic_load(&is_leaving))
 			sched_yield();
-		atomic_store(&kymo_runtime.state, RUNTIME_ACTIVE);
+		atomic_store(&kymo_process.state, RUNTIME_ACTIVE);
 		for (unsigned turns = 0; turns < i % 50; turns++)
 			sched_yield();
 	}
@@ -173,13 +181,14 @@ static void no_record_begins_behind_the_end(void **state)
 	start(*state, 10);
 	assert_int_equal(pthread_create(&thread, NULL, leave_often, NULL), 0);
 	while (!atomic_load(&is_done)) {
-		spool_refill(spool, spool->fd);
+		spool_refill_ready_chunks(spool, spool->fd);
 		calls->end = calls->at; /* the next word needs a record */
 		calls->node->retry_ticks = 0;
-		calls_write(calls, ID, CALL_ENTRY, now++);
+		calls_write_call_word(calls, ID, CALL_WORD_ENTRY, now++);
 		if (!atomic_load(&is_leaving))
 			continue;
-		calls_write(calls, ID, CALL_ENTRY, now++); /* as one that comes late */
+		calls_write_call_word(calls, ID, CALL_WORD_ENTRY,
+				      now++); /* as one that comes late */
 		assert_true(calls->at >= calls->end);
 		rounds++;
 		atomic_store(&is_leaving, false);

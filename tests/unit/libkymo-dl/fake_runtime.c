@@ -68,7 +68,7 @@ static region_id intern(const char *category, const char *name)
 
 static region_id named(enum region_category category, const char *name)
 {
-	static const char *const categories[] = {[REGION_HOST] = "host",
+	static const char *const categories[] = {[REGION_INSTRUMENTED] = "host",
 						 [REGION_USER] = "user",
 						 [REGION_OMPT] = "ompt",
 						 [REGION_KOKKOS] = "kokkos"};
@@ -190,36 +190,36 @@ static bool is_active(void)
 	return active;
 }
 
-static const struct options_wrappers *options(void)
+static const struct wrapper_options *options(void)
 {
 	return NULL;
 }
 
-EXPORTED const struct kymo_runtime_api *kymo_runtime_api(void)
+EXPORTED const struct runtime_api *kymo_runtime_api(void)
 {
-	static const struct kymo_runtime_api table = {
+	static const struct runtime_api table = {
 		.size = sizeof(table),
-		.region_named = named,
-		.region_named_in = intern,
-		.region_function = function,
+		.region_find_or_add_name = named,
+		.region_find_or_add_name_in = intern,
+		.region_find_or_add_function = function,
 		.region_begin = begin,
 		.region_end = end,
-		.region_begin_name = begin_name,
-		.region_end_name = end_name,
+		.region_begin_by_name = begin_name,
+		.region_end_by_name = end_name,
 		.region_values = values,
-		.region_mark = mark,
-		.region_counter = counter,
-		.region_recording = recording,
+		.region_write_mark = mark,
+		.region_write_counter = counter,
+		.region_category_is_recorded = recording,
 		.trace_start = trace_start,
 		.trace_stop = trace_stop,
 		.thread_trace_start = thread_trace_start,
 		.thread_trace_stop = thread_trace_stop,
 		.flush = flush,
 		.active = is_active,
-		.wrapper_options = options,
-		.region_whole = whole,
+		.get_wrapper_options = options,
+		.region_write_whole_call = whole,
 		.ticks = ticks,
-		.progress_name = progress_name,
+		.region_write_progress_by_name = progress_name,
 	};
 
 	return &table;

@@ -12,6 +12,7 @@
 #include <cmocka.h>
 
 #include <sqlite3.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -59,8 +60,9 @@ static void load_all(const rocpd_sql_schema_jinja_variables_t *given)
 	assert_int_equal(load(ROCPD_SQL_SCHEMA_ROCPD_TABLES, given), ROCPD_STATUS_SUCCESS);
 	assert_int_equal(load(ROCPD_SQL_SCHEMA_ROCPD_INDEXES, given), ROCPD_STATUS_SUCCESS);
 	assert_int_equal(load(ROCPD_SQL_SCHEMA_ROCPD_VIEWS, given), ROCPD_STATUS_SUCCESS);
+	assert_int_equal(load(ROCPD_SQL_SCHEMA_ROCPD_DATA_VIEWS, given), ROCPD_STATUS_SUCCESS);
 	assert_int_equal(load(ROCPD_SQL_SCHEMA_ROCPD_METADATA, given), ROCPD_STATUS_SUCCESS);
-	assert_int_equal(calls, 4);
+	assert_int_equal(calls, 5);
 }
 
 static void is(const char *query, const char *expected)
@@ -99,7 +101,7 @@ static void test_a_run(void **state)
 	is("SELECT COUNT(*) FROM sqlite_schema WHERE type = 'table' AND name LIKE "
 	   "'rocpd_%_00ab_12'",
 	   "20");
-	is("SELECT COUNT(*) FROM sqlite_schema WHERE type = 'view'", "20");
+	is("SELECT COUNT(*) FROM sqlite_schema WHERE type = 'view' AND name LIKE 'rocpd_%'", "20");
 	is("SELECT guid FROM rocpd_event", "0123-4567");
 	is("SELECT value FROM rocpd_metadata WHERE tag = 'schema_version'", "3");
 	is("SELECT value FROM rocpd_pmc_event JOIN rocpd_kernel_dispatch USING(event_id)", "2.5");
@@ -118,6 +120,64 @@ static void test_a_run(void **state)
 	sqlite3_close(database);
 }
 
+/* Names and columns of views are upstream's; each can be read, and rows join. */
+static void test_views_of_data(void **state)
+{
+	sqlite3_stmt *views;
+	unsigned count = 0;
+
+	(void)state;
+	load_all(&variables);
+	fill();
+	run("INSERT INTO rocpd_region_00ab_12(nid, pid, tid, start, end, name_id, event_id) "
+	    "VALUES(1, 1, 1, 5, 25, 1, 1);"
+	    "INSERT INTO rocpd_arg_00ab_12(event_id, position, type, name, value) "
+	    "VALUES(1, 0, 'int', 'stream', '7');"
+	    "INSERT INTO rocpd_track_00ab_12(nid, pid, tid, name_id) VALUES(1, 1, 1, 1);"
+	    "INSERT INTO rocpd_sample_00ab_12(track_id, timestamp, event_id) VALUES(1, 9, 1);"
+	    "INSERT INTO rocpd_memory_copy_00ab_12(nid, pid, tid, start, end, name_id, "
+	    "dst_agent_id, src_agent_id, size, event_id) VALUES(1, 1, 1, 1, 4, 1, 1, 1, 64, 1);"
+	    "INSERT INTO rocpd_memory_allocate_00ab_12(nid, pid, tid, type, level, start, end, "
+	    "size, event_id) VALUES(1, 1, 1, 'ALLOC', 'SCRATCH', 1, 2, 8, 1);"
+	    "INSERT INTO rocpd_info_code_object_00ab_12(nid, pid, agent_id) VALUES(1, 1, 1);"
+	    "INSERT INTO rocpd_info_stream_00ab_12(id, nid, pid, name) VALUES(7, 1, 1, 's');"
+	    "UPDATE rocpd_arg_00ab_12 SET extdata = '{\"stream_id\": 7}'");
+	assert_int_equal(sqlite3_prepare_v2(database,
+					    "SELECT 'SELECT COUNT(*) FROM ' || name FROM "
+					    "sqlite_schema WHERE type = 'view' AND name NOT LIKE "
+					    "'rocpd_%'",
+					    -1, &views, NULL),
+			 SQLITE_OK);
+	for (; sqlite3_step(views) == SQLITE_ROW; count++)
+		is((const char *)sqlite3_column_text(views, 0),
+		   strstr((const char *)sqlite3_column_text(views, 0), "regions_and_samples")
+			   ? "2"
+			   : "1");
+	sqlite3_finalize(views);
+	assert_int_equal(count, 18);
+	is("SELECT name || category || duration || pid || tid FROM regions",
+	   "regionregion2047114712");
+	is("SELECT value FROM counters_collection WHERE counter_name = 'C'", "2.5");
+	is("SELECT duration FROM kernels", "10");
+	is("SELECT size FROM memory_copies", "64");
+	is("SELECT group_concat(name) FROM pragma_table_info('kernels')",
+	   "id,guid,tid,category,region,name,nid,pid,agent_abs_index,agent_log_index,"
+	   "agent_type_index,agent_type,code_object_id,kernel_id,dispatch_id,stream_id,queue_id,"
+	   "queue,stream,start,end,duration,grid_x,grid_y,grid_z,workgroup_x,workgroup_y,"
+	   "workgroup_z,lds_size,scratch_size,vgpr_count,accum_vgpr_count,sgpr_count,"
+	   "static_lds_size,static_scratch_size,stack_id,parent_stack_id,corr_id");
+	is("SELECT group_concat(name) FROM pragma_table_info('regions')",
+	   "id,guid,category,name,nid,pid,tid,start,end,duration,event_id,stack_id,"
+	   "parent_stack_id,corr_id,extdata,call_stack,line_info");
+	is("SELECT group_concat(name) FROM pragma_table_info('memory_copies')",
+	   "id,guid,category,nid,pid,tid,start,end,duration,name,region_name,stream_id,queue_id,"
+	   "stream_name,queue_name,size,dst_device,dst_agent_abs_index,dst_agent_log_index,"
+	   "dst_agent_type_index,dst_agent_type,dst_address,src_device,src_agent_abs_index,"
+	   "src_agent_log_index,src_agent_type_index,src_agent_type,src_address,stack_id,"
+	   "parent_stack_id,corr_id");
+	sqlite3_close(database);
+}
+
 static void test_without_suffix(void **state)
 {
 	const rocpd_sql_schema_jinja_variables_t empty = {sizeof(empty), "", ""};
@@ -126,6 +186,39 @@ static void test_without_suffix(void **state)
 	load_all(&empty);
 	is("SELECT COUNT(*) FROM sqlite_schema WHERE name = 'rocpd_region'", "1");
 	sqlite3_close(database);
+}
+
+/* What a program hands on as it got it may have its "_" already. */
+static void test_suffix_of_uuid(void **state)
+{
+	static const struct {
+		const char *uuid, *table;
+	} cases[] = {
+		{"abc", "rocpd_region_abc"},
+		{"_abc", "rocpd_region_abc"},
+		{"_a-b", "rocpd_region_a_b"},
+		{"__abc", "rocpd_region__abc"},
+		{"_", "rocpd_region_"},
+		{"a_b", "rocpd_region_a_b"},
+		{"00ab-12", "rocpd_region_00ab_12"},
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
+		const rocpd_sql_schema_jinja_variables_t given = {sizeof(given), cases[i].uuid,
+								  "g"};
+		char query[256];
+
+		load_all(&given);
+		snprintf(query, sizeof(query),
+			 "SELECT COUNT(*) FROM sqlite_schema WHERE type = 'table' AND name = '%s'",
+			 cases[i].table);
+		is(query, "1");
+		snprintf(query, sizeof(query),
+			 "SELECT 'rocpd_region' || value FROM rocpd_metadata WHERE tag = 'uuid'");
+		is(query, cases[i].table);
+		sqlite3_close(database);
+	}
 }
 
 static void keep(rocpd_sql_engine_t engine, rocpd_sql_schema_kind_t kind,
@@ -165,7 +258,7 @@ static void test_refusals(void **state)
 			 ROCPD_STATUS_ERROR_SQL_INVALID_SCHEMA_KIND);
 	assert_int_equal(load(ROCPD_SQL_SCHEMA_LAST, &variables),
 			 ROCPD_STATUS_ERROR_SQL_INVALID_SCHEMA_KIND);
-	assert_int_equal(load(ROCPD_SQL_SCHEMA_ROCPD_DATA_VIEWS, &variables),
+	assert_int_equal(load(ROCPD_SQL_SCHEMA_ROCPD_SUMMARY_VIEWS, &variables),
 			 ROCPD_STATUS_ERROR_SQL_SCHEMA_NOT_FOUND);
 	wrong.size = 0;
 	assert_int_equal(load(ROCPD_SQL_SCHEMA_ROCPD_TABLES, &wrong),
@@ -210,8 +303,9 @@ static void test_statuses(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_a_run),     cmocka_unit_test(test_without_suffix),
-		cmocka_unit_test(test_templates), cmocka_unit_test(test_refusals),
+		cmocka_unit_test(test_a_run),          cmocka_unit_test(test_views_of_data),
+		cmocka_unit_test(test_without_suffix), cmocka_unit_test(test_suffix_of_uuid),
+		cmocka_unit_test(test_templates),      cmocka_unit_test(test_refusals),
 		cmocka_unit_test(test_statuses),
 	};
 

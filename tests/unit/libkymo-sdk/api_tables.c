@@ -6,7 +6,7 @@
  */
 #include "scenario.h"
 
-#include "libkymo-sdk/api_wrappers.h"
+#include "libkymo-sdk/runtimes/api_wrappers.h"
 
 /* ---- what stand-ins and calls have in common ---- */
 
@@ -58,18 +58,18 @@ static void is_result(const unsigned char *bytes, size_t size)
 }
 
 #define TEST_FILL(how, ...) TEST_FILL_##how(__VA_ARGS__)
-#define TEST_FILL_A(type, name)                                                                    \
+#define TEST_FILL_VALUE(type, name)                                                                \
 	api_pattern++;                                                                             \
 	memset(&api_kept->name,                                                                    \
 	       _Generic(api_kept->name, bool : 1, default                                          \
 			: api_pattern),                                                            \
 	       sizeof(api_kept->name));
-#define TEST_FILL_P(type, name, others) TEST_FILL_A(type, name)
-#define TEST_FILL_N(type, name)
-#define TEST_ARGUMENT(how, ...)             TEST_ARGUMENT_##how(__VA_ARGS__)
-#define TEST_ARGUMENT_A(type, name)         api_kept->name
-#define TEST_ARGUMENT_P(type, name, others) api_kept->name
-#define TEST_ARGUMENT_N(type, name)
+#define TEST_FILL_FUNCTION_POINTER(type, name, others) TEST_FILL_VALUE(type, name)
+#define TEST_FILL_NONE(type, name)
+#define TEST_ARGUMENT(how, ...)                            TEST_ARGUMENT_##how(__VA_ARGS__)
+#define TEST_ARGUMENT_VALUE(type, name)                    api_kept->name
+#define TEST_ARGUMENT_FUNCTION_POINTER(type, name, others) api_kept->name
+#define TEST_ARGUMENT_NONE(type, name)
 #define TEST_RESULT_VALUE(type)                                                                    \
 	type api_result;                                                                           \
 	memset(&api_result, 0x5a, sizeof(api_result));                                             \
@@ -84,57 +84,57 @@ static void is_result(const unsigned char *bytes, size_t size)
 
 /* ---- the lists ---- */
 
-#define API_DATA   rocprofiler_callback_tracing_hsa_api_data_t
-#define API_STATUS hsa_status_t
-#define SET        hsa_core
-#define LIST       <rocprofiler-sdk/hsa/core_api_list.h>
+#define API_CALL_DATA_TYPE    rocprofiler_callback_tracing_hsa_api_data_t
+#define API_STATUS_TYPE       hsa_status_t
+#define API_LIST_NAME         hsa_core
+#define API_LIST_INCLUDE_FILE <rocprofiler-sdk/hsa/core_api_list.h>
 #include "api_tables.h"
-#define SET  hsa_amd_ext
-#define LIST <rocprofiler-sdk/hsa/amd_ext_api_list.h>
+#define API_LIST_NAME         hsa_amd_ext
+#define API_LIST_INCLUDE_FILE <rocprofiler-sdk/hsa/amd_ext_api_list.h>
 #include "api_tables.h"
-#define SET  hsa_image_ext
-#define LIST <rocprofiler-sdk/hsa/image_ext_api_list.h>
+#define API_LIST_NAME         hsa_image_ext
+#define API_LIST_INCLUDE_FILE <rocprofiler-sdk/hsa/image_ext_api_list.h>
 #include "api_tables.h"
-#define SET  hsa_finalize_ext
-#define LIST <rocprofiler-sdk/hsa/finalize_ext_api_list.h>
+#define API_LIST_NAME         hsa_finalize_ext
+#define API_LIST_INCLUDE_FILE <rocprofiler-sdk/hsa/finalize_ext_api_list.h>
 #include "api_tables.h"
-#undef API_DATA
-#undef API_STATUS
+#undef API_CALL_DATA_TYPE
+#undef API_STATUS_TYPE
 
-#define API_DATA   rocprofiler_callback_tracing_hip_api_data_t
-#define API_STATUS hipError_t
-#define SET        hip_runtime
-#define LIST       <rocprofiler-sdk/hip/runtime_api_list.h>
+#define API_CALL_DATA_TYPE    rocprofiler_callback_tracing_hip_api_data_t
+#define API_STATUS_TYPE       hipError_t
+#define API_LIST_NAME         hip_runtime
+#define API_LIST_INCLUDE_FILE <rocprofiler-sdk/hip/runtime_api_list.h>
 #include "api_tables.h"
-#define SET  hip_compiler
-#define LIST <rocprofiler-sdk/hip/compiler_api_list.h>
+#define API_LIST_NAME         hip_compiler
+#define API_LIST_INCLUDE_FILE <rocprofiler-sdk/hip/compiler_api_list.h>
 #include "api_tables.h"
-#undef API_DATA
-#undef API_STATUS
+#undef API_CALL_DATA_TYPE
+#undef API_STATUS_TYPE
 
-#define API_DATA   rocprofiler_callback_tracing_rccl_api_data_t
-#define API_STATUS ncclResult_t
-#define SET        rccl
-#define LIST       <rocprofiler-sdk/rccl/api_list.h>
+#define API_CALL_DATA_TYPE    rocprofiler_callback_tracing_rccl_api_data_t
+#define API_STATUS_TYPE       ncclResult_t
+#define API_LIST_NAME         rccl
+#define API_LIST_INCLUDE_FILE <rocprofiler-sdk/rccl/api_list.h>
 #include "api_tables.h"
-#undef API_DATA
-#undef API_STATUS
+#undef API_CALL_DATA_TYPE
+#undef API_STATUS_TYPE
 
-#define API_DATA   rocprofiler_callback_tracing_rocdecode_api_data_t
-#define API_STATUS rocDecStatus
-#define SET        rocdecode
-#define LIST       <rocprofiler-sdk/rocdecode/api_list.h>
+#define API_CALL_DATA_TYPE    rocprofiler_callback_tracing_rocdecode_api_data_t
+#define API_STATUS_TYPE       rocDecStatus
+#define API_LIST_NAME         rocdecode
+#define API_LIST_INCLUDE_FILE <rocprofiler-sdk/rocdecode/api_list.h>
 #include "api_tables.h"
-#undef API_DATA
-#undef API_STATUS
+#undef API_CALL_DATA_TYPE
+#undef API_STATUS_TYPE
 
-#define API_DATA   rocprofiler_callback_tracing_rocjpeg_api_data_t
-#define API_STATUS RocJpegStatus
-#define SET        rocjpeg
-#define LIST       <rocprofiler-sdk/rocjpeg/api_list.h>
+#define API_CALL_DATA_TYPE    rocprofiler_callback_tracing_rocjpeg_api_data_t
+#define API_STATUS_TYPE       RocJpegStatus
+#define API_LIST_NAME         rocjpeg
+#define API_LIST_INCLUDE_FILE <rocprofiler-sdk/rocjpeg/api_list.h>
 #include "api_tables.h"
-#undef API_DATA
-#undef API_STATUS
+#undef API_CALL_DATA_TYPE
+#undef API_STATUS_TYPE
 
 #define COUNT(array) ((int)(sizeof(array) / sizeof((array)[0])))
 

@@ -74,8 +74,8 @@ static void put(int buffer, uint64_t thread, uint64_t number)
 {
 	struct item item = {.thread = thread, .number = number};
 
-	sdk_buffer_put_tracing(sdk_buffer_find(ids[buffer].handle), HIP_RECORD, &item, sizeof(item),
-			       sdk_now());
+	sdk_buffer_append_tracing_record(sdk_buffer_find_by_id(ids[buffer].handle), HIP_RECORD,
+					 &item, sizeof(item), sdk_clock_read_now_ns());
 }
 
 static void handed_over_at_the_watermark(void)
@@ -307,7 +307,7 @@ static void buffers_of_one_thread_take_turns(void)
 
 static void flush_within(void)
 {
-	struct sdk_call call;
+	struct sdk_call_state call;
 
 	within = NULL;
 	REFUSED(rocprofiler_flush_buffer(ids[0]), BUFFER_BUSY);

@@ -19,7 +19,7 @@ static struct {
 	int context;
 } events[EVENTS_MAX];
 static int event_count;
-static rocprofiler_context_id_t contexts[SDK_CONTEXTS_MAX + 2];
+static rocprofiler_context_id_t contexts[SDK_STARTED_CONTEXTS_MAX + 2];
 static rocprofiler_buffer_id_t buffer;
 static rocprofiler_buffer_tracing_hip_api_record_t records[EVENTS_MAX];
 static int record_count;
@@ -70,7 +70,7 @@ static int two_contexts(void)
 static bool call(int32_t operation, void (*within)(void))
 {
 	rocprofiler_callback_tracing_hip_api_data_t data = {.size = sizeof(data)};
-	struct sdk_call one;
+	struct sdk_call_state one;
 	bool told = sdk_call_enter(&one, HIP, operation, &data);
 
 	if (within)
@@ -127,7 +127,7 @@ static void starting_and_stopping(void)
 
 static int many_contexts(void)
 {
-	for (int i = 0; i < SDK_CONTEXTS_MAX + 2; i++) {
+	for (int i = 0; i < SDK_STARTED_CONTEXTS_MAX + 2; i++) {
 		OK(rocprofiler_create_context(&contexts[i]));
 		OK(rocprofiler_configure_callback_tracing_service(contexts[i], HIP_KIND, NULL, 0,
 								  tell, (void *)(intptr_t)i));
@@ -138,15 +138,15 @@ static int many_contexts(void)
 static void as_many_as_there_are_places(void)
 {
 	scenario_tool(many_contexts);
-	for (int i = 1; i <= SDK_CONTEXTS_MAX; i++)
+	for (int i = 1; i <= SDK_STARTED_CONTEXTS_MAX; i++)
 		start(i);
 	REFUSED(rocprofiler_start_context(contexts[0]), CONTEXT_NOT_STARTED);
-	start(SDK_CONTEXTS_MAX);
-	for (int i = 3; i <= SDK_CONTEXTS_MAX; i++)
+	start(SDK_STARTED_CONTEXTS_MAX);
+	for (int i = 3; i <= SDK_STARTED_CONTEXTS_MAX; i++)
 		stop(i);
 	CHECK(call(1, NULL));
 	CHECK_EQUAL(event_count, 4);
-	start(SDK_CONTEXTS_MAX);
+	start(SDK_STARTED_CONTEXTS_MAX);
 	CHECK(call(1, NULL));
 	CHECK_EQUAL(event_count, 10);
 }
@@ -156,10 +156,10 @@ static void as_many_as_there_are_places(void)
 static void nobody_no_call(void)
 {
 	scenario_tool(two_contexts);
-	CHECK(!sdk_wants_any(HIP));
+	CHECK(!sdk_is_domain_wanted(HIP));
 	CHECK(!call(1, NULL));
 	start(0);
-	CHECK(sdk_wants_any(HIP));
+	CHECK(sdk_is_domain_wanted(HIP));
 	CHECK(call(1, NULL));
 	stop(0);
 	CHECK(!call(1, NULL));
@@ -347,7 +347,7 @@ static int with_arguments(void)
 static void arguments_are_in_the_extended_record(void)
 {
 	rocprofiler_callback_tracing_hip_api_data_t data = {.size = sizeof(data)};
-	struct sdk_call one;
+	struct sdk_call_state one;
 
 	scenario_tool(with_arguments);
 	memset(&data.args, 0x5a, sizeof(data.args));

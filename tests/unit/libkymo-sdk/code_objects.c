@@ -67,7 +67,7 @@ static uint64_t load(const char *uri)
 	uint64_t id;
 
 	snprintf(text, sizeof(text), "%s", uri);
-	id = sdk_code_object_load(&data);
+	id = sdk_code_object_add(&data);
 	memset(text, 'X', sizeof(text)); /* it was copied */
 	return id;
 }
@@ -77,7 +77,7 @@ static uint64_t kernel(uint64_t object, const char *name)
 	rocprofiler_callback_tracing_code_object_kernel_symbol_register_data_t data = {
 		.code_object_id = object, .kernel_name = name};
 
-	return sdk_kernel_symbol(&data);
+	return sdk_kernel_symbol_add(&data);
 }
 
 static void host(uint64_t object, uint64_t kernel_id, const char *name)
@@ -85,7 +85,7 @@ static void host(uint64_t object, uint64_t kernel_id, const char *name)
 	rocprofiler_callback_tracing_code_object_host_kernel_symbol_register_data_t data = {
 		.code_object_id = object, .kernel_id = kernel_id, .device_function = name};
 
-	CHECK(sdk_host_kernel_symbol(&data) != 0);
+	CHECK(sdk_host_kernel_symbol_add(&data) != 0);
 }
 
 static void expect(const char *text)
@@ -108,13 +108,13 @@ static void objects_before_kernels_both_ways(void)
 	host(object, kernel(object, "k1"), "h1");
 	CHECK_EQUAL(kernel(object, "k2"), 2);
 	expect("");
-	sdk_code_object_complete(object);
+	sdk_code_object_complete_and_report(object);
 	expect("+0oa +0kk1 +0hh1 +0kk2 ");
-	sdk_code_object_complete(object);
+	sdk_code_object_complete_and_report(object);
 	expect("");
-	sdk_code_object_unload(object);
+	sdk_code_object_report_unload(object);
 	expect("-0oa -0kk1 -0hh1 -0kk2 ");
-	sdk_code_object_unload(object);
+	sdk_code_object_report_unload(object);
 	expect("");
 }
 
@@ -176,16 +176,17 @@ static void records_before_the_end_of_what_they_name(void)
 	for (int i = 0; i < 3; i++) {
 		rocprofiler_kernel_dispatch_info_t info = {.size = 72,
 							   .kernel_id = kernel(object, "k")};
-		struct sdk_work *work;
+		struct sdk_device_work *work;
 
-		sdk_code_object_complete(object);
-		work = sdk_dispatch_enqueue(&info);
+		sdk_code_object_complete_and_report(object);
+		work = sdk_dispatch_report_enqueue(&info);
 		CHECK(work != NULL);
-		sdk_dispatch_submitted(work, false);
-		sdk_dispatch_complete(work, NULL, sdk_now(), sdk_now());
+		sdk_dispatch_report_submitted(work, false);
+		sdk_dispatch_report_complete(work, NULL, sdk_clock_read_now_ns(),
+					     sdk_clock_read_now_ns());
 	}
 	CHECK_EQUAL(handed_over, 0);
-	sdk_code_object_unload(object);
+	sdk_code_object_report_unload(object);
 	CHECK_EQUAL(forgotten, 3);
 }
 
@@ -196,22 +197,22 @@ static void late_contexts_hear_with_the_next_load(void)
 	scenario_tool(initialize);
 	OK(rocprofiler_start_context(contexts[0]));
 	gone = load("gone");
-	sdk_code_object_complete(gone);
+	sdk_code_object_complete_and_report(gone);
 	a = load("a");
 	kernel(a, "k");
-	sdk_code_object_complete(a);
+	sdk_code_object_complete_and_report(a);
 	expect("+0ogone +0oa +0kk ");
-	sdk_code_object_unload(gone);
+	sdk_code_object_report_unload(gone);
 	expect("-0ogone ");
 	OK(rocprofiler_start_context(contexts[1]));
 	expect(""); /* nothing at the start itself */
 	b = load("b");
-	sdk_code_object_complete(b);
+	sdk_code_object_complete_and_report(b);
 	expect("+1oa +1kk +0ob +1ob ");
 	OK(rocprofiler_stop_context(contexts[0]));
-	sdk_code_object_unload(a);
+	sdk_code_object_report_unload(a);
 	expect("-1oa -1kk ");
-	sdk_code_object_unload(b);
+	sdk_code_object_report_unload(b);
 	expect("-1ob ");
 }
 
@@ -223,14 +224,14 @@ static void late_kernels(void)
 	scenario_tool(initialize);
 	OK(rocprofiler_start_context(contexts[0]));
 	object = load("a");
-	sdk_code_object_complete(object);
+	sdk_code_object_complete_and_report(object);
 	kernel(object, "late");
 	expect("+0oa +0klate ");
 	CHECK_EQUAL(kernel(77, "nowhere"), 0);
-	sdk_code_object_unload(object);
+	sdk_code_object_report_unload(object);
 	expect("-0oa -0klate ");
-	sdk_code_object_unload(77);
-	sdk_code_object_complete(77);
+	sdk_code_object_report_unload(77);
+	sdk_code_object_complete_and_report(77);
 	expect("");
 }
 
@@ -249,7 +250,7 @@ static void what_is_loaded_is_unloaded_at_exit(void)
 	OK(rocprofiler_start_context(contexts[0]));
 	object = load("a");
 	kernel(object, "k");
-	sdk_code_object_complete(object);
+	sdk_code_object_complete_and_report(object);
 	expect("+1oa +1kk +0oa +0kk ");
 }
 
@@ -263,12 +264,12 @@ static void many_objects_oldest_first(void)
 	for (int i = 0; i < 150; i++) {
 		uint64_t object = load(names[i % 10]);
 
-		sdk_code_object_complete(object);
+		sdk_code_object_complete_and_report(object);
 		if (i < 140)
-			sdk_code_object_unload(object);
+			sdk_code_object_report_unload(object);
 	}
 	OK(rocprofiler_start_context(contexts[0]));
-	sdk_code_object_complete(load("last"));
+	sdk_code_object_complete_and_report(load("last"));
 	for (int i = 0; i < 10; i++)
 		sprintf(expected + strlen(expected), "+0o%d ", i);
 	strcat(expected, "+0olast ");

@@ -5,9 +5,9 @@
  */
 #include "scenario.h"
 
-#include "libkymo-sdk/cuda_as_hip.h"
-#include "libkymo-sdk/device_calls.h"
 #include "libkymo-sdk/emit.h"
+#include "libkymo-sdk/runtimes/cuda_as_hip.h"
+#include "libkymo-sdk/runtimes/device_calls.h"
 
 /* cupti_runtime_cbid.h */
 enum {
@@ -145,14 +145,16 @@ static struct {
 
 static device_handle enter(int32_t operation, const void *arguments)
 {
-	const struct device_call call = {DEVICE_SERVICE_CALLS_CUDA_RUNTIME, operation, arguments};
+	const struct device_api_call_info call = {DEVICE_SERVICE_CALLS_CUDA_RUNTIME, operation,
+						  arguments};
 
 	return sdk_device_call_enter(&call);
 }
 
 static void leave(device_handle handle, int32_t operation, const void *arguments, int status)
 {
-	const struct device_call call = {DEVICE_SERVICE_CALLS_CUDA_RUNTIME, operation, arguments};
+	const struct device_api_call_info call = {DEVICE_SERVICE_CALLS_CUDA_RUNTIME, operation,
+						  arguments};
 
 	sdk_device_call_exit(handle, &call, &status);
 }
@@ -163,7 +165,7 @@ static void run_hip(void)
 
 	scenario_tool(initialize_hip);
 	handle = enter(CUDA_MALLOC, &malloc_arguments);
-	CHECK(handle != DEVICE_NONE);
+	CHECK(handle != DEVICE_HANDLE_NONE);
 	CHECK_EQUAL(seen.hip, 1);
 	CHECK(strcmp(seen.name, "hipMalloc") == 0);
 	CHECK_EQUAL(seen.size, 4096);
@@ -211,10 +213,10 @@ static void other_arguments_are_none(void **state)
 static void run_none(void)
 {
 	scenario_tool(initialize_hip);
-	CHECK_EQUAL(sdk_cuda_as_hip(CUDA_STREAM_GET_ID), -1);
-	CHECK_EQUAL(sdk_cuda_as_hip(-1), -1);
-	CHECK_EQUAL(sdk_cuda_as_hip(100000), -1);
-	CHECK_EQUAL(enter(CUDA_STREAM_GET_ID, NULL), DEVICE_NONE);
+	CHECK_EQUAL(sdk_cuda_call_to_hip_operation(CUDA_STREAM_GET_ID), -1);
+	CHECK_EQUAL(sdk_cuda_call_to_hip_operation(-1), -1);
+	CHECK_EQUAL(sdk_cuda_call_to_hip_operation(100000), -1);
+	CHECK_EQUAL(enter(CUDA_STREAM_GET_ID, NULL), DEVICE_HANDLE_NONE);
 	CHECK_EQUAL(seen.hip, 0);
 }
 
@@ -228,7 +230,7 @@ static void run_both(void)
 {
 	rocprofiler_kernel_dispatch_info_t info = {.kernel_id = 1};
 	device_handle handle;
-	struct sdk_work *work;
+	struct sdk_device_work *work;
 
 	scenario_tool(initialize_both);
 	handle = enter(CUDA_LAUNCH_KERNEL, NULL);
@@ -237,12 +239,12 @@ static void run_both(void)
 	CHECK(seen.hip_id != 0);
 	CHECK_EQUAL(seen.hip_id, seen.cuda_id);
 	CHECK_EQUAL(seen.hip_ancestor, seen.cuda_ancestor);
-	work = sdk_dispatch_enqueue(&info);
-	sdk_dispatch_submitted(work, false);
+	work = sdk_dispatch_report_enqueue(&info);
+	sdk_dispatch_report_submitted(work, false);
 	leave(handle, CUDA_LAUNCH_KERNEL, NULL, 0);
 	CHECK_EQUAL(seen.hip, 2);
 	CHECK_EQUAL(seen.cuda, 2);
-	sdk_dispatch_complete(work, NULL, 1, 2);
+	sdk_dispatch_report_complete(work, NULL, 1, 2);
 	OK(rocprofiler_flush_buffer(buffer));
 	CHECK_EQUAL(seen.records, 2);
 	CHECK_EQUAL(seen.dispatch_id, seen.hip_id);

@@ -47,9 +47,9 @@ static void put(int buffer, uint64_t thread, uint64_t number)
 {
 	struct item item = {.thread = thread, .number = number};
 
-	sdk_buffer_put_tracing(sdk_buffer_find(ids[buffer].handle),
-			       ROCPROFILER_BUFFER_TRACING_HIP_RUNTIME_API, &item, sizeof(item),
-			       sdk_now());
+	sdk_buffer_append_tracing_record(sdk_buffer_find_by_id(ids[buffer].handle),
+					 ROCPROFILER_BUFFER_TRACING_HIP_RUNTIME_API, &item,
+					 sizeof(item), sdk_clock_read_now_ns());
 }
 
 /* Threads that are being made allocate, and ASan's allocator (clang 14) keeps locks in the child
@@ -135,10 +135,222 @@ static void forked_in_the_middle(void)
 		pthread_join(made[i], NULL);
 }
 
+static void call(void);
+
+static pthread_mutex_t mutex_of_tool = PTHREAD_MUTEX_INITIALIZER;
+
+static void take_with_mutex(rocprofiler_context_id_t of, rocprofiler_buffer_id_t from,
+			    rocprofiler_record_header_t **headers, size_t count, void *data,
+			    uint64_t dropped)
+{
+	pthread_mutex_lock(&mutex_of_tool);
+	usleep(200);
+	take(of, from, headers, count, data, dropped);
+	pthread_mutex_unlock(&mutex_of_tool);
+}
+
+static void called_with_mutex(rocprofiler_callback_tracing_record_t record,
+			      rocprofiler_user_data_t *user_data, void *data)
+{
+	(void)record;
+	(void)user_data;
+	(void)data;
+	pthread_mutex_lock(&mutex_of_tool);
+	pthread_mutex_unlock(&mutex_of_tool);
+}
+
+static void finalize_with_mutex(void)
+{
+	pthread_mutex_lock(&mutex_of_tool);
+	pthread_mutex_unlock(&mutex_of_tool);
+}
+
+static int initialize_with_mutex(void)
+{
+	OK(rocprofiler_create_context(&context));
+	OK(rocprofiler_create_buffer(context, 4096, 512, ROCPROFILER_BUFFER_POLICY_LOSSLESS,
+				     take_with_mutex, NULL, &ids[0]));
+	OK(rocprofiler_configure_buffer_tracing_service(
+		context, ROCPROFILER_BUFFER_TRACING_HIP_RUNTIME_API, NULL, 0, ids[0]));
+	OK(rocprofiler_configure_callback_tracing_service(
+		context, ROCPROFILER_CALLBACK_TRACING_HIP_RUNTIME_API, NULL, 0, called_with_mutex,
+		NULL));
+	OK(rocprofiler_start_context(context));
+	return 0;
+}
+
+static void *call_until_it_ends(void *unused)
+{
+	(void)unused;
+	fork_threads++;
+	while (!fork_ends) {
+		rocprofiler_callback_tracing_hip_api_data_t data = {.size = sizeof(data)};
+		struct sdk_call_state one;
+
+		if (sdk_call_enter(&one, SDK_DOMAIN_HIP_RUNTIME, 1, &data))
+			sdk_call_exit(&one, &data);
+	}
+	return NULL;
+}
+
+static void end_forked_threads(pthread_t *made, int count)
+{
+	fork_ends = true;
+	for (int i = 0; i < count; i++)
+		pthread_join(made[i], NULL);
+}
+
+/* What a tool's functions hold on other threads is held by nobody in the child. */
+static void forked_while_a_tool_holds_its_mutex(void)
+{
+	pthread_t made[3];
+
+	scenario_finalize = finalize_with_mutex;
+	scenario_tool(initialize_with_mutex);
+	for (int i = 0; i < 3; i++)
+		CHECK_EQUAL(pthread_create(&made[i], NULL, call_until_it_ends, NULL), 0);
+	while (fork_threads < 3 || !taken)
+		settle();
+	for (int i = 0; i < 200; i++) {
+		pid_t child = fork();
+		int status;
+
+		CHECK(child >= 0);
+		if (!child) {
+			alarm(20);
+			exit(0);
+		}
+		CHECK_EQUAL(waitpid(child, &status, 0), child);
+		CHECK_EQUAL(status, 0);
+	}
+	end_forked_threads(made, 3);
+}
+
+static _Atomic bool callback_is_in, callback_may_leave;
+
+static void called_for_long(rocprofiler_callback_tracing_record_t record,
+			    rocprofiler_user_data_t *user_data, void *data)
+{
+	(void)user_data;
+	(void)data;
+	if (record.phase != ROCPROFILER_CALLBACK_PHASE_ENTER)
+		return;
+	callback_is_in = true;
+	while (!callback_may_leave)
+		usleep(1000);
+}
+
+static int initialize_for_long(void)
+{
+	OK(rocprofiler_create_context(&context));
+	OK(rocprofiler_configure_callback_tracing_service(
+		context, ROCPROFILER_CALLBACK_TRACING_HIP_RUNTIME_API, NULL, 0, called_for_long,
+		NULL));
+	OK(rocprofiler_start_context(context));
+	return 0;
+}
+
+static void *call_once(void *unused)
+{
+	(void)unused;
+	call();
+	return NULL;
+}
+
+static void must_not_end_in_the_child(void)
+{
+	CHECK(callback_may_leave);
+}
+
+/* A tool's function that waits for the thread that forks: the fork goes on, the child without the
+ * tool. */
+static void forked_while_a_tool_waits_for_it(void)
+{
+	pthread_t thread;
+	pid_t child;
+	int status;
+
+	scenario_finalize = must_not_end_in_the_child;
+	scenario_tool(initialize_for_long);
+	CHECK_EQUAL(pthread_create(&thread, NULL, call_once, NULL), 0);
+	WAIT_FOR(callback_is_in);
+	child = fork();
+	if (!child) {
+		rocprofiler_callback_tracing_hip_api_data_t data = {.size = sizeof(data)};
+		struct sdk_call_state one;
+
+		alarm(20);
+		/* A function of the tool would stay in there for ever. */
+		if (sdk_call_enter(&one, SDK_DOMAIN_HIP_RUNTIME, 1, &data))
+			sdk_call_exit(&one, &data);
+		exit(0);
+	}
+	callback_may_leave = true;
+	CHECK_EQUAL(waitpid(child, &status, 0), child);
+	CHECK_EQUAL(status, 0);
+	pthread_join(thread, NULL);
+}
+
+static void fork_in_callback(rocprofiler_callback_tracing_record_t record,
+			     rocprofiler_user_data_t *user_data, void *data)
+{
+	pid_t child;
+	int status;
+
+	(void)user_data;
+	(void)data;
+	if (record.phase != ROCPROFILER_CALLBACK_PHASE_ENTER)
+		return;
+	child = fork();
+	if (!child)
+		_exit(0);
+	CHECK_EQUAL(waitpid(child, &status, 0), child);
+	CHECK_EQUAL(status, 0);
+}
+
+static int initialize_that_forks(void)
+{
+	OK(rocprofiler_create_context(&context));
+	OK(rocprofiler_configure_callback_tracing_service(
+		context, ROCPROFILER_CALLBACK_TRACING_HIP_RUNTIME_API, NULL, 0, fork_in_callback,
+		NULL));
+	OK(rocprofiler_start_context(context));
+	return 0;
+}
+
+static void *fork_in_call_until_it_ends(void *unused)
+{
+	(void)unused;
+	for (int i = 0; i < 20; i++)
+		call();
+	return NULL;
+}
+
+/* Tools fork, too, on several threads at once. */
+static void forked_by_a_tool(void)
+{
+	pthread_t made[3];
+
+	scenario_tool(initialize_that_forks);
+	for (int i = 0; i < 3; i++)
+		CHECK_EQUAL(pthread_create(&made[i], NULL, fork_in_call_until_it_ends, NULL), 0);
+	for (int i = 0; i < 20; i++) {
+		pid_t child = fork();
+		int status;
+
+		if (!child)
+			_exit(0);
+		CHECK_EQUAL(waitpid(child, &status, 0), child);
+		CHECK_EQUAL(status, 0);
+	}
+	for (int i = 0; i < 3; i++)
+		pthread_join(made[i], NULL);
+}
+
 static void call(void)
 {
 	rocprofiler_callback_tracing_hip_api_data_t data = {.size = sizeof(data)};
-	struct sdk_call one;
+	struct sdk_call_state one;
 
 	CHECK(sdk_call_enter(&one, SDK_DOMAIN_HIP_RUNTIME, 1, &data));
 	CHECK_EQUAL(one.thread_id, gettid());
@@ -174,7 +386,7 @@ static void a_child_that_ends_at_once(void)
 static void forked_within_a_call(void)
 {
 	rocprofiler_callback_tracing_hip_api_data_t data = {.size = sizeof(data)};
-	struct sdk_call outer;
+	struct sdk_call_state outer;
 	pid_t child;
 	int status;
 
@@ -230,6 +442,9 @@ static void executed(void)
 	TEST(a_child_that_ends_at_once)                                                            \
 	TEST(forked_within_a_call)                                                                 \
 	TEST(a_child_of_a_child)                                                                   \
+	TEST(forked_while_a_tool_holds_its_mutex)                                                  \
+	TEST(forked_while_a_tool_waits_for_it)                                                     \
+	TEST(forked_by_a_tool)                                                                     \
 	TEST(executed)
 
 TESTS(SCENARIO)

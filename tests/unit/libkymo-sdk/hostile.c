@@ -11,6 +11,8 @@
 #include <pthread.h>
 #include <time.h>
 
+#include "common/splitmix64.h"
+
 #include <kymo/tools.h>
 
 #include "libkymo-sdk/emit.h"
@@ -41,11 +43,7 @@ static __thread unsigned depth;
 
 static uint64_t random_next(void)
 {
-	uint64_t value = atomic_fetch_add(&randomness, UINT64_C(0x9e3779b97f4a7c15));
-
-	value = (value ^ value >> 30) * UINT64_C(0xbf58476d1ce4e5b9);
-	value = (value ^ value >> 27) * UINT64_C(0x94d049bb133111eb);
-	return value ^ value >> 31;
+	return splitmix64_mix(atomic_fetch_add(&randomness, SPLITMIX64_STEP));
 }
 
 static unsigned pick(unsigned count)
@@ -64,7 +62,7 @@ static uint64_t any_handle(void)
 	case 2:
 		return buffers[pick(CONTEXTS)].handle;
 	case 3:
-		return sdk_agent_host().handle;
+		return sdk_get_host_agent_id().handle;
 	default:
 		return contexts[pick(CONTEXTS)].handle;
 	}
@@ -82,7 +80,7 @@ static rocprofiler_buffer_id_t any_buffer(void)
 
 static rocprofiler_agent_id_t any_agent(void)
 {
-	return (rocprofiler_agent_id_t){pick(2) ? sdk_agent_host().handle : any_handle()};
+	return (rocprofiler_agent_id_t){pick(2) ? sdk_get_host_agent_id().handle : any_handle()};
 }
 
 static int any_kind(void)
@@ -283,13 +281,13 @@ static void trace(void)
 {
 	rocprofiler_callback_tracing_hip_api_data_t data = {.size = sizeof(data)};
 	rocprofiler_kernel_dispatch_info_t info = {.kernel_id = 1};
-	struct sdk_call call;
-	struct sdk_work *work;
+	struct sdk_call_state call;
+	struct sdk_device_work *work;
 
 	if (sdk_call_enter(&call, SDK_DOMAIN_HIP_RUNTIME, 7, &data)) {
-		work = sdk_dispatch_enqueue(&info);
+		work = sdk_dispatch_report_enqueue(&info);
 		if (work) {
-			sdk_dispatch_submitted(work, pick(8) == 0);
+			sdk_dispatch_report_submitted(work, pick(8) == 0);
 		}
 		sdk_call_exit(&call, &data);
 	}
@@ -403,22 +401,22 @@ static void work_of_program(void)
 {
 	rocprofiler_callback_tracing_hip_api_data_t data = {.size = sizeof(data)};
 	rocprofiler_kernel_dispatch_info_t info = {.kernel_id = 1};
-	struct sdk_copy copy = {.operation = ROCPROFILER_MEMORY_COPY_NONE, .bytes = 8};
-	struct sdk_call call;
-	struct sdk_work *work;
+	struct sdk_memory_copy_info copy = {.operation = ROCPROFILER_MEMORY_COPY_NONE, .bytes = 8};
+	struct sdk_call_state call;
+	struct sdk_device_work *work;
 	bool told = sdk_call_enter(&call, SDK_DOMAIN_HIP_RUNTIME, (int32_t)pick(400), &data);
 
-	work = sdk_dispatch_enqueue(&info);
+	work = sdk_dispatch_report_enqueue(&info);
 	if (work) {
 		bool failed = pick(8) == 0;
 
-		sdk_dispatch_submitted(work, failed);
+		sdk_dispatch_report_submitted(work, failed);
 		if (!failed)
-			sdk_dispatch_complete(work, NULL, 1, 2);
+			sdk_dispatch_report_complete(work, NULL, 1, 2);
 	}
-	work = sdk_work_open();
+	work = sdk_work_create_for_call();
 	if (work) {
-		sdk_work_copy(work, &copy, 1, 2);
+		sdk_work_report_copy(work, &copy, 1, 2);
 		sdk_work_release(work);
 	}
 	if (told)

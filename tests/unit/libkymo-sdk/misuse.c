@@ -4,11 +4,12 @@
  * Every function with every argument that it must refuse, at every time of the library's life: the
  * documented status, and no crash.
  */
+#include "common/array.h"
 #include "scenario.h"
 
 #include "libkymo-sdk/agents.h"
 
-#include "libkymo-sdk/runtimes.h"
+#include "libkymo-sdk/runtimes/runtimes.h"
 
 static rocprofiler_context_id_t context;
 static rocprofiler_buffer_id_t buffer;
@@ -129,7 +130,7 @@ static int inside(void)
 	OK(rocprofiler_create_context(&context));
 	OK(rocprofiler_create_buffer(context, 1, 0, ROCPROFILER_BUFFER_POLICY_LOSSLESS, take, NULL,
 				     &buffer));
-	for (unsigned i = 0; i < sizeof(kinds) / sizeof(kinds[0]); i++) {
+	for (unsigned i = 0; i < ARRAY_SIZE(kinds); i++) {
 		rocprofiler_status_t status = rocprofiler_configure_callback_tracing_service(
 			context, (rocprofiler_callback_tracing_kind_t)kinds[i], NULL, 0, tell,
 			NULL);
@@ -283,7 +284,7 @@ static uint32_t seen_by(const rocprofiler_agent_v0_t *agent)
 
 static const rocprofiler_agent_v0_t *find_agent(uint64_t id)
 {
-	const rocprofiler_agent_v0_t *agent = sdk_agent_find(id);
+	const rocprofiler_agent_v0_t *agent = sdk_agent_find_by_id(id);
 
 	CHECK(agent != NULL);
 	return agent;
@@ -311,7 +312,7 @@ static void visible_agents(void)
 	CHECK_EQUAL(seen_by(find_agent(ids[1])), 0);
 	CHECK_EQUAL(seen_by(find_agent(ids[2])), 1);
 	CHECK_EQUAL(seen_by(find_agent(ids[3])), 2);
-	CHECK(sdk_agent_find(0) == NULL);
+	CHECK(sdk_agent_find_by_id(0) == NULL);
 }
 
 SCENARIO(statuses)

@@ -8,11 +8,13 @@
 #include <math.h>
 #include <sys/mman.h>
 
+#include "common/array.h"
+
 #include <kymo/tools.h>
 
 #include "libkymo-sdk/agents.h"
-#include "libkymo-sdk/domains.h"
-#include "libkymo-sdk/names.h"
+#include "libkymo-sdk/tables/domains.h"
+#include "libkymo-sdk/tables/names.h"
 
 static int count_callback_kind(rocprofiler_callback_tracing_kind_t kind, void *data)
 {
@@ -137,8 +139,8 @@ static void operations_are_all_named(void **state)
 	int count;
 
 	(void)state;
-	assert_int_equal(sizeof(kinds) / sizeof(kinds[0]), ROCPROFILER_CALLBACK_TRACING_LAST - 1);
-	for (size_t i = 0; i < sizeof(kinds) / sizeof(kinds[0]); i++) {
+	assert_int_equal(ARRAY_SIZE(kinds), ROCPROFILER_CALLBACK_TRACING_LAST - 1);
+	for (size_t i = 0; i < ARRAY_SIZE(kinds); i++) {
 		count = 0;
 		assert_int_equal(rocprofiler_iterate_callback_tracing_kind_operations(
 					 kinds[i].kind, count_operation, &count),
@@ -210,7 +212,7 @@ static void wrong_kinds_and_operations_are_told(void **state)
 	uint64_t length = 7;
 
 	(void)state;
-	for (size_t i = 0; i < sizeof(none) / sizeof(none[0]); i++) {
+	for (size_t i = 0; i < ARRAY_SIZE(none); i++) {
 		IS(rocprofiler_query_callback_tracing_kind_name(CALLBACK_KIND(none[i]), &name,
 								&length),
 		   KIND_NOT_FOUND);
@@ -257,12 +259,12 @@ static void wrong_kinds_and_operations_are_told(void **state)
 }
 
 /* The tables have no offsets: members follow each other as in the public structs. */
-static size_t size_of_arguments(const struct sdk_function *function)
+static size_t size_of_arguments(const struct sdk_function_description *function)
 {
 	size_t end = 0, alignment = 1;
 
 	for (uint32_t i = 0; i < function->count; i++) {
-		const struct sdk_argument *argument = &function->arguments[i];
+		const struct sdk_argument_description *argument = &function->arguments[i];
 
 		if (argument->value == SDK_VALUE_NONE)
 			return 1;
@@ -282,20 +284,20 @@ static void arguments_lie_as_in_the_structs(void **state)
 	assert_string_equal(table.list[at].name, #function);                                       \
 	assert_int_equal(size_of_arguments(&table.list[at++]), sizeof(((unions *)NULL)->function));
 	at = 0;
-#define ROCP_F(name, args) SAME(sdk_functions_hip_runtime, rocprofiler_hip_api_args_t, name)
+#define ROCP_F(name, args) SAME(sdk_function_list_of_hip_runtime, rocprofiler_hip_api_args_t, name)
 #include <rocprofiler-sdk/hip/runtime_api_list.h>
 #undef ROCP_F
 	assert_int_equal(at, ROCPROFILER_HIP_RUNTIME_API_ID_LAST);
 	at = 0;
-#define ROCP_F(name, args) SAME(sdk_functions_hsa_core, rocprofiler_hsa_api_args_t, name)
+#define ROCP_F(name, args) SAME(sdk_function_list_of_hsa_core, rocprofiler_hsa_api_args_t, name)
 #include <rocprofiler-sdk/hsa/core_api_list.h>
 #undef ROCP_F
 	at = 0;
-#define ROCP_F(name, args) SAME(sdk_functions_hsa_amd_ext, rocprofiler_hsa_api_args_t, name)
+#define ROCP_F(name, args) SAME(sdk_function_list_of_hsa_amd_ext, rocprofiler_hsa_api_args_t, name)
 #include <rocprofiler-sdk/hsa/amd_ext_api_list.h>
 #undef ROCP_F
 	at = 0;
-#define ROCP_F(name, args) SAME(sdk_functions_rccl, rocprofiler_rccl_api_args_t, name)
+#define ROCP_F(name, args) SAME(sdk_function_list_of_rccl, rocprofiler_rccl_api_args_t, name)
 #include <rocprofiler-sdk/rccl/api_list.h>
 #undef ROCP_F
 }
@@ -444,7 +446,7 @@ static void pointers_to_nowhere_are_survived(void **state)
 	munmap(page, 4096);
 }
 
-static int tell_record(rocprofiler_buffer_tracing_kind_t kind,
+static int emit_record(rocprofiler_buffer_tracing_kind_t kind,
 		       rocprofiler_tracing_operation_t operation, uint32_t number,
 		       const void *const address, int32_t indirections, const char *type,
 		       const char *name, const char *value, void *data)
@@ -475,26 +477,26 @@ static void arguments_in_records_are_told(void **state)
 	record.args.hipModuleLoad.fname = (const char *)0x10;
 	header.category = ROCPROFILER_BUFFER_CATEGORY_TRACING;
 	header.kind = ROCPROFILER_BUFFER_TRACING_HIP_RUNTIME_API_EXT;
-	assert_int_equal(rocprofiler_iterate_buffer_tracing_record_args(header, tell_record, &told),
+	assert_int_equal(rocprofiler_iterate_buffer_tracing_record_args(header, emit_record, &told),
 			 0);
 	assert_int_equal(told.count, 2);
 	/* What it pointed to may be gone. */
 	VALUE(1, "0x10");
 	told = (struct told){.stop_at = 1};
-	assert_int_equal(rocprofiler_iterate_buffer_tracing_record_args(header, tell_record, &told),
+	assert_int_equal(rocprofiler_iterate_buffer_tracing_record_args(header, emit_record, &told),
 			 0);
 	assert_int_equal(told.count, 1);
 	header.kind = ROCPROFILER_BUFFER_TRACING_HIP_RUNTIME_API;
-	IS(rocprofiler_iterate_buffer_tracing_record_args(header, tell_record, &told),
+	IS(rocprofiler_iterate_buffer_tracing_record_args(header, emit_record, &told),
 	   NOT_IMPLEMENTED);
 	header.kind = ROCPROFILER_BUFFER_TRACING_LAST;
-	IS(rocprofiler_iterate_buffer_tracing_record_args(header, tell_record, &told),
+	IS(rocprofiler_iterate_buffer_tracing_record_args(header, emit_record, &told),
 	   KIND_NOT_FOUND);
 	header.category = ROCPROFILER_BUFFER_CATEGORY_COUNTERS;
-	IS(rocprofiler_iterate_buffer_tracing_record_args(header, tell_record, &told),
+	IS(rocprofiler_iterate_buffer_tracing_record_args(header, emit_record, &told),
 	   INVALID_ARGUMENT);
 	header.payload = NULL;
-	IS(rocprofiler_iterate_buffer_tracing_record_args(header, tell_record, &told),
+	IS(rocprofiler_iterate_buffer_tracing_record_args(header, emit_record, &told),
 	   INVALID_ARGUMENT);
 }
 
@@ -585,7 +587,7 @@ static void support_of_kinds_is_told(void **state)
 {
 	const rocprofiler_agent_v0_t device = {
 		.type = ROCPROFILER_AGENT_TYPE_GPU, .name = "sm_00", .product_name = "of test"};
-	rocprofiler_agent_id_t all = {0}, nobody = {77}, gpu, host = sdk_agent_host();
+	rocprofiler_agent_id_t all = {0}, nobody = {77}, gpu, host = sdk_get_host_agent_id();
 	kymo_kind_support_t answer;
 
 	(void)state;

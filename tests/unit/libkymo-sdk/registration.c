@@ -8,7 +8,7 @@
 #include <dirent.h>
 #include <pthread.h>
 
-#include "libkymo-sdk/runtimes.h"
+#include "libkymo-sdk/runtimes/runtimes.h"
 
 #define TOOLS 4
 
@@ -272,7 +272,8 @@ static int refused_inside(void)
 	inside_status = status_of(rocprofiler_is_initialized);
 	REFUSED(rocprofiler_force_configure(tool_1), CONFIGURATION_LOCKED);
 	/* A runtime that is called here comes back, instead of waiting for itself. */
-	CHECK_EQUAL(sdk_runtime_announce("hip", 60000, tables, 1, true, &id), SDK_RUNTIME_WITHIN);
+	CHECK_EQUAL(sdk_runtime_announce("hip", 60000, tables, 1, true, &id),
+		    SDK_RUNTIME_ANNOUNCE_BY_CONFIGURING_TOOL);
 	OK(rocprofiler_create_context(&context));
 	REFUSED(rocprofiler_create_context(&used), CONTEXT_ID_NOT_ZERO);
 	return 0;
@@ -334,7 +335,8 @@ static void *announce_meanwhile(void *data)
 
 	while (!slow_phase)
 		usleep(1000);
-	CHECK_EQUAL(sdk_runtime_announce("hip", 60000, tables, 1, true, &id), SDK_RUNTIME_TAKEN);
+	CHECK_EQUAL(sdk_runtime_announce("hip", 60000, tables, 1, true, &id),
+		    SDK_RUNTIME_ANNOUNCE_PASSED_TO_TOOLS);
 	CHECK_EQUAL(slow_phase, 2);
 	return NULL;
 }

@@ -23,7 +23,7 @@ static _Atomic uint64_t entered[CONTEXTS], left[CONTEXTS]; /* calls */
 static _Atomic uint64_t enqueued[CONTEXTS], submitted[CONTEXTS], completed[CONTEXTS];
 static _Atomic uint64_t calls[CONTEXTS], kernels[CONTEXTS], retired[CONTEXTS];
 static _Atomic bool is_over, is_final;
-static struct sdk_work *_Atomic mailbox[MAILBOX];
+static struct sdk_device_work *_Atomic mailbox[MAILBOX];
 
 static void tell(rocprofiler_callback_tracing_record_t record, rocprofiler_user_data_t *user_data,
 		 void *data)
@@ -101,31 +101,31 @@ static uint32_t draw(uint32_t *state)
 }
 
 /* Puts work where another thread finds it, and completes what was there. */
-static void exchange(struct sdk_work *work, uint32_t place)
+static void exchange(struct sdk_device_work *work, uint32_t place)
 {
-	struct sdk_work *found = atomic_exchange(&mailbox[place % MAILBOX], work);
+	struct sdk_device_work *found = atomic_exchange(&mailbox[place % MAILBOX], work);
 
 	if (found)
-		sdk_dispatch_complete(found, NULL, 1, 2);
+		sdk_dispatch_report_complete(found, NULL, 1, 2);
 }
 
 static void one_call(uint32_t *state)
 {
 	rocprofiler_callback_tracing_hip_api_data_t data = {.size = sizeof(data)};
 	rocprofiler_kernel_dispatch_info_t info = {.kernel_id = 1};
-	struct sdk_call call;
+	struct sdk_call_state call;
 	bool told =
 		sdk_call_enter(&call, SDK_DOMAIN_HIP_RUNTIME, (int32_t)(draw(state) % 100), &data);
 
 	if (draw(state) % 2) {
-		struct sdk_work *work = sdk_dispatch_enqueue(&info);
+		struct sdk_device_work *work = sdk_dispatch_report_enqueue(&info);
 
 		if (work) {
 			bool early = draw(state) % 2;
 
 			if (early) /* may be completed before it is submitted */
 				exchange(NULL, draw(state));
-			sdk_dispatch_submitted(work, false);
+			sdk_dispatch_report_submitted(work, false);
 			exchange(work, draw(state));
 		}
 	}
@@ -208,7 +208,7 @@ static void sixteen_threads(void)
 	run_threads();
 	for (unsigned i = 0; i < MAILBOX; i++)
 		exchange(NULL, i);
-	CHECK_EQUAL(sdk_work_in_flight(), 0);
+	CHECK_EQUAL(sdk_work_get_in_flight_count(), 0);
 	scenario_finalizer(*scenario_client);
 	check_ends();
 }

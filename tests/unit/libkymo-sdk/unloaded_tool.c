@@ -18,6 +18,7 @@
 #include <rocprofiler-sdk/registration.h>
 #include <rocprofiler-sdk/rocprofiler.h>
 
+#include "common/array.h"
 #include "unloaded_tool.h"
 
 static struct unloaded_shared shared;
@@ -122,7 +123,7 @@ static int run_all(char **arguments)
 	static const char *const ways[] = {"found", "given", "named", "itself", "borrowed"};
 	int failed = 0, status;
 
-	for (size_t i = 0; i < sizeof(ways) / sizeof(*ways); i++) {
+	for (size_t i = 0; i < ARRAY_SIZE(ways); i++) {
 		pid_t child = fork();
 
 		if (!child) {

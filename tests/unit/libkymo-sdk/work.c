@@ -8,7 +8,8 @@
 
 #include <pthread.h>
 
-#include "core/ticks.h"
+#include "common/array.h"
+#include "core/base/ticks.h"
 #include "libkymo-sdk/emit.h"
 
 #define EVENTS_MAX 64
@@ -93,14 +94,14 @@ static void configure_all(rocprofiler_context_id_t *id)
 		ROCPROFILER_BUFFER_TRACING_HIP_RUNTIME_API};
 
 	OK(rocprofiler_create_context(id));
-	for (unsigned i = 0; i < sizeof(callbacks) / sizeof(callbacks[0]); i++)
+	for (unsigned i = 0; i < ARRAY_SIZE(callbacks); i++)
 		OK(rocprofiler_configure_callback_tracing_service(*id, callbacks[i], NULL, 0, tell,
 								  NULL));
 	if (id != &context)
 		return;
 	OK(rocprofiler_create_buffer(*id, 1 << 16, 1 << 16, ROCPROFILER_BUFFER_POLICY_LOSSLESS,
 				     take, NULL, &buffer));
-	for (unsigned i = 0; i < sizeof(buffers) / sizeof(buffers[0]); i++)
+	for (unsigned i = 0; i < ARRAY_SIZE(buffers); i++)
 		OK(rocprofiler_configure_buffer_tracing_service(*id, buffers[i], NULL, 0, buffer));
 }
 
@@ -132,17 +133,17 @@ static void phases_of_a_kernel(void)
 {
 	rocprofiler_kernel_dispatch_info_t info = a_kernel();
 	uint64_t now;
-	struct sdk_work *work;
+	struct sdk_device_work *work;
 
 	scenario_tool(initialize);
-	work = sdk_dispatch_enqueue(&info);
+	work = sdk_dispatch_report_enqueue(&info);
 	CHECK(work != NULL);
 	CHECK_EQUAL(info.dispatch_id, 1);
-	now = sdk_now();
-	CHECK_EQUAL(sdk_work_in_flight(), 1);
-	sdk_dispatch_submitted(work, false);
-	sdk_dispatch_complete(work, NULL, now + 5, now + 9);
-	CHECK_EQUAL(sdk_work_in_flight(), 0);
+	now = sdk_clock_read_now_ns();
+	CHECK_EQUAL(sdk_work_get_in_flight_count(), 1);
+	sdk_dispatch_report_submitted(work, false);
+	sdk_dispatch_report_complete(work, NULL, now + 5, now + 9);
+	CHECK_EQUAL(sdk_work_get_in_flight_count(), 0);
 	CHECK_EQUAL(event_count, 3);
 	CHECK_EQUAL(events[0].record.operation, ROCPROFILER_KERNEL_DISPATCH_ENQUEUE);
 	CHECK_EQUAL(events[0].record.phase, ROCPROFILER_CALLBACK_PHASE_ENTER);
@@ -169,7 +170,7 @@ static void phases_of_a_kernel(void)
 
 static void *complete_elsewhere(void *work)
 {
-	sdk_dispatch_complete(work, NULL, 1, 2);
+	sdk_dispatch_report_complete(work, NULL, 1, 2);
 	return NULL;
 }
 
@@ -177,15 +178,15 @@ static void *complete_elsewhere(void *work)
 static void completion_waits_for_the_submission(void)
 {
 	rocprofiler_kernel_dispatch_info_t info = a_kernel();
-	struct sdk_work *work;
+	struct sdk_device_work *work;
 	pthread_t thread;
 
 	scenario_tool(initialize);
-	work = sdk_dispatch_enqueue(&info);
+	work = sdk_dispatch_report_enqueue(&info);
 	CHECK_EQUAL(pthread_create(&thread, NULL, complete_elsewhere, work), 0);
 	pthread_join(thread, NULL);
 	CHECK_EQUAL(event_count, 1);
-	sdk_dispatch_submitted(work, false);
+	sdk_dispatch_report_submitted(work, false);
 	CHECK_EQUAL(event_count, 3);
 	CHECK_EQUAL(events[1].record.phase, ROCPROFILER_CALLBACK_PHASE_EXIT);
 	CHECK_EQUAL(events[2].record.operation, ROCPROFILER_KERNEL_DISPATCH_COMPLETE);
@@ -199,9 +200,9 @@ static void a_kernel_that_is_not_taken(void)
 	rocprofiler_kernel_dispatch_info_t info = a_kernel();
 
 	scenario_tool(initialize);
-	sdk_dispatch_submitted(sdk_dispatch_enqueue(&info), true);
+	sdk_dispatch_report_submitted(sdk_dispatch_report_enqueue(&info), true);
 	CHECK_EQUAL(event_count, 2);
-	CHECK_EQUAL(sdk_work_in_flight(), 0);
+	CHECK_EQUAL(sdk_work_get_in_flight_count(), 0);
 	flush();
 	CHECK_EQUAL(record_count, 1);
 	CHECK_EQUAL(records[0].any.kind, ROCPROFILER_BUFFER_TRACING_CORRELATION_ID_RETIREMENT);
@@ -220,16 +221,16 @@ static void stop_and_start_other(void)
 static void contexts_of_a_kernel(void)
 {
 	rocprofiler_kernel_dispatch_info_t info = a_kernel();
-	struct sdk_work *work;
+	struct sdk_device_work *work;
 
 	scenario_tool(initialize);
 	at_enter = stop_and_start_other;
-	work = sdk_dispatch_enqueue(&info);
-	sdk_dispatch_submitted(work, false);
+	work = sdk_dispatch_report_enqueue(&info);
+	sdk_dispatch_report_submitted(work, false);
 	CHECK_EQUAL(event_count, 2);
 	OK(rocprofiler_stop_context(context));
 	OK(rocprofiler_stop_context(other));
-	sdk_dispatch_complete(work, NULL, 0, 0);
+	sdk_dispatch_report_complete(work, NULL, 0, 0);
 	CHECK_EQUAL(event_count, 4);
 	CHECK_EQUAL(events[2].record.context_id.handle, context.handle);
 	CHECK_EQUAL(events[2].record.correlation_id.external.value, 55);
@@ -238,24 +239,24 @@ static void contexts_of_a_kernel(void)
 	CHECK_EQUAL(events[2].dispatch.start_timestamp, 0); /* not known stays not known */
 	flush();
 	CHECK_EQUAL(records[0].dispatch.correlation_id.external.value, 55);
-	CHECK(!sdk_dispatch_enqueue(&info));
+	CHECK(!sdk_dispatch_report_enqueue(&info));
 }
 
 static void phases_of_a_copy(void)
 {
-	struct sdk_copy copy = {
+	struct sdk_memory_copy_info copy = {
 		ROCPROFILER_MEMORY_COPY_HOST_TO_DEVICE, {1}, {2}, 4096, 0x1000, 0x2000};
-	struct sdk_copy ran = copy;
-	struct sdk_work *work;
+	struct sdk_memory_copy_info ran = copy;
+	struct sdk_device_work *work;
 	uint64_t now;
 
 	scenario_tool(initialize);
-	work = sdk_copy_begin(&copy);
-	now = sdk_now();
+	work = sdk_copy_report_begin(&copy);
+	now = sdk_clock_read_now_ns();
 	CHECK_EQUAL(event_count, 1);
 	CHECK_EQUAL(events[0].copy.start_timestamp, 0);
 	ran.bytes = 4000;
-	sdk_copy_complete(work, &ran, now + 1, now + 3);
+	sdk_copy_report_complete(work, &ran, now + 1, now + 3);
 	CHECK_EQUAL(event_count, 2);
 	CHECK_EQUAL(events[1].record.phase, ROCPROFILER_CALLBACK_PHASE_EXIT);
 	CHECK_EQUAL(events[1].copy.bytes, 4000);
@@ -265,28 +266,29 @@ static void phases_of_a_copy(void)
 	CHECK_EQUAL(records[0].copy.operation, ROCPROFILER_MEMORY_COPY_HOST_TO_DEVICE);
 	CHECK_EQUAL(records[0].copy.src_address.value, 0x1000);
 	CHECK_EQUAL(records[0].copy.size, sizeof(records[0].copy));
-	sdk_work_cancel(sdk_copy_begin(&copy));
-	CHECK_EQUAL(sdk_work_in_flight(), 0);
+	sdk_work_cancel(sdk_copy_report_begin(&copy));
+	CHECK_EQUAL(sdk_work_get_in_flight_count(), 0);
 }
 
-static void within_a_call(struct sdk_work **kernel, struct sdk_work **copy)
+static void within_a_call(struct sdk_device_work **kernel, struct sdk_device_work **copy)
 {
-	struct sdk_copy a_copy = {ROCPROFILER_MEMORY_COPY_DEVICE_TO_HOST, {1}, {2}, 1, 0, 0};
+	struct sdk_memory_copy_info a_copy = {
+		ROCPROFILER_MEMORY_COPY_DEVICE_TO_HOST, {1}, {2}, 1, 0, 0};
 	rocprofiler_kernel_dispatch_info_t info = a_kernel();
 	rocprofiler_callback_tracing_hip_api_data_t data = {.size = sizeof(data)};
-	struct sdk_call call;
+	struct sdk_call_state call;
 
 	CHECK(sdk_call_enter(&call, SDK_DOMAIN_HIP_RUNTIME, 1, &data));
-	*kernel = sdk_dispatch_enqueue(&info);
-	sdk_dispatch_submitted(*kernel, false);
-	*copy = sdk_copy_begin(&a_copy);
+	*kernel = sdk_dispatch_report_enqueue(&info);
+	sdk_dispatch_report_submitted(*kernel, false);
+	*copy = sdk_copy_report_begin(&a_copy);
 	sdk_call_exit(&call, &data);
 }
 
 /* The id belongs to the call and all it started, and is retired behind the last of them. */
 static void retirement_comes_last(void)
 {
-	struct sdk_work *kernel, *copy;
+	struct sdk_device_work *kernel, *copy;
 	uint64_t id;
 
 	scenario_tool(initialize);
@@ -294,11 +296,11 @@ static void retirement_comes_last(void)
 	flush();
 	CHECK_EQUAL(record_count, 1);
 	id = records[0].call.correlation_id.internal;
-	sdk_dispatch_complete(kernel, NULL, 1, 2);
+	sdk_dispatch_report_complete(kernel, NULL, 1, 2);
 	flush();
 	CHECK_EQUAL(record_count, 2);
 	CHECK_EQUAL(records[1].dispatch.correlation_id.internal, id);
-	sdk_copy_complete(copy, NULL, 1, 2);
+	sdk_copy_report_complete(copy, NULL, 1, 2);
 	flush();
 	CHECK_EQUAL(record_count, 4);
 	CHECK_EQUAL(records[2].copy.correlation_id.internal, id);
@@ -310,14 +312,14 @@ static void retirement_comes_last(void)
 static void several_kernels_of_one_launch(void)
 {
 	rocprofiler_kernel_dispatch_info_t info = a_kernel();
-	struct sdk_work *first, *second;
+	struct sdk_device_work *first, *second;
 
 	scenario_tool(initialize);
-	first = sdk_dispatch_enqueue(&info);
-	sdk_dispatch_submitted(first, false);
-	second = sdk_work_again(first);
-	sdk_dispatch_complete(first, NULL, 1, 2);
-	sdk_dispatch_complete(second, NULL, 1, 2);
+	first = sdk_dispatch_report_enqueue(&info);
+	sdk_dispatch_report_submitted(first, false);
+	second = sdk_work_duplicate(first);
+	sdk_dispatch_report_complete(first, NULL, 1, 2);
+	sdk_dispatch_report_complete(second, NULL, 1, 2);
 	flush();
 	CHECK_EQUAL(record_count, 3);
 	CHECK_EQUAL(records[0].dispatch.dispatch_info.dispatch_id, 1);
@@ -329,20 +331,21 @@ static void several_kernels_of_one_launch(void)
 
 static void what_is_told_only_afterwards(void)
 {
-	struct sdk_copy copy = {ROCPROFILER_MEMORY_COPY_DEVICE_TO_HOST, {1}, {2}, 1, 0, 0};
+	struct sdk_memory_copy_info copy = {
+		ROCPROFILER_MEMORY_COPY_DEVICE_TO_HOST, {1}, {2}, 1, 0, 0};
 	rocprofiler_callback_tracing_hip_api_data_t data = {.size = sizeof(data)};
 	rocprofiler_kernel_dispatch_info_t info = a_kernel();
-	struct sdk_work *work;
-	struct sdk_call call;
+	struct sdk_device_work *work;
+	struct sdk_call_state call;
 
 	scenario_tool(initialize);
 	CHECK(sdk_call_enter(&call, SDK_DOMAIN_HIP_RUNTIME, 1, &data));
-	work = sdk_work_open();
+	work = sdk_work_create_for_call();
 	sdk_call_exit(&call, &data);
 	OK(rocprofiler_stop_context(context));
-	sdk_work_dispatch(work, &info, 0, 0);
-	sdk_work_dispatch(work, &info, 0, 0);
-	sdk_work_copy(work, &copy, 0, 0);
+	sdk_work_report_dispatch_completion(work, &info, 0, 0);
+	sdk_work_report_dispatch_completion(work, &info, 0, 0);
+	sdk_work_report_copy(work, &copy, 0, 0);
 	sdk_work_release(work);
 	flush();
 	CHECK_EQUAL(event_count, 4); /* two kernels, a copy's two phases */
@@ -356,9 +359,9 @@ static void what_is_told_only_afterwards(void)
 static void allocations_and_runtimes(void)
 {
 	scenario_tool(initialize);
-	sdk_allocation(ROCPROFILER_MEMORY_ALLOCATION_ALLOCATE, (rocprofiler_agent_id_t){4}, 0xa000,
-		       100, 5, 6);
-	sdk_runtime_ready(ROCPROFILER_RUNTIME_INITIALIZATION_HIP, 70000, 3);
+	sdk_report_allocation(ROCPROFILER_MEMORY_ALLOCATION_ALLOCATE, (rocprofiler_agent_id_t){4},
+			      0xa000, 100, 5, 6);
+	sdk_report_runtime_ready(ROCPROFILER_RUNTIME_INITIALIZATION_HIP, 70000, 3);
 	CHECK_EQUAL(event_count, 3);
 	CHECK_EQUAL(events[1].allocation.address.value, 0xa000);
 	CHECK_EQUAL(events[1].allocation.end_timestamp, 6);
@@ -376,12 +379,12 @@ static void allocations_and_runtimes(void)
 static void waiting_for_work_ends(void)
 {
 	rocprofiler_kernel_dispatch_info_t info = a_kernel();
-	uint64_t now = ticks_clock_ns(CLOCK_MONOTONIC);
+	uint64_t now = read_posix_clock_ns(CLOCK_MONOTONIC);
 
 	scenario_tool(initialize);
-	CHECK(sdk_work_wait(now));
-	sdk_dispatch_submitted(sdk_dispatch_enqueue(&info), false);
-	CHECK(!sdk_work_wait(now + 1000000));
+	CHECK(sdk_work_wait_until_none_in_flight(now));
+	sdk_dispatch_report_submitted(sdk_dispatch_report_enqueue(&info), false);
+	CHECK(!sdk_work_wait_until_none_in_flight(now + 1000000));
 	_exit(0); /* else the end of the tool waits for it, five seconds */
 }
 

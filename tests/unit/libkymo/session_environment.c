@@ -47,8 +47,8 @@ static char **start(void)
 					      NULL};
 	char **environment = copy(session);
 
-	session_environment_keep(environment);
-	session_environment_follow(&options, environment);
+	session_environment_save(environment);
+	session_environment_set_child_inheritance(&options, environment);
 	return environment;
 }
 
@@ -79,13 +79,14 @@ static bool same(char *const *environment, const char *name, const char *wanted)
 static bool empty_list(void)
 {
 	char *nothing[] = {NULL}, *const * given;
-	struct session_list list, none;
+	struct session_environment_list list, none;
 
 	start();
-	session_list_make(&list, nothing);
-	session_list_make(&none, NULL);
+	session_environment_list_init(&list, nothing);
+	session_environment_list_init(&none, NULL);
 	given = list.environment;
-	return list.completed && none.completed && same(given, "LD_PRELOAD", LIBRARY ":" FRONT) &&
+	return list.is_completed && none.is_completed &&
+	       same(given, "LD_PRELOAD", LIBRARY ":" FRONT) &&
 	       same(given, "KYMO_SPOOL_DIRECTORY", "/s") &&
 	       same(given, "KYMO_SAMPLING_FREQ", "200") &&
 	       same(given, "OMP_TOOL_LIBRARIES", FRONT) &&
@@ -97,19 +98,19 @@ static bool empty_list(void)
 static bool complete_list(void)
 {
 	char **environment = start();
-	struct session_list list;
+	struct session_environment_list list;
 
-	session_list_make(&list, environment);
-	return !list.completed && list.environment == environment;
+	session_environment_list_init(&list, environment);
+	return !list.is_completed && list.environment == environment;
 }
 
 static bool own_preload(void)
 {
 	char *given[] = {"LD_PRELOAD=/opt/libasan.so /opt/x.so", "B=2", NULL};
-	struct session_list list;
+	struct session_environment_list list;
 
 	start();
-	session_list_make(&list, given);
+	session_environment_list_init(&list, given);
 	return same(list.environment, "LD_PRELOAD",
 		    LIBRARY ":" FRONT ":/opt/libasan.so /opt/x.so") &&
 	       same(list.environment, "B", "2");
@@ -118,20 +119,20 @@ static bool own_preload(void)
 static bool session_of_its_own(void)
 {
 	char *given[] = {"KYMO_SPOOL_DIRECTORY=/inner", "LD_PRELOAD=" LIBRARY, NULL};
-	struct session_list list;
+	struct session_environment_list list;
 
 	start();
-	session_list_make(&list, given);
-	return !list.completed;
+	session_environment_list_init(&list, given);
+	return !list.is_completed;
 }
 
 static bool switched_off(void)
 {
 	char *given[] = {"KYMO_ENABLED=off", "KYMO_SAMPLING_FREQ=9", NULL};
-	struct session_list list;
+	struct session_environment_list list;
 
 	start();
-	session_list_make(&list, given);
+	session_environment_list_init(&list, given);
 	return same(list.environment, "KYMO_ENABLED", "off") &&
 	       same(list.environment, "KYMO_SAMPLING_FREQ", "9");
 }
@@ -141,7 +142,7 @@ static bool large_list(void)
 {
 	enum { COUNT = 5000 };
 	static char *given[COUNT + 1], names[COUNT][16];
-	struct session_list list;
+	struct session_environment_list list;
 	size_t count = 0;
 
 	start();
@@ -149,35 +150,35 @@ static bool large_list(void)
 		snprintf(names[i], sizeof(names[i]), "V%d=x", i);
 		given[i] = names[i];
 	}
-	session_list_make(&list, given);
+	session_environment_list_init(&list, given);
 	while (list.environment[count])
 		count++;
 	if (count != COUNT + 5 || !list.mapping || strcmp(list.environment[count - 1], "V4999=x"))
 		return false;
-	session_list_destroy(&list);
+	session_environment_list_deinit(&list);
 	return true;
 }
 
 static bool overwritten(void)
 {
 	char **environment = start(), *nothing[] = {NULL};
-	struct session_list list;
+	struct session_environment_list list;
 
 	for (char **entry = environment; *entry; entry++)
 		memset(*entry, 'x', strlen(*entry));
-	session_list_make(&list, nothing);
+	session_environment_list_init(&list, nothing);
 	return same(list.environment, "KYMO_SAMPLING_FREQ", "200");
 }
 
 static bool children_left_alone(void)
 {
 	char *nothing[] = {NULL}, **environment;
-	struct session_list list;
+	struct session_environment_list list;
 
 	options.follow_children = false;
 	environment = start();
-	session_list_make(&list, nothing);
-	return !list.completed && same(environment, "LD_PRELOAD", "/opt/other.so") &&
+	session_environment_list_init(&list, nothing);
+	return !list.is_completed && same(environment, "LD_PRELOAD", "/opt/other.so") &&
 	       same(environment, "KYMO_SPOOL_DIRECTORY", "(none)") &&
 	       same(environment, "OMP_TOOL_LIBRARIES", "(none)") &&
 	       same(environment, "NCCL_PROFILER_PLUGIN", "(none)") &&

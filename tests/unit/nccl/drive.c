@@ -128,7 +128,7 @@ static const char *const data_types[] = {"ncclInt8",    "ncclUint8",  "ncclInt32
 		to.proxy_op.channel = event->channel;                                              \
 		to.proxy_op.peer = event->root;                                                    \
 		to.proxy_op.steps = event->steps;                                                  \
-		to.proxy_op.chunk_size = event->chunk_size;                                        \
+		to.proxy_op.chunk_size = event->chunk_bytes;                                       \
 		to.proxy_op.is_send = event->is_send;                                              \
 	} else if (event->kind == NCCL_KIND_PROXY_STEP) {                                          \
 		to.proxy_step.step = event->step;                                                  \
@@ -143,8 +143,8 @@ static const char *const data_types[] = {"ncclInt8",    "ncclUint8",  "ncclInt32
 		to.collective.count = event->count;                                                \
 		to.collective.root = event->root;                                                  \
 		to.collective.data_type = event->data_type;                                        \
-		to.collective.channels = event->channels;                                          \
-		to.collective.warps = event->warps;                                                \
+		to.collective.channels = event->channel_count;                                     \
+		to.collective.warps = event->warp_count;                                           \
 		to.collective.algorithm = event->algorithm;                                        \
 		to.collective.protocol = event->protocol;                                          \
 	} else if (event->kind == NCCL_KIND_P2P) {                                                 \
@@ -166,14 +166,14 @@ static const char *const data_types[] = {"ncclInt8",    "ncclUint8",  "ncclInt32
 
 #define NETWORK(to, event)                                                                         \
 	if (event->kind == NCCL_KIND_NET_PLUGIN) {                                                 \
-		to.net_plugin.id = event->net_id;                                                  \
-		to.net_plugin.data = (void *)event->net_data;                                      \
+		to.net_plugin.id = event->net_plugin_type_and_version;                             \
+		to.net_plugin.data = (void *)event->net_plugin_data;                               \
 	}
 
 #define CHANNEL(to, event)                                                                         \
 	if (event->kind == NCCL_KIND_KERNEL_CHANNEL) {                                             \
 		to.kernel_channel.channel = event->channel;                                        \
-		to.kernel_channel.gpu_time = event->gpu_time;                                      \
+		to.kernel_channel.gpu_time = event->gpu_timestamp;                                 \
 	}
 
 #define CALLS(to, event)                                                                           \
@@ -182,7 +182,7 @@ static const char *const data_types[] = {"ncclInt8",    "ncclUint8",  "ncclInt32
 	} else if (event->kind == NCCL_KIND_P2P) {                                                 \
 		to.p2p.group = event->group;                                                       \
 	} else if (event->kind == NCCL_KIND_GROUP_API) {                                           \
-		to.group_api.captured = event->captured;                                           \
+		to.group_api.captured = event->is_captured;                                        \
 		to.group_api.depth = event->depth;                                                 \
 	} else if (event->kind == NCCL_KIND_COLLECTIVE_API) {                                      \
 		to.collective_api.function = event->function;                                      \
@@ -190,13 +190,13 @@ static const char *const data_types[] = {"ncclInt8",    "ncclUint8",  "ncclInt32
 		to.collective_api.data_type = event->data_type;                                    \
 		to.collective_api.root = event->root;                                              \
 		to.collective_api.stream = event->stream;                                          \
-		to.collective_api.captured = event->captured;                                      \
+		to.collective_api.captured = event->is_captured;                                   \
 	} else if (event->kind == NCCL_KIND_P2P_API) {                                             \
 		to.p2p_api.function = event->function;                                             \
 		to.p2p_api.count = event->count;                                                   \
 		to.p2p_api.data_type = event->data_type;                                           \
 		to.p2p_api.stream = event->stream;                                                 \
-		to.p2p_api.captured = event->captured;                                             \
+		to.p2p_api.captured = event->is_captured;                                          \
 	} else if (event->kind == NCCL_KIND_KERNEL_LAUNCH) {                                       \
 		to.kernel_launch.stream = event->stream;                                           \
 	}
@@ -221,7 +221,7 @@ static const char *const data_types[] = {"ncclInt8",    "ncclUint8",  "ncclInt32
 	}
 
 static void start_v1(const struct nccl_profiler_v1 *table, void *context, void **handle,
-		     const struct event *event)
+		     const struct plugin_event_start_arguments *event)
 {
 	struct nccl_event_v1 to;
 
@@ -235,8 +235,8 @@ static void start_v1(const struct nccl_profiler_v1 *table, void *context, void *
 		to.collective.root = event->root;
 		to.collective.data_type = index_of(data_types, event->data_type);
 		to.collective.traffic_bytes = event->traffic_bytes;
-		to.collective.channels = event->channels;
-		to.collective.warps = event->warps;
+		to.collective.channels = event->channel_count;
+		to.collective.warps = event->warp_count;
 		to.collective.algorithm = index_of(algorithms, event->algorithm);
 		to.collective.protocol = index_of(protocols, event->protocol);
 	} else if (event->kind == NCCL_KIND_P2P) {
@@ -252,7 +252,8 @@ static void start_v1(const struct nccl_profiler_v1 *table, void *context, void *
 
 #define START(version, ...)                                                                        \
 	static void start_v##version(const struct nccl_profiler_v##version *table, void *context,  \
-				     void **handle, const struct event *event)                     \
+				     void **handle,                                                \
+				     const struct plugin_event_start_arguments *event)             \
 	{                                                                                          \
 		struct nccl_event_v##version to;                                                   \
                                                                                                    \
@@ -286,11 +287,11 @@ START(
 			to.kernel_phase.channel = event->channel;
 			to.kernel_phase.phase = event->phase;
 			to.kernel_phase.name = "compute";
-			to.kernel_phase.gpu_time = event->gpu_time;
+			to.kernel_phase.gpu_time = event->gpu_timestamp;
 		})
 
 void drive_start(const struct driver *driver, void *context, void **handle,
-		 const struct event *event)
+		 const struct plugin_event_start_arguments *event)
 {
 	switch (driver->version) {
 	case 1:
@@ -329,7 +330,7 @@ void drive_finalize(const struct driver *driver, void *context)
 }
 
 void drive_state(const struct driver *driver, void *handle, int state,
-		 const struct event_state *arguments)
+		 const struct event_state_arguments *arguments)
 {
 	union nccl_state_v1 old = {{0, 0}};
 	union nccl_state_v4 new = {0};
@@ -360,7 +361,8 @@ void drive_state(const struct driver *driver, void *handle, int state,
 
 /* ---- usual events ---- */
 
-static void *start(const struct driver *driver, void *context, struct event *event)
+static void *start(const struct driver *driver, void *context,
+		   struct plugin_event_start_arguments *event)
 {
 	void *handle = (void *)0xdead; /* NCCL does not clear it */
 
@@ -373,7 +375,7 @@ static void *start(const struct driver *driver, void *context, struct event *eve
 void *drive_collective(const struct driver *driver, void *context, void *parent,
 		       const char *function, uint64_t sequence, unsigned channels)
 {
-	struct event event = {
+	struct plugin_event_start_arguments event = {
 		.kind = NCCL_KIND_COLLECTIVE,
 		.parent = parent,
 		.function = function,
@@ -384,8 +386,8 @@ void *drive_collective(const struct driver *driver, void *context, void *parent,
 		.communicator_hash = 0xabcdef,
 		.sequence = sequence,
 		.count = 1000,
-		.channels = (uint8_t)channels,
-		.warps = 16,
+		.channel_count = (uint8_t)channels,
+		.warp_count = 16,
 		.root = 0,
 		.user_tag = 77,
 		.traffic_bytes = 8000,
@@ -397,7 +399,7 @@ void *drive_collective(const struct driver *driver, void *context, void *parent,
 void *drive_p2p(const struct driver *driver, void *context, void *parent, const char *function,
 		int peer)
 {
-	struct event event = {
+	struct plugin_event_start_arguments event = {
 		.kind = NCCL_KIND_P2P,
 		.parent = parent,
 		.function = function,
@@ -414,17 +416,17 @@ void *drive_p2p(const struct driver *driver, void *context, void *parent, const 
 void *drive_channel(const struct driver *driver, void *context, void *parent, unsigned channel,
 		    uint64_t gpu_start)
 {
-	struct event event = {.kind = NCCL_KIND_KERNEL_CHANNEL,
-			      .parent = parent,
-			      .channel = (uint8_t)channel,
-			      .gpu_time = gpu_start};
+	struct plugin_event_start_arguments event = {.kind = NCCL_KIND_KERNEL_CHANNEL,
+						     .parent = parent,
+						     .channel = (uint8_t)channel,
+						     .gpu_timestamp = gpu_start};
 
 	return start(driver, context, &event);
 }
 
 void drive_channel_stop(const struct driver *driver, void *handle, uint64_t gpu_stop)
 {
-	struct event_state state = {.known = true, .gpu_time = gpu_stop};
+	struct event_state_arguments state = {.known = true, .gpu_time = gpu_stop};
 
 	drive_state(driver, handle, NCCL_STATE_KERNEL_CHANNEL_STOP, &state);
 	drive_stop(driver, handle);
@@ -433,32 +435,33 @@ void drive_channel_stop(const struct driver *driver, void *handle, uint64_t gpu_
 void *drive_proxy_op(const struct driver *driver, void *context, void *parent, unsigned channel,
 		     int peer, int pid)
 {
-	struct event event = {.kind = NCCL_KIND_PROXY_OP,
-			      .parent = parent,
-			      .channel = (uint8_t)channel,
-			      .root = peer,
-			      .pid = pid,
-			      .steps = 4,
-			      .chunk_size = 131072,
-			      .is_send = true};
+	struct plugin_event_start_arguments event = {.kind = NCCL_KIND_PROXY_OP,
+						     .parent = parent,
+						     .channel = (uint8_t)channel,
+						     .root = peer,
+						     .pid = pid,
+						     .steps = 4,
+						     .chunk_bytes = 131072,
+						     .is_send = true};
 
 	return start(driver, context, &event);
 }
 
 void *drive_proxy_step(const struct driver *driver, void *context, void *parent, int step)
 {
-	struct event event = {.kind = NCCL_KIND_PROXY_STEP, .parent = parent, .step = step};
+	struct plugin_event_start_arguments event = {
+		.kind = NCCL_KIND_PROXY_STEP, .parent = parent, .step = step};
 
 	return start(driver, context, &event);
 }
 
 void *drive_simple(const struct driver *driver, void *context, void *parent, unsigned kind)
 {
-	struct event event = {.kind = (uint8_t)kind,
-			      .parent = parent,
-			      .function = "AllReduce",
-			      .data_type = "ncclFloat32",
-			      .count = 1000};
+	struct plugin_event_start_arguments event = {.kind = (uint8_t)kind,
+						     .parent = parent,
+						     .function = "AllReduce",
+						     .data_type = "ncclFloat32",
+						     .count = 1000};
 
 	return start(driver, context, &event);
 }

@@ -19,8 +19,8 @@
 
 #include <cmocka.h>
 
-#include "nccl/api.h"
 #include "nccl/event.h"
+#include "nccl/versions/objects.h"
 
 #define VERSIONS 7
 
@@ -42,11 +42,11 @@ struct drive_identity {
 void *drive_init(struct driver *driver, const struct drive_identity *identity);
 /* *handle is what it was before where the plugin does not write it. */
 void drive_start(const struct driver *driver, void *context, void **handle,
-		 const struct event *event);
+		 const struct plugin_event_start_arguments *event);
 void drive_stop(const struct driver *driver, void *handle);
 /* `arguments` NULL: NCCL gives none. */
 void drive_state(const struct driver *driver, void *handle, int state,
-		 const struct event_state *arguments);
+		 const struct event_state_arguments *arguments);
 void drive_finalize(const struct driver *driver, void *context);
 
 /* ---- usual events ---- */
@@ -91,7 +91,7 @@ struct recording {
 	size_t operations, events, communicators, totals;
 	const struct nccl_operation *operation[65536];
 	const struct nccl_event *event[131072];
-	const struct nccl_communicator *communicator[4096];
+	const struct nccl_communicator_record *communicator[4096];
 	const struct nccl_total *total[1024];
 };
 

@@ -13,6 +13,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "common/array.h"
 #include "drive.h"
 
 static char directory[4096], error_output[65536];
@@ -55,7 +56,7 @@ void drive_directory(void)
 	snprintf(directory, sizeof(directory), "%s/kymo-nccl-XXXXXX",
 		 temporary ? temporary : "/tmp");
 	assert_non_null(mkdtemp(directory));
-	for (size_t i = 0; i < sizeof(clear) / sizeof(clear[0]); i++)
+	for (size_t i = 0; i < ARRAY_SIZE(clear); i++)
 		unsetenv(clear[i]);
 	setenv("KYMO_OUTPUT_PATH", directory, 1);
 	setenv("KYMO_TIME_OUTPUT", "off", 1);
@@ -112,7 +113,7 @@ static void take(struct recording *recording, unsigned kind, const uint8_t *reco
 	case NCCL_CHUNK_COMMUNICATORS:
 		if (recording->communicators < 4096)
 			recording->communicator[recording->communicators++] =
-				(const struct nccl_communicator *)(const void *)record;
+				(const struct nccl_communicator_record *)(const void *)record;
 		break;
 	case NCCL_CHUNK_OPERATIONS:
 		if (recording->operations < 65536)

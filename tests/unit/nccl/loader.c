@@ -17,6 +17,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "common/array.h"
 #include "drive.h"
 
 #define SKIPPED            77
@@ -85,7 +86,7 @@ static void take_symbols(const uint8_t *file, size_t size, uint64_t base)
 		for (size_t j = 0; j < sections[i].sh_size / sizeof(*symbols); j++) {
 			const char *name = names + symbols[j].st_name;
 
-			for (size_t k = 0; k < sizeof(wanted) / sizeof(wanted[0]); k++) {
+			for (size_t k = 0; k < ARRAY_SIZE(wanted); k++) {
 				if (symbols[j].st_value && !strcmp(name, wanted[k].name))
 					*(uint64_t *)wanted[k].function =
 						base + symbols[j].st_value;

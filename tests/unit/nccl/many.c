@@ -272,6 +272,58 @@ static void test_ring(void **state)
 	}
 }
 
+/* ---- one communicator after the other ---- */
+
+#define COMMUNICATORS_IN_A_ROW 3000
+
+/* The first one stays open; an event of one that is long gone is nobody's. */
+static void communicators_in_a_row(void)
+{
+	struct driver driver = drive_open(5);
+	struct drive_identity of = {"many", 1, 1, 2, 0};
+	void *first = drive_init(&driver, &of), *early = NULL;
+
+	drive_stop(&driver, drive_collective(&driver, first, NULL, "Broadcast", 0, 1));
+	for (unsigned i = 0; i < COMMUNICATORS_IN_A_ROW; i++) {
+		void *context, *operation;
+
+		of.hash = 1000 + i;
+		context = drive_init(&driver, &of);
+		operation = drive_collective(&driver, context, NULL, "AllReduce", 0, 1);
+		drive_stop(&driver, operation);
+		drive_channel_stop(&driver, drive_channel(&driver, context, operation, 0, 1000 + i),
+				   2000 + i);
+		drive_finalize(&driver, context);
+		early = i == 100 ? context : early;
+	}
+	require(!drive_simple(&driver, early, NULL, NCCL_KIND_PROXY_CONTROL));
+	require(drive_collective(&driver, first, NULL, "Reduce", 0, 1));
+}
+
+static void test_communicators_in_a_row(void **state)
+{
+	const struct recording *recording;
+	bool has_first = false, has_last = false;
+
+	(void)state;
+	drive_directory();
+	drive_setenv("KYMO_NCCL_SIZE", "4M");
+	drive_setenv("KYMO_NCCL_EVENTS", "default,proxy-ctrl");
+	assert_child(communicators_in_a_row);
+	recording = drive_read();
+	for (size_t i = 0; i < recording->communicators; i++) {
+		has_first |= recording->communicator[i]->creation == 1;
+		has_last |= recording->communicator[i]->creation == 1 + COMMUNICATORS_IN_A_ROW;
+	}
+	assert_true(has_first);
+	assert_true(has_last);
+	assert_non_null(drive_find(recording, "Reduce", 0));
+	assert_non_null(drive_find(recording, "AllReduce", 0));
+	assert_true(recording->header->losses[NCCL_LOSS_RING_COMMUNICATORS] > 1000);
+	assert_int_equal(recording->header->losses[NCCL_LOSS_COMMUNICATORS], 0);
+	assert_int_equal(recording->header->losses[NCCL_LOSS_OPERATIONS], 0);
+}
+
 static void test_stop_when_full(void **state)
 {
 	const struct recording *recording;
@@ -338,7 +390,7 @@ static void forked(void)
 {
 	struct driver driver = drive_open(5);
 	void *context = drive_init(&driver, &identity), *operation, *handle = (void *)0xdead;
-	struct event event = {.kind = NCCL_KIND_P2P, .function = "Send"};
+	struct plugin_event_start_arguments event = {.kind = NCCL_KIND_P2P, .function = "Send"};
 	int status;
 	pid_t child;
 
@@ -416,6 +468,7 @@ int main(void)
 		cmocka_unit_test(test_races),
 		cmocka_unit_test(test_communicators),
 		cmocka_unit_test(test_ring),
+		cmocka_unit_test(test_communicators_in_a_row),
 		cmocka_unit_test(test_stop_when_full),
 		cmocka_unit_test(test_no_room),
 		cmocka_unit_test(test_no_room_for_calls),

@@ -6,6 +6,8 @@
  */
 #include <stdbool.h>
 
+#include "../assert_at.h"
+#include "common/array.h"
 #include "drive.h"
 
 #define GPU 1756135989724672000u
@@ -29,7 +31,7 @@ static void out_of_step(void)
 	struct driver driver = drive_open(5);
 	void *context = drive_init(&driver, &identity);
 
-	for (uint64_t i = 0; i < sizeof(told) / sizeof(told[0]); i++) {
+	for (uint64_t i = 0; i < ARRAY_SIZE(told); i++) {
 		void *operation;
 
 		if (told[i].launch)
@@ -42,7 +44,7 @@ static void out_of_step(void)
 			drive_channel(&driver, context, operation, told[i].channel, told[i].start),
 			told[i].stop);
 	}
-	drive_wait_finished(sizeof(told) / sizeof(told[0]));
+	drive_wait_finished(ARRAY_SIZE(told));
 }
 
 static void test_out_of_step(void **state)
@@ -51,9 +53,10 @@ static void test_out_of_step(void **state)
 	drive_directory();
 	assert_child(out_of_step);
 	for (uint64_t i = 0; i < 7; i++)
-		assert_int_equal(!!(drive_find(drive_read(), "AllReduce", i)->flags &
-				    NCCL_OPERATION_ALIASED),
-				 i == 2 || i == 5);
+		assert_int_equal_at(i,
+				    !!(drive_find(drive_read(), "AllReduce", i)->flags &
+				       NCCL_OPERATION_ALIASED),
+				    i == 2 || i == 5);
 }
 
 /* ---- the device goes round its ring: times of later operations, until the reader is back ---- */
@@ -93,7 +96,8 @@ static void test_overrun(void **state)
 	assert_child(overrun);
 	recording = drive_read();
 	for (uint64_t i = 0; i < OVERRUN_COUNT; i++)
-		assert_int_equal(
+		assert_int_equal_at(
+			i,
 			!!(drive_find(recording, "AllReduce", i)->flags & NCCL_OPERATION_ALIASED),
 			i == OVERRUN_LAST);
 }

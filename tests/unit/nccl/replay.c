@@ -151,7 +151,7 @@ static const char *keep(const char *word)
 	return "too many names";
 }
 
-static void operation_words(const char *text, struct event *event)
+static void operation_words(const char *text, struct plugin_event_start_arguments *event)
 {
 	char function[64], type[64], algorithm[64], protocol[64], name[256] = "";
 	uint64_t group;
@@ -168,11 +168,11 @@ static void operation_words(const char *text, struct event *event)
 	event->protocol = keep(protocol);
 	event->communicator_name = *name ? keep(name) : NULL;
 	event->group = translate(group);
-	event->channels = (uint8_t)channels;
-	event->warps = (uint8_t)warps;
+	event->channel_count = (uint8_t)channels;
+	event->warp_count = (uint8_t)warps;
 }
 
-static void call_words(const char *text, struct event *event)
+static void call_words(const char *text, struct plugin_event_start_arguments *event)
 {
 	char function[64], type[64];
 	uint64_t stream;
@@ -183,10 +183,10 @@ static void call_words(const char *text, struct event *event)
 	event->function = keep(function);
 	event->data_type = keep(type);
 	event->stream = (void *)(uintptr_t)stream;
-	event->captured = captured;
+	event->is_captured = captured;
 }
 
-static void describe(const char *text, struct event *event)
+static void describe(const char *text, struct plugin_event_start_arguments *event)
 {
 	unsigned channel = 0, phase = 0;
 	int captured = 0, is_send = 0;
@@ -204,7 +204,7 @@ static void describe(const char *text, struct event *event)
 		return;
 	case NCCL_KIND_GROUP_API:
 		require(sscanf(text, "%d %d", &event->depth, &captured) == 2);
-		event->captured = captured;
+		event->is_captured = captured;
 		return;
 	case NCCL_KIND_KERNEL_LAUNCH:
 		require(sscanf(text, "%" SCNx64, &stream) == 1);
@@ -212,7 +212,7 @@ static void describe(const char *text, struct event *event)
 		return;
 	case NCCL_KIND_PROXY_OP:
 		require(sscanf(text, "%d %u %d %d %d %d", &event->pid, &channel, &event->root,
-			       &event->steps, &event->chunk_size, &is_send) == 6);
+			       &event->steps, &event->chunk_bytes, &is_send) == 6);
 		event->channel = (uint8_t)channel;
 		event->is_send = is_send;
 		return;
@@ -221,7 +221,8 @@ static void describe(const char *text, struct event *event)
 		return;
 	case NCCL_KIND_KERNEL_CHANNEL:
 	case NCCL_KIND_KERNEL_PHASE:
-		require(sscanf(text, "%u %u %" SCNu64, &channel, &phase, &event->gpu_time) == 3);
+		require(sscanf(text, "%u %u %" SCNu64, &channel, &phase, &event->gpu_timestamp) ==
+			3);
 		event->channel = (uint8_t)channel;
 		event->phase = (uint8_t)phase;
 		return;
@@ -232,7 +233,7 @@ static void describe(const char *text, struct event *event)
 
 static void replay_start(const char *text)
 {
-	struct event event = {0};
+	struct plugin_event_start_arguments event = {0};
 	uint64_t context, then, parent;
 	unsigned kind;
 	void *handle = NULL;
@@ -251,7 +252,7 @@ static void replay_start(const char *text)
 
 static void replay_state(const char *text)
 {
-	struct event_state state = {0};
+	struct event_state_arguments state = {0};
 	uint64_t handle, value;
 	int number, known;
 

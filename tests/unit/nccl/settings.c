@@ -59,7 +59,7 @@ static void test_events(void **state)
 	/* Unknown names are told; the others count. */
 	assert_int_equal(mask_of("coll,colls,kernel-channel"), 0x42);
 	assert_non_null(
-		strstr(drive_error_output(), "'colls', which is no event; there are: default"));
+		strstr(drive_error_output(), "'colls' is not an event; the events are: default"));
 	assert_null(strchr(strchr(drive_error_output(), '\n') + 1, '\n'));
 	assert_int_equal(mask_of("bogus"), 0xf4e);
 	assert_int_equal(mask_of(""), 0xf4e);
@@ -69,16 +69,16 @@ static void test_events(void **state)
 static void capture(void)
 {
 	struct driver driver = drive_open(5), other = drive_open(5);
-	struct event call = {.kind = NCCL_KIND_COLLECTIVE_API,
-			     .function = "AllReduce",
-			     .data_type = "ncclFloat32"};
+	struct plugin_event_start_arguments call = {.kind = NCCL_KIND_COLLECTIVE_API,
+						    .function = "AllReduce",
+						    .data_type = "ncclFloat32"};
 	void *context = drive_init(&driver, &identity), *handle;
 	bool fast = !strcmp(getenv("KYMO_NCCL_GRAPHS"), "fast");
 
 	drive_start(&driver, context, &handle, &call);
 	drive_stop(&driver, handle);
 	require(driver.mask == 0xf4e);
-	call.captured = true;
+	call.is_captured = true;
 	drive_start(&driver, context, &handle, &call);
 	drive_stop(&driver, handle);
 	require(driver.mask == (fast ? 0xf0e : 0xf4e));
@@ -116,8 +116,7 @@ static void test_graphs(void **state)
 	drive_directory();
 	drive_setenv("KYMO_NCCL_GRAPHS", "quick");
 	assert_child(one_operation);
-	assert_non_null(
-		strstr(drive_error_output(), "KYMO_NCCL_GRAPHS is 'quick', which is neither"));
+	assert_non_null(strstr(drive_error_output(), "KYMO_NCCL_GRAPHS: 'quick' is neither"));
 }
 
 static void test_bad_values(void **state)
@@ -129,10 +128,10 @@ static void test_bad_values(void **state)
 	drive_setenv("KYMO_NCCL_FULL", "burst");
 	drive_setenv("KYMO_NCCL_GPU_CLOCK_HZ", "-5");
 	assert_child(one_operation);
-	assert_non_null(strstr(drive_error_output(), "KYMO_NCCL_STALL is 'soon'"));
-	assert_non_null(strstr(drive_error_output(), "KYMO_NCCL_SIZE is '5X'"));
-	assert_non_null(strstr(drive_error_output(), "KYMO_NCCL_FULL is 'burst'"));
-	assert_non_null(strstr(drive_error_output(), "KYMO_NCCL_GPU_CLOCK_HZ is '-5'"));
+	assert_non_null(strstr(drive_error_output(), "KYMO_NCCL_STALL: 'soon'"));
+	assert_non_null(strstr(drive_error_output(), "KYMO_NCCL_SIZE: '5X'"));
+	assert_non_null(strstr(drive_error_output(), "KYMO_NCCL_FULL: 'burst'"));
+	assert_non_null(strstr(drive_error_output(), "KYMO_NCCL_GPU_CLOCK_HZ: '-5'"));
 	assert_int_equal(drive_read()->header->stall_limit_ns, 0);
 	assert_int_equal(drive_read()->header->ring, 1);
 	assert_int_equal(drive_read()->operations, 1);
@@ -156,10 +155,10 @@ static void test_sizes(void **state)
 	assert_string_equal(drive_read()->header->problem, "");
 	expect_size("64K", 4 << 20);
 	assert_non_null(strstr(drive_error_output(),
-			       "KYMO_NCCL_SIZE is '64K', which is not from 4M to 16G; 4M is used"));
+			       "KYMO_NCCL_SIZE: '64K' is not from 4M to 16G; using 4M"));
 	assert_non_null(strstr(drive_read()->header->problem, "NCCL_SIZE takes 4M to 16G"));
 	expect_size("99999G", UINT64_C(16) << 30);
-	assert_non_null(strstr(drive_error_output(), "16G is used"));
+	assert_non_null(strstr(drive_error_output(), "using 16G"));
 }
 
 static void test_no_room_for_the_call_trace(void **state)
@@ -189,7 +188,7 @@ static void off(void)
 {
 	struct driver driver = drive_open(5);
 	void *context, *handle = (void *)0xdead;
-	struct event event = {.kind = NCCL_KIND_P2P, .function = "Send"};
+	struct plugin_event_start_arguments event = {.kind = NCCL_KIND_P2P, .function = "Send"};
 
 	driver.mask = 0x1234;
 	context = drive_init(&driver, &identity);
@@ -309,7 +308,7 @@ static void test_stall(void **state)
 	assert_non_null(strstr(text, "channel 5 sends to rank 1: step 2 of 4 waits for the peer to "
 				     "take it since"));
 	assert_non_null(strstr(text, "started 1 operations of the communicator after it"));
-	assert_non_null(strstr(text, "goes on after"));
+	assert_non_null(strstr(text, "continues after"));
 	assert_true(drive_read()->communicator[0]->stalls >= 1);
 }
 
@@ -335,15 +334,19 @@ static void test_prometheus(void **state)
 	text[fread(text, 1, sizeof(text) - 1, file)] = 0;
 	fclose(file);
 	assert_non_null(strstr(text, "# TYPE kymo_nccl_gpu_seconds histogram\n"));
+	assert_non_null(strstr(text, "\nkymo_nccl_operations_total{host=\""));
+	assert_non_null(strstr(text, ",world_rank=\"3\",pid=\""));
+	assert_non_null(strstr(text, ",ranks=\"2\"} 0\n")); /* in flight: it has ended */
 	assert_non_null(strstr(text,
-			       "kymo_nccl_operations_total{communicator=\"job \\\"a\\\\b\\\"\\n?\","
+			       ",communicator=\"job \\\"a\\\\b\\\"\\n?\","
 			       "hash=\"000000000000feed\",creation=\"1\",rank=\"0\",ranks=\"2\","
 			       "function=\"AllReduce\",size_below=\"4096\"} 1\n"));
 	assert_non_null(strstr(text, "size_below=\"4096\",le=\"1.6e-05\"} 0\n"));
 	assert_non_null(strstr(text, "size_below=\"4096\",le=\"3.2e-05\"} 1\n"));
 	assert_non_null(strstr(text, "le=\"+Inf\"} 1\n"));
 	assert_non_null(strstr(text, "kymo_nccl_gpu_seconds_sum{"));
-	assert_non_null(strstr(text, "kymo_nccl_not_recorded_total{reason=\"double_stop\""));
+	assert_non_null(strstr(text, ",reason=\"double_stop\"} 0\n"));
+	assert_non_null(strstr(text, "\nkymo_nccl_stalled_operations{host=\""));
 	assert_true(text[strlen(text) - 1] == '\n');
 	/* A directory that is not there: one line. */
 	drive_directory();

@@ -43,7 +43,7 @@ static void run_collective(const struct driver *driver, void *context, uint64_t 
 
 static void run_network(const struct driver *driver, void *context)
 {
-	struct event_state bytes = {.known = true, .bytes = 65536, .steps = 1};
+	struct event_state_arguments bytes = {.known = true, .bytes = 65536, .steps = 1};
 	void *operation = drive_p2p(driver, context, NULL, "Send", 5);
 	void *proxy = drive_proxy_op(driver, context, operation, 1, 5, getpid());
 	void *step;
@@ -73,7 +73,7 @@ static void body(void)
 	control = drive_simple(&driver, context, NULL, NCCL_KIND_PROXY_CONTROL);
 	drive_state(&driver, control, NCCL_STATE_CONTROL_IDLE, NULL);
 	drive_state(&driver, control, NCCL_STATE_CONTROL_APPEND_END,
-		    &(struct event_state){.known = true, .appended = 7});
+		    &(struct event_state_arguments){.known = true, .appended = 7});
 	drive_stop(&driver, control);
 	drive_wait_finished(4);
 	drive_finalize(&driver, context);
@@ -144,7 +144,7 @@ static void check_network(const struct recording *recording)
 
 static void check_communicator(const struct recording *recording)
 {
-	const struct nccl_communicator *communicator = recording->communicator[0];
+	const struct nccl_communicator_record *communicator = recording->communicator[0];
 
 	assert_int_equal(recording->communicators, 1);
 	assert_int_equal(communicator->hash, 0xabcdef);
@@ -217,9 +217,9 @@ static void copy_engine(void)
 	struct driver driver = drive_open(version);
 	void *context = drive_init(&driver, &identity);
 	void *operation = drive_simple(&driver, context, NULL, NCCL_KIND_CE_COLLECTIVE), *handle;
-	struct event sync = {
+	struct plugin_event_start_arguments sync = {
 		.kind = NCCL_KIND_CE_SYNC, .parent = operation, .complete = true, .ranks = 8};
-	struct event batch = {
+	struct plugin_event_start_arguments batch = {
 		.kind = NCCL_KIND_CE_BATCH, .parent = operation, .operations = 7, .bytes = 12345};
 
 	drive_start(&driver, context, &handle, &sync);
@@ -228,9 +228,11 @@ static void copy_engine(void)
 	drive_stop(&driver, handle);
 	drive_stop(&driver, operation);
 	if (version == 7) {
-		struct event phase = {
-			.kind = NCCL_KIND_KERNEL_PHASE, .channel = 3, .phase = 1, .gpu_time = GPU};
-		struct event_state end = {.known = true, .gpu_time = GPU + 99};
+		struct plugin_event_start_arguments phase = {.kind = NCCL_KIND_KERNEL_PHASE,
+							     .channel = 3,
+							     .phase = 1,
+							     .gpu_timestamp = GPU};
+		struct event_state_arguments end = {.known = true, .gpu_time = GPU + 99};
 
 		operation = drive_collective(&driver, context, NULL, "Reduce", 0, 1);
 		phase.parent = drive_channel(&driver, context, operation, 3, GPU);

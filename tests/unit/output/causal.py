@@ -72,6 +72,7 @@ def json_predictions():
         close(point["predicted_percent"], point["speedup_percent"] / 2, 1e-3)
         assert point["ci_low_percent"] <= point["predicted_percent"] <= point["ci_high_percent"]
     close(best["full_speedup"]["value"], 50, 0.1)
+    equal(best["headline"], {"speedup_percent": 100, **best["full_speedup"]})
     close(best["slope"]["value"], 0.5, 1e-3)
     close(best["baseline_ns"], BASELINE, 1)
     close(best["self_percent"], 50, 1e-3)
@@ -79,6 +80,18 @@ def json_predictions():
     close(written.prediction(2)["points"][1]["predicted_percent"], -10, 1e-3, "harm")
     equal(written.prediction(1, "latency")["progress_point"], "request to answer")
     close(written.prediction(1, "latency")["baseline_ns"], 2.345 * BASELINE, 1)
+
+
+def untried_speedups():
+    """Nothing is claimed for a speedup beyond those that were tried."""
+    written = Written(speedups=(250, 500))
+    for prediction in written.json["predictions"]:
+        assert "full_speedup" not in prediction, prediction
+        equal(prediction["headline"]["speedup_percent"], 50)
+    close(written.json["predictions"][0]["headline"]["value"], 25, 0.1)
+    assert re.search(r"^ +1 +\+25\.0 %.* 50 %.*fast\(int\)", written.text, re.M), written.text
+    assert re.search(r"^ +1 +\+25\.0 %.* 50 %.*fast\(int\)", written.summary, re.M), written.summary
+    assert "100.0 %" not in written.text and "took no time" not in written.text, written.text
 
 
 def json_experiments():
@@ -144,12 +157,12 @@ def text():
     ranks = [line for line in lines if re.match(r" +[123]  +[+-]\d", line)]
     equal(len(ranks), 6)
     # Windows that do not scatter: what is left is the method's own error, 1 point at full speedup.
-    assert re.match(r" +1 +\+50\.0 % +\+48\.0 \.\.\. +\+52\.0 +\+5\.00 +50\.0 % +50\.0 %  fast\(int\) \(a\.c:5\)",
+    assert re.match(r" +1 +\+50\.0 % +\+48\.0 \.\.\. +\+52\.0 +100 % +\+5\.00 +50\.0 % +50\.0 %  fast\(int\) \(a\.c:5\)",
                     ranks[0]), ranks[0]
     assert re.match(r" +3 +-20\.0 %", ranks[2]), ranks[2]
     assert "50.0   50.0  +50.0      5          int <five> = 5;" in written.text, written.text
     assert "..." in written.text
-    assert "'too often' is visited too often" in written.text, written.text
+    assert "'too often' runs more often" in " ".join(written.text.split()), written.text
     assert all(ord(c) >= 32 for line in lines for c in line)
     assert "fast(int)" in written.summary and "Source" not in written.summary
 
@@ -171,11 +184,11 @@ def cut():
     written = Written(lines=7)
     equal(written.json["predictions"], [])
     equal(written.json["warnings"], ["no_visits", "few_windows"])
-    assert "not visited" in written.text and "nothing to predict" in written.text
+    assert "did not reach the progress point" in written.text and "no experiments to predict" in written.text
     written = Written(lines=12)
     equal([p["ranked"] for p in written.json["predictions"]], [False] * 6)
-    assert "Nothing can be said" in written.summary
-    assert "Not known well enough: fast(int), " in written.summary and " and 1 more" in written.summary
+    assert "not enough data for any target" in written.summary
+    assert "Not enough data: fast(int), " in written.summary and " and 1 more" in written.summary
     assert "few_windows" in written.json["predictions"][0]["warnings"]
 
 
@@ -215,7 +228,7 @@ def the_same_again():
 
 
 def main():
-    tests = [files, json_predictions, json_experiments, line_mode, coz, intervals, text, curves, cut, page,
+    tests = [files, json_predictions, untried_speedups, json_experiments, line_mode, coz, intervals, text, curves, cut, page,
              the_same_again]
     print(f"1..{len(tests)}")
     failed = False

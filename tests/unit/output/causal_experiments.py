@@ -7,7 +7,7 @@ NAME = "solve</script><b>&\t\n\"'"
 BASELINE = 10_000_000
 
 
-def write(path, source=None, mode="function", lines=None, noise=None):
+def write(path, source=None, mode="function", lines=None, noise=None, speedups=(250, 500, 1000)):
     """Gains at full speedup: 50 % of "fast(int)", -20 % of NAME, and nothing of "rest"."""
     noise = noise or (lambda number: 1)
     out = [{"kind": "run", "run": 0, "command": ["./a", "<img src=x>"], "mode": mode, "seed": 1,
@@ -24,7 +24,7 @@ def write(path, source=None, mode="function", lines=None, noise=None):
     gains = {0: 0, 1: 0.5, 2: -0.2, 3: 0}
     for number in range(120):
         target = (0, 1, 2, 3)[number % 4]
-        speedup = (0 if target == 0 else (250, 500, 1000)[number // 4 % 3])
+        speedup = (0 if target == 0 else speedups[number // 4 % len(speedups)])
         period = BASELINE * (1 - gains[target] * speedup / 1000) * noise(number)
         taken = round(20 * period)
         out.append({"kind": "window", "run": 0, "target": target, "speedup_permille": speedup,

@@ -10,6 +10,8 @@
  *   AllReduce #50 is entered by ranks 0 and 1 alone; #49 of rank 3 has half the size
  *
  *   nccl_write DIRECTORY [RANKS]      makes DIRECTORY/rank<N>/
+ *   nccl_write DIRECTORY chain        makes DIRECTORY/spool/, of another job: rank 3 is late into
+ *                                     "tp1", so rank 2 into "dp0", and so rank 0 into "tp0"
  */
 #include <stdbool.h>
 #include <stdio.h>
@@ -17,18 +19,16 @@
 #include <string.h>
 #include <sys/stat.h>
 
-#include "unit/analysis/nccl_fixture.h"
+#include "common/time_units.h"
+#include "unit/analysis/nccl_small_job.h"
 
-#define MS        UINT64_C(1000000)
-#define US        UINT64_C(1000)
-#define SECOND    UINT64_C(1000000000)
-#define START     (1000 * SECOND)
-#define HOST_SKEW (3 * SECOND)
+#define START     (1000 * SECOND_NS)
+#define HOST_SKEW (3 * SECOND_NS)
 #define SIZE      (4u << 20)
 
 struct rank {
 	struct nccl_fixture fixture;
-	struct nccl_communicator *communicator;
+	struct nccl_communicator_record *communicator;
 	uint64_t skew_ns;
 	int number, count;
 };
@@ -163,7 +163,7 @@ static void write_rank(const char *directory, int number, int count)
 	all_gathers(&rank);
 	sends(&rank);
 	hang(&rank);
-	rank.fixture.header->heartbeat_ticks = START + rank.skew_ns + 30 * SECOND;
+	rank.fixture.header->heartbeat_ticks = START + rank.skew_ns + 30 * SECOND_NS;
 	rank.fixture.header->losses[NCCL_LOSS_RESTARTED] = 3;
 	snprintf(path, sizeof(path), "%s/rank%d", directory, number);
 	mkdir(path, 0777);
@@ -171,10 +171,32 @@ static void write_rank(const char *directory, int number, int count)
 	nccl_fixture_deinit(&rank.fixture);
 }
 
+static void write_chain(const char *directory)
+{
+	struct small_job job;
+
+	small_job_begin(&job, 4, 1, 2);
+	small_job_add_communicator(&job, "tp0", "01");
+	small_job_add_communicator(&job, "tp1", "23");
+	small_job_add_communicator(&job, "dp0", "02");
+	for (unsigned step = 0; step < 10; step++) {
+		small_job_work_all(&job, 200 * US);
+		small_job_work(&job, 3, 5 * MS);
+		small_job_all_reduce(&job, 1);
+		small_job_all_reduce(&job, 2);
+		small_job_all_reduce(&job, 0);
+	}
+	small_job_write(&job, directory, 0);
+}
+
 int main(int argc, char **argv)
 {
 	int count = argc > 2 ? atoi(argv[2]) : 4;
 
+	if (argc > 2 && strcmp(argv[2], "chain") == 0) {
+		write_chain(argv[1]);
+		return 0;
+	}
 	if (argc < 2 || count < 4)
 		return 2;
 	for (int i = 0; i < count; i++)

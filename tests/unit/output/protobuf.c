@@ -12,6 +12,7 @@
 
 #include <cmocka.h>
 
+#include "common/array.h"
 #include "common/utf8.h"
 #include "output/protobuf.h"
 
@@ -34,7 +35,7 @@ static int collect(void *context, const uint8_t *bytes, size_t size)
 	return into->answer;
 }
 
-static void begin(struct protobuf *writer, size_t flush_at)
+static void begin(struct protobuf_writer *writer, size_t flush_at)
 {
 	memset(&collected, 0, sizeof(collected));
 	assert_int_equal(protobuf_init(writer, flush_at, collect, &collected), 0);
@@ -49,15 +50,15 @@ static void begin(struct protobuf *writer, size_t flush_at)
 
 static void test_scalars(void **state)
 {
-	struct protobuf writer;
+	struct protobuf_writer writer;
 
 	(void)state;
 	begin(&writer, 4096);
-	protobuf_uint(&writer, 1, 150);
-	protobuf_uint(&writer, 1, 0);
-	protobuf_uint(&writer, 16, UINT64_MAX);
-	protobuf_string(&writer, 2, "testing");
-	protobuf_double(&writer, 1, 1.0);
+	protobuf_write_uint(&writer, 1, 150);
+	protobuf_write_uint(&writer, 1, 0);
+	protobuf_write_uint(&writer, 16, UINT64_MAX);
+	protobuf_write_string(&writer, 2, "testing");
+	protobuf_write_double(&writer, 1, 1.0);
 	assert_int_equal(protobuf_finish(&writer), 0);
 	EXPECT(0x08, 0x96, 0x01, 0x08, 0x00, 0x80, 0x01, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff,
 	       0xff, 0xff, 0x01, 0x12, 0x07, 't', 'e', 's', 't', 'i', 'n', 'g', 0x09, 0, 0, 0, 0, 0,
@@ -67,15 +68,15 @@ static void test_scalars(void **state)
 
 static void test_nested(void **state)
 {
-	struct protobuf writer;
+	struct protobuf_writer writer;
 
 	(void)state;
 	begin(&writer, 4096);
-	protobuf_open(&writer, 3);
-	protobuf_open(&writer, 4);
-	protobuf_close(&writer);
-	protobuf_uint(&writer, 1, 150);
-	protobuf_close(&writer);
+	protobuf_open_message(&writer, 3);
+	protobuf_open_message(&writer, 4);
+	protobuf_close_message(&writer);
+	protobuf_write_uint(&writer, 1, 150);
+	protobuf_close_message(&writer);
 	assert_int_equal(protobuf_finish(&writer), 0);
 	EXPECT(0x1a, 0x05, 0x22, 0x00, 0x08, 0x96, 0x01);
 	protobuf_deinit(&writer);
@@ -89,20 +90,20 @@ static void test_long_nested(void **state)
 	static uint8_t filling[300000];
 
 	(void)state;
-	for (size_t i = 0; i < sizeof(sizes) / sizeof(*sizes); i++) {
-		struct protobuf writer;
+	for (size_t i = 0; i < ARRAY_SIZE(sizes); i++) {
+		struct protobuf_writer writer;
 		uint8_t expected[16], *at = expected;
 		begin(&writer, 64);
-		protobuf_open(&writer, 1);
-		protobuf_bytes(&writer, 2, filling, sizes[i]);
-		protobuf_close(&writer);
+		protobuf_open_message(&writer, 1);
+		protobuf_write_bytes(&writer, 2, filling, sizes[i]);
+		protobuf_close_message(&writer);
 		assert_int_equal(protobuf_finish(&writer), 0);
 		uint8_t inner[11];
-		size_t inner_size = (size_t)(protobuf_put_varint(inner + 1, sizes[i]) - inner);
+		size_t inner_size = (size_t)(protobuf_encode_varint(inner + 1, sizes[i]) - inner);
 		*at++ = 0x0a;
-		at = protobuf_put_varint(at, inner_size + sizes[i]);
+		at = protobuf_encode_varint(at, inner_size + sizes[i]);
 		*at++ = 0x12;
-		at = protobuf_put_varint(at, sizes[i]);
+		at = protobuf_encode_varint(at, sizes[i]);
 		assert_int_equal(collected.used, (size_t)(at - expected) + sizes[i]);
 		assert_memory_equal(collected.bytes, expected, (size_t)(at - expected));
 		protobuf_deinit(&writer);
@@ -112,14 +113,14 @@ static void test_long_nested(void **state)
 /* A sink never gets part of a top-level field, and memory stays bounded. */
 static void test_flush(void **state)
 {
-	struct protobuf writer;
+	struct protobuf_writer writer;
 
 	(void)state;
 	begin(&writer, 100);
 	for (int i = 0; i < 1000; i++) {
-		protobuf_open(&writer, 1);
-		protobuf_uint(&writer, 2, 3);
-		protobuf_close(&writer);
+		protobuf_open_message(&writer, 1);
+		protobuf_write_uint(&writer, 2, 3);
+		protobuf_close_message(&writer);
 		assert_true(collected.used % 4 == 0);
 	}
 	assert_true(writer.capacity < 8192);
@@ -131,34 +132,34 @@ static void test_flush(void **state)
 
 static void test_errors(void **state)
 {
-	struct protobuf writer;
+	struct protobuf_writer writer;
 
 	(void)state;
 	begin(&writer, 4096);
 	collected.answer = -ENOSPC;
-	protobuf_uint(&writer, 1, 1);
+	protobuf_write_uint(&writer, 1, 1);
 	assert_int_equal(protobuf_finish(&writer), -ENOSPC);
 	size_t used = collected.used;
-	protobuf_open(&writer, 1);
-	protobuf_string(&writer, 1, "after the error");
-	protobuf_close(&writer);
+	protobuf_open_message(&writer, 1);
+	protobuf_write_string(&writer, 1, "after the error");
+	protobuf_close_message(&writer);
 	assert_int_equal(protobuf_finish(&writer), -ENOSPC);
 	assert_int_equal(collected.used, used);
 	protobuf_deinit(&writer);
 
 	begin(&writer, 4096);
-	protobuf_close(&writer);
+	protobuf_close_message(&writer);
 	assert_int_equal(protobuf_finish(&writer), -EINVAL);
 	protobuf_deinit(&writer);
 
 	begin(&writer, 4096);
-	protobuf_open(&writer, 1);
+	protobuf_open_message(&writer, 1);
 	assert_int_equal(protobuf_finish(&writer), -EINVAL);
 	protobuf_deinit(&writer);
 
 	begin(&writer, 4096);
 	for (int i = 0; i <= PROTOBUF_DEPTH_MAX; i++)
-		protobuf_open(&writer, 1);
+		protobuf_open_message(&writer, 1);
 	assert_int_equal(protobuf_finish(&writer), -EINVAL);
 	protobuf_deinit(&writer);
 }
@@ -183,11 +184,11 @@ static void test_hostile_text(void **state)
 	};
 
 	(void)state;
-	for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
-		struct protobuf writer;
+	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+		struct protobuf_writer writer;
 		size_t size = strlen(cases[i].clean);
 		begin(&writer, 4096);
-		protobuf_string(&writer, 1, cases[i].text);
+		protobuf_write_string(&writer, 1, cases[i].text);
 		assert_int_equal(protobuf_finish(&writer), 0);
 		assert_int_equal(collected.used, size + 2);
 		assert_int_equal(collected.bytes[1], size);

@@ -4,6 +4,7 @@
 
 #include <stdio.h>
 
+#include "common/array.h"
 #include "session_fixture.h"
 
 #define US     UINT64_C(1000)
@@ -46,30 +47,33 @@ static struct model_region regions[REGION_COUNT + FUNCTIONS] = {
 	[CHILD_WORK] = {.process = 2, .category = "user", .name = "child work"},
 };
 
-static const struct model_value all_types[] = {
+static const struct model_event_value all_types[] = {
 	{.name = "signed", .type = SPOOL_VALUE_SIGNED, .number = -3},
 	{.name = "unsigned", .type = SPOOL_VALUE_UNSIGNED, .number = INT64_MIN},
 	{.name = "address", .type = SPOOL_VALUE_ADDRESS, .number = 0x7fffdeadbeef},
-	{.name = "real", .type = SPOOL_VALUE_REAL, .real = 0.5},
+	{.name = "real", .type = SPOOL_VALUE_REAL, .real_number = 0.5},
 	{.name = "text", .type = SPOOL_VALUE_TEXT, .text = "two\nlines \xff"},
 };
-static const struct model_value lock_address[] = {
+static const struct model_event_value lock_address[] = {
 	{.name = "address", .type = SPOOL_VALUE_ADDRESS, .number = 0x5000}};
-static const struct model_value child_pid[] = {
+static const struct model_event_value child_pid[] = {
 	{.name = "pid", .type = SPOOL_VALUE_SIGNED, .number = 2000}};
 
-static const struct model_value own_pid[] = {
+static const struct model_event_value own_pid[] = {
 	{.name = "pid", .type = SPOOL_VALUE_SIGNED, .number = 1000}};
 
 #define MAIN(kind_, region_, ms_)                                                                  \
-	.kind = MODEL_##kind_, .process = 1, .thread = 1, .region = region_, .time_ns = AT(ms_)
+	.kind = MODEL_EVENT_##kind_, .process = 1, .thread = 1, .region = region_,                 \
+	.time_ns = AT(ms_)
 #define POOL(kind_, region_, ms_)                                                                  \
-	.kind = MODEL_##kind_, .process = 1, .thread = 2, .region = region_, .time_ns = AT(ms_)
+	.kind = MODEL_EVENT_##kind_, .process = 1, .thread = 2, .region = region_,                 \
+	.time_ns = AT(ms_)
 #define CHILD(kind_, region_, ms_)                                                                 \
-	.kind = MODEL_##kind_, .process = 2, .thread = 3, .region = region_, .time_ns = AT(ms_)
+	.kind = MODEL_EVENT_##kind_, .process = 2, .thread = 3, .region = region_,                 \
+	.time_ns = AT(ms_)
 
-static const struct model_event main_events[] = {
-	{MAIN(REGION_BEGIN, LOOP, 5), .implied = true},
+static const struct model_region_event main_events[] = {
+	{MAIN(REGION_BEGIN, LOOP, 5), .is_implied = true},
 	{MAIN(REGION_BEGIN, REQUEST, 10)},
 	{MAIN(REGION_BEGIN, COMPUTE, 11), .values = all_types, .value_count = 5},
 	{MAIN(MARK, CHECKPOINT, 12), .values = lock_address, .value_count = 1},
@@ -80,20 +84,20 @@ static const struct model_event main_events[] = {
 	{MAIN(MARK, VFORK, 17), .values = own_pid, .value_count = 1},
 	{MAIN(REGION_BEGIN, FORK, 18)},
 	{MAIN(REGION_END, FORK, 22), .values = child_pid, .value_count = 1},
-	{MAIN(REGION_WHOLE, LOCK, 30), .duration_ns = 3 * MS, .values = lock_address,
+	{MAIN(REGION_COMPLETE, LOCK, 30), .duration_ns = 3 * MS, .values = lock_address,
 	 .value_count = 1},
-	{MAIN(REGION_WHOLE, LOCK, 31), .duration_ns = 2 * MS}, /* begins too early */
+	{MAIN(REGION_COMPLETE, LOCK, 31), .duration_ns = 2 * MS}, /* begins too early */
 	{MAIN(COUNTER, QUEUE, 31), .counter = 5},
 	{MAIN(COUNTER, QUEUE, 32), .counter = -0.25},
 	{MAIN(PROGRESS, ITERATION, 33)},
 	{MAIN(PROGRESS, ITERATION, 34)},
 	{MAIN(PROGRESS, ITERATION, 35), .progress = SPOOL_PROGRESS_BEGIN},
 	{MAIN(PROGRESS, ITERATION, 36), .progress = SPOOL_PROGRESS_END},
-	{MAIN(REGION_END, LOOP, 190), .implied = true},
+	{MAIN(REGION_END, LOOP, 190), .is_implied = true},
 };
 
-static const struct model_event pool_events[] = {
-	{POOL(REGION_WHOLE, LOCK, 40), .duration_ns = 1 * MS},
+static const struct model_region_event pool_events[] = {
+	{POOL(REGION_COMPLETE, LOCK, 40), .duration_ns = 1 * MS},
 	{POOL(REGION_BEGIN, REQUEST, 40)},
 	{POOL(REGION_BEGIN, REQUEST, 40)},
 	{POOL(REGION_END, REQUEST, 41)},
@@ -102,24 +106,25 @@ static const struct model_event pool_events[] = {
 	{POOL(PROGRESS, ITERATION, 46)},
 };
 
-static const struct model_event child_events[] = {
+static const struct model_region_event child_events[] = {
 	{CHILD(REGION_BEGIN, CHILD_WORK, 25)},
 	{CHILD(REGION_END, CHILD_WORK, 30)},
 };
 
-static struct model_component components[] = {
+static struct model_region_component components[] = {
 	{.name = "trip_count", .unit = "count", .kind = SPOOL_COMPONENT_COUNT},
 	{.name = "wall_clock", .unit = "ns", .kind = SPOOL_COMPONENT_PHASE}};
 /* A node's only child took longer than it did so far, because the node is still open. */
 static struct model_region_node nodes[] = {
-	{MODEL_NONE, LOOP, 1, 1, 0, 1, MODEL_NONE, 1, 0},
-	{0, COMPUTE, 1, 1, 1, 2, 3, 3, 0},
-	{1, HOSTILE, 1, 1, 2, MODEL_NONE, MODEL_NONE, 9, 0},
-	{0, FORK, 1, 1, 1, 4, MODEL_NONE, 0, 1},
-	{3, LOCK, 1, 1, 2, MODEL_NONE, MODEL_NONE, 1, 0},
-	{MODEL_NONE, LOCK, 1, 2, 0, MODEL_NONE, MODEL_NONE, 1, 0},
+	{MODEL_ENTRY_INDEX_NONE, LOOP, 1, 1, 0, 1, MODEL_ENTRY_INDEX_NONE, 0, 1, 0},
+	{0, COMPUTE, 1, 1, 1, 2, 3, 0, 3, 0},
+	{1, HOSTILE, 1, 1, 2, MODEL_ENTRY_INDEX_NONE, MODEL_ENTRY_INDEX_NONE, 0, 9, 0},
+	{0, FORK, 1, 1, 1, 4, MODEL_ENTRY_INDEX_NONE, 0, 0, 1},
+	{3, LOCK, 1, 1, 2, MODEL_ENTRY_INDEX_NONE, MODEL_ENTRY_INDEX_NONE, 0, 1, 0},
+	{MODEL_ENTRY_INDEX_NONE, LOCK, 1, 2, 0, MODEL_ENTRY_INDEX_NONE, MODEL_ENTRY_INDEX_NONE, 0,
+	 1, 0},
 };
-static struct model_statistics statistics[][2] = {
+static struct model_component_statistics statistics[][2] = {
 	{{.sum = 1}, {.sum = 100e6}}, {{.sum = 3}, {.sum = 40e6}}, {{.sum = 9}, {.sum = 10e6}},
 	{{.sum = 0}, {.sum = 0}},     {{.sum = 1}, {.sum = 5e6}},  {{.sum = 1}, {.sum = 7e6}},
 };
@@ -157,16 +162,16 @@ void fixture_add_regions(struct session *session, uint64_t repeat)
 					   .statistics = statistics[0],
 					   .region_count = REGION_COUNT + FUNCTIONS,
 					   .component_count = 2,
-					   .node_count = sizeof(nodes) / sizeof(*nodes)};
+					   .node_count = ARRAY_SIZE(nodes)};
 
 	repeated = repeat;
 	is_empty = false;
 	name_functions();
-	session->regions = &all;
+	session_set_kind_data(session, REGIONS_DATA_KIND_NAME, &all);
 }
 
-static int send(const struct model_event *events, size_t count,
-		int (*each)(const struct model_event *, void *), void *context)
+static int send(const struct model_region_event *events, size_t count,
+		int (*each)(const struct model_region_event *, void *), void *context)
 {
 	int result = 0;
 
@@ -176,13 +181,14 @@ static int send(const struct model_event *events, size_t count,
 }
 
 /* As deep as this goes, not all can be drawn. */
-static int recurse(int (*each)(const struct model_event *, void *), void *context)
+static int recurse(int (*each)(const struct model_region_event *, void *), void *context)
 {
 	int result = 0;
 
 	for (unsigned i = 0; i < 2 * FIXTURE_RECURSION && result == 0; i++) {
-		struct model_event event = {POOL(REGION_BEGIN, HOSTILE, 50)};
-		event.kind = i < FIXTURE_RECURSION ? MODEL_REGION_BEGIN : MODEL_REGION_END;
+		struct model_region_event event = {POOL(REGION_BEGIN, HOSTILE, 50)};
+		event.kind =
+			i < FIXTURE_RECURSION ? MODEL_EVENT_REGION_BEGIN : MODEL_EVENT_REGION_END;
 		event.time_ns += i * US;
 		result = each(&event, context);
 	}
@@ -199,11 +205,11 @@ static uint64_t random_number(uint64_t *state) /* xorshift64 */
 
 /* Functions that call each other at random, up to 20 deep, 60 to 1,500 ns between events. */
 static int repeat_by(uint32_t thread, uint64_t events,
-		     int (*each)(const struct model_event *, void *), void *context)
+		     int (*each)(const struct model_region_event *, void *), void *context)
 {
 	uint32_t stack[20], depth = 0;
 	uint64_t state = 88172645463325252u + thread;
-	struct model_event event = {.process = 1, .thread = thread, .time_ns = AT(1)};
+	struct model_region_event event = {.process = 1, .thread = thread, .time_ns = AT(1)};
 	int result = 0;
 
 	for (uint64_t left = events; left > 0 && result == 0; left--) {
@@ -211,7 +217,7 @@ static int repeat_by(uint32_t thread, uint64_t events,
 		bool is_end = depth == left || depth == 20 || (depth > 0 && number % 2 == 0);
 
 		event.time_ns += 60 + number / 2 % 1440;
-		event.kind = is_end ? MODEL_REGION_END : MODEL_REGION_BEGIN;
+		event.kind = is_end ? MODEL_EVENT_REGION_END : MODEL_EVENT_REGION_BEGIN;
 		if (!is_end)
 			stack[depth++] = REGION_COUNT + (uint32_t)(number / 4096) % FUNCTIONS;
 		event.region = is_end ? stack[--depth] : stack[depth - 1];
@@ -220,9 +226,9 @@ static int repeat_by(uint32_t thread, uint64_t events,
 	return result;
 }
 
-int session_each_region_event(struct session *session,
-			      int (*each)(const struct model_event *, void *), void *context,
-			      struct problem *problem)
+int session_visit_region_events(struct session *session,
+				int (*each)(const struct model_region_event *, void *),
+				void *context, struct problem *problem)
 {
 	(void)session;
 	(void)problem;
@@ -232,14 +238,12 @@ int session_each_region_event(struct session *session,
 		int error = repeat_by(1, repeated - repeated / 2, each, context);
 		return error != 0 ? error : repeat_by(2, repeated / 2, each, context);
 	}
-	int result = send(main_events, sizeof(main_events) / sizeof(*main_events), each, context);
+	int result = send(main_events, ARRAY_SIZE(main_events), each, context);
 	if (result == 0)
-		result = send(pool_events, sizeof(pool_events) / sizeof(*pool_events), each,
-			      context);
+		result = send(pool_events, ARRAY_SIZE(pool_events), each, context);
 	if (result == 0)
 		result = recurse(each, context);
 	if (result == 0)
-		result = send(child_events, sizeof(child_events) / sizeof(*child_events), each,
-			      context);
+		result = send(child_events, ARRAY_SIZE(child_events), each, context);
 	return result;
 }

@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: MIT
  * SPDX-FileCopyrightText: the kymo authors
  *
- * Regions for the session in session_fixture.h, and session_each_region_event() answered from them.
+ * Regions for the session in session_fixture.h, and session_visit_region_events() answered from
+ * them.
  */
 #ifndef KYMO_TESTS_REGIONS_FIXTURE_H
 #define KYMO_TESTS_REGIONS_FIXTURE_H
 
-#include "analysis/regions.h"
+#include "analysis/regions/regions.h"
 
 enum { FIXTURE_RECURSION = 600 };
 

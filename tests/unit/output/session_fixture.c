@@ -5,6 +5,7 @@
 #include <stdlib.h>
 
 #include "analysis/views.h"
+#include "common/array.h"
 #include "regions_fixture.h"
 
 #define MS     UINT64_C(1000000)
@@ -40,13 +41,13 @@ static struct model_process processes[] = {
 	 .start_ns = AT(0),
 	 .end_ns = AT(1),
 	 .state = SPOOL_STATE_EXEC,
-	 .exit_status = -1,
+	 .wait_status = -1,
 	 .first_thread = 0,
 	 .thread_count = 1,
 	 .first_module = 0,
 	 .module_count = 0,
 	 .cpu_source = SPOOL_CPU_SOURCE_TIMER,
-	 .cpu_source_text = "no perf"},
+	 .cpu_source_reason = "no perf"},
 	{.pid = 1000,
 	 .parent_pid = 999,
 	 .image = 1,
@@ -62,17 +63,17 @@ static struct model_process processes[] = {
 	 .start_ns = AT(1),
 	 .end_ns = AT(200),
 	 .state = SPOOL_STATE_EXITED,
-	 .exit_status = 0,
+	 .wait_status = 0,
 	 .first_thread = 1,
 	 .thread_count = 2,
 	 .first_module = 0,
 	 .module_count = 2,
 	 .metrics = work_metrics,
-	 .metric_count = sizeof(work_metrics) / sizeof(*work_metrics),
+	 .metric_count = ARRAY_SIZE(work_metrics),
 	 .notices = work_notices,
 	 .notice_count = 2,
 	 .samples = 12,
-	 .header_samples = 12,
+	 .header_sample_count = 12,
 	 .stacks = {11, 1},
 	 .losses = {[SPOOL_LOSS_NO_CHUNK] = 5, [SPOOL_LOSS_THROTTLED] = 1},
 	 .signals = 12,
@@ -81,7 +82,7 @@ static struct model_process processes[] = {
 	{.pid = 2000,
 	 .parent_pid = 1000,
 	 .image = 0,
-	 .process_start = 502,
+	 .process_start = 501,
 	 .spool_path = "2000-0",
 	 .executable = "/bin/</script>",
 	 .command_line = "'</script>'",
@@ -93,13 +94,13 @@ static struct model_process processes[] = {
 	 .start_ns = AT(20),
 	 .end_ns = AT(200),
 	 .state = SPOOL_STATE_OPEN,
-	 .exit_status = 9,
+	 .wait_status = 9,
 	 .first_thread = 3,
 	 .thread_count = 1,
 	 .first_module = 2,
 	 .module_count = 1,
 	 .samples = 2,
-	 .header_samples = 2,
+	 .header_sample_count = 2,
 	 .stacks = {2},
 	 .losses = {[SPOOL_LOSS_REENTRY] = 2},
 	 .cpu_covered_ns = 20 * MS},
@@ -108,13 +109,13 @@ static struct model_process processes[] = {
 static struct model_thread threads[] = {
 	{.process = 0,
 	 .tid = 1000,
-	 .parent = MODEL_NONE,
+	 .parent = MODEL_ENTRY_INDEX_NONE,
 	 .name = "sh",
 	 .start_ns = AT(0),
 	 .end_ns = AT(1)},
 	{.process = 1,
 	 .tid = 1000,
-	 .parent = MODEL_NONE,
+	 .parent = MODEL_ENTRY_INDEX_NONE,
 	 .name = "main",
 	 .start_ns = AT(1),
 	 .end_ns = UINT64_MAX,
@@ -135,7 +136,7 @@ static struct model_thread threads[] = {
 	 .weight = {30 * MS}},
 	{.process = 2,
 	 .tid = 2000,
-	 .parent = MODEL_NONE,
+	 .parent = MODEL_ENTRY_INDEX_NONE,
 	 .name = "other",
 	 .start_ns = AT(20),
 	 .end_ns = UINT64_MAX,
@@ -177,26 +178,27 @@ static struct model_frame frames[] = {
 	{"poll", NULL, NULL, 0, 0, 1, 0x2200, FRAME_NATIVE, 3},
 	{"worker;\xff<img src=x onerror=alert(1)>", NULL, "/src/work.c", 70, 60, 0, 0x1200,
 	 FRAME_NATIVE, 4},
-	{"[truncated: no_table]", NULL, NULL, 0, 0, MODEL_NONE, 0, FRAME_SYNTHETIC, 5},
+	{"[stack cut: no unwind information]", NULL, NULL, 0, 0, MODEL_ENTRY_INDEX_NONE, 0,
+	 FRAME_SYNTHETIC, 5},
 	{"</script><script>alert(1)</script>", NULL, NULL, 0, 0, 2, 0x3000, FRAME_UNRESOLVED, 6},
 };
 
 #define CPU(samples_, ms_) .self_samples = {samples_}, .self_weight = {(ms_)*MS}
-static struct model_node nodes[] = {
-	/* 0 */ {MODEL_NONE, 0, 1, 1, 3, 0, CPU(1, 5)},
-	/* 1 */ {0, 2, 1, 2, MODEL_NONE, 1, CPU(0, 0)},
-	/* 2 */ {1, 3, 1, MODEL_NONE, MODEL_NONE, 2, CPU(3, 25)},
-	/* 3: main, another line */ {MODEL_NONE, 1, 1, 4, 5, 0, CPU(0, 0)},
+static struct model_calltree_node nodes[] = {
+	/* 0 */ {MODEL_ENTRY_INDEX_NONE, 0, 1, 1, 3, 0, CPU(1, 5)},
+	/* 1 */ {0, 2, 1, 2, MODEL_ENTRY_INDEX_NONE, 1, CPU(0, 0)},
+	/* 2 */ {1, 3, 1, MODEL_ENTRY_INDEX_NONE, MODEL_ENTRY_INDEX_NONE, 2, CPU(3, 25)},
+	/* 3: main, another line */ {MODEL_ENTRY_INDEX_NONE, 1, 1, 4, 5, 0, CPU(0, 0)},
 	/* 4 */
-	{3, 4, 1, MODEL_NONE, MODEL_NONE, 1, .self_samples = {0, 2, 0, 1},
+	{3, 4, 1, MODEL_ENTRY_INDEX_NONE, MODEL_ENTRY_INDEX_NONE, 1, .self_samples = {0, 2, 0, 1},
 	 .self_weight = {0, 60 * MS, 0, 10 * MS}},
-	/* 5 */ {MODEL_NONE, 5, 1, 6, 7, 0, CPU(2, 20)},
-	/* 6: recursion */ {5, 5, 1, MODEL_NONE, MODEL_NONE, 1, CPU(1, 10)},
-	/* 7 */ {MODEL_NONE, 6, 1, 8, MODEL_NONE, 0, CPU(0, 0)},
-	/* 8 */ {7, 4, 1, MODEL_NONE, MODEL_NONE, 1, CPU(1, 10)},
+	/* 5 */ {MODEL_ENTRY_INDEX_NONE, 5, 1, 6, 7, 0, CPU(2, 20)},
+	/* 6: recursion */ {5, 5, 1, MODEL_ENTRY_INDEX_NONE, MODEL_ENTRY_INDEX_NONE, 1, CPU(1, 10)},
+	/* 7 */ {MODEL_ENTRY_INDEX_NONE, 6, 1, 8, MODEL_ENTRY_INDEX_NONE, 0, CPU(0, 0)},
+	/* 8 */ {7, 4, 1, MODEL_ENTRY_INDEX_NONE, MODEL_ENTRY_INDEX_NONE, 1, CPU(1, 10)},
 	/* 9 */
-	{MODEL_NONE, 7, 2, MODEL_NONE, MODEL_NONE, 0, .self_samples = {1, 0, 2},
-	 .self_weight = {20 * MS, 0, 2000}},
+	{MODEL_ENTRY_INDEX_NONE, 7, 2, MODEL_ENTRY_INDEX_NONE, MODEL_ENTRY_INDEX_NONE, 0,
+	 .self_samples = {1, 0, 2}, .self_weight = {20 * MS, 0, 2000}},
 };
 
 static const struct model_sample samples[] = {
@@ -207,24 +209,24 @@ static const struct model_sample samples[] = {
 	 .metrics = {30 * MS, 0, 4}},
 	{AT(41), 10 * MS, 1, 2, 6, SPOOL_SOURCE_CPU, SPOOL_STACK_COMPLETE, .metric_bitmap = 1,
 	 .metrics = {31 * MS, 0, 4}},
-	{AT(10), 5 * MS, 1, 1, 0, SPOOL_SOURCE_CPU, SPOOL_STACK_COMPLETE, .repeat = 0},
-	{AT(20), 10 * MS, 1, 1, 2, SPOOL_SOURCE_CPU, SPOOL_STACK_COMPLETE, .repeat = 0},
-	{AT(30), 10 * MS, 1, 1, 2, SPOOL_SOURCE_CPU, SPOOL_STACK_COMPLETE, .repeat = 0},
-	{AT(40), 5 * MS, 1, 1, 2, SPOOL_SOURCE_CPU, SPOOL_STACK_COMPLETE, .repeat = 0},
-	{AT(60), 40 * MS, 1, 1, 4, SPOOL_SOURCE_WALL, SPOOL_STACK_COMPLETE, .repeat = 0},
-	{AT(80), 20 * MS, 1, 1, 4, SPOOL_SOURCE_WALL, SPOOL_STACK_COMPLETE, .repeat = 1},
+	{AT(10), 5 * MS, 1, 1, 0, SPOOL_SOURCE_CPU, SPOOL_STACK_COMPLETE, .is_repeat = 0},
+	{AT(20), 10 * MS, 1, 1, 2, SPOOL_SOURCE_CPU, SPOOL_STACK_COMPLETE, .is_repeat = 0},
+	{AT(30), 10 * MS, 1, 1, 2, SPOOL_SOURCE_CPU, SPOOL_STACK_COMPLETE, .is_repeat = 0},
+	{AT(40), 5 * MS, 1, 1, 2, SPOOL_SOURCE_CPU, SPOOL_STACK_COMPLETE, .is_repeat = 0},
+	{AT(60), 40 * MS, 1, 1, 4, SPOOL_SOURCE_WALL, SPOOL_STACK_COMPLETE, .is_repeat = 0},
+	{AT(80), 20 * MS, 1, 1, 4, SPOOL_SOURCE_WALL, SPOOL_STACK_COMPLETE, .is_repeat = 1},
 	{AT(90), 10 * MS, 1, 1, 4, SPOOL_SOURCE_RUNNABLE, SPOOL_STACK_COMPLETE, .metric_bitmap = 8,
 	 .metrics = {0, 0, 0, 1}},
 	{AT(95), 10 * MS, 1, 1, 8, SPOOL_SOURCE_CPU, SPOOL_STACK_NO_TABLE, .metric_bitmap = 8,
 	 .metrics = {0, 0, 0, 2}},
-	{AT(100), 20 * MS, 2, 3, 9, SPOOL_SOURCE_CPU, SPOOL_STACK_COMPLETE, .repeat = 0},
-	{AT(110), 1000, 2, 3, 9, SPOOL_SOURCE_OVERFLOW, SPOOL_STACK_COMPLETE, .repeat = 0},
-	{AT(120), 1000, 2, 3, 9, SPOOL_SOURCE_OVERFLOW, SPOOL_STACK_COMPLETE, .repeat = 0},
+	{AT(100), 20 * MS, 2, 3, 9, SPOOL_SOURCE_CPU, SPOOL_STACK_COMPLETE, .is_repeat = 0},
+	{AT(110), 1000, 2, 3, 9, SPOOL_SOURCE_OVERFLOW, SPOOL_STACK_COMPLETE, .is_repeat = 0},
+	{AT(120), 1000, 2, 3, 9, SPOOL_SOURCE_OVERFLOW, SPOOL_STACK_COMPLETE, .is_repeat = 0},
 };
-#define SAMPLE_COUNT (sizeof(samples) / sizeof(*samples))
+#define SAMPLE_COUNT ARRAY_SIZE(samples)
 
-/* Sorted by thread, then node, as view_thread_nodes() promises. */
-static const struct view_thread_node thread_nodes[] = {
+/* Sorted by thread, then node, as view_sum_by_thread_and_node() promises. */
+static const struct view_thread_node_row thread_nodes[] = {
 	{1, 0, .self_weight = {5 * MS}, .self_samples = {1}},
 	{1, 2, .self_weight = {25 * MS}, .self_samples = {3}},
 	{1, 4, .self_weight = {0, 60 * MS, 0, 10 * MS}, .self_samples = {0, 2, 0, 1}},
@@ -256,7 +258,7 @@ struct session *fixture_session(void)
 					 .realtime_minus_boottime_ns =
 						 INT64_C(1700000000000000000)};
 	repeated_samples = 0;
-	session.regions = fixture_no_regions();
+	session_set_kind_data(&session, REGIONS_DATA_KIND_NAME, fixture_no_regions());
 	return &session;
 }
 
@@ -264,7 +266,7 @@ struct session *fixture_empty_session(void)
 {
 	static struct session session = {.directory = "/tmp/result", .command_line = "nothing"};
 
-	session.regions = fixture_no_regions();
+	session_set_kind_data(&session, REGIONS_DATA_KIND_NAME, fixture_no_regions());
 	return &session;
 }
 
@@ -273,8 +275,8 @@ void fixture_repeat_samples(uint64_t count)
 	repeated_samples = count;
 }
 
-int session_each_sample(struct session *session, int (*each)(const struct model_sample *, void *),
-			void *context, struct problem *problem)
+int session_visit_samples(struct session *session, int (*each)(const struct model_sample *, void *),
+			  void *context, struct problem *problem)
 {
 	(void)problem;
 	uint64_t count = repeated_samples != 0 ? repeated_samples : SAMPLE_COUNT;
@@ -291,9 +293,10 @@ int session_each_sample(struct session *session, int (*each)(const struct model_
 	return 0;
 }
 
-int view_thread_nodes(struct session *session, const struct view_thread_node **ret, size_t *count)
+int view_sum_by_thread_and_node(struct session *session, const struct view_thread_node_row **ret,
+				size_t *count)
 {
 	*ret = thread_nodes;
-	*count = session->process_count == 0 ? 0 : sizeof(thread_nodes) / sizeof(*thread_nodes);
+	*count = session->process_count == 0 ? 0 : ARRAY_SIZE(thread_nodes);
 	return 0;
 }

@@ -13,12 +13,16 @@
 
 #include <cmocka.h>
 
-#include "output/html_tree.h"
+#include "common/array.h"
+#include "output/output.h"
 #include "output/strings.h"
-#include "output/writers.h"
+#include "output/web/html_tree.h"
 #include "session_fixture.h"
 
 #define MS UINT64_C(1000000)
+
+extern const struct output_format output_format_folded, output_format_perfetto, output_format_pprof,
+	output_format_html;
 
 static void expect_folded(struct output_options options, const char *expected)
 {
@@ -28,13 +32,14 @@ static void expect_folded(struct output_options options, const char *expected)
 	FILE *stream = open_memstream(&text, &size);
 
 	assert_non_null(stream);
-	assert_int_equal(output_folded(fixture_session(), &options, stream, &problem), 0);
+	assert_int_equal(output_format_folded.write(fixture_session(), &options, stream, &problem),
+			 0);
 	fclose(stream);
 	assert_string_equal(text, expected);
 	free(text);
 }
 
-#define WORKER "worker:\xff<img src=x onerror=alert(1)>"
+#define WORKER "worker:\xef\xbf\xbd<img src=x onerror=alert(1)>"
 
 static void test_folded(void **state)
 {
@@ -45,7 +50,7 @@ static void test_folded(void **state)
 		      "work;main;poll 3\n" /* waited for: real time counts where it was sampled */
 		      "work;" WORKER " 2\n"
 		      "work;" WORKER ";" WORKER " 1\n"
-		      "work;[truncated: no_table];poll 1\n"
+		      "work;[stack cut: no unwind information];poll 1\n"
 		      "</script>;</script><script>alert(1)</script> 1\n");
 }
 
@@ -53,12 +58,12 @@ static void test_folded_threads(void **state)
 {
 	(void)state;
 	expect_folded((struct output_options){.per_thread = true,
-					      .measure_given = true,
-					      .measure = MEASURE_WALL},
+					      .is_measure_given = true,
+					      .measure = VIEW_MEASURE_REAL_TIME},
 		      "work;main-1000;main 5000000\n"
 		      "work;main-1000;main;compute(int, char const*);hot 25000000\n"
 		      "work;main-1000;main;poll 70000000\n"
-		      "work;main-1000;[truncated: no_table];poll 10000000\n"
+		      "work;main-1000;[stack cut: no unwind information];poll 10000000\n"
 		      "work;pool: 1-1001;" WORKER " 20000000\n"
 		      "work;pool: 1-1001;" WORKER ";" WORKER " 10000000\n"
 		      "</script>;other-2000;</script><script>alert(1)</script> 20000000\n");
@@ -71,12 +76,12 @@ static void test_function_tree(void **state)
 	struct function_tree tree;
 
 	(void)state;
-	assert_int_equal(function_tree_init(&tree, session), 0);
+	assert_int_equal(function_tree_build_per_process(&tree, session), 0);
 	assert_int_equal(tree.count, session->node_count - 1);
 	assert_int_equal(tree.of_node[0], tree.of_node[3]);
 	assert_int_not_equal(tree.of_node[5], tree.of_node[6]);
 	for (uint32_t i = 0; i < tree.count; i++) {
-		if (tree.nodes[i].parent != MODEL_NONE)
+		if (tree.nodes[i].parent != MODEL_ENTRY_INDEX_NONE)
 			assert_true(tree.nodes[i].parent < i);
 	}
 	function_tree_deinit(&tree);
@@ -91,19 +96,19 @@ static void test_page_tree(void **state)
 	for (uint32_t limit = 0; limit < 12; limit++) {
 		uint64_t samples_of_main = 0;
 		assert_int_equal(html_tree_init(&tree, fixture_session(), limit), 0);
-		assert_int_equal(tree.totals[2 * MEASURE_CPU], 90 * MS);
-		assert_int_equal(tree.totals[2 * MEASURE_WALL], 160 * MS);
-		assert_int_equal(tree.totals[2 * MEASURE_OVERFLOW], 2000);
-		assert_int_equal(tree.totals[HTML_COLUMN_SAMPLES],
+		assert_int_equal(tree.column_totals[2 * VIEW_MEASURE_CPU_TIME], 90 * MS);
+		assert_int_equal(tree.column_totals[2 * VIEW_MEASURE_REAL_TIME], 160 * MS);
+		assert_int_equal(tree.column_totals[2 * VIEW_MEASURE_COUNTER_EVENTS], 2000);
+		assert_int_equal(tree.column_totals[FLAMEGRAPH_COLUMN_SAMPLES],
 				 FIXTURE_CPU_SAMPLES + FIXTURE_WALL_SAMPLES +
 					 FIXTURE_OVERFLOW_SAMPLES);
 		for (size_t i = 0; i < tree.row_count; i++) {
 			assert_true(tree.rows[i].node < tree.node_count);
 			if (tree.rows[i].thread == 1)
-				samples_of_main += tree.rows[i].values[HTML_COLUMN_SAMPLES];
+				samples_of_main += tree.rows[i].values[FLAMEGRAPH_COLUMN_SAMPLES];
 		}
 		for (uint32_t i = 0; i < tree.node_count; i++) {
-			if (tree.nodes[i].parent != MODEL_NONE)
+			if (tree.nodes[i].parent != MODEL_ENTRY_INDEX_NONE)
 				assert_true(tree.nodes[i].parent < i);
 		}
 		assert_int_equal(samples_of_main, 8);
@@ -114,7 +119,7 @@ static void test_page_tree(void **state)
 
 static void test_strings(void **state)
 {
-	struct strings strings;
+	struct string_table strings;
 	static char texts[5000][8];
 
 	(void)state;
@@ -123,7 +128,7 @@ static void test_strings(void **state)
 		for (uint32_t i = 0; i < 5000; i++) {
 			uint32_t number = UINT32_MAX;
 			snprintf(texts[i], sizeof(texts[i]), "%u", i);
-			assert_int_equal(strings_add(&strings, texts[i], &number), 0);
+			assert_int_equal(strings_find_or_add(&strings, texts[i], &number), 0);
 			assert_int_equal(number, i);
 		}
 	}
@@ -134,18 +139,19 @@ static void test_strings(void **state)
 /* A full disk is an error with a reason, whatever the format. */
 static void test_full_disk(void **state)
 {
-	int (*const writers[])(struct session *, const struct output_options *, FILE *,
-			       struct problem *) = {output_folded, output_perfetto, output_pprof,
-						    output_html};
+	const struct output_format *const formats[] = {&output_format_folded,
+						       &output_format_perfetto,
+						       &output_format_pprof, &output_format_html};
 	struct output_options options = {0};
 
 	(void)state;
-	for (size_t i = 0; i < sizeof(writers) / sizeof(*writers); i++) {
+	for (size_t i = 0; i < ARRAY_SIZE(formats); i++) {
 		struct problem problem = {""};
 		FILE *full = fopen("/dev/full", "w");
 		if (full == NULL)
 			skip();
-		assert_int_equal(writers[i](fixture_session(), &options, full, &problem), -ENOSPC);
+		assert_int_equal(formats[i]->write(fixture_session(), &options, full, &problem),
+				 -ENOSPC);
 		assert_non_null(strstr(problem.text, "No space left"));
 		fclose(full);
 	}

@@ -8,20 +8,18 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "output/writers.h"
+#include "common/array.h"
+#include "output/output.h"
 #include "regions_fixture.h"
 #include "session_fixture.h"
 
-static const struct {
-	const char *name;
-	int (*write)(struct session *session, const struct output_options *options, FILE *stream,
-		     struct problem *problem);
-} formats[] = {
-	{"perfetto", output_perfetto},
-	{"folded", output_folded},
-	{"regions-folded", output_regions_folded},
-	{"pprof", output_pprof},
-	{"html", output_html},
+/* Those of the list that need no more than the fixture. */
+extern const struct output_format output_format_perfetto, output_format_folded,
+	output_format_regions_folded, output_format_pprof, output_format_html;
+
+static const struct output_format *const formats[] = {
+	&output_format_perfetto, &output_format_folded, &output_format_regions_folded,
+	&output_format_pprof,    &output_format_html,
 };
 
 /* Two ranks on two hosts. */
@@ -37,14 +35,15 @@ int main(int argument_count, char **arguments)
 {
 	struct session *session = fixture_session();
 	/* the fixture has all kinds of samples; the page opens with this one */
-	struct output_options options = {.measure_given = true, .measure = MEASURE_CPU};
+	struct output_options options = {.is_measure_given = true,
+					 .measure = VIEW_MEASURE_CPU_TIME};
 	struct problem problem = {""};
 
 	for (int i = 2; i < argument_count; i++) {
 		if (strcmp(arguments[i], "empty") == 0)
 			session = fixture_empty_session();
 		else if (strcmp(arguments[i], "compress") == 0)
-			options.compress = true;
+			options.is_compressed = true;
 		else if (strcmp(arguments[i], "per_thread") == 0)
 			options.per_thread = true;
 		else if (strncmp(arguments[i], "samples=", 8) == 0)
@@ -58,10 +57,10 @@ int main(int argument_count, char **arguments)
 		else if (strcmp(arguments[i], "job") == 0)
 			make_job(session);
 	}
-	for (size_t i = 0; argument_count > 1 && i < sizeof(formats) / sizeof(*formats); i++) {
-		if (strcmp(formats[i].name, arguments[1]) != 0)
+	for (size_t i = 0; argument_count > 1 && i < ARRAY_SIZE(formats); i++) {
+		if (strcmp(formats[i]->name, arguments[1]) != 0)
 			continue;
-		if (formats[i].write(session, &options, stdout, &problem) == 0)
+		if (formats[i]->write(session, &options, stdout, &problem) == 0)
 			return 0;
 		fprintf(stderr, "%s\n", problem.text);
 		return 1;

@@ -22,7 +22,8 @@ static void say(const char *text)
 	strcat(output, "\n");
 }
 
-static void foo_sample(const struct component *self, uint64_t *data, struct moment *moment)
+static void foo_sample(const struct bundle_component *self, uint64_t *data,
+		       struct component_readings_at_moment *moment)
 {
 	(void)self;
 	(void)data;
@@ -30,8 +31,8 @@ static void foo_sample(const struct component *self, uint64_t *data, struct mome
 	say("foo::sample()");
 }
 
-static void bar_sample(const struct component *self, uint64_t *data, struct moment *moment,
-		       int64_t value)
+static void bar_sample(const struct bundle_component *self, uint64_t *data,
+		       struct component_readings_at_moment *moment, int64_t value)
 {
 	(void)self;
 	(void)moment;
@@ -40,8 +41,8 @@ static void bar_sample(const struct component *self, uint64_t *data, struct mome
 	say("bar::sample(int)");
 }
 
-static void spam_start(const struct component *self, uint64_t *data, struct moment *moment,
-		       int64_t value)
+static void spam_start(const struct bundle_component *self, uint64_t *data,
+		       struct component_readings_at_moment *moment, int64_t value)
 {
 	(void)self;
 	(void)data;
@@ -50,7 +51,8 @@ static void spam_start(const struct component *self, uint64_t *data, struct mome
 	say("spam::start()");
 }
 
-static void spam_stop(const struct component *self, uint64_t *data, struct moment *moment)
+static void spam_stop(const struct bundle_component *self, uint64_t *data,
+		      struct component_readings_at_moment *moment)
 {
 	(void)self;
 	(void)data;
@@ -58,36 +60,38 @@ static void spam_stop(const struct component *self, uint64_t *data, struct momen
 	say("spam::stop()");
 }
 
-static const struct component foo = {.name = "foo", .sample = foo_sample};
-static const struct component bar = {.name = "bar", .sample_value = bar_sample};
-static const struct component spam = {.name = "spam", .start_value = spam_start, .stop = spam_stop};
+static const struct bundle_component foo = {.name = "foo", .sample = foo_sample};
+static const struct bundle_component bar = {.name = "bar", .sample_with_value = bar_sample};
+static const struct bundle_component spam = {
+	.name = "spam", .start_with_value = spam_start, .stop = spam_stop};
 
 static void verbs_reach_those_that_have_them(void **state)
 {
-	struct bundle bundle = {0};
-	uint64_t data[COMPONENTS_MAX] = {0};
+	struct component_bundle bundle = {0};
+	uint64_t data[COMPONENTS_PER_PROFILE_MAX] = {0};
 
 	(void)state;
 	output[0] = 0;
-	assert_int_equal(bundle_add(&bundle, &foo), 0);
-	assert_int_equal(bundle_add(&bundle, &bar), 1);
-	assert_int_equal(bundle_add(&bundle, &spam), 2);
+	assert_int_equal(component_bundle_add(&bundle, &foo), 0);
+	assert_int_equal(component_bundle_add(&bundle, &bar), 1);
+	assert_int_equal(component_bundle_add(&bundle, &spam), 2);
 	say("A");
-	bundle_start(&bundle, data, NULL);
+	component_bundle_call_all_starts(&bundle, data, NULL);
 	say("B");
-	bundle_sample_value(&bundle, data, NULL, 10);
+	component_bundle_call_all_sample_values(&bundle, data, NULL, 10);
 	say("C");
-	bundle_sample(&bundle, data, NULL);
+	component_bundle_call_all_samples(&bundle, data, NULL);
 	say("D");
-	bundle_stop(&bundle, data, NULL);
+	component_bundle_call_all_stops(&bundle, data, NULL);
 	assert_string_equal(output, "A\nspam::start()\nB\nfoo::sample()\nbar::sample(int)\n"
 				    "C\nfoo::sample()\nD\nspam::stop()\n");
 	assert_int_equal(data[1], 10);
 	assert_int_equal(data[0], 0);
 }
 
-static void enter(const struct component *self, uint64_t *data, struct moment *moment,
-		  const uint64_t *arguments, size_t count)
+static void enter(const struct bundle_component *self, uint64_t *data,
+		  struct component_readings_at_moment *moment, const uint64_t *arguments,
+		  size_t count)
 {
 	(void)self;
 	(void)moment;
@@ -95,8 +99,9 @@ static void enter(const struct component *self, uint64_t *data, struct moment *m
 	*data += arguments[0] * arguments[1];
 }
 
-static void leave(const struct component *self, uint64_t *data, struct moment *moment,
-		  const uint64_t *results, size_t count)
+static void leave(const struct bundle_component *self, uint64_t *data,
+		  struct component_readings_at_moment *moment, const uint64_t *results,
+		  size_t count)
 {
 	(void)self;
 	(void)moment;
@@ -106,17 +111,17 @@ static void leave(const struct component *self, uint64_t *data, struct moment *m
 
 static void audits_see_arguments_and_results(void **state)
 {
-	const struct component wrapper = {
+	const struct bundle_component wrapper = {
 		.name = "wrapper", .audit_enter = enter, .audit_exit = leave};
-	struct bundle bundle = {0};
-	uint64_t data[COMPONENTS_MAX] = {0}, arguments[] = {6, 7}, result = 1000;
+	struct component_bundle bundle = {0};
+	uint64_t data[COMPONENTS_PER_PROFILE_MAX] = {0}, arguments[] = {6, 7}, result = 1000;
 
 	(void)state;
 	output[0] = 0;
-	bundle_add(&bundle, &foo);
-	bundle_add(&bundle, &wrapper);
-	bundle_audit_enter(&bundle, data, NULL, arguments, 2);
-	bundle_audit_exit(&bundle, data, NULL, &result, 1);
+	component_bundle_add(&bundle, &foo);
+	component_bundle_add(&bundle, &wrapper);
+	component_bundle_call_all_audit_enters(&bundle, data, NULL, arguments, 2);
+	component_bundle_call_all_audit_exits(&bundle, data, NULL, &result, 1);
 	assert_int_equal(data[1], 1042);
 	assert_int_equal(data[0], 0);
 	assert_string_equal(output, "");
@@ -124,13 +129,13 @@ static void audits_see_arguments_and_results(void **state)
 
 static void a_bundle_is_full_at_its_limit(void **state)
 {
-	struct bundle bundle = {0};
+	struct component_bundle bundle = {0};
 
 	(void)state;
-	for (int i = 0; i < COMPONENTS_MAX; i++)
-		assert_int_equal(bundle_add(&bundle, &foo), i);
-	assert_int_equal(bundle_add(&bundle, &foo), -1);
-	assert_int_equal(bundle.count, COMPONENTS_MAX);
+	for (int i = 0; i < COMPONENTS_PER_PROFILE_MAX; i++)
+		assert_int_equal(component_bundle_add(&bundle, &foo), i);
+	assert_int_equal(component_bundle_add(&bundle, &foo), -1);
+	assert_int_equal(bundle.count, COMPONENTS_PER_PROFILE_MAX);
 }
 
 int main(void)

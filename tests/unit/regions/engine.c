@@ -17,6 +17,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "analysis/regions/regions.h"
 #include "core/runtime.h"
 #include "unit/analysis/test_directory.h"
 
@@ -25,12 +26,12 @@ static const char *const profile[] = {"KYMO_TRACE=off", NULL};
 
 static void begin(const char *name)
 {
-	region_begin_name(NULL, name);
+	region_begin_by_name(NULL, name);
 }
 
 static void end(const char *name)
 {
-	region_end_name(NULL, name);
+	region_end_by_name(NULL, name);
 }
 
 /* The same body recorded both ways, in directories of their own. */
@@ -46,7 +47,7 @@ static void both_ways(void **state, void (*body)(void), const char *expected)
 		mkdir(directory, 0700);
 		session = engine_run(directory, ways[i], body, ENGINE_EXIT);
 		assert_string_equal(engine_profile(session), expected);
-		assert_int_equal(session->regions->from_process, i == 1);
+		assert_int_equal(session_get_regions(session)->was_aggregated_in_process, i == 1);
 		session_close(session);
 	}
 }
@@ -93,8 +94,8 @@ static void recursion_is_a_path_a_level(void **state)
 
 static void left_by_longjmp(void)
 {
-	region_id outer = region_named(REGION_HOST, "outer"),
-		  inner = region_named(REGION_HOST, "inner");
+	region_id outer = region_find_or_add_name(REGION_INSTRUMENTED, "outer"),
+		  inner = region_find_or_add_name(REGION_INSTRUMENTED, "inner");
 
 	region_begin(outer);
 	region_begin(inner);
@@ -121,13 +122,13 @@ static __attribute__((noinline)) void jump_out(region_id region, jmp_buf *target
 	volatile char room[256 * (deeper + 1)];
 
 	__asm__ volatile("" ::"r"(room));
-	region_begin_call(region);
+	region_begin_around_call(region);
 	longjmp(*target, 1);
 }
 
 static void calls_left_by_longjmp(void)
 {
-	region_id call = region_named(REGION_IO, "call");
+	region_id call = region_find_or_add_name(REGION_IO, "call");
 	jmp_buf target;
 
 	begin("main");
@@ -135,7 +136,7 @@ static void calls_left_by_longjmp(void)
 		if (!setjmp(target))
 			jump_out(call, &target, i % 3);
 	}
-	region_begin_call(call);
+	region_begin_around_call(call);
 	region_end(call);
 	end("main");
 }
@@ -145,10 +146,10 @@ static void calls_that_were_left_do_not_pile_up(void **state)
 	struct session *session = engine_run(*state, trace, calls_left_by_longjmp, ENGINE_EXIT);
 	uint64_t sum = 0;
 
-	for (uint32_t i = 0; i < session->regions->node_count; i++)
-		sum += session->regions->nodes[i].count;
+	for (uint32_t i = 0; i < session_get_regions(session)->node_count; i++)
+		sum += session_get_regions(session)->nodes[i].count;
 	assert_int_equal(sum, 302);
-	assert_true(session->regions->node_count <= 4);
+	assert_true(session_get_regions(session)->node_count <= 4);
 	assert_true(engine_loss(session, SPOOL_LOSS_REGION_UNBALANCED) >= 299);
 	session_close(session);
 }
@@ -186,27 +187,27 @@ static void open_regions_are_kept_by_a_killed_process(void **state)
 
 static void switched(void)
 {
-	region_id host = region_named(REGION_HOST, "host"),
-		  late = region_named(REGION_HOST, "late");
+	region_id host = region_find_or_add_name(REGION_INSTRUMENTED, "host"),
+		  late = region_find_or_add_name(REGION_INSTRUMENTED, "late");
 
 	region_begin(host);
-	regions_close(REGIONS_CLOSED_STOPPED);
+	regions_add_closed_reason(REGIONS_CLOSED_BY_STOP);
 	region_begin(late);
 	begin("user"); /* the program's own regions pass a stop */
 	end("user");
-	regions_open(REGIONS_CLOSED_STOPPED);
+	regions_remove_closed_reason(REGIONS_CLOSED_BY_STOP);
 	region_begin(host);
 	region_end(host);
 	region_end(late); /* began unrecorded: ends unrecorded */
 	region_end(host);
-	regions_close(REGIONS_CLOSED_WINDOW);
+	regions_add_closed_reason(REGIONS_CLOSED_BY_WINDOW);
 	begin("user");
 	end("user");
-	regions_open(REGIONS_CLOSED_WINDOW);
-	regions_thread_stop();
+	regions_remove_closed_reason(REGIONS_CLOSED_BY_WINDOW);
+	regions_stop_in_this_thread();
 	region_begin(host);
 	region_end(host);
-	regions_thread_start();
+	regions_start_in_this_thread();
 	region_begin(late);
 	region_end(late);
 }
@@ -221,8 +222,8 @@ static void switches_keep_begin_and_end_together(void **state)
 
 static void *work(void *argument)
 {
-	region_id outer = region_named(REGION_HOST, "outer"),
-		  inner = region_named(REGION_HOST, "inner");
+	region_id outer = region_find_or_add_name(REGION_INSTRUMENTED, "outer"),
+		  inner = region_find_or_add_name(REGION_INSTRUMENTED, "inner");
 
 	for (int i = 0; i < CALLS; i++) {
 		region_begin(outer);
@@ -250,13 +251,13 @@ static void every_call_of_every_thread_is_counted(void **state)
 
 static void forking(void)
 {
-	region_id host = region_named(REGION_HOST, "host");
+	region_id host = region_find_or_add_name(REGION_INSTRUMENTED, "host");
 	int child;
 
 	region_begin(host);
 	child = fork();
 	if (!child) {
-		runtime_restart_in_child();
+		runtime_restart_in_forked_child();
 		for (int i = 0; i < 10; i++) {
 			region_begin(host);
 			region_end(host);
@@ -288,7 +289,7 @@ static void a_forked_child_goes_on_with_its_own_file(void **state)
 
 static void deep(void)
 {
-	region_id host = region_named(REGION_HOST, "deep");
+	region_id host = region_find_or_add_name(REGION_INSTRUMENTED, "deep");
 
 	for (int i = 0; i < 3000; i++)
 		region_begin(host);
@@ -311,7 +312,7 @@ static void deeper_regions_than_allowed_are_counted(void **state)
 static void deep_stacks_cross_chunks(void **state)
 {
 	struct session *session = engine_run(*state, trace, deep, ENGINE_EXIT);
-	const struct model_regions *regions = session->regions;
+	const struct model_regions *regions = session_get_regions(session);
 	uint64_t sum = 0;
 
 	for (uint32_t i = 0; i < regions->node_count; i++)
@@ -344,12 +345,12 @@ static void only_selected_regions_are_recorded(void **state)
 
 static void categories(void)
 {
-	region_id mpi = region_named(REGION_MPI, "MPI_Send");
+	region_id mpi = region_find_or_add_name(REGION_MPI, "MPI_Send");
 
 	region_begin(mpi);
 	begin("user");
-	region_begin_name("mine", "own");
-	region_end_name("mine", "own");
+	region_begin_by_name("mine", "own");
+	region_end_by_name("mine", "own");
 	end("user");
 	region_end(mpi);
 }
@@ -387,14 +388,14 @@ static void nodes_are_bounded(void **state)
 {
 	static const char *const settings[] = {"KYMO_TRACE=off", "KYMO_PROFILE_MAX_NODES=16", NULL};
 	struct session *session = engine_run(*state, settings, many_names, ENGINE_EXIT);
-	const struct model_regions *regions = session->regions;
+	const struct model_regions *regions = session_get_regions(session);
 	uint64_t sum = 0;
 
 	assert_true(regions->node_count <= 24);
 	for (uint32_t i = 0; i < regions->node_count; i++)
 		sum += regions->nodes[i].count;
 	assert_int_equal(sum, 400);
-	assert_true(engine_node(session, "(more)") != MODEL_NONE);
+	assert_true(engine_node(session, "(more)") != MODEL_ENTRY_INDEX_NONE);
 	assert_true(engine_loss(session, SPOOL_LOSS_PROFILE_NODES) > 0);
 	session_close(session);
 }
@@ -403,8 +404,8 @@ static void names_that_share_a_buffer_are_told_apart(void **state)
 {
 	struct session *session = engine_run(*state, trace, many_names, ENGINE_EXIT);
 
-	assert_int_equal(session->regions->node_count, 400);
-	assert_true(engine_node(session, "name199;inside") != MODEL_NONE);
+	assert_int_equal(session_get_regions(session)->node_count, 400);
+	assert_true(engine_node(session, "name199;inside") != MODEL_ENTRY_INDEX_NONE);
 	session_close(session);
 }
 
@@ -432,7 +433,7 @@ static void ended_threads_hand_their_trees_on(void **state)
 	struct session *session = engine_run(*state, settings, churn, ENGINE_EXIT);
 
 	assert_string_equal(engine_profile(session), "short 50+0\n");
-	assert_true(session->regions->node_count <= 4);
+	assert_true(session_get_regions(session)->node_count <= 4);
 	session_close(session);
 }
 
@@ -449,7 +450,7 @@ static void handler(int signal)
 static void interrupted(void)
 {
 	struct itimerval interval = {{0, 200}, {0, 200}}, none = {{0, 0}, {0, 0}};
-	region_id host = region_named(REGION_HOST, "host");
+	region_id host = region_find_or_add_name(REGION_INSTRUMENTED, "host");
 	unsigned rounds = 0;
 
 	begin("handler"); /* the name is known before the storm */
@@ -461,7 +462,8 @@ static void interrupted(void)
 		region_end(host);
 	}
 	setitimer(ITIMER_REAL, &none, NULL);
-	region_counter(region_named(REGION_HOST, "handled"), (uint64_t)handled);
+	region_write_counter(region_find_or_add_name(REGION_INSTRUMENTED, "handled"),
+			     (uint64_t)handled);
 }
 
 static void signal_handlers_may_use_regions(void **state)
@@ -469,15 +471,15 @@ static void signal_handlers_may_use_regions(void **state)
 	struct session *session = engine_run(*state, profile, interrupted, ENGINE_EXIT);
 	uint32_t host = engine_node(session, "host");
 
-	assert_true(host != MODEL_NONE);
-	assert_true(session->regions->nodes[host].count > 1000);
-	assert_int_equal(session->regions->nodes[host].open, 0);
+	assert_true(host != MODEL_ENTRY_INDEX_NONE);
+	assert_true(session_get_regions(session)->nodes[host].count > 1000);
+	assert_int_equal(session_get_regions(session)->nodes[host].open, 0);
 	session_close(session);
 }
 
 static void much(void)
 {
-	region_id host = region_named(REGION_HOST, "host");
+	region_id host = region_find_or_add_name(REGION_INSTRUMENTED, "host");
 
 	for (int i = 0; i < 1000000; i++) {
 		region_begin(host);
@@ -500,7 +502,7 @@ static void a_ring_keeps_its_profile(void **state)
 	struct session *session = engine_run(*state, settings, much, ENGINE_EXIT);
 
 	assert_true(engine_loss(session, SPOOL_LOSS_RING_OVERWRITE) > 0);
-	assert_true(session->regions->from_process);
+	assert_true(session_get_regions(session)->was_aggregated_in_process);
 	assert_string_equal(engine_profile(session), "host 1000000+0\n");
 	session_close(session);
 }
@@ -527,13 +529,13 @@ static void touching(void)
 	}
 }
 
-static const struct model_statistics *statistics(const struct session *session, const char *path,
-						 const char *component)
+static const struct model_component_statistics *statistics(const struct session *session,
+							   const char *path, const char *component)
 {
-	const struct model_regions *regions = session->regions;
+	const struct model_regions *regions = session_get_regions(session);
 	uint32_t node = engine_node(session, path);
 
-	assert_true(node != MODEL_NONE);
+	assert_true(node != MODEL_ENTRY_INDEX_NONE);
 	for (uint32_t i = 0; i < regions->component_count; i++) {
 		if (!strcmp(regions->components[i].name, component))
 			return &regions->statistics[node * regions->component_count + i];
@@ -550,7 +552,7 @@ static void components_measure(void **state)
 		"KYMO_COMPONENT_EVENTS=1:2", NULL};
 	struct session *session = engine_run(*state, settings, touching, ENGINE_EXIT);
 
-	assert_true(session->regions->from_process);
+	assert_true(session_get_regions(session)->was_aggregated_in_process);
 	assert_in_range((uint64_t)statistics(session, "touch", "num_minor_page_faults")->sum, PAGES,
 			PAGES + 50);
 	assert_true(statistics(session, "touch", "page_rss")->sum > 100000);
@@ -585,8 +587,8 @@ static void a_raw_fork_records_nothing(void **state)
 
 static void quick_calls(void)
 {
-	region_id quick = region_named(REGION_HOST, "quick"),
-		  slow = region_named(REGION_HOST, "slow");
+	region_id quick = region_find_or_add_name(REGION_INSTRUMENTED, "quick"),
+		  slow = region_find_or_add_name(REGION_INSTRUMENTED, "slow");
 
 	for (int i = 0; i < 1000; i++) {
 		region_begin(quick);

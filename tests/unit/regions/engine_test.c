@@ -2,18 +2,23 @@
  * SPDX-FileCopyrightText: the kymo authors */
 #include "unit/regions/engine_test.h"
 
+#include <dirent.h>
+#include <fcntl.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
+#include "analysis/regions/regions.h"
 #include "core/runtime.h"
 #include "unit/analysis/test_directory.h"
 
-#define LINES_MAX 4096
+#define LINES_MAX      4096
+#define WRITER_WAIT_MS 10000
 
 extern char **environ;
 
@@ -28,8 +33,43 @@ static void start(const char *directory, const char *const *settings)
 	setenv("KYMO_USE_SAMPLING", "off", 1);
 	for (; settings && *settings; settings++)
 		putenv((char *)(uintptr_t)*settings);
-	kymo_runtime.hooks = &regions_hooks;
+	kymo_runtime.hooks = &regions_hook_table;
 	runtime_start(environ);
+}
+
+static bool file_has_writer(int directory, const char *name)
+{
+	struct flock lock = {.l_type = F_RDLCK, .l_whence = SEEK_SET};
+	int file = openat(directory, name, O_RDONLY | O_CLOEXEC);
+	bool has = file >= 0 && !fcntl(file, F_OFD_GETLK, &lock) && lock.l_type != F_UNLCK;
+
+	if (file >= 0)
+		close(file);
+	return has;
+}
+
+/* The helper of a killed process locks the spool file until it has written what is in memory. */
+static void wait_for_writers(const char *directory)
+{
+	const struct timespec pause = {0, 1000000};
+	char path[4096];
+
+	snprintf(path, sizeof(path), "%s/spool", directory);
+	for (unsigned ms = 0; ms < WRITER_WAIT_MS; ms++) {
+		DIR *list = opendir(path);
+		bool writers = false;
+
+		assert_non_null(list);
+		for (struct dirent *entry = readdir(list); entry; entry = readdir(list)) {
+			if (entry->d_name[0] != '.')
+				writers |= file_has_writer(dirfd(list), entry->d_name);
+		}
+		closedir(list);
+		if (!writers)
+			return;
+		nanosleep(&pause, NULL);
+	}
+	fail_msg("a spool file in %s is still written", path);
 }
 
 struct session *engine_run(const char *directory, const char *const *settings, void (*body)(void),
@@ -39,7 +79,7 @@ struct session *engine_run(const char *directory, const char *const *settings, v
 
 	if (!child) {
 		start(directory, settings);
-		if (!runtime_active())
+		if (!runtime_is_active())
 			_exit(3);
 		body();
 		if (finish == ENGINE_KILL)
@@ -52,17 +92,18 @@ struct session *engine_run(const char *directory, const char *const *settings, v
 		assert_true(WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL);
 	else
 		assert_int_equal(status, 0);
+	wait_for_writers(directory);
 	return test_session(directory, NULL);
 }
 
 static void path_of(const struct session *session, uint32_t node, char *text, size_t size)
 {
-	const struct model_regions *regions = session->regions;
+	const struct model_regions *regions = session_get_regions(session);
 	const struct model_region_node *it = &regions->nodes[node];
 	size_t length;
 
 	text[0] = 0;
-	if (it->parent != MODEL_NONE) {
+	if (it->parent != MODEL_ENTRY_INDEX_NONE) {
 		path_of(session, it->parent, text, size);
 		strncat(text, ";", size - strlen(text) - 1);
 	}
@@ -74,12 +115,12 @@ uint32_t engine_node(const struct session *session, const char *path)
 {
 	char text[4096];
 
-	for (uint32_t i = 0; i < session->regions->node_count; i++) {
+	for (uint32_t i = 0; i < session_get_regions(session)->node_count; i++) {
 		path_of(session, i, text, sizeof(text));
 		if (!strcmp(text, path))
 			return i;
 	}
-	return MODEL_NONE;
+	return MODEL_ENTRY_INDEX_NONE;
 }
 
 static int compare(const void *a, const void *b)
@@ -90,7 +131,7 @@ static int compare(const void *a, const void *b)
 /* Of equal paths (several threads) one line, with their sum. */
 static unsigned collect(const struct session *session, char **lines)
 {
-	const struct model_regions *regions = session->regions;
+	const struct model_regions *regions = session_get_regions(session);
 	uint64_t counts[LINES_MAX], open[LINES_MAX];
 	unsigned count = 0, same;
 	char text[4096];

@@ -12,7 +12,7 @@
 
 #include <cmocka.h>
 
-#include "analysis/regions.h"
+#include "analysis/regions/regions.h"
 #include "regions/regions.h"
 
 /* Runs `body` in a child in which kymo records regions with these settings ("KYMO_NAME=value",
@@ -25,7 +25,7 @@ struct session *engine_run(const char *directory, const char *const *settings, v
 /* "a;b;c 3+1": paths with calls ended + open, sorted, a line each, over all threads of all
  * processes, in a static buffer. */
 const char *engine_profile(const struct session *session);
-/* The node of a path over all threads; MODEL_NONE when there is none. */
+/* The node of a path over all threads; MODEL_ENTRY_INDEX_NONE when there is none. */
 uint32_t engine_node(const struct session *session, const char *path);
 uint64_t engine_loss(const struct session *session, enum spool_loss loss);
 

@@ -15,8 +15,9 @@
 
 #include <cmocka.h>
 
-#include "wrappers/got.h"
-#include "wrappers/got_engine.h"
+#include "../assert_at.h"
+#include "wrappers/got/engine.h"
+#include "wrappers/got/got.h"
 
 int got_sample_answer(int argument);
 int got_lazy(int argument);
@@ -86,17 +87,17 @@ static char protection_of(const void *address)
 static void test_calls_between_libraries(void **state)
 {
 	(void)state;
-	assert_int_equal(got_add(wrappers, 2), 0);
+	assert_int_equal(got_add_wrappers(wrappers, 2), 0);
 	expect_calls(0, got_lazy);
-	got_scan();
+	got_scan_and_rewrite();
 	expect_calls(1, got_lazy);
 	expect_calls(1, got_now);
 	expect_calls(1, got_without_plt);
 	expect_calls(1, got_sample_answer);
 	expect_calls(1, *got_pointer());
 	expect_calls(1, *got_constant());
-	assert_true(wrappers[0].rewritten >= 5);
-	assert_int_equal(wrappers[1].rewritten, 0);
+	assert_true(wrappers[0].rewritten_slot_count >= 5);
+	assert_int_equal(wrappers[1].rewritten_slot_count, 0);
 }
 
 static void test_read_only_again(void **state)
@@ -117,11 +118,11 @@ static void test_own_definition(void **state)
 
 static void test_second_scan(void **state)
 {
-	uint32_t before = wrappers[0].rewritten;
+	uint32_t before = wrappers[0].rewritten_slot_count;
 
 	(void)state;
-	got_scan();
-	assert_int_equal(wrappers[0].rewritten, before);
+	got_scan_and_rewrite();
+	assert_int_equal(wrappers[0].rewritten_slot_count, before);
 }
 
 static void *open_plugin(void)
@@ -141,7 +142,7 @@ static void test_opened_later(void **state)
 		int (*function)(int) = (int (*)(int))dlsym(handle, "got_plugin");
 		assert_non_null(function);
 		expect_calls(0, function);
-		got_scan();
+		got_scan_and_rewrite();
 		expect_calls(1, function);
 		dlclose(handle);
 	}
@@ -167,24 +168,24 @@ static void test_scans_beside_loads(void **state)
 
 	(void)state;
 	for (int i = 0; i < 2; i++)
-		assert_int_equal(pthread_create(&threads[i], NULL, open_and_close, &stop), 0);
+		assert_int_equal_at(i, pthread_create(&threads[i], NULL, open_and_close, &stop), 0);
 	for (int i = 0; i < 2000; i++)
-		got_scan();
+		got_scan_and_rewrite();
 	__atomic_store_n(&stop, 1, __ATOMIC_RELAXED);
 	for (int i = 0; i < 2; i++) {
 		void *problem;
 		pthread_join(threads[i], &problem);
 		assert_null(problem);
 	}
-	got_scan();
+	got_scan_and_rewrite();
 	expect_calls(1, got_lazy);
 }
 
 static void test_two_wrappers(void **state)
 {
 	(void)state;
-	assert_int_equal(got_add(&again, 1), 0);
-	got_scan();
+	assert_int_equal(got_add_wrappers(&again, 1), 0);
+	got_scan_and_rewrite();
 	calls_again = 0;
 	expect_calls(1, got_lazy);
 	expect_calls(1, got_now);
@@ -196,16 +197,16 @@ static void test_found_by_name(void **state)
 	void *function = dlsym(RTLD_DEFAULT, "got_sample_answer");
 
 	(void)state;
-	assert_true(got_wants("got_sample_answer"));
-	assert_false(got_wants("got_sample_other"));
-	assert_ptr_equal(got_replacement_of("got_sample_answer", function), replacement_again);
-	assert_ptr_equal(got_replacement_of("got_sample_answer", function + 1), function + 1);
+	assert_true(got_name_is_wrapped("got_sample_answer"));
+	assert_false(got_name_is_wrapped("got_sample_other"));
+	assert_ptr_equal(got_find_replacement("got_sample_answer", function), replacement_again);
+	assert_ptr_equal(got_find_replacement("got_sample_answer", function + 1), function + 1);
 }
 
 static void test_restore(void **state)
 {
 	(void)state;
-	got_restore();
+	got_restore_originals();
 	calls_again = 0;
 	expect_calls(0, got_lazy);
 	expect_calls(0, got_now);
@@ -220,15 +221,15 @@ static void test_restore(void **state)
 static void test_resume(void **state)
 {
 	(void)state;
-	got_scan();
+	got_scan_and_rewrite();
 	expect_calls(0, got_lazy);
-	got_resume();
+	got_allow_rewriting_again();
 	expect_calls(0, got_lazy);
-	got_scan();
+	got_scan_and_rewrite();
 	expect_calls(1, got_lazy);
 	expect_calls(1, got_now);
 	expect_calls(1, *got_constant());
-	assert_false(got_is_busy_here());
+	assert_false(got_thread_is_at_lock());
 }
 
 int main(void)

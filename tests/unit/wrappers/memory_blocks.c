@@ -16,7 +16,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "wrappers/memory_private.h"
+#include "wrappers/memory/private.h"
 
 enum { ADDRESSES = 50000, STEPS = 400000, THREADS = 8 };
 
@@ -37,8 +37,8 @@ static void random_steps(uint64_t base, uint64_t seed)
 		struct memory_block block = {.address = base + which * 8}, previous;
 
 		if (draw(&seed) % 2) {
-			block.size = (draw(&seed) % 1000 + 1) & MEMORY_SIZE_MASK;
-			block.site = which % 1000 & MEMORY_SITE_MASK;
+			block.size = (draw(&seed) % 1000 + 1) & MEMORY_BLOCK_SIZE_MASK;
+			block.site = which % 1000 & MEMORY_BLOCK_SITE_MASK;
 			assert_true(memory_block_add(&block, &previous));
 			assert_int_equal(previous.address != 0, sizes[which] != 0);
 			assert_int_equal(previous.size, sizes[which]);

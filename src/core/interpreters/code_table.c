@@ -1,0 +1,72 @@
+/* SPDX-License-Identifier: MIT
+ * SPDX-FileCopyrightText: the kymo authors
+ *
+ * See code_table.h.
+ */
+#include "core/interpreters/code_table.h"
+
+#include <stddef.h>
+#include <sys/mman.h>
+
+#include "common/syscalls.h"
+
+struct code_slot *_Atomic code_table_slots;
+_Atomic uint32_t code_table_run = 1;
+
+bool code_table_create(void)
+{
+	void *memory;
+
+	if (atomic_load(&code_table_slots))
+		return true;
+	memory = sys_mmap(NULL, CODE_TABLE_SLOTS * sizeof(struct code_slot), PROT_READ | PROT_WRITE,
+			  MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+	if (sys_mmap_failed(memory))
+		return false;
+	atomic_store_explicit(&code_table_slots, memory, memory_order_release);
+	return true;
+}
+
+struct code_slot *code_table_find_address(uint64_t address)
+{
+	struct code_slot *slots = atomic_load_explicit(&code_table_slots, memory_order_acquire);
+	struct code_slot *found = NULL;
+	uint32_t at = code_table_hash(address);
+
+	for (uint32_t i = 0; slots && i < CODE_TABLE_PROBES; i++) {
+		struct code_slot *slot = &slots[(at + i) & (CODE_TABLE_SLOTS - 1)];
+		uint64_t known = atomic_load_explicit(&slot->address, memory_order_acquire);
+
+		if (!known)
+			break;
+		if (known == address)
+			found = slot;
+	}
+	return found;
+}
+
+struct code_slot *code_table_find_or_add(const struct code_identity *code)
+{
+	struct code_slot *slots = atomic_load_explicit(&code_table_slots, memory_order_acquire);
+	uint32_t at = code_table_hash(code->address);
+
+	for (uint32_t i = 0; slots && i < CODE_TABLE_PROBES; i++) {
+		struct code_slot *slot = &slots[(at + i) & (CODE_TABLE_SLOTS - 1)];
+		uint64_t known = atomic_load_explicit(&slot->address, memory_order_acquire);
+
+		if (!known && atomic_compare_exchange_strong_explicit(
+				      &slot->address, &known, CODE_SLOT_BUSY, memory_order_acquire,
+				      memory_order_acquire)) {
+			slot->name = code->name;
+			slot->file = code->file;
+			slot->line_table = code->line_table;
+			slot->first_line = code->first_line;
+			/* release: who sees the address sees the rest */
+			atomic_store_explicit(&slot->address, code->address, memory_order_release);
+			return slot;
+		}
+		if (known == code->address && code_slot_is(slot, code))
+			return slot;
+	}
+	return NULL;
+}

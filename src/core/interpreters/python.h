@@ -1,0 +1,22 @@
+/* SPDX-License-Identifier: MIT
+ * SPDX-FileCopyrightText: the kymo authors
+ *
+ * CPython: inside this room.
+ */
+#ifndef KYMO_CORE_INTERPRETERS_PYTHON_H
+#define KYMO_CORE_INTERPRETERS_PYTHON_H
+
+#include "core/interpreters/code_table.h"
+#include "core/interpreters/kind.h"
+#include "core/interpreters/python_layout.h"
+
+/* Places in interpreter_kind_python.symbols. */
+enum python_symbol { PYTHON_RUNTIME, PYTHON_EVALUATE, PYTHON_VERSION };
+
+#define PYTHON_CODE_HIDDEN UINT32_MAX
+
+/* The id of a code object, described in the spool if it was not yet; 0: it is none.
+ * PYTHON_CODE_HIDDEN: it is the interpreter's own and no code of the program. */
+uint32_t python_code_find_id(struct interpreted_walk *walk, uint64_t address);
+
+#endif

@@ -1,0 +1,112 @@
+/* SPDX-License-Identifier: MIT
+ * SPDX-FileCopyrightText: the kymo authors
+ */
+#include "output/json/gpu.h"
+
+#include "analysis/gpu/gpu.h"
+
+static void json_put_kernels(struct json_writer *json, const struct gpu_data *data)
+{
+	json_array_begin(json, "kernels");
+	for (size_t i = 0; i < data->kernel_count; i++) {
+		const struct gpu_kernel_row *row = &data->kernels[i];
+
+		json_object_begin(json, NULL);
+		json_put_text(json, "name", row->name);
+		json_put_text(json, "device", row->agent_name);
+		json_put_count(json, "count", row->count);
+		json_put_count(json, "total_ns", row->total_ns);
+		json_put_count(json, "minimum_ns", row->minimum_ns);
+		json_put_count(json, "maximum_ns", row->maximum_ns);
+		json_put_count(json, "incomplete", row->incomplete);
+		json_object_end(json);
+	}
+	json_array_end(json);
+}
+
+static void json_put_copies(struct json_writer *json, const struct gpu_data *data)
+{
+	json_array_begin(json, "copies");
+	for (unsigned i = 0; i < GPU_DIRECTION_COUNT; i++) {
+		const struct gpu_copy_direction_sums *row = &data->copy_sums_by_direction[i];
+
+		if (row->count == 0)
+			continue;
+		json_object_begin(json, NULL);
+		json_put_text(json, "direction", gpu_get_copy_direction_name(i));
+		json_put_count(json, "count", row->count);
+		json_put_count(json, "bytes", row->bytes);
+		json_put_count(json, "total_ns", row->total_ns);
+		json_object_end(json);
+	}
+	json_array_end(json);
+}
+
+static void json_put_work(struct json_writer *json, const char *name,
+			  const struct gpu_work_sums *work)
+{
+	json_object_begin(json, name);
+	json_put_count(json, "kernels", work->kernels);
+	json_put_count(json, "copies", work->copies);
+	json_put_count(json, "device_ns", work->ns);
+	json_object_end(json);
+}
+
+/* In the order in which they were met: `parent` is the position of an earlier one. */
+static void json_put_ranges(struct json_writer *json, const struct gpu_ranges *ranges)
+{
+	json_array_begin(json, "ranges");
+	for (size_t i = 0; i < ranges->count; i++) {
+		const struct gpu_range_row *row = &ranges->rows[i];
+
+		json_object_begin(json, NULL);
+		json_put_text(json, "name", row->name);
+		if (row->parent != GPU_RANGE_NONE)
+			json_put_count(json, "parent", row->parent);
+		json_put_count(json, "count", row->count);
+		json_put_count(json, "not_ended", row->open);
+		json_put_count(json, "host_ns", row->host_ns);
+		json_put_work(json, "own", &row->own);
+		json_put_work(json, "from_other_threads", &row->from_other_threads);
+		json_put_work(json, "total", &row->total);
+		json_object_end(json);
+	}
+	json_array_end(json);
+	json_put_work(json, "outside_ranges", &ranges->outside);
+	json_put_work(json, "launch_not_recorded", &ranges->unknown_launches);
+	json_put_count(json, "ranges_left_out", ranges->unnamed_count);
+}
+
+static void json_put_gpu_losses(struct json_writer *json, const struct gpu_data *data)
+{
+	json_array_begin(json, "missing");
+	for (unsigned i = 0; i < GPU_LOSS_COUNT; i++) {
+		if (data->losses[i] == 0 || gpu_get_loss_text(i) == NULL)
+			continue;
+		json_object_begin(json, NULL);
+		json_put_count(json, "count", data->losses[i]);
+		json_put_text(json, "what", gpu_get_loss_text(i));
+		json_object_end(json);
+	}
+	json_array_end(json);
+	json_put_count(json, "unreadable_bytes", data->torn_bytes);
+	json_array_begin(json, "problems");
+	for (size_t i = 0; i < data->problem_count; i++)
+		json_put_text(json, NULL, data->problems[i]);
+	json_array_end(json);
+}
+
+void json_put_gpu_sums(struct json_writer *json, const struct session *session)
+{
+	const struct gpu_data *data = session_get_gpu_data(session);
+
+	if (data == NULL)
+		return;
+	json_object_begin(json, "devices");
+	json_put_kernels(json, data);
+	json_put_copies(json, data);
+	json_put_ranges(json, &data->ranges);
+	json_put_count(json, "calls", data->call_record_count);
+	json_put_gpu_losses(json, data);
+	json_object_end(json);
+}

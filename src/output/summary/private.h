@@ -1,0 +1,73 @@
+/* SPDX-License-Identifier: MIT
+ * SPDX-FileCopyrightText: the kymo authors
+ *
+ * The parts of the summary; see summary.c.
+ */
+#ifndef KYMO_OUTPUT_SUMMARY_PRIVATE_H
+#define KYMO_OUTPUT_SUMMARY_PRIVATE_H
+
+#include "output/summary/summary.h"
+
+#define SUMMARY_COLUMNS 100
+
+struct summary_writer {
+	struct session *session;
+	FILE *stream;
+	enum view_measure_kind measure;
+	uint64_t total, samples; /* of the measure */
+	size_t top;
+	bool colour;
+};
+
+/* A heading, and text in the given role where colour is on. */
+void summary_write_heading(const struct summary_writer *summary, const char *title);
+/* Prints lines of at most SUMMARY_COLUMNS columns, broken at blanks, all indented by two. */
+__attribute__((format(printf, 2, 3))) void summary_write_line(const struct summary_writer *summary,
+							      const char *format, ...);
+/* The same, as a warning. */
+__attribute__((format(printf, 2, 3))) void
+summary_write_warning(const struct summary_writer *summary, const char *format, ...);
+
+/* How real time divides; ns. */
+struct summary_time_parts {
+	uint64_t running_ns, queued_ns, blocked_ns;
+};
+struct summary_time_parts summary_get_thread_time_parts(const struct model_thread *thread);
+uint64_t summary_sum_time_parts(struct summary_time_parts times);
+/* CPU time, and what the samples cover of it. */
+void summary_write_cpu_time(const struct summary_writer *summary);
+/* What is left where the oldest records were overwritten; nothing where none were. */
+void summary_write_overwritten_span(const struct summary_writer *summary);
+/* Why there are no samples; nothing where there are, or where none are missed. */
+void summary_write_no_samples_reason(const struct summary_writer *summary);
+void summary_add_time_parts(struct summary_time_parts *sum, struct summary_time_parts times);
+void summary_write_real_time(const struct summary_writer *summary);
+/* Nothing where no interpreter was met, or only one thread of it. */
+void summary_write_interpreter_states(const struct summary_writer *summary);
+
+int summary_write_functions(const struct summary_writer *summary);
+/* Nothing where no interpreted code ran. */
+int summary_write_interpreted_lines(const struct summary_writer *summary);
+int summary_write_call_paths(const struct summary_writer *summary);
+int summary_write_regions(const struct summary_writer *summary);
+int summary_write_instrumented_calls(const struct summary_writer *summary);
+int summary_write_memory(const struct summary_writer *summary);
+int summary_write_nccl(const struct summary_writer *summary);
+void summary_write_gpu(const struct summary_writer *summary);
+void summary_write_counters(const struct summary_writer *summary);
+/* Such a run may have no samples, and none are missed. */
+bool summary_has_counters(const struct summary_writer *summary);
+int summary_write_processes(const struct summary_writer *summary);
+int summary_write_threads(const struct summary_writer *summary);
+void summary_write_program_and_machine(const struct summary_writer *summary);
+void summary_write_unresolved_code(const struct summary_writer *summary);
+void summary_write_losses(const struct summary_writer *summary);
+/* Behind a number of samples (session_get_missing_sample_count). */
+#define SUMMARY_MISSING_SAMPLES_TEXT                                                               \
+	"samples are lost: the recording was cut short (a full disk, an incomplete copy)"
+/* What was lost, behind the number of it; `loss` is an enum spool_loss. */
+const char *summary_get_loss_text(int loss);
+void summary_write_notices(const struct summary_writer *summary);
+void summary_write_overhead(const struct summary_writer *summary);
+
+#endif

@@ -1,0 +1,289 @@
+/* SPDX-License-Identifier: MIT
+ * SPDX-FileCopyrightText: the kymo authors
+ *
+ * The summary at exit: what somebody who knows nothing about kymo wants to see after a run. What
+ * takes the time first, then whether to believe it: what is missing and what kymo itself cost. Fits
+ * 100 columns; sections without content are left out.
+ */
+#include <errno.h>
+#include <stdarg.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "analysis/regions/calls.h"
+#include "files/stream.h"
+#include "output/format.h"
+#include "output/formats/formats.h"
+#include "output/summary/private.h"
+
+#define TABLE_ROWS_DEFAULT 10
+
+static void write_color_sequence(const struct summary_writer *summary, const char *sequence)
+{
+	if (summary->colour)
+		fputs(sequence, summary->stream);
+}
+
+void summary_write_heading(const struct summary_writer *summary, const char *title)
+{
+	fputc('\n', summary->stream);
+	write_color_sequence(summary, "\033[1m");
+	fputs(title, summary->stream);
+	write_color_sequence(summary, "\033[0m");
+	fputc('\n', summary->stream);
+}
+
+static void write_wrapped_text(const struct summary_writer *summary, const char *text)
+{
+	size_t column = 0;
+
+	for (const char *word = text; *word;) {
+		size_t size = strcspn(word, " ");
+		char copy[SUMMARY_COLUMNS * 4];
+		size_t width;
+
+		snprintf(copy, sizeof(copy), "%.*s", (int)size, word);
+		width = format_count_text_columns(copy);
+		if (column == 0) {
+			column = (size_t)fprintf(summary->stream, "  ");
+		} else if (column + 1 + width > SUMMARY_COLUMNS) {
+			column = (size_t)fprintf(summary->stream, "\n    ") - 1;
+		} else {
+			fputc(' ', summary->stream);
+			column++;
+		}
+		column += format_write_cut_to_width(summary->stream, copy, SUMMARY_COLUMNS - 4);
+		word += size;
+		word += strspn(word, " ");
+	}
+	fputc('\n', summary->stream);
+}
+
+static void write_formatted_wrapped(const struct summary_writer *summary, const char *format,
+				    va_list arguments)
+{
+	char text[2048];
+
+	vsnprintf(text, sizeof(text), format, arguments);
+	write_wrapped_text(summary, text);
+}
+
+void summary_write_line(const struct summary_writer *summary, const char *format, ...)
+{
+	va_list arguments;
+
+	va_start(arguments, format);
+	write_formatted_wrapped(summary, format, arguments);
+	va_end(arguments);
+}
+
+void summary_write_warning(const struct summary_writer *summary, const char *format, ...)
+{
+	va_list arguments;
+
+	write_color_sequence(summary, "\033[33m");
+	va_start(arguments, format);
+	write_formatted_wrapped(summary, format, arguments);
+	va_end(arguments);
+	write_color_sequence(summary, "\033[0m");
+}
+
+/* ---- the head ---- */
+
+static void write_summary_title(const struct summary_writer *summary)
+{
+	const struct session *session = summary->session;
+	const struct model_program_launch *launch = &session->launch;
+	uint64_t duration = session->end_ns - session->start_ns;
+	char end[64];
+
+	if (launch->end_realtime_ns > launch->start_realtime_ns && launch->start_realtime_ns)
+		duration = launch->end_realtime_ns - launch->start_realtime_ns;
+	write_color_sequence(summary, "\033[1m");
+	fputs("kymo: ", summary->stream);
+	format_write_cut_to_width(summary->stream, session->command_line, SUMMARY_COLUMNS - 6);
+	write_color_sequence(summary, "\033[0m");
+	fputc('\n', summary->stream);
+	summary_write_no_samples_reason(summary);
+	summary_write_overwritten_span(summary);
+	if (launch->is_wait_status_known) {
+		format_wait_status(end, sizeof(end), launch->wait_status);
+		summary_write_line(summary, "%s after %s", end, quantity_from_ns(duration).text);
+	} else {
+		summary_write_line(summary, "%s of data", quantity_from_ns(duration).text);
+	}
+}
+
+static void write_process_and_thread_counts(const struct summary_writer *summary)
+{
+	const struct session *session = summary->session;
+	uint32_t threads = view_count_program_threads(session);
+
+	if (!session->process_count)
+		return;
+	if (!summary->samples && session_get_calls(session)->words) {
+		summary_write_line(summary, "%s calls of functions in %s thread%s of %s process%s",
+				   quantity_from_count(session_get_calls(session)->recorded).text,
+				   quantity_from_count(threads).text, threads == 1 ? "" : "s",
+				   quantity_from_count(session->process_count).text,
+				   session->process_count == 1 ? "" : "es");
+		return;
+	}
+	if (!summary->samples &&
+	    (summary_has_counters(summary) || session_get_calls(session)->module_count)) {
+		summary_write_line(summary, "%s thread%s of %s process%s",
+				   quantity_from_count(threads).text, threads == 1 ? "" : "s",
+				   quantity_from_count(session->process_count).text,
+				   session->process_count == 1 ? "" : "es");
+		return;
+	}
+	summary_write_line(summary, "%s samples of %s in %s thread%s of %s process%s",
+			   quantity_from_count(summary->samples).text,
+			   summary->measure == VIEW_MEASURE_CPU_TIME ? "CPU time"
+			   : summary->measure == VIEW_MEASURE_REAL_TIME
+				   ? "real time"
+				   : session_get_overflow_event_name(session),
+			   quantity_from_count(threads).text, threads == 1 ? "" : "s",
+			   quantity_from_count(session->process_count).text,
+			   session->process_count == 1 ? "" : "es");
+}
+
+/* They are too many and too short to be sampled one by one. */
+static void write_line_of_all_short_processes(const struct summary_writer *summary)
+{
+	const struct session *session = summary->session;
+	uint64_t cpu_ns = 0, unknown = 0;
+	uint32_t count = 0;
+
+	for (uint32_t i = 0; i < session->process_count; i++) {
+		const struct model_process *process = &session->processes[i];
+		bool ended = false;
+
+		if (!process->is_short_process)
+			continue;
+		count++;
+		for (uint32_t k = 0; k < process->thread_count; k++) {
+			cpu_ns += session->threads[process->first_thread + k].cpu_ns;
+			ended |= session->threads[process->first_thread + k].end_ns != UINT64_MAX;
+		}
+		unknown += !ended;
+	}
+	if (!count)
+		return;
+	summary_write_line(
+		summary,
+		"%s short process%s with %s of CPU time in total ended before sampling began "
+		"in %s",
+		quantity_from_count(count).text, count == 1 ? "" : "es",
+		quantity_from_ns(cpu_ns).text, count == 1 ? "it" : "them");
+	if (unknown)
+		summary_write_line(
+			summary,
+			"the CPU time of %s of them is not known: a signal ended them, or "
+			"they still run",
+			quantity_from_count(unknown).text);
+}
+
+static void set_total_weight_and_samples(struct summary_writer *summary)
+{
+	const struct session *session = summary->session;
+
+	for (uint32_t i = 0; i < session->thread_count; i++) {
+		summary->total +=
+			view_sum_sources_of_measure(session->threads[i].weight, summary->measure);
+		summary->samples +=
+			view_sum_sources_of_measure(session->threads[i].samples, summary->measure);
+	}
+}
+
+/* ---- the end ---- */
+
+static void write_reading_problems(const struct summary_writer *summary)
+{
+	const struct session *session = summary->session;
+
+	if (session->problem_count == 0)
+		return;
+	summary_write_heading(summary, "Problems while reading the results");
+	for (size_t i = 0; i < session->problem_count && i < TABLE_ROWS_DEFAULT; i++)
+		summary_write_warning(summary, "%s", session->problems[i]);
+	if (session->problem_count > TABLE_ROWS_DEFAULT)
+		summary_write_warning(summary, "... and %zu more, see metadata.json",
+				      session->problem_count - TABLE_ROWS_DEFAULT);
+}
+
+static void write_list_of_result_files(const struct summary_writer *summary)
+{
+	const struct session *session = summary->session;
+	bool any = false;
+
+	summary_write_heading(summary, "Results");
+	summary_write_line(summary, "%s", session->results_display_name);
+	for (size_t i = 0; i < output_format_count; i++) {
+		const struct output_format *format = output_formats[i];
+		char path[4096];
+
+		snprintf(path, sizeof(path), "%s/%s", session->results, format->file_name);
+		if (access(path, F_OK) != 0)
+			continue;
+		fprintf(summary->stream, "    %-16s %s\n", format->file_name, format->description);
+		any = true;
+	}
+	if (!any)
+		summary_write_line(summary, "`kymo report --format %s %s` shows %s",
+				   session->process_count ? "text" : "nccl",
+				   session->results_display_name,
+				   session->process_count ? "the call tree" : "more of NCCL");
+}
+
+int output_write_summary(struct session *session, const struct output_options *options,
+			 FILE *stream, bool colour, struct problem *problem)
+{
+	struct summary_writer summary = {.session = session,
+					 .stream = stream,
+					 .measure = options->is_measure_given
+							    ? options->measure
+							    : view_choose_default_measure(session),
+					 .top = options->top ? options->top : TABLE_ROWS_DEFAULT,
+					 .colour = colour};
+	int result;
+
+	set_total_weight_and_samples(&summary);
+	write_summary_title(&summary);
+	write_process_and_thread_counts(&summary);
+	summary_write_cpu_time(&summary);
+	write_line_of_all_short_processes(&summary);
+	summary_write_real_time(&summary);
+	summary_write_interpreter_states(&summary);
+	result = summary_write_functions(&summary);
+	if (result == 0)
+		result = summary_write_interpreted_lines(&summary);
+	if (result == 0)
+		result = summary_write_call_paths(&summary);
+	if (result == 0)
+		result = summary_write_regions(&summary);
+	if (result == 0)
+		result = summary_write_instrumented_calls(&summary);
+	if (result == 0)
+		summary_write_gpu(&summary);
+	if (result == 0)
+		summary_write_counters(&summary);
+	if (result == 0)
+		result = summary_write_memory(&summary);
+	if (result == 0)
+		result = summary_write_nccl(&summary);
+	if (result == 0)
+		result = summary_write_processes(&summary);
+	if (result == 0)
+		result = summary_write_threads(&summary);
+	if (result < 0)
+		return problem_set(problem, result, "cannot make the summary: %s",
+				   strerror(-result));
+	summary_write_program_and_machine(&summary);
+	summary_write_unresolved_code(&summary);
+	summary_write_losses(&summary);
+	summary_write_overhead(&summary);
+	write_reading_problems(&summary);
+	write_list_of_result_files(&summary);
+	return stream_flush_or_set_problem(stream, "the summary", problem);
+}
