@@ -320,14 +320,20 @@ static bool process_is_subreaper(void)
 	return !sys_call2(SYS_prctl, PR_GET_CHILD_SUBREAPER, (long)&is) && is;
 }
 
-/* mknod(2), not open(2): no descriptor of the program's table is taken, however briefly. */
-void helper_record_if_program_is_subreaper(const char *directory)
+/* mknod(2), not open(2): no descriptor of the program's table is taken, however briefly. Not
+ * inlined: each fork of a program that is none would write a page more of its stack. */
+__attribute__((noinline)) static void create_subreaper_file(const char *directory)
 {
 	char space[PATH_SIZE];
 
+	sys_call4(SYS_mknodat, SYS_WORKING_DIRECTORY_FD,
+		  (long)format_subreaper_file_path(directory, space), S_IFREG | 0600, 0);
+}
+
+void helper_record_if_program_is_subreaper(const char *directory)
+{
 	if (directory && *directory && process_is_subreaper())
-		sys_call4(SYS_mknodat, SYS_WORKING_DIRECTORY_FD,
-			  (long)format_subreaper_file_path(directory, space), S_IFREG | 0600, 0);
+		create_subreaper_file(directory);
 }
 
 /* Would an orphan of this process become a child of it, or of another one of the session? */
@@ -372,6 +378,8 @@ static bool map_helper_stacks_and_tls_once(void)
 			  MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
 	if (sys_mmap_failed(memory))
 		return false;
+	/* Of use to this process's helper alone; forks copy none of it. */
+	sys_madvise(memory, 2 * HELPER_STACK_SIZE + OWN_TASK_TLS_SIZE, MADV_WIPEONFORK);
 	helper.memory = memory;
 	return true;
 }

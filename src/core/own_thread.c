@@ -107,6 +107,7 @@ static bool map_own_thread_stack(struct own_thread *thread)
 			  0);
 	if (sys_mmap_failed(memory))
 		return false;
+	sys_madvise(memory, OWN_THREAD_STACK_SIZE + OWN_TASK_TLS_SIZE, MADV_WIPEONFORK);
 	sys_call3(SYS_mprotect, (long)(memory + OWN_THREAD_STACK_SIZE + OWN_TASK_TLS_SIZE),
 		  STACK_GUARD_SIZE, PROT_NONE);
 	thread->stack = memory;

@@ -442,7 +442,7 @@ struct thread *runtime_stop_thread_sampling_for_exec(void)
 	return thread;
 }
 
-bool runtime_flush_and_wait_if_unwritten(void)
+KYMO_FORK_CODE bool runtime_flush_and_wait_if_unwritten(void)
 {
 	struct runtime *runtime = &kymo_runtime;
 
@@ -578,7 +578,7 @@ bool runtime_try_end_kymo_threads(const char *why)
 	return true;
 }
 
-bool runtime_end_helper_if_program_child(bool always)
+KYMO_FORK_CODE bool runtime_end_helper_if_program_child(bool always)
 {
 	struct runtime *runtime = &kymo_runtime;
 

@@ -40,7 +40,12 @@ int threads_init(struct threads *threads, uint32_t max_depth)
 	threads->slabs = reserve_thread_memory(THREAD_SLABS_MAX * sizeof(*threads->slabs));
 	threads->block_index_by_tid =
 		reserve_thread_memory(TID_MAX * sizeof(*threads->block_index_by_tid));
-	return threads->slabs && threads->block_index_by_tid ? 0 : -ENOMEM;
+	if (!threads->slabs || !threads->block_index_by_tid)
+		return -ENOMEM;
+	/* A forked child has threads of its own: nothing of it is copied. */
+	sys_madvise((void *)threads->block_index_by_tid,
+		    TID_MAX * sizeof(*threads->block_index_by_tid), MADV_WIPEONFORK);
+	return 0;
 }
 
 void threads_set_max_stack_depth(struct threads *threads, uint32_t max_depth)
@@ -133,34 +138,47 @@ void threads_forget_all_keep_blocks(struct threads *threads)
 	}
 }
 
-/* Adds a slab of blocks to the free list. One grower at a time; the others wait their turn by
- * yielding, which is short because only mmap is called inside. */
-static bool add_thread_blocks_or_yield(struct threads *threads)
+/* The slab of a block that was never used; NULL: no memory. */
+static struct thread *get_or_map_slab_of_new_block(struct threads *threads, uint32_t index)
 {
-	uint32_t expected = 0, first;
+	uint32_t number = index / THREAD_BLOCKS_PER_SLAB;
 	struct thread *slab;
+
+	if (number >= THREAD_SLABS_MAX)
+		return NULL;
+	slab = atomic_load_explicit(&threads->slabs[number], memory_order_relaxed);
+	if (slab)
+		return slab;
+	slab = reserve_thread_memory((size_t)threads->block_size * THREAD_BLOCKS_PER_SLAB);
+	if (slab)
+		atomic_store_explicit(&threads->slabs[number], slab, memory_order_release);
+	return slab;
+}
+
+/* Adds a block to the free list: one, since a list of all of a slab would write a page of each,
+ * which every fork copies. One grower at a time; the others wait their turn by yielding, which is
+ * short because only mmap is called inside. */
+static bool add_thread_block_or_yield(struct threads *threads)
+{
+	uint32_t expected = 0, index;
+	struct thread *thread;
 
 	if (!atomic_compare_exchange_strong_explicit(&threads->grow_lock, &expected, 1,
 						     memory_order_acquire, memory_order_relaxed)) {
 		sys_call0(SYS_sched_yield);
 		return true;
 	}
-	first = threads->block_count;
-	slab = first / THREAD_BLOCKS_PER_SLAB < THREAD_SLABS_MAX
-		       ? reserve_thread_memory((size_t)threads->block_size * THREAD_BLOCKS_PER_SLAB)
-		       : NULL;
-	if (slab) {
-		atomic_store_explicit(&threads->slabs[first / THREAD_BLOCKS_PER_SLAB], slab,
-				      memory_order_release);
-		threads->block_count = first + THREAD_BLOCKS_PER_SLAB;
-		for (uint32_t i = THREAD_BLOCKS_PER_SLAB; i-- > 0;) {
-			struct thread *thread = threads_get_block_at_index(threads, first + i);
-			thread->index = first + i;
-			push_thread_block(threads, &threads->free_list, thread);
-		}
+	index = threads->block_count;
+	thread = get_or_map_slab_of_new_block(threads, index)
+			 ? threads_get_block_at_index(threads, index)
+			 : NULL;
+	if (thread) {
+		thread->index = index;
+		threads->block_count = index + 1;
+		push_thread_block(threads, &threads->free_list, thread);
 	}
 	atomic_store_explicit(&threads->grow_lock, 0, memory_order_release);
-	return slab;
+	return thread;
 }
 
 static void clear_thread_block(struct threads *threads, struct thread *thread)
@@ -193,7 +211,7 @@ struct thread *threads_allocate_block(struct threads *threads, enum thread_origi
 	struct thread *thread;
 
 	while (!(thread = pop_thread_block(threads, &threads->free_list))) {
-		if (!add_thread_blocks_or_yield(threads))
+		if (!add_thread_block_or_yield(threads))
 			return NULL;
 	}
 	clear_thread_block(threads, thread);

@@ -11,6 +11,7 @@
 #include <sys/mman.h>
 
 #include "common/syscalls.h"
+#include "core/base/fork_state.h"
 #include "instrument/calls.h"
 #include "instrument/jit.h"
 #include "instrument/shadow.h"
@@ -308,7 +309,7 @@ struct arena *arena_reuse_earlier(const struct plan_header *plan, uint64_t bias)
 	return NULL;
 }
 
-uint32_t arenas_get_count(void)
+KYMO_FORK_CODE uint32_t arenas_get_count(void)
 {
 	return atomic_load_explicit(&arenas.count, memory_order_acquire);
 }

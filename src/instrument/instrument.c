@@ -8,6 +8,7 @@
 #include <sys/mman.h>
 
 #include "common/syscalls.h"
+#include "core/base/fork_state.h"
 #include "core/base/ticks.h"
 #include "core/notices.h"
 #include "instrument/apply.h"
@@ -227,7 +228,7 @@ static void instrument_hook_detached(void)
 	clear_call_counts();
 }
 
-static void instrument_hook_collection_switched(void)
+KYMO_FORK_CODE static void instrument_hook_collection_switched(void)
 {
 	if (arenas_get_count())
 		set_all_trampoline_modes();

@@ -7,11 +7,12 @@
 #include <stdlib.h>
 #include <unistd.h>
 
+#include "core/base/fork_state.h"
 #include "core/runtime.h"
 #include "libkymo/dormant.h"
 #include "libkymo/real.h"
 
-EXPORTED void _exit(int status)
+KYMO_FORK_CODE EXPORTED void _exit(int status)
 {
 	dormant_write_process_end();
 	runtime_flush_and_wait_if_unwritten();

@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 #include "common/array.h"
+#include "core/base/fork_state.h"
 #include "wrappers/wrapped.h"
 #include "wrappers/wrappers.h"
 
@@ -20,7 +21,7 @@
 
 #define DEFINE_MARK_WRAPPER(symbol, parameters, value)                                             \
 	void wrapped_##symbol(void);                                                               \
-	void *tail_##symbol parameters;                                                            \
+	KYMO_FORK_CODE void *tail_##symbol parameters;                                             \
 	DEFINE_WRAPPED_FUNCTION_STATE(symbol, REGION_PROCESS);                                     \
 	void *tail_##symbol parameters                                                             \
 	{                                                                                          \
@@ -51,7 +52,7 @@ DEFINE_MARK_WRAPPER(abort, (void), wrapped_number_to_value("pid", kymo_process.p
 
 #define DEFINE_FORK_WRAPPER(symbol)                                                                \
 	DEFINE_WRAPPED_FUNCTION_STATE(symbol, REGION_PROCESS);                                     \
-	static pid_t wrapped_##symbol(void)                                                        \
+	KYMO_FORK_CODE static pid_t wrapped_##symbol(void)                                         \
 	{                                                                                          \
 		region_id region = wrapped_get_region_if_recording(&call_##symbol);                \
 		uint64_t begin;                                                                    \

@@ -9,7 +9,7 @@
  * and jumps to what it returns with all registers that carry arguments as they were (psABI, 3.2.3;
  * rax counts the vector registers of variadic calls, which none of these functions uses).
  */
-	.text
+	.section .text.hot.fork, "ax", @progbits
 
 .macro tail_call name
 	.globl wrapped_\name

@@ -8,6 +8,7 @@
 #include <sys/uio.h>
 
 #include "common/syscalls.h"
+#include "core/base/fork_state.h"
 
 #define PAGE_BYTES 4096u
 
@@ -65,7 +66,7 @@ void wrapped_record_whole_call(region_id region, uint64_t begin_ticks, struct re
 	region_values(values, error ? 2 : 1);
 }
 
-void wrapped_record_mark(struct wrapped_function *call, struct region_value value)
+KYMO_FORK_CODE void wrapped_record_mark(struct wrapped_function *call, struct region_value value)
 {
 	region_id region = wrapped_get_region_if_recording(call);
 

@@ -23,6 +23,8 @@ bool code_table_create(void)
 			  MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
 	if (sys_mmap_failed(memory))
 		return false;
+	/* A forked child describes what it meets in a spool file of its own. */
+	sys_madvise(memory, CODE_TABLE_SLOTS * sizeof(struct code_slot), MADV_WIPEONFORK);
 	atomic_store_explicit(&code_table_slots, memory, memory_order_release);
 	return true;
 }

@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "common/syscalls.h"
+#include "core/base/fork_state.h"
 
 #ifndef SA_RESTORER
 #define SA_RESTORER 0x04000000
@@ -57,7 +58,7 @@ static void program_signals_unlock_and_unblock(struct program_signals *signals, 
 	call_rt_sigprocmask(SIG_SETMASK, &mask, NULL);
 }
 
-static long install_our_handler(struct program_signals *signals, void *handler)
+KYMO_FORK_CODE static long install_our_handler(struct program_signals *signals, void *handler)
 {
 	struct kernel_sigaction_layout ours = {.handler = handler,
 					       .flags =
@@ -218,7 +219,8 @@ void program_signals_apply_ignore_at_exec(struct program_signals *signals)
 		call_rt_sigaction(signals->signal, &ignore, NULL);
 }
 
-void program_signals_reinstall_our_handler(struct program_signals *signals, void *handler)
+KYMO_FORK_CODE void program_signals_reinstall_our_handler(struct program_signals *signals,
+							  void *handler)
 {
 	if (signals->signal)
 		install_our_handler(signals, handler);

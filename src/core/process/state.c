@@ -18,7 +18,7 @@ static const uint32_t same_process_flag_before_start;
 KYMO_FORK_STATE struct process_state kymo_process = {.zeroed_in_forked_child =
 							     &same_process_flag_before_start};
 
-bool process_state_map_fork_detector(void)
+KYMO_FORK_CODE bool process_state_map_fork_detector(void)
 {
 	uint32_t *page;
 

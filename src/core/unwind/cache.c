@@ -9,9 +9,14 @@
 #include "core/unwind/unwind.h"
 #include "core/unwind/vector.h"
 
+/* Forks do not copy it: a child begins with an empty one, where there are any samples of it. */
 struct unwind_cache *unwind_cache_create(void)
 {
-	return unwind_map_memory(sizeof(struct unwind_cache));
+	struct unwind_cache *cache = unwind_map_memory(sizeof(*cache));
+
+	if (cache)
+		sys_madvise(cache, sizeof(*cache), MADV_WIPEONFORK);
+	return cache;
 }
 
 void unwind_cache_clear(struct unwind_cache *cache)

@@ -42,8 +42,8 @@ static struct {
 } got = {.spool = &spool_writer_without_file, .generation = 1};
 
 /* 0 free, 1 taken, 2 taken and waited for */
-static _Atomic uint32_t got_lock_futex_word;
-static _Atomic uint32_t dlopens_in_progress_count;
+KYMO_FORK_STATE static _Atomic uint32_t got_lock_futex_word;
+KYMO_FORK_STATE static _Atomic uint32_t dlopens_in_progress_count;
 
 /* This thread takes the lock, or has it. */
 static __thread bool current_thread_at_got_lock_flag;
