@@ -188,6 +188,8 @@ void causal_carry_state_over_fork(void);
 /* The calling thread's state; NULL: it is none of the program's, or takes no part. */
 static inline struct causal_thread *causal_find_or_make_current_state(void)
 {
+	if (!thread_pointer_is_usable())
+		return NULL;
 	if (__builtin_expect(kymo_causal_thread != NULL, 1) && process_is_where_runtime_started())
 		return kymo_causal_thread;
 	if (!kymo_thread || !process_is_where_runtime_started())

@@ -49,7 +49,7 @@ struct thread *runtime_find_this_thread(void)
 {
 	uint32_t tid;
 
-	if (is_calling_thread_in_seccomp())
+	if (is_calling_thread_off_limits())
 		return NULL;
 	tid = (uint32_t)sys_gettid();
 	/* The pointer is wrong in a vfork child and in raw clones that share their creator's thread
@@ -399,7 +399,7 @@ void runtime_finish(void)
 		background_wait_for_stage(&runtime->background, BACKGROUND_STAGE_COLLECTING,
 					  START_TIMEOUT_NS);
 	/* No system call within a sandbox, not even to ask who this is. */
-	if (!runtime_is_active() || is_calling_thread_in_seccomp() ||
+	if (!runtime_is_active() || is_calling_thread_off_limits() ||
 	    (uint32_t)sys_getpid() != kymo_process.pid)
 		return;
 	wall_sampler_flush_with_timeout(runtime);
@@ -451,7 +451,7 @@ KYMO_FORK_CODE bool runtime_flush_and_wait_if_unwritten(void)
 	    (!has_data_for_background_to_write(runtime) && !runtime->wall_sampler.stream))
 		return false;
 	/* As in runtime_finish(). */
-	if (is_calling_thread_in_seccomp())
+	if (is_calling_thread_off_limits())
 		return false;
 	if (kymo_process.pid != (uint32_t)sys_getpid())
 		return false;
@@ -571,7 +571,7 @@ bool runtime_try_end_kymo_threads(const char *why)
 					  START_TIMEOUT_NS);
 	/* With threads of the program's own the call fails as it would alone. */
 	if (!runtime_is_active() || runtime->background.program_thread_count > 1 ||
-	    (kymo_thread && kymo_thread->has_own_seccomp_filter))
+	    is_calling_thread_off_limits() || kymo_process.pid != (uint32_t)sys_getpid())
 		return false;
 	runtime_stop_for_good(why);
 	helper_wait_until_reaped(HELPER_END_TIMEOUT_NS);
@@ -592,5 +592,6 @@ KYMO_FORK_CODE bool runtime_end_helper_if_program_child(bool always)
 
 void runtime_restart_kymo_threads(void)
 {
+	helper_wait_until_reaped(HELPER_END_TIMEOUT_NS);
 	restart_runtime(&kymo_runtime);
 }

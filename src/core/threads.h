@@ -21,6 +21,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "core/base/thread_pointer.h"
 #include "core/process/state.h"
 #include "core/process/switch_rate.h"
 #include "core/spool/writer.h"
@@ -160,11 +161,13 @@ struct thread {
 /* The calling thread's block; not set in threads that are unknown. */
 extern __thread struct thread *kymo_thread;
 
-/* May the calling thread make no system call of ours? */
-static inline bool is_calling_thread_in_seccomp(void)
+/* Is the calling thread to be left alone? In a seccomp filter of its own it may make no system call
+ * of ours, and with a foreign thread pointer it has no thread-local variables. */
+static inline bool is_calling_thread_off_limits(void)
 {
-	return process_has_seccomp_thread() &&
-	       (!kymo_thread || kymo_thread->has_own_seccomp_filter);
+	return !thread_pointer_is_usable() ||
+	       (process_has_seccomp_thread() &&
+		(!kymo_thread || kymo_thread->has_own_seccomp_filter));
 }
 
 struct threads {

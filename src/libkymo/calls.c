@@ -17,19 +17,24 @@
 #include "core/runtime.h"
 #include "libkymo/dormant.h"
 #include "libkymo/real.h"
+#include "libkymo/seccomp.h"
 #include "libkymo/signals.h"
 
 /* A blocking write that our signal cuts short goes on: without kymo it would have written
  * everything. When nothing more can be written the count so far stands, as it would have. */
 EXPORTED ssize_t write(int fd, const void *buffer, size_t size)
 {
-	struct thread *thread =
-		runtime_is_active() || dormant_is_this_process() ? kymo_thread : NULL;
+	bool sampled =
+		(runtime_is_active() || dormant_is_this_process()) && thread_pointer_is_usable();
+	struct thread *thread = sampled ? kymo_thread : NULL;
 	uint64_t signals = thread ? thread->signal_count : 0;
 	ssize_t done = REAL(write)(fd, buffer, size);
-	int error = errno;
+	int error;
 
-	while (thread && done > 0 && (size_t)done < size && thread->signal_count != signals &&
+	if (!thread || done <= 0 || (size_t)done >= size)
+		return done;
+	error = errno;
+	while ((size_t)done < size && thread->signal_count != signals &&
 	       !atomic_load_explicit(&kymo_runtime.signals.has_program_handlers,
 				     memory_order_relaxed)) {
 		ssize_t more;
@@ -46,7 +51,8 @@ EXPORTED ssize_t write(int fd, const void *buffer, size_t size)
 /* After this, addresses may belong to another library. */
 EXPORTED int dlclose(void *handle)
 {
-	bool is_seen = runtime_is_active() && !(kymo_thread && kymo_thread->has_own_seccomp_filter);
+	bool is_seen = runtime_is_active() && thread_pointer_is_usable() &&
+		       !(kymo_thread && kymo_thread->has_own_seccomp_filter);
 	int result;
 
 	if (is_seen)
@@ -62,29 +68,6 @@ EXPORTED int dlclose(void *handle)
 	return result;
 }
 
-/* A seccomp filter may kill the process for a system call that the program never makes but kymo
- * does. The thread is left alone from here on; a filter for all threads ends collection. Counted
- * and said in the results. */
-static void stop_recording_for_seccomp(bool all_threads)
-{
-	struct thread *thread;
-
-	dormant_wake();
-	if (!runtime_is_active())
-		return;
-	spool_count_loss(&kymo_runtime.spool, SPOOL_LOSS_SECCOMP);
-	if (all_threads) {
-		runtime_stop_for_good(
-			"the program put all its threads into a seccomp sandbox: collection ended");
-		return;
-	}
-	thread = runtime_stop_thread_sampling_for_exec();
-	if (!thread)
-		return;
-	thread->has_own_seccomp_filter = true;
-	kymo_process.in_seccomp = 1;
-}
-
 EXPORTED int prctl(int option, ...)
 {
 	unsigned long argument[4];
@@ -95,11 +78,33 @@ EXPORTED int prctl(int option, ...)
 	for (int i = 0; i < 4; i++)
 		argument[i] = va_arg(list, unsigned long);
 	va_end(list);
-	if (option == PR_SET_SECCOMP)
-		stop_recording_for_seccomp(false);
+	if (option == PR_SET_SECCOMP) {
+		struct seccomp_entry entry =
+			seccomp_prepare_entry(argument[0], 0, (const void *)argument[1]);
+		result = REAL(prctl)(option, argument[0], argument[1], argument[2], argument[3]);
+		seccomp_finish_entry(&entry, !result);
+		return result;
+	}
 	result = REAL(prctl)(option, argument[0], argument[1], argument[2], argument[3]);
 	if (option == PR_SET_CHILD_SUBREAPER && !result)
 		helper_record_if_program_is_subreaper(kymo_runtime.options.spool_directory);
+	return result;
+}
+
+static long enter_seccomp(long operation, long flags, const void *program)
+{
+	unsigned long mode = 0;
+	struct seccomp_entry entry;
+	long result;
+
+	if (operation == SECCOMP_SET_MODE_STRICT)
+		mode = SECCOMP_MODE_STRICT;
+	else if (operation == SECCOMP_SET_MODE_FILTER)
+		mode = SECCOMP_MODE_FILTER;
+	entry = seccomp_prepare_entry(mode, (unsigned long)flags, program);
+	result = REAL(syscall)(SYS_seccomp, operation, flags, program);
+	/* A descriptor, where SECCOMP_FILTER_FLAG_NEW_LISTENER asks for one. */
+	seccomp_finish_entry(&entry, result >= 0 && !(flags & SECCOMP_FILTER_FLAG_TSYNC && result));
 	return result;
 }
 
@@ -114,10 +119,7 @@ EXPORTED long syscall(long number, ...)
 	va_end(list);
 	switch (number) {
 	case SYS_seccomp:
-		if (argument[0] == SECCOMP_SET_MODE_STRICT ||
-		    argument[0] == SECCOMP_SET_MODE_FILTER)
-			stop_recording_for_seccomp(argument[1] & SECCOMP_FILTER_FLAG_TSYNC);
-		break;
+		return enter_seccomp(argument[0], argument[1], (const void *)argument[2]);
 	case SYS_prctl:
 		return prctl((int)argument[0], argument[1], argument[2], argument[3], argument[4]);
 	case SYS_rt_sigprocmask:

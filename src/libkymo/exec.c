@@ -129,7 +129,7 @@ static void prepare_for_exec(struct exec_undo_state *departure, const char *path
 	departure->were_kymo_threads_ended = false;
 	departure->list = (struct session_environment_list){.environment = environment};
 	/* None of the calls below are made in a seccomp filter. */
-	if (is_calling_thread_in_seccomp())
+	if (is_calling_thread_off_limits())
 		return;
 	dormant_install_pending_wrappers();
 	begun_ns = own_work_read_clock_ns();

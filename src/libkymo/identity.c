@@ -20,19 +20,19 @@
 static int apply_credentials_change_to_own_threads(int result)
 {
 	struct runtime *runtime = &kymo_runtime;
-	int error = errno;
+	int error;
 
-	if (!result && runtime_is_active() &&
-	    !(kymo_thread && kymo_thread->has_own_seccomp_filter) &&
-	    kymo_process.pid == (uint32_t)sys_getpid()) {
-		own_threads_publish_credentials();
-		chunk_allocators_wake_all_threads(&runtime->chunk_allocators);
-		wall_sampler_wake(&runtime->wall_sampler);
-		background_request_flush_and_wait(&runtime->background,
-						  OWN_THREADS_APPLY_CREDENTIALS_TIMEOUT_NS);
-		own_threads_wait_until_credentials_applied(
-			OWN_THREADS_APPLY_CREDENTIALS_TIMEOUT_NS);
-	}
+	if (result || !runtime_is_active() || !thread_pointer_is_usable() ||
+	    (kymo_thread && kymo_thread->has_own_seccomp_filter) ||
+	    kymo_process.pid != (uint32_t)sys_getpid())
+		return result;
+	error = errno;
+	own_threads_publish_credentials();
+	chunk_allocators_wake_all_threads(&runtime->chunk_allocators);
+	wall_sampler_wake(&runtime->wall_sampler);
+	background_request_flush_and_wait(&runtime->background,
+					  OWN_THREADS_APPLY_CREDENTIALS_TIMEOUT_NS);
+	own_threads_wait_until_credentials_applied(OWN_THREADS_APPLY_CREDENTIALS_TIMEOUT_NS);
 	errno = error;
 	return result;
 }
@@ -108,10 +108,10 @@ EXPORTED int unshare(int flags)
 	suspended = flags & (CLONE_NEWUSER | CLONE_THREAD | CLONE_SIGHAND | CLONE_VM) &&
 		    runtime_try_end_kymo_threads("the program changes its user namespace");
 	result = REAL(unshare)(flags);
+	if (!suspended)
+		return result;
 	error = errno;
-
-	if (suspended)
-		runtime_restart_kymo_threads();
+	runtime_restart_kymo_threads();
 	errno = error;
 	return result;
 }
@@ -125,10 +125,10 @@ EXPORTED int setns(int fd, int kind)
 	suspended = (!kind || kind & (CLONE_NEWUSER | CLONE_NEWTIME)) &&
 		    runtime_try_end_kymo_threads("the program changes its namespace");
 	result = REAL(setns)(fd, kind);
+	if (!suspended)
+		return result;
 	error = errno;
-
-	if (suspended)
-		runtime_restart_kymo_threads();
+	runtime_restart_kymo_threads();
 	errno = error;
 	return result;
 }

@@ -182,7 +182,7 @@ long signals_set_program_mask_by_syscall(long how, const void *fresh, void *prev
 	bool valid = how == SIG_BLOCK || how == SIG_UNBLOCK || how == SIG_SETMASK, believed;
 	long result;
 
-	if (!thread || is_calling_thread_in_seccomp() || size != sizeof(bits) ||
+	if (!thread || is_calling_thread_off_limits() || size != sizeof(bits) ||
 	    (fresh && !valid) ||
 	    (fresh && sys_call6(SYS_process_vm_readv, (long)sys_getpid(), (long)&here, 1,
 				(long)&there, 1, 0) != sizeof(bits)))

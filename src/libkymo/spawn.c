@@ -50,7 +50,7 @@ static int spawn_with_session(posix_spawn_function_pointer real, pid_t *pid, con
 	pid_t child = 0;
 	int error;
 
-	if (is_calling_thread_in_seccomp())
+	if (is_calling_thread_off_limits())
 		return real(pid, path, actions, attributes, arguments, environment);
 	dormant_install_pending_wrappers();
 	begun_ns = own_work_read_clock_ns();

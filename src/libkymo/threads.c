@@ -75,7 +75,7 @@ static struct thread *prepare_thread_creation(const pthread_attr_t *attributes,
 	dormant_wake();
 	dormant_install_pending_wrappers();
 	/* A thread in a sandbox of its own has children in the same one: they are left alone. */
-	if (!runtime_is_active() || is_calling_thread_in_seccomp())
+	if (!runtime_is_active() || is_calling_thread_off_limits())
 		return NULL;
 	parent = runtime_find_this_thread();
 	thread = threads_allocate_block(runtime_threads, THREAD_ORIGIN_CREATED,

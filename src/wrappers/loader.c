@@ -74,6 +74,7 @@ static void *open_object_and_rewrite_got(const char *path, int mode)
 void *tail_dlopen(const char *path, int mode, uint64_t third, uint64_t fourth, const void *caller)
 {
 	int error = errno;
+	region_id region;
 
 	(void)mode;
 	(void)third;
@@ -84,8 +85,9 @@ void *tail_dlopen(const char *path, int mode, uint64_t third, uint64_t fourth, c
 		errno = error;
 		return (void *)open_object_and_rewrite_got;
 	}
-	if (loader_calls_recorded_flag)
-		wrapped_record_mark(&call_dlopen, wrapped_text_to_value("path", path));
+	region = loader_calls_recorded_flag ? wrapped_get_region_if_recording(&call_dlopen) : 0;
+	if (region)
+		wrapped_record_mark(region, wrapped_text_to_value("path", path));
 	atomic_store_explicit(&unseen_loads_flag, true, memory_order_relaxed);
 	errno = error;
 	return (void *)ORIGINAL(dlopen);

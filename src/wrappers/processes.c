@@ -25,9 +25,9 @@
 	DEFINE_WRAPPED_FUNCTION_STATE(symbol, REGION_PROCESS);                                     \
 	void *tail_##symbol parameters                                                             \
 	{                                                                                          \
-		int error = errno;                                                                 \
-		wrapped_record_mark(&call_##symbol, value);                                        \
-		errno = error;                                                                     \
+		region_id region = wrapped_get_region_if_recording(&call_##symbol);                \
+		if (region)                                                                        \
+			wrapped_record_mark(region, value);                                        \
 		return (void *)ORIGINAL(symbol);                                                   \
 	}
 

@@ -66,12 +66,11 @@ void wrapped_record_whole_call(region_id region, uint64_t begin_ticks, struct re
 	region_values(values, error ? 2 : 1);
 }
 
-KYMO_FORK_CODE void wrapped_record_mark(struct wrapped_function *call, struct region_value value)
+KYMO_FORK_CODE void wrapped_record_mark(region_id region, struct region_value value)
 {
-	region_id region = wrapped_get_region_if_recording(call);
+	int error = errno;
 
-	if (!region)
-		return;
 	region_write_mark(region);
 	region_values(&value, 1);
+	errno = error;
 }

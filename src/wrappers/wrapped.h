@@ -13,6 +13,7 @@
 #include <errno.h>
 #include <stdint.h>
 
+#include "core/base/thread_pointer.h"
 #include "core/base/ticks.h"
 #include "core/runtime.h"
 #include "regions/regions.h"
@@ -54,7 +55,7 @@ static inline region_id wrapped_get_region_if_recording(struct wrapped_function 
 
 	/* The common reason first, without a call. */
 	if (atomic_load_explicit(&kymo_wrapped_control->closed_reasons, memory_order_relaxed) ||
-	    !region_category_is_recorded(call->category))
+	    !region_category_is_recorded(call->category) || !thread_pointer_is_usable())
 		return 0;
 	region = atomic_load_explicit(&call->region, memory_order_relaxed);
 	return region ? region : wrapped_find_or_add_region(call);
@@ -97,7 +98,7 @@ void wrapped_end_region_with_result(region_id region, const char *name, int64_t 
 void wrapped_record_whole_call(region_id region, uint64_t begin_ticks, struct region_value value,
 			       int error);
 /* region_write_mark with a value. */
-void wrapped_record_mark(struct wrapped_function *call, struct region_value value);
+void wrapped_record_mark(region_id region, struct region_value value);
 
 /* Lists with commas in them, as one argument of a macro. */
 #define PARENTHESIZED_PARAMETERS(...) (__VA_ARGS__)

@@ -49,6 +49,11 @@ def share_of(function, at_least):
     return check
 
 
+def no_seccomp_loss(result, _ended, _bare):
+    losses = result.metadata()["losses"]
+    expect(not losses.get("seccomp"), f"losses: {losses}")
+
+
 def process_count(at_least):
     def check(result, _ended, _bare):
         count = len(result.processes())
@@ -172,6 +177,7 @@ HAZARDS = {
     # With enough CPU time for what the kernel's tick sees of it, four milliseconds apart.
     "seccomp-deny-perf": H("seccomp deny-perf @truth random 2 0.5 1.5", same_output=False,
                            check=share_of("work_a", 0.3)),
+    "seccomp-ask": H("seccomp ask", check=all_of(share_of("after_asking", 0.8), no_seccomp_loss)),
     "seccomp-strict": H("seccomp strict"),
     "self-view-env": H("self_view env", same_output=False, check=environment_only_documented),
     "self-view-fds": H("self_view fds", same_output=False, check=descriptors_high),
@@ -189,6 +195,8 @@ HAZARDS = {
     "storm": H("storm 2", options=["--freq=2000"]),
     "storm-10khz": H("storm 20", options=["--freq=10000"], long=True, timeout=200),
     "thread-raw-clone": H("thread_raw_clone", check=share_of("raw_work", 0.5)),
+    "thread-pointer": H("thread_pointer"),
+    "thread-pointer-everything": H("thread_pointer", options=EVERYTHING),
     "threads-parked": H("threads_parked 10000", check=thread_count(10000)),
     "threads-churn": H("threads_churn 20000", check=thread_count(20000), samples=False),
     "threads-churn-100k": H("threads_churn 100000", check=thread_count(100000), long=True,

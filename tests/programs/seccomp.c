@@ -7,6 +7,8 @@
  *                                              everything started from here inherits it
  *        seccomp strict                        the program allows itself a handful of calls; any
  *                                              other one, the profiler's included, kills it
+ *        seccomp ask                           calls that can only fail, as programs make them to
+ * ask whether there are filters: nothing is to change
  */
 #include <linux/audit.h>
 #include <linux/filter.h>
@@ -63,12 +65,46 @@ static void strict(void)
 	install(filter, sizeof(filter) / sizeof(filter[0]));
 }
 
+__attribute__((noinline)) static void after_asking(void)
+{
+	check_burn_ms(400);
+	__asm__ volatile("");
+}
+
+static void ask(void)
+{
+	struct sock_filter no_return[] = {LOAD(nr)};
+	struct sock_fprog empty = {.len = 0}, nowhere = {.len = 4, .filter = (void *)16},
+			  unsound = {.len = 1, .filter = no_return};
+
+	errno = 0;
+	CHECK(prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, NULL) == -1 && errno == EFAULT);
+	CHECK(prctl(PR_SET_SECCOMP, 77, NULL) == -1 && errno == EINVAL);
+	CHECK(prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &empty) == -1 && errno == EINVAL);
+	CHECK(syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, SECCOMP_FILTER_FLAG_TSYNC, NULL) ==
+		      -1 &&
+	      errno == EFAULT);
+	CHECK(syscall(SYS_seccomp, SECCOMP_SET_MODE_STRICT, 1, NULL) == -1 && errno == EINVAL);
+	CHECK(syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, 0, &nowhere) == -1 && errno == EFAULT);
+	/* What only the kernel can find out. */
+	CHECK(prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0);
+	CHECK(prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &unsound) == -1 && errno == EINVAL);
+	CHECK(syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, SECCOMP_FILTER_FLAG_TSYNC, &unsound) ==
+		      -1 &&
+	      errno == EINVAL);
+}
+
 int main(int argc, char **argv)
 {
 	if (argc > 2 && strcmp(argv[1], "deny-perf") == 0) {
 		deny_perf();
 		execvp(argv[2], argv + 2);
 		return 127;
+	}
+	if (argc > 1 && strcmp(argv[1], "ask") == 0) {
+		ask();
+		after_asking();
+		return check_passed("seccomp");
 	}
 	setvbuf(stdout, NULL, _IOLBF, 4096);
 	printf("before\n");

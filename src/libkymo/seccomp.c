@@ -1,0 +1,94 @@
+/* SPDX-License-Identifier: MIT
+ * SPDX-FileCopyrightText: the kymo authors
+ *
+ * See seccomp.h.
+ */
+#include "libkymo/seccomp.h"
+
+#include <errno.h>
+#include <linux/bpf_common.h>
+#include <linux/filter.h>
+#include <linux/seccomp.h>
+#include <sys/prctl.h>
+#include <sys/uio.h>
+
+#include "common/syscalls.h"
+#include "core/runtime.h"
+#include "libkymo/dormant.h"
+
+static bool read_program_memory(const void *from, void *to, size_t size)
+{
+	struct iovec here = {to, size}, there = {(void *)from, size};
+
+	return sys_call6(SYS_process_vm_readv, (long)sys_getpid(), (long)&here, 1, (long)&there, 1,
+			 0) == (long)size;
+}
+
+/* The kernel's own checks that need no privilege (kernel/seccomp.c, net/core/filter.c). */
+static bool can_filter_be_loaded(const void *program)
+{
+	struct sock_fprog head;
+	struct sock_filter step;
+
+	return read_program_memory(program, &head, sizeof(head)) && head.len &&
+	       head.len <= BPF_MAXINSNS && read_program_memory(head.filter, &step, sizeof(step)) &&
+	       read_program_memory(head.filter + head.len - 1, &step, sizeof(step)) &&
+	       BPF_CLASS(step.code) == BPF_RET;
+}
+
+static bool can_call_succeed(unsigned long mode, unsigned long flags, const void *program)
+{
+	if (mode == SECCOMP_MODE_STRICT)
+		return !flags;
+	return mode == SECCOMP_MODE_FILTER && can_filter_be_loaded(program);
+}
+
+struct seccomp_entry seccomp_prepare_entry(unsigned long mode, unsigned long flags,
+					   const void *program)
+{
+	struct seccomp_entry entry = {.thread = NULL};
+	struct runtime *runtime = &kymo_runtime;
+
+	/* In an earlier filter nothing can be asked; in a child that shares the memory there is
+	 * nothing to stop. */
+	if (!mode || is_calling_thread_off_limits() || kymo_process.pid != (uint32_t)sys_getpid() ||
+	    !can_call_succeed(mode, flags, program))
+		return entry;
+	dormant_wake();
+	if (!runtime_is_active())
+		return entry;
+	if (flags & SECCOMP_FILTER_FLAG_TSYNC) {
+		entry.is_collection_ended = true;
+		entry.is_only_thread = runtime->background.program_thread_count <= 1;
+		spool_count_loss(&runtime->spool, SPOOL_LOSS_SECCOMP);
+		runtime_stop_for_good("the program put all its threads into a seccomp sandbox: "
+				      "collection ended");
+		return entry;
+	}
+	entry.thread = runtime_stop_thread_sampling_for_exec();
+	if (!entry.thread)
+		return entry;
+	entry.thread->has_own_seccomp_filter = true;
+	kymo_process.in_seccomp++;
+	return entry;
+}
+
+void seccomp_finish_entry(const struct seccomp_entry *entry, bool entered)
+{
+	int error;
+
+	if (!entry->thread && !entry->is_collection_ended)
+		return;
+	error = errno;
+	if (entered) {
+		if (entry->thread)
+			spool_count_loss(&kymo_runtime.spool, SPOOL_LOSS_SECCOMP);
+	} else if (entry->thread) {
+		entry->thread->has_own_seccomp_filter = false;
+		kymo_process.in_seccomp--;
+		runtime_resume_after_failed_exec(entry->thread);
+	} else if (entry->is_collection_ended && entry->is_only_thread) {
+		runtime_restart_kymo_threads();
+	}
+	errno = error;
+}
