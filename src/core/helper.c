@@ -32,6 +32,7 @@
 #include "core/process/program_signals.h"
 #include "core/process/task_state.h"
 
+#define NEXT_CHILD_NAMESPACE_LINK    "/proc/self/ns/pid_for_children"
 #define HELPER_STACK_SIZE            (16u << 10)
 #define PROGRAM_END_POLL_PERIOD_NS   20000000
 #define WAIT_POLL_PERIOD_NS          50000
@@ -353,12 +354,19 @@ static bool orphan_would_be_adopted(const char *directory)
 static bool next_child_is_namespace_init(void)
 {
 	char now[64] = "", next[64] = "";
+	struct stat status;
 	long length =
 		sys_call3(SYS_readlink, (long)"/proc/self/ns/pid", (long)now, sizeof(now) - 1);
 
-	if (length <= 0 || sys_call3(SYS_readlink, (long)"/proc/self/ns/pid_for_children",
-				     (long)next, sizeof(next) - 1) <= 0)
+	if (length <= 0)
 		return false;
+	/* A namespace that has no init yet has a file but no name (pidns_for_children_get() of the
+	 * kernel). */
+	if (sys_call3(SYS_readlink, (long)NEXT_CHILD_NAMESPACE_LINK, (long)next,
+		      sizeof(next) - 1) <= 0)
+		return !sys_call4(SYS_newfstatat, SYS_WORKING_DIRECTORY_FD,
+				  (long)NEXT_CHILD_NAMESPACE_LINK, (long)&status,
+				  AT_SYMLINK_NOFOLLOW);
 	for (long i = 0; i < length; i++) {
 		if (now[i] != next[i])
 			return true;

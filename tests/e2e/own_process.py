@@ -152,6 +152,21 @@ class OwnProcess:
         expect(ended.status == 0, ended.stderr)
         expect(not ended.stdout, f"processes that are left: {ended.stdout.decode()}")
 
+    def namespaces(self):
+        """A new pid namespace's first process is the program's, with and without a new user namespace."""
+        tried = 0
+        for options in (["--pid", "--fork"], ["--user", "--fork"], ["--user", "--map-root-user", "--pid", "--fork"],
+                        ["--user", "--map-root-user", "--pid", "--fork", "--mount-proc", "--mount", "--ipc"]):
+            command = ["unshare", *options, "sh", "-c", "id -u; sh -c 'exit 3'; echo $?"]
+            bare = run(command)
+            if bare.status:
+                continue
+            tried += 1
+            ended = run(self._under("sample", self.scratch.path(f"namespaces-{tried}"), command))
+            expect((ended.status, ended.stdout) == (0, bare.stdout), f"{options}: {ended}, bare {bare}")
+        if not tried:
+            raise Skipped("no namespaces of one's own")
+
     @staticmethod
     def is_helper(pid):
         """It has the program's memory; what is about to execute the program still has kymo's."""
@@ -179,7 +194,7 @@ def main():
         own = OwnProcess(kymo, os.path.abspath(sys.argv[2]), scratch)
         for mode in MODES:
             tap.point(f"as alone: {mode}", lambda mode=mode: own.compare(mode))
-        for name in ("attached", "ends_with_the_program", "leaves_nothing", "is_ended_by_others"):
+        for name in ("attached", "ends_with_the_program", "leaves_nothing", "namespaces", "is_ended_by_others"):
             tap.point(name.replace("_", " "), getattr(own, name))
     tap.finish()
 
