@@ -24,7 +24,7 @@ ifneq ($(origin PREFIX),file)
 PREFIX_OPTION = '-Dprefix=$(PREFIX)'
 endif
 
-.PHONY: all help deps test-deps build tests-build check check-long demo bench install \
+.PHONY: all help deps test-deps build tests-build check check-long demo bench install deb dist \
 	format format-check lint asan-build tsan-build asan tsan sanitize fuzz types clean
 
 all: build
@@ -38,6 +38,8 @@ help:
 	@echo 'make demo       profile a program of two threads and say where the report is'
 	@echo 'make bench      speed, overhead and accuracy tables'
 	@echo 'make install    install below PREFIX ($(PREFIX))'
+	@echo 'make deb        build Debian packages into dist/'
+	@echo 'make dist       pack the source into dist/'
 	@echo 'make format, format-check, lint, asan, tsan, fuzz, types'
 
 deps:
@@ -73,6 +75,13 @@ bench: tests-build
 install: build
 	@meson install -C '$(BUILD)' --no-rebuild
 	@test -n '$(DESTDIR)' || packaging/after-install --say '$(BUILD)'
+
+# Debian packages of what is committed, and its source, into dist/.
+deb: deps
+	@packaging/build-deb dist
+
+dist:
+	@packaging/make-source dist
 
 format: test-deps
 	@$(SOURCES) | xargs clang-format -i
