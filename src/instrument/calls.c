@@ -235,12 +235,26 @@ static void return_again(const struct calls_thread_state *calls, uint64_t *slot,
 	switch_to_counting_at_exit(calls);
 }
 
+/* The usual case, as the trampoline code has it. */
+static bool pop_innermost_entry(struct calls_thread_state *calls, uint64_t slot, uint32_t id,
+				struct shadow_entry *ret)
+{
+	struct shadow_entry *entry = calls->top - 1;
+
+	if (!calls->node || entry->slot != slot || entry->id != id ||
+	    entry->flags & ~SHADOW_FLAG_REGION)
+		return false;
+	*ret = *entry;
+	entry->slot = 0; /* entries above the top have none */
+	calls->top = shadow_trim_removed_top(entry);
+	return true;
+}
+
 void calls_handle_exit_slow_path(uint64_t *slot, uint64_t id,
 				 const struct calls_saved_registers *registers)
 {
 	struct calls_thread_state *calls = &kymo_calls;
 	struct shadow_entry entry;
-	uint64_t now = ticks_now();
 	bool own;
 
 	if (!slot) {
@@ -252,7 +266,8 @@ void calls_handle_exit_slow_path(uint64_t *slot, uint64_t id,
 	calls->limit = NULL;
 	atomic_store_explicit(&calls->busy, (uint64_t)(uintptr_t)slot, memory_order_relaxed);
 	atomic_signal_fence(memory_order_seq_cst);
-	if (!shadow_pop_entry(calls, (uint64_t)(uintptr_t)slot, (uint32_t)id, &entry,
+	if (!pop_innermost_entry(calls, (uint64_t)(uintptr_t)slot, (uint32_t)id, &entry) &&
+	    !shadow_pop_entry(calls, (uint64_t)(uintptr_t)slot, (uint32_t)id, &entry,
 			      end_abandoned_call)) {
 		return_again(calls, slot, (uint32_t)id);
 		end_slow_path(calls);
@@ -266,7 +281,7 @@ void calls_handle_exit_slow_path(uint64_t *slot, uint64_t id,
 		if (entry.flags & SHADOW_FLAG_REGION)
 			calls_end_region(calls->node, entry.id, registers);
 		else
-			calls_write_call_word(calls, entry.id, CALL_WORD_EXIT, now);
+			calls_write_call_word(calls, entry.id, CALL_WORD_EXIT, ticks_now());
 	}
 	end_slow_path(calls);
 }

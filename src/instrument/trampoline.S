@@ -32,6 +32,7 @@
 #define STUBS         trampoline_begin + 8192(%rip)
 #define NUMBER_AT_EXIT 6 /* PLAN_STUB_NUMBER - PLAN_STUB_EXIT */
 #define GATE_FAST     1
+#define DIRECTION_FLAG 0x400
 #define SKIPPED       31 /* PLAN_STUB_SKIPPED - PLAN_STUB_RETURN */
 
 	.section .text.kymo_trampoline, "ax", @progbits
@@ -100,7 +101,12 @@ trampoline_begin:
 	.macro	leave_c
 	mov	%rbp, %rsp
 	.cfi_def_cfa_register %rsp
-	popfq
+	/* popfq takes longer than all else here, and what C leaves as it was is not restored. */
+	testl	$DIRECTION_FLAG, (%rsp)
+	jz	.Lforwards\@
+	std
+.Lforwards\@:
+	lea	8(%rsp), %rsp
 	.cfi_adjust_cfa_offset -8
 	pop	%rbp
 	.cfi_adjust_cfa_offset -8
