@@ -324,13 +324,14 @@ static int report_open_session(struct report_state *report, const char *named,
 static int report_write_to_stream(const struct report_state *report, FILE *stream,
 				  struct problem *problem)
 {
+	struct output_options options = report->output_options;
 	int error;
 
+	options.columns = message_get_columns(fileno(stream));
 	if (report->format_count)
-		error = report->formats[0]->write(report->session, &report->output_options, stream,
-						  problem);
+		error = report->formats[0]->write(report->session, &options, stream, problem);
 	else
-		error = output_write_summary(report->session, &report->output_options, stream,
+		error = output_write_summary(report->session, &options, stream,
 					     message_uses_color(fileno(stream)), problem);
 	if (!error && fflush(stream))
 		error = problem_set(problem, -errno, "cannot write the report: %s",

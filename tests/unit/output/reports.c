@@ -32,9 +32,11 @@
 
 typedef int (*writer)(struct session *session, FILE *stream, struct problem *problem);
 
+static unsigned summary_columns;
+
 static int write_summary(struct session *session, FILE *stream, struct problem *problem)
 {
-	struct output_options options = {0};
+	struct output_options options = {.columns = summary_columns};
 
 	return output_write_summary(session, &options, stream, false, problem);
 }
@@ -259,6 +261,17 @@ static void summary_fits_and_warns(void **state)
 	while ((line = strsep(&rest, "\n")))
 		assert_true(format_count_text_columns(line) <= 100);
 	free(text);
+	for (summary_columns = 1; summary_columns <= 300; summary_columns += 13) {
+		size_t most = summary_columns < 40    ? 40
+			      : summary_columns > 200 ? 200
+						      : summary_columns;
+
+		rest = text = written(session, write_summary);
+		while ((line = strsep(&rest, "\n")))
+			assert_true(format_count_text_columns(line) <= most);
+		free(text);
+	}
+	summary_columns = 0;
 	session_close(session);
 }
 
