@@ -308,7 +308,10 @@ int diff_add_run(struct diff *diff, const struct session *session, enum diff_sid
 	if (diff->run_count == DIFF_RUNS_MAX)
 		return problem_set(problem, -E2BIG, "at most %d results can be compared",
 				   DIFF_RUNS_MAX);
-	*run = (struct diff_run){.side = side, .name = name};
+	*run = (struct diff_run){.side = side,
+				 .name = name,
+				 .start_ns = session->start_ns +
+					     (uint64_t)session->realtime_minus_boottime_ns};
 	diff->run_count++;
 	diff->side_count[side]++;
 	error = add_rows(diff, run, session);

@@ -45,7 +45,7 @@ enum diff_verdict {
 struct diff_row {
 	const char *name;
 	const double *values; /* by run */
-	double before, after; /* of the runs that count (judge.c) */
+	double before, after; /* means of the faster half of each side's runs */
 	double noise;         /* what before and after differ by in 95 of 100 cases without cause */
 	double probability;   /* of such a difference without cause; of rows: of any in the table */
 	enum diff_verdict verdict;
@@ -57,6 +57,7 @@ struct diff_run {
 	const char *name; /* as it was named */
 	double *values;   /* by name, `capacity` of them */
 	double total;
+	uint64_t start_ns; /* CLOCK_REALTIME */
 	size_t capacity;
 };
 
