@@ -64,8 +64,8 @@ enum model_frame_kind {
 /* The innermost frame of RUNNABLE samples. */
 #define MODEL_WAITS_FOR_CPU_FRAME_NAME "[waiting for a CPU]"
 
-/* One distinct function occurrence at a source position in a module; the unit in which outputs
- * count. */
+/* One distinct function occurrence at an address of a module, or at a line of interpreted code; the
+ * unit in which outputs count. */
 struct model_frame {
 	const char *function;     /* demangled */
 	const char *linkage_name; /* as in the symbol table; NULL if same as function */

@@ -14,7 +14,6 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "analysis/gpu/gpu.h"
 #include "analysis/nccl/nccl.h"
 #include "analysis/open/open.h"
 #include "cmd/commands.h"
@@ -27,18 +26,19 @@
 #include "experiments/results.h"
 #include "files/atomic_file.h"
 #include "launch/result_path.h"
-#include "output/format.h"
 #include "output/formats/formats.h"
+#include "output/query/query.h"
 #include "output/summary/summary.h"
 #include "runs/coverage_results.h"
+#include "runs/problems.h"
 #include "runs/results.h"
 #include "settings/suggest.h"
 
-enum { REPORT_FORMATS_MAX = 32, REPORT_PROBLEMS_SHOWN_MAX = 8 };
+enum { REPORT_FORMATS_MAX = 32 };
 
 /* The command's own options, as text until checked. */
 struct report_option_values {
-	const char *formats, *output;
+	const char *formats, *output, *table;
 	const char *pid, *tid, *from, *to, *table_rows_max, *measure, *minimum_percent;
 	bool per_thread;
 };
@@ -70,6 +70,10 @@ static const struct extra_option report_extra_options[] = {
 	 .metavar = "PATH",
 	 REPORT_TEXT_OPTION_FIELDS(output),
 	 .help = "File, or directory for several formats; default: standard output."},
+	{.name = "table",
+	 .metavar = "NAME",
+	 REPORT_TEXT_OPTION_FIELDS(table),
+	 .help = "A table of the database (kymo sql --help lists them); --top limits its rows."},
 	{.name = "pid",
 	 .metavar = "PID",
 	 REPORT_TEXT_OPTION_FIELDS(pid),
@@ -233,34 +237,11 @@ static int report_parse_formats(struct report_state *report, struct problem *pro
 				   (int)(word.length < 100 ? word.length : 100), word.text,
 				   suggestion_format_hint(&suggestion, "", hint, sizeof(hint)));
 	}
+	if (report->format_count && report->options.table)
+		return problem_set(problem, -EINVAL, "either --format or --table");
 	if (report->format_count > 1 && !report->options.output)
 		return problem_set(problem, -EINVAL, "several formats need a directory: -o DIR");
 	return 0;
-}
-
-static void report_print_gpu_problems(const struct gpu_data *data)
-{
-	if (data == NULL)
-		return;
-	if (data->torn_bytes != 0)
-		message_warning("%s of device records could not be read",
-				quantity_from_bytes(data->torn_bytes).text);
-	for (size_t i = 0; i < data->problem_count; i++)
-		message_warning("%s", data->problems[i]);
-}
-
-/* What could not be read, for formats that do not say it themselves. */
-static void report_print_problems(const struct session *session)
-{
-	size_t shown = session->problem_count;
-
-	report_print_gpu_problems(session_get_gpu_data(session));
-	if (shown > REPORT_PROBLEMS_SHOWN_MAX && message_get_verbosity() < 1)
-		shown = REPORT_PROBLEMS_SHOWN_MAX;
-	for (size_t i = 0; i < shown; i++)
-		message_warning("%s", session->problems[i]);
-	if (shown < session->problem_count)
-		message_warning("… and %zu more (-v shows them)", session->problem_count - shown);
 }
 
 /* A run with USE_TEMPORARY_FILES=off leaves its result files, but nothing to make others from. */
@@ -321,16 +302,30 @@ static int report_open_session(struct report_state *report, const char *named,
 	return error ? error : session_symbolize(report->session, problem);
 }
 
+static int report_write_table(const struct report_state *report, FILE *stream,
+			      struct problem *problem)
+{
+	struct query_options options = {.columns = message_get_columns(fileno(stream))};
+	size_t rows = report->options.table_rows_max ? report->output_options.top : 0;
+	char sql[128];
+	int error = query_format_table_sql(report->options.table, rows, sql, sizeof(sql), problem);
+
+	return error ? error : query_session(report->session, sql, &options, stream, problem);
+}
+
 static int report_write_to_stream(const struct report_state *report, FILE *stream,
 				  struct problem *problem)
 {
+	struct output_options options = report->output_options;
 	int error;
 
-	if (report->format_count)
-		error = report->formats[0]->write(report->session, &report->output_options, stream,
-						  problem);
+	options.columns = message_get_columns(fileno(stream));
+	if (report->options.table)
+		error = report_write_table(report, stream, problem);
+	else if (report->format_count)
+		error = report->formats[0]->write(report->session, &options, stream, problem);
 	else
-		error = output_write_summary(report->session, &report->output_options, stream,
+		error = output_write_summary(report->session, &options, stream,
 					     message_uses_color(fileno(stream)), problem);
 	if (!error && fflush(stream))
 		error = problem_set(problem, -errno, "cannot write the report: %s",
@@ -534,7 +529,7 @@ static int report_open_and_write_outputs(struct report_state *report,
 		error = report_check_formats_can_join_results(report, result, problem);
 	if (!error)
 		error = report_check_formats_know_times(report, problem);
-	if (!error && !report->format_count) {
+	if (!error && !report->format_count && !report->options.table) {
 		error = report_print_causal_results_if_any(
 			report, result->operand_count ? result->operands[0] : NULL, problem);
 		if (error <= 0)
@@ -548,8 +543,8 @@ static int report_open_and_write_outputs(struct report_state *report,
 		error = report_open_other_sessions(report, result, problem);
 	if (error)
 		return error;
-	if (report->format_count)
-		report_print_problems(report->session);
+	if (report->format_count || report->options.table)
+		results_print_problems(report->session);
 	return report_write_outputs(report, problem);
 }
 

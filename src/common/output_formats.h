@@ -23,6 +23,7 @@
 	X(pprof, "pprof", ALWAYS)                              \
 	X(html, "html", ALWAYS)                                \
 	X(memory, "memory", ALWAYS)                            \
+	X(db, "db", NAMED)                                     \
 	X(nccl, "nccl", DATA)                                  \
 	X(nccl_json, "nccl-json", DATA)                        \
 	X(nccl_operations, "nccl-operations", DATA)            \

@@ -10,6 +10,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/ioctl.h>
 #include <unistd.h>
 
 #include "common/utf8.h"
@@ -73,6 +74,17 @@ bool message_uses_color(int descriptor)
 	if ((no_color && *no_color) || (term && !strcmp(term, "dumb")))
 		return false;
 	return isatty(descriptor);
+}
+
+unsigned message_get_columns(int descriptor)
+{
+	const char *text = getenv("COLUMNS");
+	unsigned long columns = text ? strtoul(text, NULL, 10) : 0;
+	struct winsize size;
+
+	if (columns > 0 && columns < 10000)
+		return (unsigned)columns;
+	return ioctl(descriptor, TIOCGWINSZ, &size) == 0 ? size.ws_col : 0;
 }
 
 /* One write a line, so that lines of several kymos on one terminal do not mix. Names of files and

@@ -28,6 +28,8 @@ const char *message_get_shown_path(const char *path);
 void message_set_color(const char *when);
 /* Whether to colour what goes to this descriptor (NO_COLOR, TERM=dumb and COLOR honoured). */
 bool message_uses_color(int descriptor);
+/* How wide what goes to this descriptor may be: COLUMNS, or the terminal's width; 0: unknown. */
+unsigned message_get_columns(int descriptor);
 
 /* The exit status of a command that answers on standard output: STATUS, or, where the answer could
  * not be written, EXIT_KYMO_FAILED, which is said. */

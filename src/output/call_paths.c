@@ -10,6 +10,7 @@
 #include <stdlib.h>
 
 #include "common/splitmix64.h"
+#include "output/code_origin.h"
 #include "output/strings.h"
 
 /* Longest cycle that is looked for; mutual recursion has few members. */
@@ -18,7 +19,8 @@
 struct call_paths_builder {
 	const struct session *session;
 	struct call_paths *result;
-	uint32_t *path_by_node;       /* by session node */
+	struct code_origins origins;
+	uint32_t *path_by_node;       /* by session node: without what libc has at its end */
 	uint32_t *program_by_process; /* by process */
 	uint32_t *slots;              /* path + 1; open addressing, at most half full */
 	size_t mask;
@@ -96,21 +98,35 @@ static int assign_program_numbers_to_processes(struct call_paths_builder *builde
 	return error;
 }
 
+/* Of the C library a path has the leaf alone, and nothing of how programs and threads begin. */
+static void add_node_weight_to_path(struct call_paths_builder *builder, uint32_t index,
+				    uint64_t self)
+{
+	const struct model_calltree_node *node = &builder->session->nodes[index];
+	uint32_t caller = node->parent == MODEL_ENTRY_INDEX_NONE
+				  ? MODEL_ENTRY_INDEX_NONE
+				  : builder->path_by_node[node->parent];
+	uint32_t program = builder->program_by_process[node->process];
+	bool is_c_runtime = code_origins_get(&builder->origins, node->frame) == CODE_OF_C_RUNTIME;
+	uint32_t path = caller;
+
+	if (self || !is_c_runtime)
+		path = find_or_add_call_path(builder, caller, node->frame, program);
+	builder->path_by_node[index] = is_c_runtime ? caller : path;
+	builder->result->total += self;
+	if (self)
+		builder->result->paths[path].self += self;
+}
+
 static void add_node_weights_to_paths(struct call_paths_builder *builder,
 				      enum view_measure_kind measure)
 {
-	for (uint32_t i = 0; i < builder->session->node_count; i++) {
-		const struct model_calltree_node *node = &builder->session->nodes[i];
-		uint32_t caller = node->parent == MODEL_ENTRY_INDEX_NONE
-					  ? MODEL_ENTRY_INDEX_NONE
-					  : builder->path_by_node[node->parent];
-		uint64_t self = view_sum_sources_of_measure(node->self_weight, measure);
+	const struct session *session = builder->session;
 
-		builder->path_by_node[i] = find_or_add_call_path(
-			builder, caller, node->frame, builder->program_by_process[node->process]);
-		builder->result->paths[builder->path_by_node[i]].self += self;
-		builder->result->total += self;
-	}
+	for (uint32_t i = 0; i < session->node_count; i++)
+		add_node_weight_to_path(
+			builder, i,
+			view_sum_sources_of_measure(session->nodes[i].self_weight, measure));
 }
 
 int call_paths_build(struct call_paths *paths, const struct session *session,
@@ -131,7 +147,10 @@ int call_paths_build(struct call_paths *paths, const struct session *session,
 	if (paths->paths && builder.path_by_node && builder.program_by_process && builder.slots)
 		error = assign_program_numbers_to_processes(&builder);
 	if (error == 0)
+		error = code_origins_create(session, &builder.origins);
+	if (error == 0)
 		add_node_weights_to_paths(&builder, measure);
+	code_origins_destroy(&builder.origins);
 	free(builder.path_by_node);
 	free(builder.program_by_process);
 	free(builder.slots);

@@ -3,7 +3,7 @@
  *
  * Call paths as people count them: by function, whatever process of a program they were in, and
  * with recursion counted once: a path that goes on by repeating its end (f > f, or f > g > f > g)
- * is the path without the repetition.
+ * is the path without the repetition. Of the C library they have the leaf alone.
  */
 #ifndef KYMO_OUTPUT_CALL_PATHS_H
 #define KYMO_OUTPUT_CALL_PATHS_H

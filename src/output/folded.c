@@ -3,9 +3,8 @@
  *
  * Folded stacks, the input of flamegraph.pl, inferno and speedscope: one line a stack,
  * `process;root;…;leaf weight`, with `;thread` after the process when threads are asked for.
- * The weight is a count of samples, or the sum of the measure if one was asked for. Time in which
- * no samples could be taken counts as many as its length would have had; that of short processes
- * by the name of the program, since each of them has less than one.
+ * The weight is the sum of the measure, ns or events, as in every other output: records stand for
+ * different times, and a count of them for none. Short processes are one line a program.
  */
 #include <errno.h>
 #include <inttypes.h>
@@ -22,13 +21,11 @@
 
 struct folded_writer {
 	struct session *session;
-	const struct output_options *options;
 	FILE *stream;
 	enum view_measure_kind measure;
 	struct function_tree tree;
 	uint32_t *path;
 	uint64_t *weight; /* by function node */
-	uint64_t cpu_ns_per_sample;
 };
 
 void folded_write_name(FILE *stream, const char *name)
@@ -85,30 +82,14 @@ static void write_folded_stack(const struct folded_writer *folded, uint32_t node
 	fprintf(folded->stream, " %" PRIu64 "\n", folded->weight[node]);
 }
 
-/* CPU time that a sample stands for, in the mean. */
-static uint64_t compute_mean_cpu_ns_per_sample(const struct session *session)
+/* What processes used that are too short to be sampled is added up by program. */
+static bool is_time_of_short_process(const struct session *session, uint32_t index)
 {
-	uint64_t covered_ns = 0, samples = 0;
+	const struct model_calltree_node *node = &session->nodes[index];
 
-	for (uint32_t i = 0; i < session->thread_count; i++) {
-		covered_ns += session->threads[i].covered_ns;
-		samples += session->threads[i].samples[SPOOL_SOURCE_CPU];
-	}
-	return samples ? covered_ns / samples : 0;
-}
-
-static uint64_t compute_folded_node_weight(const struct folded_writer *folded, uint32_t node,
-					   const uint64_t *samples, const uint64_t *weights)
-{
-	const struct session *session = folded->session;
-	uint32_t frame = session->nodes[node].frame;
-
-	if (!folded->options->is_measure_given && folded->cpu_ns_per_sample &&
-	    frame != MODEL_ENTRY_INDEX_NONE &&
-	    !strcmp(session->frames[frame].function, SESSION_SIGNALS_BLOCKED_FRAME_NAME))
-		return weights[SPOOL_SOURCE_CPU] / folded->cpu_ns_per_sample;
-	return view_sum_sources_of_measure(folded->options->is_measure_given ? weights : samples,
-					   folded->measure);
+	return session->processes[node->process].is_short_process &&
+	       node->frame != MODEL_ENTRY_INDEX_NONE &&
+	       !strcmp(session->frames[node->frame].function, SESSION_UNSAMPLED_TIME_FRAME_NAME);
 }
 
 struct short_process_time {
@@ -131,10 +112,7 @@ static size_t collect_short_process_times(const struct session *session,
 	for (uint32_t i = 0; i < session->node_count; i++) {
 		const struct model_calltree_node *node = &session->nodes[i];
 
-		if (session->processes[node->process].is_short_process &&
-		    node->frame != MODEL_ENTRY_INDEX_NONE &&
-		    !strcmp(session->frames[node->frame].function,
-			    SESSION_UNSAMPLED_TIME_FRAME_NAME))
+		if (is_time_of_short_process(session, i))
 			times[count++] =
 				(struct short_process_time){session->processes[node->process].name,
 							    node->self_weight[SPOOL_SOURCE_CPU]};
@@ -143,14 +121,13 @@ static size_t collect_short_process_times(const struct session *session,
 	return count;
 }
 
-/* By program, as many samples as its short processes would have had together. */
 static int write_short_processes(struct folded_writer *folded)
 {
 	const struct session *session = folded->session;
 	struct short_process_time *times;
 	size_t count, end;
 
-	if (folded->options->is_measure_given || !folded->cpu_ns_per_sample)
+	if (folded->measure == VIEW_MEASURE_COUNTER_EVENTS)
 		return 0;
 	times = calloc((size_t)session->node_count + 1, sizeof(*times));
 	if (!times)
@@ -161,11 +138,11 @@ static int write_short_processes(struct folded_writer *folded)
 
 		for (end = start; end < count && !strcmp(times[end].name, times[start].name); end++)
 			cpu_ns += times[end].cpu_ns;
-		if (cpu_ns < folded->cpu_ns_per_sample)
+		if (!cpu_ns)
 			continue;
 		folded_write_name(folded->stream, times[start].name);
 		fprintf(folded->stream, ";%s %" PRIu64 "\n", SESSION_UNSAMPLED_TIME_FRAME_NAME,
-			cpu_ns / folded->cpu_ns_per_sample);
+			cpu_ns);
 	}
 	free(times);
 	return 0;
@@ -176,9 +153,9 @@ static void write_all_process_stacks(struct folded_writer *folded)
 	const struct session *session = folded->session;
 
 	for (uint32_t i = 0; i < session->node_count; i++) {
-		const struct model_calltree_node *node = &session->nodes[i];
-		folded->weight[folded->tree.of_node[i]] += compute_folded_node_weight(
-			folded, i, node->self_samples, node->self_weight);
+		if (!is_time_of_short_process(session, i))
+			folded->weight[folded->tree.of_node[i]] +=
+				view_get_node_self_weight(&session->nodes[i], folded->measure);
 	}
 	for (uint32_t i = 0; i < folded->tree.count; i++) {
 		if (folded->weight[i] != 0)
@@ -194,8 +171,8 @@ static void write_thread_stacks(struct folded_writer *folded,
 	const struct view_thread_node_row *row;
 
 	for (row = from; row < to; row++)
-		folded->weight[folded->tree.of_node[row->node]] += compute_folded_node_weight(
-			folded, row->node, row->self_samples, row->self_weight);
+		folded->weight[folded->tree.of_node[row->node]] +=
+			view_sum_sources_of_measure(row->self_weight, folded->measure);
 	for (row = from; row < to; row++) {
 		uint32_t node = folded->tree.of_node[row->node];
 		if (folded->weight[node] != 0)
@@ -221,12 +198,11 @@ static int write_all_thread_stacks(struct folded_writer *folded)
 static int output_write_folded(struct session *session, const struct output_options *options,
 			       FILE *stream, struct problem *problem)
 {
-	struct folded_writer folded = {.session = session, .options = options, .stream = stream};
+	struct folded_writer folded = {.session = session, .stream = stream};
 	int error = function_tree_build_per_interpreted_line(&folded.tree, session);
 
 	folded.measure =
 		options->is_measure_given ? options->measure : view_choose_default_measure(session);
-	folded.cpu_ns_per_sample = compute_mean_cpu_ns_per_sample(session);
 	folded.path = calloc((size_t)folded.tree.count + 1, sizeof(*folded.path));
 	folded.weight = calloc((size_t)folded.tree.count + 1, sizeof(*folded.weight));
 	if (error == 0 && (folded.path == NULL || folded.weight == NULL))

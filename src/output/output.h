@@ -22,6 +22,7 @@ struct output_options {
 	bool is_compressed;      /* perfetto: zlib bundles */
 	unsigned top;            /* rows in tables; 0: all */
 	bool is_top_given;
+	unsigned columns;       /* of the terminal, for the summary; 0: 100 */
 	double minimum_percent; /* rows below are left out of trees in text; 0: all */
 	bool is_minimum_given;  /* else very large trees lose their lightest branches */
 	/* Further results that are joined with the session, where the format can (`joins`). */

@@ -294,6 +294,7 @@ int results_write_all_outputs(const struct effective_settings *settings,
 		error = write_all_formats(settings, session, result_directory, prefix);
 		problem_set(problem, 0, "some results are missing");
 	}
+	summary_options.columns = message_get_columns(STDERR_FILENO);
 	if (summary)
 		output_write_summary(session, &summary_options, stderr,
 				     message_uses_color(STDERR_FILENO), problem);

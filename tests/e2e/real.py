@@ -103,11 +103,10 @@ class Real:
         samples = self.result.samples()
         counted = self.result.profile().total("samples")
         expect(counted == samples, f"pprof counts {counted} samples, metadata {samples}")
-        # Rows for time without samples are converted to samples: of blocked signals, and one a program for
-        # its short processes.
-        folded = sum(weight for stack, weight in self.result.folded()
-                     if not stack[-1].startswith("[not sampled") and stack[1:] != ["[unsampled]"])
-        expect(folded == samples, f"folded stacks hold {folded} samples, metadata {samples}")
+        totals = self.result.json("profile.json")["totals"]
+        folded = sum(weight for _, weight in self.result.folded())
+        expect(folded == sum(value for key, value in totals.items() if key.endswith("_ns")),
+               f"folded stacks hold {folded} ns, profile.json {totals}")
         if shutil.which("protoc"):
             for command in (f"protoc --decode_raw < {self.result.path('trace.pftrace')}",
                             f"gunzip < {self.result.path('profile.pb.gz')} | protoc --decode_raw"):

@@ -10,6 +10,7 @@
 #include <stdlib.h>
 
 #include "analysis/allocations/window.h"
+#include "analysis/profiler_code.h"
 #include "analysis/session_kind.h"
 #include "analysis/session_private.h"
 #include "analysis/symbols/resolve.h"
@@ -296,9 +297,10 @@ find_resolved_chain(const struct symbol_resolution *resolution, size_t index)
 	return chain == MODEL_ENTRY_INDEX_NONE ? NULL : &resolution->chains[chain];
 }
 
-static const char *find_module_name_of_address(const struct session *session,
-					       const struct model_allocation_site *site,
-					       uint64_t address)
+/* NULL: none. */
+static const struct model_module *find_module_of_address(const struct session *session,
+							 const struct model_allocation_site *site,
+							 uint64_t address)
 {
 	struct process_private *process = &session_get_private(session)->processes[site->process];
 	uint32_t module = MODULE_MAP_NO_MODULE;
@@ -310,7 +312,14 @@ static const char *find_module_name_of_address(const struct session *session,
 	if (module == MODULE_MAP_NO_MODULE)
 		module = module_map_find_module(&process->module_map, address - 1,
 						session->processes[site->process].end_ns);
-	return module == MODULE_MAP_NO_MODULE ? NULL : session->modules[module].name;
+	return module == MODULE_MAP_NO_MODULE ? NULL : &session->modules[module];
+}
+
+static bool is_profiler_code(const struct model_module *module, const struct code_location *place)
+{
+	return module ? module_is_profiler_library(module)
+		      : place->kind == FRAME_INTERPRETED &&
+				source_file_is_profiler_module(place->file);
 }
 
 static int fill_site_frames(const struct symbol_resolution *resolution,
@@ -332,18 +341,21 @@ static int fill_site_frames(const struct symbol_resolution *resolution,
 	for (uint32_t i = 0; i < site->address_count; i++) {
 		const struct code_location_chain *chain =
 			find_resolved_chain(resolution, first + i);
+		const struct model_module *module =
+			find_module_of_address(session, site, site->addresses[i]);
 
 		for (uint32_t j = 0; chain && j < chain->count; j++) {
 			const struct code_location *place =
 				&resolution->places[resolution->chain_place_indexes[chain->first +
 										    j]];
 
+			if (is_profiler_code(module, place))
+				continue;
 			site->frames[site->frame_count++] = (struct model_allocation_frame){
 				.function = place->function,
 				.file = place->file,
 				.line = place->line,
-				.module = find_module_name_of_address(session, site,
-								      site->addresses[i]),
+				.module = module ? module->name : NULL,
 				.inlined = place->kind == FRAME_INLINE,
 				.interpreted = place->kind == FRAME_INTERPRETED};
 		}

@@ -2,8 +2,9 @@
  * SPDX-FileCopyrightText: the kymo authors
  *
  * From the tree of addresses to the tree that outputs see: nodes are (parent, frame), a frame is a
- * place in a module. Addresses of one source line become one node, inlined functions get nodes of
- * their own. `leaves` remembers where each address node went, for pass 2.
+ * place in a module at an address: disassembly wants each, and views that count functions or lines
+ * merge them. Inlined functions get nodes of their own. The profiler's frames are left out.
+ * `session_node_by_tree_node` remembers where each address node went, for pass 2.
  */
 #include "analysis/symbols/frames.h"
 
@@ -11,14 +12,19 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "analysis/profiler_code.h"
 #include "analysis/symbols/resolve.h"
+
+/* Where nothing of a stack is left. */
+#define ONLY_PROFILER_CODE_FRAME_NAME "[no stack: in the profiler]"
 
 struct frames_builder {
 	struct session *session;
 	struct session_private *private;
 	struct symbol_resolution resolution;
-	struct calltree nodes; /* address: frame, module: process */
-	struct id_map frames;  /* module and place -> frame */
+	struct calltree nodes;             /* address: frame, module: process */
+	struct id_map frames;              /* module, place and address -> frame */
+	uint32_t only_profiler_code_frame; /* MODEL_ENTRY_INDEX_NONE: not made yet */
 	uint32_t
 		*module_index_shift_by_process; /* by process: what the modules' indexes moved by */
 	uint32_t *unknown_module_by_process;    /* by process: its "[unknown]" module, or
@@ -91,7 +97,9 @@ static uint32_t find_or_add_frame(struct frames_builder *builder, uint32_t modul
 {
 	struct session *session = builder->session;
 	const struct code_location *place = &builder->resolution.places[place_index];
-	uint64_t key = (uint64_t)module << 32 | place_index;
+	/* A line of interpreted code is one place, whatever instruction of it runs. */
+	uint64_t address = place->kind == FRAME_INTERPRETED ? 0 : relative_pc;
+	uint64_t key = id_map_hash_key((uint64_t)module << 32 | place_index) + address;
 	uint32_t frame = id_map_get(&builder->frames, key);
 
 	if (frame != ID_MAP_NONE)
@@ -135,6 +143,8 @@ static uint32_t find_or_add_synthetic_frame(struct frames_builder *builder,
 		place.kind = FRAME_THREAD_STATE;
 		snprintf(name, sizeof(name), "%s", MODEL_WAITS_FOR_CPU_FRAME_NAME);
 	}
+	if (!calltree_module_is_special(node->module))
+		snprintf(name, sizeof(name), ONLY_PROFILER_CODE_FRAME_NAME);
 	place.function = arena_intern_string(arena, name);
 	if (!place.function)
 		return MODEL_ENTRY_INDEX_NONE;
@@ -184,40 +194,85 @@ static bool is_stub_of_interpreted_function(const struct frames_builder *builder
 	       builder->resolution.chain_by_interpreted_frame.count;
 }
 
-/* The node of one address node, or MODEL_ENTRY_INDEX_NONE when out of memory. */
-static uint32_t build_model_node(struct frames_builder *builder, uint32_t index)
+static bool is_profiler_code(const struct frames_builder *builder, uint32_t module,
+			     const struct code_location_chain *chain)
+{
+	const struct code_location *place =
+		&builder->resolution.places[builder->resolution.chain_place_indexes[chain->first]];
+
+	return module == MODEL_ENTRY_INDEX_NONE
+		       ? place->kind == FRAME_INTERPRETED &&
+				 source_file_is_profiler_module(place->file)
+		       : module_is_profiler_library(&builder->session->modules[module]);
+}
+
+/* A root that stands for the profiler's code alone has no callees. */
+static bool is_node_of_profiler_code(const struct frames_builder *builder, uint32_t node)
+{
+	return node != CALLTREE_NO_NODE &&
+	       builder->nodes.nodes[node].address == builder->only_profiler_code_frame;
+}
+
+/* The caller stands for the profiler's code; where there is none, a frame that says so. */
+static int build_profiler_code_node(struct frames_builder *builder, uint32_t index, uint32_t caller,
+				    uint32_t *ret)
+{
+	uint32_t process = builder->resolution.process_by_tree_node[index], frame;
+
+	*ret = caller;
+	if (caller != CALLTREE_NO_NODE)
+		return 0;
+	frame = find_or_add_synthetic_frame(builder, &builder->private->tree.nodes[index]);
+	if (frame == MODEL_ENTRY_INDEX_NONE)
+		return -ENOMEM;
+	builder->only_profiler_code_frame = frame;
+	*ret = calltree_find_or_add_child(&builder->nodes, CALLTREE_NO_NODE, frame, process);
+	return *ret == CALLTREE_NO_NODE ? -ENOMEM : 0;
+}
+
+static int build_synthetic_node(struct frames_builder *builder, uint32_t index, uint32_t caller,
+				uint32_t *ret)
+{
+	uint32_t frame = find_or_add_synthetic_frame(builder, &builder->private->tree.nodes[index]);
+
+	if (frame == MODEL_ENTRY_INDEX_NONE)
+		return -ENOMEM;
+	*ret = calltree_find_or_add_child(&builder->nodes, caller, frame,
+					  builder->resolution.process_by_tree_node[index]);
+	return *ret == CALLTREE_NO_NODE ? -ENOMEM : 0;
+}
+
+static int build_code_node(struct frames_builder *builder, uint32_t index, uint32_t caller,
+			   uint32_t *ret)
 {
 	const struct symbol_resolution *resolution = &builder->resolution;
-	const struct calltree_node *node = &builder->private->tree.nodes[index];
-	const struct code_location_chain *chain;
-	uint32_t process = resolution->process_by_tree_node[index], module;
-	uint32_t at = builder->private->session_node_by_tree_node[node->parent];
+	const struct code_location_chain *chain =
+		&resolution->chains[resolution->chain_by_reference_number[index]];
+	uint32_t process = resolution->process_by_tree_node[index];
+	uint32_t module = compute_session_module_index(builder, process,
+						       builder->private->tree.nodes[index].module);
 
-	if (resolution->chain_by_reference_number[index] == MODEL_ENTRY_INDEX_NONE) {
-		uint32_t frame = find_or_add_synthetic_frame(builder, node);
-
-		return frame == MODEL_ENTRY_INDEX_NONE
-			       ? MODEL_ENTRY_INDEX_NONE
-			       : calltree_find_or_add_child(&builder->nodes, at, frame, process);
-	}
-	chain = &resolution->chains[resolution->chain_by_reference_number[index]];
-	if (at != CALLTREE_NO_NODE && is_stub_of_interpreted_function(builder, chain))
-		return at;
-	module = compute_session_module_index(builder, process, node->module);
+	if (is_node_of_profiler_code(builder, caller))
+		caller = CALLTREE_NO_NODE;
+	*ret = caller;
+	if (caller != CALLTREE_NO_NODE && is_stub_of_interpreted_function(builder, chain))
+		return 0;
+	if (is_profiler_code(builder, module, chain))
+		return build_profiler_code_node(builder, index, caller, ret);
 	for (uint32_t i = chain->count; i-- > 0;) {
 		uint32_t place = resolution->chain_place_indexes[chain->first + i];
 		uint32_t frame = find_or_add_frame(builder, module, place, chain->relative_pc);
 
 		if (frame == MODEL_ENTRY_INDEX_NONE)
-			return MODEL_ENTRY_INDEX_NONE;
-		at = calltree_find_or_add_child(&builder->nodes, at, frame, process);
-		if (at == CALLTREE_NO_NODE)
-			return MODEL_ENTRY_INDEX_NONE;
+			return -ENOMEM;
+		*ret = calltree_find_or_add_child(&builder->nodes, *ret, frame, process);
+		if (*ret == CALLTREE_NO_NODE)
+			return -ENOMEM;
 	}
 	add_leaf_samples_to_module(
 		builder, module, index,
 		resolution->places[resolution->chain_place_indexes[chain->first]].kind);
-	return at;
+	return 0;
 }
 
 static int build_model_nodes(struct frames_builder *builder)
@@ -233,13 +288,16 @@ static int build_model_nodes(struct frames_builder *builder)
 			private->session_node_by_tree_node[i] = CALLTREE_NO_NODE;
 			continue;
 		}
-		private->session_node_by_tree_node[i] = build_model_node(builder, i);
-		if (private->session_node_by_tree_node[i] == MODEL_ENTRY_INDEX_NONE)
+		uint32_t *node = &private->session_node_by_tree_node[i];
+		uint32_t caller = private->session_node_by_tree_node[private->tree.nodes[i].parent];
+
+		if ((builder->resolution.chain_by_reference_number[i] == MODEL_ENTRY_INDEX_NONE
+			     ? build_synthetic_node
+			     : build_code_node)(builder, i, caller, node) < 0)
 			return -ENOMEM;
 		for (unsigned source = 0; source < SPOOL_SOURCE_COUNT; source++) {
 			const struct calltree_node_self_sums *from = &private->tree.sums[source][i];
-			struct calltree_node_self_sums *to =
-				&builder->nodes.sums[source][private->session_node_by_tree_node[i]];
+			struct calltree_node_self_sums *to = &builder->nodes.sums[source][*node];
 
 			to->samples += from->samples;
 			to->weight += from->weight;
@@ -304,7 +362,8 @@ static int build_frames_and_nodes(struct frames_builder *builder)
 int build_session_frames_and_nodes(struct session *session, struct problem *problem)
 {
 	struct frames_builder builder = {.session = session,
-					 .private = session_get_private(session)};
+					 .private = session_get_private(session),
+					 .only_profiler_code_frame = MODEL_ENTRY_INDEX_NONE};
 	int result;
 
 	result = resolution_resolve_session(&builder.resolution, session, problem);

@@ -1,12 +1,11 @@
 /* SPDX-License-Identifier: MIT
  * SPDX-FileCopyrightText: the kymo authors
  *
- * results.db: counters, and what NCCL did (output/nccl/db.c), as SQLite; of counters in the tables
- * of rocpd (schema 3), which have the run's uuid as a suffix, with its views. A reading of a device
- * is a sample with an event, as rocpd has it.
+ * results.db: a session (output/database/tables.c), counters, and what NCCL did (output/nccl/db.c),
+ * as SQLite; of counters in the tables of rocpd (schema 3), which have the run's uuid as a suffix,
+ * with its views. A reading of a device is a sample with an event, as rocpd has it.
  *
- * The database is made in a temporary file, which is then copied into the stream. Ids are
- * process << 32 | id, so that no id needs to be looked up.
+ * Ids are process << 32 | id, so that no id needs to be looked up.
  */
 #include <ctype.h>
 #include <errno.h>
@@ -21,7 +20,9 @@
 #include "analysis/gpu/counts.h"
 #include "analysis/nccl/nccl.h"
 #include "common/array.h"
+#include "output/counters/db.h"
 #include "output/counters/schema.h"
+#include "output/database/tables.h"
 #include "output/gpu_names.h"
 #include "output/nccl/db.h"
 #include "output/output.h"
@@ -498,7 +499,7 @@ static int fill_rocpd_tables(struct rocpd_database *database, const struct sessi
 }
 
 static int create_and_fill_database_file(struct rocpd_database *database, const char *path,
-					 const struct session *session, struct problem *problem)
+					 struct session *session, struct problem *problem)
 {
 	int result = sqlite3_open(path, &database->handle) == SQLITE_OK ? 0 : -EIO;
 
@@ -511,29 +512,11 @@ static int create_and_fill_database_file(struct rocpd_database *database, const 
 		result = create_tables_and_views(database);
 	if (result == 0)
 		result = fill_rocpd_tables(database, session);
+	if (result == 0)
+		result = database_write_tables(database->handle, session, problem);
 	if (result == 0 && session_get_nccl_data(session) != NULL)
 		result = nccl_db_write_tables(database->handle, session, problem);
 	return result == 0 ? execute_sql(database, "COMMIT") : result;
-}
-
-static int copy_file_to_stream(const char *path, FILE *stream)
-{
-	FILE *made = fopen(path, "re");
-	char bytes[65536];
-	size_t got;
-	int result = 0;
-
-	if (made == NULL)
-		return -errno;
-	errno = 0;
-	while (result == 0 && (got = fread(bytes, 1, sizeof(bytes), made)) != 0) {
-		if (fwrite(bytes, 1, got, stream) != got)
-			result = errno ? -errno : -EIO;
-	}
-	if (ferror(made))
-		result = errno ? -errno : -EIO;
-	fclose(made);
-	return result;
 }
 
 /* SQLite calls a full disk so, a limit of file sizes an error of the disk. */
@@ -544,21 +527,11 @@ static const char *get_sqlite_failure_reason(sqlite3 *handle)
 	return error ? strerror(error) : sqlite3_errmsg(handle);
 }
 
-static int write_results_database(struct session *session, const struct output_options *options,
-				  FILE *stream, struct problem *problem)
+int results_database_create(struct session *session, const char *path, struct problem *problem)
 {
-	const char *directory = getenv("TMPDIR");
 	struct rocpd_database database = {.handle = NULL};
-	char path[4096];
-	int descriptor, result;
+	int result;
 
-	(void)options;
-	snprintf(path, sizeof(path), "%s/kymo-results-XXXXXX",
-		 directory != NULL && *directory != '\0' ? directory : "/tmp");
-	descriptor = mkstemp(path);
-	if (descriptor < 0)
-		return problem_set(problem, -errno, "cannot make '%s': %s", path, strerror(errno));
-	close(descriptor);
 	*problem->text = '\0';
 	result = create_and_fill_database_file(&database, path, session, problem);
 	if (result != 0 && *problem->text == '\0')
@@ -569,21 +542,5 @@ static int write_results_database(struct session *session, const struct output_o
 	for (int i = 0; i < SQL_INSERT_STATEMENT_COUNT; i++)
 		sqlite3_finalize(database.prepared_statements[i]);
 	sqlite3_close(database.handle);
-	if (result == 0) {
-		result = copy_file_to_stream(path, stream);
-		if (result != 0)
-			problem_set(problem, result, "cannot write the database: %s",
-				    strerror(-result));
-	}
-	unlink(path);
 	return result;
 }
-
-const struct output_format output_format_counters_db = {
-	.name = "counters-db",
-	.file_name = "results.db",
-	.description = "both as SQLite, with the tables of rocpd and of NCCL",
-	.is_binary = true,
-	.has_whole_run_only = true,
-	.write = write_results_database,
-};

@@ -11,7 +11,7 @@
 #include "output/format.h"
 #include "output/summary/private.h"
 
-#define NAME_COLUMNS_MAX         60
+#define NUMBER_COLUMNS_ALL       76 /* of the terminal, where there is room for three */
 #define COUNTER_NAME_WIDTH_CHARS 34
 
 struct number_text {
@@ -33,12 +33,33 @@ static struct number_text format_number_text(double value)
 	return text;
 }
 
+/* What a kernel's numbers leave for its name. */
+static size_t get_title_columns(const struct summary_writer *summary)
+{
+	return summary->columns > 60 ? summary->columns - 40 : 20;
+}
+
+static void write_counter_cells(const struct summary_writer *summary, const char *name,
+				const char *mean, const char *least, const char *most)
+{
+	size_t numbers = summary->columns < NUMBER_COLUMNS_ALL ? 1 : 3;
+	size_t width = summary->columns - 5 - numbers * 18;
+
+	fputs("    ", summary->stream);
+	format_write_padded_to_width(summary->stream, name,
+				     width < COUNTER_NAME_WIDTH_CHARS ? width
+								      : COUNTER_NAME_WIDTH_CHARS);
+	fprintf(summary->stream, " %17s", mean);
+	if (numbers > 1)
+		fprintf(summary->stream, " %17s %17s", least, most);
+	fputc('\n', summary->stream);
+}
+
 static void write_counter_row(const struct summary_writer *summary,
 			      const struct gpu_counter_row *row)
 {
-	fputs("    ", summary->stream);
-	format_write_padded_to_width(summary->stream, row->counter_name, COUNTER_NAME_WIDTH_CHARS);
-	fprintf(summary->stream, " %17s %17s %17s\n",
+	write_counter_cells(
+		summary, row->counter_name,
 		format_number_text(row->count != 0 ? row->sum / (double)row->count : 0).text,
 		format_number_text(row->minimum).text, format_number_text(row->maximum).text);
 }
@@ -84,12 +105,11 @@ static void write_kernel_counters(const struct summary_writer *summary, const st
 	count = group_rows_by_kernel(data, blocks);
 	qsort(blocks, count, sizeof(*blocks), compare_kernels_by_time);
 	summary_write_heading(summary, "Counters of kernels");
-	fprintf(summary->stream, "    %-*s %17s %17s %17s\n", COUNTER_NAME_WIDTH_CHARS, "counter",
-		"mean per launch", "least", "most");
+	write_counter_cells(summary, "counter", "mean per launch", "least", "most");
 	for (size_t i = 0; i < count && i < summary->top; i++) {
 		fputs("  ", summary->stream);
 		format_write_cut_to_width(summary->stream, blocks[i].rows->kernel_name,
-					  NAME_COLUMNS_MAX);
+					  get_title_columns(summary));
 		fprintf(summary->stream, ", %s launches, %s\n",
 			quantity_from_count(blocks[i].rows->count).text,
 			quantity_from_ns(blocks[i].rows->ns).text);
@@ -104,15 +124,14 @@ static void write_kernel_counters(const struct summary_writer *summary, const st
 static void write_device_counters(const struct summary_writer *summary, const struct gpu_data *data)
 {
 	summary_write_heading(summary, "Counters of devices");
-	fprintf(summary->stream, "    %-*s %17s %17s %17s\n", COUNTER_NAME_WIDTH_CHARS, "counter",
-		"mean per reading", "least", "most");
+	write_counter_cells(summary, "counter", "mean per reading", "least", "most");
 	for (size_t i = 0; i < data->device_reading_row_count; i++) {
 		const struct gpu_counter_row *row = &data->device_reading_rows[i];
 
 		if (i == 0 || strcmp(row->agent_name, row[-1].agent_name) != 0) {
 			fputs("  ", summary->stream);
 			format_write_cut_to_width(summary->stream, row->agent_name,
-						  NAME_COLUMNS_MAX);
+						  get_title_columns(summary));
 			fprintf(summary->stream, ", %s readings\n",
 				quantity_from_count(row->count).text);
 		}

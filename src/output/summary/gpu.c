@@ -11,11 +11,21 @@
 #include "output/format.h"
 #include "output/summary/private.h"
 
-#define NAME_COLUMNS_MAX 46
-
 static double compute_percent_of_whole(uint64_t part, uint64_t whole)
 {
 	return whole != 0 ? 100.0 * (double)part / (double)whole : 0;
+}
+
+struct share_text {
+	char text[16];
+};
+
+static struct share_text share_cell(uint64_t part, uint64_t whole)
+{
+	struct share_text share;
+
+	snprintf(share.text, sizeof(share.text), "%.1f%%", compute_percent_of_whole(part, whole));
+	return share;
 }
 
 static void write_kernel_table(const struct summary_writer *summary, const struct gpu_data *data)
@@ -25,39 +35,64 @@ static void write_kernel_table(const struct summary_writer *summary, const struc
 	for (size_t i = 0; i < data->kernel_count; i++)
 		total += data->kernels[i].total_ns;
 	summary_write_heading(summary, "Kernels on devices");
-	fprintf(summary->stream, "  %6s %9s %11s %9s %9s %9s  %s\n", "share", "time", "kernels",
-		"mean", "shortest", "longest", "kernel");
+	summary_write_row(summary,
+			  (const struct summary_cell[]){{"share", 8, 0},
+							{"time", 10, 1},
+							{"kernels", 12, 2},
+							{"mean", 10, 3},
+							{"shortest", 10, 5},
+							{"longest", 10, 4}},
+			  6, "kernel");
 	for (size_t i = 0; i < data->kernel_count && i < summary->top; i++) {
 		const struct gpu_kernel_row *row = &data->kernels[i];
 
-		fprintf(summary->stream, "  %5.1f%% %9s %11s %9s %9s %9s  ",
-			compute_percent_of_whole(row->total_ns, total),
-			quantity_from_ns(row->total_ns).text, quantity_from_count(row->count).text,
-			quantity_from_ns(row->count != 0 ? row->total_ns / row->count : 0).text,
-			quantity_from_ns(row->minimum_ns).text,
-			quantity_from_ns(row->maximum_ns).text);
-		format_write_cut_to_width(summary->stream, row->name, NAME_COLUMNS_MAX);
-		fputc('\n', summary->stream);
+		summary_write_row(
+			summary,
+			(const struct summary_cell[]){
+				{share_cell(row->total_ns, total).text, 8, 0},
+				{quantity_from_ns(row->total_ns).text, 10, 1},
+				{quantity_from_count(row->count).text, 12, 2},
+				{quantity_from_ns(row->count != 0 ? row->total_ns / row->count : 0)
+					 .text,
+				 10, 3},
+				{quantity_from_ns(row->minimum_ns).text, 10, 5},
+				{quantity_from_ns(row->maximum_ns).text, 10, 4}},
+			6, row->name);
 	}
 	if (data->kernel_count > summary->top)
 		summary_write_line(summary, "and %zu more kernels",
 				   data->kernel_count - summary->top);
 }
 
+static void write_copy_row(const struct summary_writer *summary, const char *direction,
+			   const struct gpu_copy_direction_sums *row)
+{
+	double rate = row->total_ns != 0 ? (double)row->bytes / (double)row->total_ns : 0;
+	char name[32], bandwidth[32];
+
+	snprintf(name, sizeof(name), "  %s", direction);
+	snprintf(bandwidth, sizeof(bandwidth), "%6.2f GB/s", rate);
+	summary_write_row(
+		summary,
+		(const struct summary_cell[]){{name, -19, 0},
+					      {quantity_from_count(row->count).text, 12, 2},
+					      {quantity_from_bytes(row->bytes).text, 11, 1},
+					      {quantity_from_ns(row->total_ns).text, 10, 0}},
+		4, bandwidth);
+}
+
 static void write_copy_table(const struct summary_writer *summary, const struct gpu_data *data)
 {
-	fprintf(summary->stream, "  %-17s %11s %10s %9s %12s\n", "copies", "number", "bytes",
-		"time", "bandwidth");
+	summary_write_row(
+		summary,
+		(const struct summary_cell[]){
+			{"  copies", -19, 0}, {"number", 12, 2}, {"bytes", 11, 1}, {"time", 10, 0}},
+		4, "   bandwidth");
 	for (unsigned i = 0; i < GPU_DIRECTION_COUNT; i++) {
 		const struct gpu_copy_direction_sums *row = &data->copy_sums_by_direction[i];
-		double rate = row->total_ns != 0 ? (double)row->bytes / (double)row->total_ns : 0;
 
 		if (row->count != 0)
-			fprintf(summary->stream, "  %-17s %11s %10s %9s %7.2f GB/s\n",
-				gpu_get_copy_direction_name(i),
-				quantity_from_count(row->count).text,
-				quantity_from_bytes(row->bytes).text,
-				quantity_from_ns(row->total_ns).text, rate);
+			write_copy_row(summary, gpu_get_copy_direction_name(i), row);
 	}
 }
 
@@ -65,13 +100,17 @@ static void write_range_row(const struct summary_writer *summary, uint64_t all_n
 			    const struct gpu_work_sums *work, uint64_t range_count,
 			    const char *name)
 {
-	fprintf(summary->stream, "  %5.1f%% %9s %11s %9s %9s %9s  ",
-		compute_percent_of_whole(work->ns, all_ns), quantity_from_ns(work->ns).text,
-		quantity_from_count(work->kernels).text, quantity_from_count(work->copies).text,
-		range_count != 0 ? quantity_from_count(range_count).text : "",
-		range_count != 0 ? quantity_from_ns(work->ns / range_count).text : "");
-	format_write_cut_to_width(summary->stream, name, NAME_COLUMNS_MAX);
-	fputc('\n', summary->stream);
+	summary_write_row(
+		summary,
+		(const struct summary_cell[]){
+			{share_cell(work->ns, all_ns).text, 8, 0},
+			{quantity_from_ns(work->ns).text, 10, 1},
+			{quantity_from_count(work->kernels).text, 12, 2},
+			{quantity_from_count(work->copies).text, 10, 5},
+			{range_count != 0 ? quantity_from_count(range_count).text : "", 10, 3},
+			{range_count != 0 ? quantity_from_ns(work->ns / range_count).text : "", 10,
+			 4}},
+		6, name);
 }
 
 /* Whose time it is: by the ranges that the program was in where it launched the work. */
@@ -91,8 +130,14 @@ static void write_range_table(const struct summary_writer *summary, const struct
 		return;
 	}
 	summary_write_heading(summary, "Device time by range of the program (NVTX, roctx)");
-	fprintf(summary->stream, "  %6s %9s %11s %9s %9s %9s  %s\n", "share", "time", "kernels",
-		"copies", "ranges", "mean", "range, with those inside it");
+	summary_write_row(summary,
+			  (const struct summary_cell[]){{"share", 8, 0},
+							{"time", 10, 1},
+							{"kernels", 12, 2},
+							{"copies", 10, 5},
+							{"ranges", 10, 3},
+							{"mean", 10, 4}},
+			  6, "range, with those inside it");
 	for (size_t i = 0; i < ranges->count && i < summary->top; i++) {
 		const struct gpu_range_row *row = &ranges->rows[order[i]];
 

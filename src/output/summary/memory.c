@@ -10,8 +10,6 @@
 #include "output/json/memory.h"
 #include "output/summary/private.h"
 
-#define NAME_COLUMNS_MAX 50
-
 static int compare_sites_by_bytes(const void *left, const void *right)
 {
 	const struct model_allocation_site *a = *(const struct model_allocation_site *const *)left;
@@ -105,21 +103,27 @@ int summary_write_memory(const struct summary_writer *summary)
 		sites[i] = &allocations->sites[i];
 	qsort(sites, allocations->count, sizeof(void *), compare_sites_by_bytes);
 	summary_write_heading(summary, "Most bytes allocated");
-	fprintf(summary->stream, "  %10s %13s %10s %13s  %s\n", "bytes", "blocks", "peak",
-		"not freed", "where");
+	summary_write_row(
+		summary,
+		(const struct summary_cell[]){
+			{"bytes", 12, 0}, {"blocks", 14, 1}, {"peak", 11, 2}, {"not freed", 14, 3}},
+		4, "where");
 	for (uint32_t i = 0; i < allocations->count && i < summary->top; i++) {
 		char label[512];
 
 		if (sites[i]->address_count == 0)
 			continue;
 		memory_format_site_label(label, sizeof(label), sites[i]);
-		fprintf(summary->stream, "  %10s %13s %10s %13s  ",
-			quantity_from_bytes(sites[i]->allocated_bytes).text,
-			quantity_from_count(sites[i]->allocations).text,
-			quantity_from_bytes(sites[i]->peak_bytes).text,
-			quantity_from_count(allocation_site_count_live_blocks(sites[i])).text);
-		format_write_cut_to_width(summary->stream, label, NAME_COLUMNS_MAX);
-		fputc('\n', summary->stream);
+		summary_write_row(
+			summary,
+			(const struct summary_cell[]){
+				{quantity_from_bytes(sites[i]->allocated_bytes).text, 12, 0},
+				{quantity_from_count(sites[i]->allocations).text, 14, 1},
+				{quantity_from_bytes(sites[i]->peak_bytes).text, 11, 2},
+				{quantity_from_count(allocation_site_count_live_blocks(sites[i]))
+					 .text,
+				 14, 3}},
+			4, label);
 	}
 	write_peaks_and_missing_ends(summary);
 	write_not_freed_sums(summary);

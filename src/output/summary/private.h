@@ -8,20 +8,49 @@
 
 #include "output/summary/summary.h"
 
-#define SUMMARY_COLUMNS 100
+#define SUMMARY_COLUMNS_DEFAULT 100
+#define SUMMARY_COLUMNS_MIN     40
+#define SUMMARY_COLUMNS_MAX     200
 
 struct summary_writer {
 	struct session *session;
 	FILE *stream;
 	enum view_measure_kind measure;
 	uint64_t total, samples; /* of the measure */
-	size_t top;
+	size_t top, columns;
 	bool colour;
 };
 
+/* One number of a table's row. The highest ranks are left out where a name would have no room; 0
+ * never. `width` counts the blanks before it; negative: left-aligned, with blanks behind it. */
+struct summary_cell {
+	const char *text;
+	int width;
+	unsigned rank;
+};
+
+/* Writes two blanks behind the cells that fit; returns the columns that are left for the name. */
+size_t summary_write_cells(const struct summary_writer *summary, const struct summary_cell *cells,
+			   size_t count);
+/* The same with the name, cut to what is left, and the line's end. NULL: no name. */
+void summary_write_row(const struct summary_writer *summary, const struct summary_cell *cells,
+		       size_t count, const char *name);
+/* Self and total, each as a share and in the measure's unit. */
+#define SUMMARY_WEIGHT_CELL_COUNT 4
+#define SUMMARY_WEIGHT_HEADINGS                                                                    \
+	(const struct summary_cell[])                                                              \
+	{                                                                                          \
+		{"self", 10, 0}, {"", 10, 2}, {"total", 10, 1},                                    \
+		{                                                                                  \
+			"", 10, 3                                                                  \
+		}                                                                                  \
+	}
+size_t summary_write_weight_cells(const struct summary_writer *summary, uint64_t self,
+				  uint64_t total, uint64_t whole);
+
 /* A heading, and text in the given role where colour is on. */
 void summary_write_heading(const struct summary_writer *summary, const char *title);
-/* Prints lines of at most SUMMARY_COLUMNS columns, broken at blanks, all indented by two. */
+/* Prints lines of at most the summary's columns, broken at blanks, all indented by two. */
 __attribute__((format(printf, 2, 3))) void summary_write_line(const struct summary_writer *summary,
 							      const char *format, ...);
 /* The same, as a warning. */

@@ -10,8 +10,6 @@
 #include "output/region_rows.h"
 #include "output/summary/private.h"
 
-#define NAME_COLUMNS_MAX 50
-
 static uint64_t truncate_to_whole_ns(double ns)
 {
 	return ns > 0 ? (uint64_t)ns : 0;
@@ -24,25 +22,37 @@ static void write_region_row(const struct summary_writer *summary, const struct 
 	const struct model_region *region =
 		&session_get_regions(summary->session)->regions[row->region];
 	char name[512], calls[40];
+	size_t columns;
 
 	snprintf(name, sizeof(name), "%s (%s)", region->name, region->category);
 	snprintf(calls, sizeof(calls), "%s%s", quantity_from_count(row->count).text,
 		 row->open ? "+" : "");
 	if (wall == MODEL_ENTRY_INDEX_NONE) {
-		fprintf(summary->stream, "  %9s %9s %13s %9s  ", "-", "-", calls, "-");
+		columns = summary_write_cells(
+			summary,
+			(const struct summary_cell[]){
+				{"-", 11, 0}, {"-", 10, 2}, {calls, 14, 1}, {"-", 10, 3}},
+			4);
 	} else {
 		const struct region_value *value = region_rows_get_value(rows, index, wall);
 
-		fprintf(summary->stream, "  %9s %9s %13s %9s  ",
-			quantity_from_ns(truncate_to_whole_ns(value->inclusive)).text,
-			quantity_from_ns(truncate_to_whole_ns(value->self)).text, calls,
-			row->count ? quantity_from_ns(truncate_to_whole_ns(statistics_get_mean(
+		columns = summary_write_cells(
+			summary,
+			(const struct summary_cell[]){
+				{quantity_from_ns(truncate_to_whole_ns(value->inclusive)).text, 11,
+				 0},
+				{quantity_from_ns(truncate_to_whole_ns(value->self)).text, 10, 2},
+				{calls, 14, 1},
+				{row->count ? quantity_from_ns(
+						      truncate_to_whole_ns(statistics_get_mean(
 							      &value->calls, row->count)))
-					     .text
-				   : "-");
+						      .text
+					    : "-",
+				 10, 3}},
+			4);
 	}
 	format_write_cut_to_width(summary->stream, *region->category ? name : region->name,
-				  NAME_COLUMNS_MAX);
+				  columns);
 	fputc('\n', summary->stream);
 }
 
@@ -95,8 +105,12 @@ int summary_write_regions(const struct summary_writer *summary)
 			&rows, wall == MODEL_ENTRY_INDEX_NONE ? 0 : wall, false);
 	if (result == 0 && rows.shown) {
 		summary_write_heading(summary, "Heaviest regions (real time)");
-		fprintf(summary->stream, "  %9s %9s %13s %9s  %s\n", "total", "self", "calls",
-			"mean", "region (category)");
+		summary_write_row(summary,
+				  (const struct summary_cell[]){{"total", 11, 0},
+								{"self", 10, 2},
+								{"calls", 14, 1},
+								{"mean", 10, 3}},
+				  4, "region (category)");
 		for (uint32_t i = 0; i < rows.shown && i < summary->top; i++)
 			write_region_row(summary, &rows, rows.order[i], wall);
 		for (uint32_t i = 0; i < rows.count; i++)

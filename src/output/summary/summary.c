@@ -3,10 +3,11 @@
  *
  * The summary at exit: what somebody who knows nothing about kymo wants to see after a run. What
  * takes the time first, then whether to believe it: what is missing and what kymo itself cost. Fits
- * 100 columns; sections without content are left out.
+ * the terminal; sections without content are left out.
  */
 #include <errno.h>
 #include <stdarg.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -28,7 +29,11 @@ void summary_write_heading(const struct summary_writer *summary, const char *tit
 {
 	fputc('\n', summary->stream);
 	write_color_sequence(summary, "\033[1m");
-	fputs(title, summary->stream);
+	/* What is in parentheses can be missed where there is no room. */
+	if (format_count_text_columns(title) > summary->columns)
+		fprintf(summary->stream, "%.*s", (int)strcspn(title, "("), title);
+	else
+		fputs(title, summary->stream);
 	write_color_sequence(summary, "\033[0m");
 	fputc('\n', summary->stream);
 }
@@ -39,20 +44,20 @@ static void write_wrapped_text(const struct summary_writer *summary, const char 
 
 	for (const char *word = text; *word;) {
 		size_t size = strcspn(word, " ");
-		char copy[SUMMARY_COLUMNS * 4];
+		char copy[SUMMARY_COLUMNS_MAX * 4];
 		size_t width;
 
 		snprintf(copy, sizeof(copy), "%.*s", (int)size, word);
 		width = format_count_text_columns(copy);
 		if (column == 0) {
 			column = (size_t)fprintf(summary->stream, "  ");
-		} else if (column + 1 + width > SUMMARY_COLUMNS) {
+		} else if (column + 1 + width > summary->columns) {
 			column = (size_t)fprintf(summary->stream, "\n    ") - 1;
 		} else {
 			fputc(' ', summary->stream);
 			column++;
 		}
-		column += format_write_cut_to_width(summary->stream, copy, SUMMARY_COLUMNS - 4);
+		column += format_write_cut_to_width(summary->stream, copy, summary->columns - 4);
 		word += size;
 		word += strspn(word, " ");
 	}
@@ -88,6 +93,63 @@ void summary_write_warning(const struct summary_writer *summary, const char *for
 	write_color_sequence(summary, "\033[0m");
 }
 
+/* ---- rows of tables ---- */
+
+#define NAME_COLUMNS_MIN 28 /* "transfer_money (accounts.c:41)" */
+
+static size_t count_cell_columns(const struct summary_cell *cells, size_t count, unsigned rank_max)
+{
+	size_t columns = 2;
+
+	for (size_t i = 0; i < count; i++) {
+		if (cells[i].rank <= rank_max)
+			columns += (size_t)abs(cells[i].width);
+	}
+	return columns;
+}
+
+size_t summary_write_cells(const struct summary_writer *summary, const struct summary_cell *cells,
+			   size_t count)
+{
+	unsigned rank_max = 0;
+	size_t used;
+
+	for (size_t i = 0; i < count; i++)
+		rank_max = cells[i].rank > rank_max ? cells[i].rank : rank_max;
+	while (rank_max &&
+	       count_cell_columns(cells, count, rank_max) + NAME_COLUMNS_MIN > summary->columns)
+		rank_max--;
+	used = count_cell_columns(cells, count, rank_max);
+	for (size_t i = 0; i < count; i++) {
+		if (cells[i].rank <= rank_max)
+			fprintf(summary->stream, "%*s", cells[i].width, cells[i].text);
+	}
+	fputs("  ", summary->stream);
+	return summary->columns > used ? summary->columns - used : 0;
+}
+
+void summary_write_row(const struct summary_writer *summary, const struct summary_cell *cells,
+		       size_t count, const char *name)
+{
+	size_t columns = summary_write_cells(summary, cells, count);
+
+	format_write_cut_to_width(summary->stream, name, columns);
+	fputc('\n', summary->stream);
+}
+
+size_t summary_write_weight_cells(const struct summary_writer *summary, uint64_t self,
+				  uint64_t total, uint64_t whole)
+{
+	return summary_write_cells(
+		summary,
+		(const struct summary_cell[]){
+			{quantity_from_share(self, whole).text, 10, 0},
+			{quantity_from_measure(self, summary->measure).text, 10, 2},
+			{quantity_from_share(total, whole).text, 10, 1},
+			{quantity_from_measure(total, summary->measure).text, 10, 3}},
+		SUMMARY_WEIGHT_CELL_COUNT);
+}
+
 /* ---- the head ---- */
 
 static void write_summary_title(const struct summary_writer *summary)
@@ -101,7 +163,7 @@ static void write_summary_title(const struct summary_writer *summary)
 		duration = launch->end_realtime_ns - launch->start_realtime_ns;
 	write_color_sequence(summary, "\033[1m");
 	fputs("kymo: ", summary->stream);
-	format_write_cut_to_width(summary->stream, session->command_line, SUMMARY_COLUMNS - 6);
+	format_write_cut_to_width(summary->stream, session->command_line, summary->columns - 6);
 	write_color_sequence(summary, "\033[0m");
 	fputc('\n', summary->stream);
 	summary_write_no_samples_reason(summary);
@@ -226,7 +288,10 @@ static void write_list_of_result_files(const struct summary_writer *summary)
 		snprintf(path, sizeof(path), "%s/%s", session->results, format->file_name);
 		if (access(path, F_OK) != 0)
 			continue;
-		fprintf(summary->stream, "    %-16s %s\n", format->file_name, format->description);
+		fputs("    ", summary->stream);
+		snprintf(path, sizeof(path), "%-16s %s", format->file_name, format->description);
+		format_write_cut_to_width(summary->stream, path, summary->columns - 4);
+		fputc('\n', summary->stream);
 		any = true;
 	}
 	if (!any)
@@ -234,6 +299,15 @@ static void write_list_of_result_files(const struct summary_writer *summary)
 				   session->process_count ? "text" : "nccl",
 				   session->results_display_name,
 				   session->process_count ? "the call tree" : "more of NCCL");
+}
+
+static size_t limit_columns(unsigned columns)
+{
+	if (columns == 0)
+		return SUMMARY_COLUMNS_DEFAULT;
+	if (columns < SUMMARY_COLUMNS_MIN)
+		return SUMMARY_COLUMNS_MIN;
+	return columns < SUMMARY_COLUMNS_MAX ? columns : SUMMARY_COLUMNS_MAX;
 }
 
 int output_write_summary(struct session *session, const struct output_options *options,
@@ -245,6 +319,7 @@ int output_write_summary(struct session *session, const struct output_options *o
 							    ? options->measure
 							    : view_choose_default_measure(session),
 					 .top = options->top ? options->top : TABLE_ROWS_DEFAULT,
+					 .columns = limit_columns(options->columns),
 					 .colour = colour};
 	int result;
 

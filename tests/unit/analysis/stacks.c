@@ -213,6 +213,67 @@ static void processes_do_not_share_nodes(void **state)
 	session_close(session);
 }
 
+/* The wrapper of a call stands for its caller; what it calls has that caller as well. Libraries of
+ * the program whose names begin alike stay. */
+static void frames_of_the_profiler_are_left_out(void **state)
+{
+	static const uint64_t called[] = {0x400010, 0x600020, 0x400030},
+			      at_leaf[] = {0x400010, 0x600020},
+			      twice[] = {0x400010, 0x600020, 0x700020, 0x800020},
+			      root[] = {0x600010, 0x700020, 0x400030}, alone[] = {0x600010};
+	static const char *const expected[] = {"[p]+f;[p]+30",
+					       "[p]+f",
+					       "[p]+f;[libkymo-mine.so]+20",
+					       "[p]+30",
+					       "[no stack: in the profiler]",
+					       "[p]+f;[waiting for a CPU]+0"};
+	struct spool_fixture fixture;
+	struct fixture_sample it = {.ticks = FIXTURE_START,
+				    .weight = 1,
+				    .stack = at_leaf,
+				    .depth = 2,
+				    .source = SPOOL_SOURCE_RUNNABLE};
+	struct session *session;
+
+	begin(&fixture, *state);
+	fixture_module(&fixture, FIXTURE_START, 2, 0x600000, 0x601000, 0, "/a b/kymo/libkymo.so");
+	fixture_module(&fixture, FIXTURE_START, 3, 0x700000, 0x701000, 0,
+		       "/usr/lib/libkymo-user.so.0.1.0 (deleted)");
+	fixture_module(&fixture, FIXTURE_START, 4, 0x800000, 0x801000, 0, "/x/libkymo-mine.so");
+	fixture_span(&fixture, 0, 100, FIXTURE_START);
+	sample(&fixture, 0, called, 3);
+	sample(&fixture, 0, at_leaf, 2);
+	sample(&fixture, 0, twice, 4);
+	sample(&fixture, 0, root, 3);
+	sample(&fixture, 0, alone, 1);
+	fixture_sample(&fixture, &it);
+	fixture_close(&fixture);
+	expect_paths(*state, expected, 6);
+	session = test_session(*state, NULL);
+	for (uint32_t i = 0; i < session->frame_count; i++)
+		assert_false(session->frames[i].module == 1 || session->frames[i].module == 2);
+	session_close(session);
+}
+
+/* Disassembly wants each address, the view by function none of them. */
+static void each_address_of_a_function_is_a_frame(void **state)
+{
+	static const uint64_t stacks[][2] = {
+		{0x400010, 0x400020}, {0x400010, 0x400024}, {0x400018, 0x400020}};
+	struct spool_fixture fixture;
+	struct session *session;
+
+	begin(&fixture, *state);
+	for (size_t i = 0; i < 3; i++)
+		sample(&fixture, 0, stacks[i], 2);
+	fixture_close(&fixture);
+	session = test_session(*state, NULL);
+	assert_int_equal(session->frame_count, 4);
+	assert_int_equal(session->function_count, 1);
+	assert_int_equal(session->node_count, 5);
+	session_close(session);
+}
+
 static void put(FILE *file, uint64_t value, size_t size)
 {
 	assert_int_equal(fwrite(&value, 1, size, file), size);
@@ -253,8 +314,7 @@ static FILE *begin_jitdump(const char *directory, uint32_t pid)
 	return file;
 }
 
-/* The fixture's ticks are CLOCK_MONOTONIC, as the times of a jitdump. Without source lines all of a
- * function is one place, called after its first address. */
+/* The fixture's ticks are CLOCK_MONOTONIC, as the times of a jitdump. */
 static void replaced_code_is_told_apart_by_time(void **state)
 {
 	static const uint64_t stack[] = {0x90010, 0x90220, 0x90330};
@@ -263,8 +323,8 @@ static void replaced_code_is_told_apart_by_time(void **state)
 		"first+9000f;other+9021f;leaf+90330",
 		"second+9000f;other+9021f;leaf+90330",
 		"second+9000f;other+9021f;leaf+90330",
-		"second+9000f;other+9021f",
-		"first+9000f",
+		"second+9000f;other+90220",
+		"first+90010",
 	};
 	static const uint32_t depths[] = {3, 3, 3, 3, 2, 1};
 	static const uint64_t times[] = {1000000, 4000000, 6000000, 8000000, 9000000, 2000000};
@@ -312,6 +372,8 @@ int main(void)
 		TEST(code_in_no_module_is_unknown),
 		TEST(only_the_innermost_frame_is_exact),
 		TEST(processes_do_not_share_nodes),
+		TEST(frames_of_the_profiler_are_left_out),
+		TEST(each_address_of_a_function_is_a_frame),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

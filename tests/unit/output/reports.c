@@ -32,9 +32,11 @@
 
 typedef int (*writer)(struct session *session, FILE *stream, struct problem *problem);
 
+static unsigned summary_columns;
+
 static int write_summary(struct session *session, FILE *stream, struct problem *problem)
 {
-	struct output_options options = {0};
+	struct output_options options = {.columns = summary_columns};
 
 	return output_write_summary(session, &options, stream, false, problem);
 }
@@ -259,6 +261,17 @@ static void summary_fits_and_warns(void **state)
 	while ((line = strsep(&rest, "\n")))
 		assert_true(format_count_text_columns(line) <= 100);
 	free(text);
+	for (summary_columns = 1; summary_columns <= 300; summary_columns += 13) {
+		size_t most = summary_columns < 40    ? 40
+			      : summary_columns > 200 ? 200
+						      : summary_columns;
+
+		rest = text = written(session, write_summary);
+		while ((line = strsep(&rest, "\n")))
+			assert_true(format_count_text_columns(line) <= most);
+		free(text);
+	}
+	summary_columns = 0;
 	session_close(session);
 }
 
@@ -503,7 +516,7 @@ static void formats_have_the_words_of_the_list(void **state)
 	for (size_t i = 0; i < output_format_count; i++)
 		assert_string_equal(output_formats[i]->name, words[i]);
 	assert_string_equal(setting->choices, "text,json,perfetto,folded,regions-folded,pprof,html,"
-					      "memory,coverage,coverage-json,lcov");
+					      "memory,db,coverage,coverage-json,lcov");
 	assert_string_equal(setting->default_value, "text,json,perfetto,folded,pprof,html,memory,"
 						    "coverage,coverage-json");
 	while (setting_next_list_word(&rest, &word)) {

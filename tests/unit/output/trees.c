@@ -45,13 +45,13 @@ static void test_folded(void **state)
 {
 	(void)state;
 	expect_folded((struct output_options){0},
-		      "work;main 1\n"
-		      "work;main;compute(int, char const*);hot 3\n"
-		      "work;main;poll 3\n" /* waited for: real time counts where it was sampled */
-		      "work;" WORKER " 2\n"
-		      "work;" WORKER ";" WORKER " 1\n"
-		      "work;[stack cut: no unwind information];poll 1\n"
-		      "</script>;</script><script>alert(1)</script> 1\n");
+		      "work;main 5000000\n"
+		      "work;main;compute(int, char const*);hot 25000000\n"
+		      "work;main;poll 70000000\n" /* waited for */
+		      "work;" WORKER " 20000000\n"
+		      "work;" WORKER ";" WORKER " 10000000\n"
+		      "work;[stack cut: no unwind information];poll 10000000\n"
+		      "</script>;</script><script>alert(1)</script> 20000000\n");
 }
 
 static void test_folded_threads(void **state)
