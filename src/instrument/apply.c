@@ -15,6 +15,7 @@
 #include <sys/stat.h>
 
 #include "common/syscalls.h"
+#include "core/base/file_copy.h"
 #include "core/base/text.h"
 #include "core/base/ticks.h"
 #include "instrument/arena.h"
@@ -221,7 +222,7 @@ static bool is_kymo_library(const char *path)
 
 /* ---- what is done with the answer ---- */
 
-static void *map_file(const char *path, uint64_t *ret_size, int *ret_fd)
+static void *read_file(const char *path, uint64_t *ret_size)
 {
 	struct stat status;
 	long fd = sys_open(path, O_RDONLY | O_CLOEXEC, 0);
@@ -230,13 +231,10 @@ static void *map_file(const char *path, uint64_t *ret_size, int *ret_fd)
 	if (fd < 0)
 		return NULL;
 	if (!sys_call2(SYS_fstat, fd, (long)&status) && status.st_size > 0)
-		bytes = sys_mmap(NULL, (size_t)status.st_size, PROT_READ, MAP_PRIVATE, (int)fd, 0);
-	*ret_size = (uint64_t)status.st_size;
-	if (!bytes || sys_mmap_failed(bytes) || !ret_fd)
-		sys_close((int)fd);
-	else
-		*ret_fd = (int)fd;
-	return bytes && !sys_mmap_failed(bytes) ? bytes : NULL;
+		bytes = file_copy_to_memory((int)fd, (size_t)status.st_size);
+	*ret_size = bytes ? (uint64_t)status.st_size : 0;
+	sys_close((int)fd);
+	return bytes;
 }
 
 static bool is_valid_plan(const struct plan_header *plan, uint64_t size)
@@ -247,7 +245,8 @@ static bool is_valid_plan(const struct plan_header *plan, uint64_t size)
 		if (plan->magic[i] != magic[i])
 			return false;
 	}
-	return size >= sizeof(*plan) && plan->version == PLAN_VERSION && plan->plan_size <= size;
+	return size >= sizeof(*plan) && plan->version == PLAN_VERSION && plan->plan_size <= size &&
+	       plan->stubs.offset <= size && plan->stubs.count <= size - plan->stubs.offset;
 }
 
 /* Stubs whose calls are counted have a jump to the counting part where they are entered. */
@@ -323,7 +322,7 @@ static struct arena *reuse_arena(const struct arena *made)
 }
 
 static struct arena *make_or_reuse_arena(struct arena *made, uint64_t plan_size,
-					 uint64_t modes_size, int plan_fd, int *ret_error)
+					 uint64_t modes_size, int *ret_error)
 {
 	struct arena *arena;
 
@@ -331,9 +330,7 @@ static struct arena *make_or_reuse_arena(struct arena *made, uint64_t plan_size,
 	if (!is_valid_plan(made->plan, plan_size) || !made->modes || modes_size < made->count)
 		return NULL;
 	arena = reuse_arena(made);
-	*ret_error =
-		arena ? 0
-		      : arena_map_at_planned_address(made->plan, plan_fd, apply.request.bias, made);
+	*ret_error = arena ? 0 : arena_map_at_planned_address(made->plan, apply.request.bias, made);
 	if (arena || *ret_error)
 		return arena;
 	made->plan_path = store_path_string(apply.answer.plan);
@@ -348,15 +345,14 @@ static int instrument_object(const struct instrumenting_walk *walk)
 {
 	struct arena made = {0}, *arena;
 	uint64_t plan_size = 0, modes_size = 0;
-	int plan_fd = -1, error;
+	int error;
 
-	made.plan = map_file(apply.answer.plan, &plan_size, &plan_fd);
+	made.plan = read_file(apply.answer.plan, &plan_size);
 	if (!made.plan)
 		return -ENOENT;
-	made.modes = map_file(apply.answer.modes, &modes_size, NULL);
+	made.modes = read_file(apply.answer.modes, &modes_size);
 	made.count = (uint32_t)made.plan->functions.count;
-	arena = make_or_reuse_arena(&made, plan_size, modes_size, plan_fd, &error);
-	sys_close(plan_fd);
+	arena = make_or_reuse_arena(&made, plan_size, modes_size, &error);
 	if (!arena) {
 		sys_munmap((void *)(uintptr_t)made.plan, plan_size);
 		if (made.modes)
