@@ -287,7 +287,14 @@ struct plan_note {
 	uint64_t plan_vaddr, plan_size; /* whole plan, read-only */
 	uint64_t modes_vaddr;           /* function_count bytes */
 	uint64_t site_vaddr;            /* of the first patch; 0: there is none */
-	uint32_t function_count, reserved;
+	uint32_t function_count, flags; /* plan_note_flag */
+};
+
+enum plan_note_flag {
+	/* The file's data is so large that its code reaches nothing behind it, and no segment can
+	 * lie before it: the runtime maps the arena there and writes the patches, which are not in
+	 * the file. */
+	PLAN_NOTE_ARENA_IS_MADE_AT_START = 1
 };
 
 /* ---- asking for a plan ----

@@ -393,6 +393,25 @@ static int ask_plan_and_instrument(struct instrumenting_walk *walk)
 
 /* ---- objects ---- */
 
+/* A plan that the object holds goes away with it. */
+static struct arena *add_arena_of_rewritten_object(struct arena *made, bool is_library)
+{
+	struct arena *arena;
+
+	if (made->is_made_at_start && arena_map_at_planned_address(made->plan, made->bias, made))
+		return NULL;
+	if ((is_library && !rewritten_replace_plan_by_copy(made)) ||
+	    (!made->is_made_at_start && arena_fill_mapped(made)))
+		return NULL;
+	arena = arena_add(made);
+	if (arena && arena->is_made_at_start) {
+		set_counting_stub_modes(arena);
+		if (text_pages_write_patches(arena))
+			return NULL;
+	}
+	return arena;
+}
+
 /* Objects that were rewritten bring all that is asked for otherwise. */
 static bool adopt_rewritten_object(struct instrumenting_walk *walk, const struct dl_phdr_info *info)
 {
@@ -405,9 +424,8 @@ static bool adopt_rewritten_object(struct instrumenting_walk *walk, const struct
 	    describe_object_in_request(info, &apply.request)) {
 		arena = arena_find_by_address((uint64_t)(uintptr_t)made.data);
 		made.plan_path = made.module_path = store_path_string(apply.request.path);
-		if (!arena && (!object_is_library(info) || rewritten_replace_plan_by_copy(&made)) &&
-		    !arena_fill_mapped(&made))
-			arena = arena_add(&made);
+		if (!arena)
+			arena = add_arena_of_rewritten_object(&made, object_is_library(info));
 	}
 	if (arena) {
 		stack_copies_make_stubs_count();

@@ -26,6 +26,7 @@ struct arena {
 	const uint8_t *modes;           /* count bytes */
 	const char *plan_path, *module_path;
 	bool is_module_unloaded; /* its module was unloaded */
+	bool is_made_at_start;   /* PLAN_NOTE_ARENA_IS_MADE_AT_START */
 	bool are_stubs_counting; /* the process copies stacks: calls are only counted */
 	uint32_t met;            /* in which walk over the loaded objects (apply.c) */
 };
