@@ -217,8 +217,7 @@ class Shortened:
         expect(len(os.listdir(f"/proc/{pid}/task")) == 2, "not the program's thread and the plugin's")
         with open(f"/proc/{pid}/task/{pid}/children", encoding="ascii") as stream:
             expect(not stream.read().split(), "it has a child")
-        before = self._keepers()
-        expect(before, "nobody keeps the records")
+        before = wait_until(self._keepers, "nobody keeps the records", 5)
         expect(rank.end("kill") == -signal.SIGKILL, rank.stderr)
         wait_until(lambda: len(self._keepers()) < len(before), "it outlives its process", 1)
 
