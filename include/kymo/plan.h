@@ -169,10 +169,11 @@ struct plan_move {
 };
 
 enum plan_module_flags {
-	PLAN_MODULE_COPIES_STACKS = 1,       /* it moves frames on the stack that it runs on */
-	PLAN_MODULE_ASKS_FRAME_ADDRESSES = 2 /* why its foreign code is foreign: its unwinding
-						relies on where frames are, so whatever it calls,
-						in any module, is called unhooked */
+	PLAN_MODULE_COPIES_STACKS = 1,        /* it moves frames on the stack that it runs on */
+	PLAN_MODULE_ASKS_FRAME_ADDRESSES = 2, /* why its foreign code is foreign: its unwinding
+						 relies on where frames are, so whatever it calls,
+						 in any module, is called unhooked */
+	PLAN_MODULE_UNWINDS_BY_ITSELF = 4 /* it looks return addresses up in tables of its own */
 };
 
 struct plan_table {

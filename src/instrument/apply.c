@@ -33,6 +33,8 @@
 #define ARENA_RECORD_BYTES_MAX 16384u
 
 #define COPIED_STACKS_TEXT "calls are only counted from here on, because this file copies stacks: "
+#define OWN_UNWINDER_TEXT                                                                          \
+	"calls are only counted from here on, because this run time looks up return addresses: "
 
 /* A loaded object as it was seen. */
 struct seen_object {
@@ -341,6 +343,18 @@ static struct arena *make_or_reuse_arena(struct arena *made, uint64_t plan_size,
 	return arena;
 }
 
+/* Before anything of the module runs: no call leaves a trace on a stack from here on. */
+static void leave_stacks_alone_if_module_needs_it(const struct arena *arena)
+{
+	uint64_t flags = arena->plan->module_flags;
+
+	if (flags & PLAN_MODULE_COPIES_STACKS)
+		stack_copies_switch_to_counting(COPIED_STACKS_TEXT, arena->module_path);
+	else if (flags & PLAN_MODULE_UNWINDS_BY_ITSELF)
+		stack_copies_switch_to_counting(OWN_UNWINDER_TEXT, arena->module_path);
+	stack_copies_make_stubs_count();
+}
+
 static int instrument_object(const struct instrumenting_walk *walk)
 {
 	struct arena made = {0}, *arena;
@@ -360,9 +374,7 @@ static int instrument_object(const struct instrumenting_walk *walk)
 		return error;
 	}
 	set_counting_stub_modes(arena);
-	if (arena->plan->module_flags & PLAN_MODULE_COPIES_STACKS)
-		stack_copies_switch_to_counting(COPIED_STACKS_TEXT, arena->module_path);
-	stack_copies_make_stubs_count();
+	leave_stacks_alone_if_module_needs_it(arena);
 	apply_write_arena_record(arena);
 	return write_jumps_to_stubs(walk, arena);
 }
@@ -428,7 +440,7 @@ static bool adopt_rewritten_object(struct instrumenting_walk *walk, const struct
 			arena = add_arena_of_rewritten_object(&made, object_is_library(info));
 	}
 	if (arena) {
-		stack_copies_make_stubs_count();
+		leave_stacks_alone_if_module_needs_it(arena);
 		apply_write_arena_record(arena);
 		walk->applied_object_count++;
 	} else
