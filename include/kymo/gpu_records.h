@@ -2,8 +2,8 @@
  * SPDX-FileCopyrightText: the kymo authors
  *
  * What ran on devices: a file a process image beside its spool file
- * (`<session>/spool/<pid>-<n>.gpu`), mapped MAP_SHARED and written by libkymo-gpu, so that what was
- * written is there after SIGKILL.
+ * (`<session>/spool/<pid>-<n>.gpu`), written by libkymo-gpu as soon as records are known, so that
+ * they are there after SIGKILL.
  *
  *   file   := gpu_file_header (4096 bytes) record* (up to `committed` bytes after the header)
  *   record := gpu_record_head, then what its kind has; `size` bytes in all, a multiple of 8
@@ -31,6 +31,7 @@ enum gpu_loss {
 	GPU_LOSS_CONFLICT,    /* another tool holds what tracing needs */
 	GPU_LOSS_NOT_COUNTED, /* kernels that were to be counted, and ran uncounted */
 	GPU_LOSS_READINGS,    /* readings of counters of devices that could not be had */
+	GPU_LOSS_SHORTENED,   /* record: somebody shortened the file */
 	GPU_LOSS_COUNT = 16
 };
 

@@ -2,8 +2,9 @@
  * SPDX-FileCopyrightText: the kymo authors
  *
  * What the NCCL profiler plugin leaves behind: one file a process,
- * `<session>/spool/nccl-<pid>-<n>.nccl`, mapped MAP_SHARED by the process and updated in place, so
- * that it says what was in flight also after SIGKILL. Little endian.
+ * `<session>/spool/nccl-<pid>-<n>.nccl`. Records are updated in memory, which is written every 50
+ * ms and, by a task that outlives the process, at its end: the file says what was in flight also
+ * after SIGKILL. Until then that task holds a lock of the file (F_OFD_SETLK). Little endian.
  *
  *   file  := nccl_file_header (4096 bytes) names (8192 bytes) chunk*
  *   names := NCCL_NAMES times NCCL_NAME_SIZE bytes, zero-terminated: functions, data types,
@@ -388,7 +389,10 @@ struct nccl_chunk_header {
 	uint32_t generation;   /* of the ids in it */
 	uint32_t taken;        /* records begun; may exceed what the chunk holds */
 	uint64_t first;        /* OPERATIONS, from 1.1 on: ordinal of the first record */
-	uint64_t reserved[3];
+	/* For the plugin: nothing in it is known to change; but somebody resolved one of its ids.
+	 */
+	uint32_t is_quiet, changed;
+	uint64_t reserved[2];
 };
 
 /* Channels that started, and of them stopped, whoever told it; others may be writing. */

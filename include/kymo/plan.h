@@ -169,10 +169,11 @@ struct plan_move {
 };
 
 enum plan_module_flags {
-	PLAN_MODULE_COPIES_STACKS = 1,       /* it moves frames on the stack that it runs on */
-	PLAN_MODULE_ASKS_FRAME_ADDRESSES = 2 /* why its foreign code is foreign: its unwinding
-						relies on where frames are, so whatever it calls,
-						in any module, is called unhooked */
+	PLAN_MODULE_COPIES_STACKS = 1,        /* it moves frames on the stack that it runs on */
+	PLAN_MODULE_ASKS_FRAME_ADDRESSES = 2, /* why its foreign code is foreign: its unwinding
+						 relies on where frames are, so whatever it calls,
+						 in any module, is called unhooked */
+	PLAN_MODULE_UNWINDS_BY_ITSELF = 4 /* it looks return addresses up in tables of its own */
 };
 
 struct plan_table {
@@ -287,7 +288,14 @@ struct plan_note {
 	uint64_t plan_vaddr, plan_size; /* whole plan, read-only */
 	uint64_t modes_vaddr;           /* function_count bytes */
 	uint64_t site_vaddr;            /* of the first patch; 0: there is none */
-	uint32_t function_count, reserved;
+	uint32_t function_count, flags; /* plan_note_flag */
+};
+
+enum plan_note_flag {
+	/* The file's data is so large that its code reaches nothing behind it, and no segment can
+	 * lie before it: the runtime maps the arena there and writes the patches, which are not in
+	 * the file. */
+	PLAN_NOTE_ARENA_IS_MADE_AT_START = 1
 };
 
 /* ---- asking for a plan ----

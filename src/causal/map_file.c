@@ -10,6 +10,7 @@
 #include <sys/stat.h>
 
 #include "common/syscalls.h"
+#include "core/base/file_copy.h"
 
 const uint32_t causal_map_file_empty_target_list[1];
 
@@ -54,9 +55,9 @@ const struct causal_map_header *causal_map_file_load(const char *path, size_t *r
 		sys_close((int)fd);
 		return NULL;
 	}
-	image = sys_mmap(NULL, (size_t)status.st_size, PROT_READ, MAP_PRIVATE, (int)fd, 0);
+	image = file_copy_to_memory((int)fd, (size_t)status.st_size);
 	sys_close((int)fd);
-	if (sys_mmap_failed(image))
+	if (!image)
 		return NULL;
 	if (!causal_map_file_is_valid(image, (size_t)status.st_size)) {
 		sys_munmap(image, (size_t)status.st_size);

@@ -15,6 +15,7 @@
 #include <sys/stat.h>
 
 #include "common/syscalls.h"
+#include "core/base/file_copy.h"
 #include "core/base/text.h"
 #include "core/base/ticks.h"
 #include "instrument/arena.h"
@@ -32,6 +33,8 @@
 #define ARENA_RECORD_BYTES_MAX 16384u
 
 #define COPIED_STACKS_TEXT "calls are only counted from here on, because this file copies stacks: "
+#define OWN_UNWINDER_TEXT                                                                          \
+	"calls are only counted from here on, because this run time looks up return addresses: "
 
 /* A loaded object as it was seen. */
 struct seen_object {
@@ -221,7 +224,7 @@ static bool is_kymo_library(const char *path)
 
 /* ---- what is done with the answer ---- */
 
-static void *map_file(const char *path, uint64_t *ret_size, int *ret_fd)
+static void *read_file(const char *path, uint64_t *ret_size)
 {
 	struct stat status;
 	long fd = sys_open(path, O_RDONLY | O_CLOEXEC, 0);
@@ -230,13 +233,10 @@ static void *map_file(const char *path, uint64_t *ret_size, int *ret_fd)
 	if (fd < 0)
 		return NULL;
 	if (!sys_call2(SYS_fstat, fd, (long)&status) && status.st_size > 0)
-		bytes = sys_mmap(NULL, (size_t)status.st_size, PROT_READ, MAP_PRIVATE, (int)fd, 0);
-	*ret_size = (uint64_t)status.st_size;
-	if (!bytes || sys_mmap_failed(bytes) || !ret_fd)
-		sys_close((int)fd);
-	else
-		*ret_fd = (int)fd;
-	return bytes && !sys_mmap_failed(bytes) ? bytes : NULL;
+		bytes = file_copy_to_memory((int)fd, (size_t)status.st_size);
+	*ret_size = bytes ? (uint64_t)status.st_size : 0;
+	sys_close((int)fd);
+	return bytes;
 }
 
 static bool is_valid_plan(const struct plan_header *plan, uint64_t size)
@@ -247,7 +247,8 @@ static bool is_valid_plan(const struct plan_header *plan, uint64_t size)
 		if (plan->magic[i] != magic[i])
 			return false;
 	}
-	return size >= sizeof(*plan) && plan->version == PLAN_VERSION && plan->plan_size <= size;
+	return size >= sizeof(*plan) && plan->version == PLAN_VERSION && plan->plan_size <= size &&
+	       plan->stubs.offset <= size && plan->stubs.count <= size - plan->stubs.offset;
 }
 
 /* Stubs whose calls are counted have a jump to the counting part where they are entered. */
@@ -323,7 +324,7 @@ static struct arena *reuse_arena(const struct arena *made)
 }
 
 static struct arena *make_or_reuse_arena(struct arena *made, uint64_t plan_size,
-					 uint64_t modes_size, int plan_fd, int *ret_error)
+					 uint64_t modes_size, int *ret_error)
 {
 	struct arena *arena;
 
@@ -331,9 +332,7 @@ static struct arena *make_or_reuse_arena(struct arena *made, uint64_t plan_size,
 	if (!is_valid_plan(made->plan, plan_size) || !made->modes || modes_size < made->count)
 		return NULL;
 	arena = reuse_arena(made);
-	*ret_error =
-		arena ? 0
-		      : arena_map_at_planned_address(made->plan, plan_fd, apply.request.bias, made);
+	*ret_error = arena ? 0 : arena_map_at_planned_address(made->plan, apply.request.bias, made);
 	if (arena || *ret_error)
 		return arena;
 	made->plan_path = store_path_string(apply.answer.plan);
@@ -344,19 +343,30 @@ static struct arena *make_or_reuse_arena(struct arena *made, uint64_t plan_size,
 	return arena;
 }
 
+/* Before anything of the module runs: no call leaves a trace on a stack from here on. */
+static void leave_stacks_alone_if_module_needs_it(const struct arena *arena)
+{
+	uint64_t flags = arena->plan->module_flags;
+
+	if (flags & PLAN_MODULE_COPIES_STACKS)
+		stack_copies_switch_to_counting(COPIED_STACKS_TEXT, arena->module_path);
+	else if (flags & PLAN_MODULE_UNWINDS_BY_ITSELF)
+		stack_copies_switch_to_counting(OWN_UNWINDER_TEXT, arena->module_path);
+	stack_copies_make_stubs_count();
+}
+
 static int instrument_object(const struct instrumenting_walk *walk)
 {
 	struct arena made = {0}, *arena;
 	uint64_t plan_size = 0, modes_size = 0;
-	int plan_fd = -1, error;
+	int error;
 
-	made.plan = map_file(apply.answer.plan, &plan_size, &plan_fd);
+	made.plan = read_file(apply.answer.plan, &plan_size);
 	if (!made.plan)
 		return -ENOENT;
-	made.modes = map_file(apply.answer.modes, &modes_size, NULL);
+	made.modes = read_file(apply.answer.modes, &modes_size);
 	made.count = (uint32_t)made.plan->functions.count;
-	arena = make_or_reuse_arena(&made, plan_size, modes_size, plan_fd, &error);
-	sys_close(plan_fd);
+	arena = make_or_reuse_arena(&made, plan_size, modes_size, &error);
 	if (!arena) {
 		sys_munmap((void *)(uintptr_t)made.plan, plan_size);
 		if (made.modes)
@@ -364,9 +374,7 @@ static int instrument_object(const struct instrumenting_walk *walk)
 		return error;
 	}
 	set_counting_stub_modes(arena);
-	if (arena->plan->module_flags & PLAN_MODULE_COPIES_STACKS)
-		stack_copies_switch_to_counting(COPIED_STACKS_TEXT, arena->module_path);
-	stack_copies_make_stubs_count();
+	leave_stacks_alone_if_module_needs_it(arena);
 	apply_write_arena_record(arena);
 	return write_jumps_to_stubs(walk, arena);
 }
@@ -397,6 +405,25 @@ static int ask_plan_and_instrument(struct instrumenting_walk *walk)
 
 /* ---- objects ---- */
 
+/* A plan that the object holds goes away with it. */
+static struct arena *add_arena_of_rewritten_object(struct arena *made, bool is_library)
+{
+	struct arena *arena;
+
+	if (made->is_made_at_start && arena_map_at_planned_address(made->plan, made->bias, made))
+		return NULL;
+	if ((is_library && !rewritten_replace_plan_by_copy(made)) ||
+	    (!made->is_made_at_start && arena_fill_mapped(made)))
+		return NULL;
+	arena = arena_add(made);
+	if (arena && arena->is_made_at_start) {
+		set_counting_stub_modes(arena);
+		if (text_pages_write_patches(arena))
+			return NULL;
+	}
+	return arena;
+}
+
 /* Objects that were rewritten bring all that is asked for otherwise. */
 static bool adopt_rewritten_object(struct instrumenting_walk *walk, const struct dl_phdr_info *info)
 {
@@ -409,12 +436,11 @@ static bool adopt_rewritten_object(struct instrumenting_walk *walk, const struct
 	    describe_object_in_request(info, &apply.request)) {
 		arena = arena_find_by_address((uint64_t)(uintptr_t)made.data);
 		made.plan_path = made.module_path = store_path_string(apply.request.path);
-		if (!arena && (!object_is_library(info) || rewritten_replace_plan_by_copy(&made)) &&
-		    !arena_fill_mapped(&made))
-			arena = arena_add(&made);
+		if (!arena)
+			arena = add_arena_of_rewritten_object(&made, object_is_library(info));
 	}
 	if (arena) {
-		stack_copies_make_stubs_count();
+		leave_stacks_alone_if_module_needs_it(arena);
 		apply_write_arena_record(arena);
 		walk->applied_object_count++;
 	} else

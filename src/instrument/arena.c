@@ -125,8 +125,17 @@ static long map_data_and_trampoline_pages(uint8_t *start, int placing)
 	return sys_call3(SYS_madvise, (long)pages, PLAN_DATA_SIZE, MADV_WIPEONFORK);
 }
 
-int arena_map_at_planned_address(const struct plan_header *plan, int plan_fd, uint64_t bias,
-				 struct arena *arena)
+static long copy_stubs(uint8_t *place, size_t size, const struct plan_header *plan)
+{
+	long error = sys_call3(SYS_mprotect, (long)place, (long)size, PROT_READ | PROT_WRITE);
+
+	if (error)
+		return error;
+	copy_bytes(place, (const uint8_t *)plan + plan->stubs.offset, plan->stubs.count);
+	return sys_call3(SYS_mprotect, (long)place, (long)size, PROT_READ | PROT_EXEC);
+}
+
+int arena_map_at_planned_address(const struct plan_header *plan, uint64_t bias, struct arena *arena)
 {
 	uint8_t *start = (uint8_t *)(uintptr_t)(plan->arena_vaddr + bias);
 	size_t stubs = (plan->stubs.count + PLAN_PAGE - 1) & ~(size_t)(PLAN_PAGE - 1);
@@ -143,9 +152,7 @@ int arena_map_at_planned_address(const struct plan_header *plan, int plan_fd, ui
 	}
 	error = map_data_and_trampoline_pages(start, MAP_FIXED);
 	if (!error && stubs) {
-		place = sys_mmap(start + PLAN_STUBS, stubs, PROT_READ | PROT_EXEC,
-				 MAP_PRIVATE | MAP_FIXED, plan_fd, plan->stubs.offset);
-		error = sys_mmap_failed(place) ? (long)place : 0;
+		error = copy_stubs(start + PLAN_STUBS, stubs, plan);
 	}
 	if (!error)
 		error = fill_trampoline(start, arenas.next_function_id, plan);

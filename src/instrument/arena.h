@@ -22,18 +22,19 @@ struct arena {
 	uint64_t size;
 	uint64_t bias, low, high; /* of the module, as loaded: [low, high) are addresses */
 	uint32_t first_function_id, count;
-	const struct plan_header *plan; /* mapped read-only */
+	const struct plan_header *plan; /* in memory of its own (core/base/file_copy.h) */
 	const uint8_t *modes;           /* count bytes */
 	const char *plan_path, *module_path;
 	bool is_module_unloaded; /* its module was unloaded */
+	bool is_made_at_start;   /* PLAN_NOTE_ARENA_IS_MADE_AT_START */
 	bool are_stubs_counting; /* the process copies stacks: calls are only counted */
 	uint32_t met;            /* in which walk over the loaded objects (apply.c) */
 };
 
 /* Maps the arena of a plan for a module at `bias`: the data page, the trampoline code, the stubs
- * from `plan_fd`. 0; -EEXIST: the place is taken; or another negative errno. The trampoline is
+ * from it. 0; -EEXIST: the place is taken; or another negative errno. The trampoline is
  * closed. */
-int arena_map_at_planned_address(const struct plan_header *plan, int plan_fd, uint64_t bias,
+int arena_map_at_planned_address(const struct plan_header *plan, uint64_t bias,
 				 struct arena *arena);
 /* For an arena that is mapped already (rewritten file): puts the trampoline code in and fills the
  * data page. Expects data, size. */

@@ -77,13 +77,19 @@ static bool find_plan_note_in_object(const struct dl_phdr_info *info, struct pla
 	return false;
 }
 
+static bool arena_of_note_is_loaded(const struct dl_phdr_info *info, const struct plan_note *note)
+{
+	return range_is_within_load_segment(info, note->arena_vaddr, PLAN_DATA_SIZE, PF_W) &&
+	       range_is_within_load_segment(info, note->arena_vaddr + PLAN_DATA_SIZE,
+					    note->arena_size - PLAN_DATA_SIZE, PF_X);
+}
+
 static bool plan_note_is_valid(const struct dl_phdr_info *info, const struct plan_note *note)
 {
 	return note->arena_vaddr % PLAN_PAGE == 0 && note->arena_size > PLAN_STUBS &&
 	       note->plan_size >= sizeof(struct plan_header) &&
-	       range_is_within_load_segment(info, note->arena_vaddr, PLAN_DATA_SIZE, PF_W) &&
-	       range_is_within_load_segment(info, note->arena_vaddr + PLAN_DATA_SIZE,
-					    note->arena_size - PLAN_DATA_SIZE, PF_X) &&
+	       (note->flags & PLAN_NOTE_ARENA_IS_MADE_AT_START ||
+		arena_of_note_is_loaded(info, note)) &&
 	       range_is_within_load_segment(info, note->plan_vaddr, note->plan_size, PF_R) &&
 	       range_is_within_load_segment(info, note->modes_vaddr, note->function_count, PF_R);
 }
@@ -94,7 +100,8 @@ static bool plan_is_supported(const struct plan_header *plan, const struct plan_
 	       plan->version == PLAN_VERSION && plan->plan_size == note->plan_size &&
 	       plan->arena_vaddr == note->arena_vaddr &&
 	       plan->functions.count == note->function_count &&
-	       plan->functions.offset <= plan->plan_size &&
+	       plan->functions.offset <= plan->plan_size && plan->stubs.offset <= plan->plan_size &&
+	       plan->stubs.count <= plan->plan_size - plan->stubs.offset &&
 	       plan->functions.count <=
 		       (plan->plan_size - plan->functions.offset) / sizeof(struct plan_function);
 }
@@ -112,6 +119,7 @@ bool rewritten_find_arena(const struct dl_phdr_info *info, struct arena *ret, bo
 	if (*foreign)
 		return true;
 	*ret = (struct arena){
+		.is_made_at_start = note.flags & PLAN_NOTE_ARENA_IS_MADE_AT_START,
 		.data = (void *)(bias + note.arena_vaddr),
 		.size = note.arena_size,
 		.bias = bias,

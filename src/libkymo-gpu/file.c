@@ -1,32 +1,31 @@
 /* SPDX-License-Identifier: MIT
  * SPDX-FileCopyrightText: the kymo authors
  *
- * See file.h. The file is mapped in windows; each is reserved on disk before it is mapped, so that
- * a full disk is a counted loss and no SIGBUS.
+ * See file.h. Records are gathered under the lock and are in the file before it is let go of, so
+ * that they survive the process. The file is not mapped (common/own_file.h): somebody may shorten
+ * it, or its disk may be full. What others refer to (strings, agents, shapes, counters) is kept in
+ * memory as well: a file that was shortened begins again with that, and what is lost is counted.
  */
 #include "libkymo-gpu/file.h"
 
 #include <errno.h>
 #include <fcntl.h>
-#include <limits.h>
 #include <pthread.h>
 #include <sched.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
 #include <time.h>
 #include <unistd.h>
 
-#include "common/array.h"
+#include "common/own_file.h"
 #include "common/text_hash.h"
 
-#define FILE_WINDOW_BYTES               (4u << 20)
-#define STRING_TABLE_INITIAL_SLOT_COUNT 16384u /* places of the table at first */
+#define GATHERED_BYTES_MAX              (256u << 10) /* more than the longest record */
+#define STRING_TABLE_INITIAL_SLOT_COUNT 16384u       /* places of the table at first */
 #define GPU_FILES_OF_PROCESS_MAX        1000
 #define RECORD_TEXT_BYTES_MAX           4096u
-#define DISK_FULL_RETRY_INTERVAL_NS     1000000000u /* on a full disk */
 
 struct written_string {
 	uint64_t hash;
@@ -35,12 +34,16 @@ struct written_string {
 
 static pthread_mutex_t gpu_file_mutex = PTHREAD_MUTEX_INITIALIZER;
 static _Atomic unsigned lock_waiting_thread_count; /* threads that want the lock */
-static struct gpu_file_header *file_header;
+static struct gpu_file_header file_header;
+static bool file_is_open, file_is_closed;
+static struct own_file gpu_file;
 static int file_descriptor = -1;
-static char *current_mapped_window_address; /* the mapped part of the records */
-static size_t current_mapped_window_bytes;
-static uint64_t current_mapped_window_offset; /* its offset behind the header */
-static uint64_t disk_full_retry_time_ns;      /* no window before this time: the disk is full */
+static _Alignas(8) char gathered_records[GATHERED_BYTES_MAX]; /* that are not in the file yet */
+static size_t gathered_bytes;
+static char *introductions; /* records that others refer to, all that are in the file */
+static size_t introduction_bytes, introduction_capacity;
+static uint64_t other_record_count; /* in the file */
+static uint64_t last_records_offset;
 static struct written_string *written_string_table;
 static uint32_t written_string_count, string_table_slot_count;
 
@@ -72,16 +75,18 @@ static uint64_t read_process_start_ticks(void)
 
 static int create_gpu_file(const char *directory, uint32_t *image)
 {
-	char path[PATH_MAX];
 	int made = -1;
 
 	for (*image = 0; made < 0 && *image < GPU_FILES_OF_PROCESS_MAX; ++*image) {
-		snprintf(path, sizeof(path), "%s/%d-%u.gpu", directory, (int)getpid(), *image);
-		made = open(path, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+		snprintf(gpu_file.path, sizeof(gpu_file.path), "%s/%d-%u.gpu", directory,
+			 (int)getpid(), *image);
+		made = open(gpu_file.path, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
 		if (made < 0 && errno != EEXIST)
 			break;
 	}
 	--*image;
+	if (made >= 0)
+		own_file_identify(&gpu_file, made);
 	return made;
 }
 
@@ -90,69 +95,192 @@ static void fill_file_header(uint32_t image)
 	struct timespec real;
 
 	clock_gettime(CLOCK_REALTIME, &real);
-	memcpy(file_header->magic, GPU_MAGIC, sizeof(file_header->magic));
-	file_header->version_major = GPU_VERSION_MAJOR;
-	file_header->version_minor = GPU_VERSION_MINOR;
-	file_header->header_size = GPU_HEADER_SIZE;
-	file_header->pid = (uint32_t)getpid();
-	file_header->image = image;
-	file_header->process_start = read_process_start_ticks();
-	file_header->start_boottime_ns = gpu_read_boottime_ns();
-	file_header->start_realtime_ns =
+	memcpy(file_header.magic, GPU_MAGIC, sizeof(file_header.magic));
+	file_header.version_major = GPU_VERSION_MAJOR;
+	file_header.version_minor = GPU_VERSION_MINOR;
+	file_header.header_size = GPU_HEADER_SIZE;
+	file_header.pid = (uint32_t)getpid();
+	file_header.image = image;
+	file_header.process_start = read_process_start_ticks();
+	file_header.start_boottime_ns = gpu_read_boottime_ns();
+	file_header.start_realtime_ns =
 		(uint64_t)real.tv_sec * 1000000000u + (uint64_t)real.tv_nsec;
-	file_header->state = GPU_FILE_OPEN;
+	file_header.state = GPU_FILE_OPEN;
 }
 
 static void forget_and_close_file(void)
 {
-	file_header = NULL;
-	current_mapped_window_address = NULL;
-	current_mapped_window_offset = 0;
-	if (file_descriptor >= 0)
+	memset(&file_header, 0, sizeof(file_header));
+	file_is_open = file_is_closed = false;
+	gathered_bytes = introduction_bytes = 0;
+	other_record_count = 0;
+	if (file_descriptor >= 0 && own_file_get_size(&gpu_file, file_descriptor) >= 0)
 		close(file_descriptor);
 	file_descriptor = -1;
+}
+
+static bool write_file_header(void)
+{
+	return own_file_write(file_descriptor, &file_header, sizeof(file_header), 0) ==
+	       sizeof(file_header);
 }
 
 bool gpu_file_open(void)
 {
 	const char *directory = secure_getenv("KYMO_SPOOL_DIRECTORY");
 	uint32_t image = 0;
-	void *mapped;
 
-	if (file_header != NULL)
+	if (file_is_open)
 		return true;
 	if (directory == NULL || directory[0] == '\0')
 		return false;
+	errno = 0;
 	file_descriptor = create_gpu_file(directory, &image);
-	if (file_descriptor < 0 || posix_fallocate(file_descriptor, 0, GPU_HEADER_SIZE) != 0) {
+	if (file_descriptor >= 0) {
+		fill_file_header(image);
+		file_is_open = write_file_header();
+	}
+	if (!file_is_open) {
 		fprintf(stderr, "kymo: devices are not recorded: no file in '%s': %s\n", directory,
-			strerror(errno));
+			strerror(errno != 0 ? errno : ENOSPC));
 		forget_and_close_file();
-		return false;
 	}
-	mapped =
-		mmap(NULL, GPU_HEADER_SIZE, PROT_READ | PROT_WRITE, MAP_SHARED, file_descriptor, 0);
-	if (mapped == MAP_FAILED) {
-		forget_and_close_file();
-		return false;
-	}
-	file_header = mapped;
-	fill_file_header(image);
-	return true;
+	return file_is_open;
 }
 
-/* The parent's mappings stay the parent's: the child drops them. */
+/* ---- what was gathered goes into the file ---- */
+
+static bool is_introduction(const struct gpu_record_head *head)
+{
+	return head->kind == GPU_RECORD_STRING || head->kind == GPU_RECORD_AGENT ||
+	       head->kind == GPU_RECORD_SHAPE || head->kind == GPU_RECORD_COUNTER;
+}
+
+/* Without memory for it the rest of a file that is shortened later has no name. */
+static void keep_introduction(const struct gpu_record_head *head)
+{
+	size_t wanted = introduction_bytes + head->size;
+
+	if (wanted > introduction_capacity) {
+		char *larger = realloc(introductions, 2 * wanted);
+
+		if (larger == NULL)
+			return;
+		introductions = larger;
+		introduction_capacity = 2 * wanted;
+	}
+	memcpy(introductions + introduction_bytes, head, head->size);
+	introduction_bytes = wanted;
+}
+
+static void count_record_in_header(const struct gpu_record_head *head)
+{
+	if (head->kind == GPU_RECORD_KERNEL)
+		file_header.kernels++;
+	else if (head->kind == GPU_RECORD_COPY)
+		file_header.copies++;
+	else if (head->kind == GPU_RECORD_CALL)
+		file_header.calls++;
+	else if (head->kind == GPU_RECORD_COUNTED)
+		file_header.counted++;
+	else if (head->kind == GPU_RECORD_READING)
+		file_header.readings++;
+	if (is_introduction(head))
+		keep_introduction(head);
+	else
+		other_record_count++;
+}
+
+/* The records that the first `written` bytes hold whole are there, the others are lost. */
+static void settle_gathered_records(size_t written)
+{
+	uint64_t lost = 0;
+
+	for (size_t at = 0; at < gathered_bytes;) {
+		const struct gpu_record_head *head = (const void *)(gathered_records + at);
+
+		at += head->size;
+		if (at <= written) {
+			count_record_in_header(head);
+			file_header.committed += head->size;
+		} else {
+			lost++;
+		}
+	}
+	gpu_file_add_loss_count(GPU_LOSS_DISK_FULL, lost);
+	gathered_bytes = 0;
+}
+
+/* The file was shortened: what is in memory still is written again, the rest is counted. */
+static void begin_file_again(void)
+{
+	size_t written =
+		own_file_write(file_descriptor, introductions, introduction_bytes, GPU_HEADER_SIZE);
+
+	gpu_file_add_loss_count(GPU_LOSS_SHORTENED, other_record_count);
+	if (written < introduction_bytes)
+		gpu_file_add_loss_count(GPU_LOSS_DISK_FULL, 1);
+	other_record_count = 0;
+	file_header.kernels = file_header.copies = file_header.calls = 0;
+	file_header.counted = file_header.readings = 0;
+	file_header.committed = written;
+	last_records_offset = GPU_HEADER_SIZE;
+}
+
+/* The program closes descriptors that are not its own, and opens others by the same number. */
+static bool find_own_descriptor(int64_t *ret_size)
+{
+	*ret_size = own_file_get_size(&gpu_file, file_descriptor);
+	if (*ret_size >= 0)
+		return true;
+	file_descriptor = own_file_reopen(&gpu_file);
+	*ret_size = own_file_get_size(&gpu_file, file_descriptor);
+	return *ret_size >= 0;
+}
+
+/* What was cut has grown again when it is not noticed at once. */
+static bool last_record_is_there(void)
+{
+	uint64_t head = 0;
+
+	return file_header.committed == 0 || (pread(file_descriptor, &head, sizeof(head),
+						    (off_t)last_records_offset) == sizeof(head) &&
+					      head != 0);
+}
+
+/* With the lock held. First the records, then the header, which says how many there are. */
+static void flush_gathered_records(void)
+{
+	uint64_t before;
+	int64_t size;
+
+	if (!file_is_open || file_is_closed)
+		return;
+	if (!find_own_descriptor(&size)) {
+		settle_gathered_records(0);
+		return;
+	}
+	if ((uint64_t)size < GPU_HEADER_SIZE + file_header.committed || !last_record_is_there())
+		begin_file_again();
+	before = file_header.committed;
+	settle_gathered_records(own_file_write(file_descriptor, gathered_records, gathered_bytes,
+					       GPU_HEADER_SIZE + file_header.committed));
+	if (file_header.committed > before)
+		last_records_offset = GPU_HEADER_SIZE + before;
+	write_file_header();
+}
+
+/* The parent's file stays the parent's. */
 void gpu_file_drop_after_fork(void)
 {
 	pthread_mutex_t fresh = PTHREAD_MUTEX_INITIALIZER;
 
 	gpu_file_mutex = fresh;
 	atomic_store(&lock_waiting_thread_count, 0);
-	if (current_mapped_window_address != NULL)
-		munmap(current_mapped_window_address, current_mapped_window_bytes);
-	if (file_header != NULL)
-		munmap(file_header, GPU_HEADER_SIZE);
 	forget_and_close_file();
+	free(introductions);
+	introductions = NULL;
+	introduction_capacity = 0;
 	free(written_string_table);
 	written_string_table = NULL;
 	written_string_count = string_table_slot_count = 0;
@@ -161,12 +289,10 @@ void gpu_file_drop_after_fork(void)
 void gpu_file_close(void)
 {
 	pthread_mutex_lock(&gpu_file_mutex);
-	if (file_header != NULL) {
-		file_header->state = GPU_FILE_CLOSED;
-		if (ftruncate(file_descriptor, (off_t)(GPU_HEADER_SIZE + file_header->committed)) !=
-		    0)
-			file_header->state =
-				GPU_FILE_CLOSED; /* the rest of the window stays, as zeros */
+	if (file_is_open) {
+		file_header.state = GPU_FILE_CLOSED;
+		flush_gathered_records();
+		file_is_closed = true;
 	}
 	pthread_mutex_unlock(&gpu_file_mutex);
 }
@@ -183,6 +309,7 @@ void gpu_file_yield_lock_if_awaited(void)
 {
 	if (atomic_load_explicit(&lock_waiting_thread_count, memory_order_relaxed) == 0)
 		return;
+	flush_gathered_records();
 	pthread_mutex_unlock(&gpu_file_mutex);
 	sched_yield();
 	pthread_mutex_lock(&gpu_file_mutex);
@@ -190,84 +317,24 @@ void gpu_file_yield_lock_if_awaited(void)
 
 void gpu_file_unlock(void)
 {
+	flush_gathered_records();
 	pthread_mutex_unlock(&gpu_file_mutex);
 }
 
+/* By threads with and without the lock; in the file with the next records, or when it is closed. */
 void gpu_file_add_loss_count(enum gpu_loss loss, uint64_t count)
 {
-	if (file_header != NULL)
-		__atomic_fetch_add(&file_header->losses[loss], count, __ATOMIC_RELAXED);
+	__atomic_fetch_add(&file_header.losses[loss], count, __ATOMIC_RELAXED);
 }
 
 void gpu_file_add_filtered_kernel_count(uint64_t kernels)
 {
-	if (file_header != NULL)
-		__atomic_fetch_add(&file_header->filtered, kernels, __ATOMIC_RELAXED);
+	__atomic_fetch_add(&file_header.filtered, kernels, __ATOMIC_RELAXED);
 }
 
 void gpu_file_add_own_cpu_time(uint64_t ns)
 {
-	if (file_header != NULL)
-		__atomic_fetch_add(&file_header->own_cpu_ns, ns, __ATOMIC_RELAXED);
-}
-
-/* NULL: the disk is full. To find that out the file system may take and clear all pages that it
- * has left (tmpfs does), too much for each record. What is left of a disk is used in small parts,
- * each of which has room for the longest record, wherever in its first page that begins. */
-static void *map_file_window(uint64_t from, size_t *size)
-{
-	static const size_t sizes[] = {FILE_WINDOW_BYTES, FILE_WINDOW_BYTES / 8,
-				       UINT16_MAX + 1 + 4096};
-	off_t offset = (off_t)(GPU_HEADER_SIZE + from);
-	void *mapped = MAP_FAILED;
-
-	if (disk_full_retry_time_ns != 0 && gpu_read_boottime_ns() < disk_full_retry_time_ns)
-		return NULL;
-	for (size_t i = 0; mapped == MAP_FAILED && i < ARRAY_SIZE(sizes); i++) {
-		*size = sizes[i];
-		if (posix_fallocate(file_descriptor, offset, (off_t)*size) == 0)
-			mapped = mmap(NULL, *size, PROT_READ | PROT_WRITE, MAP_SHARED,
-				      file_descriptor, offset);
-	}
-	disk_full_retry_time_ns =
-		mapped == MAP_FAILED ? gpu_read_boottime_ns() + DISK_FULL_RETRY_INTERVAL_NS : 0;
-	return mapped == MAP_FAILED ? NULL : mapped;
-}
-
-/* Where `size` bytes at the end of the file go; records do not span windows: a window ends with a
- * notice of no text that is skipped. */
-static char *reserve_record_bytes_in_window(uint32_t size)
-{
-	uint64_t at = file_header->committed;
-	size_t fresh_size = 0;
-	void *mapped;
-
-	if (current_mapped_window_address != NULL &&
-	    at + size <= current_mapped_window_offset + current_mapped_window_bytes)
-		return current_mapped_window_address + (at - current_mapped_window_offset);
-	mapped = map_file_window(at / 4096 * 4096, &fresh_size);
-	if (mapped == NULL)
-		return NULL;
-	if (current_mapped_window_address != NULL)
-		munmap(current_mapped_window_address, current_mapped_window_bytes);
-	current_mapped_window_address = mapped;
-	current_mapped_window_bytes = fresh_size;
-	current_mapped_window_offset = at / 4096 * 4096;
-	return current_mapped_window_address + (at - current_mapped_window_offset);
-}
-
-static void count_record_in_header(const struct gpu_record_head *head)
-{
-	if (head->kind == GPU_RECORD_KERNEL)
-		file_header->kernels++;
-	else if (head->kind == GPU_RECORD_COPY)
-		file_header->copies++;
-	else if (head->kind == GPU_RECORD_CALL)
-		file_header->calls++;
-	else if (head->kind == GPU_RECORD_COUNTED)
-		file_header->counted++;
-	else if (head->kind == GPU_RECORD_READING)
-		file_header->readings++;
+	__atomic_fetch_add(&file_header.own_cpu_ns, ns, __ATOMIC_RELAXED);
 }
 
 void gpu_file_write_record(const struct gpu_record_head *head)
@@ -275,19 +342,15 @@ void gpu_file_write_record(const struct gpu_record_head *head)
 	uint32_t padded = (head->size + 7u) & ~7u;
 	struct gpu_record_head *place;
 
-	if (file_header == NULL || file_header->state == GPU_FILE_CLOSED)
+	if (!file_is_open || file_is_closed)
 		return;
-	place = (struct gpu_record_head *)(void *)reserve_record_bytes_in_window(padded);
-	if (place == NULL) {
-		gpu_file_add_loss_count(GPU_LOSS_DISK_FULL, 1);
-		return;
-	}
+	if (gathered_bytes + padded > sizeof(gathered_records))
+		flush_gathered_records();
+	place = (struct gpu_record_head *)(void *)(gathered_records + gathered_bytes);
 	memcpy(place, head, head->size);
 	memset((char *)place + head->size, 0, padded - head->size);
 	place->size = (uint16_t)padded;
-	count_record_in_header(head);
-	__atomic_store_n(&file_header->committed, file_header->committed + padded,
-			 __ATOMIC_RELEASE);
+	gathered_bytes += padded;
 }
 
 static void write_text_record(enum gpu_record_kind kind, uint32_t id, const char *text)
@@ -312,7 +375,7 @@ void gpu_file_write_notice(const char *text)
 {
 	pthread_mutex_lock(&gpu_file_mutex);
 	write_text_record(GPU_RECORD_NOTICE, 0, text);
-	pthread_mutex_unlock(&gpu_file_mutex);
+	gpu_file_unlock();
 }
 
 /* 64 bits tell the strings of a process apart; 0 is an empty place. */

@@ -331,6 +331,7 @@ static void complete_chunk_records(uint32_t chunk, const struct completion_round
 {
 	struct store_chunk_tracking *known = &store.chunk_tracking[chunk];
 	uint8_t state = atomic_load_explicit(&known->state, memory_order_acquire);
+	uint64_t taken = RELAXED_LOAD(*store_get_chunk_taken_count_word(chunk));
 	uint32_t open = 1;
 
 	if (state != STORE_CHUNK_CURRENT && state != STORE_CHUNK_RETIRED)
@@ -340,6 +341,7 @@ static void complete_chunk_records(uint32_t chunk, const struct completion_round
 	else if (known->kind == NCCL_CHUNK_EVENTS)
 		open = count_open_and_recorded_events(chunk);
 	known->open = open;
+	atomic_store_explicit(&known->quiet_taken, open ? 0 : taken, memory_order_release);
 	if (state == STORE_CHUNK_RETIRED && !open)
 		atomic_store_explicit(&known->state, STORE_CHUNK_FINISHED, memory_order_release);
 }

@@ -20,12 +20,14 @@
 #include "nccl/clock.h"
 #include "nccl/communicators.h"
 #include "nccl/completion.h"
+#include "nccl/keeper.h"
 #include "nccl/log.h"
 #include "nccl/options.h"
 #include "nccl/prometheus.h"
 #include "nccl/recorder.h"
 #include "nccl/stall.h"
 #include "nccl/store.h"
+#include "nccl/write_out.h"
 
 #define BUSY_ROUND_INTERVAL_NS          50000000u
 #define IDLE_ROUND_INTERVAL_NS          250000000u
@@ -145,7 +147,10 @@ static void *run_helper_thread(void *unused)
 		pthread_mutex_lock(&helper_rounds_lock);
 		if (recorder_is_on()) {
 			quiet = run_helper_round(false) ? 0 : quiet + 1;
-			RELAXED_STORE(store.header->helper_cpu_ns, read_thread_cpu_ns());
+			RELAXED_STORE(store.header->helper_cpu_ns,
+				      read_thread_cpu_ns() + keeper_get_cpu_ns());
+			if (!keeper_is_running())
+				write_out_with_file_opened();
 		}
 		pthread_mutex_unlock(&helper_rounds_lock);
 	}
@@ -160,6 +165,8 @@ int helper_start_thread(void)
 	int result;
 
 	write_clock_reading();
+	write_out_with_file_opened();
+	keeper_start();
 	sigfillset(&all);
 	pthread_attr_init(&attributes);
 	pthread_attr_setdetachstate(&attributes, PTHREAD_CREATE_DETACHED);
@@ -191,6 +198,8 @@ void helper_run_last_round(void)
 		return;
 	run_helper_round(true);
 	RELAXED_STORE(store.header->state, NCCL_FILE_EXITED);
+	keeper_stop();
+	write_out_with_file_opened();
 	pthread_mutex_unlock(&helper_rounds_lock);
 }
 
@@ -208,7 +217,7 @@ void helper_report_store_cannot_grow(int error)
 			 error == -EDQUOT ? "NCCL_SIZE is reached" : strerror(-error));
 	if (!store.is_ring)
 		RELAXED_STORE(store.header->state, NCCL_FILE_FULL);
-	log_report_on_stderr("%s: %s", store.path, problem);
+	log_report_on_stderr("%s: %s", store.file.path, problem);
 }
 
 void helper_write_first_problem_to_header(const char *why)

@@ -21,6 +21,7 @@
 #include "common/rank.h"
 #include "nccl/clock.h"
 #include "nccl/helper.h"
+#include "nccl/keeper.h"
 #include "nccl/log.h"
 #include "nccl/names.h"
 #include "nccl/options.h"
@@ -53,6 +54,7 @@ static void stop_recording_in_child(void)
 	is_child_of_recording_process = recording_status == RECORDING_ON;
 	recording_status = recording_status == RECORDING_ON ? RECORDING_OFF : recording_status;
 	store_detach_from_file();
+	keeper_forget_after_fork();
 	call_trace_turn_off();
 	unlock_after_fork();
 }
@@ -226,7 +228,7 @@ static void start_recording_if_enabled(const struct plugin_init_arguments *init)
 	log_info_to_nccl(
 		"records events 0x%x of NCCL %u through version %u of the plugin API in %s",
 		options_get_event_mask(init->api), RELAXED_LOAD(store.header->nccl_version),
-		init->api, store.path);
+		init->api, store.file.path);
 }
 
 /* Not from finalize: many programs end without it. */

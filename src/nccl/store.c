@@ -18,7 +18,6 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/random.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include "nccl/clock.h"
@@ -181,8 +180,7 @@ static int reserve_disk_blocks(int descriptor, uint64_t from, uint64_t size)
 	return 0;
 }
 
-/* MAP_POPULATE would map pages of a shared file for reading only, and the first write to each would
- * still be a fault, of microseconds, in a callback. */
+/* Else the first write to each page would be a fault, of microseconds, in a callback. */
 static void write_zero_to_each_page(uint8_t *from, uint64_t size)
 {
 	for (uint64_t at = 0; at < size; at += 4096)
@@ -206,35 +204,20 @@ static int reserve_disk_blocks_without_signal(int descriptor, uint64_t from, uin
 	return result;
 }
 
-/* Maps `size` bytes of the file behind what is mapped. */
-static int reserve_and_map_next_file_part(int descriptor, uint64_t size)
+/* `size` bytes more of the file and of memory. Shared, so that a fork copies none of it. */
+static int reserve_and_map_next_part(int descriptor, uint64_t size)
 {
 	uint64_t from = atomic_load_explicit(&store.mapped, memory_order_relaxed);
 	int result = reserve_disk_blocks_without_signal(descriptor, from, size);
 
 	if (result)
 		return result;
-	if (mmap(store.base + from, size, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED,
-		 descriptor, (off_t)from) == MAP_FAILED)
+	if (mmap(store.base + from, size, PROT_READ | PROT_WRITE,
+		 MAP_SHARED | MAP_FIXED | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0) == MAP_FAILED)
 		return -errno;
 	write_zero_to_each_page(store.base + from, size);
 	atomic_store_explicit(&store.mapped, from + size, memory_order_release);
 	return 0;
-}
-
-/* Somebody else may have put another file, or a link to one, under the name. */
-static int reopen_store_if_same_file(void)
-{
-	int descriptor = open(store.path, O_RDWR | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
-	struct stat status;
-
-	if (descriptor < 0)
-		return -errno;
-	if (!fstat(descriptor, &status) && status.st_dev == store.device &&
-	    status.st_ino == store.inode)
-		return descriptor;
-	close(descriptor);
-	return -ESTALE;
 }
 
 /* The file is opened each time: programs close descriptors that are not theirs. */
@@ -247,10 +230,10 @@ static int grow_store_with_lock_held(uint32_t chunks)
 		chunks = store.chunk_count_limit - first;
 	if (!chunks)
 		return -EDQUOT;
-	descriptor = reopen_store_if_same_file();
+	descriptor = own_file_reopen(&store.file);
 	if (descriptor < 0)
 		return descriptor;
-	result = reserve_and_map_next_file_part(descriptor, (uint64_t)chunks * NCCL_CHUNK_SIZE);
+	result = reserve_and_map_next_part(descriptor, (uint64_t)chunks * NCCL_CHUNK_SIZE);
 	close(descriptor);
 	if (result)
 		return result;
@@ -284,23 +267,19 @@ static int grow_store(uint32_t chunks)
 static int create_store_file(const char *directory)
 {
 	int descriptor = -1;
-	struct stat status;
 
 	for (unsigned number = 0; number < 10000 && descriptor < 0; number++) {
-		if (snprintf(store.path, sizeof(store.path), "%s/nccl-%ld-%u.nccl", directory,
-			     (long)getpid(), number) >= (int)sizeof(store.path))
+		if (snprintf(store.file.path, sizeof(store.file.path), "%s/nccl-%ld-%u.nccl",
+			     directory, (long)getpid(), number) >= (int)sizeof(store.file.path))
 			return -ENAMETOOLONG;
-		descriptor = open(store.path, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+		descriptor = open(store.file.path, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
 		if (descriptor < 0 && errno != EEXIST)
 			return -errno;
 		store.number = number;
 	}
 	if (descriptor < 0)
 		return -EEXIST;
-	if (!fstat(descriptor, &status)) {
-		store.device = status.st_dev;
-		store.inode = status.st_ino;
-	}
+	own_file_identify(&store.file, descriptor);
 	return descriptor;
 }
 
@@ -325,7 +304,7 @@ static void *reserve_address_space(uint64_t size)
 /* Everything that is known only while the file is new; base and chunk_count_limit are set. */
 static int initialize_store_file(int descriptor)
 {
-	int result = reserve_and_map_next_file_part(descriptor, NCCL_CHUNKS_OFFSET);
+	int result = reserve_and_map_next_part(descriptor, NCCL_CHUNKS_OFFSET);
 
 	if (result)
 		return result;
@@ -361,7 +340,7 @@ int store_create(const char *directory, uint64_t limit, bool ring)
 		result = initialize_store_file(descriptor);
 	close(descriptor);
 	if (result) {
-		unlink(store.path);
+		unlink(store.file.path);
 		store.header = NULL;
 	}
 	return result;
@@ -417,6 +396,9 @@ static void clear_chunk_and_make_ready(uint32_t chunk)
 	store.chunk_tracking[chunk].settled_record_count = 0;
 	store.chunk_tracking[chunk].counted = 0;
 	store.chunk_tracking[chunk].open = 0;
+	atomic_store_explicit(&store.chunk_tracking[chunk].was_cleared, true, memory_order_relaxed);
+	RELAXED_STORE(header->is_quiet, 0);
+	RELAXED_STORE(header->changed, 0);
 	atomic_store_explicit(&store.chunk_tracking[chunk].state, STORE_CHUNK_READY,
 			      memory_order_release);
 	push_chunk_on_stack(&store.ready, chunk);

@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: MIT
  * SPDX-FileCopyrightText: the kymo authors
  *
- * The file of records of this process: chunks that communicators fill and the plugin's own thread
- * keeps ready, and the ids that lead back to records.
+ * The records of this process: chunks of memory that communicators fill and the plugin's own thread
+ * keeps ready, and the ids that lead back to records. The file is not mapped: who shortens it, or a
+ * disk that fails, would end the program by SIGBUS. What is new is written to it (write_out.h).
  *
- * Life of a chunk: the own thread grows the file by some chunks, reserves and touches their blocks,
- * and puts them on the ready stack. A callback that finds its communicator's chunk full takes one
- * and retires the old one. In ring mode the own thread clears the chunks that were retired first
- * and makes them ready again, once nothing in them is in flight.
+ * Life of a chunk: the own thread grows file and memory by some chunks, reserves the blocks of the
+ * one and touches the other, and puts them on the ready stack. A callback that finds its
+ * communicator's chunk full takes one and retires the old one. In ring mode the own thread clears
+ * the chunks that were retired first and makes them ready again, once nothing in them is in flight.
  *
  * store_take_record_slot() and store_resolve_id() are for callbacks: nothing is waited for, and
  * there is no system call but one wake of the own thread when few chunks are left; where none are,
@@ -17,11 +18,11 @@
 #ifndef KYMO_NCCL_STORE_H
 #define KYMO_NCCL_STORE_H
 
-#include <limits.h>
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "common/own_file.h"
 #include "kymo/nccl_records.h"
 
 /* Fields of records change while others read them. */
@@ -52,6 +53,12 @@ struct store_chunk_tracking {
 	uint16_t settled_record_count; /* records that need no further look: the first so many */
 	uint32_t open;                 /* records in it that may change, as last seen */
 	uint64_t counted;              /* records counted in the header's `recorded` */
+	_Atomic uint64_t quiet_taken;  /* its word (below) when nothing in it was open */
+	/* Of its place in the file; by who writes. */
+	uint64_t written_checksum, written_taken;
+	uint32_t written_bytes;
+	uint8_t written_state, quiet_rounds;
+	_Atomic bool was_cleared; /* it is used again: zeros have to be written, too */
 };
 
 /* Lock-free LIFO (Treiber); the upper half of head counts pops, against ABA. */
@@ -61,7 +68,7 @@ struct store_chunk_stack {
 };
 
 struct nccl_record_store {
-	uint8_t *base; /* of the mapping; address space for the whole limit is reserved */
+	uint8_t *base; /* of the memory; address space for the whole limit is reserved */
 	struct nccl_file_header *header;
 	struct store_chunk_tracking *chunk_tracking;
 	uint64_t id_nonce_bits;       /* of the ids, in place */
@@ -76,8 +83,10 @@ struct nccl_record_store {
 	uint32_t *retired_order, retired_order_head,
 		retired_order_count; /* retired chunks, oldest first */
 	bool is_ring, cannot_grow;
-	char path[PATH_MAX];
-	uint64_t device, inode; /* of the file: what is opened again must be it */
+	bool is_disk_full;            /* the last time that something was written */
+	uint32_t written_file_chunks; /* of the file: all of them were written */
+	uint64_t written_header_checksum, written_chunk_count;
+	struct own_file file;
 };
 
 extern struct nccl_record_store store;
@@ -219,7 +228,7 @@ store_resolve_id(const void *handle, unsigned *ret_kind, void **ret)
 {
 	uint64_t id = (uint64_t)(uintptr_t)handle, offset = NCCL_ID_OFFSET(id);
 	uint64_t behind = offset - NCCL_CHUNKS_OFFSET, inside = behind % NCCL_CHUNK_SIZE;
-	const struct nccl_chunk_header *chunk;
+	struct nccl_chunk_header *chunk;
 
 	if (__builtin_expect((id & 0xffffull << 48) != store.id_nonce_bits, 0))
 		return id ? STORE_ID_FOREIGN : STORE_ID_NULL;
@@ -228,7 +237,7 @@ store_resolve_id(const void *handle, unsigned *ret_kind, void **ret)
 			    offset >= atomic_load_explicit(&store.mapped, memory_order_acquire),
 		    0))
 		return STORE_ID_FOREIGN;
-	chunk = (const struct nccl_chunk_header *)(store.base + (offset - inside));
+	chunk = (struct nccl_chunk_header *)(store.base + (offset - inside));
 	*ret_kind = RELAXED_LOAD(chunk->kind);
 	if (__builtin_expect(!store_is_record_offset(inside, *ret_kind), 0))
 		return STORE_ID_STALE;
@@ -236,6 +245,8 @@ store_resolve_id(const void *handle, unsigned *ret_kind, void **ret)
 	/* id is the first word of every record */
 	if (__builtin_expect(__atomic_load_n((uint64_t *)*ret, __ATOMIC_ACQUIRE) != id, 0))
 		return STORE_ID_STALE;
+	if (__builtin_expect(RELAXED_LOAD(chunk->is_quiet), 0))
+		RELAXED_STORE(chunk->changed, 2); /* rounds that look at it again */
 	return STORE_ID_FOUND;
 }
 

@@ -97,8 +97,17 @@ struct quantity_text quantity_from_measure(uint64_t value, enum view_measure_kin
 /* Bytes of the next character, and what to write for it. */
 static size_t decode_printable_character(const char *text, const char **shown, size_t *shown_size)
 {
-	return utf8_next_printable_character(text, strlen(text) < 4 ? strlen(text) : 4, shown,
-					     shown_size);
+	return utf8_next_printable_character(text, strnlen(text, 4), shown, shown_size);
+}
+
+/* Most text is of such characters, which are written in one piece. */
+static size_t count_plain_characters(const char *text, size_t count)
+{
+	size_t plain = 0;
+
+	while (plain < count && text[plain] >= ' ' && text[plain] < 0x7f)
+		plain++;
+	return plain;
 }
 
 size_t format_count_text_columns(const char *text)
@@ -106,8 +115,12 @@ size_t format_count_text_columns(const char *text)
 	const char *shown;
 	size_t columns = 0, size;
 
-	for (; *text; columns++)
-		text += decode_printable_character(text, &shown, &size);
+	while (*text) {
+		size_t plain = count_plain_characters(text, SIZE_MAX);
+
+		columns += plain ? plain : 1;
+		text += plain ? plain : decode_printable_character(text, &shown, &size);
+	}
 	return columns;
 }
 
@@ -116,11 +129,23 @@ static void write_character_range(FILE *stream, const char *text, size_t skip, s
 	const char *shown;
 	size_t size;
 
-	for (; *text && skip > 0; skip--)
-		text += decode_printable_character(text, &shown, &size);
-	for (; *text && count > 0; count--) {
+	while (*text && skip > 0) {
+		size_t plain = count_plain_characters(text, skip);
+
+		skip -= plain ? plain : 1;
+		text += plain ? plain : decode_printable_character(text, &shown, &size);
+	}
+	while (*text && count > 0) {
+		size_t plain = count_plain_characters(text, count);
+
+		fwrite(text, 1, plain, stream);
+		text += plain;
+		count -= plain;
+		if (plain || !*text)
+			continue;
 		text += decode_printable_character(text, &shown, &size);
 		fwrite(shown, 1, size, stream);
+		count--;
 	}
 }
 

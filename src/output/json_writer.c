@@ -23,13 +23,32 @@ int json_writer_finish(struct json_writer *json, struct problem *problem)
 	return stream_flush_or_set_problem(json->stream, "JSON", problem);
 }
 
+/* Characters that stand for themselves; names have hardly any others. */
+static size_t count_plain_characters(const char *text, size_t size)
+{
+	size_t count = 0;
+
+	while (count < size && text[count] >= ' ' && text[count] < 0x7f && text[count] != '"' &&
+	       text[count] != '\\')
+		count++;
+	return count;
+}
+
 static void write_quoted_text(FILE *stream, const char *text)
 {
 	size_t left = strlen(text);
 
 	fputc('"', stream);
 	while (left > 0) {
-		size_t size = utf8_character_size(text, left);
+		size_t plain = count_plain_characters(text, left), size;
+
+		if (plain > 0) {
+			fwrite(text, 1, plain, stream);
+			text += plain;
+			left -= plain;
+			continue;
+		}
+		size = utf8_character_size(text, left);
 		unsigned char c = (unsigned char)*text;
 
 		if (size == 0) {
@@ -130,8 +149,15 @@ void json_put_text(struct json_writer *json, const char *key, const char *value)
 
 void json_put_count(struct json_writer *json, const char *key, uint64_t value)
 {
+	char digits[20];
+	size_t at = sizeof(digits);
+
 	begin_value(json, key);
-	fprintf(json->stream, "%" PRIu64, value);
+	do {
+		digits[--at] = (char)('0' + value % 10);
+		value /= 10;
+	} while (value > 0);
+	fwrite(digits + at, 1, sizeof(digits) - at, json->stream);
 }
 
 void json_put_signed_integer(struct json_writer *json, const char *key, int64_t value)

@@ -10,12 +10,13 @@ usage: instrument_hosts.py KYMO     (TAP)
 import collections
 import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
 import time
 
-from harness import Kymo, Scratch, Tap, clean_environment, expect, run
+from harness import Kymo, Scratch, Skipped, Tap, clean_environment, expect, run
 
 # Coroutines as greenlet has them: each one's part of the stack is copied away when another goes on.
 COPIES = r"""
@@ -206,6 +207,78 @@ int main(void)
 	return 0;
 }
 """
+# A run time as OCaml's: its collector takes return addresses of compiled code from the stack, and knows them all.
+RUN_TIME = r"""
+#include <stdio.h>
+#include <stdlib.h>
+void **saved_stack;
+extern void *const known_addresses[2];
+long compiled_outer(long);
+long __attribute__((noinline)) collect(long n)
+{
+	if (saved_stack[0] != known_addresses[0] || saved_stack[2] != known_addresses[1])
+		abort();
+	return n * 2 + 1;
+}
+#define COMPILED(name, callee, label) \
+	".globl " name "\n.type " name ",@function\n" name ":\n.cfi_startproc\n subq $8,%rsp\n.cfi_adjust_cfa_offset 8\n" \
+	" nop\n nop\n nop\n call " callee "\n" label ": addq $8,%rsp\n.cfi_adjust_cfa_offset -8\n ret\n.cfi_endproc\n" \
+	".size " name ",.-" name "\n"
+__asm__(".text\n" COMPILED("compiled_outer", "compiled_inner", ".Lin_outer")
+	COMPILED("compiled_inner", "caml_call_gc", ".Lin_inner")
+	".globl caml_call_gc\n.type caml_call_gc,@function\ncaml_call_gc:\n.cfi_startproc\n movq %rsp,saved_stack(%rip)\n"
+	" subq $8,%rsp\n.cfi_adjust_cfa_offset 8\n call collect\n addq $8,%rsp\n.cfi_adjust_cfa_offset -8\n ret\n"
+	".cfi_endproc\n.size caml_call_gc,.-caml_call_gc\n"
+	".section .data.rel.ro,\"aw\"\nknown_addresses: .quad .Lin_inner, .Lin_outer\n.text\n");
+int main(void)
+{
+	long sum = 0;
+	for (long i = 0; i < 1000; i++)
+		sum += compiled_outer(i);
+	printf("%ld\n", sum);
+	return 0;
+}
+"""
+OCAML = """
+exception E of int
+type t = L | N of t * int * t
+let rec ins t x = match t with L -> N (L, x, L) | N (l, y, r) -> if x < y then N (ins l x, y, r) else N (l, y, ins r x)
+let rec sum = function L -> 0 | N (l, x, r) -> sum l + x + sum r
+let () =
+  let t = ref L in
+  for i = 1 to 20000 do t := ins !t (i * 7919 mod 100003) done;
+  print_int (sum !t); print_newline ();
+  let s = ref 0 in
+  for i = 1 to 10000 do (try raise (E i) with E j -> s := !s + j) done;
+  print_int !s; Gc.compact ()
+"""
+JAVA = """
+public class Thrown {
+  static int deep(int n) { return deep(n + 1) + 1; }
+  public static void main(String[] arguments) throws Exception {
+    int s = 0;
+    for (int i = 0; i < 2000; i++) try { throw new RuntimeException("e" + i); } catch (RuntimeException e) { s += e.getStackTrace().length; }
+    Object none = null;
+    try { none.toString(); } catch (NullPointerException e) { s += 1; }
+    try { deep(0); } catch (StackOverflowError e) { s += 1; }
+    System.gc();
+    System.out.println(s);
+  }
+}
+"""
+CSHARP = """
+using System;
+class Thrown {
+  static void Main() {
+    int s = 0;
+    for (int i = 0; i < 1000; i++) { try { throw new Exception("e" + i); } catch (Exception e) { s += e.Message.Length; } }
+    object none = null;
+    try { none.ToString(); } catch (NullReferenceException) { s++; }
+    GC.Collect();
+    Console.WriteLine(s);
+  }
+}
+"""
 
 
 class Hosts:
@@ -254,6 +327,40 @@ class Hosts:
             self.compile("copies", COPIES, level, "-fno-omit-frame-pointer", "-fno-stack-protector")
             said = self.runs_as_alone("copies")
             expect("only counted" in said, said)
+
+    def return_addresses_are_looked_up(self):
+        """By a run time: it finds what its compiler put there. The calls are counted."""
+        self.compile("looks", RUN_TIME, "-O1")
+        said = self.runs_as_alone("looks")
+        expect("only counted" in said and "looks up return addresses" in " ".join(said.split()), said)
+        totals = {row["name"]: row["calls"] for row in self.results("looks")["counted_functions"]}
+        expect(all(totals.get(name) == 1000 for name in ("compiled_outer", "compiled_inner", "collect")), totals)
+
+    def _run_time(self, name, source, compiler, program):
+        """A program of another language is built and does the same under kymo."""
+        for command in compiler[0], program[0]:
+            if "/" not in command and not shutil.which(command):
+                raise Skipped(f"no {command} here")
+        with open(self.scratch.path(name), "w", encoding="ascii") as stream:
+            stream.write(source)
+        built = run(compiler, cwd=self.directory, timeout=200)
+        if built.status != 0:
+            raise Skipped(f"{compiler} does not work here: {built.stderr[-300:]}")
+        alone = run(program, cwd=self.directory, timeout=200)
+        if alone.status != 0:
+            raise Skipped(f"{program} does not work here: {alone.stderr[-300:]}")
+        for options in ([], ["--trace=off"], ["-I", "."]):
+            ended = run([*self.command(name, *options), *program], cwd=self.directory, timeout=300)
+            expect((ended.status, ended.stdout) == (0, alone.stdout), f"{name} {options}: {ended}")
+
+    def ocaml(self):
+        self._run_time("trees.ml", OCAML, ["ocamlopt", "-o", "trees", "trees.ml"], [self.scratch.path("trees")])
+
+    def java(self):
+        self._run_time("Thrown.java", JAVA, ["javac", "Thrown.java"], ["java", "Thrown"])
+
+    def mono(self):
+        self._run_time("thrown.cs", CSHARP, ["mcs", "thrown.cs", "-out:thrown.exe"], ["mono", "thrown.exe"])
 
     def code_is_copied(self):
         for level in ("-O0", "-O2"):
@@ -329,6 +436,9 @@ def main():
     with Scratch() as scratch:
         hosts = Hosts(Kymo(sys.argv[1]), scratch)
         tap.point("stacks are copied", hosts.stacks_are_copied)
+        tap.point("return addresses are looked up", hosts.return_addresses_are_looked_up)
+        for language in ("ocaml", "java", "mono"):
+            tap.point(language, getattr(hosts, language))
         tap.point("code is copied and entered inside", hosts.code_is_copied)
         tap.point("callers are seen through jumps", hosts.callers_are_seen)
         tap.point("closed libraries have names", hosts.closed_libraries_have_names)

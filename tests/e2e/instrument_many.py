@@ -8,11 +8,12 @@ usage: instrument_many.py KYMO   (TAP)
 """
 import json
 import os
+import resource
 import shutil
 import statistics
 import sys
 
-from harness import Kymo, Scratch, Tap, clean_environment, expect, require_tool, run
+from harness import Kymo, Scratch, Skipped, Tap, clean_environment, expect, require_tool, run
 
 LIBRARY = """
 __attribute__((noinline)) int inner(int x) { __asm__ volatile(""); return x * 3 + 1; }
@@ -83,6 +84,32 @@ class Many:
         half, whole = ([self.instrument(count)[1] for _ in range(ROUNDS)] for count in (COUNT // 2, COUNT))
         ratio = statistics.median(whole) / statistics.median(half)
         expect(ratio < 3, f"twice as many libraries take {ratio:.1f} times: {half} and {whole} s")
+        Tap.note(f"measured: {COUNT} libraries take the program {1e3 * statistics.median(whole):.0f} ms of CPU time, "
+                 "at most 300")
+        expect(statistics.median(whole) < 0.3, f"{whole} s for {COUNT} libraries")
+
+    def python_starts(self):
+        """With plans that are there, CPU time of the program: the start of the interpreter, all functions recorded."""
+        path = "/usr/bin/python3"
+        if not os.path.exists(path):
+            raise Skipped("no python3 of the distribution")
+        times = {"bare": [], "recorded": []}
+        for _ in range(ROUNDS + 1):
+            before = resource.getrusage(resource.RUSAGE_CHILDREN)
+            run([path, "-c", "pass"])
+            after = resource.getrusage(resource.RUSAGE_CHILDREN)
+            times["bare"].append(after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime)
+            result = os.path.join(self.directory, "python")
+            ended = run([self.kymo.path, "instrument", "-q", "--output-path", result, "--time-output=off", "--force",
+                         "--format=folded", "--", path, "-c", "pass"])
+            expect(ended.status == 0, f"{ended}")
+            with open(os.path.join(result, "launch.json"), encoding="utf-8") as stream:
+                launch = json.load(stream)
+            times["recorded"].append((launch["user_ns"] + launch["system_ns"]) / 1e9)
+        bare, recorded = (statistics.median(values[1:]) for values in (times["bare"], times["recorded"]))
+        Tap.note(f"measured: python3 -c pass takes {1e3 * recorded:.0f} ms of CPU time, {1e3 * bare:.0f} bare; "
+                 "at most 60 more")
+        expect(recorded - bare < 0.06, f"{times}")
 
 
 def main():
@@ -92,6 +119,7 @@ def main():
         many.build()
         tap.point("all are counted", many.are_all_counted)
         tap.point("costs grow evenly", many.costs_grow_evenly, retries=1)
+        tap.point("python starts", many.python_starts, retries=1)
     tap.finish()
 
 

@@ -287,6 +287,52 @@ class Tests:
                 expect(ended.status == 1 and "heap-use-after-free" in ended.stderr and
                        ended.stdout == bare.stdout, f"{ended}")
 
+    def giants(self):
+        """With more than 2 GiB of data nothing behind the file is in reach of its code, and nothing in front of it can
+        be loaded: the run time makes room for the stubs."""
+        require_tool("g++")
+        source = self.scratch.path("giant.cc")
+        with open(source, "w", encoding="ascii") as file:
+            file.write("static char big[3UL << 30]; extern \"C\" __attribute__((noinline)) int touch(unsigned long i)"
+                       "{ big[i] = 3; return big[i / 2] + i % 7; }\n" +
+                       EXCEPTIONS.replace("int sum = 0;", "int sum = touch(sizeof(big) - count);"))
+        for name, options in {"pie": ["-mcmodel=large"], "fixed": ["-no-pie", "-fno-pie", "-mcmodel=large"],
+                              "medium": ["-mcmodel=medium"], "medium-fixed": ["-no-pie", "-mcmodel=medium"]}.items():
+            program = self.scratch.path("giant-" + name)
+            built = run(["g++", "-O1", *options, source, "-o", program])
+            expect(built.status == 0, f"{name}: {built.stderr}")
+            bare = run([program])
+            expect(bare.status == 0, f"{name}: {bare}")
+            new = self.rewrite(program, "new-giant-" + name)
+            self.same_work(new, bare, [], b"")
+            expect(self.calls("new-giant-" + name) > 500, f"{name}: no calls are recorded")
+            run(["strip", "-o", new + "-stripped", new])
+            self.same_work(new + "-stripped", bare, [], b"")
+            expect(self.calls(f"new-giant-{name}-stripped") > 500, f"{name}: no calls are recorded after strip")
+            directory = self.scratch.path("giant-session")
+            ended = self.kymo.sample([new], directory, quiet=False)
+            expect((ended.status, ended.stdout) == (0, bare.stdout), f"{name}: {ended}")
+            expect("calls recorded of" in ended.stderr, ended.stderr)
+            shutil.rmtree(directory)
+
+    def opened_giant(self):
+        """A library with that much data, closed and opened again."""
+        program, plugin = self.scratch.path("opens-giant"), self.scratch.path("libgiant.so")
+        for path, source, options in ((program, OPENS, []), (plugin, "static char big[3UL << 30]; " + PLUGIN.replace(
+                "return 2 * n", "return 2 * n + n / 3").replace(
+                "return twice(n)", "big[(3UL << 30) - 1 - n] = 1; return twice(n)"),
+                ["-shared", "-fPIC", "-mcmodel=large"])):
+            with open(path + ".c", "w", encoding="ascii") as file:
+                file.write(source)
+            ended = run(["gcc", "-O1", *options, path + ".c", "-o", path])
+            expect(ended.status == 0, f"{ended}")
+        new = self.rewrite(plugin, "libnewgiant.so", "-I", "twice|later")
+        for arguments in ([new], [new, "close"]):
+            bare = run([program, plugin, *arguments[1:]])
+            expect(bare.status == 0 and bare.stdout != b"0\n", f"{bare}")
+            self.same_work(program, bare, arguments, b"")
+            expect(self.calls("opens-giant") >= 1000, f"{arguments}: no calls are recorded")
+
     def opened_later(self):
         """A library of a program that is not rewritten; also closed and opened again."""
         program, plugin = self.scratch.path("opens"), self.scratch.path("libplugin.so")
@@ -381,7 +427,7 @@ def main():
             tap.point(name, lambda name=name: tests.program(name))
         for name in HAZARDS:
             tap.point(name, lambda name=name: tests.hazard(name))
-        for name in ("executes", "library", "compiler", "exceptions", "opened_later", "places", "limited",
+        for name in ("executes", "library", "compiler", "exceptions", "giants", "opened_giant", "opened_later", "places", "limited",
                      "refused", "places_taken"):
             tap.point(name, getattr(tests, name))
         for compiler in (("gcc", "-fsanitize=address"), ("gcc", "-fsanitize=address", "-fsanitize=undefined"),

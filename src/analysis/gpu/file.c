@@ -82,6 +82,18 @@ find_whole_record_at(const struct gpu_records_of_process *process, size_t at)
 	return record_contents_fit_its_size(head) ? head : NULL;
 }
 
+/* A file that was shortened while somebody wrote to it has zeros where records were. */
+static const struct gpu_record_head *
+find_whole_record_behind_hole(const struct gpu_records_of_process *process, size_t *at)
+{
+	static const uint64_t zero;
+
+	while (*at + sizeof(zero) <= process->size &&
+	       memcmp(process->records + *at, &zero, sizeof(zero)) == 0)
+		*at += sizeof(zero);
+	return *at < process->size ? find_whole_record_at(process, *at) : NULL;
+}
+
 int gpu_visit_records(const struct gpu_records_of_process *process,
 		      int (*each)(const struct gpu_record_head *record, void *context),
 		      void *context)
@@ -90,8 +102,7 @@ int gpu_visit_records(const struct gpu_records_of_process *process,
 	size_t at = 0;
 	int result = 0;
 
-	while (result == 0 && at < process->size &&
-	       (head = find_whole_record_at(process, at)) != NULL) {
+	while (result == 0 && (head = find_whole_record_behind_hole(process, &at)) != NULL) {
 		result = each(head, context);
 		at += head->size;
 	}
@@ -111,6 +122,10 @@ static int count_record_by_kind(const struct gpu_record_head *head, void *contex
 		process->shape_count++;
 	else if (head->kind == GPU_RECORD_COUNTER)
 		process->counter_count++;
+	else if (head->kind == GPU_RECORD_KERNEL || head->kind == GPU_RECORD_COPY ||
+		 head->kind == GPU_RECORD_CALL || head->kind == GPU_RECORD_COUNTED ||
+		 head->kind == GPU_RECORD_READING)
+		process->counted_record_count++;
 	return 0;
 }
 
@@ -134,12 +149,25 @@ static int index_record_by_id(const struct gpu_record_head *head, void *context)
 static void cut_after_last_whole_record(struct gpu_records_of_process *process)
 {
 	const struct gpu_record_head *head;
-	size_t at = 0;
+	size_t end = 0, at = 0;
 
-	while (at < process->size && (head = find_whole_record_at(process, at)) != NULL)
-		at += head->size;
-	process->torn_bytes += process->size - at;
-	process->size = at;
+	while ((head = find_whole_record_behind_hole(process, &at)) != NULL) {
+		process->torn_bytes += at - end;
+		end = at += head->size;
+	}
+	process->torn_bytes += process->size - end;
+	process->size = end;
+}
+
+/* What the header counted and is not there. */
+static uint64_t count_missing_records(const struct gpu_records_of_process *process)
+{
+	const struct gpu_file_header *header = &process->header;
+	uint64_t written = header->kernels + header->copies + header->calls + header->counted +
+			   header->readings;
+
+	return written > process->counted_record_count ? written - process->counted_record_count
+						       : 0;
 }
 
 int gpu_process_parse_bytes(uint8_t *bytes, size_t size, struct gpu_records_of_process *ret)
@@ -163,6 +191,7 @@ int gpu_process_parse_bytes(uint8_t *bytes, size_t size, struct gpu_records_of_p
 	memmove(bytes, bytes + GPU_HEADER_SIZE, ret->size);
 	cut_after_last_whole_record(ret);
 	gpu_visit_records(ret, count_record_by_kind, ret);
+	ret->missing_record_count = count_missing_records(ret);
 	ret->strings = calloc((size_t)ret->string_count + 1, sizeof(*ret->strings));
 	ret->agent_by_id = calloc((size_t)ret->agent_count + 1, sizeof(const struct gpu_agent *));
 	ret->kernel_shape_by_id =
@@ -258,6 +287,7 @@ const char *gpu_get_loss_text(unsigned loss)
 		[GPU_LOSS_CONFLICT] = "times another tool blocked the recording of devices",
 		[GPU_LOSS_NOT_COUNTED] = "kernels ran uncounted although they were selected",
 		[GPU_LOSS_READINGS] = "device counters could not be read",
+		[GPU_LOSS_SHORTENED] = "records of devices lost: the file was shortened or damaged",
 	};
 
 	return loss < GPU_LOSS_COUNT ? texts[loss] : NULL;

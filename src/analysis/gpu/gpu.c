@@ -239,6 +239,7 @@ static int sum_records_of_process(struct gpu_data *data, struct gpu_records_of_p
 	free(sums.kernel_row_by_shape_id);
 	for (unsigned i = 0; i < GPU_LOSS_COUNT; i++)
 		data->losses[i] += process->header.losses[i];
+	data->losses[GPU_LOSS_SHORTENED] += process->missing_record_count;
 	data->recorder_threads_cpu_ns += process->header.own_cpu_ns;
 	data->torn_bytes += process->torn_bytes;
 	return result;

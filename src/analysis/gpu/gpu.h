@@ -31,6 +31,8 @@ struct gpu_records_of_process {
 	const struct gpu_counter **counters;
 	uint32_t string_count, agent_count, shape_count, counter_count;
 	uint64_t torn_bytes;
+	uint64_t counted_record_count; /* of kinds that the header counts */
+	uint64_t missing_record_count; /* that the header counted */
 };
 
 struct gpu_kernel_row {

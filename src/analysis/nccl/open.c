@@ -6,6 +6,7 @@
  */
 #include <dirent.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
@@ -16,6 +17,8 @@
 
 #define CLOCK_RATE_SPAN_LEAST_NS                                                                   \
 	100000000 /* between clocks that tell the rate better than the header */
+#define LAST_WRITE_PAUSE_NS  1000000
+#define LAST_WRITE_TRIES_MAX 500u
 
 int nccl_set_out_of_memory_problem(struct problem *problem)
 {
@@ -279,11 +282,64 @@ static int add_file_identity_if_new(struct nccl_data *data, const struct nccl_fi
 	return id_map_set(&private->files, key, data->process_count);
 }
 
+static bool file_is_locked(int file)
+{
+	struct flock lock = {.l_type = F_RDLCK, .l_whence = SEEK_SET};
+
+	return !fcntl(file, F_OFD_GETLK, &lock) && lock.l_type != F_UNLCK;
+}
+
+/* The process has ended, and the task that outlives it writes its last records: it holds a lock of
+ * the file until then (nccl/keeper.h). A process in another pid namespace may only look as if it
+ * had ended. True: it has to be read again. */
+static bool wait_for_last_write(const struct nccl_file *file)
+{
+	struct timespec pause = {0, LAST_WRITE_PAUSE_NS};
+
+	if (!boot_id_is_current(file->header.boot_id) ||
+	    find_process_end_state(&file->header) != NCCL_PROCESS_ENDED_SILENTLY)
+		return false;
+	for (unsigned tries = 0; tries < LAST_WRITE_TRIES_MAX; tries++) {
+		if (!file_is_locked(file->descriptor))
+			break;
+		nanosleep(&pause, NULL);
+	}
+	return true;
+}
+
+static bool wait_if_file_is_being_written(const char *path)
+{
+	int file = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+	bool locked = file >= 0 && file_is_locked(file);
+
+	if (locked)
+		nanosleep(&(struct timespec){0, LAST_WRITE_PAUSE_NS}, NULL);
+	if (file >= 0)
+		close(file);
+	return locked;
+}
+
+static int open_nccl_file_when_written(const char *path, struct nccl_file *ret,
+				       struct problem *problem)
+{
+	int result = nccl_file_open(path, ret, problem);
+
+	/* Somebody cut it, and it is about to be written again. */
+	for (unsigned tries = 0; result == -ENODATA && tries < LAST_WRITE_TRIES_MAX &&
+				 wait_if_file_is_being_written(path);
+	     tries++)
+		result = nccl_file_open(path, ret, problem);
+	if (result < 0 || !wait_for_last_write(ret))
+		return result;
+	nccl_file_close(ret);
+	return nccl_file_open(path, ret, problem);
+}
+
 static int open_and_add_nccl_file(struct nccl_data *data, const char *path)
 {
 	struct problem problem;
 	struct nccl_file file;
-	int result = nccl_file_open(path, &file, &problem);
+	int result = open_nccl_file_when_written(path, &file, &problem);
 
 	if (result == -ENOMEM)
 		return result;

@@ -82,7 +82,8 @@ static enum plan_reason decide_patchability(const struct function_finder *finder
 	/* Go's run time copies stacks and knows all return addresses on them. */
 	if (extra->reads_return_address || (finder->has_go_runtime && !extra->frame))
 		return PLAN_READS_RETURN;
-	if (finder_has_mark(finder, MARK_USED_AS_DATA, function->vaddr))
+	if (finder->functions->is_run_time_image ||
+	    finder_has_mark(finder, MARK_USED_AS_DATA, function->vaddr))
 		return PLAN_USED_AS_DATA;
 	/* A loop to its own start would enter the stub each time round. */
 	if (extra->jumps_to_own_entry)

@@ -54,8 +54,10 @@ struct functions {
 	uint64_t v8_set_resolver_vaddr;               /* the same */
 	bool asks_frame_addresses; /* why there is foreign code (struct plan_header) */
 	bool shifts_frames;        /* code of it adds to rsp and rbp what it calculated */
-	uint64_t *targets;         /* bits, a byte of [low, high) of executable ranges; see
-				      functions_address_is_control_target */
+	bool is_run_time_image;    /* a run time reads and changes its code */
+	bool unwinds_by_itself; /* it has a run time that does (finder_name_is_of_own_unwinder) */
+	uint64_t *targets;      /* bits, a byte of [low, high) of executable ranges; see
+				   functions_address_is_control_target */
 	uint64_t targets_low, targets_high;
 	struct eh_frame_table frames; /* .eh_frame */
 };

@@ -110,6 +110,32 @@ bool finder_name_is_v8_resolver_setter(const char *name)
 	return !strcmp(name, "_ZN2v82V832SetReturnAddressLocationResolverEPFmmE");
 }
 
+/* Their collectors of garbage and their exceptions walk the frames of compiled code: they take the
+ * return address of the call that left it from the stack and look it up in tables of their own.
+ * What stands there during a recorded call is in no table. (OCaml's runtime/amd64.S, caml_call_gc;
+ * HotSpot's frame_x86.cpp; Mono's mini-exceptions.c; CoreCLR's stackwalk.cpp; Substrate VM's
+ * CodeInfoTable.) V8 asks a function that it is given. */
+bool finder_name_is_of_own_unwinder(const char *name)
+{
+	static const char *const names[] = {
+		"JNI_CreateJavaVM",   "mono_jit_init",        "caml_call_gc",
+		"coreclr_initialize", "graal_create_isolate", "RhpCallCatchFunclet",
+	};
+
+	for (size_t i = 0; i < ARRAY_SIZE(names); i++) {
+		if (!strcmp(name, names[i]))
+			return true;
+	}
+	return false;
+}
+
+/* Data of a library of code that was compiled for a run time, which reads that code and changes the
+ * calls in it (Mono's ahead-of-time compiler, Dart's snapshots). */
+bool finder_name_is_of_run_time_image(const char *name)
+{
+	return !strcmp(name, "mono_aot_file_info") || !strcmp(name, "_kDartVmSnapshotInstructions");
+}
+
 /* Compiled regular expressions pass on where their call's return address is, to have it changed
  * where their code has moved (V8's src/regexp/regexp-macro-assembler.cc). */
 static bool name_is_of_return_address_changer(const char *name)

@@ -152,6 +152,10 @@ bool finder_name_is_cold_part(const char *name);
  * plan_header)? */
 bool finder_name_is_called_by_v8(const char *name);
 bool finder_name_is_v8_resolver_setter(const char *name);
+/* A function that only a run time has whose unwinder knows its compiled code by return addresses.
+ */
+bool finder_name_is_of_own_unwinder(const char *name);
+bool finder_name_is_of_run_time_image(const char *name);
 /* imports.c: functions of other files that matter, and what leads to them. */
 enum finder_import_kind finder_get_import_kind_by_name(const char *name);
 int finder_add_import_slot(struct function_finder *finder, const char *name, uint64_t slot);

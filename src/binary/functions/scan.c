@@ -222,7 +222,9 @@ static void record_instruction_facts(struct function_scan_state *scan, const uin
 		code_address_watch_step(&scan->code_addresses, scan->finder, bytes, instruction,
 					vaddr);
 	}
-	if (instruction->is_rip_relative)
+	/* Functions of the large code model begin with the load of an address of their own, from
+	 * which they go to data (System V ABI 3.5.4); nothing jumps there. */
+	if (instruction->is_rip_relative && instruction->target != vaddr)
 		mark_or_collect_operand_address(scan, instruction);
 	if (instruction->flow != INSTRUCTION_NEXT)
 		record_control_flow(scan, instruction);

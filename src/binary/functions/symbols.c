@@ -38,6 +38,8 @@ static int add_function_symbol(struct function_finder *finder, const Elf64_Sym *
 	size_t length = strcspn(name, "@");
 	struct finder_symbol found = {.vaddr = symbol->st_value, .size = symbol->st_size};
 
+	if (symbol->st_shndx != SHN_UNDEF && finder_name_is_of_run_time_image(name))
+		finder->functions->is_run_time_image = true;
 	if (symbol->st_shndx == SHN_UNDEF || !finder_is_in_code(finder, symbol->st_value) ||
 	    (!function && type != STT_NOTYPE))
 		return 0;
@@ -53,6 +55,8 @@ static int add_function_symbol(struct function_finder *finder, const Elf64_Sym *
 	found.is_called_by_v8 = finder_name_is_called_by_v8(name);
 	if (function && finder_name_is_v8_resolver_setter(name))
 		finder->functions->v8_set_resolver_vaddr = symbol->st_value;
+	if (finder_name_is_of_own_unwinder(name))
+		finder->functions->unwinds_by_itself = true;
 	found.reason = (uint8_t)(type == STT_GNU_IFUNC ? PLAN_RESOLVER
 						       : finder_get_plan_reason_by_name(name));
 	if (!function && !found.reason)

@@ -145,6 +145,8 @@ static void fill_plan_header(const struct plan_builder *building,
 		.set_resolver = building->functions->v8_set_resolver_vaddr,
 		.module_flags =
 			(building->functions->shifts_frames ? PLAN_MODULE_COPIES_STACKS : 0) |
+			(building->functions->unwinds_by_itself ? PLAN_MODULE_UNWINDS_BY_ITSELF
+								: 0) |
 			(building->functions->asks_frame_addresses
 				 ? PLAN_MODULE_ASKS_FRAME_ADDRESSES
 				 : 0),

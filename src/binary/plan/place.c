@@ -114,9 +114,12 @@ int plan_choose_arena_address(const struct elf_file *file, const struct function
 	}
 	if (!arena_reaches_functions(functions, at, room))
 		at = high; /* a giant: as near as it can be */
-	if (!arena_reaches_functions(functions, at, room) &&
-	    placement != PLAN_ARENA_PLACEMENT_BEHIND_MODULE)
-		at = choose_address_below_giant(low, placement, room);
+	if (!arena_reaches_functions(functions, at, room))
+		at = choose_address_below_giant(low,
+						placement == PLAN_ARENA_PLACEMENT_BEHIND_MODULE
+							? PLAN_ARENA_PLACEMENT_FIRST
+							: placement,
+						room);
 	if (!arena_reaches_functions(functions, at, room) &&
 	    !arena_reaches_code(functions, at, room))
 		return -ENOSPC;

@@ -12,7 +12,7 @@
 
 /* Raised whenever the planner decides something else than before: older plans are then no longer
  * taken from the cache. */
-#define PLANNER_REVISION 7u
+#define PLANNER_REVISION 8u
 
 #define JUMP_INSTRUCTION_BYTES 5u
 

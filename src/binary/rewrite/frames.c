@@ -92,7 +92,7 @@ int rewrite_reserve_merged_eh_frame_hdr(struct rewrite_job *rewrite)
 {
 	struct eh_frame_hdr_table file, stubs;
 
-	if (!read_eh_frame_hdr_of_file(rewrite, &file) ||
+	if (rewrite->is_arena_made_at_start || !read_eh_frame_hdr_of_file(rewrite, &file) ||
 	    !read_eh_frame_hdr_of_plan(rewrite, &stubs))
 		return 0;
 	const Elf64_Phdr *segment = find_eh_frame_hdr_segment(rewrite);

@@ -32,9 +32,10 @@ static int compare_or_write_site_and_islands(struct rewrite_job *rewrite, uint64
 		if (site->length == 0 || site->length > sizeof(site->original) ||
 		    !rewrite_vaddr_to_offset(rewrite, site->vaddr, site->length, &offset))
 			return -ESTALE;
-		if (write)
+		if (write && !rewrite->is_arena_made_at_start)
 			memcpy(rewrite->bytes + offset, site->patched, site->length);
-		else if (memcmp(rewrite->bytes + offset, site->original, site->length) != 0)
+		else if (!write &&
+			 memcmp(rewrite->bytes + offset, site->original, site->length) != 0)
 			return -ESTALE;
 		if (site->island == 0)
 			return 0;

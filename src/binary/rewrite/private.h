@@ -54,8 +54,9 @@ struct rewrite_job {
 	size_t segment_count;
 	Elf64_Shdr *sections;
 	size_t section_count, old_section_count;
-	size_t section_names_index; /* index */
-	uint64_t low, high;         /* link-time addresses of the file */
+	size_t section_names_index;  /* index */
+	uint64_t low, high;          /* link-time addresses of the file */
+	bool is_arena_made_at_start; /* it is not in the file (PLAN_NOTE_ARENA_IS_MADE_AT_START) */
 
 	const Elf64_Phdr *dynamic_segment, *interpreter_segment;
 	uint64_t dynamic_offset;

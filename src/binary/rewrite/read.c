@@ -238,6 +238,10 @@ static int check_plan_fits_file(struct rewrite_job *rewrite)
 	if (plan->file_size != rewrite->size)
 		return problem_set(rewrite->problem, -ESTALE,
 				   "%s is not the file that its plan was made of", rewrite->name);
+	/* Modulo 2^64: before the file. */
+	rewrite->is_arena_made_at_start = (int64_t)plan->arena_vaddr < (int64_t)rewrite->low;
+	if (rewrite->is_arena_made_at_start)
+		return 0;
 	if (plan->arena_vaddr % PLAN_PAGE || plan->arena_size % PLAN_PAGE ||
 	    plan->arena_size < PLAN_STUBS || plan->arena_vaddr < rewrite->high ||
 	    plan->arena_vaddr >= ADDRESS_LIMIT || plan->arena_size >= ADDRESS_LIMIT ||

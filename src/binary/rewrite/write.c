@@ -91,6 +91,7 @@ static void fill_plan_note_section(struct rewrite_job *rewrite)
 		.modes_vaddr = rewrite->added_section_pieces[ADDED_SECTION_MODES]->vaddr,
 		.site_vaddr = get_first_patched_site_vaddr(rewrite),
 		.function_count = (uint32_t)plan->functions.count,
+		.flags = rewrite->is_arena_made_at_start ? PLAN_NOTE_ARENA_IS_MADE_AT_START : 0,
 	};
 	struct plan_elf_note_bytes note = {
 		.note_header = {sizeof(PLAN_NOTE_NAME), sizeof(content), PLAN_NOTE_TYPE},
@@ -120,7 +121,12 @@ static void assign_piece_addresses(struct rewrite_job *rewrite)
 	rewrite->arena_data_offset = rewrite_align_up(rewrite->size, PLAN_PAGE);
 	rewrite->arena_text_offset = rewrite->arena_data_offset + PLAN_DATA_SIZE;
 	rewrite->moved_pieces_offset = rewrite->arena_data_offset + plan->arena_size;
-	rewrite->moved_pieces_vaddr = at = plan->arena_vaddr + plan->arena_size;
+	rewrite->moved_pieces_vaddr = plan->arena_vaddr + plan->arena_size;
+	if (rewrite->is_arena_made_at_start) {
+		rewrite->moved_pieces_offset = rewrite->arena_data_offset;
+		rewrite->moved_pieces_vaddr = rewrite_align_up(rewrite->high, PLAN_PAGE);
+	}
+	at = rewrite->moved_pieces_vaddr;
 	for (size_t i = 0; i < rewrite->piece_count; i++)
 		order[i] = &rewrite->pieces[i];
 	qsort(order, rewrite->piece_count, sizeof(void *), compare_piece_by_section);
@@ -197,11 +203,14 @@ static void update_and_add_segment_headers(struct rewrite_job *rewrite)
 			last = i + 1;
 	}
 	memmove(segments + last + 3, segments + last, (count - last) * sizeof(*segments));
-	segments[last] = create_load_segment_header(rewrite->arena_data_offset, plan->arena_vaddr,
-						    PLAN_DATA_SIZE, PF_R | PF_W);
-	segments[last + 1] = create_load_segment_header(
-		rewrite->arena_text_offset, plan->arena_vaddr + PLAN_DATA_SIZE,
-		plan->arena_size - PLAN_DATA_SIZE, PF_R | PF_X);
+	segments[last] = segments[last + 1] = (Elf64_Phdr){.p_type = PT_NULL};
+	if (!rewrite->is_arena_made_at_start) {
+		segments[last] = create_load_segment_header(
+			rewrite->arena_data_offset, plan->arena_vaddr, PLAN_DATA_SIZE, PF_R | PF_W);
+		segments[last + 1] = create_load_segment_header(
+			rewrite->arena_text_offset, plan->arena_vaddr + PLAN_DATA_SIZE,
+			plan->arena_size - PLAN_DATA_SIZE, PF_R | PF_X);
+	}
 	/* The loader writes to the dynamic section. */
 	segments[last + 2] = create_load_segment_header(
 		rewrite->moved_pieces_offset, rewrite->moved_pieces_vaddr,
@@ -289,6 +298,11 @@ static void fill_added_section_headers(struct rewrite_job *rewrite,
 		added[i].sh_offset = piece_vaddr_to_offset(rewrite, piece->vaddr);
 		added[i].sh_size = piece->size;
 	}
+	rewrite->section_count += ADDED_SECTION_COUNT;
+	if (rewrite->is_arena_made_at_start) {
+		added[ADDED_SECTION_DATA] = added[ADDED_SECTION_TEXT] = (Elf64_Shdr){0};
+		return;
+	}
 	added[ADDED_SECTION_DATA].sh_flags |= SHF_WRITE;
 	added[ADDED_SECTION_DATA].sh_addr = plan->arena_vaddr;
 	added[ADDED_SECTION_DATA].sh_offset = rewrite->arena_data_offset;
@@ -298,7 +312,6 @@ static void fill_added_section_headers(struct rewrite_job *rewrite,
 	added[ADDED_SECTION_TEXT].sh_offset = rewrite->arena_text_offset;
 	added[ADDED_SECTION_TEXT].sh_size = plan->arena_size - PLAN_DATA_SIZE;
 	added[ADDED_SECTION_DATA].sh_addralign = added[ADDED_SECTION_TEXT].sh_addralign = PLAN_PAGE;
-	rewrite->section_count += ADDED_SECTION_COUNT;
 }
 
 /* ---- the file ---- */
@@ -408,7 +421,8 @@ int rewrite_build_output(struct rewrite_job *rewrite, uint8_t **ret, size_t *ret
 		return -ENOMEM;
 	update_moved_symbols_of_all_tables(rewrite);
 	memcpy(output.bytes, rewrite->bytes, rewrite->size);
-	rewrite_write_arena_code(rewrite, output.bytes + rewrite->arena_text_offset);
+	if (!rewrite->is_arena_made_at_start)
+		rewrite_write_arena_code(rewrite, output.bytes + rewrite->arena_text_offset);
 	copy_all_pieces_to_image(rewrite, output.bytes);
 	update_and_add_segment_headers(rewrite);
 	update_moved_section_headers(rewrite);

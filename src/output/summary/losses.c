@@ -76,7 +76,7 @@ static const enum spool_loss missing_data_losses[] = {
 
 static const unsigned gpu_missing_data_losses[] = {
 	GPU_LOSS_DISK_FULL,   GPU_LOSS_BUFFER,   GPU_LOSS_RUNTIME,
-	GPU_LOSS_NOT_COUNTED, GPU_LOSS_READINGS,
+	GPU_LOSS_NOT_COUNTED, GPU_LOSS_READINGS, GPU_LOSS_SHORTENED,
 };
 
 struct loss_reporter {

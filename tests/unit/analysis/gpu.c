@@ -140,6 +140,38 @@ static void torn_ends_are_counted(void **state)
 	}
 }
 
+/* The header counts all records that were written; those behind a hole of zeros are read. */
+static void what_is_missing_is_counted(void **state)
+{
+	struct gpu_records_of_process process;
+	const struct gpu_record_head *head;
+	uint32_t at = GPU_HEADER_SIZE, hole = 0;
+	unsigned records = 0;
+
+	(void)state;
+	add_all();
+	for (; at < used; at += head->size) {
+		head = (const void *)(bytes + at);
+		if (head->kind == GPU_RECORD_KERNEL || head->kind == GPU_RECORD_COPY ||
+		    head->kind == GPU_RECORD_CALL) {
+			header()->kernels += head->kind == GPU_RECORD_KERNEL;
+			header()->copies += head->kind == GPU_RECORD_COPY;
+			header()->calls += head->kind == GPU_RECORD_CALL;
+			hole = at;
+		}
+	}
+	assert_int_equal(read_back(&process), 0);
+	assert_int_equal(process.missing_record_count, 0);
+	gpu_process_deinit(&process);
+	head = (const void *)(bytes + hole);
+	memset(bytes + hole, 0, head->size);
+	assert_int_equal(read_back(&process), 0);
+	gpu_visit_records(&process, count, &records);
+	assert_int_equal(records, 8);
+	assert_int_equal(process.missing_record_count, 1);
+	gpu_process_deinit(&process);
+}
+
 static void wild_sizes_end_the_file(void **state)
 {
 	static const uint16_t sizes[] = {0, 1, 4, 12, 65528};
@@ -227,6 +259,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(records_are_read),
 		cmocka_unit_test(torn_ends_are_counted),
+		cmocka_unit_test(what_is_missing_is_counted),
 		cmocka_unit_test(wild_sizes_end_the_file),
 		cmocka_unit_test(other_files_are_refused),
 		cmocka_unit_test(files_are_summed_up),

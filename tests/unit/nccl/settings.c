@@ -263,12 +263,12 @@ static void test_session(void **state)
 
 static bool is_told(const struct recording *recording)
 {
-	return recording->communicator[0]->stall_operation;
+	return recording->communicators && recording->communicator[0]->stall_operation;
 }
 
 static bool goes_on(const struct recording *recording)
 {
-	return !recording->communicator[0]->stall_operation;
+	return recording->communicators && !recording->communicator[0]->stall_operation;
 }
 
 static void stalled(void)
