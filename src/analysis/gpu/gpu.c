@@ -21,6 +21,24 @@ char *gpu_demangle_name(const char *name)
 	return demangle(name);
 }
 
+/* The image of the process that was running when the file was begun. */
+uint32_t gpu_find_process_in_session(const struct session *session,
+				     const struct gpu_records_of_process *process)
+{
+	uint32_t found = MODEL_ENTRY_INDEX_NONE;
+
+	for (uint32_t i = 0; i < session->process_count; i++) {
+		const struct model_process *model = &session->processes[i];
+
+		if (model->pid == process->header.pid &&
+		    model->process_start == process->header.process_start &&
+		    (found == MODEL_ENTRY_INDEX_NONE ||
+		     model->start_ns <= process->header.start_boottime_ns))
+			found = i;
+	}
+	return found;
+}
+
 static int add_problem_line(struct gpu_data *data, const char *path, const char *text)
 {
 	char **larger = realloc(data->problems, (data->problem_count + 1) * sizeof(*larger));

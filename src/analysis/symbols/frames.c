@@ -120,6 +120,7 @@ static uint32_t find_or_add_synthetic_frame(struct frames_builder *builder,
 	struct arena *arena = &builder->private->arena;
 	struct code_location place = {.kind = FRAME_SYNTHETIC};
 	char name[64] = SESSION_UNSAMPLED_TIME_FRAME_NAME;
+	const char *shown = name;
 	uint32_t index;
 
 	if (node->module == CALLTREE_MODULE_SIGNAL_BLOCKED)
@@ -135,7 +136,12 @@ static uint32_t find_or_add_synthetic_frame(struct frames_builder *builder,
 		place.kind = FRAME_THREAD_STATE;
 		snprintf(name, sizeof(name), "%s", MODEL_WAITS_FOR_CPU_FRAME_NAME);
 	}
-	place.function = arena_intern_string(arena, name);
+	if (node->module == CALLTREE_MODULE_DEVICE_WORK)
+		place.kind = FRAME_DEVICE_WORK;
+	if (node->module == CALLTREE_MODULE_DEVICE_WORK ||
+	    node->module == CALLTREE_MODULE_NO_LAUNCH)
+		shown = (const char *)(uintptr_t)(node->address & ~CALLTREE_SPECIAL_ADDRESS_BIT);
+	place.function = arena_intern_string(arena, shown);
 	if (!place.function)
 		return MODEL_ENTRY_INDEX_NONE;
 	index = resolution_find_or_add_location(&builder->resolution, place, NULL);
@@ -236,7 +242,7 @@ static int build_model_nodes(struct frames_builder *builder)
 		private->session_node_by_tree_node[i] = build_model_node(builder, i);
 		if (private->session_node_by_tree_node[i] == MODEL_ENTRY_INDEX_NONE)
 			return -ENOMEM;
-		for (unsigned source = 0; source < SPOOL_SOURCE_COUNT; source++) {
+		for (unsigned source = 0; source < MODEL_SOURCE_COUNT; source++) {
 			const struct calltree_node_self_sums *from = &private->tree.sums[source][i];
 			struct calltree_node_self_sums *to =
 				&builder->nodes.sums[source][private->session_node_by_tree_node[i]];
@@ -265,7 +271,7 @@ static int copy_nodes_to_session(struct frames_builder *builder)
 						     .process = from->module,
 						     .first_child = MODEL_ENTRY_INDEX_NONE,
 						     .next_sibling = MODEL_ENTRY_INDEX_NONE};
-		for (unsigned source = 0; source < SPOOL_SOURCE_COUNT; source++) {
+		for (unsigned source = 0; source < MODEL_SOURCE_COUNT; source++) {
 			node->self_samples[source] = tree->sums[source][i].samples;
 			node->self_weight[source] = tree->sums[source][i].weight;
 		}

@@ -478,24 +478,6 @@ static int write_device_metric(const struct gpu_record_head *head, void *context
 
 /* ---- all ---- */
 
-/* The image of the process that was running when the file was begun. */
-uint32_t perfetto_find_process_of_gpu_records(const struct session *session,
-					      const struct gpu_records_of_process *process)
-{
-	uint32_t found = MODEL_ENTRY_INDEX_NONE;
-
-	for (uint32_t i = 0; i < session->process_count; i++) {
-		const struct model_process *model = &session->processes[i];
-
-		if (model->pid == process->header.pid &&
-		    model->process_start == process->header.process_start &&
-		    (found == MODEL_ENTRY_INDEX_NONE ||
-		     model->start_ns <= process->header.start_boottime_ns))
-			found = i;
-	}
-	return found;
-}
-
 int perfetto_write_gpu_events(struct perfetto_trace *trace)
 {
 	const struct gpu_data *data = session_get_gpu_data(trace->session);
@@ -511,7 +493,7 @@ int perfetto_write_gpu_events(struct perfetto_trace *trace)
 		writer->trace = trace;
 		writer->process = process;
 		writer->index = (uint32_t)i;
-		writer->model = perfetto_find_process_of_gpu_records(trace->session, process);
+		writer->model = gpu_find_process_in_session(trace->session, process);
 		writer->named = calloc((size_t)process->string_count + 1, 1);
 		error = writer->named != NULL
 				? gpu_visit_records(process, append_slice_of_record, writer)
