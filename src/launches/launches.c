@@ -4,9 +4,10 @@
  * See launches.h. What a thread keeps of its stacks is found by the index of its block, as for
  * allocations (wrappers/memory/walk.c), and pins the view of the modules in the same way.
  *
- * Memos are found by the stack pointer and the interpreted frames: a program in Python comes to a
- * launch by the same native frames from many lines. Four of them share a place, for programs that
- * launch from functions called at the same depth.
+ * Most stacks of a thread that launches differ in little more than their return addresses: they are
+ * told apart by the same words of the stack. So a memo says which words these are, and a table has
+ * the numbers of paths by what is in them and by the interpreted frames: a stack that was met
+ * before costs one pass over its words, however many others there are.
  */
 #include "launches/launches.h"
 
@@ -22,11 +23,22 @@
 #include "launches/path_table.h"
 
 #define LAUNCH_THREADS_MAX (1u << 20) /* by index of a thread's block */
-#define MEMO_PLACES        64u
+#define MEMO_PLACES        32u
 #define MEMOS_AT_PLACE     4u
+#define KNOWN_PATHS        4096u /* of a thread, by hash: each in one of two places */
 
 /* Numbers, ticks, stack end, counts; frames as differences. */
 #define RECORD_BYTES_MAX ((4 + LAUNCH_PATH_FRAMES_MAX) * LEB128_BYTES_MAX)
+
+struct known_path {
+	uint64_t key;
+	uint32_t number; /* 0: free */
+};
+
+struct launch_memo {
+	uint64_t serial; /* tells it from what was in its place */
+	struct stack_memo words;
+};
 
 struct launch_thread {
 	uint32_t owner; /* internal id + 1 of the thread whose it is; indexes are reused */
@@ -37,8 +49,11 @@ struct launch_thread {
 	uint64_t interpreted_items[2 * LAUNCH_PATH_FRAMES_MAX];
 	uint64_t interpreter_thread; /* the interpreter's state of the thread, once it is known */
 	uint8_t record[RECORD_BYTES_MAX];
+	uint64_t memo_serial;
 	uint8_t next_memo[MEMO_PLACES]; /* to be replaced */
-	struct stack_memo memos[MEMO_PLACES][MEMOS_AT_PLACE];
+	struct stack_memo new_memo;
+	struct launch_memo memos[MEMO_PLACES][MEMOS_AT_PLACE];
+	struct known_path known_paths[KNOWN_PATHS];
 };
 
 static struct runtime *launch_runtime;
@@ -78,7 +93,7 @@ static bool create_tables(void)
 static void begin_thread_life(struct launch_thread *thread)
 {
 	for (uint32_t i = 0; thread->owner && i < MEMO_PLACES * MEMOS_AT_PLACE; i++)
-		thread->memos[i / MEMOS_AT_PLACE][i % MEMOS_AT_PLACE].ip = 0;
+		thread->memos[i / MEMOS_AT_PLACE][i % MEMOS_AT_PLACE].words.ip = 0;
 	thread->scratch.frame_cache.generation = 0;
 	thread->interpreter_thread = 0;
 	thread->is_walking = false;
@@ -182,23 +197,76 @@ static struct stack_request make_stack_request(struct launch_thread *thread,
 				      .interpreter_thread = &thread->interpreter_thread};
 }
 
-static uint32_t find_memo_place(const struct unwind_start_registers *caller,
-				uint64_t interpreted_hash)
+static uint32_t find_memo_place(const struct unwind_start_registers *caller)
 {
-	uint64_t hash = (caller->ip ^ caller->sp >> 3 ^ interpreted_hash) * 0x9e3779b97f4a7c15ull;
+	uint64_t hash = (caller->ip ^ caller->sp >> 3) * 0x9e3779b97f4a7c15ull;
 
-	return (uint32_t)(hash >> 58);
+	return (uint32_t)(hash >> 59);
 }
 
-static struct stack_memo *find_memo(struct launch_thread *thread, uint32_t place,
-				    const struct unwind_start_registers *caller,
-				    uint64_t generation)
+static uint64_t make_key(const struct launch_memo *memo, uint64_t interpreted_hash)
 {
+	uint64_t key = stack_memo_hash_words(&memo->words) ^
+		       (interpreted_hash + memo->serial) * 0xd6e8feb86659fd93ull;
+
+	return key ^ key >> 32;
+}
+
+static uint32_t find_known_path(const struct launch_thread *thread,
+				const struct unwind_start_registers *caller,
+				uint64_t interpreted_hash, uint64_t generation)
+{
+	uint32_t place = find_memo_place(caller);
+
 	for (uint32_t i = 0; i < MEMOS_AT_PLACE; i++) {
-		if (stack_memo_has_native_stack(&thread->memos[place][i], caller, generation))
-			return &thread->memos[place][i];
+		const struct launch_memo *memo = &thread->memos[place][i];
+		const struct known_path *known = thread->known_paths;
+		uint64_t key;
+
+		if (!stack_memo_has_registers(&memo->words, caller, generation))
+			continue;
+		key = make_key(memo, interpreted_hash);
+		known += key % KNOWN_PATHS;
+		if (known->key != key)
+			known = &thread->known_paths[(key ^ 1) % KNOWN_PATHS];
+		if (known->key == key && known->number)
+			return known->number;
 	}
-	return NULL;
+	return 0;
+}
+
+/* The memo that looks at these words: there already, or in the place of another one. */
+static const struct launch_memo *find_or_add_memo(struct launch_thread *thread,
+						  const struct stack_memo *words)
+{
+	uint32_t place =
+		find_memo_place(&(struct unwind_start_registers){.ip = words->ip, .sp = words->sp});
+	struct launch_memo *memo = thread->memos[place];
+
+	for (uint32_t i = 0; i < MEMOS_AT_PLACE; i++) {
+		if (stack_memo_has_words_of(&memo[i].words, words))
+			return &memo[i];
+	}
+	memo += thread->next_memo[place]++ % MEMOS_AT_PLACE;
+	memo->words = *words;
+	memo->serial = ++thread->memo_serial;
+	return memo;
+}
+
+static void remember_path(struct launch_thread *thread, const struct stack_request *walked,
+			  uint64_t interpreted_hash, uint64_t generation, uint32_t number)
+{
+	struct known_path *known = thread->known_paths;
+	uint64_t key;
+
+	if (!stack_memo_remember(&thread->new_memo, walked, generation))
+		return;
+	key = make_key(find_or_add_memo(thread, &thread->new_memo), interpreted_hash);
+	known += key % KNOWN_PATHS;
+	/* The last one stays; of two, either. */
+	if (known->number && known->key != key && key >> 32 & 1)
+		known = &thread->known_paths[(key ^ 1) % KNOWN_PATHS];
+	*known = (struct known_path){key, number};
 }
 
 /* Threads that are not on the background thread's list yet share a pin. */
@@ -210,12 +278,11 @@ static _Atomic uint32_t *get_view_pin(struct thread *thread)
 }
 
 static uint32_t walk_and_find_path(struct launch_thread *thread, struct stack_request *request,
-				   uint32_t place, uint64_t interpreted_hash)
+				   uint64_t interpreted_hash)
 {
 	struct sampled_stack stack = {&request->registers->ip, 1, SPOOL_STACK_UNSUPPORTED,
 				      SPOOL_INTERPRETER_STATE_NONE};
 	_Atomic uint32_t *pin = get_view_pin(kymo_thread);
-	struct stack_memo *memo;
 	uint64_t generation;
 	uint32_t number;
 
@@ -230,16 +297,10 @@ static uint32_t walk_and_find_path(struct launch_thread *thread, struct stack_re
 		modules_note_unknown_address(&launch_runtime->modules);
 	sampler_count_interpreted_losses(&launch_runtime->spool, request);
 	number = find_or_write_path(thread, &stack);
-	if (number > GPU_LAUNCH_PATH_LAST || !request->view ||
-	    (interpreted_hash != 0) != request->has_interpreted_frames)
-		return number;
-	memo = find_memo(thread, place, request->registers, generation);
-	if (!memo) {
-		memo = &thread->memos[place][thread->next_memo[place]++ % MEMOS_AT_PLACE];
-		if (!stack_memo_remember(memo, request, generation))
-			return number;
-	}
-	stack_memo_set_number(memo, interpreted_hash, number);
+	/* The interpreter may have come or gone in between. */
+	if (number <= GPU_LAUNCH_PATH_LAST && request->view &&
+	    (interpreted_hash != 0) == request->has_interpreted_frames)
+		remember_path(thread, request, interpreted_hash, generation, number);
 	return number;
 }
 
@@ -249,15 +310,12 @@ static uint32_t find_path_of_thread(struct launch_thread *thread,
 	struct stack_request request = make_stack_request(thread, caller);
 	uint64_t interpreted_hash =
 		stack_may_be_interpreted() ? stack_hash_interpreted_frames(&request) : 0;
-	uint32_t place = find_memo_place(caller, interpreted_hash), number = 0;
 	/* A generation that is just being replaced is that of a moment before. */
-	const struct stack_memo *memo =
-		find_memo(thread, place, caller,
-			  __atomic_load_n(&launch_runtime->modules.generation, __ATOMIC_RELAXED));
+	uint32_t number = find_known_path(
+		thread, caller, interpreted_hash,
+		__atomic_load_n(&launch_runtime->modules.generation, __ATOMIC_RELAXED));
 
-	if (memo)
-		number = stack_memo_get_number(memo, interpreted_hash);
-	return number ? number : walk_and_find_path(thread, &request, place, interpreted_hash);
+	return number ? number : walk_and_find_path(thread, &request, interpreted_hash);
 }
 
 uint32_t launch_find_path(const struct unwind_start_registers *caller)

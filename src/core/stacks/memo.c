@@ -16,8 +16,7 @@ UNWIND_UNSANITIZED
 bool stack_memo_has_native_stack(const struct stack_memo *memo,
 				 const struct unwind_start_registers *caller, uint64_t generation)
 {
-	if (memo->ip != caller->ip || memo->sp != caller->sp || memo->bp != caller->bp ||
-	    memo->generation != generation)
+	if (!stack_memo_has_registers(memo, caller, generation))
 		return false;
 	for (uint32_t i = 0; i < memo->word_count;) {
 		uint32_t end = i + WORDS_COMPARED_AT_ONCE;
@@ -27,6 +26,35 @@ bool stack_memo_has_native_stack(const struct stack_memo *memo,
 			differences |= *(const uint64_t *)(caller->sp + memo->word_offsets[i]) ^
 				       memo->words[i];
 		if (differences)
+			return false;
+	}
+	return true;
+}
+
+/* Multiply and fold, in four strands that need not wait for each other. */
+UNWIND_UNSANITIZED
+uint64_t stack_memo_hash_words(const struct stack_memo *memo)
+{
+	uint64_t strands[4] = {memo->word_count, 1, 2, 3};
+
+	for (uint32_t i = 0; i < memo->word_count; i++) {
+		uint64_t word = *(const uint64_t *)(memo->sp + memo->word_offsets[i]);
+		unsigned __int128 product =
+			(unsigned __int128)(strands[i % 4] ^ word) * 0x9e3779b97f4a7c15ull;
+
+		strands[i % 4] = (uint64_t)product ^ (uint64_t)(product >> 64);
+	}
+	return (strands[0] * 0xd6e8feb86659fd93ull ^ strands[1]) * 0xa0761d6478bd642full ^
+	       (strands[2] * 0xe7037ed1a0b428dbull ^ strands[3]);
+}
+
+bool stack_memo_has_words_of(const struct stack_memo *memo, const struct stack_memo *other)
+{
+	if (memo->ip != other->ip || memo->sp != other->sp || memo->bp != other->bp ||
+	    memo->generation != other->generation || memo->word_count != other->word_count)
+		return false;
+	for (uint32_t i = 0; i < memo->word_count; i++) {
+		if (memo->word_offsets[i] != other->word_offsets[i])
 			return false;
 	}
 	return true;

@@ -36,6 +36,21 @@ bool stack_memo_has_native_stack(const struct stack_memo *memo,
 bool stack_memo_remember(struct stack_memo *memo, const struct stack_request *walked,
 			 uint64_t generation);
 
+/* Which words of stacks it takes to tell whether they are the memo's is a matter of the memo; what
+ * they are now is this. Two stacks for which it is the same, with the registers of the memo, are
+ * the same stack. Registers and generation must be the memo's. */
+uint64_t stack_memo_hash_words(const struct stack_memo *memo);
+/* Do both memos look at the same words from the same registers? */
+bool stack_memo_has_words_of(const struct stack_memo *memo, const struct stack_memo *other);
+
+static inline bool stack_memo_has_registers(const struct stack_memo *memo,
+					    const struct unwind_start_registers *caller,
+					    uint64_t generation)
+{
+	return memo->ip == caller->ip && memo->sp == caller->sp && memo->bp == caller->bp &&
+	       memo->generation == generation;
+}
+
 static inline uint32_t stack_memo_get_number(const struct stack_memo *memo,
 					     uint64_t interpreted_hash)
 {
