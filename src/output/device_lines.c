@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "common/array.h"
+#include "output/format.h"
 
 static bool has_any_prefix(const char *text, const char *const *prefixes, size_t count)
 {
@@ -55,8 +56,7 @@ static bool frame_is_of_device_vendor(const struct session *session,
 	       function_is_of_runtime_interface(frame->function);
 }
 
-/* MODEL_ENTRY_INDEX_NONE: there is none. */
-static uint32_t find_launching_frame(const struct session *session, uint32_t node)
+uint32_t device_find_launching_frame(const struct session *session, uint32_t node)
 {
 	uint32_t native = MODEL_ENTRY_INDEX_NONE;
 
@@ -73,6 +73,17 @@ static uint32_t find_launching_frame(const struct session *session, uint32_t nod
 	return native;
 }
 
+void device_format_launching_frame(char *buffer, size_t size, const struct session *session,
+				   uint32_t frame)
+{
+	const struct model_frame *it = &session->frames[frame];
+
+	if (it->file != NULL && it->line != 0)
+		format_interpreted_function(buffer, size, it, it->line);
+	else
+		format_function_with_module(buffer, size, session, frame);
+}
+
 static void add_node(struct device_lines *lines, const struct session *session, uint32_t node,
 		     uint32_t *last_node)
 {
@@ -83,7 +94,7 @@ static void add_node(struct device_lines *lines, const struct session *session, 
 
 	if (!ns && !count)
 		return;
-	launching = find_launching_frame(session, node);
+	launching = device_find_launching_frame(session, node);
 	lines->total_ns += ns;
 	if (launching == MODEL_ENTRY_INDEX_NONE) {
 		lines->without_line_ns += ns;

@@ -30,6 +30,11 @@ struct device_lines {
 	uint64_t without_line_ns; /* whose stack has no such frame */
 };
 
+/* The frame that launched what stands at a node. MODEL_ENTRY_INDEX_NONE: there is none. */
+uint32_t device_find_launching_frame(const struct session *session, uint32_t node);
+/* "function (file:line)", or what is known of it. */
+void device_format_launching_frame(char *buffer, size_t size, const struct session *session,
+				   uint32_t frame);
 /* 0 or -ENOMEM. Deinit is needed after either. */
 int device_lines_build(struct device_lines *lines, const struct session *session);
 void device_lines_deinit(struct device_lines *lines);

@@ -399,7 +399,8 @@ def main():
         script = scratch.path("train.py")
         with open(script, "w", encoding="utf-8") as stream:
             stream.write(PYTHON_CALL_PATHS)
-        result, ended = sample([sys.executable, script], environment=cuda_environment(), quiet=False)
+        result, ended = sample([sys.executable, script], "--output-formats=json,perfetto",
+                               environment=cuda_environment(), quiet=False)
         expect(ended.status == 0, ended.stderr)
         profile = result.json("profile.json")
         paths = profile["devices"]["paths"]
@@ -414,6 +415,12 @@ def main():
         rows = [(row["function"], row["line"], row["self_ns"]) for row in paths["lines"]]
         expect(rows == [("kernels", line, 6600 * 500)], f"{rows}")
         expect([row["name"] for row in paths["modules"]] == [script], f"{paths['modules']}")
+        with open(result.path("trace.pftrace"), "rb") as stream:
+            trace = Trace(stream.read())
+        launched = collections.Counter(event["values"].get("launched by") for event in trace.slices
+                                       if event["category"] == "kernel")
+        expect(not trace.errors, f"{trace.errors[:5]}")
+        expect(launched == {f"kernels (train.py:{line})": 6600}, f"{launched}")
         folded = run([kymo.path, "report", "--measure=device", "--format=folded", result.directory]).stdout.decode()
         expect(sum(int(row.rpartition(" ")[2]) for row in folded.splitlines()) == 6600 * 500, folded)
 

@@ -14,6 +14,7 @@
 #include "analysis/arena.h"
 #include "analysis/gpu/counts.h"
 #include "analysis/record_file.h"
+#include "analysis/session_private.h"
 #include "binary/demangle.h"
 
 char *gpu_demangle_name(const char *name)
@@ -37,6 +38,37 @@ uint32_t gpu_find_process_in_session(const struct session *session,
 			found = i;
 	}
 	return found;
+}
+
+int launch_path_compare_by_number(const void *left, const void *right)
+{
+	const struct launch_path *a = left, *b = right;
+
+	return a->number < b->number ? -1 : a->number > b->number;
+}
+
+struct launch_path *launch_path_list_find(const struct launch_path_list *list, uint64_t number)
+{
+	struct launch_path wanted = {.number = number};
+
+	return list->count == 0 ? NULL
+				: bsearch(&wanted, list->paths, list->count, sizeof(*list->paths),
+					  launch_path_compare_by_number);
+}
+
+uint32_t gpu_find_node_of_launch_path(const struct session *session, uint32_t process,
+				      uint32_t launch_path)
+{
+	const struct launch_path_list *lists =
+		session_find_kind_data_of_processes(session, GPU_DATA_KIND_NAME);
+	const struct launch_path *path = NULL;
+
+	if (lists != NULL && process != MODEL_ENTRY_INDEX_NONE &&
+	    session_get_private(session)->session_node_by_tree_node != NULL)
+		path = launch_path_list_find(&lists[process], launch_path);
+	return path == NULL || !path->is_in_tree
+		       ? MODEL_ENTRY_INDEX_NONE
+		       : session_get_private(session)->session_node_by_tree_node[path->node];
 }
 
 static int add_problem_line(struct gpu_data *data, const char *path, const char *text)

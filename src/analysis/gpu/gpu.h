@@ -97,6 +97,11 @@ int gpu_visit_records(const struct gpu_records_of_process *process,
 uint32_t gpu_find_process_in_session(const struct session *session,
 				     const struct gpu_records_of_process *process);
 
+/* The node of the call tree, of a symbolized session, that a launch path ends in;
+ * MODEL_ENTRY_INDEX_NONE: it has none. `process`: in the session. */
+uint32_t gpu_find_node_of_launch_path(const struct session *session, uint32_t process,
+				      uint32_t launch_path);
+
 /* "?" where there is none. */
 const char *gpu_get_interned_string(const struct gpu_records_of_process *process, uint32_t id);
 const char *gpu_get_agent_name(const struct gpu_records_of_process *process, uint32_t id);

@@ -65,22 +65,6 @@ void launch_path_list_deinit(struct launch_path_list *list)
 	free(list->paths);
 }
 
-static int compare_paths_by_number(const void *left, const void *right)
-{
-	const struct launch_path *a = left, *b = right;
-
-	return a->number < b->number ? -1 : a->number > b->number;
-}
-
-static struct launch_path *find_path(const struct launch_path_list *list, uint64_t number)
-{
-	struct launch_path wanted = {.number = number};
-
-	return list->count == 0 ? NULL
-				: bsearch(&wanted, list->paths, list->count, sizeof(*list->paths),
-					  compare_paths_by_number);
-}
-
 /* ---- stacks in the tree ---- */
 
 /* The way from the launching function to kymo is none of the program's. */
@@ -245,8 +229,9 @@ static uint32_t find_or_add_gap_node(struct session *session, uint32_t process,
 static int add_row_to_tree(struct session *session, uint32_t process, const struct work_row *row,
 			   struct launch_path_list *list, struct gpu_launch_path_sums *sums)
 {
-	struct launch_path *path =
-		row->launch_path <= GPU_LAUNCH_PATH_LAST ? find_path(list, row->launch_path) : NULL;
+	struct launch_path *path = row->launch_path <= GPU_LAUNCH_PATH_LAST
+					   ? launch_path_list_find(list, row->launch_path)
+					   : NULL;
 	enum gpu_path_gap gap = gap_of_launch_path(row->launch_path);
 	struct launched_work work = {.thread = find_thread(session, process, row->tid),
 				     .name = row->name,
@@ -305,7 +290,7 @@ static int add_work_of_process(struct session *session, struct process_work *wor
 	}
 	if (lists[process].count > 1)
 		qsort(lists[process].paths, lists[process].count, sizeof(*lists[process].paths),
-		      compare_paths_by_number);
+		      launch_path_compare_by_number);
 	for (size_t i = 0; result == 0 && i < work->count; i++) {
 		if (!only_tid || work->rows[i].tid == only_tid)
 			result = add_row_to_tree(session, process, &work->rows[i], &lists[process],

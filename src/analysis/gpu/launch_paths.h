@@ -55,6 +55,9 @@ struct launch_path_list {
 /* 0, -EBADMSG or -ENOMEM. */
 int launch_path_list_read_record(struct launch_path_list *list, struct session *session,
 				 struct spool_record_payload_cursor *payload);
+/* NULL: there is none. The list is in order. */
+struct launch_path *launch_path_list_find(const struct launch_path_list *list, uint64_t number);
+int launch_path_compare_by_number(const void *left, const void *right);
 void launch_path_list_deinit(struct launch_path_list *list);
 /* When all samples were read: `lists` by process. 0 or -ENOMEM. */
 int gpu_add_launched_work_to_tree(struct session *session, struct gpu_data *data,

@@ -16,16 +16,6 @@ static double compute_percent(uint64_t part, uint64_t whole)
 	return whole != 0 ? 100.0 * (double)part / (double)whole : 0;
 }
 
-static void format_line_name(char *name, size_t size, const struct session *session, uint32_t index)
-{
-	const struct model_frame *frame = &session->frames[index];
-
-	if (frame->file != NULL && frame->line != 0)
-		format_interpreted_function(name, size, frame, frame->line);
-	else
-		format_function_with_module(name, size, session, index);
-}
-
 static void write_line_table(const struct summary_writer *summary, const struct device_lines *lines)
 {
 	char name[512];
@@ -36,7 +26,7 @@ static void write_line_table(const struct summary_writer *summary, const struct 
 	for (size_t i = 0; i < lines->line_count && i < summary->top; i++) {
 		const struct device_line *line = &lines->lines[i];
 
-		format_line_name(name, sizeof(name), summary->session, line->frame);
+		device_format_launching_frame(name, sizeof(name), summary->session, line->frame);
 		fprintf(summary->stream, "  %5.1f%% %9s  %7.1f%% %9s %11s  ",
 			compute_percent(line->own_ns, lines->total_ns),
 			quantity_from_ns(line->own_ns).text,
