@@ -19,7 +19,7 @@
 
 #define GPU_MAGIC         "KYMOGPU" /* 7 characters and the terminating zero */
 #define GPU_VERSION_MAJOR 1
-#define GPU_VERSION_MINOR 2
+#define GPU_VERSION_MINOR 3
 #define GPU_HEADER_SIZE   4096u
 
 /* Why something is missing. Append only. */
@@ -104,13 +104,25 @@ struct gpu_shape { /* id: shape */
 	uint32_t private_bytes, group_bytes;
 };
 
+/* The call path of the launch (minor version 3): the number of a LAUNCH_PATH record in the
+ * process's spool file, at most GPU_LAUNCH_PATH_LAST, or why there is none. Append only. */
+enum gpu_launch_path {
+	GPU_LAUNCH_PATH_NONE = 0, /* not asked for, or the launch was not seen */
+	GPU_LAUNCH_PATH_LAST = 0x7fffff00,
+	GPU_LAUNCH_PATH_NO_COLLECTOR, /* the collector was not active in the process */
+	GPU_LAUNCH_PATH_UNKNOWN_THREAD,
+	GPU_LAUNCH_PATH_NESTED,     /* launched by a signal handler, during another launch */
+	GPU_LAUNCH_PATH_TOO_MANY,   /* distinct paths */
+	GPU_LAUNCH_PATH_NOT_WRITTEN /* the spool file could not take the record */
+};
+
 struct gpu_kernel { /* id: shape */
 	struct gpu_record_head head;
 	uint64_t start, duration; /* 0, 0: it was not finished */
 	uint64_t correlation;     /* of the call that launched it; 0: not known */
 	uint64_t queue;
-	uint32_t tid; /* that launched it; 0: not known */
-	uint32_t reserved;
+	uint32_t tid;         /* that launched it; 0: not known */
+	uint32_t launch_path; /* gpu_launch_path */
 };
 
 enum gpu_direction {
@@ -128,7 +140,7 @@ struct gpu_copy { /* id: gpu_direction */
 	uint64_t start, duration;
 	uint64_t correlation, bytes;
 	uint32_t from, to; /* agents */
-	uint32_t tid, reserved;
+	uint32_t tid, launch_path;
 };
 
 struct gpu_call { /* id: string, the function */

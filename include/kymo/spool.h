@@ -31,7 +31,7 @@
 
 #define SPOOL_MAGIC             "KYMOSPL" /* 7 characters and the terminating zero */
 #define SPOOL_VERSION_MAJOR     1         /* readers refuse another major version */
-#define SPOOL_VERSION_MINOR     8         /* additions that old readers can skip */
+#define SPOOL_VERSION_MINOR     9         /* additions that old readers can skip */
 #define SPOOL_ALIGNMENT         4096u /* file header size; chunks start and end at multiples of it */
 #define SPOOL_CHUNK_MAGIC       0x4b4e4843u /* "CHNK" */
 #define SPOOL_CHUNK_HEADER_SIZE 64u
@@ -255,6 +255,13 @@ enum spool_record {
 	SPOOL_RECORD_INTERPRETED_CODE = 60,
 	/* Bytes of the line table of a code object, after its description. u code id, u offset, b bytes */
 	SPOOL_RECORD_INTERPRETED_LINES = 61,
+
+	/* ---- work on devices (since 1.9) ----
+	 * The stack of a call that launches work on a device, which the records of the work name by its number
+	 * (kymo/gpu_records.h). u number, x ticks, u spool_stack_end, u frames, s each, innermost first, as a
+	 * difference to the one before: return addresses and frames of interpreted code. The same stack may have
+	 * several numbers. May stand in any chunk. */
+	SPOOL_RECORD_LAUNCH_PATH = 62,
 
 	/* Kinds from here to 255: a SAMPLE whose flags byte is not in the payload but is the kind itself, less this. */
 	SPOOL_RECORD_SAMPLE_COMPACT = 128

@@ -35,6 +35,10 @@ typedef struct kymo_callback_tracing_call_data_t {
  * program has not started yet may not be known yet. KIND_NOT_FOUND, AGENT_NOT_FOUND. */
 typedef enum kymo_kind_support_t { KYMO_KIND_SILENT, KYMO_KIND_TOLD } kymo_kind_support_t;
 
+/* What a launch has as its external correlation id in a context; asked on the thread that launches,
+ * once a launch of a kernel, graph, copy or fill. It may not call any function of this library. */
+typedef uint64_t (*kymo_launch_id_callback_t)(void *data);
+
 ROCPROFILER_EXTERN_C_INIT
 
 rocprofiler_status_t kymo_callback_kind_support(rocprofiler_callback_tracing_kind_t kind,
@@ -43,6 +47,12 @@ rocprofiler_status_t kymo_callback_kind_support(rocprofiler_callback_tracing_kin
 rocprofiler_status_t kymo_buffer_kind_support(rocprofiler_buffer_tracing_kind_t kind,
 					      rocprofiler_agent_id_t agent,
 					      kymo_kind_support_t *answer) ROCPROFILER_API;
+
+/* From now on records of work on devices have these external correlation ids in the context, in
+ * place of pushed and requested ones. NULL: as before. CONTEXT_NOT_FOUND. */
+rocprofiler_status_t kymo_configure_launch_id_service(rocprofiler_context_id_t context,
+						      kymo_launch_id_callback_t callback,
+						      void *data) ROCPROFILER_API;
 
 ROCPROFILER_EXTERN_C_FINI
 

@@ -47,7 +47,7 @@ static int grow_node_arrays(struct calltree *tree)
 	if (!nodes)
 		return -ENOMEM;
 	tree->nodes = nodes;
-	for (unsigned source = 0; source < SPOOL_SOURCE_COUNT; source++) {
+	for (unsigned source = 0; source < MODEL_SOURCE_COUNT; source++) {
 		struct calltree_node_self_sums *sums =
 			realloc(tree->sums[source], capacity * sizeof(*sums));
 
@@ -69,7 +69,7 @@ uint32_t calltree_add_node(struct calltree *tree, const struct calltree_node *no
 		return CALLTREE_NO_NODE;
 	insert_node_into_slots(tree->slots, tree->slot_count, node->hash, index);
 	tree->nodes[index] = *node;
-	for (unsigned source = 0; source < SPOOL_SOURCE_COUNT; source++)
+	for (unsigned source = 0; source < MODEL_SOURCE_COUNT; source++)
 		tree->sums[source][index] = (struct calltree_node_self_sums){0, 0};
 	tree->count++;
 	return index;
@@ -91,7 +91,7 @@ uint32_t calltree_find_or_add_child(struct calltree *tree, uint32_t parent, uint
 
 void calltree_free_sums(struct calltree *tree)
 {
-	for (unsigned source = 0; source < SPOOL_SOURCE_COUNT; source++) {
+	for (unsigned source = 0; source < MODEL_SOURCE_COUNT; source++) {
 		free(tree->sums[source]);
 		tree->sums[source] = NULL;
 	}

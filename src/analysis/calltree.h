@@ -18,7 +18,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "kymo/spool.h"
+#include "analysis/model_source.h"
 
 #define CALLTREE_NO_NODE UINT32_MAX
 /* Special values of calltree_node.module. Addresses of those inside processes have the bit
@@ -31,14 +31,17 @@
 #define CALLTREE_MODULE_SIGNAL_BLOCKED  (UINT32_MAX - 4) /* CPU time with kymo's signal blocked */
 #define CALLTREE_MODULE_NO_STACK        (UINT32_MAX - 5) /* address: spool_no_stack, special */
 #define CALLTREE_MODULE_WAITS_FOR_CPU   (UINT32_MAX - 6) /* its parent's time waiting for a CPU */
+/* Work on a device (launched.h): address: that of its name, in the session's arena, special. */
+#define CALLTREE_MODULE_DEVICE_WORK (UINT32_MAX - 7)
+#define CALLTREE_MODULE_NO_LAUNCH   (UINT32_MAX - 8) /* work whose launch has no stack; as above */
 /* A frame of interpreted code: the address is as in the spool. It has a name, so it counts as none
  * of the special ones. */
-#define CALLTREE_MODULE_INTERPRETED (UINT32_MAX - 7)
+#define CALLTREE_MODULE_INTERPRETED (UINT32_MAX - 9)
 
 /* Is it none of the values that stand for a module? */
 static inline bool calltree_module_is_special(uint32_t module)
 {
-	return module >= CALLTREE_MODULE_WAITS_FOR_CPU && module != CALLTREE_NO_MODULE;
+	return module >= CALLTREE_MODULE_NO_LAUNCH && module != CALLTREE_NO_MODULE;
 }
 
 struct calltree_node {
@@ -63,7 +66,7 @@ struct calltree {
 	struct calltree_node *nodes;
 	/* Self, indexed like nodes. One array a source: most recordings have one source, and what a
 	 * pass touches should fit the cache. */
-	struct calltree_node_self_sums *sums[SPOOL_SOURCE_COUNT];
+	struct calltree_node_self_sums *sums[MODEL_SOURCE_COUNT];
 	uint32_t count, capacity;
 	struct calltree_node_slot
 		*slots; /* open addressing with linear probing, at most half full */

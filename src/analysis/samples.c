@@ -16,6 +16,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "analysis/launched.h"
 #include "analysis/runtime_code.h"
 #include "analysis/session_private.h"
 
@@ -455,6 +456,34 @@ int session_walk_process_samples(struct session *session, uint32_t process, bool
 	free(walk.frames);
 	spool_file_close_temporarily(file);
 	return result;
+}
+
+/* ---- stacks of launches ---- */
+
+/* All frames are callers, also the innermost. */
+uint32_t launched_find_or_add_stack(struct session *session, uint32_t process,
+				    const struct launch_stack *stack)
+{
+	struct session_private *private = session_get_private(session);
+	struct sample_walk_state walk = {.session = session,
+					 .process = &private->processes[process],
+					 .model = &session->processes[process],
+					 .tree = &private->tree,
+					 .is_first_pass = true,
+					 .sample = {.process = process, .time_ns = stack->time_ns}};
+	uint32_t node = CALLTREE_NO_NODE;
+
+	sample_walk_init(&walk, &private->options);
+	if (reserve_frames(&walk, (size_t)stack->count + 1) == 0) {
+		for (uint32_t i = 0; i < stack->count; i++)
+			walk.frames[i].pc = stack->frames[stack->count - 1 - i];
+		if (stack->count && !spool_frame_is_interpreted(stack->frames[0]))
+			walk.frames[stack->count - 1].pc--;
+		walk.depth = stack->count;
+		node = find_or_add_sample_node(&walk, stack->end);
+	}
+	free(walk.frames);
+	return node;
 }
 
 /* ---- pass 2 ---- */

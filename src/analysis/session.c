@@ -110,6 +110,7 @@ void session_close(struct session *session)
 	free(private->processes);
 	free(private->session_node_by_tree_node);
 	free(private->thread_nodes);
+	free(private->launched);
 	calltree_deinit(&private->tree);
 	arena_deinit(&private->arena);
 	free(private);

@@ -27,6 +27,7 @@
 #include <string.h>
 #include <sys/types.h>
 
+#include "analysis/model_source.h"
 #include "common/problem.h"
 #include "kymo/spool.h"
 
@@ -57,8 +58,10 @@ enum model_frame_kind {
 	FRAME_THREAD_STATE, /* what the thread did in the frame outside it:
 			     * MODEL_WAITS_FOR_CPU_FRAME_NAME
 			     */
-	FRAME_INTERPRETED   /* of an interpreter, in the place of the native frame that runs it; in
+	FRAME_INTERPRETED,  /* of an interpreter, in the place of the native frame that runs it; in
 			       no module */
+	FRAME_DEVICE_WORK   /* a kernel, copy or fill on a device, in the stack of its launch; in no
+			       module */
 };
 
 /* The innermost frame of RUNNABLE samples. */
@@ -88,9 +91,9 @@ struct model_calltree_node {
 	uint32_t first_child, next_sibling;
 	uint32_t depth; /* roots: 0 */
 	/* Sums over all threads of the process, by source; self only. Inclusive ones are computed
-	 * by views. Weights: ns for CPU, WALL, RUNNABLE; events for OVERFLOW. */
-	uint64_t self_samples[SPOOL_SOURCE_COUNT];
-	uint64_t self_weight[SPOOL_SOURCE_COUNT];
+	 * by views. Weights: ns for CPU, WALL, RUNNABLE, DEVICE; events for OVERFLOW. */
+	uint64_t self_samples[MODEL_SOURCE_COUNT];
+	uint64_t self_weight[MODEL_SOURCE_COUNT];
 };
 
 struct model_thread {
@@ -104,8 +107,8 @@ struct model_thread {
 				      covered_ns */
 	uint64_t covered_ns;       /* sum of CPU sample weights */
 	uint64_t blocked_ns;       /* CPU time with kymo's signal blocked, in no sample */
-	uint64_t samples[SPOOL_SOURCE_COUNT];
-	uint64_t weight[SPOOL_SOURCE_COUNT];
+	uint64_t samples[MODEL_SOURCE_COUNT];
+	uint64_t weight[MODEL_SOURCE_COUNT];
 	/* ns of CPU and, with --realtime, blocked time by what it did about its interpreter's lock;
 	 * all 0: it is no thread of an interpreter. What it waited for a CPU is apart, whatever it
 	 * did before. */

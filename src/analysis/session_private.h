@@ -34,6 +34,12 @@ struct process_private {
 	struct jitmap *jitmap; /* analysis/runtime_code.h; NULL: run-time code never changed */
 };
 
+/* Work on devices that a thread launched (launched.h): at a node of the tree of addresses. */
+struct launched_thread_work {
+	uint32_t thread, node;
+	uint64_t count, ns;
+};
+
 struct session_private {
 	struct arena arena;
 	struct session_options options;
@@ -45,6 +51,8 @@ struct session_private {
 	struct view_thread_node_row *thread_nodes;
 	size_t thread_node_count;
 	bool thread_nodes_known;
+	struct launched_thread_work *launched;
+	size_t launched_count, launched_capacity;
 };
 
 static inline struct session_private *session_get_private(const struct session *session)

@@ -77,6 +77,23 @@ static int add_unsampled_time(struct thread_nodes_summing_state *gather)
 	return 0;
 }
 
+static int add_launched_work(struct thread_nodes_summing_state *gather)
+{
+	const struct session_private *private = session_get_private(gather->session);
+
+	for (size_t i = 0; private->session_node_by_tree_node && i < private->launched_count; i++) {
+		const struct launched_thread_work *work = &private->launched[i];
+		struct view_thread_node_row *entry = find_or_add_thread_node(
+			gather, work->thread, private->session_node_by_tree_node[work->node]);
+
+		if (!entry)
+			return -ENOMEM;
+		entry->self_weight[MODEL_SOURCE_DEVICE] += work->ns;
+		entry->self_samples[MODEL_SOURCE_DEVICE] += work->count;
+	}
+	return 0;
+}
+
 static int compare_by_thread_and_node(const void *left, const void *right)
 {
 	const struct view_thread_node_row *a = left, *b = right;
@@ -99,6 +116,8 @@ int view_sum_by_thread_and_node(struct session *session, const struct view_threa
 					       &problem);
 		if (result == 0)
 			result = add_unsampled_time(&gather);
+		if (result == 0)
+			result = add_launched_work(&gather);
 		id_map_deinit(&gather.index);
 		if (result < 0) {
 			free(gather.entries);

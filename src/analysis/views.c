@@ -46,11 +46,12 @@ const char *view_measure_get_name(enum view_measure_kind measure)
 		[VIEW_MEASURE_CPU_TIME] = "cpu_time",
 		[VIEW_MEASURE_REAL_TIME] = "real_time",
 		[VIEW_MEASURE_COUNTER_EVENTS] = "events",
+		[VIEW_MEASURE_DEVICE_TIME] = "device_time",
 	};
 	return names[measure];
 }
 
-uint64_t view_sum_sources_of_measure(const uint64_t by_source[SPOOL_SOURCE_COUNT],
+uint64_t view_sum_sources_of_measure(const uint64_t by_source[MODEL_SOURCE_COUNT],
 				     enum view_measure_kind measure)
 {
 	switch (measure) {
@@ -59,6 +60,8 @@ uint64_t view_sum_sources_of_measure(const uint64_t by_source[SPOOL_SOURCE_COUNT
 		       by_source[SPOOL_SOURCE_RUNNABLE];
 	case VIEW_MEASURE_COUNTER_EVENTS:
 		return by_source[SPOOL_SOURCE_OVERFLOW];
+	case VIEW_MEASURE_DEVICE_TIME:
+		return by_source[MODEL_SOURCE_DEVICE];
 	default:
 		return by_source[SPOOL_SOURCE_CPU];
 	}

@@ -13,6 +13,8 @@ enum view_measure_kind {
 	VIEW_MEASURE_CPU_TIME,       /* ns of CPU time */
 	VIEW_MEASURE_REAL_TIME,      /* ns of real time: CPU + WALL + RUNNABLE samples */
 	VIEW_MEASURE_COUNTER_EVENTS, /* events */
+	VIEW_MEASURE_DEVICE_TIME,    /* ns on devices, of what was launched there */
+	VIEW_MEASURE_COUNT
 };
 
 /* How many threads the program has had; those of kymo are left out. */
@@ -21,11 +23,12 @@ uint32_t view_count_program_threads(const struct session *session);
 /* The measure that the session's samples support best: CPU unless there are wall samples only, and
  * so on. */
 enum view_measure_kind view_choose_default_measure(const struct session *session);
-const char *view_measure_get_unit(enum view_measure_kind measure); /* "ns", "ns", "events" */
 const char *
-view_measure_get_name(enum view_measure_kind measure); /* "cpu_time", "real_time", "events" */
+view_measure_get_unit(enum view_measure_kind measure); /* "ns", or "events" of counters */
+const char *view_measure_get_name(
+	enum view_measure_kind measure); /* "cpu_time", "real_time", "events", "device_time" */
 /* What a measure makes of sums by source (weights or sample counts). */
-uint64_t view_sum_sources_of_measure(const uint64_t by_source[SPOOL_SOURCE_COUNT],
+uint64_t view_sum_sources_of_measure(const uint64_t by_source[MODEL_SOURCE_COUNT],
 				     enum view_measure_kind measure);
 uint64_t view_get_node_self_weight(const struct model_calltree_node *node,
 				   enum view_measure_kind measure);
@@ -54,8 +57,8 @@ int view_list_heaviest_paths(const struct session *session, enum view_measure_ki
  * session. */
 struct view_thread_node_row {
 	uint32_t thread, node;
-	uint64_t self_weight[SPOOL_SOURCE_COUNT];
-	uint64_t self_samples[SPOOL_SOURCE_COUNT];
+	uint64_t self_weight[MODEL_SOURCE_COUNT];
+	uint64_t self_samples[MODEL_SOURCE_COUNT];
 };
 int view_sum_by_thread_and_node(struct session *session, const struct view_thread_node_row **ret,
 				size_t *count);

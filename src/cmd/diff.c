@@ -194,7 +194,7 @@ static int diff_open_session(const struct diff_command *command, const char *nam
 
 static bool session_has_measure(const struct session *session, enum view_measure_kind measure)
 {
-	uint64_t samples[SPOOL_SOURCE_COUNT] = {0};
+	uint64_t samples[MODEL_SOURCE_COUNT] = {0};
 
 	for (uint32_t i = 0; i < session->thread_count; i++) {
 		for (unsigned source = 0; source < SPOOL_SOURCE_COUNT; source++)

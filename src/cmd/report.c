@@ -103,10 +103,10 @@ static const struct extra_option report_extra_options[] = {
 	 .offset = offsetof(struct report_option_values, per_thread),
 	 .help = "Show each thread separately."},
 	{.name = "measure",
-	 .metavar = "cpu|wall|overflow",
-	 .choices = "cpu,wall,overflow",
+	 .metavar = "cpu|wall|overflow|device",
+	 .choices = "cpu,wall,overflow,device",
 	 REPORT_TEXT_OPTION_FIELDS(measure),
-	 .help = "Measure to show: CPU time, real time, or events."},
+	 .help = "Measure to show: CPU time, real time, events, or time on devices."},
 	OPTION_QUIET_INITIALIZER,
 	OPTION_VERBOSE_INITIALIZER,
 	OPTION_HELP_INITIALIZER,
@@ -153,7 +153,7 @@ static int report_parse_time(const char *option, const char *text, uint64_t *ret
 
 static int report_parse_measure(struct report_state *report, struct problem *problem)
 {
-	static const char measures[] = "cpu,wall,overflow";
+	static const char measures[] = "cpu,wall,overflow,device";
 	const char *text = report->options.measure;
 	struct suggestion suggestion;
 	unsigned index;
@@ -169,7 +169,8 @@ static int report_parse_measure(struct report_state *report, struct problem *pro
 	}
 	suggestion_init(&suggestion, text, strlen(text));
 	suggestion_offer_list(&suggestion, measures);
-	return problem_set(problem, -EINVAL, "--measure: '%s' is not cpu, wall or overflow%s", text,
+	return problem_set(problem, -EINVAL,
+			   "--measure: '%s' is not cpu, wall, overflow or device%s", text,
 			   suggestion_format_hint(&suggestion, "", hint, sizeof(hint)));
 }
 

@@ -160,7 +160,7 @@ static bool run_accepts_setting(enum setting_id id)
 		if (!strcmp(settings_table[id].category, categories[i]))
 			return true;
 	}
-	return id == SETTING_USE_SAMPLING || id == SETTING_GPU_CALLS ||
+	return id == SETTING_USE_SAMPLING || id == SETTING_GPU_CALLS || id == SETTING_GPU_STACKS ||
 	       id == SETTING_GPU_METRICS_FREQ || id == SETTING_OPENCL_PRELOAD ||
 	       id == SETTING_OPENCL_CPU_AS_GPU || id == SETTING_USE_TEMPORARY_FILES;
 }

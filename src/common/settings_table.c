@@ -287,9 +287,8 @@ const struct setting settings_table[SETTING_COUNT] = {
 		"durations (used by default when kymo times GPU kernels).",
 		CHOICES("default",
 			"default,light,all,none,group,coll,collective,p2p,proxy-op,proxy-step,"
-			"proxy-ctrl,"
-			"proxy,kernel-channel,kernel-ch,net-plugin,group-api,coll-api,p2p-api,api,"
-			"kernel-launch,ce-coll,ce-sync,ce-batch,ce,kernel-phase"),
+			"proxy-ctrl,proxy,kernel-channel,kernel-ch,net-plugin,group-api,coll-api,"
+			"p2p-api,api,kernel-launch,ce-coll,ce-sync,ce-batch,ce,kernel-phase"),
 		.metavar = "LIST"),
 	SETTING(NCCL_GRAPHS, "wrappers",
 		"When NCCL calls are captured into CUDA graphs: timed keeps durations, but NCCL "
@@ -321,17 +320,17 @@ const struct setting settings_table[SETTING_COUNT] = {
 		RANGE(1, 1e12), .metavar = "HZ", ADVANCED),
 	SETTING(USE_GPU, "wrappers",
 		"Record what runs on devices: kernels and copies of CUDA, OpenCL and HIP, markers "
-		"of "
-		"NVTX and roctx.",
+		"of NVTX and roctx.",
 		BOOL("on"), .long_option = "gpu"),
 	SETTING(GPU_CALLS, "wrappers",
 		"Calls of device runtimes to record: those that submit work or wait for it, all, "
 		"or none.",
 		CHOICE("work", "work,all,none")),
+	SETTING(GPU_STACKS, "wrappers",
+		"Record the call path of what launches kernels, copies and fills.", BOOL("on")),
 	SETTING(GPU_METRICS_FREQ, "wrappers",
 		"Readings a second of power, temperature, clocks, utilization and memory of "
-		"devices; "
-		"0 for none.",
+		"devices; 0 for none.",
 		NUMBER("10"), RANGE(0, 1000), .metavar = "N", ADVANCED),
 	SETTING(CUDA_GRAPHS, "wrappers",
 		"Record a CUDA graph as a whole, or each of its nodes, which costs more. Graphs of "

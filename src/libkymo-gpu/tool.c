@@ -21,6 +21,7 @@
 #include "libkymo-gpu/count_kernels.h"
 #include "libkymo-gpu/counter_records.h"
 #include "libkymo-gpu/file.h"
+#include "libkymo-gpu/launch_paths.h"
 #include "libkymo-gpu/metrics.h"
 #include "libkymo-gpu/names.h"
 
@@ -47,7 +48,8 @@ static void write_kernel_record(const rocprofiler_buffer_tracing_kernel_dispatch
 		.duration = told->end_timestamp - told->start_timestamp,
 		.correlation = told->correlation_id.internal,
 		.queue = told->dispatch_info.queue_id.handle,
-		.tid = (uint32_t)told->thread_id};
+		.tid = (uint32_t)told->thread_id,
+		.launch_path = launch_paths_of_external_id(told->correlation_id.external.value)};
 
 	gpu_file_write_record(&record.head);
 }
@@ -72,15 +74,17 @@ static enum gpu_direction copy_operation_to_direction(rocprofiler_memory_copy_op
 
 static void write_copy_record(const rocprofiler_buffer_tracing_memory_copy_record_t *told)
 {
-	struct gpu_copy record = {.head = {GPU_RECORD_COPY, sizeof(record),
-					   copy_operation_to_direction(told->operation)},
-				  .start = told->start_timestamp,
-				  .duration = told->end_timestamp - told->start_timestamp,
-				  .correlation = told->correlation_id.internal,
-				  .bytes = told->bytes,
-				  .from = names_find_or_write_agent(told->src_agent_id),
-				  .to = names_find_or_write_agent(told->dst_agent_id),
-				  .tid = (uint32_t)told->thread_id};
+	struct gpu_copy record = {
+		.head = {GPU_RECORD_COPY, sizeof(record),
+			 copy_operation_to_direction(told->operation)},
+		.start = told->start_timestamp,
+		.duration = told->end_timestamp - told->start_timestamp,
+		.correlation = told->correlation_id.internal,
+		.bytes = told->bytes,
+		.from = names_find_or_write_agent(told->src_agent_id),
+		.to = names_find_or_write_agent(told->dst_agent_id),
+		.tid = (uint32_t)told->thread_id,
+		.launch_path = launch_paths_of_external_id(told->correlation_id.external.value)};
 
 	gpu_file_write_record(&record.head);
 }
@@ -284,6 +288,7 @@ static bool configure_tool_services(void)
 	rocprofiler_configure_buffer_tracing_service(
 		recording_context, ROCPROFILER_BUFFER_TRACING_MEMORY_COPY, NULL, 0, records_buffer);
 	calls_configure_tracing(recording_context, records_buffer);
+	launch_paths_configure_unless_disabled(recording_context);
 	counting_problems_register_notice_writer();
 	kernel_counting_configure_if_env_asks();
 	device_counting_configure_if_env_asks();

@@ -51,6 +51,9 @@ struct sdk_context {
 	struct sdk_buffer_tracing_service *ext_buffer_services[SDK_DOMAIN_COUNT];
 	struct sdk_dispatch_counting_service *dispatch_counting_service; /* counters/dispatches.c */
 	struct sdk_external_id_request_service *_Atomic external_id_request_service;
+	/* Asked where work is launched (external.h); data is written first. NULL: nobody asks. */
+	uint64_t (*_Atomic launch_id_callback)(void *data);
+	void *launch_id_data;
 	_Atomic bool has_pushed_external_ids; /* something was pushed, ever */
 	struct sdk_context *next_removed;
 };

@@ -11,6 +11,7 @@
 #include <pthread.h>
 #include <stdlib.h>
 
+#include "kymo/tools.h"
 #include "libkymo-sdk/base/state.h"
 #include "libkymo-sdk/base/thread.h"
 
@@ -312,4 +313,20 @@ SDK_EXPORT rocprofiler_status_t rocprofiler_configure_external_correlation_id_re
 		return ROCPROFILER_STATUS_SUCCESS;
 	free(request);
 	return ROCPROFILER_STATUS_ERROR_SERVICE_ALREADY_CONFIGURED;
+}
+
+SDK_EXPORT rocprofiler_status_t kymo_configure_launch_id_service(
+	rocprofiler_context_id_t context_id, kymo_launch_id_callback_t callback, void *data)
+{
+	struct sdk_context *context = sdk_context_find_by_id(context_id.handle);
+
+	if (!context)
+		return ROCPROFILER_STATUS_ERROR_CONTEXT_NOT_FOUND;
+	if (callback)
+		sdk_keep_library_of_function_loaded((void (*)(void))callback);
+	atomic_store_explicit(&context->launch_id_callback, NULL, memory_order_relaxed);
+	context->launch_id_data = data;
+	/* release: who sees the function sees its data */
+	atomic_store_explicit(&context->launch_id_callback, callback, memory_order_release);
+	return ROCPROFILER_STATUS_SUCCESS;
 }

@@ -48,4 +48,18 @@ static inline void sdk_external_id_fill_entry(struct sdk_thread_state *thread,
 		seen->external_id = sdk_external_id_get_stack_top(thread, context);
 }
 
+/* Of work that is launched by the calling thread: by the context's function for launches. False: it
+ * has none. */
+static inline bool sdk_launch_id_fill(const struct sdk_context *context,
+				      rocprofiler_user_data_t *external)
+{
+	uint64_t (*callback)(void *data) =
+		atomic_load_explicit(&context->launch_id_callback, memory_order_acquire);
+
+	if (__builtin_expect(!callback, 1))
+		return false;
+	external->value = callback(context->launch_id_data);
+	return true;
+}
+
 #endif

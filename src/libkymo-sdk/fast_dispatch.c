@@ -99,8 +99,9 @@ sdk_fast_dispatch_begin_if_possible(struct sdk_thread_state *thread,
 		thread->call ? thread->call->id : sdk_correlation_allocate_id(thread);
 	plain->dispatch_id = info->dispatch_id;
 	plain->begun_ns = sdk_thread_get_new_work_begin_ns(thread, false);
-	plain->external_id =
-		sdk_external_id_get_stack_top(thread, sdk_context_get_by_bit((unsigned)context));
+	if (!sdk_launch_id_fill(sdk_context_get_by_bit((unsigned)context), &plain->external_id))
+		plain->external_id = sdk_external_id_get_stack_top(
+			thread, sdk_context_get_by_bit((unsigned)context));
 	fast_dispatch_store_info(plain, info);
 	sdk_work_increment_thread_counter(&thread->work_begun_count);
 	return (struct sdk_device_work *)plain;

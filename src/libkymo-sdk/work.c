@@ -116,7 +116,11 @@ KYMO_HOT void sdk_work_add_contexts(struct sdk_thread_state *thread, struct sdk_
 
 		seen->context = (uint8_t)__builtin_ctzll(contexts);
 		seen->user_data.value = 0;
-		if (domain) {
+		seen->is_external_id_requested = sdk_launch_id_fill(
+			sdk_context_get_by_bit(seen->context), &seen->external_id);
+		if (seen->is_external_id_requested) {
+			/* it is that of the launch, whatever the work turns out to be */
+		} else if (domain) {
 			sdk_external_id_fill_entry(thread, sdk_context_get_by_bit(seen->context),
 						   domain, operation, work->correlation->id, seen);
 		} else {

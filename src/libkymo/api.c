@@ -14,6 +14,7 @@
 #include "core/control.h"
 #include "core/runtime.h"
 #include "instrument/instrument.h"
+#include "launches/launches.h"
 #include "libkymo/dormant.h"
 #include "libkymo/real.h"
 
@@ -128,6 +129,18 @@ static int api_begin_region_by_name(const char *category, const char *name)
 	return region_begin_by_name(category, name);
 }
 
+/* A frame of its own: what the walk begins with is the caller's. */
+__attribute__((noinline)) static uint32_t api_find_launch_path(void)
+{
+	const uint64_t *frame = __builtin_frame_address(0);
+	struct unwind_start_registers caller = {
+		.ip = frame[1], .sp = (uint64_t)(frame + 2), .bp = frame[0]};
+
+	if (!runtime_is_active())
+		use();
+	return launch_find_path(&caller);
+}
+
 EXPORTED const struct runtime_api *kymo_runtime_api(void)
 {
 	static const struct runtime_api table = {
@@ -159,6 +172,7 @@ EXPORTED const struct runtime_api *kymo_runtime_api(void)
 		.causal_before_block = causal_coz_before_blocking,
 		.causal_after_block = causal_coz_after_blocking,
 		.causal_pay_delay = causal_pay_delay,
+		.find_launch_path = api_find_launch_path,
 	};
 
 	return &table;

@@ -46,6 +46,8 @@ struct runtime_api {
 	void (*causal_before_block)(void);
 	void (*causal_after_block)(bool woken);
 	void (*causal_pay_delay)(void);
+	/* launches/launches.h, of the caller */
+	uint32_t (*find_launch_path)(void);
 };
 
 #define KYMO_RUNTIME_API_NAME "kymo_runtime_api"

@@ -7,6 +7,7 @@
 
 #include "causal/causal.h"
 #include "instrument/instrument.h"
+#include "launches/launches.h"
 #include "regions/regions.h"
 #include "wrappers/wrappers.h"
 
@@ -15,6 +16,7 @@ static void call_prepare_hooks(struct runtime *runtime)
 	regions_hook_table.on_prepare(runtime);
 	instrument_hook_table.on_prepare(runtime);
 	wrappers_remember_collector(runtime);
+	launches_remember_collector(runtime);
 }
 
 static int call_start_hooks(struct runtime *runtime)
@@ -49,6 +51,7 @@ static void call_forked_child_hooks(void)
 
 static void call_detach_process_hooks(void)
 {
+	launches_reset_for_new_run();
 	instrument_hook_table.on_detach_process();
 	causal_hook_table.on_detach_process();
 	regions_hook_table.on_detach_process();

@@ -61,7 +61,7 @@ static void accumulate_thread_sum(struct thread_sum *sum, const struct thread_su
 	sum->cpu_ns += other->cpu_ns;
 	sum->covered_cpu_ns += other->covered_cpu_ns;
 	sum->signals_blocked_cpu_ns += other->signals_blocked_cpu_ns;
-	for (int source = 0; source < SPOOL_SOURCE_COUNT; source++) {
+	for (int source = 0; source < MODEL_SOURCE_COUNT; source++) {
 		sum->samples[source] += other->samples[source];
 		sum->weight[source] += other->weight[source];
 	}

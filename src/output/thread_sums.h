@@ -17,7 +17,7 @@ struct thread_sum {
 	uint32_t process;
 	char name[64]; /* "worker-*" for worker-1, worker-2, ... */
 	uint64_t threads, cpu_ns, covered_cpu_ns, signals_blocked_cpu_ns;
-	uint64_t samples[SPOOL_SOURCE_COUNT], weight[SPOOL_SOURCE_COUNT];
+	uint64_t samples[MODEL_SOURCE_COUNT], weight[MODEL_SOURCE_COUNT];
 };
 
 struct thread_sums {

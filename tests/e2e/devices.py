@@ -17,6 +17,95 @@ sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../
 from harness import Kymo, Result, Scratch, Skipped, Tap, expect, installed, run  # noqa: E402
 from perfetto_decode import Trace  # noqa: E402
 
+# Launches from functions whose shares are known, some time after the driver was loaded. MODE: as main() says.
+CALL_PATHS = """
+#include <dlfcn.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+static int (*launch)(void *, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, void *, void **, void **);
+static int (*to_device)(unsigned long, const void *, unsigned long, void *);
+static int (*fill)(unsigned long, unsigned char, unsigned long, void *);
+static void *function;
+static unsigned long memory;
+static char bytes[4096];
+#define APART __attribute__((noinline, noclone))
+APART void kernels(int count)
+{
+	for (int i = 0; i < count; i++)
+		launch(function, 1, 1, 1, 1, 1, 1, 0, NULL, NULL, NULL);
+}
+APART void forward(void) { kernels(1000); __asm__ volatile(""); }
+APART void backward(void) { kernels(3000); __asm__ volatile(""); }
+APART void load(void)
+{
+	for (int i = 0; i < 500; i++)
+		to_device(memory, bytes, sizeof(bytes), NULL);
+	__asm__ volatile("");
+}
+APART void deep(int depth) { if (depth) deep(depth - 1); else kernels(100); __asm__ volatile(""); }
+static void *thread(void *unused) { backward(); return unused; }
+static void *find(void *driver, const char *name)
+{
+	void *found = dlsym(driver, name);
+	if (found == NULL) { fprintf(stderr, "no %s\\n", name); exit(1); }
+	return found;
+}
+int main(int count, char **values)
+{
+	void *driver = dlopen("libcuda.so.1", RTLD_NOW), *context, *module;
+	int device, steps = 2;
+	pthread_t other;
+	if (driver == NULL) { fprintf(stderr, "%s\\n", dlerror()); return 1; }
+	((int (*)(unsigned))find(driver, "cuInit"))(0);
+	((int (*)(int *, int))find(driver, "cuDeviceGet"))(&device, 0);
+	((int (*)(void **, int))find(driver, "cuDevicePrimaryCtxRetain"))(&context, device);
+	((int (*)(void *))find(driver, "cuCtxSetCurrent"))(context);
+	((int (*)(void **, const void *))find(driver, "cuModuleLoadData"))(&module, "x");
+	((int (*)(void **, void *, const char *))find(driver, "cuModuleGetFunction"))(&function, module, "nothing");
+	((int (*)(unsigned long *, unsigned long))find(driver, "cuMemAlloc_v2"))(&memory, sizeof(bytes));
+	*(void **)&launch = find(driver, "cuLaunchKernel");
+	*(void **)&to_device = find(driver, "cuMemcpyHtoDAsync_v2");
+	usleep(400000);
+	while (steps-- > 0) { forward(); backward(); load(); }
+	if (strcmp(values[1], "deep") == 0) deep(400);
+	if (strcmp(values[1], "thread") == 0) { pthread_create(&other, NULL, thread, NULL); pthread_join(other, NULL); }
+	usleep(300000);
+	if (strcmp(values[1], "kill") == 0) raise(SIGKILL);
+	return 0;
+}
+"""
+PYTHON_CALL_PATHS = """
+import ctypes, time
+cuda = ctypes.CDLL("libcuda.so.1")
+def check(status): assert status == 0, status
+device, context, module, function = ctypes.c_int(), ctypes.c_void_p(), ctypes.c_void_p(), ctypes.c_void_p()
+check(cuda.cuInit(0))
+check(cuda.cuDeviceGet(ctypes.byref(device), 0))
+check(cuda.cuDevicePrimaryCtxRetain(ctypes.byref(context), device))
+check(cuda.cuCtxSetCurrent(context))
+check(cuda.cuModuleLoadData(ctypes.byref(module), b"x"))
+check(cuda.cuModuleGetFunction(ctypes.byref(function), module, b"nothing"))
+launch = cuda.cuLaunchKernel
+time.sleep(0.4)
+def kernels(count):
+    for _ in range(count): launch(function, 1, 1, 1, 1, 1, 1, 0, None, None, None)
+def forward(): kernels(500)
+def backward(): kernels(1500)
+def nested(depth):
+    if depth: return nested(depth - 1)
+    kernels(300)
+for step in range(3):
+    forward()
+    backward()
+nested(30)
+nested(31)
+"""
+
+
 STRING, AGENT, SHAPE, KERNEL, COPY, CALL, MARKER = 1, 2, 3, 4, 5, 6, 8
 PAUSES = """
 #include <rocprofiler-sdk-roctx/roctx.h>
@@ -235,11 +324,113 @@ def main():
         expect(Records(result.directory).losses[2] == 300, f"{Records(result.directory).losses}")
         expect("300 records of devices dropped" in ended.stderr, ended.stderr)
 
+    def call_paths_program():
+        program = scratch.path("call_paths")
+        if not os.path.exists(program):
+            with open(program + ".c", "w", encoding="utf-8") as stream:
+                stream.write(CALL_PATHS)
+            made = run(["cc", "-g", "-O1", program + ".c", "-o", program, "-ldl", "-lpthread"])
+            expect(made.status == 0, made.stderr)
+        return program
+
+    def device_ns_below(profile, function, kind="native"):
+        """Device time of the nodes that have the function above them, and how often it has what it stands for."""
+        frames, nodes = {frame["id"]: frame for frame in profile["frames"]}, profile["nodes"]
+        total = 0
+        for node in nodes:
+            at, found = node, False
+            while "device_ns" in node and at is not None and not found:
+                frame = frames[at["frame"]]
+                found = frame["name"] == function and (kind is None or frame["kind"] == kind)
+                at = None if at["parent"] is None else nodes[at["parent"]]
+            total += node.get("device_ns", 0) if found else 0
+        return total
+
+    def call_paths(mode, *options, status=0):
+        result, ended = sample([call_paths_program(), mode], *options, environment=cuda_environment(), quiet=False)
+        expect(ended.status in (status, 128 - status), f"{ended.status}: {ended.stderr}")
+        return result.json("profile.json"), ended
+
+    def cuda_call_paths():
+        profile, ended = call_paths("plain")
+        paths = profile["devices"]["paths"]
+        # 8000 kernels of 500 ns, 1000 copies: as long as the fake says
+        expect(paths["all"]["kernels"] == 8000 and paths["all"]["copies"] == 1000, f"{paths['all']}")
+        expect(paths["complete"] == paths["all"] and not paths["incomplete"] and not paths["missing"], f"{paths}")
+        forward, backward, load = (device_ns_below(profile, name) for name in ("forward", "backward", "load"))
+        expect(forward == 2000 * 500 and backward == 6000 * 500, f"forward {forward}, backward {backward}")
+        expect(forward + backward + load == paths["all"]["device_ns"], f"{forward} + {backward} + {load}: {paths['all']}")
+        expect(device_ns_below(profile, "main") == paths["all"]["device_ns"], "not all from main")
+        expect(device_ns_below(profile, "nothing", "device") == 8000 * 500, "the kernel is no leaf")
+        expect(not any(frame["name"].startswith("launch_find_path") and device_ns_below(profile, frame["name"])
+                       for frame in profile["frames"]), "kymo's own frames in a path")
+        for word in "Device time by line of code", "call_paths.c:":
+            expect(word in ended.stderr, f"{word!r} is not in the summary: {ended.stderr}")
+
+    def cuda_call_paths_of_threads_and_deep_stacks():
+        profile, _ = call_paths("thread")
+        expect(device_ns_below(profile, "thread") == 3000 * 500, "work of the thread")
+        expect(device_ns_below(profile, "main") == 8000 * 500 + device_ns_below(profile, "load"), "work of main()")
+        profile, _ = call_paths("deep")
+        paths = profile["devices"]["paths"]
+        expect([gap["kernels"] for gap in paths["incomplete"]] == [100], f"{paths['incomplete']}")
+        expect(device_ns_below(profile, "deep") == 100 * 500, "what is cut has its innermost frames")
+
+    def cuda_call_paths_survive_a_kill():
+        profile, _ = call_paths("kill", status=137)
+        paths = profile["devices"]["paths"]
+        expect(paths["all"]["kernels"] == 8000, f"{paths['all']}")
+        expect(paths["complete"] == paths["all"], f"{paths}")
+
+    def cuda_call_paths_can_be_off():
+        profile, ended = call_paths("plain", "--gpu-stacks=off")
+        expect("paths" not in profile["devices"], "paths that were not asked for")
+        expect("Device time by line" not in ended.stderr, ended.stderr)
+        expect(not any("device_ns" in node for node in profile["nodes"]), "device time in the tree")
+
+    def cuda_call_paths_of_graphs():
+        result, _ = sample([cuda, "graph", "10", "60000"], environment=cuda_environment())
+        profile = result.json("profile.json")
+        paths = profile["devices"]["paths"]
+        expect(paths["complete"]["device_ns"] > 0.9 * paths["all"]["device_ns"], f"{paths}")
+        expect(device_ns_below(profile, "run_graph") == paths["complete"]["device_ns"], "other functions launched it")
+
+    def cuda_call_paths_of_python():
+        script = scratch.path("train.py")
+        with open(script, "w", encoding="utf-8") as stream:
+            stream.write(PYTHON_CALL_PATHS)
+        result, ended = sample([sys.executable, script], "--output-formats=json,perfetto",
+                               environment=cuda_environment(), quiet=False)
+        expect(ended.status == 0, ended.stderr)
+        profile = result.json("profile.json")
+        paths = profile["devices"]["paths"]
+        if not any(frame["kind"] == "interpreted" for frame in profile["frames"]):
+            raise Skipped("a Python whose frames kymo cannot read")
+        expect(paths["all"]["kernels"] == 6600 and paths["complete"] == paths["all"], f"{paths}")
+        for name, kernels in (("forward", 1500), ("backward", 4500), ("nested", 600), ("<module>", 6600)):
+            found = device_ns_below(profile, name, "interpreted")
+            expect(found == kernels * 500, f"{name}: {found} ns, not {kernels * 500}")
+        line = 1 + PYTHON_CALL_PATHS.split("\n").index(
+            "    for _ in range(count): launch(function, 1, 1, 1, 1, 1, 1, 0, None, None, None)")
+        rows = [(row["function"], row["line"], row["self_ns"]) for row in paths["lines"]]
+        expect(rows == [("kernels", line, 6600 * 500)], f"{rows}")
+        expect([row["name"] for row in paths["modules"]] == [script], f"{paths['modules']}")
+        with open(result.path("trace.pftrace"), "rb") as stream:
+            trace = Trace(stream.read())
+        launched = collections.Counter(event["values"].get("launched by") for event in trace.slices
+                                       if event["category"] == "kernel")
+        expect(not trace.errors, f"{trace.errors[:5]}")
+        expect(launched == {f"kernels (train.py:{line})": 6600}, f"{launched}")
+        folded = run([kymo.path, "report", "--measure=device", "--format=folded", result.directory]).stdout.decode()
+        expect(sum(int(row.rpartition(" ")[2]) for row in folded.splitlines()) == 6600 * 500, folded)
+
     with Scratch() as scratch:
         for check in (opencl_kernels_and_copies, opencl_all_calls, opencl_summary_and_timeline, off_is_off, paused_is_not_recorded,
                       loaders_without_layers, clpeak, cuda_launches, cuda_in_json,
                       cuda_ends, cuda_graphs, cuda_without_calls,
-                      cuda_of_another_tool, cuda_that_drops):
+                      cuda_of_another_tool, cuda_that_drops, cuda_call_paths,
+                      cuda_call_paths_of_threads_and_deep_stacks, cuda_call_paths_survive_a_kill,
+                      cuda_call_paths_can_be_off, cuda_call_paths_of_graphs, cuda_call_paths_of_python):
             tap.point(check.__name__.replace("_", " "), check)
     tap.finish()
 

@@ -254,6 +254,18 @@ const char *gpu_get_copy_direction_name(uint32_t direction)
 	return names[direction < GPU_DIRECTION_COUNT ? direction : GPU_DIRECTION_OTHER];
 }
 
+const char *gpu_get_copy_work_name(uint32_t direction)
+{
+	static const char *const names[GPU_DIRECTION_COUNT] = {"[copy]",
+							       "[copy host to host]",
+							       "[copy host to device]",
+							       "[copy device to host]",
+							       "[copy device to device]",
+							       "[fill]"};
+
+	return names[direction < GPU_DIRECTION_COUNT ? direction : GPU_DIRECTION_OTHER];
+}
+
 static const struct {
 	const char *name, *unit;
 } metric_names_and_units[GPU_METRIC_COUNT] = {

@@ -14,11 +14,61 @@
 #include "analysis/arena.h"
 #include "analysis/gpu/counts.h"
 #include "analysis/record_file.h"
+#include "analysis/session_private.h"
 #include "binary/demangle.h"
 
 char *gpu_demangle_name(const char *name)
 {
 	return demangle(name);
+}
+
+/* The image of the process that was running when the file was begun. */
+uint32_t gpu_find_process_in_session(const struct session *session,
+				     const struct gpu_records_of_process *process)
+{
+	uint32_t found = MODEL_ENTRY_INDEX_NONE;
+
+	for (uint32_t i = 0; i < session->process_count; i++) {
+		const struct model_process *model = &session->processes[i];
+
+		if (model->pid == process->header.pid &&
+		    model->process_start == process->header.process_start &&
+		    (found == MODEL_ENTRY_INDEX_NONE ||
+		     model->start_ns <= process->header.start_boottime_ns))
+			found = i;
+	}
+	return found;
+}
+
+int launch_path_compare_by_number(const void *left, const void *right)
+{
+	const struct launch_path *a = left, *b = right;
+
+	return a->number < b->number ? -1 : a->number > b->number;
+}
+
+struct launch_path *launch_path_list_find(const struct launch_path_list *list, uint64_t number)
+{
+	struct launch_path wanted = {.number = number};
+
+	return list->count == 0 ? NULL
+				: bsearch(&wanted, list->paths, list->count, sizeof(*list->paths),
+					  launch_path_compare_by_number);
+}
+
+uint32_t gpu_find_node_of_launch_path(const struct session *session, uint32_t process,
+				      uint32_t launch_path)
+{
+	const struct launch_path_list *lists =
+		session_find_kind_data_of_processes(session, GPU_DATA_KIND_NAME);
+	const struct launch_path *path = NULL;
+
+	if (lists != NULL && process != MODEL_ENTRY_INDEX_NONE &&
+	    session_get_private(session)->session_node_by_tree_node != NULL)
+		path = launch_path_list_find(&lists[process], launch_path);
+	return path == NULL || !path->is_in_tree
+		       ? MODEL_ENTRY_INDEX_NONE
+		       : session_get_private(session)->session_node_by_tree_node[path->node];
 }
 
 static int add_problem_line(struct gpu_data *data, const char *path, const char *text)

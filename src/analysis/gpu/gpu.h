@@ -14,6 +14,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "analysis/gpu/launch_paths.h"
 #include "analysis/gpu/ranges.h"
 #include "analysis/session.h"
 #include "common/problem.h"
@@ -62,6 +63,7 @@ struct gpu_data {
 	size_t kernel_count;
 	struct gpu_copy_direction_sums copy_sums_by_direction[GPU_DIRECTION_COUNT];
 	struct gpu_ranges ranges;
+	struct gpu_launch_path_sums launch_paths;
 	struct gpu_counter_row *kernel_counter_rows; /* by names of kernel, agent, counter */
 	size_t kernel_counter_row_count;
 	struct gpu_counter_row *device_reading_rows; /* by names of agent, counter */
@@ -93,6 +95,15 @@ int gpu_visit_records(const struct gpu_records_of_process *process,
 		      int (*each)(const struct gpu_record_head *record, void *context),
 		      void *context);
 
+/* The spool file's process; MODEL_ENTRY_INDEX_NONE: it is not in the session. */
+uint32_t gpu_find_process_in_session(const struct session *session,
+				     const struct gpu_records_of_process *process);
+
+/* The node of the call tree, of a symbolized session, that a launch path ends in;
+ * MODEL_ENTRY_INDEX_NONE: it has none. `process`: in the session. */
+uint32_t gpu_find_node_of_launch_path(const struct session *session, uint32_t process,
+				      uint32_t launch_path);
+
 /* "?" where there is none. */
 const char *gpu_get_interned_string(const struct gpu_records_of_process *process, uint32_t id);
 const char *gpu_get_agent_name(const struct gpu_records_of_process *process, uint32_t id);
@@ -102,7 +113,9 @@ const char *gpu_get_counter_name(const struct gpu_records_of_process *process, u
 /* As in the source, malloc'ed; NULL where it is no mangled name. */
 char *gpu_demangle_name(const char *name);
 const char *gpu_get_copy_direction_name(uint32_t direction); /* "host to device", ... */
-const char *gpu_get_metric_name(uint32_t metric);            /* NULL: no such metric */
+/* The same as a piece of work: "[copy host to device]", "[fill]", ... */
+const char *gpu_get_copy_work_name(uint32_t direction);
+const char *gpu_get_metric_name(uint32_t metric); /* NULL: no such metric */
 const char *gpu_get_metric_unit(uint32_t metric);
 const char *gpu_get_loss_text(unsigned loss);
 

@@ -129,7 +129,7 @@ static int note_edge_or_launch(const struct gpu_record_head *head, void *context
 	return 0;
 }
 
-static void add_work(struct gpu_work_sums *to, const struct gpu_work_sums *work)
+void gpu_work_sums_add(struct gpu_work_sums *to, const struct gpu_work_sums *work)
 {
 	to->kernels += work->kernels;
 	to->copies += work->copies;
@@ -162,9 +162,9 @@ static int add_work_to_launch(const struct gpu_record_head *head, void *context)
 	}
 	launch = correlation == 0 ? ID_MAP_NONE
 				  : id_map_get(&state->events->launch_by_correlation, correlation);
-	add_work(launch == ID_MAP_NONE ? &state->ranges->unknown_launches
-				       : &state->events->list[launch].work,
-		 &work);
+	gpu_work_sums_add(launch == ID_MAP_NONE ? &state->ranges->unknown_launches
+						: &state->events->list[launch].work,
+			  &work);
 	return 0;
 }
 
@@ -297,11 +297,11 @@ static void add_launch(struct range_walk *walk, uint32_t number, const struct ra
 	else if (walk->threads_in_range == 1)
 		row = get_innermost_row(&walk->threads[walk->numbers_of_threads_in_range]);
 	if (row == GPU_RANGE_NONE)
-		add_work(&walk->ranges->outside, &event->work);
+		gpu_work_sums_add(&walk->ranges->outside, &event->work);
 	else
-		add_work(is_in_range ? &walk->ranges->rows[row].own
-				     : &walk->ranges->rows[row].from_other_threads,
-			 &event->work);
+		gpu_work_sums_add(is_in_range ? &walk->ranges->rows[row].own
+					      : &walk->ranges->rows[row].from_other_threads,
+				  &event->work);
 }
 
 static int walk_events(struct gpu_ranges *ranges, const struct process_range_events *events)
@@ -354,12 +354,12 @@ void gpu_ranges_sum_totals(struct gpu_ranges *ranges)
 		struct gpu_range_row *row = &ranges->rows[i];
 
 		row->total = row->own;
-		add_work(&row->total, &row->from_other_threads);
+		gpu_work_sums_add(&row->total, &row->from_other_threads);
 	}
 	for (size_t i = ranges->count; i-- > 0;) {
 		if (ranges->rows[i].parent != GPU_RANGE_NONE)
-			add_work(&ranges->rows[ranges->rows[i].parent].total,
-				 &ranges->rows[i].total);
+			gpu_work_sums_add(&ranges->rows[ranges->rows[i].parent].total,
+					  &ranges->rows[i].total);
 	}
 }
 

@@ -32,6 +32,8 @@ struct gpu_work_sums {
 	uint64_t kernels, copies, ns;
 };
 
+void gpu_work_sums_add(struct gpu_work_sums *to, const struct gpu_work_sums *work);
+
 struct gpu_range_row {
 	const char *name; /* in the records of a process */
 	uint32_t parent;  /* row, an earlier one; GPU_RANGE_NONE */

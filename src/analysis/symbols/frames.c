@@ -128,6 +128,7 @@ static uint32_t find_or_add_synthetic_frame(struct frames_builder *builder,
 	struct arena *arena = &builder->private->arena;
 	struct code_location place = {.kind = FRAME_SYNTHETIC};
 	char name[64] = SESSION_UNSAMPLED_TIME_FRAME_NAME;
+	const char *shown = name;
 	uint32_t index;
 
 	if (node->module == CALLTREE_MODULE_SIGNAL_BLOCKED)
@@ -145,7 +146,12 @@ static uint32_t find_or_add_synthetic_frame(struct frames_builder *builder,
 	}
 	if (!calltree_module_is_special(node->module))
 		snprintf(name, sizeof(name), ONLY_PROFILER_CODE_FRAME_NAME);
-	place.function = arena_intern_string(arena, name);
+	if (node->module == CALLTREE_MODULE_DEVICE_WORK)
+		place.kind = FRAME_DEVICE_WORK;
+	if (node->module == CALLTREE_MODULE_DEVICE_WORK ||
+	    node->module == CALLTREE_MODULE_NO_LAUNCH)
+		shown = (const char *)(uintptr_t)(node->address & ~CALLTREE_SPECIAL_ADDRESS_BIT);
+	place.function = arena_intern_string(arena, shown);
 	if (!place.function)
 		return MODEL_ENTRY_INDEX_NONE;
 	index = resolution_find_or_add_location(&builder->resolution, place, NULL);
@@ -295,7 +301,7 @@ static int build_model_nodes(struct frames_builder *builder)
 			     ? build_synthetic_node
 			     : build_code_node)(builder, i, caller, node) < 0)
 			return -ENOMEM;
-		for (unsigned source = 0; source < SPOOL_SOURCE_COUNT; source++) {
+		for (unsigned source = 0; source < MODEL_SOURCE_COUNT; source++) {
 			const struct calltree_node_self_sums *from = &private->tree.sums[source][i];
 			struct calltree_node_self_sums *to = &builder->nodes.sums[source][*node];
 
@@ -323,7 +329,7 @@ static int copy_nodes_to_session(struct frames_builder *builder)
 						     .process = from->module,
 						     .first_child = MODEL_ENTRY_INDEX_NONE,
 						     .next_sibling = MODEL_ENTRY_INDEX_NONE};
-		for (unsigned source = 0; source < SPOOL_SOURCE_COUNT; source++) {
+		for (unsigned source = 0; source < MODEL_SOURCE_COUNT; source++) {
 			node->self_samples[source] = tree->sums[source][i].samples;
 			node->self_weight[source] = tree->sums[source][i].weight;
 		}

@@ -35,6 +35,9 @@ struct interpreted_walk {
 	uint32_t capacity;
 	bool trusts_memory; /* what the interpreter points to is read directly */
 	bool is_full;       /* there was no room for all items */
+	/* What the items are does not matter, only that they differ where frames do: one may stand
+	 * for all. */
+	bool only_differences;
 	/* Reads through the kernel that may still be made, and whether code may be described: a
 	 * handler that takes longer than the sampling period would hold its thread for ever. */
 	uint32_t checked_reads_left;

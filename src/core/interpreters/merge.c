@@ -137,7 +137,7 @@ static void merge_items(struct merge_state *state, const struct interpreted_walk
 
 /* Collects the items of the thread; false: it runs no interpreted code. */
 static bool collect_items(struct interpreted_walk *walk, const struct native_stack *stack,
-			  struct interpreted_merge *merge)
+			  struct interpreted_merge *merge, bool only_differences)
 {
 	uint32_t count = atomic_load_explicit(&interpreter_list_count, memory_order_acquire);
 
@@ -146,6 +146,7 @@ static bool collect_items(struct interpreted_walk *walk, const struct native_sta
 						  .stack = stack,
 						  .merge = merge,
 						  .capacity = 2 * merge->maximum - 1,
+						  .only_differences = only_differences,
 						  .cannot_describe = !merge->scratch};
 		if (atomic_load_explicit(&walk->interpreter->is_present, memory_order_acquire) &&
 		    walk->interpreter->kind->collect(walk) && walk->count)
@@ -160,7 +161,7 @@ uint32_t interpreters_merge_frames(const struct native_stack *stack,
 	struct merge_state state = {.stack = stack, .merge = merge};
 	struct interpreted_walk walk;
 
-	if (!collect_items(&walk, stack, merge))
+	if (!collect_items(&walk, stack, merge, false))
 		return 0;
 	state.interpreter = walk.interpreter;
 	merge_items(&state, &walk);
@@ -172,7 +173,7 @@ uint64_t interpreters_hash_frames(const struct native_stack *stack, struct inter
 	struct interpreted_walk walk;
 	uint64_t hash = 1;
 
-	if (!collect_items(&walk, stack, merge))
+	if (!collect_items(&walk, stack, merge, true))
 		return 0;
 	/* Multiply and fold (as in wyhash): every bit of an item moves every bit of the hash. */
 	for (uint32_t i = 0; i < walk.count; i++) {
@@ -189,7 +190,7 @@ uint64_t interpreters_find_innermost_frame(const struct native_stack *stack,
 {
 	struct interpreted_walk walk;
 
-	if (!collect_items(&walk, stack, merge))
+	if (!collect_items(&walk, stack, merge, false))
 		return 0;
 	/* A call of the evaluation loop that has no frame yet is a boundary alone. */
 	for (uint32_t i = 0; i < walk.count; i++) {

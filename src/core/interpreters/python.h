@@ -19,4 +19,7 @@ enum python_symbol { PYTHON_RUNTIME, PYTHON_EVALUATE, PYTHON_VERSION };
  * PYTHON_CODE_HIDDEN: it is the interpreter's own and no code of the program. */
 uint32_t python_code_find_id(struct interpreted_walk *walk, uint64_t address);
 
+/* Of the frames from this one on, which may be read directly. False: one of them is none. */
+bool python_hash_frames(const struct python_layout *layout, uint64_t frame, uint64_t *ret);
+
 #endif

@@ -4,6 +4,7 @@
 #include "output/json/gpu.h"
 
 #include "analysis/gpu/gpu.h"
+#include "output/device_lines.h"
 
 static void json_put_kernels(struct json_writer *json, const struct gpu_data *data)
 {
@@ -96,17 +97,95 @@ static void json_put_gpu_losses(struct json_writer *json, const struct gpu_data 
 	json_array_end(json);
 }
 
-void json_put_gpu_sums(struct json_writer *json, const struct session *session)
+static void json_put_path_gap(struct json_writer *json, const char *what,
+			      const struct gpu_work_sums *work)
+{
+	if (work->kernels + work->copies == 0)
+		return;
+	json_object_begin(json, NULL);
+	json_put_text(json, "what", what);
+	json_put_count(json, "kernels", work->kernels);
+	json_put_count(json, "copies", work->copies);
+	json_put_count(json, "device_ns", work->ns);
+	json_object_end(json);
+}
+
+static void json_put_device_lines(struct json_writer *json, const struct session *session,
+				  const struct device_lines *lines)
+{
+	json_array_begin(json, "lines");
+	for (size_t i = 0; i < lines->line_count; i++) {
+		const struct device_line *line = &lines->lines[i];
+		const struct model_frame *frame = &session->frames[line->frame];
+
+		json_object_begin(json, NULL);
+		json_put_count(json, "frame", line->frame);
+		json_put_text(json, "function", frame->function);
+		json_put_text(json, "file", frame->file);
+		json_put_count(json, "line", frame->line);
+		json_put_count(json, "work", line->own_count);
+		json_put_count(json, "self_ns", line->own_ns);
+		json_put_count(json, "inclusive_ns", line->inclusive_ns);
+		json_object_end(json);
+	}
+	json_array_end(json);
+	json_array_begin(json, "modules");
+	for (size_t i = 0; i < lines->module_count; i++) {
+		json_object_begin(json, NULL);
+		json_put_text(json, "name", lines->modules[i].name);
+		json_put_count(json, "work", lines->modules[i].count);
+		json_put_count(json, "device_ns", lines->modules[i].ns);
+		json_object_end(json);
+	}
+	json_array_end(json);
+}
+
+/* The paths themselves are nodes of the call tree: those with device_ns. */
+static int json_put_launch_paths(struct json_writer *json, const struct session *session,
+				 const struct gpu_launch_path_sums *paths)
+{
+	struct device_lines lines;
+	int result;
+
+	if (!paths->is_recorded)
+		return 0;
+	result = device_lines_build(&lines, session);
+	if (result == 0) {
+		json_object_begin(json, "paths");
+		json_put_work(json, "all", &paths->all);
+		json_put_work(json, "complete", &paths->complete);
+		json_array_begin(json, "incomplete");
+		for (unsigned i = 0; i < SPOOL_STACK_END_COUNT; i++)
+			json_put_path_gap(json, spool_stack_end_get_text((enum spool_stack_end)i),
+					  &paths->cut[i]);
+		json_array_end(json);
+		json_array_begin(json, "missing");
+		for (unsigned i = 0; i < GPU_PATH_GAP_COUNT; i++)
+			json_put_path_gap(json, gpu_path_gap_get_text((enum gpu_path_gap)i),
+					  &paths->gaps[i]);
+		json_array_end(json);
+		json_put_device_lines(json, session, &lines);
+		json_object_end(json);
+	}
+	device_lines_deinit(&lines);
+	return result;
+}
+
+int json_put_gpu_sums(struct json_writer *json, const struct session *session)
 {
 	const struct gpu_data *data = session_get_gpu_data(session);
 
+	int result;
+
 	if (data == NULL)
-		return;
+		return 0;
 	json_object_begin(json, "devices");
 	json_put_kernels(json, data);
 	json_put_copies(json, data);
 	json_put_ranges(json, &data->ranges);
+	result = json_put_launch_paths(json, session, &data->launch_paths);
 	json_put_count(json, "calls", data->call_record_count);
 	json_put_gpu_losses(json, data);
 	json_object_end(json);
+	return result;
 }

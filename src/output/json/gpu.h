@@ -10,6 +10,7 @@
 #include "output/json_writer.h"
 
 /* "devices": kernels by name and device, copies by direction, what is missing. */
-void json_put_gpu_sums(struct json_writer *json, const struct session *session);
+/* 0 or -ENOMEM. */
+int json_put_gpu_sums(struct json_writer *json, const struct session *session);
 
 #endif

@@ -26,6 +26,7 @@ static const char *get_frame_kind_name(enum model_frame_kind kind)
 		[FRAME_SYNTHETIC] = "synthetic",
 		[FRAME_THREAD_STATE] = "state",
 		[FRAME_INTERPRETED] = "interpreted",
+		[FRAME_DEVICE_WORK] = "device",
 	};
 	return names[kind];
 }
@@ -39,19 +40,20 @@ static void json_put_optional_index(struct json_writer *json, const char *key, u
 }
 
 static void json_put_weights_by_source(struct json_writer *json,
-				       const uint64_t weight[SPOOL_SOURCE_COUNT],
-				       const uint64_t samples[SPOOL_SOURCE_COUNT])
+				       const uint64_t weight[MODEL_SOURCE_COUNT],
+				       const uint64_t samples[MODEL_SOURCE_COUNT])
 {
 	static const struct {
 		const char *weight, *samples;
-	} keys[SPOOL_SOURCE_COUNT] = {
+	} keys[MODEL_SOURCE_COUNT] = {
 		[SPOOL_SOURCE_CPU] = {"cpu_ns", "cpu_samples"},
 		[SPOOL_SOURCE_WALL] = {"blocked_ns", "blocked_samples"},
 		[SPOOL_SOURCE_OVERFLOW] = {"overflow_events", "overflow_samples"},
 		[SPOOL_SOURCE_RUNNABLE] = {"runnable_ns", "runnable_samples"},
+		[MODEL_SOURCE_DEVICE] = {"device_ns", "device_work"},
 	};
 
-	for (unsigned source = 0; source < SPOOL_SOURCE_COUNT; source++) {
+	for (unsigned source = 0; source < MODEL_SOURCE_COUNT; source++) {
 		if (weight[source] == 0 && samples[source] == 0)
 			continue;
 		json_put_count(json, keys[source].weight, weight[source]);
@@ -275,10 +277,10 @@ static int json_put_thread_nodes(struct json_writer *json, struct session *sessi
 static void json_put_totals(struct json_writer *json, const struct session *session,
 			    enum view_measure_kind measure)
 {
-	uint64_t weight[SPOOL_SOURCE_COUNT] = {0}, samples[SPOOL_SOURCE_COUNT] = {0};
+	uint64_t weight[MODEL_SOURCE_COUNT] = {0}, samples[MODEL_SOURCE_COUNT] = {0};
 
 	for (uint32_t i = 0; i < session->node_count; i++) {
-		for (unsigned source = 0; source < SPOOL_SOURCE_COUNT; source++) {
+		for (unsigned source = 0; source < MODEL_SOURCE_COUNT; source++) {
 			weight[source] += session->nodes[i].self_weight[source];
 			samples[source] += session->nodes[i].self_samples[source];
 		}
@@ -318,7 +320,8 @@ static int output_write_json(struct session *session, const struct output_option
 	if (result == 0)
 		result = json_put_region_profile(&json, session, options->flat);
 	calls_put_json_untimed_functions(&json, session);
-	json_put_gpu_sums(&json, session);
+	if (result == 0)
+		result = json_put_gpu_sums(&json, session);
 	json_object_end(&json);
 	if (result < 0)
 		return problem_set(problem, result, "cannot make the JSON profile: %s",

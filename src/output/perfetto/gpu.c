@@ -14,10 +14,12 @@
 
 #include "analysis/gpu/gpu.h"
 #include "analysis/id_map.h"
+#include "output/device_lines.h"
 #include "output/perfetto/perfetto.h"
 
 enum {
 	INTERNED_DATA_FIELD_EVENT_NAMES = 2,
+	INTERNED_DATA_FIELD_ANNOTATION_STRINGS = 29,
 	GPU_TRACK_EVENT_FIELD_NAME_IID = 10,
 	GPU_TRACK_EVENT_FIELD_FLOWS = 47,
 	GPU_TRACK_EVENT_FIELD_TERMINATING_FLOWS = 48,
@@ -26,6 +28,7 @@ enum {
 	GPU_ANNOTATION_FIELD_NAME = 10,
 	GPU_ANNOTATION_FIELD_UINT_VALUE = 3,
 	GPU_ANNOTATION_FIELD_STRING_VALUE = 6,
+	GPU_ANNOTATION_FIELD_STRING_IID = 17,
 
 	LANE_SLICE_DEPTH_MAX = 32,
 	TRACK_LANES_MAX = 256,
@@ -52,10 +55,11 @@ struct gpu_track_lane {
 struct gpu_trace_writer {
 	struct perfetto_trace *trace;
 	const struct gpu_records_of_process *process;
-	uint32_t index;       /* of the process among those with devices */
-	uint32_t model;       /* the process in the session, or MODEL_ENTRY_INDEX_NONE */
-	uint64_t track_count; /* made so far */
-	uint8_t *named;       /* strings that are interned */
+	uint32_t index;        /* of the process among those with devices */
+	uint32_t model;        /* the process in the session, or MODEL_ENTRY_INDEX_NONE */
+	uint64_t track_count;  /* made so far */
+	uint8_t *named;        /* strings that are interned */
+	uint8_t *named_frames; /* frames that are, as who launched */
 	bool has_begun_packet_sequence;
 	struct gpu_slice *slices;
 	size_t slice_count, slice_capacity;
@@ -267,23 +271,72 @@ static void open_event_packet(struct gpu_trace_writer *writer, uint64_t time_ns)
 	writer->has_begun_packet_sequence = true;
 }
 
-static void write_interned_event_name(struct gpu_trace_writer *writer, uint32_t string)
+static void write_event_name_entry(struct gpu_trace_writer *writer, uint32_t string)
 {
 	struct protobuf_writer *out = &writer->trace->writer;
 	const char *text = gpu_get_interned_string(writer->process, string);
-	char *plain;
+	char *plain = gpu_demangle_name(text);
 
-	if (writer->named[string])
-		return;
 	writer->named[string] = 1;
-	plain = gpu_demangle_name(text);
-	protobuf_open_message(out, PACKET_FIELD_INTERNED_DATA);
 	protobuf_open_message(out, INTERNED_DATA_FIELD_EVENT_NAMES);
 	protobuf_write_uint(out, 1, string + 1u);
 	protobuf_write_string(out, 2, plain != NULL ? plain : text);
 	protobuf_close_message(out);
-	protobuf_close_message(out);
 	free(plain);
+}
+
+static void write_launching_frame_entry(struct gpu_trace_writer *writer, uint32_t frame)
+{
+	struct protobuf_writer *out = &writer->trace->writer;
+	char text[512];
+
+	writer->named_frames[frame] = 1;
+	device_format_launching_frame(text, sizeof(text), writer->trace->session, frame);
+	protobuf_open_message(out, INTERNED_DATA_FIELD_ANNOTATION_STRINGS);
+	protobuf_write_uint(out, 1, frame + 1u);
+	protobuf_write_string(out, 2, text);
+	protobuf_close_message(out);
+}
+
+/* string, launching frame: MODEL_ENTRY_INDEX_NONE: the slice has none. */
+static void write_interned_data(struct gpu_trace_writer *writer, uint32_t string, uint32_t frame)
+{
+	struct protobuf_writer *out = &writer->trace->writer;
+	bool new_string = string != MODEL_ENTRY_INDEX_NONE && !writer->named[string];
+	bool new_frame = frame != MODEL_ENTRY_INDEX_NONE && !writer->named_frames[frame];
+
+	if (!new_string && !new_frame)
+		return;
+	protobuf_open_message(out, PACKET_FIELD_INTERNED_DATA);
+	if (new_string)
+		write_event_name_entry(writer, string);
+	if (new_frame)
+		write_launching_frame_entry(writer, frame);
+	protobuf_close_message(out);
+}
+
+static uint32_t find_launching_frame_of_slice(const struct gpu_trace_writer *writer,
+					      const struct gpu_slice *slice)
+{
+	const struct session *session = writer->trace->session;
+	uint32_t launch_path = 0, node;
+
+	if (slice->kind == TRACK_KIND_KERNELS)
+		launch_path = ((const struct gpu_kernel *)(const void *)slice->record)->launch_path;
+	else if (slice->kind == TRACK_KIND_COPIES)
+		launch_path = ((const struct gpu_copy *)(const void *)slice->record)->launch_path;
+	node = gpu_find_node_of_launch_path(session, writer->model, launch_path);
+	return node == MODEL_ENTRY_INDEX_NONE ? node : device_find_launching_frame(session, node);
+}
+
+static void write_launching_frame_annotation(struct protobuf_writer *out, uint32_t frame)
+{
+	if (frame == MODEL_ENTRY_INDEX_NONE)
+		return;
+	protobuf_open_message(out, TRACK_EVENT_FIELD_ANNOTATIONS);
+	protobuf_write_string(out, GPU_ANNOTATION_FIELD_NAME, "launched by");
+	protobuf_write_uint(out, GPU_ANNOTATION_FIELD_STRING_IID, frame + 1u);
+	protobuf_close_message(out);
 }
 
 static void write_number_annotation(struct protobuf_writer *out, const char *name, uint64_t value)
@@ -372,12 +425,13 @@ static void write_slice_begin(struct gpu_trace_writer *writer, const struct gpu_
 {
 	struct protobuf_writer *out = &writer->trace->writer;
 	uint32_t name = get_slice_name_string_id(writer, slice);
+	uint32_t frame = find_launching_frame_of_slice(writer, slice);
 	uint64_t flow = make_slice_flow_id(writer, slice);
 	bool is_mark = slice->kind == TRACK_KIND_MARKERS && slice->record->id == GPU_MARKER_MARK;
 
 	open_event_packet(writer, slice->start);
-	if (slice->kind != TRACK_KIND_COPIES)
-		write_interned_event_name(writer, name);
+	write_interned_data(
+		writer, slice->kind == TRACK_KIND_COPIES ? MODEL_ENTRY_INDEX_NONE : name, frame);
 	protobuf_open_message(out, PACKET_FIELD_TRACK_EVENT);
 	protobuf_write_uint(out, TRACK_EVENT_FIELD_TYPE,
 			    is_mark ? TRACK_EVENT_TYPE_INSTANT : EVENT_TYPE_SLICE_BEGIN);
@@ -398,6 +452,7 @@ static void write_slice_begin(struct gpu_trace_writer *writer, const struct gpu_
 		write_launch_shape_annotations(writer, slice->record->id);
 	else if (slice->kind == TRACK_KIND_COPIES)
 		write_copy_annotations(out, (const void *)slice->record);
+	write_launching_frame_annotation(out, frame);
 	protobuf_close_message(out);
 	protobuf_close_message(out);
 }
@@ -478,24 +533,6 @@ static int write_device_metric(const struct gpu_record_head *head, void *context
 
 /* ---- all ---- */
 
-/* The image of the process that was running when the file was begun. */
-uint32_t perfetto_find_process_of_gpu_records(const struct session *session,
-					      const struct gpu_records_of_process *process)
-{
-	uint32_t found = MODEL_ENTRY_INDEX_NONE;
-
-	for (uint32_t i = 0; i < session->process_count; i++) {
-		const struct model_process *model = &session->processes[i];
-
-		if (model->pid == process->header.pid &&
-		    model->process_start == process->header.process_start &&
-		    (found == MODEL_ENTRY_INDEX_NONE ||
-		     model->start_ns <= process->header.start_boottime_ns))
-			found = i;
-	}
-	return found;
-}
-
 int perfetto_write_gpu_events(struct perfetto_trace *trace)
 {
 	const struct gpu_data *data = session_get_gpu_data(trace->session);
@@ -511,9 +548,10 @@ int perfetto_write_gpu_events(struct perfetto_trace *trace)
 		writer->trace = trace;
 		writer->process = process;
 		writer->index = (uint32_t)i;
-		writer->model = perfetto_find_process_of_gpu_records(trace->session, process);
+		writer->model = gpu_find_process_in_session(trace->session, process);
 		writer->named = calloc((size_t)process->string_count + 1, 1);
-		error = writer->named != NULL
+		writer->named_frames = calloc((size_t)trace->session->frame_count + 1, 1);
+		error = writer->named != NULL && writer->named_frames != NULL
 				? gpu_visit_records(process, append_slice_of_record, writer)
 				: -ENOMEM;
 		if (error == 0) {
@@ -523,6 +561,7 @@ int perfetto_write_gpu_events(struct perfetto_trace *trace)
 		free(writer->slices);
 		id_map_deinit(&writer->begun_marker_slices);
 		free(writer->named);
+		free(writer->named_frames);
 		free(writer);
 	}
 	return error;

@@ -87,7 +87,7 @@ int perfetto_write_gpu_counters(struct perfetto_trace *trace)
 
 	for (size_t i = 0; data != NULL && result == 0 && i < data->process_count; i++) {
 		const struct gpu_records_of_process *process = &data->processes[i];
-		uint32_t model = perfetto_find_process_of_gpu_records(trace->session, process);
+		uint32_t model = gpu_find_process_in_session(trace->session, process);
 		struct gpu_counters_writer writer = {.trace = trace, .process = process};
 
 		writer.index = (uint32_t)i;

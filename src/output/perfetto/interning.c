@@ -245,7 +245,7 @@ static void write_interned_frame(struct perfetto_trace *trace,
 	if (frame->line != 0)
 		protobuf_write_uint(writer, 6, frame->line);
 	if (frame->kind != FRAME_SYNTHETIC && frame->kind != FRAME_THREAD_STATE &&
-	    frame->kind != FRAME_INTERPRETED)
+	    frame->kind != FRAME_INTERPRETED && frame->kind != FRAME_DEVICE_WORK)
 		protobuf_write_uint(writer, 7,
 				    frame->kind == FRAME_JIT ? PERFETTO_FRAME_KIND_JIT
 							     : PERFETTO_FRAME_KIND_NATIVE);

@@ -191,8 +191,6 @@ int perfetto_write_nccl_slices(struct perfetto_trace *trace);
 int perfetto_write_gpu_events(struct perfetto_trace *trace);
 /* The process in the session that the file is of, or MODEL_ENTRY_INDEX_NONE. */
 struct gpu_records_of_process;
-uint32_t perfetto_find_process_of_gpu_records(const struct session *session,
-					      const struct gpu_records_of_process *process);
 /* gpu_counts.c; 0 or -ENOMEM */
 int perfetto_write_gpu_counters(struct perfetto_trace *trace);
 

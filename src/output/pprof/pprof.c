@@ -17,7 +17,7 @@
 
 /* Which value columns the profile has; the count of samples is always the first. */
 struct existing_value_columns {
-	bool has_cpu, has_wall, has_events;
+	bool has_cpu, has_wall, has_events, has_device;
 };
 
 uint64_t pprof_intern_string(struct pprof_profile *profile, const char *text)
@@ -40,11 +40,11 @@ static void write_value_type(struct pprof_profile *profile, unsigned field, cons
 }
 
 static void sum_samples_by_source(const struct session *session,
-				  uint64_t samples[SPOOL_SOURCE_COUNT],
-				  uint64_t weights[SPOOL_SOURCE_COUNT])
+				  uint64_t samples[MODEL_SOURCE_COUNT],
+				  uint64_t weights[MODEL_SOURCE_COUNT])
 {
 	for (uint32_t i = 0; i < session->node_count; i++) {
-		for (int source = 0; source < SPOOL_SOURCE_COUNT; source++) {
+		for (int source = 0; source < MODEL_SOURCE_COUNT; source++) {
 			samples[source] += session->nodes[i].self_samples[source];
 			weights[source] += session->nodes[i].self_weight[source];
 		}
@@ -55,12 +55,13 @@ static struct existing_value_columns write_sample_types_and_times(struct pprof_p
 {
 	const struct session *session = profile->session;
 	struct protobuf_writer *writer = &profile->writer;
-	uint64_t samples[SPOOL_SOURCE_COUNT] = {0}, weights[SPOOL_SOURCE_COUNT] = {0};
+	uint64_t samples[MODEL_SOURCE_COUNT] = {0}, weights[MODEL_SOURCE_COUNT] = {0};
 
 	sum_samples_by_source(session, samples, weights);
 	struct existing_value_columns columns = {
 		.has_wall = samples[SPOOL_SOURCE_WALL] + samples[SPOOL_SOURCE_RUNNABLE] != 0,
 		.has_events = samples[SPOOL_SOURCE_OVERFLOW] != 0,
+		.has_device = samples[MODEL_SOURCE_DEVICE] != 0,
 	};
 	columns.has_cpu =
 		samples[SPOOL_SOURCE_CPU] != 0 || (!columns.has_wall && !columns.has_events);
@@ -72,6 +73,8 @@ static struct existing_value_columns write_sample_types_and_times(struct pprof_p
 		write_value_type(profile, PROFILE_FIELD_SAMPLE_TYPE, "wall", "nanoseconds");
 	if (columns.has_events)
 		write_value_type(profile, PROFILE_FIELD_SAMPLE_TYPE, "events", "count");
+	if (columns.has_device)
+		write_value_type(profile, PROFILE_FIELD_SAMPLE_TYPE, "device", "nanoseconds");
 	protobuf_write_uint(writer, PROFILE_FIELD_TIME_NS,
 			    session->start_ns + (uint64_t)session->realtime_minus_boottime_ns);
 	if (session->end_ns > session->start_ns)
@@ -111,7 +114,7 @@ static void write_sample_values(struct protobuf_writer *writer,
 				const struct view_thread_node_row *row,
 				struct existing_value_columns columns)
 {
-	uint8_t values[4 * PROTOBUF_VARINT_BYTES_MAX], *at = values;
+	uint8_t values[5 * PROTOBUF_VARINT_BYTES_MAX], *at = values;
 	uint64_t samples = 0;
 
 	for (int source = 0; source < SPOOL_SOURCE_COUNT; source++)
@@ -127,6 +130,10 @@ static void write_sample_values(struct protobuf_writer *writer,
 		at = protobuf_encode_varint(
 			at,
 			view_sum_sources_of_measure(row->self_weight, VIEW_MEASURE_COUNTER_EVENTS));
+	if (columns.has_device)
+		at = protobuf_encode_varint(
+			at,
+			view_sum_sources_of_measure(row->self_weight, VIEW_MEASURE_DEVICE_TIME));
 	protobuf_write_bytes(writer, 2, values, (size_t)(at - values));
 }
 

@@ -83,6 +83,8 @@ int summary_write_instrumented_calls(const struct summary_writer *summary);
 int summary_write_memory(const struct summary_writer *summary);
 int summary_write_nccl(const struct summary_writer *summary);
 void summary_write_gpu(const struct summary_writer *summary);
+/* Nothing where no call paths of launches were recorded. */
+int summary_write_launch_paths(const struct summary_writer *summary);
 void summary_write_counters(const struct summary_writer *summary);
 /* Such a run may have no samples, and none are missed. */
 bool summary_has_counters(const struct summary_writer *summary);

@@ -342,6 +342,8 @@ int output_write_summary(struct session *session, const struct output_options *o
 	if (result == 0)
 		summary_write_gpu(&summary);
 	if (result == 0)
+		result = summary_write_launch_paths(&summary);
+	if (result == 0)
 		summary_write_counters(&summary);
 	if (result == 0)
 		result = summary_write_memory(&summary);

@@ -82,7 +82,7 @@ static void write_session_description(struct flamegraph_writer *html)
 		session->realtime_minus_boottime_ns != 0 ? realtime_ns / 1000000 : 0,
 		session->end_ns > session->start_ns ? session->end_ns - session->start_ns : 0);
 	fputs("\"kinds\":[\"native\",\"inline\",\"jit\",\"unresolved\",\"synthetic\",\"state\","
-	      "\"interpreted\"],",
+	      "\"interpreted\",\"device\"],",
 	      stream);
 }
 
@@ -92,7 +92,8 @@ static void write_measure_list(struct flamegraph_writer *html, enum view_measure
 	static const char *const names[FLAMEGRAPH_MEASURE_COUNT] = {
 		[VIEW_MEASURE_CPU_TIME] = "CPU time",
 		[VIEW_MEASURE_REAL_TIME] = "Wall time",
-		[VIEW_MEASURE_COUNTER_EVENTS] = "Events"};
+		[VIEW_MEASURE_COUNTER_EVENTS] = "Events",
+		[VIEW_MEASURE_DEVICE_TIME] = "Device time"};
 	FILE *stream = html->stream;
 	size_t written = 0;
 	unsigned column = 0, columns[FLAMEGRAPH_MEASURE_COUNT] = {0};

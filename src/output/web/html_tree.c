@@ -34,7 +34,7 @@ static uint64_t compute_row_importance(const struct view_thread_node_row *row)
 {
 	uint64_t samples = 0, weight = 0;
 
-	for (int source = 0; source < SPOOL_SOURCE_COUNT; source++) {
+	for (int source = 0; source < MODEL_SOURCE_COUNT; source++) {
 		samples += row->self_samples[source];
 		weight += row->self_weight[source];
 	}

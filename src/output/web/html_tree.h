@@ -11,7 +11,7 @@
 #include "output/function_tree.h"
 
 enum {
-	FLAMEGRAPH_MEASURE_COUNT = 3, /* enum view_measure_kind */
+	FLAMEGRAPH_MEASURE_COUNT = VIEW_MEASURE_COUNT,
 	FLAMEGRAPH_COLUMN_COUNT = 2 * FLAMEGRAPH_MEASURE_COUNT + 1,
 	FLAMEGRAPH_COLUMN_SAMPLES =
 		2 * FLAMEGRAPH_MEASURE_COUNT, /* all samples; before: weight, count pairs */

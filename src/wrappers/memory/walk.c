@@ -4,10 +4,8 @@
  * The stack of a call that allocates, by the sampler's unwinder outside of its handler, and what
  * each thread remembers of its stacks.
  *
- * A program allocates at the same places again and again. A walk follows from the registers that it
- * begins with, the unwind tables and the stack words that it reads, which are the return addresses
- * and saved frame pointers. A memo has the registers, the tables' generation and these words: where
- * they are what they were, the site is what it was, and nothing is walked.
+ * A program allocates at the same places again and again: where the stack is that of a memo
+ * (core/stacks/memo.h), the site is what it was, and nothing is walked.
  *
  * The view of the modules is pinned by the thread's `walking`, as the handler's is by `in_handler`.
  * What the unwinder remembers between walks is apart from the handler's, which may come at any
@@ -17,25 +15,11 @@
 
 #include "common/syscalls.h"
 #include "core/runtime.h"
-#include "core/stacks/stacks.h"
-#include "core/unwind/frame_cache.h"
-#include "core/unwind/walk.h"
+#include "core/stacks/memo.h"
 #include "wrappers/memory/private.h"
 
 #define MEMORY_THREADS_MAX (1u << 20) /* by index of a thread's block; others walk without */
 #define MEMO_COUNT         64u
-#define MEMO_WORDS_MAX     96u
-#define MEMO_SITES         8u
-
-/* A native stack, and sites that it is known to have, by the hash of its interpreted frames. */
-struct stack_memo {
-	uint64_t ip, sp, bp, generation;
-	uint64_t interpreted_hashes[MEMO_SITES]; /* 0: none */
-	uint32_t sites[MEMO_SITES];              /* NONE: not known */
-	uint32_t word_count;
-	uint32_t word_offsets[MEMO_WORDS_MAX]; /* from sp */
-	uint64_t words[MEMO_WORDS_MAX];
-};
 
 struct memory_thread {
 	uint32_t owner;        /* internal id + 1 of the thread whose it is; indexes are reused */
@@ -191,106 +175,14 @@ void memory_sum_size_classes(uint64_t *counts)
 
 /* ---- memos ---- */
 
+_Static_assert(MEMORY_SITE_NONE == STACK_MEMO_NO_NUMBER, "a site that a memo does not have");
+
 static struct stack_memo *find_memo_place(struct memory_thread *thread,
 					  const struct unwind_start_registers *caller)
 {
 	uint64_t hash = (caller->ip ^ caller->sp >> 3) * 0x9e3779b97f4a7c15ull;
 
 	return &thread->memos[hash >> 58];
-}
-
-/* Words lie above the caller's frame on a stack that is mapped up to its end: see remember_stack().
- */
-UNWIND_UNSANITIZED
-static bool memo_has_native_stack(const struct stack_memo *memo,
-				  const struct unwind_start_registers *caller, uint64_t generation)
-{
-	uint64_t differences = 0;
-
-	if (memo->ip != caller->ip || memo->sp != caller->sp || memo->bp != caller->bp ||
-	    memo->generation != generation)
-		return false;
-	for (uint32_t i = 0; i < memo->word_count; i++)
-		differences |=
-			*(const uint64_t *)(caller->sp + memo->word_offsets[i]) ^ memo->words[i];
-	return !differences;
-}
-
-static uint32_t memo_get_site(const struct stack_memo *memo, uint64_t interpreted_hash)
-{
-	uint32_t at = (uint32_t)(interpreted_hash >> 32) % MEMO_SITES;
-
-	return memo->interpreted_hashes[at] == interpreted_hash ? memo->sites[at]
-								: MEMORY_SITE_NONE;
-}
-
-static void memo_set_site(struct stack_memo *memo, uint64_t interpreted_hash, uint32_t site)
-{
-	uint32_t at = (uint32_t)(interpreted_hash >> 32) % MEMO_SITES;
-
-	memo->interpreted_hashes[at] = interpreted_hash;
-	memo->sites[at] = site;
-}
-
-/* False: it is further away than the memo can say, or on no stack that is known to be there. */
-static bool add_word_to_memo(struct stack_memo *memo, const struct unwind_stack_bounds *bounds,
-			     uint64_t address, uint64_t value)
-{
-	if (!bounds->high || memo->word_count == MEMO_WORDS_MAX || address < memo->sp ||
-	    address < bounds->low || address > bounds->high - 8 || address - memo->sp > UINT32_MAX)
-		return false;
-	memo->word_offsets[memo->word_count] = (uint32_t)(address - memo->sp);
-	memo->words[memo->word_count++] = value;
-	return true;
-}
-
-/* True where the unwinder's cache alone gives the whole walk: every frame has a compact rule. */
-static bool add_words_of_walk(struct stack_memo *memo, const struct unwind_frame_cache *walk,
-			      const struct unwind_stack_bounds *bounds, const uint64_t *frames,
-			      uint32_t count)
-{
-	const struct unwind_frame_cache_entry *entry = &walk->frames[walk->start];
-
-	if (walk->start > UNWIND_FRAME_CACHE_ENTRIES ||
-	    count > UNWIND_FRAME_CACHE_ENTRIES - walk->start || entry->sp != memo->sp)
-		return false;
-	for (uint32_t i = 1; i < count; i++) {
-		uint64_t how = entry[i].key >> UNWIND_FRAME_CACHE_STEP_SHIFT;
-
-		if (!how || (entry[i].key & UNWIND_FRAME_CACHE_KEY_MASK) != frames[i] ||
-		    entry[i].sp <= entry[i - 1].sp ||
-		    !add_word_to_memo(memo, bounds, entry[i].sp - 8, frames[i]) ||
-		    (how > 1 &&
-		     !add_word_to_memo(memo, bounds, entry[i].sp - 8 * (how - 1), entry[i].bp)))
-			return false;
-	}
-	return true;
-}
-
-/* Where instrumented functions are, a stack is not all that says who called. False: the stack is
- * none that a memo can tell. */
-static bool remember_native_stack(struct memory_thread *thread, const struct stack_request *walked,
-				  uint64_t generation)
-{
-	const struct unwind_start_registers *caller = walked->registers;
-	struct stack_memo *memo = find_memo_place(thread, caller);
-
-	memo->ip = 0;
-	if (atomic_load_explicit(&unwind_trampoline_callbacks, memory_order_relaxed) ||
-	    thread->scratch.met_interrupted_frame ||
-	    (walked->walked_end != SPOOL_STACK_COMPLETE && walked->walked_end != SPOOL_STACK_DEPTH))
-		return false;
-	memo->word_count = 0;
-	memo->sp = caller->sp;
-	if (!add_words_of_walk(memo, &thread->scratch.frame_cache, &kymo_thread->stack_bounds,
-			       walked->walked_frames, walked->walked_count))
-		return false;
-	memo->bp = caller->bp;
-	memo->generation = generation;
-	for (uint32_t i = 0; i < MEMO_SITES; i++)
-		memo->sites[i] = MEMORY_SITE_NONE;
-	memo->ip = caller->ip;
-	return true;
 }
 
 /* ---- walks ---- */
@@ -351,13 +243,13 @@ static uint32_t walk_and_find_site(struct memory_thread *thread, struct stack_re
 		sampler_count_interpreted_losses(kymo_memory.sampler->spool, request);
 	site = memory_find_or_add_site(stack.frames, stack.count);
 	if (site == MEMORY_SITE_NONE || !request->view ||
-	    (!memo_has_native_stack(memo, caller, generation) &&
-	     !remember_native_stack(thread, request, generation)))
+	    (!stack_memo_has_native_stack(memo, caller, generation) &&
+	     !stack_memo_remember(memo, request, generation)))
 		return site;
 	/* The interpreter may be gone in between. */
 	hash = hash_interpreted_frames(request);
 	if ((hash != 0) == request->has_interpreted_frames)
-		memo_set_site(memo, hash, site);
+		stack_memo_set_number(memo, hash, site);
 	return site;
 }
 
@@ -374,9 +266,9 @@ uint32_t memory_find_site_of_caller(struct memory_thread *thread,
 	request = make_stack_request(thread, caller, frames, depth);
 	memo = find_memo_place(thread, caller);
 	/* A generation that is just being replaced is that of a moment before. */
-	if (memo_has_native_stack(
+	if (stack_memo_has_native_stack(
 		    memo, caller,
 		    __atomic_load_n(&kymo_memory.modules->generation, __ATOMIC_RELAXED)))
-		site = memo_get_site(memo, hash_interpreted_frames(&request));
+		site = stack_memo_get_number(memo, hash_interpreted_frames(&request));
 	return site != MEMORY_SITE_NONE ? site : walk_and_find_site(thread, &request);
 }

@@ -9,6 +9,7 @@
 #include <pthread.h>
 #include <sched.h>
 
+#include "kymo/tools.h"
 #include "libkymo-sdk/work.h"
 
 #define RECORDS_MAX 16
@@ -230,6 +231,76 @@ static void a_context_hears_of_what_it_saw_begin(void)
 	CHECK_EQUAL(record_count, 1);
 }
 
+/* ---- ids of launches ---- */
+
+static int asked_count;
+static pthread_t asked_thread;
+
+static uint64_t number_launch(void *data)
+{
+	asked_thread = pthread_self();
+	return *(uint64_t *)data + (uint64_t)++asked_count;
+}
+
+static uint64_t first_launch_id = 1000;
+
+static int with_launch_ids(void)
+{
+	initialize();
+	OK(kymo_configure_launch_id_service(context, number_launch, &first_launch_id));
+	return 0;
+}
+
+static void a_launch_id_replaces_a_pushed_one(void)
+{
+	struct sdk_device_work *work;
+	pthread_t thread;
+
+	scenario_tool(with_launch_ids);
+	OK(rocprofiler_push_external_correlation_id(context, (rocprofiler_thread_id_t)gettid(),
+						    (rocprofiler_user_data_t){.value = 77}));
+	work = launch();
+	CHECK(sdk_work_to_fast_dispatch(work) != NULL);
+	sdk_dispatch_report_submitted(work, false);
+	CHECK_EQUAL(asked_count, 1);
+	CHECK_EQUAL(pthread_create(&thread, NULL, complete_elsewhere, work), 0);
+	CHECK_EQUAL(pthread_join(thread, NULL), 0);
+	work = launch();
+	sdk_dispatch_report_submitted(work, false);
+	sdk_dispatch_report_complete(work, NULL, 0, 0);
+	OK(kymo_configure_launch_id_service(context, NULL, NULL));
+	work = launch();
+	sdk_dispatch_report_submitted(work, false);
+	sdk_dispatch_report_complete(work, NULL, 0, 0);
+	flush();
+	CHECK_EQUAL(record_count, 3);
+	CHECK_EQUAL(asked_count, 2);
+	CHECK(pthread_equal(asked_thread, pthread_self()));
+	CHECK_EQUAL(records[0].correlation_id.external.value, 1001);
+	CHECK_EQUAL(records[1].correlation_id.external.value, 1002);
+	CHECK_EQUAL(records[2].correlation_id.external.value, 77);
+}
+
+/* A graph's kernels are known only when they have run. */
+static void work_that_is_known_later_has_the_id_of_its_launch(void)
+{
+	rocprofiler_kernel_dispatch_info_t info = a_kernel();
+	struct sdk_device_work *work;
+
+	scenario_tool(with_launch_ids);
+	work = sdk_work_create_for_call();
+	CHECK(work != NULL);
+	CHECK_EQUAL(asked_count, 1);
+	sdk_work_report_dispatch_completion(work, &info, 1, 2);
+	sdk_work_report_dispatch_completion(work, &info, 3, 4);
+	sdk_work_release(work);
+	flush();
+	CHECK_EQUAL(record_count, 2);
+	CHECK_EQUAL(asked_count, 1);
+	CHECK_EQUAL(records[0].correlation_id.external.value, 1001);
+	CHECK_EQUAL(records[1].correlation_id.external.value, 1001);
+}
+
 /* ---- many threads ---- */
 
 #define LAUNCHERS 4
@@ -362,6 +433,13 @@ static int with_requests(void)
 	return 0;
 }
 
+static int with_launch_ids_and_callbacks(void)
+{
+	with_callbacks();
+	OK(kymo_configure_launch_id_service(context, number_launch, &first_launch_id));
+	return 0;
+}
+
 static void expect_not_plain(int (*tool)(void), int told, uint64_t external)
 {
 	struct sdk_device_work *work;
@@ -396,6 +474,19 @@ static void requests(void)
 	expect_not_plain(with_requests, 1, 99);
 }
 
+static void a_launch_id_beside_callbacks(void)
+{
+	expect_not_plain(with_launch_ids_and_callbacks, 1, 1001);
+}
+
+static void a_launch_id_of_no_context(void)
+{
+	scenario_tool(initialize);
+	CHECK_EQUAL(kymo_configure_launch_id_service((rocprofiler_context_id_t){12345},
+						     number_launch, NULL),
+		    ROCPROFILER_STATUS_ERROR_CONTEXT_NOT_FOUND);
+}
+
 #define TESTS(TEST)                                                                                \
 	TEST(a_record_has_everything)                                                              \
 	TEST(what_is_known_at_the_end_counts)                                                      \
@@ -407,7 +498,11 @@ static void requests(void)
 	TEST(two_contexts)                                                                         \
 	TEST(a_callback)                                                                           \
 	TEST(retirement)                                                                           \
-	TEST(requests)
+	TEST(requests)                                                                             \
+	TEST(a_launch_id_replaces_a_pushed_one)                                                    \
+	TEST(work_that_is_known_later_has_the_id_of_its_launch)                                    \
+	TEST(a_launch_id_beside_callbacks)                                                         \
+	TEST(a_launch_id_of_no_context)
 
 TESTS(SCENARIO)
 

@@ -8,7 +8,7 @@ import struct
 
 from protobuf_walk import first, message
 
-CATEGORIES, EVENT_NAMES, VALUE_NAMES, LOCATIONS = 1, 2, 3, 4
+CATEGORIES, EVENT_NAMES, VALUE_NAMES, LOCATIONS, VALUE_STRINGS = 1, 2, 3, 4, 29
 BOOTTIME, BEGIN, END, COUNTER = 6, 1, 2, 4
 DEPTH_MAX = 512
 
@@ -66,6 +66,8 @@ class Events:
                 found[name] = struct.unpack("<d", value[5][0])[0]
             elif 6 in value:
                 found[name] = value[6][0].decode()
+            elif 17 in value:
+                found[name] = self.known(state, VALUE_STRINGS, value[17][0])[2][0].decode()
             else:
                 found[name] = next(bool(v[0]) if k == 2 else v[0] for k, v in value.items()
                                    if k in (2, 3, 7))
