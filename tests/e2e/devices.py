@@ -106,6 +106,54 @@ nested(31)
 """
 
 
+# A thread of C launches while Python waits for it, as gradients are computed.
+GRADIENTS_LIBRARY = """
+#include <pthread.h>
+#include <unistd.h>
+static int (*launch)(void *, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, void *, void **, void **);
+static void *kernel;
+static int count;
+__attribute__((noinline)) static void *compute_gradients(void *unused)
+{
+	usleep(20000);
+	for (int i = 0; i < count; i++)
+		launch(kernel, 1, 1, 1, 1, 1, 1, 0, 0, 0, 0);
+	return unused;
+}
+void run_backward(void *function, void *of, int kernels)
+{
+	pthread_t thread;
+	launch = function;
+	kernel = of;
+	count = kernels;
+	pthread_create(&thread, 0, compute_gradients, 0);
+	pthread_join(thread, 0);
+}
+"""
+WAITING_PYTHON = """
+def _engine_run_backward(library, *arguments):
+    library.run_backward(*arguments)
+"""
+GRADIENTS = PYTHON_CALL_PATHS[:PYTHON_CALL_PATHS.index("for step in")] + """
+import sys, os
+sys.path.insert(0, os.path.dirname(__file__))
+from torch.autograd import graph
+import pool
+library = ctypes.CDLL(os.path.join(os.path.dirname(__file__), "gradients.so"))
+entry = ctypes.cast(launch, ctypes.c_void_p)
+library.run_backward(entry, function, 1) # from here on kymo knows the library
+time.sleep(0.6)
+def train():
+    forward()
+    graph._engine_run_backward(library, entry, function, 2000)
+def elsewhere():
+    pool._engine_run_backward(library, entry, function, 700)
+train()
+train()
+elsewhere()
+"""
+
+
 STRING, AGENT, SHAPE, KERNEL, COPY, CALL, MARKER = 1, 2, 3, 4, 5, 6, 8
 PAUSES = """
 #include <rocprofiler-sdk-roctx/roctx.h>
@@ -424,13 +472,42 @@ def main():
         folded = run([kymo.path, "report", "--measure=device", "--format=folded", result.directory]).stdout.decode()
         expect(sum(int(row.rpartition(" ")[2]) for row in folded.splitlines()) == 6600 * 500, folded)
 
+    def cuda_call_paths_of_gradients():
+        directory = scratch.path("gradients")
+        os.makedirs(os.path.join(directory, "torch", "autograd"))
+        for name, text in (("gradients.c", GRADIENTS_LIBRARY), ("train.py", GRADIENTS), ("pool.py", WAITING_PYTHON),
+                           ("torch/__init__.py", ""), ("torch/autograd/__init__.py", ""),
+                           ("torch/autograd/graph.py", WAITING_PYTHON)):
+            with open(os.path.join(directory, name), "w", encoding="utf-8") as stream:
+                stream.write(text)
+        made = run(["cc", "-g", "-O1", "-shared", "-fPIC", os.path.join(directory, "gradients.c"), "-o",
+                    os.path.join(directory, "gradients.so"), "-lpthread"])
+        expect(made.status == 0, made.stderr)
+        result, ended = sample([sys.executable, os.path.join(directory, "train.py")], environment=cuda_environment())
+        expect(ended.status == 0, ended.stderr)
+        profile = result.json("profile.json")
+        paths = profile["devices"]["paths"]
+        if not any(frame["kind"] == "interpreted" for frame in profile["frames"]):
+            raise Skipped("a Python whose frames kymo cannot read")
+        expect(paths["all"]["kernels"] == 5701 and paths["complete"]["kernels"] >= 5700, f"{paths}")
+        # Whose work it is where PyTorch waits; what another thread launches is its own.
+        for name, kernels in (("train", 5000), ("_engine_run_backward", 4000), ("elsewhere", 0)):
+            found = device_ns_below(profile, name, "interpreted")
+            expect(found == kernels * 500, f"{name}: {found} ns, not {kernels * 500}")
+        rows = {row["function"]: row["self_ns"] // 500 for row in paths["lines"]}
+        expect((rows["kernels"], rows["_engine_run_backward"]) == (1000, 4000), f"{rows}")
+        expect(rows["compute_gradients"] in (700, 701), f"{rows}")
+        found = device_ns_below(profile, "compute_gradients")
+        expect(found in (4700 * 500, 4701 * 500), f"the thread's own frames: {found} ns")
+
     with Scratch() as scratch:
         for check in (opencl_kernels_and_copies, opencl_all_calls, opencl_summary_and_timeline, off_is_off, paused_is_not_recorded,
                       loaders_without_layers, clpeak, cuda_launches, cuda_in_json,
                       cuda_ends, cuda_graphs, cuda_without_calls,
                       cuda_of_another_tool, cuda_that_drops, cuda_call_paths,
                       cuda_call_paths_of_threads_and_deep_stacks, cuda_call_paths_survive_a_kill,
-                      cuda_call_paths_can_be_off, cuda_call_paths_of_graphs, cuda_call_paths_of_python):
+                      cuda_call_paths_can_be_off, cuda_call_paths_of_graphs, cuda_call_paths_of_python,
+                      cuda_call_paths_of_gradients):
             tap.point(check.__name__.replace("_", " "), check)
     tap.finish()
 
