@@ -212,8 +212,11 @@ static void write_ranking_heading(const struct summary_writer *summary, const ch
 			"running", "CPU wait", "blocked", id, what);
 	else
 		fprintf(summary->stream, "  %8s %9s  %9s  %11s  %7s  %s\n", "share",
-			summary->measure == VIEW_MEASURE_CPU_TIME ? "CPU time" : "events",
-			"samples", "alive", id, what);
+			summary->measure == VIEW_MEASURE_CPU_TIME      ? "CPU time"
+			: summary->measure == VIEW_MEASURE_DEVICE_TIME ? "device"
+								       : "events",
+			summary->measure == VIEW_MEASURE_DEVICE_TIME ? "work" : "samples", "alive",
+			id, what);
 }
 
 static void write_time_parts_columns(const struct summary_writer *summary,
