@@ -259,8 +259,9 @@ enum spool_record {
 	/* ---- work on devices (since 1.9) ----
 	 * The stack of a call that launches work on a device, which the records of the work name by its number
 	 * (kymo/gpu_records.h). u number, x ticks, u spool_stack_end, u frames, s each, innermost first, as a
-	 * difference to the one before: return addresses and frames of interpreted code. The same stack may have
-	 * several numbers. May stand in any chunk. */
+	 * difference to the one before: return addresses and frames of interpreted code; u how many of these, the
+	 * outermost ones, are of another thread, of interpreted code, which waited. The same stack may have several
+	 * numbers. May stand in any chunk. */
 	SPOOL_RECORD_LAUNCH_PATH = 62,
 
 	/* Kinds from here to 255: a SAMPLE whose flags byte is not in the payload but is the kind itself, less this. */

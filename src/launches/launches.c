@@ -12,6 +12,7 @@
 #include "launches/launches.h"
 
 #include <stddef.h>
+#include <string.h>
 #include <sys/mman.h>
 
 #include "common/leb128.h"
@@ -21,6 +22,7 @@
 #include "core/stacks/memo.h"
 #include "kymo/gpu_records.h"
 #include "launches/path_table.h"
+#include "launches/waiting_python.h"
 
 #define LAUNCH_THREADS_MAX (1u << 20) /* by index of a thread's block */
 #define MEMO_PLACES        32u
@@ -28,7 +30,7 @@
 #define KNOWN_PATHS        4096u /* of a thread, by hash: each in one of two places */
 
 /* Numbers, ticks, stack end, counts; frames as differences. */
-#define RECORD_BYTES_MAX ((4 + LAUNCH_PATH_FRAMES_MAX) * LEB128_BYTES_MAX)
+#define RECORD_BYTES_MAX ((5 + LAUNCH_PATH_FRAMES_MAX) * LEB128_BYTES_MAX)
 
 struct known_path {
 	uint64_t key;
@@ -48,6 +50,7 @@ struct launch_thread {
 		stack_pointers[LAUNCH_PATH_FRAMES_MAX];
 	uint64_t interpreted_items[2 * LAUNCH_PATH_FRAMES_MAX];
 	uint64_t interpreter_thread; /* the interpreter's state of the thread, once it is known */
+	struct waiting_python waiting;
 	uint8_t record[RECORD_BYTES_MAX];
 	uint64_t memo_serial;
 	uint8_t next_memo[MEMO_PLACES]; /* to be replaced */
@@ -96,6 +99,7 @@ static void begin_thread_life(struct launch_thread *thread)
 		thread->memos[i / MEMOS_AT_PLACE][i % MEMOS_AT_PLACE].words.ip = 0;
 	thread->scratch.frame_cache.generation = 0;
 	thread->interpreter_thread = 0;
+	thread->waiting = (struct waiting_python){0};
 	thread->is_walking = false;
 	thread->owner = kymo_thread->internal_id + 1;
 }
@@ -141,7 +145,8 @@ void launches_reset_for_new_run(void)
 /* ---- records ---- */
 
 /* Differences from one frame to the next are small where both are of one file. */
-static uint32_t encode_record(uint8_t *record, uint32_t number, const struct sampled_stack *stack)
+static uint32_t encode_record(uint8_t *record, uint32_t number, const struct sampled_stack *stack,
+			      uint32_t waiting_count)
 {
 	uint8_t *at = leb128_write(record, number);
 	uint64_t before = 0;
@@ -153,11 +158,13 @@ static uint32_t encode_record(uint8_t *record, uint32_t number, const struct sam
 		at = leb128_write_zigzag(at, (int64_t)(stack->frames[i] - before));
 		before = stack->frames[i];
 	}
+	at = leb128_write(at, waiting_count);
 	return (uint32_t)(at - record);
 }
 
 /* The same addresses are other code once a module is gone. */
-static uint32_t find_or_write_path(struct launch_thread *thread, const struct sampled_stack *stack)
+static uint32_t find_or_write_path(struct launch_thread *thread, const struct sampled_stack *stack,
+				   uint32_t waiting_count)
 {
 	struct path_identity path = path_identity_of_frames(
 		stack->frames, stack->count,
@@ -170,9 +177,9 @@ static uint32_t find_or_write_path(struct launch_thread *thread, const struct sa
 	number = path_table_allocate_number();
 	if (!number)
 		return GPU_LAUNCH_PATH_TOO_MANY;
-	if (!sampler_write_record_outside_handler(kymo_thread, SPOOL_RECORD_LAUNCH_PATH,
-						  thread->record,
-						  encode_record(thread->record, number, stack)))
+	if (!sampler_write_record_outside_handler(
+		    kymo_thread, SPOOL_RECORD_LAUNCH_PATH, thread->record,
+		    encode_record(thread->record, number, stack, waiting_count)))
 		return GPU_LAUNCH_PATH_NOT_WRITTEN;
 	path_table_add(path, number);
 	return number;
@@ -269,6 +276,32 @@ static void remember_path(struct launch_thread *thread, const struct stack_reque
 	*known = (struct known_path){key, number};
 }
 
+/* The next launches are to find it: who waits for a round is woken. */
+static void ask_for_unknown_code(void)
+{
+	struct loaded_modules *modules = &launch_runtime->modules;
+
+	if (!atomic_exchange_explicit(&modules->has_met_unknown_address, 1, memory_order_relaxed))
+		background_wake(&launch_runtime->background);
+}
+
+/* Behind the thread's own frames those of the thread of Python that waits, if there are any: the
+ * outermost ones where there is not room for all. Returns their number. */
+static uint32_t append_waiting_frames(struct launch_thread *thread, struct sampled_stack *stack)
+{
+	uint32_t count = thread->waiting.count;
+
+	if (stack->frames != thread->frames)
+		memcpy(thread->frames, stack->frames, stack->count * sizeof(*stack->frames));
+	stack->frames = thread->frames;
+	if (count > LAUNCH_PATH_FRAMES_MAX - stack->count)
+		count = LAUNCH_PATH_FRAMES_MAX - stack->count;
+	memcpy(thread->frames + stack->count, thread->waiting.frames,
+	       count * sizeof(*thread->frames));
+	stack->count += count;
+	return count;
+}
+
 /* Threads that are not on the background thread's list yet share a pin. */
 static _Atomic uint32_t *get_view_pin(struct thread *thread)
 {
@@ -277,14 +310,15 @@ static _Atomic uint32_t *get_view_pin(struct thread *thread)
 		       : &launch_runtime->walkers;
 }
 
+/* is_waiting: the hash is that of frames of another thread. */
 static uint32_t walk_and_find_path(struct launch_thread *thread, struct stack_request *request,
-				   uint64_t interpreted_hash)
+				   uint64_t interpreted_hash, bool is_waiting)
 {
 	struct sampled_stack stack = {&request->registers->ip, 1, SPOOL_STACK_UNSUPPORTED,
 				      SPOOL_INTERPRETER_STATE_NONE};
 	_Atomic uint32_t *pin = get_view_pin(kymo_thread);
+	uint32_t number, waiting_count = 0;
 	uint64_t generation;
-	uint32_t number;
 
 	/* seq_cst: before the view is read; the background thread replaces it, then looks here */
 	atomic_fetch_add_explicit(pin, 1, memory_order_seq_cst);
@@ -294,12 +328,14 @@ static uint32_t walk_and_find_path(struct launch_thread *thread, struct stack_re
 		stack_walk(request, &stack);
 	atomic_fetch_sub_explicit(pin, 1, memory_order_release);
 	if (thread->scratch.met_unknown_address)
-		modules_note_unknown_address(&launch_runtime->modules);
+		ask_for_unknown_code();
 	sampler_count_interpreted_losses(&launch_runtime->spool, request);
-	number = find_or_write_path(thread, &stack);
+	if (is_waiting && !request->has_interpreted_frames)
+		waiting_count = append_waiting_frames(thread, &stack);
+	number = find_or_write_path(thread, &stack, waiting_count);
 	/* The interpreter may have come or gone in between. */
 	if (number <= GPU_LAUNCH_PATH_LAST && request->view &&
-	    (interpreted_hash != 0) == request->has_interpreted_frames)
+	    (interpreted_hash != 0 && !is_waiting) == request->has_interpreted_frames)
 		remember_path(thread, request, interpreted_hash, generation, number);
 	return number;
 }
@@ -310,12 +346,23 @@ static uint32_t find_path_of_thread(struct launch_thread *thread,
 	struct stack_request request = make_stack_request(thread, caller);
 	uint64_t interpreted_hash =
 		stack_may_be_interpreted() ? stack_hash_interpreted_frames(&request) : 0;
+	bool is_waiting = false;
+	uint32_t number;
+
+	if (interpreted_hash) {
+		waiting_python_note_launch(kymo_thread);
+	} else if (stack_may_be_interpreted()) {
+		waiting_python_refresh(&thread->waiting, kymo_thread,
+				       launch_runtime->sampler.tick_hz, thread->scratch.window,
+				       request.sink);
+		interpreted_hash = thread->waiting.hash;
+		is_waiting = interpreted_hash != 0;
+	}
 	/* A generation that is just being replaced is that of a moment before. */
-	uint32_t number = find_known_path(
+	number = find_known_path(
 		thread, caller, interpreted_hash,
 		__atomic_load_n(&launch_runtime->modules.generation, __ATOMIC_RELAXED));
-
-	return number ? number : walk_and_find_path(thread, &request, interpreted_hash);
+	return number ? number : walk_and_find_path(thread, &request, interpreted_hash, is_waiting);
 }
 
 uint32_t launch_find_path(const struct unwind_start_registers *caller)

@@ -378,6 +378,8 @@ int gpu_data_read_directory(const char *directory, struct gpu_data **ret, struct
 	for (size_t i = 0; result == 0 && i < data->process_count; i++)
 		result = gpu_ranges_add_process(&data->ranges, &data->processes[i]);
 	gpu_ranges_sum_totals(&data->ranges);
+	for (size_t i = 0; result == 0 && i < data->process_count; i++)
+		result = gpu_idle_add_process(&data->idle, (uint32_t)i, &data->processes[i]);
 	if (result == 0)
 		result = gpu_sum_counter_rows(data);
 	if (result == 0)
@@ -408,6 +410,7 @@ void gpu_data_free(struct gpu_data *data)
 		free(data->problems[i]);
 	gpu_counter_rows_deinit(data);
 	gpu_ranges_deinit(&data->ranges);
+	gpu_idle_deinit(&data->idle);
 	free(data->processes);
 	free(data->kernels);
 	free(data->problems);

@@ -14,6 +14,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "analysis/gpu/idle.h"
 #include "analysis/gpu/launch_paths.h"
 #include "analysis/gpu/ranges.h"
 #include "analysis/session.h"
@@ -64,6 +65,7 @@ struct gpu_data {
 	struct gpu_copy_direction_sums copy_sums_by_direction[GPU_DIRECTION_COUNT];
 	struct gpu_ranges ranges;
 	struct gpu_launch_path_sums launch_paths;
+	struct gpu_idle idle;
 	struct gpu_counter_row *kernel_counter_rows; /* by names of kernel, agent, counter */
 	size_t kernel_counter_row_count;
 	struct gpu_counter_row *device_reading_rows; /* by names of agent, counter */

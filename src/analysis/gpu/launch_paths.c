@@ -11,6 +11,7 @@
 #include <string.h>
 
 #include "analysis/gpu/gpu.h"
+#include "analysis/interpreted/interpreted.h"
 #include "analysis/launched.h"
 
 #define LAUNCH_PATH_FRAMES_MAX 4096u
@@ -54,7 +55,9 @@ int launch_path_list_read_record(struct launch_path_list *list, struct session *
 		frame += (uint64_t)spool_read_signed(payload);
 		path.frames[i] = frame;
 	}
-	if (payload->bad)
+	if (!payload->bad && payload->at < payload->end)
+		path.waiting_count = (uint32_t)spool_read_unsigned(payload);
+	if (payload->bad || path.waiting_count > count)
 		return -EBADMSG;
 	list->paths[list->count++] = path;
 	return 0;
@@ -85,6 +88,24 @@ static bool frame_is_of_recorder(struct session *session, uint32_t process, uint
 	return false;
 }
 
+/* Frames of a thread that waits are those of whom the launching thread works for where the function
+ * that waits is one that has others launch. */
+static bool waiting_frames_are_of_caller(const struct session *session, uint32_t process,
+					 const struct launch_path *path)
+{
+	static const char *const files[] = {"/torch/autograd/"};
+	uint64_t frame = path->frames[path->count - path->waiting_count];
+	const struct interpreted_code *code =
+		interpreted_code_find(session, process, interpreted_frame_get_code_id(frame));
+
+	for (size_t i = 0; code != NULL && code->file != NULL && i < sizeof(files) / sizeof(*files);
+	     i++) {
+		if (strstr(code->file, files[i]) != NULL)
+			return true;
+	}
+	return false;
+}
+
 /* The node of a path; CALLTREE_NO_NODE: out of memory. */
 static uint32_t find_or_add_node_of_path(struct session *session, uint32_t process,
 					 struct launch_path *path)
@@ -93,6 +114,8 @@ static uint32_t find_or_add_node_of_path(struct session *session, uint32_t proce
 
 	if (path->is_in_tree)
 		return path->node;
+	if (path->waiting_count != 0 && !waiting_frames_are_of_caller(session, process, path))
+		stack.count -= path->waiting_count;
 	while (stack.count != 0 &&
 	       frame_is_of_recorder(session, process, stack.frames[0], stack.time_ns)) {
 		stack.frames++;

@@ -42,6 +42,7 @@ struct launch_path {
 	uint64_t number, time_ns; /* ticks at first */
 	uint64_t *frames;         /* innermost first */
 	uint32_t count, node;     /* node: of the tree of addresses, once it is known */
+	uint32_t waiting_count;   /* of the outermost frames: of another thread, which waited */
 	enum spool_stack_end end;
 	bool is_in_tree;
 };

@@ -3,7 +3,11 @@
  */
 #include "output/json/gpu.h"
 
+#include <errno.h>
+#include <stdlib.h>
+
 #include "analysis/gpu/gpu.h"
+#include "output/device_idle.h"
 #include "output/device_lines.h"
 
 static void json_put_kernels(struct json_writer *json, const struct gpu_data *data)
@@ -171,6 +175,42 @@ static int json_put_launch_paths(struct json_writer *json, const struct session 
 	return result;
 }
 
+static int json_put_idle_time(struct json_writer *json, const struct session *session,
+			      const struct gpu_data *data)
+{
+	struct device_idle_line *lines;
+	size_t count;
+
+	if (device_idle_build_lines(session, data, &lines, &count) < 0)
+		return -ENOMEM;
+	json_object_begin(json, "idle");
+	json_put_count(json, "span_ns", data->idle.span_ns);
+	json_put_count(json, "busy_ns", data->idle.busy_ns);
+	json_put_count(json, "idle_ns", data->idle.idle_ns);
+	json_put_count(json, "before_launch_ns", data->idle.before_launch_ns);
+	json_put_count(json, "launch_not_recorded_ns", data->idle.unknown_launch_ns);
+	json_array_begin(json, "lines");
+	for (size_t i = 0; i < count; i++) {
+		const struct model_frame *frame = lines[i].frame == MODEL_ENTRY_INDEX_NONE
+							  ? NULL
+							  : &session->frames[lines[i].frame];
+
+		json_object_begin(json, NULL);
+		json_put_text(json, "function", frame != NULL ? frame->function : NULL);
+		json_put_text(json, "file", frame != NULL ? frame->file : NULL);
+		json_put_count(json, "line", frame != NULL ? frame->line : 0);
+		json_put_count(json, "gaps", lines[i].gaps);
+		json_put_count(json, "idle_ns", lines[i].ns);
+		json_put_count(json, "before_launch_ns", lines[i].before_launch_ns);
+		json_put_count(json, "longest_ns", lines[i].longest_ns);
+		json_object_end(json);
+	}
+	json_array_end(json);
+	json_object_end(json);
+	free(lines);
+	return 0;
+}
+
 int json_put_gpu_sums(struct json_writer *json, const struct session *session)
 {
 	const struct gpu_data *data = session_get_gpu_data(session);
@@ -184,6 +224,8 @@ int json_put_gpu_sums(struct json_writer *json, const struct session *session)
 	json_put_copies(json, data);
 	json_put_ranges(json, &data->ranges);
 	result = json_put_launch_paths(json, session, &data->launch_paths);
+	if (result == 0)
+		result = json_put_idle_time(json, session, data);
 	json_put_count(json, "calls", data->call_record_count);
 	json_put_gpu_losses(json, data);
 	json_object_end(json);

@@ -3,7 +3,10 @@
  *
  * Device time by the lines of code that launched it, and how much of it has no call path.
  */
+#include <stdlib.h>
+
 #include "analysis/gpu/gpu.h"
+#include "output/device_idle.h"
 #include "output/device_lines.h"
 #include "output/format.h"
 #include "output/summary/private.h"
@@ -82,6 +85,54 @@ static void write_path_gaps(const struct summary_writer *summary,
 	}
 }
 
+static void write_idle_table(const struct summary_writer *summary, const struct gpu_idle *idle,
+			     const struct device_idle_line *lines, size_t count)
+{
+	char name[512];
+
+	summary_write_heading(summary,
+			      "Idle time of devices by line of code that launched the next work");
+	fprintf(summary->stream, "  %6s %9s %8s %11s %9s  %s\n", "share", "time", "host", "gaps",
+		"longest", "function (file:line)");
+	for (size_t i = 0; i < count && i < summary->top; i++) {
+		snprintf(name, sizeof(name), "[no call path]");
+		if (lines[i].frame != MODEL_ENTRY_INDEX_NONE)
+			device_format_launching_frame(name, sizeof(name), summary->session,
+						      lines[i].frame);
+		fprintf(summary->stream, "  %5.1f%% %9s %7.1f%% %11s %9s  ",
+			compute_percent(lines[i].ns, idle->span_ns),
+			quantity_from_ns(lines[i].ns).text,
+			compute_percent(lines[i].before_launch_ns, lines[i].ns),
+			quantity_from_count(lines[i].gaps).text,
+			quantity_from_ns(lines[i].longest_ns).text);
+		format_write_cut_to_width(summary->stream, name, NAME_COLUMNS_MAX);
+		fputc('\n', summary->stream);
+	}
+	summary_write_line(summary,
+			   "nothing of the program ran on devices for %.1f%% of the %s between "
+			   "first and last work; for %.1f%% of that time the host had not "
+			   "launched the next work yet (host)",
+			   compute_percent(idle->idle_ns, idle->span_ns),
+			   quantity_from_ns(idle->span_ns).text,
+			   compute_percent(idle->before_launch_ns, idle->idle_ns));
+}
+
+static int write_idle_time(const struct summary_writer *summary, const struct gpu_data *data)
+{
+	struct device_idle_line *lines;
+	size_t count;
+	int result;
+
+	if (data->idle.idle_ns == 0)
+		return 0;
+	result = device_idle_build_lines(summary->session, data, &lines, &count);
+	if (result < 0)
+		return result;
+	write_idle_table(summary, &data->idle, lines, count);
+	free(lines);
+	return 0;
+}
+
 int summary_write_launch_paths(const struct summary_writer *summary)
 {
 	const struct gpu_data *data = session_get_gpu_data(summary->session);
@@ -99,5 +150,5 @@ int summary_write_launch_paths(const struct summary_writer *summary)
 		write_path_gaps(summary, &data->launch_paths);
 	}
 	device_lines_deinit(&lines);
-	return result;
+	return result == 0 ? write_idle_time(summary, data) : result;
 }

@@ -199,9 +199,12 @@ static void write_process_and_thread_counts(const struct summary_writer *summary
 				   session->process_count == 1 ? "" : "es");
 		return;
 	}
-	summary_write_line(summary, "%s samples of %s in %s thread%s of %s process%s",
+	summary_write_line(summary, "%s %s%s in %s thread%s of %s process%s",
 			   quantity_from_count(summary->samples).text,
-			   summary->measure == VIEW_MEASURE_CPU_TIME ? "CPU time"
+			   summary->measure == VIEW_MEASURE_DEVICE_TIME ? "" : "samples of ",
+			   summary->measure == VIEW_MEASURE_DEVICE_TIME
+				   ? "kernels, copies and fills on devices, launched"
+			   : summary->measure == VIEW_MEASURE_CPU_TIME ? "CPU time"
 			   : summary->measure == VIEW_MEASURE_REAL_TIME
 				   ? "real time"
 				   : session_get_overflow_event_name(session),

@@ -86,9 +86,12 @@ static void write_ranking_heading(const struct summary_writer *summary, const ch
 			summary,
 			(const struct summary_cell[]){
 				{"share", 10, 0},
-				{summary->measure == VIEW_MEASURE_CPU_TIME ? "CPU time" : "events",
+				{summary->measure == VIEW_MEASURE_CPU_TIME      ? "CPU time"
+				 : summary->measure == VIEW_MEASURE_DEVICE_TIME ? "device"
+										: "events",
 				 10, 1},
-				{"samples", 11, 3},
+				{summary->measure == VIEW_MEASURE_DEVICE_TIME ? "work" : "samples",
+				 11, 3},
 				{"alive", 13, 4},
 				{id, 9, 2}},
 			5, what);

@@ -360,20 +360,25 @@ static int write_interpreted_lines_section(struct profile_text_writer *writer)
 static void write_profile_head(struct profile_text_writer *writer)
 {
 	const struct session *session = writer->session;
+	bool is_device = writer->measure == VIEW_MEASURE_DEVICE_TIME;
 	uint32_t threads = view_count_program_threads(session);
 
 	fputs("kymo profile of: ", writer->stream);
 	format_write_cut_to_width(writer->stream, session->command_line, 1000);
 	fputs("\nmeasure: ", writer->stream);
 	format_write_cut_to_width(writer->stream, writer->metric, METRIC_WIDTH_MAX);
-	fprintf(writer->stream, ", %s in %s samples; %u thread%s of %u process%s\n",
+	fprintf(writer->stream, ", %s in %s %s; %u thread%s of %u process%s\n",
 		quantity_from_measure(writer->total, writer->measure).text,
-		quantity_from_count(writer->tree.total_samples).text, threads,
-		threads == 1 ? "" : "s", session->process_count,
-		session->process_count == 1 ? "" : "es");
-	fputs("COUNT: samples whose stack contains the function; SUM: their time or events; "
-	      "MEAN: SUM / COUNT.\n"
-	      "Samples do not time whole calls, so there is no MIN, MAX or STDDEV.\n",
+		quantity_from_count(writer->tree.total_samples).text,
+		is_device ? "pieces of work" : "samples", threads, threads == 1 ? "" : "s",
+		session->process_count, session->process_count == 1 ? "" : "es");
+	fputs(is_device ? "COUNT: kernels, copies and fills that were launched below the function; "
+			  "SUM: their "
+			  "time on the device; MEAN: SUM / COUNT.\n"
+			: "COUNT: samples whose stack contains the function; SUM: their time or "
+			  "events; "
+			  "MEAN: SUM / COUNT.\n"
+			  "Samples do not time whole calls, so there is no MIN, MAX or STDDEV.\n",
 	      writer->stream);
 }
 

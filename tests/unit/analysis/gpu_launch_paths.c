@@ -106,8 +106,9 @@ static void end_gpu_file(const char *directory)
 }
 
 /* Innermost first, as recorded. */
-static void add_path(struct spool_fixture *fixture, uint64_t number, enum spool_stack_end end,
-		     const uint64_t *frames, size_t count)
+static void add_path_with_waiting(struct spool_fixture *fixture, uint64_t number,
+				  enum spool_stack_end end, const uint64_t *frames, size_t count,
+				  uint64_t waiting_count)
 {
 	uint8_t record[256], *at = leb128_write(record, number);
 	uint64_t before = 0;
@@ -119,7 +120,36 @@ static void add_path(struct spool_fixture *fixture, uint64_t number, enum spool_
 		at = leb128_write_zigzag(at, (int64_t)(frames[i] - before));
 		before = frames[i];
 	}
+	at = leb128_write(at, waiting_count);
 	fixture_record(fixture, SPOOL_RECORD_LAUNCH_PATH, record, (size_t)(at - record));
+}
+
+static void add_path(struct spool_fixture *fixture, uint64_t number, enum spool_stack_end end,
+		     const uint64_t *frames, size_t count)
+{
+	add_path_with_waiting(fixture, number, end, frames, count, 0);
+}
+
+/* A function of Python. */
+static void add_code(struct spool_fixture *fixture, uint64_t id, const char *name, const char *file)
+{
+	uint8_t record[256], *at = leb128_write(record, id);
+
+	at = leb128_write(at, SPOOL_INTERPRETER_CPYTHON);
+	at = leb128_write(at, SPOOL_LINES_NONE);
+	at = leb128_write(at, 1);
+	at = leb128_write(at, 0);
+	at = leb128_write(at, strlen(name));
+	memcpy(at, name, strlen(name));
+	at = leb128_write(at + strlen(name), strlen(file));
+	memcpy(at, file, strlen(file));
+	at += strlen(file);
+	fixture_record(fixture, SPOOL_RECORD_INTERPRETED_CODE, record, (size_t)(at - record));
+}
+
+static uint64_t frame_of_code(uint64_t id)
+{
+	return SPOOL_INTERPRETED_FRAME_BIT | id << SPOOL_INTERPRETED_POSITION_BITS | 1;
 }
 
 /* A program at 0x400000, the driver at 0x500000, kymo at 0x600000; two threads. */
@@ -290,6 +320,53 @@ static void test_what_has_no_path_says_why(void **state)
 	session_close(session);
 }
 
+/* The device time below a function. */
+static uint64_t sum_below(const struct session *session, const char *function)
+{
+	uint64_t ns = 0;
+
+	for (uint32_t i = 0; i < session->node_count; i++) {
+		uint32_t at = i;
+
+		while (at != MODEL_ENTRY_INDEX_NONE &&
+		       strcmp(session->frames[session->nodes[at].frame].function, function) != 0)
+			at = session->nodes[at].parent;
+		if (at != MODEL_ENTRY_INDEX_NONE)
+			ns += session->nodes[i].self_weight[MODEL_SOURCE_DEVICE];
+	}
+	return ns;
+}
+
+static void test_frames_of_who_waits_count_where_others_launch_for_it(void **state)
+{
+	uint64_t gradients[] = {0x500010, 0x400100, frame_of_code(1), frame_of_code(3)};
+	uint64_t pool[] = {0x500010, 0x400200, frame_of_code(2), frame_of_code(3)};
+	struct spool_fixture fixture;
+	struct session *session;
+
+	begin_spool_file(&fixture, *state);
+	add_code(&fixture, 1, "run_backward", "/lib/torch/autograd/graph.py");
+	add_code(&fixture, 2, "sleep", "/home/train.py");
+	add_code(&fixture, 3, "train", "/home/train.py");
+	add_path_with_waiting(&fixture, 1, SPOOL_STACK_COMPLETE, gradients, 4, 2);
+	add_path_with_waiting(&fixture, 2, SPOOL_STACK_COMPLETE, pool, 4, 2);
+	add_path_with_waiting(&fixture, 3, SPOOL_STACK_COMPLETE, pool, 4, 5); /* impossible */
+	fixture_close(&fixture);
+	begin_gpu_file();
+	add_kernel(GEMM, 100, PID, 1);
+	add_kernel(GEMM, 30, PID, 2);
+	add_kernel(GEMM, 7, PID, 3);
+	end_gpu_file(*state);
+	session = open_session(*state);
+	assert_int_equal(get_sums(session).complete.ns, 130);
+	assert_int_equal(get_sums(session).gaps[GPU_PATH_GAP_RECORD_MISSING].ns, 7);
+	assert_int_equal(sum_below(session, "train"), 100);
+	assert_int_equal(sum_below(session, "run_backward"), 100);
+	assert_int_equal(sum_below(session, "sleep"), 0);
+	assert_int_equal(sum_below(session, "gemm"), 137);
+	session_close(session);
+}
+
 static void test_records_without_paths_have_no_measure(void **state)
 {
 	struct spool_fixture fixture;
@@ -337,6 +414,7 @@ int main(void)
 		TEST(test_work_stands_below_the_stack_of_its_launch),
 		TEST(test_samples_do_not_count_work),
 		TEST(test_what_has_no_path_says_why),
+		TEST(test_frames_of_who_waits_count_where_others_launch_for_it),
 		TEST(test_records_without_paths_have_no_measure),
 		TEST(test_damaged_records_are_left_out),
 	};
