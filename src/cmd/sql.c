@@ -159,7 +159,8 @@ const struct command sql_command_description = {
 	.text = "Runs one query of SQLite over a result directory (without a name: the newest "
 		"kymo-*-output/latest in the current directory), or over a results.db that "
 		"--format db wrote. Tables: metadata, processes, threads, frames, nodes, samples, "
-		"stacks, functions, lines, addresses, regions, calls, kernels, copies, metrics, "
+		"stacks, functions, lines, addresses, regions, calls, kernels, copies, "
+		"device_work, metrics, "
 		"losses, and those of NCCL. docs/reference/database.md has their columns.",
 	.examples = "kymo sql DIR 'select function, self_cpu_ns / 1e6 as ms from functions\n"
 		    "              order by 2 desc limit 10'\n"

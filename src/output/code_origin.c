@@ -18,6 +18,10 @@ static const char *const c_runtime_libraries[] = {
 	"libtcmalloc", "libmimalloc", "linux-vdso", "[vdso]",
 };
 
+/* Of interpreters, OpenMP and MPI, which people install anywhere. */
+static const char *const libraries[] = {"libpython", "libnode", "libjvm",  "libruby", "libperl",
+					"libgomp",   "libomp",  "libiomp", "libmpi"};
+
 static const char *const system_directories[] = {"/lib/",    "/lib64/", "/lib32/",
 						 "/usr/lib", "/opt/",   "/usr/local/cuda",
 						 "/snap/",   "/nix/",   "/gnu/"};
@@ -126,7 +130,8 @@ static enum code_origin classify_frame(const struct session *session,
 		return CODE_OF_C_RUNTIME;
 	if (strcmp(module->path, session->processes[module->process].executable) == 0)
 		return classify_program_frame(frame, &traits[module->process]);
-	if (begins_with_one_of(module->path, system_directories, ARRAY_SIZE(system_directories)) ||
+	if (begins_with_one_of(module->name, libraries, ARRAY_SIZE(libraries)) ||
+	    begins_with_one_of(module->path, system_directories, ARRAY_SIZE(system_directories)) ||
 	    contains_one_of(module->path, package_directories, ARRAY_SIZE(package_directories)))
 		return CODE_OF_LIBRARY;
 	return frame->file && is_library_source(frame->file) ? CODE_OF_LIBRARY : CODE_OF_PROGRAM;

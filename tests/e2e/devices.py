@@ -6,6 +6,7 @@
   devices.py KYMO DIRECTORY-OF-PROGRAMS SDK-CUDA DIRECTORY-OF-FAKE
 """
 import collections
+import json
 import os
 import re
 import shutil
@@ -258,6 +259,27 @@ def main():
                f"{records.kernel_names()}")
         expect(not any(records.losses), f"losses {records.losses}")
         records.check_order()
+
+    def opencl_in_database():
+        """Launches and copies one by one, their sums, and those of profile.json are the same."""
+        with_opencl()
+        result, ended = sample([mix, "5"])
+        wanted, devices = numbers_of(ended), result.json("profile.json")["devices"]
+
+        def rows(query):
+            asked = run([kymo.path, "sql", "--format", "json", result.directory, query])
+            expect(asked.status == 0, f"{asked}")
+            return json.loads(asked.stdout)
+
+        work = {row["kind"]: row for row in rows("select kind, count(*) n, sum(duration_ns) ns, sum(bytes) bytes "
+                                                 "from device_work group by 1")}
+        expect(work["kernel"]["n"] == wanted["kernels"] and work["copy"]["n"] == wanted["copies"], f"{work}, not {wanted}")
+        expect(work["copy"]["bytes"] == wanted["bytes"], f"{work}, not {wanted}")
+        [sums] = rows("select sum(launches) n, sum(total_ns) ns from kernels")
+        expect((sums["n"], sums["ns"]) == (work["kernel"]["n"], work["kernel"]["ns"]), f"{sums} {work}")
+        expect(sums["ns"] == sum(row["total_ns"] for row in devices["kernels"]), f"{sums} {devices['kernels']}")
+        [sums] = rows("select sum(copies) n, sum(total_ns) ns from copies")
+        expect((sums["n"], sums["ns"]) == (work["copy"]["n"], work["copy"]["ns"]), f"{sums} {work}")
 
     def opencl_all_calls():
         with_opencl()
@@ -535,8 +557,8 @@ def main():
             expect(word in ended.stderr, f"{word!r} is not in the summary: {ended.stderr}")
 
     with Scratch() as scratch:
-        for check in (opencl_kernels_and_copies, opencl_all_calls, opencl_summary_and_timeline, off_is_off, paused_is_not_recorded,
-                      loaders_without_layers, clpeak, cuda_launches, cuda_in_json,
+        for check in (opencl_kernels_and_copies, opencl_in_database, opencl_all_calls,
+                      opencl_summary_and_timeline, off_is_off, paused_is_not_recorded, loaders_without_layers, clpeak, cuda_launches, cuda_in_json,
                       cuda_ends, cuda_graphs, cuda_without_calls,
                       cuda_of_another_tool, cuda_that_drops, cuda_call_paths,
                       cuda_call_paths_of_threads_and_deep_stacks, cuda_call_paths_survive_a_kill,

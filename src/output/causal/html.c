@@ -146,22 +146,20 @@ static int write_page_json(const struct causal_data *data, const struct causal_f
 {
 	struct causal_source_excerpts source;
 	struct json_writer json;
-	double measured = 0;
+	struct causal_view_experiment_sums sums = causal_view_sum_experiments(data);
 
 	if (causal_source_excerpts_read(data, result, &source) < 0)
 		return problem_set(problem, -ENOMEM, "out of memory writing report.html");
-	for (size_t i = 0; i < data->window_count; i++)
-		measured += (double)data->windows[i].real_ns;
 	json_writer_init(&json, stream);
 	json_object_begin(&json, NULL);
 	json_put_text(&json, "command",
 		      data->run_count && data->runs[0].command ? data->runs[0].command : "");
 	json_put_text(&json, "mode", causal_view_targets_are_lines(data) ? "line" : "function");
 	json_put_count(&json, "runs", data->run_count);
-	json_put_count(&json, "experiments", data->window_count);
+	json_put_count(&json, "experiments", sums.count);
 	json_put_count(&json, "baselines", result->baseline_window_count);
 	json_put_count(&json, "disturbed", result->disturbed_window_count);
-	json_put_real_with_6_digits(&json, "measured_ns", measured);
+	json_put_real_with_6_digits(&json, "measured_ns", (double)sums.real_ns);
 	json_put_warnings(&json, result->warning_bits);
 	json_put_points_with_predictions(&json, data, result);
 	json_put_source_lines(&json, data, &source);

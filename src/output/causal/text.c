@@ -121,8 +121,7 @@ static void print_sampling_overhead(const struct causal_report_writer *report)
 static void print_report_head(const struct causal_report_writer *report)
 {
 	const struct causal_data *data = report->data;
-	uint64_t measured = 0;
-	size_t usable = 0;
+	struct causal_view_experiment_sums sums = causal_view_sum_experiments(data);
 
 	fputs("Causal profile", report->stream);
 	if (data->run_count && data->runs[0].command) {
@@ -130,16 +129,9 @@ static void print_report_head(const struct causal_report_writer *report)
 		format_write_cut_to_width(report->stream, data->runs[0].command,
 					  REPORT_WIDTH_CHARS - 18);
 	}
-	for (size_t i = 0; i < data->window_count; i++) {
-		if (data->windows[i].end == CAUSAL_WINDOW_CUT_SHORT)
-			continue;
-		/* The file may say anything. */
-		if (__builtin_add_overflow(measured, data->windows[i].real_ns, &measured))
-			measured = UINT64_MAX;
-		usable++;
-	}
-	fprintf(report->stream, "\n%zu experiment%s in %s, %" PRIu64 " of them without a speedup",
-		usable, usable == 1 ? "" : "s", quantity_from_ns(measured).text,
+	fprintf(report->stream,
+		"\n%" PRIu64 " experiment%s in %s, %" PRIu64 " of them without a speedup",
+		sums.count, sums.count == 1 ? "" : "s", quantity_from_ns(sums.real_ns).text,
 		report->result->baseline_window_count);
 	if (data->run_count > 1)
 		fprintf(report->stream, ", in %zu runs", data->run_count);

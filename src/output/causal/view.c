@@ -162,3 +162,18 @@ struct causal_view_target_times *causal_view_sum_target_times(const struct causa
 	}
 	return totals;
 }
+
+struct causal_view_experiment_sums causal_view_sum_experiments(const struct causal_data *data)
+{
+	struct causal_view_experiment_sums sums = {0};
+
+	for (size_t i = 0; i < data->window_count; i++) {
+		if (data->windows[i].end == CAUSAL_WINDOW_CUT_SHORT)
+			continue;
+		/* The file may say anything. */
+		if (__builtin_add_overflow(sums.real_ns, data->windows[i].real_ns, &sums.real_ns))
+			sums.real_ns = UINT64_MAX;
+		sums.count++;
+	}
+	return sums;
+}

@@ -40,4 +40,10 @@ struct causal_view_target_times {
 };
 struct causal_view_target_times *causal_view_sum_target_times(const struct causal_data *data);
 
+/* What was measured: all windows but those that were cut short, whose time says nothing. */
+struct causal_view_experiment_sums {
+	uint64_t count, real_ns;
+};
+struct causal_view_experiment_sums causal_view_sum_experiments(const struct causal_data *data);
+
 #endif

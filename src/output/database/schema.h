@@ -41,6 +41,8 @@ static const char database_schema_sql[] =
 	"CREATE TABLE kymo_kernels(name TEXT, agent TEXT, launches INTEGER, total_ns INTEGER, "
 	"least_ns INTEGER, most_ns INTEGER, incomplete INTEGER);"
 	"CREATE TABLE kymo_copies(direction TEXT, copies INTEGER, bytes INTEGER, total_ns INTEGER);"
+	"CREATE TABLE kymo_device_work(pid INTEGER, kind TEXT, name TEXT, queue INTEGER, tid "
+	"INTEGER, start_ns INTEGER, duration_ns INTEGER, bytes INTEGER);"
 	"CREATE TABLE kymo_metrics(process_id INTEGER, time_ns INTEGER, name TEXT, unit TEXT, "
 	"value "
 	"INTEGER);"

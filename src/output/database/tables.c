@@ -13,12 +13,13 @@
 #include "analysis/views.h"
 #include "output/database/rows.h"
 #include "output/database/schema.h"
+#include "output/gpu_names.h"
 #include "output/region_rows.h"
 
 const char *const database_table_names[] = {
-	"metadata", "processes", "threads", "frames",    "nodes",   "samples",
-	"stacks",   "functions", "lines",   "addresses", "regions", "calls",
-	"kernels",  "copies",    "metrics", "losses",    NULL,
+	"metadata", "processes", "threads",     "frames",    "nodes",   "samples",
+	"stacks",   "functions", "lines",       "addresses", "regions", "calls",
+	"kernels",  "copies",    "device_work", "metrics",   "losses",  NULL,
 };
 
 static const char *const source_names[SPOOL_SOURCE_COUNT] = {
@@ -376,6 +377,54 @@ static int write_region_rows(sqlite3 *handle, const struct session *session, boo
 	return error ? error : table.error;
 }
 
+/* What devices did, one by one. */
+struct device_work_writer {
+	struct table_rows rows;
+	struct gpu_demangled_name_cache names;
+};
+
+static int write_device_work(const struct gpu_record_head *head, void *context)
+{
+	struct device_work_writer *writer = context;
+	const struct gpu_records_of_process *process = writer->names.process;
+	const struct gpu_kernel *kernel = (const void *)head;
+	const struct gpu_copy *copy = (const void *)head;
+	bool is_kernel = head->kind == GPU_RECORD_KERNEL;
+
+	if (!is_kernel && head->kind != GPU_RECORD_COPY)
+		return 0;
+	put_count(&writer->rows, process->header.pid);
+	put_text(&writer->rows, is_kernel ? "kernel" : "copy");
+	put_text(&writer->rows,
+		 is_kernel ? gpu_names_get_demangled_kernel_name(&writer->names, head->id)
+			   : gpu_get_copy_direction_name(head->id));
+	put_null_unless(&writer->rows, is_kernel, kernel->queue);
+	put_null_unless(&writer->rows, (is_kernel ? kernel->tid : copy->tid) != 0,
+			is_kernel ? kernel->tid : copy->tid);
+	put_null_unless(&writer->rows, kernel->start != 0, kernel->start);
+	put_null_unless(&writer->rows, kernel->start != 0, kernel->duration);
+	put_null_unless(&writer->rows, !is_kernel, is_kernel ? 0 : copy->bytes);
+	put_row(&writer->rows);
+	return writer->rows.error;
+}
+
+static int write_all_device_work(sqlite3 *handle, const struct gpu_data *data)
+{
+	struct device_work_writer writer;
+	int error;
+
+	table_rows_begin(&writer.rows, handle, "kymo_device_work", 8);
+	error = writer.rows.error;
+	for (size_t i = 0; error == 0 && i < data->process_count; i++) {
+		error = gpu_names_init(&writer.names, &data->processes[i]);
+		if (error == 0)
+			error = gpu_visit_records(&data->processes[i], write_device_work, &writer);
+		gpu_names_deinit(&writer.names);
+	}
+	table_rows_finish(&writer.rows);
+	return error;
+}
+
 static int write_devices(sqlite3 *handle, const struct session *session)
 {
 	const struct gpu_data *data = session_get_gpu_data(session);
@@ -412,7 +461,8 @@ static int write_devices(sqlite3 *handle, const struct session *session)
 		put_count(&rows, sums->total_ns);
 		put_row(&rows);
 	}
-	return table_rows_finish(&rows);
+	error = table_rows_finish(&rows);
+	return error ? error : write_all_device_work(handle, data);
 }
 
 /* ---- all ---- */

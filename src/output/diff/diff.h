@@ -72,6 +72,7 @@ struct diff {
 	size_t row_count;
 	double *row_values;
 	double sample_weight;  /* the largest mean weight of a sample of any run */
+	bool are_sides_apart;  /* the runs of one came before those of the other */
 	bool is_noise_assumed; /* too few runs tell how much they differ by themselves */
 };
 

@@ -16,6 +16,9 @@
  *   - What disturbs a run (other programs, a cold cache) adds time and takes none away: the highest
  *     values count as the highest of the others.
  *
+ * Where one side's runs came before the other's, a drift looks like a change, and divisions that
+ * mix the sides do not show how much: less is then allowed, and more drift is expected.
+ *
  * Fewer than four runs a side cannot tell noise from change by themselves: 5 % of noise is then
  * assumed beside what the runs show and what the number of samples makes uncertain.
  */
@@ -27,8 +30,11 @@
 #include "common/splitmix64.h"
 #include "output/diff/diff.h"
 
-#define ERROR_PROBABILITY    0.05
-#define TOTAL_PROBABILITY    0.04
+#define ERROR_PROBABILITY 0.05
+#define TOTAL_PROBABILITY 0.04
+/* Where the runs of one side came first, what drifts looks like a change. */
+#define APART_PROBABILITY    0.02
+#define APART_DRIFT          0.6
 #define DRIFT                0.3 /* what a run shares with the next one */
 #define PLAIN_SHARE          0.8 /* of the runs; the values of the others are too high */
 #define ROWS_JUDGED_MAX      1000
@@ -58,6 +64,7 @@ struct judge {
 	double *largest, *total_scores; /* by division: scores of any row, and of the total */
 	size_t division_count;
 	bool is_total_alone; /* no scores of rows are wanted */
+	double row_probability, total_probability;
 };
 
 /* ---- one division ---- */
@@ -268,7 +275,7 @@ static size_t count_scores_from(const struct judge *judge, const double *scores,
 static void judge_row(const struct judge *judge, size_t index)
 {
 	struct diff_row *row = &judge->diff->rows[index];
-	size_t allowed = count_allowed_divisions(judge, ERROR_PROBABILITY);
+	size_t allowed = count_allowed_divisions(judge, judge->row_probability);
 	size_t as_much = count_scores_from(judge, judge->largest, score_row(judge, index));
 	double difference = difference_of_row(judge, index);
 
@@ -285,8 +292,9 @@ static void judge_total(const struct judge *judge)
 	size_t as_much = count_scores_from(judge, judge->total_scores, fabs(difference));
 
 	total->probability = (double)as_much / (double)judge->division_count;
-	set_row_verdict(total, as_much <= count_allowed_divisions(judge, TOTAL_PROBABILITY) &&
-				       difference * (total->after - total->before) > 0);
+	set_row_verdict(total,
+			as_much <= count_allowed_divisions(judge, judge->total_probability) &&
+				difference * (total->after - total->before) > 0);
 }
 
 /* Student's quantile (Cornish and Fisher's expansion). */
@@ -390,7 +398,7 @@ static void set_noise_of_total(struct judge *judge)
 	struct diff_row *total = &judge->diff->total;
 	double size = judge->total_contrast.size, change = difference_of_total(judge) / size;
 	double *plain = judge->plain + judge->judged * judge->n;
-	size_t allowed = count_allowed_divisions(judge, TOTAL_PROBABILITY);
+	size_t allowed = count_allowed_divisions(judge, judge->total_probability);
 
 	for (size_t i = 0; i < judge->n; i++)
 		plain[i] -= judge->diff->runs[i].side == DIFF_AFTER ? change : 0;
@@ -530,10 +538,25 @@ static int make_rows(struct diff *diff)
 	return 0;
 }
 
+/* Did the sides take turns, roughly? */
+static bool are_sides_mixed(const struct diff *diff)
+{
+	size_t changes = 0;
+
+	for (size_t i = 1; i < diff->run_count; i++)
+		changes += diff->runs[i].side != diff->runs[i - 1].side;
+	return changes * 3 >= diff->run_count;
+}
+
 int diff_judge(struct diff *diff, struct problem *problem)
 {
-	struct judge judge = {.diff = diff, .n = diff->run_count, .total_contrast.drift = DRIFT};
+	struct judge judge = {.diff = diff, .n = diff->run_count};
 	int error = make_rows(diff);
+
+	diff->are_sides_apart = !are_sides_mixed(diff);
+	judge.row_probability = diff->are_sides_apart ? APART_PROBABILITY : ERROR_PROBABILITY;
+	judge.total_probability = diff->are_sides_apart ? APART_PROBABILITY : TOTAL_PROBABILITY;
+	judge.total_contrast.drift = diff->are_sides_apart ? APART_DRIFT : DRIFT;
 
 	judge.judged = diff->row_count < ROWS_JUDGED_MAX ? diff->row_count : ROWS_JUDGED_MAX;
 	if (error == 0 && count_divisions(&judge) >= DIVISIONS_MIN)

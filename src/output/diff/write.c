@@ -128,10 +128,18 @@ static void write_noise_note(const struct diff *diff, FILE *stream, const char *
 			begin, runs, runs == 1 ? "" : "s", begin);
 	else
 		fprintf(stream,
-			"%snoise: the change that %zu and %zu runs reach in 5 of 100 cases without "
-			"a "
-			"cause, in any row\n",
-			begin, runs, diff->side_count[DIFF_AFTER]);
+			"%snoise: the change that %zu and %zu runs reach in %s of 100 cases at "
+			"most "
+			"without a cause, in any row\n",
+			begin, runs, diff->side_count[DIFF_AFTER],
+			diff->are_sides_apart ? "2" : "5");
+	if (diff->are_sides_apart && runs > 1)
+		fprintf(stream,
+			"%sThe runs of one side came before those of the other: a machine that "
+			"became "
+			"slower or faster\n%smeanwhile looks like a change. Let the sides take "
+			"turns.\n",
+			begin, begin);
 }
 
 void diff_write_text(const struct diff *diff, FILE *stream, size_t top, size_t columns)

@@ -86,6 +86,8 @@ static void set_entry_frames(const struct function_table *table, uint32_t node,
 		node = nodes[node].parent;
 	row = entry->leaf = nodes[node].frame;
 	entry->owner = find_innermost_frame(table, node, CODE_OF_PROGRAM);
+	if (entry->kind == ROW_WAITS_FOR_CPU && entry->owner != MODEL_ENTRY_INDEX_NONE)
+		row = entry->owner; /* no library makes a thread wait for a CPU */
 	if (code_origins_get(&table->origins, row) == CODE_OF_C_RUNTIME) {
 		entry->leaf = find_named_leaf(table, node);
 		row = entry->owner;

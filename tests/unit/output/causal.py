@@ -222,6 +222,17 @@ def page():
     assert "default-src 'none'" in written.files["report.html"]
 
 
+def the_same_count():
+    """The page counts the experiments that the text counts: none that was cut short."""
+    written = Written(cut_short=8)
+    data = json.loads(Page(written.files["report.html"]).data)
+    equal(data["experiments"], 112)
+    assert "112 experiments in " in written.text, written.text[:300]
+    windows = [w for w in written.json["experiments"] if w["ended"] != "cut"]
+    equal(len(windows), 112)
+    assert abs(data["measured_ns"] / sum(w["real_ns"] for w in windows) - 1) < 1e-5, data["measured_ns"]
+
+
 def the_same_again():
     first, second = Written(noise=noisy()), Written(noise=noisy())
     equal(first.files, second.files)
@@ -229,7 +240,7 @@ def the_same_again():
 
 def main():
     tests = [files, json_predictions, untried_speedups, json_experiments, line_mode, coz, intervals, text, curves, cut, page,
-             the_same_again]
+             the_same_count, the_same_again]
     print(f"1..{len(tests)}")
     failed = False
     for number, test in enumerate(tests, 1):

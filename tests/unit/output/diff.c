@@ -130,6 +130,50 @@ static void changes_are_found(void **state)
 	assert_int_equal(tally.totals, 200);
 }
 
+/* A machine that becomes slower and faster: neighbours are alike. */
+static size_t count_verdicts_under_drift(bool apart, double factor)
+{
+	size_t named = 0;
+
+	random_state = 11;
+	for (size_t trial = 0; trial < 1000; trial++) {
+		struct problem problem;
+		struct diff diff;
+		double drift = 0;
+
+		make_runs(&diff, 5, 0, 1, 1);
+		for (size_t i = 0; i < 10; i++) {
+			struct diff_run *run = &diff.runs[i];
+			double normal =
+				sqrt(-2 * log(1 - draw())) * cos(6.283185307179586 * draw());
+
+			drift = 0.7 * drift + 0.71 * normal;
+			run->start_ns = i + 1;
+			run->side = apart ? i >= 5 : i % 2;
+			run->total = 1e9 * (1 + 0.02 * drift) * (run->side ? factor : 1);
+		}
+		assert_int_equal(diff_judge(&diff, &problem), 0);
+		assert_int_equal(diff.are_sides_apart, apart);
+		named += diff.total.verdict != DIFF_UNCHANGED;
+		diff_deinit(&diff);
+	}
+	return named;
+}
+
+static void a_drift_is_no_change(void **state)
+{
+	size_t in_turn = count_verdicts_under_drift(false, 1);
+	size_t apart = count_verdicts_under_drift(true, 1);
+	size_t found = count_verdicts_under_drift(false, 1.03);
+
+	(void)state;
+	print_message("drift: in turn %zu, apart %zu of 1000; 3 %% found in %zu\n", in_turn, apart,
+		      found);
+	assert_in_range(in_turn, 0, 60);
+	assert_in_range(apart, 0, 90);
+	assert_in_range(found, 700, 1000);
+}
+
 static void numbers_are_of_the_faster_runs(void **state)
 {
 	static const double totals[] = {100, 110, 104, 90, 300, 500, 102, 112, 101, 111};
@@ -212,6 +256,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(noise_is_named_in_five_of_hundred_cases_at_most),
 		cmocka_unit_test(changes_are_found),
+		cmocka_unit_test(a_drift_is_no_change),
 		cmocka_unit_test(numbers_are_of_the_faster_runs),
 		cmocka_unit_test(conditions_name_rows_and_limits),
 		cmocka_unit_test(conditions_ask_for_more_than_noise),
