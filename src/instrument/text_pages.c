@@ -11,7 +11,6 @@
 #include <sys/mman.h>
 
 #include "common/syscalls.h"
-#include "core/base/text.h"
 #include "core/process/maps.h"
 #include "instrument/state.h"
 
@@ -70,43 +69,23 @@ static int write_patches_in_mapping(const struct arena *arena, const struct maps
 	return 0;
 }
 
-/* Where the kernel does not answer for one address. */
-static int write_patches_in_all_mappings(const struct arena *arena, bool undo)
-{
-	struct maps_line line;
-	uint64_t size = 0;
-	char *buffer = NULL, *text;
-	long length = maps_read_whole_file(MAPS_PATH, &buffer, &size);
-	int error = 0;
-
-	if (length < 0)
-		return (int)length;
-	text = buffer;
-	while (!error && maps_parse_next_line(&text, &line))
-		error = write_patches_in_mapping(arena, &line, undo);
-	sys_munmap(buffer, size);
-	return error;
-}
-
 /* A program that loads hundreds of libraries has thousands of mappings: only the module's are asked
  * for. */
 static int write_patches_in_module_mappings(const struct arena *arena, bool undo)
 {
 	long fd = sys_open(MAPS_PATH, O_RDONLY | O_CLOEXEC, 0);
 	struct maps_line line = {.end = arena->low};
-	int error = 0, unanswered = 0;
+	int error = 0;
 
 	if (fd < 0)
 		return (int)fd;
 	while (!error && line.end < arena->high) {
-		unanswered = maps_query_address((int)fd, line.end, NULL, 0, &line);
-		if (unanswered)
-			break;
-		error = write_patches_in_mapping(arena, &line, undo);
+		error = maps_query_address((int)fd, line.end, NULL, 0, &line);
+		if (!error)
+			error = write_patches_in_mapping(arena, &line, undo);
 	}
 	sys_close((int)fd);
-	return unanswered && unanswered != -ENOENT ? write_patches_in_all_mappings(arena, undo)
-						   : error;
+	return error == -ENOENT ? 0 : error;
 }
 
 int text_pages_write_patches(const struct arena *arena)
@@ -119,33 +98,9 @@ int text_pages_restore_original(const struct arena *arena)
 	return write_patches_in_module_mappings(arena, true);
 }
 
-static bool find_file_mapped_at_address(uint64_t address, struct text_buffer *to, uint64_t *device,
-					uint64_t *inode)
-{
-	struct maps_line line;
-	uint64_t size = 0;
-	char *buffer = NULL, *text;
-	bool found = false;
-
-	if (maps_read_whole_file(MAPS_PATH, &buffer, &size) < 0)
-		return false;
-	text = buffer;
-	while (!found && maps_parse_next_line(&text, &line)) {
-		found = address >= line.start && address < line.end && line.path[0] == '/';
-		if (!found)
-			continue;
-		text_append_string(to, line.path);
-		*device = line.device;
-		*inode = line.inode;
-	}
-	sys_munmap(buffer, size);
-	return found;
-}
-
 bool text_pages_find_mapped_file(uint64_t address, char *path, size_t path_size, uint64_t *device,
 				 uint64_t *inode)
 {
-	struct text_buffer to = text_buffer_init(path, path_size);
 	struct maps_line line;
 	long fd = sys_open(MAPS_PATH, O_RDONLY | O_CLOEXEC, 0);
 	int error;
@@ -155,7 +110,7 @@ bool text_pages_find_mapped_file(uint64_t address, char *path, size_t path_size,
 	error = maps_query_address((int)fd, address, path, (uint32_t)path_size, &line);
 	sys_close((int)fd);
 	if (error)
-		return find_file_mapped_at_address(address, &to, device, inode);
+		return false;
 	*device = line.device;
 	*inode = line.inode;
 	return line.start <= address && path[0] == '/';

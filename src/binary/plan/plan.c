@@ -11,7 +11,6 @@
 #include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -160,22 +159,35 @@ static int check_plan_integrity(struct plan *plan, const char *path, struct prob
 	return 0;
 }
 
-static int map_plan_file(int file, struct plan *ret)
+/* Not mapped: who changes the file then would change what was checked, and who shortens it would
+ * end us by SIGBUS. */
+static int read_plan_file(int file, struct plan *ret)
 {
 	struct stat status;
-	void *bytes;
+	uint8_t *bytes;
+	size_t size, done = 0;
 
 	if (fstat(file, &status))
 		return -errno;
 	if ((uint64_t)status.st_size < sizeof(*ret->header) ||
 	    (uint64_t)status.st_size > PLAN_BYTES_MAX)
 		return -EBADMSG;
-	bytes = mmap(NULL, (size_t)status.st_size, PROT_READ, MAP_PRIVATE, file, 0);
-	if (bytes == MAP_FAILED)
-		return -errno;
-	ret->header = bytes;
-	ret->size = (size_t)status.st_size;
-	ret->is_mapped = true;
+	size = (size_t)status.st_size;
+	bytes = malloc(size);
+	if (!bytes)
+		return -ENOMEM;
+	while (done < size) {
+		ssize_t got = pread(file, bytes + done, size - done, (off_t)done);
+
+		if (got <= 0) {
+			free(bytes);
+			return got < 0 ? -errno : -EBADMSG;
+		}
+		done += (size_t)got;
+	}
+	ret->header = (const void *)bytes;
+	ret->size = size;
+	ret->has_own_file = true;
 	return 0;
 }
 
@@ -213,7 +225,7 @@ static int open_standalone_or_embedded_plan(const char *path, unsigned trust, st
 				   foreign_error_to_text(file));
 	if (pread(file, magic, sizeof(magic), 0) == (ssize_t)sizeof(magic) &&
 	    !memcmp(magic, PLAN_MAGIC, sizeof(magic))) {
-		error = map_plan_file(file, ret);
+		error = read_plan_file(file, ret);
 		if (error)
 			problem_set(problem, error, "%s: the patch plan cannot be read: %s", path,
 				    strerror(-error));
@@ -226,7 +238,7 @@ static int open_standalone_or_embedded_plan(const char *path, unsigned trust, st
 	if (error)
 		plan_close(ret);
 	else
-		snprintf(ret->path, sizeof(ret->path), "%s", ret->is_mapped ? path : "");
+		snprintf(ret->path, sizeof(ret->path), "%s", ret->has_own_file ? path : "");
 	return error;
 }
 
@@ -243,9 +255,6 @@ int plan_open_if_owner_trusted(const char *path, struct plan *ret)
 
 void plan_close(struct plan *plan)
 {
-	if (plan->is_mapped)
-		munmap((void *)(uintptr_t)plan->header, plan->size);
-	else
-		free((void *)(uintptr_t)plan->header);
+	free((void *)(uintptr_t)plan->header);
 	memset(plan, 0, sizeof(*plan));
 }

@@ -38,7 +38,7 @@ struct plan {
 	const struct plan_header *header;
 	size_t size;
 	char path[4096]; /* of the file that it lies in; "" when it could not be stored */
-	bool is_mapped, was_cached; /* cached: was there already */
+	bool has_own_file, was_cached; /* no part of a rewritten file; was there already */
 };
 
 /* From decided functions to a finished plan. */

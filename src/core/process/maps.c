@@ -10,8 +10,11 @@
 #include <stddef.h>
 #include <sys/ioctl.h>
 #include <sys/mman.h>
+#include <unistd.h>
 
 #include "common/syscalls.h"
+
+#define PIECE_BYTES 8192u /* more than a line, whose path has 4096 bytes */
 
 static bool parse_number(char **at, unsigned base, uint64_t *ret)
 {
@@ -110,6 +113,72 @@ void maps_free_buffer(char **memory, uint64_t size)
 		sys_munmap(old, size);
 }
 
+static void copy_path(char *path, uint32_t size, const char *from)
+{
+	uint32_t length = 0;
+
+	while (from[length] && length + 1 < size) {
+		path[length] = from[length];
+		length++;
+	}
+	path[length] = 0;
+}
+
+/* Whole lines of the text; what is left of the last one moves to the front. True: it is found. */
+static bool find_line_in_piece(char *text, uint64_t *length, uint64_t address,
+			       struct maps_line *ret)
+{
+	char *at = text, *end = text + *length;
+	uint64_t rest = 0;
+
+	while (rest < *length && end[-1 - (long)rest] != '\n')
+		rest++;
+	end -= rest;
+	if (end == text)
+		return false;
+	end[-1] = 0;
+	while (maps_parse_next_line(&at, ret)) {
+		if (ret->end > address)
+			return true;
+	}
+	for (uint64_t i = 0; i < rest; i++)
+		text[i] = end[i];
+	*length = rest;
+	return false;
+}
+
+int maps_read_up_to_address(int fd, uint64_t address, char *path, uint32_t size,
+			    struct maps_line *ret)
+{
+	char *text = sys_mmap(NULL, PIECE_BYTES, PROT_READ | PROT_WRITE,
+			      MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	uint64_t length = 0;
+	bool found = false;
+	long count;
+
+	if (sys_mmap_failed(text))
+		return -ENOMEM;
+	count = sys_call3(SYS_lseek, fd, 0, SEEK_SET);
+	while (count >= 0 && !found && length < PIECE_BYTES) {
+		count = sys_read(fd, text + length, PIECE_BYTES - length);
+		if (count == -EINTR) {
+			count = 0;
+			continue;
+		}
+		if (count <= 0)
+			break;
+		length += (uint64_t)count;
+		found = find_line_in_piece(text, &length, address, ret);
+	}
+	if (found) {
+		if (path)
+			copy_path(path, size, ret->path);
+		ret->path = path;
+	}
+	sys_munmap(text, PIECE_BYTES);
+	return found ? 0 : count < 0 ? (int)count : -ENOENT;
+}
+
 /* linux/fs.h of Linux 6.11; not in the headers of older ones. */
 #define MAPPING_QUERY_COVERING_OR_NEXT 0x10u
 #define MAPPING_QUERY_READABLE         0x1u
@@ -135,6 +204,8 @@ int maps_query_address(int fd, uint64_t address, char *path, uint32_t size, stru
 					      .name = (uint64_t)(uintptr_t)path};
 	long error = sys_call3(SYS_ioctl, fd, (long)MAPPING_QUERY_IOCTL, (long)&mapping_query);
 
+	if (error == -ENOTTY || error == -EINVAL)
+		return maps_read_up_to_address(fd, address, path, size, ret);
 	if (error)
 		return (int)error;
 	if (path && !mapping_query.name_size)

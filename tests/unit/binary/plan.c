@@ -243,7 +243,7 @@ static void test_cache(void **state)
 		assert_false(made.was_cached);
 		assert_int_equal(stat(made.path, &status), 0);
 		assert_int_equal(plan_load_or_build(file, inner, &options, &found, &problem), 0);
-		assert_true(found.was_cached && found.is_mapped);
+		assert_true(found.was_cached && found.has_own_file);
 		assert_string_equal(found.path, made.path);
 		assert_int_equal(found.size, made.size);
 		assert_memory_equal(found.header, made.header, made.size);

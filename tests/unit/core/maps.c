@@ -215,24 +215,21 @@ static void memory_is_forgotten_before_it_is_given_back(void **state)
 }
 
 /* What the kernel says of one address is what the list says of it. */
-static void a_query_says_what_the_line_says(void **state)
+static void check_query(int (*query)(int fd, uint64_t address, char *path, uint32_t size,
+				     struct maps_line *ret))
 {
 	char *buffer = NULL, *at, path[256];
 	uint64_t size = 0;
 	struct maps_line listed, asked;
 	int fd = open("/proc/self/maps", O_RDONLY | O_CLOEXEC), seen = 0;
 
-	(void)state;
 	assert_true(fd >= 0);
-	if (maps_query_address(fd, 4096, path, sizeof(path), &asked) == -ENOTTY)
-		skip(); /* before Linux 6.11 */
 	assert_true(maps_read_whole_file("/proc/self/maps", &buffer, &size) > 0);
 	for (at = buffer; maps_parse_next_line(&at, &listed);) {
 		if (listed.path[0] != '/')
 			continue;
 		seen++;
-		assert_int_equal(maps_query_address(fd, listed.start, path, sizeof(path), &asked),
-				 0);
+		assert_int_equal(query(fd, listed.start, path, sizeof(path), &asked), 0);
 		assert_int_equal(asked.start, listed.start);
 		assert_int_equal(asked.end, listed.end);
 		assert_int_equal(asked.offset, listed.offset);
@@ -245,18 +242,31 @@ static void a_query_says_what_the_line_says(void **state)
 		assert_string_equal(asked.path, listed.path);
 	}
 	assert_true(seen > 2);
-	assert_int_equal(maps_query_address(fd, 4096, NULL, 0, &asked), 0);
+	assert_int_equal(query(fd, 4096, NULL, 0, &asked), 0);
 	assert_true(asked.start > 4096);
-	assert_int_equal(maps_query_address(fd, UINT64_MAX - 4096, path, sizeof(path), &asked),
-			 -ENOENT);
+	assert_int_equal(query(fd, UINT64_MAX - 4096, path, sizeof(path), &asked), -ENOENT);
 	maps_free_buffer(&buffer, size);
 	close(fd);
+}
+
+static void a_query_says_what_the_line_says(void **state)
+{
+	(void)state;
+	check_query(maps_query_address);
+}
+
+/* As before Linux 6.11. */
+static void reading_up_to_an_address_says_the_same(void **state)
+{
+	(void)state;
+	check_query(maps_read_up_to_address);
 }
 
 int main(void)
 {
 	static const struct CMUnitTest tests[] = {
 		cmocka_unit_test(a_query_says_what_the_line_says),
+		cmocka_unit_test(reading_up_to_an_address_says_the_same),
 		cmocka_unit_test(a_file_line_gives_all_fields),
 		cmocka_unit_test(paths_are_kept_as_they_are),
 		cmocka_unit_test(anonymous_memory_has_an_empty_path),
