@@ -6,6 +6,7 @@
 #include "core/control_signal.h"
 
 #include "common/syscalls.h"
+#include "core/base/alignment_check.h"
 #include "core/process/interrupted_call.h"
 #include "core/runtime.h"
 
@@ -22,6 +23,7 @@ static void handle_control_signal(int signal, siginfo_t *information, void *cont
 {
 	(void)signal;
 	(void)information;
+	alignment_check_end_in_handler(context);
 	if (runtime_is_active())
 		control_toggle_collection(collection_control_for_handler);
 	interrupted_call_restart_if_by_us(program_signals_for_handler, context);

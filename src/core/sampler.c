@@ -14,6 +14,7 @@
 #include <ucontext.h>
 
 #include "common/syscalls.h"
+#include "core/base/alignment_check.h"
 #include "core/base/ticks.h"
 #include "core/counters.h"
 #include "core/process/interrupted_call.h"
@@ -497,6 +498,7 @@ thread_is_short_of_stack(const struct thread *thread)
  * interrupted.) Nothing here takes stack. The next sample stands for this time as well. */
 void sampler_handle_signal(int signal, siginfo_t *information, void *context)
 {
+	alignment_check_end_in_handler(context);
 	if (__builtin_expect(thread_is_short_of_stack(kymo_thread), 0) &&
 	    (get_source_of_signal(kymo_thread, signal, information) != SPOOL_SOURCE_COUNT ||
 	     get_timer_request_cookie(information))) {

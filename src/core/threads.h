@@ -74,6 +74,7 @@ struct thread {
 	_Atomic uint32_t excluded_reasons; /* not 0: no samples of this thread;
 					      thread_excluded_reason bits */
 	bool has_own_seccomp_filter; /* in a filter of its own: no system call of ours in it */
+	bool dispatches_own_calls;   /* that is no filter, and children are without it */
 	uint64_t start_ticks, end_ticks, entry;
 	char name[THREAD_NAME_SIZE];     /* as last recorded */
 	char end_name[THREAD_NAME_SIZE]; /* as the thread had it at its end */

@@ -342,7 +342,7 @@ static int run_remote_code(struct injection_job *inject, int *ret_result)
 	registers.rbp = 0;
 	registers.rbx = inject->remote_block_address;
 	registers.orig_rax = (unsigned long long)-1;
-	registers.eflags &= ~0x500ull; /* no trap, and strings upwards */
+	registers.eflags &= ~0x40500ull; /* no trap, strings upwards, no alignment check */
 	error = tracee_run_code(&inject->tracee, &registers, inject->remote_block_address,
 				INJECTED_CALL_TIMEOUT_NS, &signal);
 	if (error)

@@ -29,7 +29,7 @@ static bool no_filter_leaves_calls_out(void)
 enum plan_trampoline calls_get_trampoline_mode(void)
 {
 	return kymo_regions.records_events && !kymo_regions.keeps_profile &&
-			       no_filter_leaves_calls_out() && !kymo_ticks_are_ns &&
+			       no_filter_leaves_calls_out() && !kymo_ticks_are_by_clock &&
 			       !arenas_want_arguments_recorded()
 		       ? PLAN_TRAMPOLINE_FAST
 		       : PLAN_TRAMPOLINE_SLOW;

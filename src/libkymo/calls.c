@@ -12,6 +12,7 @@
 #include <sys/types.h>
 #include <unistd.h>
 
+#include "core/base/ticks.h"
 #include "core/helper.h"
 #include "core/interpreters/interpreters.h"
 #include "core/runtime.h"
@@ -19,6 +20,13 @@
 #include "libkymo/real.h"
 #include "libkymo/seccomp.h"
 #include "libkymo/signals.h"
+#include "regions/regions.h"
+
+#ifndef PR_SET_SYSCALL_USER_DISPATCH /* Linux 5.11 */
+#define PR_SET_SYSCALL_USER_DISPATCH 59
+#define PR_SYS_DISPATCH_OFF          0
+#define PR_SYS_DISPATCH_ON           1
+#endif
 
 /* A blocking write that our signal cuts short goes on: without kymo it would have written
  * everything. When nothing more can be written the count so far stands, as it would have. */
@@ -68,8 +76,25 @@ EXPORTED int dlclose(void *handle)
 	return result;
 }
 
+/* What the thread is not to do from here on, kymo must not do for it. */
+static struct seccomp_entry prepare_restriction(int option, const unsigned long *argument)
+{
+	struct seccomp_entry none = {.thread = NULL};
+
+	if (option == PR_SET_SECCOMP)
+		return seccomp_prepare_entry(argument[0], 0, (const void *)argument[1]);
+	if (option == PR_SET_SYSCALL_USER_DISPATCH && argument[0] == PR_SYS_DISPATCH_ON)
+		return seccomp_prepare_call_dispatch();
+	if (option == PR_SET_TSC && argument[0] == PR_TSC_SIGSEGV) {
+		regions_leave_tsc();
+		ticks_leave_tsc();
+	}
+	return none;
+}
+
 EXPORTED int prctl(int option, ...)
 {
+	struct seccomp_entry entry;
 	unsigned long argument[4];
 	va_list list;
 	int result;
@@ -78,14 +103,11 @@ EXPORTED int prctl(int option, ...)
 	for (int i = 0; i < 4; i++)
 		argument[i] = va_arg(list, unsigned long);
 	va_end(list);
-	if (option == PR_SET_SECCOMP) {
-		struct seccomp_entry entry =
-			seccomp_prepare_entry(argument[0], 0, (const void *)argument[1]);
-		result = REAL(prctl)(option, argument[0], argument[1], argument[2], argument[3]);
-		seccomp_finish_entry(&entry, !result);
-		return result;
-	}
+	entry = prepare_restriction(option, argument);
 	result = REAL(prctl)(option, argument[0], argument[1], argument[2], argument[3]);
+	seccomp_finish_entry(&entry, !result);
+	if (option == PR_SET_SYSCALL_USER_DISPATCH && !result && argument[0] == PR_SYS_DISPATCH_OFF)
+		seccomp_end_call_dispatch();
 	if (option == PR_SET_CHILD_SUBREAPER && !result)
 		helper_record_if_program_is_subreaper(kymo_runtime.options.spool_directory);
 	return result;

@@ -19,6 +19,7 @@
 
 #include "causal/causal.h"
 #include "common/syscalls.h"
+#include "core/base/alignment_check.h"
 #include "core/base/fork_state.h"
 #include "core/base/own_work.h"
 #include "core/base/ticks.h"
@@ -236,6 +237,7 @@ static void take_first_sample(siginfo_t *information, void *context)
 
 static void handle_wake_signal(int signal, siginfo_t *information, void *context)
 {
+	alignment_check_end_in_handler(context);
 	if (!is_wake_timer_signal(information)) {
 		sampler_handle_signal(signal, information, context);
 		return;

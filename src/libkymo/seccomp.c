@@ -13,6 +13,7 @@
 #include <sys/uio.h>
 
 #include "common/syscalls.h"
+#include "core/base/fork_state.h"
 #include "core/runtime.h"
 #include "libkymo/dormant.h"
 
@@ -43,6 +44,18 @@ static bool can_call_succeed(unsigned long mode, unsigned long flags, const void
 	return mode == SECCOMP_MODE_FILTER && can_filter_be_loaded(program);
 }
 
+static struct thread *leave_this_thread_alone(void)
+{
+	struct thread *thread =
+		runtime_is_active() ? runtime_stop_thread_sampling_for_exec() : NULL;
+
+	if (!thread)
+		return NULL;
+	thread->has_own_seccomp_filter = true;
+	kymo_process.in_seccomp++;
+	return thread;
+}
+
 struct seccomp_entry seccomp_prepare_entry(unsigned long mode, unsigned long flags,
 					   const void *program)
 {
@@ -65,12 +78,43 @@ struct seccomp_entry seccomp_prepare_entry(unsigned long mode, unsigned long fla
 				      "collection ended");
 		return entry;
 	}
-	entry.thread = runtime_stop_thread_sampling_for_exec();
-	if (!entry.thread)
-		return entry;
-	entry.thread->has_own_seccomp_filter = true;
-	kymo_process.in_seccomp++;
+	entry.thread = leave_this_thread_alone();
 	return entry;
+}
+
+struct seccomp_entry seccomp_prepare_call_dispatch(void)
+{
+	struct seccomp_entry entry = {.thread = NULL};
+
+	if (is_calling_thread_off_limits() || kymo_process.pid != (uint32_t)sys_getpid())
+		return entry;
+	dormant_wake();
+	entry.thread = leave_this_thread_alone();
+	if (entry.thread)
+		entry.thread->dispatches_own_calls = true;
+	return entry;
+}
+
+void seccomp_end_call_dispatch(void)
+{
+	struct thread *thread;
+
+	if (!runtime_is_active() || !thread_pointer_is_usable())
+		return;
+	thread = kymo_thread;
+	if (thread && thread->dispatches_own_calls) {
+		struct seccomp_entry entry = {.thread = thread};
+
+		seccomp_finish_entry(&entry, false);
+	}
+}
+
+KYMO_FORK_CODE void seccomp_forget_call_dispatch_in_child(void)
+{
+	if (!process_has_seccomp_thread() || !kymo_thread || !kymo_thread->dispatches_own_calls)
+		return;
+	kymo_thread->has_own_seccomp_filter = kymo_thread->dispatches_own_calls = false;
+	kymo_process.in_seccomp--;
 }
 
 void seccomp_finish_entry(const struct seccomp_entry *entry, bool entered)
@@ -85,6 +129,7 @@ void seccomp_finish_entry(const struct seccomp_entry *entry, bool entered)
 			spool_count_loss(&kymo_runtime.spool, SPOOL_LOSS_SECCOMP);
 	} else if (entry->thread) {
 		entry->thread->has_own_seccomp_filter = false;
+		entry->thread->dispatches_own_calls = false;
 		kymo_process.in_seccomp--;
 		runtime_resume_after_failed_exec(entry->thread);
 	} else if (entry->is_collection_ended && entry->is_only_thread) {

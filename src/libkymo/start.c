@@ -22,6 +22,7 @@
 #include "libkymo/opened.h"
 #include "libkymo/own_session.h"
 #include "libkymo/real.h"
+#include "libkymo/seccomp.h"
 #include "libkymo/session_environment.h"
 #include "libkymo/session_reach.h"
 #include "wrappers/got/got.h"
@@ -50,8 +51,12 @@ KYMO_FORK_CODE static void handle_fork_in_parent(void)
 
 KYMO_FORK_CODE static void handle_fork_in_child(void)
 {
-	bool measured = !process_has_seccomp_thread();
-	uint64_t begun_ns = measured ? own_work_read_clock_ns() : 0;
+	uint64_t begun_ns;
+	bool measured;
+
+	seccomp_forget_call_dispatch_in_child();
+	measured = !process_has_seccomp_thread();
+	begun_ns = measured ? own_work_read_clock_ns() : 0;
 
 	own_work_reset_in_child(atomic_load(&kymo_process.state) == RUNTIME_DORMANT);
 	if (!dormant_begin_in_forked_child())

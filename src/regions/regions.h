@@ -53,6 +53,9 @@ region_id region_find_or_add_function(enum region_category category, uint64_t ad
  * library was closed. */
 region_id region_find_or_add_instrumented_function(uint64_t address, uint32_t function_id);
 
+/* A thread is about to lose its right to read the TSC (core/base/ticks.h). */
+void regions_leave_tsc(void);
+
 void region_begin(region_id region);
 /* The same where begin and end are in one function, around a call, and this is called from that
  * very function: what was begun so in functions that have been left since (longjmp) ends now,

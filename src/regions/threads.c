@@ -324,10 +324,10 @@ static void set_up_bundle_and_fast_path_of_process(void)
 	kymo_regions.throttle_mean_ticks =
 		(uint64_t)((unsigned __int128)options->throttle_below_mean_call_ns *
 			   kymo_regions.sampler->tick_hz / 1000000000u);
-	if (!kymo_regions.may_skip_regions && !kymo_ticks_are_ns && kymo_regions.records_events &&
-	    !kymo_regions.keeps_profile)
+	if (!kymo_regions.may_skip_regions && !kymo_ticks_are_by_clock &&
+	    kymo_regions.records_events && !kymo_regions.keeps_profile)
 		kymo_regions.fast_path_kind = REGIONS_FAST_PATH_TRACE;
-	else if (!kymo_regions.may_skip_regions && !kymo_ticks_are_ns &&
+	else if (!kymo_regions.may_skip_regions && !kymo_ticks_are_by_clock &&
 		 !kymo_regions.records_events && kymo_regions.keeps_profile &&
 		 kymo_regions.profiles_ticks_only && !kymo_regions.has_windows)
 		kymo_regions.fast_path_kind = REGIONS_FAST_PATH_PROFILE;
@@ -335,6 +335,11 @@ static void set_up_bundle_and_fast_path_of_process(void)
 		kymo_regions.fast_path_kind = REGIONS_FAST_PATH_NONE;
 	if (kymo_regions.keeps_profile && probes)
 		probe_start_background_thread(options->component_event_codes);
+}
+
+void regions_leave_tsc(void)
+{
+	kymo_regions.fast_path_kind = REGIONS_FAST_PATH_NONE;
 }
 
 static void regions_hook_connect_to_runtime(struct runtime *runtime)

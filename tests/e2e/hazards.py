@@ -54,6 +54,11 @@ def no_seccomp_loss(result, _ended, _bare):
     expect(not losses.get("seccomp"), f"losses: {losses}")
 
 
+def one_thread_left_alone(result, _ended, _bare):
+    losses = result.metadata()["losses"]
+    expect(losses.get("seccomp") == 1, f"losses: {losses}")
+
+
 def process_count(at_least):
     def check(result, _ended, _bare):
         count = len(result.processes())
@@ -162,6 +167,11 @@ HAZARDS = {
     "executes-10khz": H("executes 10 @libexecutes_plugin.so", options=["--freq=10000"]),
     "fork": H("fork", check=all_of(process_count(13), share_of("child_work", 0.2))),
     "fork-locks": H("fork_locks 60", options=EVERYTHING, check=process_count(20)),
+    "forbidden-calls": H("forbidden calls", check=all_of(share_of("after_forbidden", 0.35), share_of("in_child", 0.2),
+                                                         one_thread_left_alone)),
+    "forbidden-cpuid": H("forbidden cpuid", check=share_of("while_forbidden", 0.35)),
+    "forbidden-time": H("forbidden time", check=all_of(share_of("while_forbidden", 0.35), share_of("in_child", 0.25))),
+    "forbidden-unaligned": H("forbidden unaligned", check=share_of("while_forbidden", 0.35)),
     "fork-locks-1000": H("fork_locks 1000", options=EVERYTHING, check=process_count(300), long=True,
                          timeout=400),
     "jit": H("jit", check=jit_names),

@@ -5,13 +5,37 @@
  */
 #include "core/base/ticks.h"
 
+#include <asm/prctl.h>
 #include <cpuid.h>
+#include <sys/prctl.h>
 
 #define TICK_NS_PAIR_READ_TRIES    8u
 #define CLOCKS_SNAPSHOT_READ_TRIES 4u
 #define TICK_RATE_MEASURE_NS       50000u
 
-bool kymo_ticks_are_ns;
+#define LONG_RATE_MEASURE_NS 1000000u
+
+/* The same moment by both clocks. Who loses the processor between two readings reads them again: on
+ * a busy machine that is milliseconds. */
+struct tick_ns_pair {
+	uint64_t ns, ticks;
+};
+
+bool kymo_ticks_are_ns, kymo_ticks_are_by_clock;
+static struct tick_ns_pair first_tick_ns_pair, last_tick_ns_pair_of_tsc;
+static double tick_hz_by_clock;
+
+static bool tsc_is_forbidden(void)
+{
+	int state = PR_TSC_ENABLE;
+
+	return !sys_call2(SYS_prctl, PR_GET_TSC, (long)&state) && state == PR_TSC_SIGSEGV;
+}
+
+static bool cpuid_is_forbidden(void)
+{
+	return sys_call2(SYS_arch_prctl, ARCH_GET_CPUID, 0) == 0;
+}
 
 static bool tsc_is_invariant(void)
 {
@@ -41,12 +65,6 @@ struct clocks_snapshot read_clocks_snapshot(void)
 	return best;
 }
 
-/* The same moment by both clocks. Who loses the processor between two readings reads them again: on
- * a busy machine that is milliseconds. */
-struct tick_ns_pair {
-	uint64_t ns, ticks;
-};
-
 static struct tick_ns_pair read_tick_ns_pair(void)
 {
 	struct tick_ns_pair moment = {0};
@@ -64,27 +82,60 @@ static struct tick_ns_pair read_tick_ns_pair(void)
 	return moment;
 }
 
+static double get_hz_between(struct tick_ns_pair start, struct tick_ns_pair end)
+{
+	return (double)(end.ticks - start.ticks) * 1e9 / (double)(end.ns - start.ns);
+}
+
 /* Good to about 1e-3: readers use the clock snapshots in the spool, this rate only bounds
  * intervals. */
 static uint64_t measure_tick_hz(void)
 {
-	struct tick_ns_pair start = read_tick_ns_pair(), end;
+	struct tick_ns_pair end;
 
 	do
 		end = read_tick_ns_pair();
-	while (end.ns - start.ns < TICK_RATE_MEASURE_NS);
-	return (uint64_t)((double)(end.ticks - start.ticks) * 1e9 / (double)(end.ns - start.ns));
+	while (end.ns - first_tick_ns_pair.ns < TICK_RATE_MEASURE_NS);
+	return (uint64_t)get_hz_between(first_tick_ns_pair, end);
 }
 
 uint64_t ticks_init_and_get_hz(void)
 {
 	unsigned a, b, c, d;
+	uint64_t hz;
 
-	kymo_ticks_are_ns = !tsc_is_invariant();
+	kymo_ticks_are_ns = tsc_is_forbidden() || cpuid_is_forbidden() || !tsc_is_invariant();
+	kymo_ticks_are_by_clock = kymo_ticks_are_ns;
 	if (kymo_ticks_are_ns)
 		return 1000000000u;
+	first_tick_ns_pair = read_tick_ns_pair();
 	/* CPUID 0x15: TSC = crystal (ECX, Hz) * EBX / EAX (Intel SDM vol. 2, CPUID). */
 	if (__get_cpuid_count(0x15, 0, &a, &b, &c, &d) && a && b && c)
-		return (uint64_t)c * b / a;
-	return measure_tick_hz();
+		hz = (uint64_t)c * b / a;
+	else
+		hz = measure_tick_hz();
+	tick_hz_by_clock = (double)hz;
+	return hz;
+}
+
+void ticks_leave_tsc(void)
+{
+	/* Before the start, ticks_init_and_get_hz() asks. */
+	if (kymo_ticks_are_by_clock || !first_tick_ns_pair.ns)
+		return;
+	last_tick_ns_pair_of_tsc = read_tick_ns_pair();
+	if (last_tick_ns_pair_of_tsc.ns - first_tick_ns_pair.ns >= LONG_RATE_MEASURE_NS)
+		tick_hz_by_clock = get_hz_between(first_tick_ns_pair, last_tick_ns_pair_of_tsc);
+	/* release: pairs with ticks_now() */
+	__atomic_store_n(&kymo_ticks_are_by_clock, true, __ATOMIC_RELEASE);
+}
+
+uint64_t ticks_read_by_clock(void)
+{
+	uint64_t now = read_posix_clock_ns(CLOCK_MONOTONIC);
+
+	if (kymo_ticks_are_ns)
+		return now;
+	return last_tick_ns_pair_of_tsc.ticks +
+	       (uint64_t)((double)(now - last_tick_ns_pair_of_tsc.ns) * tick_hz_by_clock * 1e-9);
 }

@@ -4,6 +4,10 @@
  * Time stamps: the TSC where it is invariant (CPUID 0x80000007 EDX bit 8; Intel SDM vol.
  * 3, 18.17.1) and the kernel trusts it, else CLOCK_MONOTONIC. Converted to clock time out of
  * process, from snapshots. Signal-safe.
+ *
+ * A program may forbid its threads to read the TSC (prctl(2), PR_SET_TSC), or to execute CPUID
+ * (arch_prctl(2), ARCH_SET_CPUID), so as to see each such instruction as a SIGSEGV. From there on
+ * the clock tells what the TSC would.
  */
 #ifndef KYMO_CORE_BASE_TICKS_H
 #define KYMO_CORE_BASE_TICKS_H
@@ -16,6 +20,8 @@
 #include "common/syscalls.h"
 
 extern bool kymo_ticks_are_ns;
+/* The TSC is not read: ticks are nanoseconds, or calculated from the clock. */
+extern bool kymo_ticks_are_by_clock;
 
 static inline uint64_t read_posix_clock_ns(int clock)
 {
@@ -32,12 +38,19 @@ static inline uint64_t read_cpu_ns_of_tid(uint32_t tid)
 	return read_posix_clock_ns((int)(~tid << 3 | 4 | 2));
 }
 
+uint64_t ticks_read_by_clock(void);
+
 static inline uint64_t ticks_now(void)
 {
-	if (__builtin_expect(kymo_ticks_are_ns, 0))
-		return read_posix_clock_ns(CLOCK_MONOTONIC);
+	/* acquire: pairs with ticks_leave_tsc() */
+	if (__builtin_expect(__atomic_load_n(&kymo_ticks_are_by_clock, __ATOMIC_ACQUIRE), 0))
+		return ticks_read_by_clock();
 	return __rdtsc();
 }
+
+/* A thread is about to lose its right to read the TSC: ticks go on as they were, for the whole
+ * process. To within about 1e-3 of the time since. */
+void ticks_leave_tsc(void);
 
 /* Chooses the clock; returns its rate in Hz (measured over 50 us where CPUID does not tell, to
  * about 1e-3, also where other threads take the processor meanwhile). */

@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "common/syscalls.h"
+#include "core/base/alignment_check.h"
 #include "core/base/fork_state.h"
 
 #ifndef SA_RESTORER
@@ -202,6 +203,7 @@ void program_signals_run_program_action(struct program_signals *signals, int sig
 		signals->program_action.handler = SIGNAL_HANDLER_DEFAULT;
 	call_rt_sigprocmask(SIG_SETMASK, &mask,
 			    NULL); /* rt_sigreturn puts the interrupted mask back */
+	alignment_check_resume(context);
 	if (action.flags & SA_SIGINFO)
 		((void (*)(int, siginfo_t *, void *))action.handler)(signal, information, context);
 	else

@@ -13,6 +13,7 @@
 
 #define ATTACH_DELAY_NS_MAX  500000000u
 #define KERNEL_CLOCK_TICK_NS 4000000u
+#define LONG_UNSAMPLED_NS    50000000u
 
 static uint64_t sum_thread_cpu_ns(const struct session *session)
 {
@@ -123,9 +124,9 @@ static void write_cpu_time_of_run(const struct summary_writer *summary, uint64_t
 	if (was_collection_partly_off(summary->session))
 		summary_write_line(summary, "(the rest: while collection was off)");
 	else
-		summary_write_line(summary,
-				   "(the rest: process startup and exit, processes that kymo "
-				   "could not profile, and processes that a signal killed)");
+		summary_write_line(
+			summary, "(the rest: process startup and exit, processes and threads that "
+				 "kymo could not profile, and processes that a signal killed)");
 }
 
 /* A sample that comes late says where the signal was let in, not where the time went. */
@@ -189,6 +190,37 @@ static const char *find_notice_of_missing_samples(const struct session *session)
 	return text;
 }
 
+static bool has_thread_left_alone(const struct session *session)
+{
+	for (uint32_t i = 0; i < session->process_count; i++) {
+		if (session->processes[i].losses[SPOOL_LOSS_SECCOMP])
+			return true;
+	}
+	return false;
+}
+
+/* Sampled threads were idle; was there another one? */
+static void write_unsampled_cpu_time(const struct summary_writer *summary, uint64_t cpu)
+{
+	const struct session *session = summary->session;
+	uint64_t kernel = session->launch.user_ns + session->launch.system_ns;
+
+	if (has_thread_left_alone(session) ||
+	    kernel > cpu + LONG_UNSAMPLED_NS + KERNEL_CLOCK_TICK_NS * session->process_count)
+		summary_write_warning(summary,
+				      "no samples: kymo could not sample the threads that used "
+				      "CPU time (%s, as the kernel counted it)%s",
+				      quantity_from_ns(kernel > cpu ? kernel : cpu).text,
+				      has_thread_left_alone(session) ? "; see Lost or incomplete"
+								     : "");
+	else
+		summary_write_warning(
+			summary,
+			"no samples: the program used %s of CPU time, less than a sample "
+			"stands for; where it waits: --realtime",
+			quantity_from_ns(cpu).text);
+}
+
 static uint64_t sum_missing_samples(const struct session *session)
 {
 	uint64_t missing = 0;
@@ -235,11 +267,7 @@ void summary_write_no_samples_reason(const struct summary_writer *summary)
 				      "no samples: the program used no CPU time that makes a "
 				      "sample while collection was on (see kymo help windows)");
 	else
-		summary_write_warning(
-			summary,
-			"no samples: the program used %s of CPU time, less than a sample "
-			"stands for; where it waits: --realtime",
-			quantity_from_ns(cpu).text);
+		write_unsampled_cpu_time(summary, cpu);
 }
 
 /* ---- overwritten records ---- */

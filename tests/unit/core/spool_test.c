@@ -44,7 +44,7 @@ int spool_test_open(struct spool_writer *spool, const char *directory, uint64_t 
 	options.ring = ring;
 	snprintf(options.spool_directory, sizeof(options.spool_directory), "%s/spool", directory);
 	assert_true(mkdir(options.spool_directory, 0700) == 0 || errno == EEXIST);
-	kymo_ticks_are_ns = true;
+	kymo_ticks_are_ns = kymo_ticks_are_by_clock = true;
 	return spool_open(spool, &options, (uint32_t)getpid());
 }
 

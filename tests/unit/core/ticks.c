@@ -13,6 +13,7 @@
 #include <stddef.h>
 #include <stdint.h>
 #include <stdlib.h>
+#include <sys/prctl.h>
 
 #include <cmocka.h>
 
@@ -115,10 +116,50 @@ static void clocks_are_of_one_moment_on_a_busy_processor(void **state)
 		fail_msg("%u of %u times clocks were read apart", wrong, TIMES);
 }
 
+static void ticks_go_on_by_clock_without_the_tsc(void **state)
+{
+	double rate, off;
+	uint64_t before, after;
+
+	(void)state;
+	if (ticks_init_and_get_hz() == 1000000000u)
+		skip();
+	rate = rate_of_long();
+	ticks_leave_tsc();
+	before = __rdtsc();
+	assert_int_equal(prctl(PR_SET_TSC, PR_TSC_SIGSEGV), 0);
+	after = ticks_now(); /* ends the program where it reads the TSC */
+	off = rate_of_long() / rate - 1;
+	prctl(PR_SET_TSC, PR_TSC_ENABLE);
+	/* The same scale, from the same moment on, but for what the rate is off since the start. */
+	assert_true(after > before - (uint64_t)(rate / 100) &&
+		    after < __rdtsc() - (uint64_t)(rate / 100));
+	if (off * 1e6 > PER_MILLION || off * 1e6 < -PER_MILLION)
+		fail_msg("ticks by clock are %.2f %% off", off * 100);
+}
+
+static void ticks_are_ns_where_the_tsc_is_forbidden(void **state)
+{
+	uint64_t hz, before, ticks, after;
+
+	(void)state;
+	before = read_posix_clock_ns(CLOCK_MONOTONIC);
+	/* cmocka reads clocks where an assertion fails */
+	assert_int_equal(prctl(PR_SET_TSC, PR_TSC_SIGSEGV), 0);
+	hz = ticks_init_and_get_hz();
+	ticks = ticks_now();
+	prctl(PR_SET_TSC, PR_TSC_ENABLE);
+	after = read_posix_clock_ns(CLOCK_MONOTONIC);
+	assert_int_equal(hz, 1000000000u);
+	assert_true(ticks >= before && ticks <= after);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(rate_is_right_on_a_busy_processor),
+		cmocka_unit_test(ticks_go_on_by_clock_without_the_tsc),
+		cmocka_unit_test(ticks_are_ns_where_the_tsc_is_forbidden),
 		cmocka_unit_test(clocks_are_of_one_moment_on_a_busy_processor),
 	};
 
