@@ -59,8 +59,8 @@ static struct thread *leave_this_thread_alone(void)
 struct seccomp_entry seccomp_prepare_entry(unsigned long mode, unsigned long flags,
 					   const void *program)
 {
-	struct seccomp_entry entry = {.thread = NULL};
 	struct runtime *runtime = &kymo_runtime;
+	struct seccomp_entry entry = {.runtime = runtime};
 
 	/* In an earlier filter nothing can be asked; in a child that shares the memory there is
 	 * nothing to stop. */
@@ -126,7 +126,7 @@ void seccomp_finish_entry(const struct seccomp_entry *entry, bool entered)
 	error = errno;
 	if (entered) {
 		if (entry->thread)
-			spool_count_loss(&kymo_runtime.spool, SPOOL_LOSS_SECCOMP);
+			spool_count_loss(&entry->runtime->spool, SPOOL_LOSS_SECCOMP);
 	} else if (entry->thread) {
 		entry->thread->has_own_seccomp_filter = false;
 		entry->thread->dispatches_own_calls = false;
