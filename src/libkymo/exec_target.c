@@ -11,6 +11,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "common/go_note.h"
 #include "common/syscalls.h"
 
 #define FILE_HEAD_SIZE 2048
@@ -38,10 +39,21 @@ static bool path_is_loader(const char *path)
 	return !strncmp(name, "ld-linux", 8);
 }
 
-static const char *find_obstacle_in_elf_file(const char *path, const uint8_t *head, size_t size)
+static bool segment_has_go_note(int fd, const Elf64_Phdr *segment)
+{
+	char notes[GO_NOTE_SEARCH_BYTES];
+	uint64_t size = segment->p_filesz < sizeof(notes) ? segment->p_filesz : sizeof(notes);
+
+	return sys_pread(fd, notes, size, segment->p_offset) == (long)size &&
+	       go_note_is_among(notes, size);
+}
+
+static const char *find_obstacle_in_elf_file(const char *path, int fd, const uint8_t *head,
+					     size_t size)
 {
 	Elf64_Ehdr header;
 	Elf64_Phdr segment;
+	bool dynamic = false;
 
 	if (size < sizeof(header) || memcmp(head, ELFMAG, SELFMAG))
 		return NULL;
@@ -53,10 +65,12 @@ static const char *find_obstacle_in_elf_file(const char *path, const uint8_t *he
 		return NULL;
 	for (size_t i = 0; i < header.e_phnum; i++) {
 		memcpy(&segment, head + header.e_phoff + i * sizeof(segment), sizeof(segment));
-		if (segment.p_type == PT_INTERP)
-			return NULL;
+		dynamic |= segment.p_type == PT_INTERP;
+		if (segment.p_type == PT_NOTE && segment_has_go_note(fd, &segment))
+			return " was not sampled: a Go program, whose runtime replaces signal "
+			       "handlers";
 	}
-	return path_is_loader(path) ? NULL : " was not profiled: statically linked";
+	return dynamic || path_is_loader(path) ? NULL : " was not profiled: statically linked";
 }
 
 struct exec_target exec_target_examine(const char *path)
@@ -81,7 +95,7 @@ struct exec_target exec_target_examine(const char *path)
 			" was not profiled: it runs with another user's rights";
 	else if (size > 0)
 		target.profiling_obstacle_text =
-			find_obstacle_in_elf_file(path, head, (size_t)size);
+			find_obstacle_in_elf_file(path, fd, head, (size_t)size);
 	sys_close(fd);
 	return target;
 }

@@ -17,7 +17,7 @@ struct exec_target {
 						path); NULL */
 };
 
-/* Four system calls. */
+/* Four system calls, and one for each note of the file. */
 struct exec_target exec_target_examine(const char *path);
 /* The same for a name without a slash, which is looked for as execvp(3) does it. The path of the
  * answer is in `space`. */
