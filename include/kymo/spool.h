@@ -76,6 +76,8 @@ enum spool_loss {
 					  all (kept; since 1.8) */
 	SPOOL_LOSS_INTERPRETED_CODE,   /* function of an interpreter that could not be described
 					  (since 1.8) */
+	SPOOL_LOSS_PERF_RING,          /* sample or record of a process sampled from outside: the
+					  kernel's ring was full (since 1.8) */
 	SPOOL_LOSS_COUNT = 32          /* room in the header; unused ones are zero */
 };
 
@@ -99,6 +101,8 @@ enum spool_no_stack {
 	SPOOL_NO_STACK_BRIEF = 1, /* the thread was blocked for moments too short to be looked at */
 	SPOOL_NO_STACK_ENDED,     /* the thread ended before it was looked at again */
 	SPOOL_NO_STACK_UNSAMPLED, /* the thread waited for a CPU, and has no CPU sample near that */
+	SPOOL_NO_STACK_KERNEL, /* the kernel was making or ending the process, which had no memory;
+				  or its registers are not those of a 64-bit program (since 1.8) */
 	SPOOL_NO_STACK_LIMIT = 4096
 };
 
@@ -411,7 +415,8 @@ enum spool_cpu_source {
 	SPOOL_CPU_SOURCE_NONE,
 	SPOOL_CPU_SOURCE_PERF_SIGTRAP,
 	SPOOL_CPU_SOURCE_PERF_SIGNAL,
-	SPOOL_CPU_SOURCE_TIMER
+	SPOOL_CPU_SOURCE_TIMER,
+	SPOOL_CPU_SOURCE_OUTSIDE /* the kymo command, by perf events (since 1.8) */
 };
 
 /* Metrics of one thread at one sample; cumulative counters since thread start except where said. */

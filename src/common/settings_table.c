@@ -54,9 +54,8 @@ const struct setting settings_table[SETTING_COUNT] = {
 		PEER_ALIAS),
 	SETTING(STRICT, "general",
 		"Do not start a program that cannot be profiled, or with an unknown KYMO_ variable "
-		"in "
-		"the environment; without it, the program runs unprofiled, and the variable is a "
-		"warning.",
+		"in the environment; without it, the program runs unprofiled, and the variable is "
+		"a warning.",
 		BOOL("off"), ADVANCED),
 	SETTING(COLOR, "general",
 		"Colour in messages and summaries; auto: on a terminal, unless NO_COLOR is set.",
@@ -153,6 +152,9 @@ const struct setting settings_table[SETTING_COUNT] = {
 		"the kernel's tick), or the best that is permitted, and timers where threads "
 		"change context often.",
 		CHOICE("auto", "auto,perf,timer")),
+	SETTING(FROM_OUTSIDE, "sampling",
+		"Sample from the kymo process, with nothing loaded into the program.", BOOL("off"),
+		.long_option = "from-outside"),
 	SETTING(SAMPLING_CPUTIME, "sampling",
 		"Sample on CPU time; auto: on unless only another kind is selected.",
 		CHOICE("auto", "auto,on,off"), PEER_ALIAS),
@@ -321,8 +323,7 @@ const struct setting settings_table[SETTING_COUNT] = {
 		RANGE(1, 1e12), .metavar = "HZ", ADVANCED),
 	SETTING(USE_GPU, "wrappers",
 		"Record what runs on devices: kernels and copies of CUDA, OpenCL and HIP, markers "
-		"of "
-		"NVTX and roctx.",
+		"of NVTX and roctx.",
 		BOOL("on"), .long_option = "gpu"),
 	SETTING(GPU_CALLS, "wrappers",
 		"Calls of device runtimes to record: those that submit work or wait for it, all, "
@@ -330,8 +331,7 @@ const struct setting settings_table[SETTING_COUNT] = {
 		CHOICE("work", "work,all,none")),
 	SETTING(GPU_METRICS_FREQ, "wrappers",
 		"Readings a second of power, temperature, clocks, utilization and memory of "
-		"devices; "
-		"0 for none.",
+		"devices; 0 for none.",
 		NUMBER("10"), RANGE(0, 1000), .metavar = "N", ADVANCED),
 	SETTING(CUDA_GRAPHS, "wrappers",
 		"Record a CUDA graph as a whole, or each of its nodes, which costs more. Graphs of "

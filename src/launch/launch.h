@@ -28,7 +28,9 @@ struct launch {
 	bool is_session_in_memory; /* session: one in memory, to be removed */
 	bool is_session_to_be_moved; /* session: one on the disk, to be moved to `result` at the end
 				      */
-	bool attached;               /* the program ran before */
+	struct outside_collector
+		*from_outside;         /* samples the program, with nothing loaded into it */
+	bool attached;                 /* the program ran before */
 	bool loads_tool_library_early; /* the tool library is to be there from the start */
 	const char *plan_socket_path;  /* where processes ask what to instrument, or NULL */
 	const char *causal_directory;  /* of a causal session, or NULL */

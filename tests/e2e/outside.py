@@ -1,0 +1,279 @@
+# SPDX-License-Identifier: MIT
+# SPDX-FileCopyrightText: the kymo authors
+"""Programs that nothing can be preloaded into are sampled from outside: static C (glibc, static PIE, musl), Go, whole trees
+of processes. Right shares, complete stacks, nothing lost, and the program is as it was.
+
+usage: outside.py KYMO PROGRAMS     (TAP)
+"""
+import math
+import os
+import signal
+import subprocess
+import sys
+import time
+
+from harness import (Kymo, Result, Scratch, Skipped, Tap, clean_environment, expect, require_tool, run,
+                     wait_until)
+
+# Of the CPU time below work(), `once` takes a third and `twice` two thirds.
+SOURCE = """
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+__attribute__((noinline)) double once(int n) { volatile double s = 0; while (n--) s += n * 1.5; return s; }
+__attribute__((noinline)) double twice(int n) { volatile double s = 0; while (n--) s += n * 1.5; return s; }
+__attribute__((noinline)) double work(int depth)
+{
+    return (depth ? work(depth - 1) : once(10000) + twice(20000)) + 1;
+}
+static double seconds;
+static double now(void)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t);
+    return t.tv_sec + t.tv_nsec * 1e-9;
+}
+static void *turns(void *depth)
+{
+    double end = now() + seconds;
+    while (now() < end)
+        work(depth ? atoi(depth) : 3);
+    return 0;
+}
+int main(int argc, char **argv)
+{
+    seconds = argc > 1 ? atof(argv[1]) : 1;
+    if (argc > 3 && !strcmp(argv[2], "threads")) {
+        pthread_t thread;
+        pthread_create(&thread, 0, turns, argv[3]);
+        turns(argv[3]);
+        pthread_join(thread, 0);
+    } else if (argc > 3 && !strcmp(argv[2], "fork")) {
+        if (!fork()) {
+            turns(0);
+            _exit(0);
+        }
+        execl(argv[3], argv[3], argv[1], (char *)0);
+    } else {
+        turns(argc > 2 ? argv[2] : 0);
+    }
+    puts("end");
+    return 7;
+}
+"""
+
+GO_SOURCE = """
+package main
+
+import "fmt"
+
+//go:noinline
+func leaf(n int) int { s := 0; for i := 0; i < n; i++ { s += i ^ s }; return s }
+
+//go:noinline
+func once(n int) int { return leaf(n) + 1 }
+
+//go:noinline
+func twice(n int) int { return leaf(2 * n) + 1 }
+
+func main() {
+	s := 0
+	for i := 0; i < 4000; i++ { s += once(100000) + twice(100000) }
+	fmt.Println("end", s != 1)
+}
+"""
+
+
+class Outside:
+    def __init__(self, kymo, programs, scratch):
+        self.kymo, self.programs, self.scratch = kymo, programs, scratch
+        self.source = scratch.path("program.c")
+        with open(self.source, "w", encoding="ascii") as stream:
+            stream.write(SOURCE)
+        self.static = self._build("static", "-static")
+        probe = self.kymo.sample([self.static, "0.01"], self.scratch.path("probe"))
+        self.refusal = probe.stderr if "runs unprofiled" in probe.stderr else None
+
+    def _build(self, name, *options, compiler="cc"):
+        require_tool(compiler)
+        program = self.scratch.path(name)
+        built = run([compiler, "-O2", "-g", "-pthread", *options, "-o", program, self.source])
+        if built.status:
+            raise Skipped(f"cannot build {name}: {built.stderr.strip().splitlines()[-1]}")
+        return program
+
+    def _permitted(self):
+        if self.refusal:
+            raise Skipped(self.refusal.strip())
+
+    def _sample(self, name, command, *options, status=7, said="samples it from outside", **how):
+        self._permitted()
+        directory = self.scratch.path(name)
+        done = self.kymo.sample(command, directory, *options, quiet=False, **how)
+        expect(done.status == status, f"status {done.status}, not {status}: {done.stderr}")
+        expect(said in done.stderr, done.stderr)
+        return Result(directory), done
+
+    @staticmethod
+    def _check(result, complete=0.99, processes=1):
+        for process in result.processes()[:processes]:
+            stacks = process["stacks"]
+            expect(process["samples"] >= 100, f"{process['samples']} samples")
+            expect(stacks["complete"] >= complete * process["samples"], f"{stacks}")
+            expect(process["cpu_source"] == "outside", process["cpu_source"])
+            expect(process["losses"].get("perf_ring", 0) == 0, f"{process['losses']}")
+
+    @staticmethod
+    def _check_shares(result, expected):
+        """Self shares among these functions, within 2 points or 3 sigma."""
+        found = {name: 0.0 for name in expected}
+        for stack, weight in result.folded():
+            for name in expected:
+                if stack[-1] == name or (stack[-1].endswith("leaf") and name == stack[-2]):
+                    found[name] += weight
+        total = sum(found.values())
+        expect(total >= 100, f"{found}")
+        for name, share in expected.items():
+            bound = max(0.02, 3 * math.sqrt(share * (1 - share) / total))
+            expect(abs(found[name] / total - share) <= bound, f"{name}: {found[name] / total:.3f}, not {share:.3f}")
+
+    def _check_c(self, name, *options, compiler="cc"):
+        result, done = self._sample(name + "-out", [self._build(name, *options, compiler=compiler), "1"])
+        expect(done.stdout == b"end\n", f"{done.stdout}")
+        self._check(result)
+        self._check_shares(result, {"once": 1 / 3, "twice": 2 / 3})
+        chain = ["main", "turns", "work", "work", "work", "work"]
+        right = sum(weight for stack, weight in result.folded()
+                    if [frame for frame in stack if frame in ("main", "turns", "work")] in (chain, chain[1:]))
+        total = sum(weight for stack, weight in result.folded() if stack[-1] in ("once", "twice"))
+        expect(right >= 0.99 * total, f"{right} of {total} samples have the whole chain")
+
+    def static_glibc(self):
+        self._check_c("static", "-static")
+
+    def static_pie(self):
+        self._check_c("static-pie", "-static-pie")
+
+    def static_musl(self):
+        self._check_c("static-musl", "-static", compiler="musl-gcc")
+
+    def dynamic_musl(self):
+        self._check_c("dynamic-musl", compiler="musl-gcc")
+
+    def _go(self, name, *options):
+        require_tool("go")
+        source, program = self.scratch.path("program.go"), self.scratch.path(name)
+        with open(source, "w", encoding="ascii") as stream:
+            stream.write(GO_SOURCE)
+        built = run(["go", "build", *options, "-o", program, source], timeout=300, environment={
+            "CGO_ENABLED": "0", "GOCACHE": self.scratch.path("gocache"), "GOFLAGS": "-mod=mod", "GO111MODULE": "off"})
+        expect(built.status == 0, built.stderr)
+        said = "is a Go program" if "-buildmode=pie" in options else "samples it from outside"
+        result, done = self._sample(name + "-out", [program], status=0, said=said)
+        expect(done.stdout == b"end true\n", f"{done.stdout}")
+        self._check(result)
+        if "-s -w" not in options:
+            self._check_shares(result, {"main.once": 1 / 3, "main.twice": 2 / 3})
+
+    def go(self):
+        self._go("go")
+
+    def go_stripped(self):
+        self._go("go-stripped", "-ldflags", "-s -w")
+
+    def go_position_independent(self):
+        """It has a dynamic linker, but its runtime would end it for kymo's signals."""
+        self._go("go-pie", "-buildmode=pie")
+
+    def asked_for_with_threads(self):
+        result, done = self._sample("threads", [self._build("dynamic"), "1", "threads", "30"], "--from-outside",
+                                    said="2 threads")
+        expect("libkymo" not in done.stderr, done.stderr)
+        self._check(result)
+        self._check_shares(result, {"once": 1 / 3, "twice": 2 / 3})
+        process = result.processes()[0]
+        expect(abs(process["covered_cpu_ns"] - 2e9) < 0.2e9, f"{process['covered_cpu_ns']} ns")
+        spool = sum(os.path.getsize(os.path.join(result.path("spool"), name))
+                    for name in os.listdir(result.path("spool")))
+        Tap.note(f"measured: {spool / process['samples']:.1f} bytes a sample, at most 40")
+        expect(spool <= 40 * process["samples"] + 32768, f"{spool} bytes, {process['samples']} samples")
+
+    def trees(self):
+        """A process that forks and then executes another program."""
+        result, _ = self._sample("tree", [self.static, "0.5", "fork", self._build("other", "-static")],
+                                 status=7)
+        names = sorted((os.path.basename(process["executable"]), process["image"]) for process in result.processes()
+                       if process["samples"] > 200)
+        expect(names == [("other", 0), ("static", 0)] or names == [("other", 1), ("static", 0)], f"{names}")
+        self._check(result, processes=0)
+        self._check_shares(result, {"once": 1 / 3, "twice": 2 / 3})
+
+    def deep_stacks(self):
+        result, _ = self._sample("deep", [self.static, "1", "400"])
+        self._check(result, complete=0.9)
+
+    def a_window(self):
+        result, _ = self._sample("window", [self.static, "1.5"], "--duration", "0.5")
+        expect(30 < result.samples() <= 520, f"{result.samples()} samples in half a second")
+
+    def killed_program(self):
+        self._permitted()
+        directory = self.scratch.path("killed")
+        process = subprocess.Popen([self.kymo.path, "sample", "-q", "-o", directory, "--time-output=off", "--",
+                                    self.static, "60"], env=clean_environment())
+        child = wait_until(lambda: self._child_of(process.pid, "static"), "no program")
+        time.sleep(1)
+        os.kill(child, signal.SIGKILL)
+        expect(process.wait(60) == -signal.SIGKILL, f"{process.returncode}")
+        expect(Result(directory).samples() > 100, f"{Result(directory).samples()} samples")
+
+    def signals_are_passed_on(self):
+        self._permitted()
+        directory = self.scratch.path("terminated")
+        process = subprocess.Popen([self.kymo.path, "sample", "-q", "-o", directory, "--time-output=off", "--",
+                                    self.static, "60"], env=clean_environment())
+        wait_until(lambda: self._child_of(process.pid, "static"), "no program")
+        time.sleep(0.5)
+        process.send_signal(signal.SIGTERM)
+        expect(process.wait(60) == -signal.SIGTERM, f"{process.returncode}")
+        expect(Result(directory).samples() > 50, f"{Result(directory).samples()} samples")
+
+    def not_permitted(self):
+        """One clear line, and the program runs as bare."""
+        done = run([os.path.join(self.programs, "seccomp"), "deny-perf", self.kymo.path, "sample", "-q", "-o",
+                    self.scratch.path("denied"), "--", self.static, "0.1"])
+        lines = [line for line in done.stderr.splitlines() if line.startswith("kymo:")]
+        expect(done.status == 7 and done.stdout == b"end\n", f"{done}")
+        expect(len(lines) == 1 and "perf events are not permitted" in lines[0] and "runs unprofiled" in lines[0],
+               f"{lines}")
+        strict = run([os.path.join(self.programs, "seccomp"), "deny-perf", self.kymo.path, "sample", "-q", "--strict",
+                      "-o", self.scratch.path("denied"), "--", self.static, "0.1"])
+        expect(strict.status == 125 and strict.stdout == b"", f"{strict}")
+
+    @staticmethod
+    def _child_of(pid, name):
+        try:
+            with open(f"/proc/{pid}/task/{pid}/children", encoding="ascii") as stream:
+                for child in stream.read().split():
+                    with open(f"/proc/{child}/comm", encoding="ascii") as comm:
+                        if comm.read().strip() == name:
+                            return int(child)
+        except OSError:
+            pass
+        return None
+
+
+def main():
+    tap = Tap()
+    with Scratch() as scratch:
+        outside = Outside(Kymo(sys.argv[1]), sys.argv[2], scratch)
+        for name in [name for name in vars(Outside) if not name.startswith("_")]:
+            tap.point(name.replace("_", " "), getattr(outside, name), retries=2)
+    tap.finish()
+
+
+main()
