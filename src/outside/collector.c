@@ -21,6 +21,7 @@
 
 #include "outside/events.h"
 #include "outside/records.h"
+#include "outside/running.h"
 
 #define ROUND_MS       100
 #define SETTLE_NS      2000000u
@@ -151,17 +152,15 @@ int outside_collector_set_directory(struct outside_collector *collector, const c
 	return problem_set(problem, -ENOMEM, "out of memory");
 }
 
-int outside_collector_start(struct outside_collector *collector, pid_t pid)
+static int start_thread(struct outside_collector *collector)
 {
 	const struct outside_options *options = &collector->options;
 	sigset_t all, before;
-	int error = outside_events_open_task(&collector->events, pid, true);
+	int error;
 
 	collector->world.from_ns = read_monotonic_ns() + options->delay_ns;
 	collector->world.to_ns =
 		options->duration_ns ? collector->world.from_ns + options->duration_ns : UINT64_MAX;
-	if (error)
-		return error;
 	/* Signals are for the thread that waits for the program. */
 	sigfillset(&all);
 	pthread_sigmask(SIG_BLOCK, &all, &before);
@@ -171,6 +170,24 @@ int outside_collector_start(struct outside_collector *collector, pid_t pid)
 	return error;
 }
 
+int outside_collector_start(struct outside_collector *collector, pid_t pid)
+{
+	int error = outside_events_open_task(&collector->events, pid, true);
+
+	collector->world.root_pid = (uint32_t)pid;
+	return error ? error : start_thread(collector);
+}
+
+int outside_collector_attach(struct outside_collector *collector, pid_t pid)
+{
+	int error;
+
+	collector->world.root_pid = (uint32_t)pid;
+	error = outside_running_open(&collector->world, &collector->events, pid,
+				     read_monotonic_ns());
+	return error ? error : start_thread(collector);
+}
+
 struct outside_result outside_collector_finish(struct outside_collector *collector)
 {
 	static const uint64_t one = 1;
@@ -178,6 +195,11 @@ struct outside_result outside_collector_finish(struct outside_collector *collect
 
 	if (collector->is_started && write(collector->stop, &one, sizeof(one)) == sizeof(one))
 		pthread_join(collector->thread, NULL);
+	for (const struct outside_image *image = collector->world.images.list; image;
+	     image = image->next) {
+		if (image->is_elsewhere && image->file >= 0)
+			collector->options.keep_file(image->file);
+	}
 	outside_world_deinit(&collector->world, read_monotonic_ns());
 	outside_events_deinit(&collector->events);
 	if (collector->stop >= 0)

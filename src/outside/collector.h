@@ -19,6 +19,8 @@ struct outside_collector;
 struct outside_options {
 	uint64_t period_ns;
 	uint64_t delay_ns, duration_ns; /* samples from then on, and for so long; 0: to the end */
+	/* Is given, at the end, each file that its path alone does not lead to. */
+	void (*keep_file)(int descriptor);
 	uint32_t depth_max;
 };
 
@@ -36,6 +38,8 @@ int outside_collector_set_directory(struct outside_collector *collector, const c
 /* Samples a process from its next exec(2) on, with all that it starts. Called once, before it goes
  * on. 0 or negative errno. */
 int outside_collector_start(struct outside_collector *collector, pid_t pid);
+/* Samples a process that runs, all its threads, and all that it starts from now on. */
+int outside_collector_attach(struct outside_collector *collector, pid_t pid);
 /* The program has ended: takes what the rings hold still, and frees everything. */
 struct outside_result outside_collector_finish(struct outside_collector *collector);
 

@@ -119,12 +119,21 @@ static const struct outside_image *find_or_add_vdso(struct outside_images *image
 	return add_image(images, image);
 }
 
+static bool path_leads_elsewhere(const char *path, const struct outside_image *image)
+{
+	struct stat status;
+
+	return stat(path, &status) || status.st_ino != image->inode ||
+	       status.st_dev != image->device;
+}
+
+/* `path` is the process's. */
 static const struct outside_image *find_or_add_file(struct outside_images *images, int file,
-						    uint64_t inode)
+						    const char *path, uint64_t inode)
 {
 	struct outside_image key = {0}, *image;
 	struct stat status;
-	char path[32];
+	char own_path[32];
 	bool cached;
 
 	if (fstat(file, &status) || !S_ISREG(status.st_mode) || status.st_ino != inode)
@@ -147,13 +156,14 @@ static const struct outside_image *find_or_add_file(struct outside_images *image
 		free(image);
 		return NULL;
 	}
-	snprintf(path, sizeof(path), "/proc/self/fd/%d", file);
+	snprintf(own_path, sizeof(own_path), "/proc/self/fd/%d", file);
 	unwind_table_load_or_compile(images->cache_directory, image->build_id, image->build_id_size,
 				     path, 0, 0, &image->table, &image->table_size, &cached);
 	if (images->open_files < OPEN_FILES_MAX) {
 		image->file = fcntl(file, F_DUPFD_CLOEXEC, 0);
 		images->open_files += image->file >= 0;
 	}
+	image->is_elsewhere = path_leads_elsewhere(path, image);
 	return add_image(images, image);
 }
 
@@ -164,14 +174,14 @@ static bool path_may_be_opened(const char *path)
 }
 
 static const struct outside_image *find_or_add_path(struct outside_images *images, const char *path,
-						    uint64_t inode)
+						    const struct outside_mapping *mapping)
 {
 	int file = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
 	const struct outside_image *image;
 
 	if (file < 0)
 		return NULL;
-	image = find_or_add_file(images, file, inode);
+	image = find_or_add_file(images, file, mapping->path, mapping->inode);
 	close(file);
 	return image;
 }
@@ -187,14 +197,14 @@ const struct outside_image *outside_images_find(struct outside_images *images, p
 	if (!mapping->inode || !path_may_be_opened(mapping->path))
 		return NULL;
 	snprintf(path, sizeof(path), "/proc/%d/root%s", (int)pid, mapping->path);
-	image = find_or_add_path(images, path, mapping->inode);
+	image = find_or_add_path(images, path, mapping);
 	if (image)
 		return image;
 	/* Deleted or replaced: what is mapped is there still (proc(5)). */
 	snprintf(path, sizeof(path), "/proc/%d/map_files/%" PRIx64 "-%" PRIx64, (int)pid,
 		 mapping->start, mapping->end);
-	image = find_or_add_path(images, path, mapping->inode);
-	return image ? image : find_or_add_path(images, mapping->path, mapping->inode);
+	image = find_or_add_path(images, path, mapping);
+	return image ? image : find_or_add_path(images, mapping->path, mapping);
 }
 
 void outside_images_deinit(struct outside_images *images)

@@ -25,7 +25,8 @@ struct outside_image {
 	bool is_go;                       /* compiled by Go */
 	const struct unwind_table *table; /* NULL: it has no unwind information */
 	size_t table_size;
-	int file; /* -1: not kept open */
+	int file;          /* -1: not kept open */
+	bool is_elsewhere; /* its path leads kymo to another file, or to none: another root */
 };
 
 /* A mapping as the kernel reports it. */

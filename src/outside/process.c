@@ -180,13 +180,16 @@ bool outside_process_begin_spool(struct outside_world *world, struct outside_pro
 	return true;
 }
 
-static void end_spool(struct outside_process *process, enum spool_state state, uint64_t time_ns)
+static void end_spool(const struct outside_world *world, struct outside_process *process,
+		      enum spool_state state, uint64_t time_ns)
 {
 	struct outside_spool *spool = process->spool;
 
 	if (!spool)
 		return;
 	write_clock(spool);
+	if (process->pid == world->root_pid)
+		spool->header.helper_cpu_ns = read_clock(CLOCK_THREAD_CPUTIME_ID);
 	spool->header.process_start = state == SPOOL_STATE_LEFT ? spool->header.process_start : 0;
 	outside_spool_close(spool, state, time_ns);
 	free(spool);
@@ -242,6 +245,11 @@ static struct outside_thread **find_thread_link(struct outside_world *world, uin
 	while (*link && (*link)->tid != tid)
 		link = &(*link)->next;
 	return link;
+}
+
+bool outside_thread_is_known(struct outside_world *world, uint32_t tid)
+{
+	return *find_thread_link(world, tid) != NULL;
 }
 
 static struct outside_process *add_process(struct outside_world *world, uint32_t pid,
@@ -322,7 +330,10 @@ static void remove_thread(struct outside_world *world, struct outside_thread *th
 	free(thread);
 	if (--process->living_threads)
 		return;
-	end_spool(process, state, time_ns);
+	/* The program that was asked for is in the results in any case. */
+	if (process->pid == world->root_pid)
+		outside_process_begin_spool(world, process);
+	end_spool(world, process, state, time_ns);
 	free_process(world, process);
 }
 
@@ -352,7 +363,7 @@ void outside_process_execute(struct outside_world *world, struct outside_thread 
 	thread->samples = thread->covered_ns = 0;
 	thread->internal_id = 0;
 	thread->start_ns = time_ns;
-	end_spool(process, SPOOL_STATE_EXEC, time_ns);
+	end_spool(world, process, SPOOL_STATE_EXEC, time_ns);
 	outside_modules_free(process);
 	free(process->executable);
 	free(process->arguments);

@@ -72,6 +72,7 @@ struct outside_world {
 	const char *source_text; /* what the results say of where samples come from */
 	uint64_t view_generation;
 	uint64_t period_ns;
+	uint32_t root_pid;       /* whose file says what the collector costs */
 	uint64_t from_ns, to_ns; /* samples outside of this are left out */
 	uint32_t depth_max;
 	uint64_t *walked; /* frames of the sample at hand, depth_max of them */
@@ -90,6 +91,7 @@ struct outside_process *outside_process_find(struct outside_world *world, uint32
 /* Finds or adds both. NULL: out of memory. */
 struct outside_thread *outside_thread_get(struct outside_world *world, uint32_t pid, uint32_t tid,
 					  uint64_t time_ns);
+bool outside_thread_is_known(struct outside_world *world, uint32_t tid);
 void outside_thread_set_name(struct outside_world *world, struct outside_thread *thread,
 			     const char *name);
 void outside_thread_end(struct outside_world *world, struct outside_thread *thread,

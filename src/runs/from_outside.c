@@ -10,6 +10,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "analysis/symbols/symbols.h"
 #include "common/settings_value.h"
 #include "common/time_units.h"
 #include "console/message.h"
@@ -84,10 +85,28 @@ static int create_collector(struct launch *launch, struct problem *problem)
 		.period_ns = (uint64_t)((double)SECOND_NS / strtod(frequency, NULL)),
 		.delay_ns = read_duration_setting(settings, SETTING_TRACE_DELAY),
 		.duration_ns = read_duration_setting(settings, SETTING_TRACE_DURATION),
+		.keep_file = symbolizer_keep_file_open,
 		.depth_max =
 			(uint32_t)effective_setting_integer(settings, SETTING_SAMPLING_MAX_DEPTH)};
 
 	return outside_collector_create(&options, &launch->from_outside, problem);
+}
+
+int from_outside_check(struct launch *launch, struct problem *problem)
+{
+	return create_collector(launch, problem);
+}
+
+int from_outside_attach(struct launch *launch, pid_t pid, struct problem *problem)
+{
+	int error = outside_collector_set_directory(launch->from_outside, launch->session, problem);
+
+	if (!error && (error = outside_collector_attach(launch->from_outside, pid)))
+		problem_set(problem, error, "perf events of process %d cannot be opened: %s",
+			    (int)pid, strerror(-error));
+	if (!error)
+		warn_of_what_is_left_out(launch->settings);
+	return error;
 }
 
 /* Where the settings are those of a run with libkymo, messages name the reason. */

@@ -19,6 +19,10 @@ bool from_outside_is_wanted(const struct launch *launch, const struct target *ta
  * says so in one line where it was not asked for. 0, or negative errno with the reason. */
 int from_outside_prepare(struct launch *launch, const struct target *target, char ***ret,
 			 struct problem *problem);
+/* The same for a process that runs already: samples it from now on. Its directories are made. */
+int from_outside_attach(struct launch *launch, pid_t pid, struct problem *problem);
+/* Is anything permitted? 0, or negative errno with what forbids it. */
+int from_outside_check(struct launch *launch, struct problem *problem);
 /* The program has ended. */
 void from_outside_finish(struct launch *launch);
 

@@ -220,6 +220,35 @@ class Outside:
         result, _ = self._sample("window", [self.static, "1.5"], "--duration", "0.5")
         expect(30 < result.samples() <= 520, f"{result.samples()} samples in half a second")
 
+    def attached(self):
+        """All threads of a process that runs, by names and stacks; it goes on."""
+        self._permitted()
+        directory = self.scratch.path("attached")
+        with subprocess.Popen([self.static, "2", "threads", "30"], stdout=subprocess.PIPE) as process:
+            time.sleep(0.3)
+            done = run([self.kymo.path, "attach", "-p", str(process.pid), "-d", "1", "-o", directory, "--time-output=off"])
+            expect(done.status == 0 and "samples it from outside" in done.stderr, f"{done}")
+            expect(process.wait(60) == 7, f"{process.returncode}")
+        result = Result(directory)
+        self._check(result)
+        self._check_shares(result, {"once": 1 / 3, "twice": 2 / 3})
+        expect(result.processes()[0]["threads_total"] == 2, f"{result.processes()[0]['threads_total']} threads")
+
+    def other_root(self):
+        """A process in another root: names come from its own files."""
+        self._permitted()
+        if os.geteuid():
+            raise Skipped("needs root, for chroot")
+        root = self.scratch.path("root")
+        os.makedirs(root)
+        os.rename(self._build("inside", "-static"), os.path.join(root, "inside"))
+        result, _ = self._sample("root-out", ["chroot", root, "/inside", "0.5"], "--from-outside", said="CPU time")
+        self._check_shares(result, {"once": 1 / 3, "twice": 2 / 3})
+
+    def without_samples(self):
+        result, done = self._sample("idle", [self.static, "0"], said="no samples")
+        expect(len(result.processes()) == 1 and "nothing was recorded" not in done.stderr, done.stderr)
+
     def killed_program(self):
         self._permitted()
         directory = self.scratch.path("killed")
