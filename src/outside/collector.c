@@ -21,6 +21,7 @@
 
 #include "outside/events.h"
 #include "outside/records.h"
+#include "outside/requests.h"
 #include "outside/running.h"
 
 #define ROUND_MS       100
@@ -33,7 +34,8 @@ struct outside_collector {
 	struct outside_options options;
 	pthread_t thread;
 	bool is_started;
-	int stop; /* eventfd */
+	int stop;      /* eventfd */
+	int listening; /* socket that is asked; -1: none */
 	uint64_t next_flush_ns;
 };
 
@@ -92,25 +94,44 @@ static void run_round(struct outside_collector *collector, bool last)
 	outside_world_flush(&collector->world, now);
 }
 
+/* What the thread waits for: rings, who asks, the end. A ring whose first task has ended hangs up
+ * and is not waited for any more. */
+struct waited_descriptors {
+	struct pollfd *list;
+	uint32_t rings;
+	bool *has_hung_up;
+};
+
+static void wait_for_records(struct outside_collector *collector, struct waited_descriptors *waited)
+{
+	struct pollfd *list = waited->list;
+
+	for (uint32_t i = 0; i < waited->rings; i++)
+		list[i] = (struct pollfd){
+			waited->has_hung_up[i] ? -1 : collector->events.rings[i].owner, POLLIN, 0};
+	list[waited->rings] = (struct pollfd){collector->listening, POLLIN, 0};
+	list[waited->rings + 1] = (struct pollfd){collector->stop, POLLIN, 0};
+	poll(list, waited->rings + 2, collector->events.rings[0].page ? ROUND_MS : -1);
+	for (uint32_t i = 0; i < waited->rings; i++)
+		waited->has_hung_up[i] |= (list[i].revents & (POLLHUP | POLLERR)) != 0;
+}
+
 static void *run_collector(void *context)
 {
 	struct outside_collector *collector = context;
-	uint32_t count = collector->events.cpu_count;
-	struct pollfd *polled = calloc(count + 1, sizeof(*polled));
+	struct waited_descriptors waited = {.rings = collector->events.cpu_count};
 
-	for (uint32_t i = 0; polled && i < count; i++)
-		polled[i] = (struct pollfd){collector->events.rings[i].owner, POLLIN, 0};
-	if (polled)
-		polled[count] = (struct pollfd){collector->stop, POLLIN, 0};
-	while (polled && !polled[count].revents) {
-		poll(polled, count + 1, ROUND_MS);
+	waited.list = calloc(waited.rings + 2, sizeof(*waited.list));
+	waited.has_hung_up = calloc(waited.rings, sizeof(*waited.has_hung_up));
+	while (waited.list && waited.has_hung_up && !waited.list[waited.rings + 1].revents) {
+		wait_for_records(collector, &waited);
+		if (waited.list[waited.rings].revents)
+			outside_requests_answer(collector->listening, &collector->world,
+						&collector->events);
 		run_round(collector, false);
-		for (uint32_t i = 0; i < count; i++) {
-			if (polled[i].revents & (POLLHUP | POLLERR)) /* all its tasks have ended */
-				polled[i].fd = -1;
-		}
 	}
-	free(polled);
+	free(waited.list);
+	free(waited.has_hung_up);
 	run_round(collector, true);
 	return NULL;
 }
@@ -124,6 +145,7 @@ int outside_collector_create(const struct outside_options *options, struct outsi
 	if (!collector)
 		return problem_set(problem, -ENOMEM, "out of memory");
 	collector->stop = eventfd(0, EFD_CLOEXEC);
+	collector->listening = -1;
 	collector->options = *options;
 	collector->world.period_ns = options->period_ns;
 	collector->world.depth_max = options->depth_max;
@@ -178,6 +200,12 @@ int outside_collector_start(struct outside_collector *collector, pid_t pid)
 	return error ? error : start_thread(collector);
 }
 
+int outside_collector_serve(struct outside_collector *collector)
+{
+	collector->listening = outside_requests_listen(collector->world.spool_directory);
+	return collector->listening < 0 ? collector->listening : start_thread(collector);
+}
+
 int outside_collector_attach(struct outside_collector *collector, pid_t pid)
 {
 	int error;
@@ -204,6 +232,8 @@ struct outside_result outside_collector_finish(struct outside_collector *collect
 	outside_events_deinit(&collector->events);
 	if (collector->stop >= 0)
 		close(collector->stop);
+	if (collector->listening >= 0)
+		close(collector->listening);
 	result = (struct outside_result){collector->world.samples, collector->world.lost};
 	free(collector);
 	return result;

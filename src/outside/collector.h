@@ -38,6 +38,8 @@ int outside_collector_set_directory(struct outside_collector *collector, const c
 /* Samples a process from its next exec(2) on, with all that it starts. Called once, before it goes
  * on. 0 or negative errno. */
 int outside_collector_start(struct outside_collector *collector, pid_t pid);
+/* Samples what libkymo asks for in the session's processes (common/outside_request.h). */
+int outside_collector_serve(struct outside_collector *collector);
 /* Samples a process that runs, all its threads, and all that it starts from now on. */
 int outside_collector_attach(struct outside_collector *collector, pid_t pid);
 /* The program has ended: takes what the rings hold still, and frees everything. */

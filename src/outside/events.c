@@ -137,8 +137,8 @@ int outside_events_init(struct outside_events *events, uint64_t period_ns, struc
 
 void outside_events_deinit(struct outside_events *events)
 {
-	for (uint32_t i = 0; i < events->descriptor_count; i++)
-		close(events->descriptors[i]);
+	for (uint32_t i = 0; i < events->count; i++)
+		close(events->list[i].descriptor);
 	for (uint32_t i = 0; events->rings && i < events->cpu_count; i++) {
 		struct outside_ring *ring = &events->rings[i];
 
@@ -149,23 +149,37 @@ void outside_events_deinit(struct outside_events *events)
 		free(ring->wrapped);
 	}
 	free(events->rings);
-	free(events->descriptors);
+	free(events->list);
 	*events = (struct outside_events){0};
 }
 
-static bool keep_descriptor(struct outside_events *events, int descriptor)
+static bool keep_event(struct outside_events *events, int descriptor, pid_t tid)
 {
-	if (events->descriptor_count == events->descriptor_capacity) {
-		uint32_t capacity = 2 * events->descriptor_capacity + 16;
-		int *more = realloc(events->descriptors, capacity * sizeof(*more));
+	if (events->count == events->capacity) {
+		uint32_t capacity = 2 * events->capacity + 16;
+		struct outside_event *more = realloc(events->list, capacity * sizeof(*more));
 
 		if (!more)
 			return false;
-		events->descriptors = more;
-		events->descriptor_capacity = capacity;
+		events->list = more;
+		events->capacity = capacity;
 	}
-	events->descriptors[events->descriptor_count++] = descriptor;
+	events->list[events->count++] = (struct outside_event){descriptor, (uint32_t)tid};
 	return true;
+}
+
+void outside_events_close_unneeded(struct outside_events *events,
+				   bool (*is_needed)(void *context, uint32_t tid), void *context)
+{
+	uint32_t kept = 0;
+
+	for (uint32_t i = 0; i < events->count; i++) {
+		if (is_needed(context, events->list[i].tid))
+			events->list[kept++] = events->list[i];
+		else
+			close(events->list[i].descriptor);
+	}
+	events->count = kept;
 }
 
 /* Maps the ring of an event, as large as is permitted. */
@@ -204,7 +218,7 @@ static int open_tracking_event(struct outside_events *events, pid_t tid, uint32_
 		return map_ring(ring);
 	}
 	if (ioctl(event, PERF_EVENT_IOC_SET_OUTPUT, ring->owner) ||
-	    !keep_descriptor(events, event)) {
+	    !keep_event(events, event, tid)) {
 		close(event);
 		return -EINVAL;
 	}
@@ -219,7 +233,7 @@ static int open_sampling_event(struct outside_events *events, pid_t tid, uint32_
 	if (event < 0)
 		return event;
 	if (ioctl(event, PERF_EVENT_IOC_SET_OUTPUT, events->rings[cpu].owner) ||
-	    !keep_descriptor(events, event)) {
+	    !keep_event(events, event, tid)) {
 		close(event);
 		return -EINVAL;
 	}

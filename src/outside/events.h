@@ -31,14 +31,21 @@ struct outside_ring {
 	uint8_t *wrapped; /* room for a record that goes on at the ring's start */
 };
 
+/* An event, and the task that it was opened for: descendants inherit it, and lose it when it is
+ * closed. */
+struct outside_event {
+	int descriptor;
+	uint32_t tid;
+};
+
 struct outside_events {
 	struct outside_ring *rings;
 	uint32_t cpu_count;
 	uint64_t period_ns;
 	uint32_t stack_bytes; /* of each sample; a multiple of 8 */
 	bool without_kernel;  /* CPU time in the kernel must not be sampled (perf_event_paranoid) */
-	int *descriptors;     /* of sampling events */
-	uint32_t descriptor_count, descriptor_capacity;
+	struct outside_event *list; /* but for the owners of rings */
+	uint32_t count, capacity;
 };
 
 /* Tries what is permitted. 0, or negative errno with what forbids it. */
@@ -47,6 +54,10 @@ void outside_events_deinit(struct outside_events *events);
 /* Events of one task and of all that it will start; with `on_exec` they begin when it executes a
  * program. 0 or negative errno. */
 int outside_events_open_task(struct outside_events *events, pid_t tid, bool on_exec);
+
+/* Closes those opened for a task of which `is_needed` says no. */
+void outside_events_close_unneeded(struct outside_events *events,
+				   bool (*is_needed)(void *context, uint32_t tid), void *context);
 
 /* The next record of a ring before `head`, whole; NULL when there is none. It is valid until the
  * next call, and handed back to the kernel by outside_ring_release(). */

@@ -386,6 +386,7 @@ void outside_process_fork(struct outside_world *world, struct outside_process *p
 	if (!process || !parent || process == parent)
 		return;
 	process->parent_pid = parent->pid;
+	process->events_tid = parent->events_tid;
 	process->executable = parent->executable ? strdup(parent->executable) : NULL;
 	if (parent->arguments && (process->arguments = malloc(parent->argument_bytes))) {
 		memcpy(process->arguments, parent->arguments, parent->argument_bytes);

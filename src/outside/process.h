@@ -47,7 +47,8 @@ struct outside_thread {
 struct outside_process {
 	struct outside_process *next; /* in the table, by pid */
 	uint32_t pid, parent_pid;
-	uint64_t start_ns; /* of this image */
+	uint32_t events_tid; /* the task whose events it has or inherited; 0: the first one's */
+	uint64_t start_ns;   /* of this image */
 	enum spool_image_origin origin;
 	char *executable, *arguments; /* NULL: not known */
 	size_t argument_bytes;

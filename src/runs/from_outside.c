@@ -92,6 +92,19 @@ static int create_collector(struct launch *launch, struct problem *problem)
 	return outside_collector_create(&options, &launch->from_outside, problem);
 }
 
+void from_outside_serve(struct launch *launch)
+{
+	const struct effective_settings *settings = launch->settings;
+
+	if (!effective_setting_bool(settings, SETTING_USE_SAMPLING) ||
+	    !effective_setting_bool(settings, SETTING_FOLLOW_CHILDREN) ||
+	    create_collector(launch, NULL))
+		return;
+	if (outside_collector_set_directory(launch->from_outside, launch->session, NULL) ||
+	    outside_collector_serve(launch->from_outside))
+		from_outside_finish(launch);
+}
+
 int from_outside_check(struct launch *launch, struct problem *problem)
 {
 	return create_collector(launch, problem);
@@ -143,6 +156,7 @@ int from_outside_prepare(struct launch *launch, const struct target *target, cha
 	if (target->obstacle[0] && !effective_setting_bool(launch->settings, SETTING_FROM_OUTSIDE))
 		message_note("%s; kymo samples it from outside", target->obstacle);
 	warn_of_what_is_left_out(launch->settings);
+	launch->is_sampled_from_outside = true;
 	supervise_set_before_exec(start_collector, launch->from_outside);
 	return 0;
 }

@@ -21,6 +21,9 @@ int from_outside_prepare(struct launch *launch, const struct target *target, cha
 			 struct problem *problem);
 /* The same for a process that runs already: samples it from now on. Its directories are made. */
 int from_outside_attach(struct launch *launch, pid_t pid, struct problem *problem);
+/* A run with libkymo: what it finds in the tree that nothing can be loaded into is sampled from
+ * outside, if that is permitted. */
+void from_outside_serve(struct launch *launch);
 /* Is anything permitted? 0, or negative errno with what forbids it. */
 int from_outside_check(struct launch *launch, struct problem *problem);
 /* The program has ended. */

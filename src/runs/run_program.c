@@ -124,7 +124,7 @@ static void finish_results_after_end(struct launch *launch,
 	snprintf(message, sizeof(message),
 		 "kymo: interrupted; the recorded data is complete: kymo report %s\n",
 		 launch->session);
-	if (launch->from_outside)
+	if (launch->is_sampled_from_outside)
 		launch->signal_cost_ns = 0;
 	else if (end->discards_results) /* the rest takes too long */
 		launch->signal_cost_ns = own_cost_rates_measure_signal_ns();
@@ -235,6 +235,8 @@ static int run_target(struct launch *launch, const struct target *target,
 	message_detail("running '%s'%s%s", target->path, environment ? ", results in " : "",
 		       environment ? launch->place.shown : "");
 	symbolizer_keep_program_open(target->path);
+	if (environment && beside->only_samples && !launch->is_sampled_from_outside)
+		from_outside_serve(launch);
 	status = run_target_repeatedly(launch, target, beside, &environment, &end);
 	from_outside_finish(launch);
 	if (beside->end)

@@ -212,6 +212,42 @@ class Outside:
         self._check(result, processes=0)
         self._check_shares(result, {"once": 1 / 3, "twice": 2 / 3})
 
+    def _in_a_tree(self, name, command, program, **how):
+        """A dynamic program starts one that nothing can be loaded into: each is sampled its own way."""
+        result, done = self._sample(name, command, status=0, said="CPU time", **how)
+        expect(b"7" in done.stdout, f"{done.stdout}")
+        found = [process for process in result.processes()
+                 if os.path.basename(process["executable"]) == os.path.basename(program) and process["samples"]]
+        expect(len(found) == 1 and found[0]["cpu_source"] == "outside" and found[0]["parent_pid"], f"{found}")
+        expect("not_followed" not in str(result.metadata()), "notice of a child that was not followed")
+        self._check_shares(result, {"once": 1 / 3, "twice": 2 / 3})
+
+    def executed_in_a_tree(self):
+        self._in_a_tree("executed", ["sh", "-c", f"{self.static} 0.5; echo $?"], self.static)
+
+    def spawned_in_a_tree(self):
+        code = (f"import os; child = os.posix_spawn('{self.static}', ['{self.static}', '0.5'], os.environ)\n"
+                "print(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))")
+        self._in_a_tree("spawned", ["python3", "-c", code], self.static)
+
+    def musl_in_a_tree(self):
+        """Whether perf events are permitted or not, it does not get a library that would end it."""
+        program = self._build("dynamic-musl", compiler="musl-gcc")
+        command = ["sh", "-c", f"{program} 0.5; echo $?"]
+        self._in_a_tree("musl-child", command, program)
+        done = run([os.path.join(self.programs, "seccomp"), "deny-perf", self.kymo.path, "sample", "-q", "-o",
+                    self.scratch.path("denied-musl"), "--", *command])
+        expect(done.stdout == b"end\n7\n", f"{done}")
+
+    def dynamic_below_static(self):
+        """A static shell starts a dynamic program: it is sampled once."""
+        program = self._build("dynamic")
+        require_tool("busybox")
+        result, _ = self._sample("below", ["sh", "-c", f"busybox sh -c '{program} 0.5'; echo $?"], status=0,
+                                 said="CPU time")
+        found = [process for process in result.processes() if process["executable"] == program]
+        expect(len(found) == 1 and found[0]["covered_cpu_ns"] < 0.7e9, f"{found}")
+
     def deep_stacks(self):
         result, _ = self._sample("deep", [self.static, "1", "400"])
         self._check(result, complete=0.9)
