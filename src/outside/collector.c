@@ -149,7 +149,8 @@ int outside_collector_create(const struct outside_options *options, struct outsi
 	collector->options = *options;
 	collector->world.period_ns = options->period_ns;
 	collector->world.depth_max = options->depth_max;
-	error = outside_events_init(&collector->events, options->period_ns, problem);
+	error = outside_events_init(&collector->events, options->period_ns,
+				    options->stack_bytes_max, problem);
 	if (!error && (collector->stop < 0 || outside_world_init(&collector->world)))
 		error = problem_set(problem, -ENOMEM, "out of memory");
 	if (error) {

@@ -22,6 +22,7 @@ struct outside_options {
 	/* Is given, at the end, each file that its path alone does not lead to. */
 	void (*keep_file)(int descriptor);
 	uint32_t depth_max;
+	uint32_t stack_bytes_max; /* copied of each stack, where the rings have room */
 };
 
 /* What was found out, for messages. */

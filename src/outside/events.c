@@ -17,10 +17,11 @@
 #include <unistd.h>
 
 /* What an unprivileged user may lock for each CPU (perf_event_mlock_kb) holds the smaller one. */
-#define RING_BYTES_MOST  (4u << 20)
-#define RING_BYTES_LEAST (64u << 10)
-#define STACK_BYTES      8192u
-#define RECORD_BYTES_MAX 65536u
+#define RING_BYTES_MOST   (4u << 20)
+#define RING_BYTES_LEAST  (64u << 10)
+#define STACK_BYTES_LEAST 8192u
+#define BUFFERED_NS       100000000u /* that a ring is to hold */
+#define RECORD_BYTES_MAX  65536u
 
 static int open_event(struct perf_event_attr *attributes, pid_t tid, int cpu)
 {
@@ -71,7 +72,8 @@ static struct perf_event_attr make_sampling_attributes(const struct outside_even
 	attributes.exclude_kernel = events->without_kernel;
 	attributes.exclude_callchain_kernel = 1;
 	attributes.sample_regs_user = OUTSIDE_REGISTERS;
-	attributes.sample_stack_user = events->stack_bytes;
+	attributes.sample_stack_user =
+		events->stack_bytes ? events->stack_bytes : STACK_BYTES_LEAST;
 	attributes.enable_on_exec = on_exec;
 	return attributes;
 }
@@ -108,7 +110,8 @@ static int explain_refusal(int error, struct problem *problem)
 	return problem_set(problem, error, "perf events cannot be opened: %s", strerror(-error));
 }
 
-int outside_events_init(struct outside_events *events, uint64_t period_ns, struct problem *problem)
+int outside_events_init(struct outside_events *events, uint64_t period_ns, uint32_t stack_bytes_max,
+			struct problem *problem)
 {
 	long cpus = sysconf(_SC_NPROCESSORS_CONF);
 	struct perf_event_attr attributes;
@@ -116,7 +119,7 @@ int outside_events_init(struct outside_events *events, uint64_t period_ns, struc
 
 	*events = (struct outside_events){.cpu_count = cpus > 0 ? (uint32_t)cpus : 1,
 					  .period_ns = period_ns,
-					  .stack_bytes = STACK_BYTES};
+					  .stack_bytes_max = stack_bytes_max};
 	for (;;) {
 		attributes = make_sampling_attributes(events, false);
 		event = open_event(&attributes, 0, -1);
@@ -200,6 +203,16 @@ static int map_ring(struct outside_ring *ring)
 	return -EPERM;
 }
 
+/* Pieces of the stack as large as wanted, but so that the ring holds the samples of 100 ms. */
+static uint32_t choose_stack_bytes(const struct outside_events *events, size_t ring_bytes)
+{
+	uint64_t fitting = ring_bytes * events->period_ns / BUFFERED_NS;
+
+	if (fitting > events->stack_bytes_max)
+		fitting = events->stack_bytes_max;
+	return fitting > STACK_BYTES_LEAST ? (uint32_t)fitting & ~7u : STACK_BYTES_LEAST;
+}
+
 /* The event that reports what a task does, into the CPU's ring. */
 static int open_tracking_event(struct outside_events *events, pid_t tid, uint32_t cpu, bool on_exec)
 {
@@ -214,8 +227,13 @@ static int open_tracking_event(struct outside_events *events, pid_t tid, uint32_
 	if (event < 0)
 		return event;
 	if (ring->owner < 0) {
+		int error;
+
 		ring->owner = event;
-		return map_ring(ring);
+		error = map_ring(ring);
+		if (!error && !events->stack_bytes)
+			events->stack_bytes = choose_stack_bytes(events, ring->data_size);
+		return error;
 	}
 	if (ioctl(event, PERF_EVENT_IOC_SET_OUTPUT, ring->owner) ||
 	    !keep_event(events, event, tid)) {

@@ -42,14 +42,16 @@ struct outside_events {
 	struct outside_ring *rings;
 	uint32_t cpu_count;
 	uint64_t period_ns;
-	uint32_t stack_bytes; /* of each sample; a multiple of 8 */
-	bool without_kernel;  /* CPU time in the kernel must not be sampled (perf_event_paranoid) */
+	uint32_t stack_bytes_max; /* that are wanted of each sample */
+	uint32_t stack_bytes;     /* that fit the rings; a multiple of 8; 0: no ring yet */
+	bool without_kernel; /* CPU time in the kernel must not be sampled (perf_event_paranoid) */
 	struct outside_event *list; /* but for the owners of rings */
 	uint32_t count, capacity;
 };
 
 /* Tries what is permitted. 0, or negative errno with what forbids it. */
-int outside_events_init(struct outside_events *events, uint64_t period_ns, struct problem *problem);
+int outside_events_init(struct outside_events *events, uint64_t period_ns, uint32_t stack_bytes_max,
+			struct problem *problem);
 void outside_events_deinit(struct outside_events *events);
 /* Events of one task and of all that it will start; with `on_exec` they begin when it executes a
  * program. 0 or negative errno. */

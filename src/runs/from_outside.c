@@ -16,6 +16,11 @@
 #include "console/message.h"
 #include "outside/collector.h"
 
+#define STACK_BYTES_MAX 61440u /* a record of the kernel has 64 KiB */
+/* A goroutine's stack lies amid others in the heap, so that the whole piece is always copied. What
+ * is deeper the kernel's chain of frame pointers has. */
+#define STACK_BYTES_OF_GO 8192u
+
 bool from_outside_is_wanted(const struct launch *launch, const struct target *target,
 			    bool only_samples)
 {
@@ -77,7 +82,7 @@ static void start_collector(void *context, pid_t pid)
 			      (int)pid, strerror(-error));
 }
 
-static int create_collector(struct launch *launch, struct problem *problem)
+static int create_collector(struct launch *launch, bool is_go, struct problem *problem)
 {
 	const struct effective_settings *settings = launch->settings;
 	const char *frequency = effective_setting_text(settings, SETTING_SAMPLING_CPUTIME_FREQ);
@@ -86,6 +91,7 @@ static int create_collector(struct launch *launch, struct problem *problem)
 		.delay_ns = read_duration_setting(settings, SETTING_TRACE_DELAY),
 		.duration_ns = read_duration_setting(settings, SETTING_TRACE_DURATION),
 		.keep_file = symbolizer_keep_file_open,
+		.stack_bytes_max = is_go ? STACK_BYTES_OF_GO : STACK_BYTES_MAX,
 		.depth_max =
 			(uint32_t)effective_setting_integer(settings, SETTING_SAMPLING_MAX_DEPTH)};
 
@@ -98,7 +104,7 @@ void from_outside_serve(struct launch *launch)
 
 	if (!effective_setting_bool(settings, SETTING_USE_SAMPLING) ||
 	    !effective_setting_bool(settings, SETTING_FOLLOW_CHILDREN) ||
-	    create_collector(launch, NULL))
+	    create_collector(launch, false, NULL))
 		return;
 	if (outside_collector_set_directory(launch->from_outside, launch->session, NULL) ||
 	    outside_collector_serve(launch->from_outside))
@@ -107,7 +113,7 @@ void from_outside_serve(struct launch *launch)
 
 int from_outside_check(struct launch *launch, struct problem *problem)
 {
-	return create_collector(launch, problem);
+	return create_collector(launch, false, problem);
 }
 
 int from_outside_attach(struct launch *launch, pid_t pid, struct problem *problem)
@@ -136,7 +142,7 @@ static int add_reason(const struct target *target, struct problem *problem, int 
 int from_outside_prepare(struct launch *launch, const struct target *target, char ***ret,
 			 struct problem *problem)
 {
-	int error = create_collector(launch, problem);
+	int error = create_collector(launch, target->is_go, problem);
 
 	if (error)
 		return add_reason(target, problem, error);
