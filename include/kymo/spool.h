@@ -274,6 +274,12 @@ enum spool_record {
 #define SPOOL_INTERPRETED_POSITION_BITS 22
 #define SPOOL_INTERPRETED_CODE_IDS      (1u << 24)
 
+/* A frame in the kernel: its address without the highest bit, which all of the kernel's have. No
+ * address of a program has the bit below it (since 1.8). The module of them all has this path, and
+ * starts where the kernel's code does. */
+#define SPOOL_KERNEL_FRAME_LOST_BIT (1ull << 63)
+#define SPOOL_KERNEL_MODULE_PATH    "[kernel]"
+
 static inline int spool_frame_is_interpreted(uint64_t frame)
 {
 	return frame >> 47 == 1;

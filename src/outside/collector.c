@@ -20,6 +20,7 @@
 #include <unistd.h>
 
 #include "outside/events.h"
+#include "outside/kernel.h"
 #include "outside/records.h"
 #include "outside/requests.h"
 #include "outside/running.h"
@@ -157,6 +158,9 @@ int outside_collector_create(const struct outside_options *options, struct outsi
 		outside_collector_finish(collector);
 		return error;
 	}
+	if (options->with_kernel_frames && !collector->events.without_kernel)
+		collector->world.kernel_start = outside_kernel_find_start();
+	collector->events.with_kernel_frames = collector->world.kernel_start != 0;
 	collector->world.source_text =
 		collector->events.without_kernel
 			? "from outside: without CPU time in the kernel, which "
@@ -164,6 +168,16 @@ int outside_collector_create(const struct outside_options *options, struct outsi
 			: "from outside";
 	*ret = collector;
 	return 0;
+}
+
+bool outside_collector_has_kernel_frames(const struct outside_collector *collector,
+					 const char **ret_why)
+{
+	*ret_why =
+		collector->events.without_kernel
+			? "kernel.perf_event_paranoid is 2 or more; 1, or CAP_PERFMON, permits them"
+			: "kernel.kptr_restrict hides the kernel's addresses in /proc/kallsyms";
+	return collector->world.kernel_start != 0;
 }
 
 int outside_collector_set_directory(struct outside_collector *collector, const char *session,

@@ -21,6 +21,7 @@ struct outside_options {
 	uint64_t delay_ns, duration_ns; /* samples from then on, and for so long; 0: to the end */
 	/* Is given, at the end, each file that its path alone does not lead to. */
 	void (*keep_file)(int descriptor);
+	bool with_kernel_frames; /* where that is permitted */
 	uint32_t depth_max;
 	uint32_t stack_bytes_max; /* copied of each stack, where the rings have room */
 };
@@ -33,6 +34,9 @@ struct outside_result {
 /* Tries what is permitted, before the program is started. 0, or negative errno with the reason. */
 int outside_collector_create(const struct outside_options *options, struct outside_collector **ret,
 			     struct problem *problem);
+/* Are kernel frames permitted? If not, *ret_why says what forbids them. */
+bool outside_collector_has_kernel_frames(const struct outside_collector *collector,
+					 const char **ret_why);
 /* Where spool files go: SESSION/spool. */
 int outside_collector_set_directory(struct outside_collector *collector, const char *session,
 				    struct problem *problem);

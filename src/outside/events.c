@@ -70,7 +70,7 @@ static struct perf_event_attr make_sampling_attributes(const struct outside_even
 				 PERF_SAMPLE_CALLCHAIN | PERF_SAMPLE_REGS_USER |
 				 PERF_SAMPLE_STACK_USER;
 	attributes.exclude_kernel = events->without_kernel;
-	attributes.exclude_callchain_kernel = 1;
+	attributes.exclude_callchain_kernel = !events->with_kernel_frames;
 	attributes.sample_regs_user = OUTSIDE_REGISTERS;
 	attributes.sample_stack_user =
 		events->stack_bytes ? events->stack_bytes : STACK_BYTES_LEAST;

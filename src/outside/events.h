@@ -44,6 +44,7 @@ struct outside_events {
 	uint64_t period_ns;
 	uint32_t stack_bytes_max; /* that are wanted of each sample */
 	uint32_t stack_bytes;     /* that fit the rings; a multiple of 8; 0: no ring yet */
+	bool with_kernel_frames;
 	bool without_kernel; /* CPU time in the kernel must not be sampled (perf_event_paranoid) */
 	struct outside_event *list; /* but for the owners of rings */
 	uint32_t count, capacity;

@@ -46,6 +46,20 @@ static void write_module(struct outside_process *process, const struct outside_m
 	outside_record_end(spool, SPOOL_RECORD_MODULE);
 }
 
+void outside_modules_write_kernel(const struct outside_world *world,
+				  struct outside_process *process)
+{
+	struct outside_module kernel = {
+		.mapping = {.start = world->kernel_start & ~SPOOL_KERNEL_FRAME_LOST_BIT,
+			    .end = SPOOL_KERNEL_FRAME_LOST_BIT - 1,
+			    .path = SPOOL_KERNEL_MODULE_PATH},
+		.time_ns = process->start_ns,
+		.id = UINT32_MAX};
+
+	if (world->kernel_start)
+		write_module(process, &kernel);
+}
+
 static void drop_module(struct outside_process *process, uint32_t index, uint64_t time_ns)
 {
 	write_module_gone(process, &process->modules[index], time_ns);

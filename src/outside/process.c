@@ -176,6 +176,7 @@ bool outside_process_begin_spool(struct outside_world *world, struct outside_pro
 	write_process(process);
 	write_clock(process->spool);
 	write_source(world, process);
+	outside_modules_write_kernel(world, process);
 	process->is_view_stale = true;
 	return true;
 }

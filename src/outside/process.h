@@ -73,6 +73,7 @@ struct outside_world {
 	const char *source_text; /* what the results say of where samples come from */
 	uint64_t view_generation;
 	uint64_t period_ns;
+	uint64_t kernel_start;   /* of its code; 0: its frames are not wanted */
 	uint32_t root_pid;       /* whose file says what the collector costs */
 	uint64_t from_ns, to_ns; /* samples outside of this are left out */
 	uint32_t depth_max;
@@ -108,6 +109,9 @@ void outside_thread_record_start(struct outside_thread *thread);
 
 /* ---- mappings (modules.c) ---- */
 
+/* The kernel, as a module of the process. */
+void outside_modules_write_kernel(const struct outside_world *world,
+				  struct outside_process *process);
 bool outside_modules_add(struct outside_process *process, const struct outside_mapping *mapping,
 			 uint64_t time_ns);
 void outside_modules_copy(struct outside_process *to, const struct outside_process *from);

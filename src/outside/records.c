@@ -138,6 +138,23 @@ static void handle_loss(struct outside_world *world, uint64_t count, uint32_t pi
 		process->spool->header.losses[SPOOL_LOSS_PERF_RING] += count;
 }
 
+/* The kernel's part of a chain comes first, each part behind a marker (enum
+ * perf_callchain_context). */
+static void split_chain(struct outside_sample *sample)
+{
+	uint64_t count = 0;
+
+	if (!sample->chain_count || sample->chain[0] != (uint64_t)PERF_CONTEXT_KERNEL)
+		return;
+	while (count + 1 < sample->chain_count &&
+	       sample->chain[count + 1] < (uint64_t)PERF_CONTEXT_MAX)
+		count++;
+	sample->kernel_chain = sample->chain + 1;
+	sample->kernel_chain_count = count;
+	sample->chain += count + 1;
+	sample->chain_count -= count + 1;
+}
+
 /* Chain, registers and stack follow each other, each with its size. */
 static bool parse_sample(const struct sample_record *record, struct outside_sample *ret)
 {
@@ -158,6 +175,7 @@ static bool parse_sample(const struct sample_record *record, struct outside_samp
 	if (record->chain_count >= (uint64_t)(end - at))
 		return false;
 	at += record->chain_count;
+	split_chain(ret);
 	if (*at++ == PERF_SAMPLE_REGS_ABI_64) {
 		ret->registers = at;
 		if (end - at <= (long)OUTSIDE_REGISTER_COUNT)

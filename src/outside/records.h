@@ -19,6 +19,8 @@ struct outside_sample {
 	uint32_t pid, tid;
 	const uint64_t *chain; /* return addresses by frame pointers, innermost first */
 	uint64_t chain_count;
+	const uint64_t *kernel_chain; /* the same in the kernel, from the interrupted address on */
+	uint64_t kernel_chain_count;
 	const uint64_t *registers; /* OUTSIDE_REGISTER_COUNT, or NULL: it had none in user mode */
 	const uint8_t *stack;
 	uint64_t stack_bytes;

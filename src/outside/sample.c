@@ -146,6 +146,28 @@ static void read_maps_if_unknown(struct outside_process *process, uint64_t ip, u
 	outside_modules_read_maps(process, time_ns);
 }
 
+/* Puts the kernel's frames on top of the user's, of which the innermost is a return address then,
+ * or was interrupted: one more than its address, as all frames but the innermost one are looked up
+ * a byte before. Returns the new count. */
+static uint32_t put_kernel_frames_on_top(struct outside_world *world,
+					 const struct outside_sample *sample, uint32_t count)
+{
+	uint64_t more = sample->kernel_chain_count;
+
+	if (!world->kernel_start || !more)
+		return count;
+	if (more > world->depth_max)
+		more = world->depth_max;
+	if (count > world->depth_max - more)
+		count = (uint32_t)(world->depth_max - more);
+	memmove(world->walked + more, world->walked, count * sizeof(*world->walked));
+	for (uint64_t i = 0; i < more; i++)
+		world->walked[i] = sample->kernel_chain[i] & ~SPOOL_KERNEL_FRAME_LOST_BIT;
+	if (count && world->walked[more] >= SPOOL_NO_STACK_LIMIT)
+		world->walked[more]++;
+	return (uint32_t)more + count;
+}
+
 static void begin_span(struct outside_thread *thread, uint64_t time_ns)
 {
 	struct outside_chunk *chunk = thread->chunk;
@@ -248,9 +270,12 @@ void outside_sample_handle(struct outside_world *world, const struct outside_sam
 	if (sample->registers && sample->stack) {
 		read_maps_if_unknown(process, sample->registers[8], sample->time_ns);
 		count = walk_sample(world, process, sample, &end);
+	} else if (world->kernel_start && sample->kernel_chain_count) {
+		count = 0;
 	} else {
 		/* It ends, or begins: it has no memory of its own. */
 		world->walked[0] = SPOOL_NO_STACK_KERNEL;
 	}
+	count = put_kernel_frames_on_top(world, sample, count);
 	write_sample(world, thread, sample->time_ns, count, end);
 }

@@ -377,7 +377,8 @@ static bool attach_finds_reason_for_outside(const struct effective_settings *set
 					    const struct injection_target *target, int error,
 					    struct problem *problem)
 {
-	if (effective_setting_bool(settings, SETTING_FROM_OUTSIDE)) {
+	if (effective_setting_bool(settings, SETTING_FROM_OUTSIDE) ||
+	    effective_setting_bool(settings, SETTING_KERNEL_FRAMES)) {
 		problem->text[0] = '\0';
 		return !error || target->can_be_sampled_from_outside;
 	}

@@ -25,7 +25,8 @@ bool from_outside_is_wanted(const struct launch *launch, const struct target *ta
 			    bool only_samples)
 {
 	return only_samples &&
-	       (effective_setting_bool(launch->settings, SETTING_FROM_OUTSIDE) || target->is_go ||
+	       (effective_setting_bool(launch->settings, SETTING_FROM_OUTSIDE) ||
+		effective_setting_bool(launch->settings, SETTING_KERNEL_FRAMES) || target->is_go ||
 		(target->obstacle[0] && target->can_be_sampled_from_outside));
 }
 
@@ -39,12 +40,19 @@ static uint64_t read_duration_setting(const struct effective_settings *settings,
 }
 
 /* What libkymo alone can do and was asked for all the same. */
-static void warn_of_what_is_left_out(const struct effective_settings *settings)
+static void warn_of_what_is_left_out(const struct launch *launch)
 {
+	const struct effective_settings *settings = launch->settings;
+	const char *why;
 	static const enum setting_id inside_only[] = {
 		SETTING_SAMPLING_REALTIME, SETTING_SAMPLING_OVERFLOW, SETTING_TRACE_PERIODS,
 		SETTING_SAMPLING_TIDS,     SETTING_SAMPLING_COUNTERS, SETTING_SELECTED_REGIONS};
 
+	if (effective_setting_bool(settings, SETTING_KERNEL_FRAMES) &&
+	    !outside_collector_has_kernel_frames(launch->from_outside, &why))
+		message_warning("frames of the kernel are not permitted (%s): stacks are the "
+				"program's alone",
+				why);
 	for (size_t i = 0; i < sizeof(inside_only) / sizeof(inside_only[0]); i++) {
 		if (!effective_setting_is_default(settings, inside_only[i]))
 			message_warning("%s has no effect on programs that are sampled from "
@@ -91,6 +99,7 @@ static int create_collector(struct launch *launch, bool is_go, struct problem *p
 		.delay_ns = read_duration_setting(settings, SETTING_TRACE_DELAY),
 		.duration_ns = read_duration_setting(settings, SETTING_TRACE_DURATION),
 		.keep_file = symbolizer_keep_file_open,
+		.with_kernel_frames = effective_setting_bool(settings, SETTING_KERNEL_FRAMES),
 		.stack_bytes_max = is_go ? STACK_BYTES_OF_GO : STACK_BYTES_MAX,
 		.depth_max =
 			(uint32_t)effective_setting_integer(settings, SETTING_SAMPLING_MAX_DEPTH)};
@@ -124,7 +133,7 @@ int from_outside_attach(struct launch *launch, pid_t pid, struct problem *proble
 		problem_set(problem, error, "perf events of process %d cannot be opened: %s",
 			    (int)pid, strerror(-error));
 	if (!error)
-		warn_of_what_is_left_out(launch->settings);
+		warn_of_what_is_left_out(launch);
 	return error;
 }
 
@@ -161,7 +170,7 @@ int from_outside_prepare(struct launch *launch, const struct target *target, cha
 		message_note("'%s' is a Go program: kymo samples it from outside", target->path);
 	if (target->obstacle[0] && !effective_setting_bool(launch->settings, SETTING_FROM_OUTSIDE))
 		message_note("%s; kymo samples it from outside", target->obstacle);
-	warn_of_what_is_left_out(launch->settings);
+	warn_of_what_is_left_out(launch);
 	launch->is_sampled_from_outside = true;
 	supervise_set_before_exec(start_collector, launch->from_outside);
 	return 0;

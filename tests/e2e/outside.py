@@ -7,6 +7,7 @@ usage: outside.py KYMO PROGRAMS     (TAP)
 """
 import math
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -256,6 +257,52 @@ class Outside:
             raise Skipped("needs root, for large rings")
         result, _ = self._sample("deep", [self.static, "1", "250"])
         self._check(result)
+
+    def kernel_frames(self):
+        """Shares of the kernel's functions are those of perf."""
+        self._permitted()
+        if os.geteuid():
+            raise Skipped("needs root, for the kernel's frames")
+        require_tool("perf", "dd")
+        command = ["dd", "if=/dev/zero", "of=/dev/null", "bs=64k", "count=400000"]
+        result, _ = self._sample("kernel", command, "--kernel", status=0, said="[kernel]")
+        self._check(result)
+        stacks = result.folded()
+        total = sum(weight for _, weight in stacks)
+        found = {}
+        for stack, weight in stacks:
+            found[stack[-1]] = found.get(stack[-1], 0) + weight
+        expect(any(["read", "vfs_read"] == [frame for frame in stack if frame in ("read", "vfs_read")]
+                   for stack, _ in stacks), "no stack leads from read() into the kernel")
+        data = self.scratch.path("perf.data")
+        expect(run(["perf", "record", "-q", "-F", "1000", "-e", "cpu-clock", "-o", data, *command]).status == 0, "perf")
+        lines = run(["perf", "report", "-i", data, "--stdio", "-q", "-s", "symbol"]).stdout.decode().splitlines()
+        theirs = {words[2]: float(words[0].rstrip("%")) / 100 for words in map(str.split, lines) if len(words) >= 3}
+        name = max(found, key=found.get)
+        expect(name in theirs, f"{name} is not in {theirs}")
+        bound = max(0.02, 3 * math.sqrt(2 * theirs[name] * (1 - theirs[name]) / total))
+        expect(abs(found[name] / total - theirs[name]) <= bound, f"{name}: {found[name] / total:.3f}, perf {theirs[name]:.3f}")
+
+    def without_rights_to_the_kernel(self):
+        """Another user gets the program's frames, and one line that says why no more."""
+        self._permitted()
+        with open("/proc/sys/kernel/perf_event_paranoid", encoding="ascii") as stream:
+            if os.geteuid() or int(stream.read()) != 2:
+                raise Skipped("needs root, to become another user, and kernel.perf_event_paranoid=2")
+        kymo, directory = self.scratch.path("kymo"), self.scratch.path("nobody")
+        shutil.copy(self.kymo.path, kymo)
+        os.mkdir(directory)
+        os.chown(directory, 65534, 65534)
+        os.chmod(self.scratch.directory, 0o755)
+
+        def become_nobody():
+            os.setgroups([])
+            os.setgid(65534)
+            os.setuid(65534)
+        done = run([kymo, "sample", "--kernel", "-o", directory + "/out", "--time-output=off", "--", self.static, "1"],
+                   preexec=become_nobody, cwd=directory)
+        expect(done.status == 7 and done.stderr.count("frames of the kernel are not permitted") == 1, f"{done}")
+        self._check(Result(directory + "/out"))
 
     def a_window(self):
         result, _ = self._sample("window", [self.static, "1.5"], "--duration", "0.5")
