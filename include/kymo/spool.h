@@ -77,6 +77,8 @@ enum spool_loss {
 					  all (kept; since 1.8) */
 	SPOOL_LOSS_INTERPRETED_CODE,   /* function of an interpreter that could not be described
 					  (since 1.8) */
+	SPOOL_LOSS_PERF_RING,          /* sample or record of a process sampled from outside: the
+					  kernel's ring was full (since 1.8) */
 	SPOOL_LOSS_COUNT = 32          /* room in the header; unused ones are zero */
 };
 
@@ -100,6 +102,8 @@ enum spool_no_stack {
 	SPOOL_NO_STACK_BRIEF = 1, /* the thread was blocked for moments too short to be looked at */
 	SPOOL_NO_STACK_ENDED,     /* the thread ended before it was looked at again */
 	SPOOL_NO_STACK_UNSAMPLED, /* the thread waited for a CPU, and has no CPU sample near that */
+	SPOOL_NO_STACK_KERNEL, /* the kernel was making or ending the process, which had no memory;
+				  or its registers are not those of a 64-bit program (since 1.8) */
 	SPOOL_NO_STACK_LIMIT = 4096
 };
 
@@ -279,6 +283,12 @@ enum spool_record {
 #define SPOOL_INTERPRETED_POSITION_BITS 22
 #define SPOOL_INTERPRETED_CODE_IDS      (1u << 24)
 
+/* A frame in the kernel: its address without the highest bit, which all of the kernel's have. No
+ * address of a program has the bit below it (since 1.8). The module of them all has this path, and
+ * starts where the kernel's code does. */
+#define SPOOL_KERNEL_FRAME_LOST_BIT (1ull << 63)
+#define SPOOL_KERNEL_MODULE_PATH    "[kernel]"
+
 static inline int spool_frame_is_interpreted(uint64_t frame)
 {
 	return frame >> 47 == 1;
@@ -420,7 +430,8 @@ enum spool_cpu_source {
 	SPOOL_CPU_SOURCE_NONE,
 	SPOOL_CPU_SOURCE_PERF_SIGTRAP,
 	SPOOL_CPU_SOURCE_PERF_SIGNAL,
-	SPOOL_CPU_SOURCE_TIMER
+	SPOOL_CPU_SOURCE_TIMER,
+	SPOOL_CPU_SOURCE_OUTSIDE /* the kymo command, by perf events (since 1.8) */
 };
 
 /* Metrics of one thread at one sample; cumulative counters since thread start except where said. */

@@ -45,6 +45,7 @@ const char *spool_loss_name(enum spool_loss loss)
 		[SPOOL_LOSS_INSTRUMENT] = "instrument",
 		[SPOOL_LOSS_INTERPRETED_FRAMES] = "interpreted_frames",
 		[SPOOL_LOSS_INTERPRETED_CODE] = "interpreted_code",
+		[SPOOL_LOSS_PERF_RING] = "perf_ring",
 	};
 	return find_name_by_index(names, ARRAY_SIZE(names), loss, "unknown_loss");
 }
@@ -82,6 +83,7 @@ const char *spool_no_stack_get_reason_text(enum spool_no_stack reason)
 		[SPOOL_NO_STACK_BRIEF] = "waits too short to be seen",
 		[SPOOL_NO_STACK_ENDED] = "the thread ended",
 		[SPOOL_NO_STACK_UNSAMPLED] = "no CPU sample near it",
+		[SPOOL_NO_STACK_KERNEL] = "the kernel started or ended the process",
 	};
 	return find_name_by_index(texts, sizeof(texts) / sizeof(*texts), reason, "unknown reason");
 }
@@ -90,7 +92,7 @@ const char *spool_cpu_source_get_name(enum spool_cpu_source source)
 {
 #define SOURCE_NAME_ENTRY(identifier, number, text) [SPOOL_CPU_SOURCE_##number] = #identifier,
 	static const char *const names[] = {[SPOOL_CPU_SOURCE_NONE] = "none",
-					    SAMPLING_SOURCE_LIST(SOURCE_NAME_ENTRY)};
+					    SAMPLING_SOURCE_LIST_WITH_OUTSIDE(SOURCE_NAME_ENTRY)};
 #undef SOURCE_NAME_ENTRY
 
 	return find_name_by_index(names, ARRAY_SIZE(names), source, "unknown_source");

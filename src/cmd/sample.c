@@ -35,7 +35,7 @@ static const struct options_grammar sample_grammar = {
 	.runs_program = true,
 };
 
-static const struct profiling_run_callbacks sample_empty_run_callbacks;
+static const struct profiling_run_callbacks sample_run_callbacks = {.only_samples = true};
 
 static int sample_run_command(char **arguments, size_t count)
 {
@@ -51,7 +51,7 @@ static int sample_run_command(char **arguments, size_t count)
 	launch.argument_count = result.operand_count;
 	clock_gettime(CLOCK_REALTIME, &launch.start);
 	if (launch.argument_count) {
-		status = run_program(&launch, &sample_empty_run_callbacks);
+		status = run_program(&launch, &sample_run_callbacks);
 	} else {
 		message_error("which program? kymo sample [options] -- PROGRAM [arguments] (see "
 			      "kymo sample --help)");
@@ -78,9 +78,10 @@ const struct command sample_command_description = {
 		"program's output, exit status and signals stay the same. kymo writes the results "
 		"to a separate directory and a summary to standard error.\n"
 		"\n"
-		"Processes that the program starts are profiled as well. A program that cannot be "
-		"profiled (statically linked, set-user-id) still runs, and a message gives the "
-		"reason.",
+		"Processes that the program starts are profiled as well. Programs that no library "
+		"can be loaded into (statically linked, musl, Go) are sampled from outside, by "
+		"perf events; if these are not permitted, the program still runs, and a message "
+		"gives the reason.",
 	.examples = "kymo sample -- xz -k file          profile one run\n"
 		    "kymo sample --realtime -- ./server shows where threads wait\n"
 		    "kymo sample -f 100 -d 30 -- make   100 samples a second, for 30 seconds\n",

@@ -54,9 +54,8 @@ const struct setting settings_table[SETTING_COUNT] = {
 		PEER_ALIAS),
 	SETTING(STRICT, "general",
 		"Do not start a program that cannot be profiled, or with an unknown KYMO_ variable "
-		"in "
-		"the environment; without it, the program runs unprofiled, and the variable is a "
-		"warning.",
+		"in the environment; without it, the program runs unprofiled, and the variable is "
+		"a warning.",
 		BOOL("off"), ADVANCED),
 	SETTING(COLOR, "general",
 		"Colour in messages and summaries; auto: on a terminal, unless NO_COLOR is set.",
@@ -150,9 +149,13 @@ const struct setting settings_table[SETTING_COUNT] = {
 		TID_LIST(""), .long_option = "tids", .short_option = 't', PEER_ALIAS),
 	SETTING(SAMPLING_SOURCE, "sampling",
 		"What interrupts the threads: perf task-clock events, POSIX CPU timers (limited to "
-		"the kernel's tick), or the best that is permitted, and timers where threads "
-		"change context often.",
+		"the kernel's tick), or the best that is permitted for each thread.",
 		CHOICE("auto", "auto,perf,timer")),
+	SETTING(FROM_OUTSIDE, "sampling",
+		"Sample from the kymo process, with nothing loaded into the program.", BOOL("off"),
+		.long_option = "from-outside"),
+	SETTING(KERNEL_FRAMES, "sampling", "Show kernel functions in stacks; samples from outside.",
+		BOOL("off"), .long_option = "kernel"),
 	SETTING(SAMPLING_CPUTIME, "sampling",
 		"Sample on CPU time; auto: on unless only another kind is selected.",
 		CHOICE("auto", "auto,on,off"), PEER_ALIAS),
@@ -202,8 +205,7 @@ const struct setting settings_table[SETTING_COUNT] = {
 		"lowered; 0 means no limit.",
 		NUMBER("5"), RANGE(0, 100), .metavar = "PERCENT", ADVANCED),
 	SETTING(SAMPLING_JITTER, "sampling",
-		"Vary the sampling period at random, so that it cannot run in step with the "
-		"program.",
+		"Vary the sampling period at random, so that no program runs in step with it.",
 		BOOL("on"), ADVANCED),
 	SETTING(SAMPLING_ALLOCATOR_SIZE, "sampling", "Threads served by one allocator thread.",
 		INTEGER("8"), RANGE(1, 1000000), .metavar = "N", ADVANCED, PEER_ALIAS),

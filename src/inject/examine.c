@@ -13,6 +13,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "common/go_note.h"
 #include "inject/inject.h"
 #include "inject/process.h"
 
@@ -90,7 +91,7 @@ static int check_not_traced(const char *status, const struct injection_target *t
 
 /* A filter that the process shares with us (that of a container) lets through what we do; one of
  * its own may kill it for a system call that it does not make by itself. */
-static int check_seccomp(const char *status, const struct injection_target *target,
+static int check_seccomp(const char *status, struct injection_target *target,
 			 struct problem *problem)
 {
 	char own[PROC_STATUS_BYTES_MAX];
@@ -101,6 +102,7 @@ static int check_seccomp(const char *status, const struct injection_target *targ
 	     read_status_number(status, "Seccomp_filters") ==
 		     read_status_number(own, "Seccomp_filters")))
 		return 0;
+	target->can_be_sampled_from_outside = true;
 	return problem_set(problem, -EPERM,
 			   "process %d is in a seccomp sandbox, which may kill it for the system "
 			   "calls that profiling needs",
@@ -128,26 +130,37 @@ static int check_process_state(const char *status, struct injection_target *targ
 	return 0;
 }
 
-/* The dynamic linker that the program names; "" for none. */
-static void read_dynamic_linker_path(int file, const Elf64_Ehdr *header, char *ret, size_t size)
+static bool segment_has_go_note(int file, const Elf64_Phdr *segment)
+{
+	char notes[GO_NOTE_SEARCH_BYTES];
+	size_t size = segment->p_filesz < sizeof(notes) ? segment->p_filesz : sizeof(notes);
+
+	return pread(file, notes, size, (off_t)segment->p_offset) == (ssize_t)size &&
+	       go_note_is_among(notes, size);
+}
+
+/* The dynamic linker that the program names, "" for none, and whether it is Go's. */
+static void inspect_segments(int file, const Elf64_Ehdr *header, struct injection_target *target,
+			     char *interpreter, size_t size)
 {
 	Elf64_Phdr segment;
 
-	memset(ret, 0, size);
+	memset(interpreter, 0, size);
 	for (unsigned i = 0; i < header->e_phnum; i++) {
 		if (pread(file, &segment, sizeof(segment),
 			  (off_t)(header->e_phoff + i * sizeof(segment))) != sizeof(segment))
 			return;
+		if (segment.p_type == PT_NOTE)
+			target->is_go |= segment_has_go_note(file, &segment);
 		if (segment.p_type != PT_INTERP)
 			continue;
 		if (segment.p_filesz >= size ||
-		    pread(file, ret, segment.p_filesz, (off_t)segment.p_offset) < 0)
-			ret[0] = '\0';
-		return;
+		    pread(file, interpreter, segment.p_filesz, (off_t)segment.p_offset) < 0)
+			interpreter[0] = '\0';
 	}
 }
 
-static int check_executable(const struct injection_target *target, struct problem *problem)
+static int check_executable(struct injection_target *target, struct problem *problem)
 {
 	Elf64_Ehdr header;
 	char path[64], interpreter[256] = "";
@@ -166,14 +179,15 @@ static int check_executable(const struct injection_target *target, struct proble
 	    memcmp(header.e_ident, ELFMAG, SELFMAG))
 		memset(&header, 0, sizeof(header));
 	else
-		read_dynamic_linker_path(file, &header, interpreter, sizeof(interpreter));
+		inspect_segments(file, &header, target, interpreter, sizeof(interpreter));
 	close(file);
 	if (header.e_ident[EI_CLASS] != ELFCLASS64 || header.e_machine != EM_X86_64)
 		return problem_set(problem, -ENOEXEC,
 				   "process %d is built for another kind of machine (kymo "
 				   "profiles 64-bit x86 programs)",
 				   (int)target->pid);
-	if (strstr(interpreter, "ld-musl"))
+	target->can_be_sampled_from_outside = strstr(interpreter, "ld-musl") != NULL;
+	if (target->can_be_sampled_from_outside)
 		return problem_set(problem, -ENOEXEC,
 				   "process %d uses musl, and libkymo needs glibc",
 				   (int)target->pid);
@@ -213,7 +227,8 @@ static int check_mapped_libraries(struct injection_target *target, struct proble
 	}
 	find_mapped_spool(&maps, target);
 	process_maps_free(&maps);
-	if (!loader || !libc)
+	target->can_be_sampled_from_outside = !loader || !libc;
+	if (target->can_be_sampled_from_outside)
 		return problem_set(
 			problem, -ENOEXEC,
 			"process %d is statically linked: kymo cannot load a library into it",
@@ -256,6 +271,23 @@ static int check_no_sanitizer(const struct injection_target *target, int memory,
 				    (int)target->pid);
 }
 
+/* There it has another number, by which its library would name what it writes. */
+static int check_pid_namespace(struct injection_target *target, struct problem *problem)
+{
+	char path[64], theirs[64] = "", ours[64] = "";
+
+	snprintf(path, sizeof(path), "/proc/%d/ns/pid", (int)target->pid);
+	if (readlink(path, theirs, sizeof(theirs) - 1) <= 0 ||
+	    readlink("/proc/self/ns/pid", ours, sizeof(ours) - 1) <= 0 || !strcmp(theirs, ours))
+		return 0;
+	target->can_be_sampled_from_outside = true;
+	return problem_set(
+		problem, -ENOTSUP,
+		"process %d runs in another PID namespace (a container): run kymo inside "
+		"it",
+		(int)target->pid);
+}
+
 int inject_check_target(pid_t pid, struct injection_target *ret, struct problem *problem)
 {
 	char path[64], status[PROC_STATUS_BYTES_MAX], ids[64];
@@ -281,6 +313,8 @@ int inject_check_target(pid_t pid, struct injection_target *ret, struct problem 
 		error = check_executable(ret, problem);
 	if (!error)
 		error = check_mapped_libraries(ret, problem);
+	if (!error)
+		error = check_pid_namespace(ret, problem);
 	if (!error)
 		error = check_seccomp(status, ret, problem);
 	if (error)

@@ -26,8 +26,11 @@ struct injection_target {
 	pid_t pid;
 	uid_t user; /* effective ids: what it may open and write */
 	gid_t group;
-	bool stopped;                         /* by job control: nothing can run in it */
-	bool is_profiled;                     /* its kymo library is writing a spool file */
+	bool stopped; /* by job control: nothing can run in it */
+	/* Nothing can be loaded into it, but it can be looked at from outside. */
+	bool can_be_sampled_from_outside;
+	bool is_go;       /* it would end on kymo's signals (common/go_note.h) */
+	bool is_profiled; /* its kymo library is writing a spool file */
 	char profile_session_directory[1024]; /* then: where to, as the process sees it */
 };
 

@@ -168,6 +168,19 @@ int attach_session_create(struct attach_session *session, struct effective_setti
 	return error;
 }
 
+int attach_session_create_outside(struct attach_session *session,
+				  struct effective_settings *settings, pid_t pid,
+				  struct problem *problem)
+{
+	int error;
+
+	session->lock = -1;
+	session->launch.settings = settings;
+	clock_gettime(CLOCK_REALTIME, &session->launch.start);
+	error = read_command_line_of_process(session, pid, problem);
+	return error ? error : launch_create_directories(&session->launch, problem);
+}
+
 void attach_session_release_lock(struct attach_session *session)
 {
 	char path[PATH_MAX];

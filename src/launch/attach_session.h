@@ -25,6 +25,10 @@ struct attach_session {
  * another user its data is kept in memory. 0 or negative errno. */
 int attach_session_create(struct attach_session *session, struct effective_settings *settings,
 			  const struct injection_target *target, struct problem *problem);
+/* The same for a process that nothing is loaded into. */
+int attach_session_create_outside(struct attach_session *session,
+				  struct effective_settings *settings, pid_t pid,
+				  struct problem *problem);
 /* session->block. */
 int attach_session_create_settings_block(struct attach_session *session,
 					 const struct injection_target *target,

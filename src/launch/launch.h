@@ -28,10 +28,12 @@ struct launch {
 	bool is_session_in_memory; /* session: one in memory, to be removed */
 	bool is_session_to_be_moved; /* session: one on the disk, to be moved to `result` at the end
 				      */
-	bool attached;               /* the program ran before */
-	bool loads_tool_library_early; /* the tool library is to be there from the start */
-	const char *plan_socket_path;  /* where processes ask what to instrument, or NULL */
-	const char *causal_directory;  /* of a causal session, or NULL */
+	struct outside_collector *from_outside; /* samples processes that nothing is loaded into */
+	bool is_sampled_from_outside;           /* the program itself, and so all that it starts */
+	bool attached;                          /* the program ran before */
+	bool loads_tool_library_early;          /* the tool library is to be there from the start */
+	const char *plan_socket_path; /* where processes ask what to instrument, or NULL */
+	const char *causal_directory; /* of a causal session, or NULL */
 	/* kymo's cost of an executed image, a fork, a signal; 0: not known */
 	uint64_t image_load_cost_ns, fork_cost_ns, signal_cost_ns;
 };

@@ -127,6 +127,37 @@ int supervise_exec_in_place(const char *path, char *const arguments[], char *con
 	return errno;
 }
 
+static void (*prepare_child)(void *context, pid_t pid);
+static void *prepare_child_context;
+
+void supervise_set_before_exec(void (*prepare)(void *context, pid_t pid), void *context)
+{
+	prepare_child = prepare;
+	prepare_child_context = context;
+}
+
+/* The child waits until the parent closes its end. */
+static void supervise_wait_until_prepared(const int hold[2])
+{
+	char byte;
+
+	if (!prepare_child)
+		return;
+	close(hold[1]);
+	while (read(hold[0], &byte, 1) < 0 && errno == EINTR)
+		;
+}
+
+static void supervise_prepare_child(pid_t pid, const int hold[2])
+{
+	if (!prepare_child)
+		return;
+	if (pid > 0)
+		prepare_child(prepare_child_context, pid);
+	close(hold[0]);
+	close(hold[1]);
+}
+
 /* Runs in the child. */
 static _Noreturn void supervise_execute_in_child(const char *path, char *const arguments[],
 						 char *const environment[],
@@ -222,20 +253,30 @@ int supervise_run_program_again(const char *path, char *const arguments[],
 				char *const environment[], struct supervised_program_end *ret)
 {
 	struct inherited_signals_and_timers *state = &inherited_signals_and_timers;
-	int report[2];
+	int report[2], hold[2] = {-1, -1};
 	pid_t pid;
 
 	memset(ret, 0, sizeof(*ret));
 	if (pipe2(report, O_CLOEXEC))
 		return -errno;
+	if (prepare_child && pipe2(hold, O_CLOEXEC)) {
+		int error = errno;
+
+		close(report[0]);
+		close(report[1]);
+		return -error;
+	}
 	reaper_become_subreaper_if_needed();
 	supervise_take_over_signals_and_timers(state);
 	pid = fork();
-	if (!pid)
+	if (!pid) {
+		supervise_wait_until_prepared(hold);
 		supervise_execute_in_child(path, arguments, environment, state, report[1]);
+	}
 	if (pid < 0) {
 		int error = errno;
 
+		supervise_prepare_child(pid, hold);
 		supervise_restore_signals_and_timers(state);
 		sigprocmask(SIG_SETMASK, &state->mask, NULL);
 		state->is_captured = false;
@@ -243,6 +284,7 @@ int supervise_run_program_again(const char *path, char *const arguments[],
 		close(report[1]);
 		return -error;
 	}
+	supervise_prepare_child(pid, hold);
 	ret->pid = pid;
 	child_pid = (sig_atomic_t)pid;
 	interrupt_count = 0;

@@ -21,6 +21,9 @@ struct supervised_program_end {
 	bool discards_results; /* a second one: write no results */
 };
 
+/* What is to be done with the child before it executes the program; NULL: nothing. For all programs
+ * that are started from here on. */
+void supervise_set_before_exec(void (*prepare)(void *context, pid_t pid), void *context);
 /* Starts `path` and waits for its end. 0, or -errno when no process could be made. Not reentrant:
  * it owns the signal handlers. */
 int supervise_run_program(const char *path, char *const arguments[], char *const environment[],

@@ -21,6 +21,7 @@
 #include <unistd.h>
 
 #include "common/foreign_file.h"
+#include "common/go_note.h"
 #include "console/message.h"
 
 enum { TARGET_SCRIPT_DEPTH_MAX = 4, TARGET_HEAD_BYTES = 4096 };
@@ -114,6 +115,7 @@ static bool target_set_obstacle_if_privileged(const char *path, struct target *t
 			"'%s' is set-user-id or set-group-id, and the system does not preload "
 			"libraries into such programs; run kymo as its owner",
 			path);
+		target->can_be_sampled_from_outside = !geteuid();
 		return true;
 	}
 	if (getuid() &&
@@ -124,6 +126,7 @@ static bool target_set_obstacle_if_privileged(const char *path, struct target *t
 			"libraries into such programs; run kymo as root, or profile a copy "
 			"without capabilities",
 			path);
+		target->can_be_sampled_from_outside = false;
 		return true;
 	}
 	return false;
@@ -147,6 +150,25 @@ static bool target_read_dynamic_linker_path(int file, const Elf64_Ehdr *header, 
 			return false;
 		ret[length] = '\0';
 		return true;
+	}
+	return false;
+}
+
+static bool target_has_go_note(int file, const Elf64_Ehdr *header)
+{
+	for (unsigned i = 0; i < header->e_phnum; i++) {
+		char notes[GO_NOTE_SEARCH_BYTES];
+		Elf64_Phdr segment;
+		size_t size;
+
+		if (pread(file, &segment, sizeof(segment),
+			  (off_t)(header->e_phoff + i * sizeof(segment))) != sizeof(segment))
+			return false;
+		size = segment.p_filesz < sizeof(notes) ? segment.p_filesz : sizeof(notes);
+		if (segment.p_type == PT_NOTE &&
+		    pread(file, notes, size, (off_t)segment.p_offset) == (ssize_t)size &&
+		    go_note_is_among(notes, size))
+			return true;
 	}
 	return false;
 }
@@ -176,14 +198,16 @@ static int target_find_elf_obstacle(const char *path, int file, const Elf64_Ehdr
 	else if (header->e_phentsize != sizeof(Elf64_Phdr) ||
 		 !target_read_dynamic_linker_path(file, header, interpreter, sizeof(interpreter)))
 		target_set_obstacle(
-			target,
-			"'%s' is statically linked, so no library can be preloaded into it; "
-			"link it dynamically to profile it",
+			target, "'%s' is statically linked, so no library can be preloaded into it",
 			path);
 	else if (access(interpreter, F_OK))
 		return set_missing_interpreter_problem(path, interpreter, problem);
 	else if (strstr(interpreter, "ld-musl"))
 		target_set_obstacle(target, "'%s' uses musl, and libkymo needs glibc", path);
+	target->is_go =
+		header->e_phentsize == sizeof(Elf64_Phdr) && target_has_go_note(file, header);
+	target->can_be_sampled_from_outside =
+		header->e_ident[EI_CLASS] == ELFCLASS64 && header->e_machine == EM_X86_64;
 	return 0;
 }
 
@@ -237,6 +261,8 @@ int target_find_obstacle(struct target *target, struct problem *problem)
 	int status = 0;
 
 	target->obstacle[0] = '\0';
+	target->can_be_sampled_from_outside = true;
+	target->is_go = false;
 	for (unsigned depth = 0; interpreter && !status && depth < TARGET_SCRIPT_DEPTH_MAX;
 	     depth++) {
 		memmove(path, interpreter, strlen(interpreter) + 1);

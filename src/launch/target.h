@@ -3,16 +3,21 @@
  *
  * The program to run: where it is, and whether libkymo can be preloaded into it.
  *
- * What cannot be profiled still runs; `obstacle` then says why it is not profiled.
+ * What nothing can be preloaded into still runs, sampled from outside or not at all; `obstacle`
+ * then says why.
  */
 #ifndef KYMO_LAUNCH_TARGET_H
 #define KYMO_LAUNCH_TARGET_H
 
+#include <stdbool.h>
+
 #include "common/problem.h"
 
 struct target {
-	char path[4096];     /* what to execute */
-	char obstacle[1024]; /* why it cannot be profiled; "" when it can */
+	char path[4096];                  /* what to execute */
+	char obstacle[1024];              /* why nothing can be preloaded; "" when it can */
+	bool can_be_sampled_from_outside; /* in spite of the obstacle */
+	bool is_go;                       /* and cannot be sampled from inside (common/go_note.h) */
 };
 
 /* Finds `name` as the shell would. Returns 0, or EXIT_PROGRAM_NOT_FOUND or

@@ -20,6 +20,7 @@
 #include "core/notices.h"
 #include "core/runtime.h"
 #include "core/sampler.h"
+#include "libkymo/ask_outside.h"
 #include "libkymo/dormant.h"
 #include "libkymo/exec_target.h"
 #include "libkymo/real.h"
@@ -62,44 +63,39 @@ static struct exec_target find_exec_target_and_obstacle(const struct runtime *ru
 /* Of a dormant process; false: it is none any more. An image that cannot be executed is not told
  * of, but the wake timer may go off until the kernel has said so as well. */
 static bool prepare_exec_of_dormant_process(const struct runtime *runtime, const char *path,
-					    bool by_name, uint64_t begun_ns)
+					    const struct exec_target *target, uint64_t begun_ns)
 {
-	char space[PATH_MAX];
-	struct exec_target target = find_exec_target_and_obstacle(runtime, path, by_name, space);
-
-	if (target.found)
+	if (target->found)
 		return dormant_prepare_exec(
-			target.path,
-			runtime->options.follow_children ? target.profiling_obstacle_text : NULL,
+			target->path,
+			runtime->options.follow_children ? target->profiling_obstacle_text : NULL,
 			begun_ns);
 	return path || dormant_prepare_exec(NULL, NULL, begun_ns);
 }
 
 /* True when there is something to be written before the image goes. */
-static bool post_notices_before_exec(struct runtime *runtime, const char *path, bool by_name)
+static bool post_notices_before_exec(struct runtime *runtime, const struct exec_target *target)
 {
-	char space[PATH_MAX];
-	struct exec_target target = find_exec_target_and_obstacle(runtime, path, by_name, space);
 	bool own = kymo_process.pid == (uint32_t)sys_getpid(); /* else a vfork child */
 
-	if (!target.found || !can_record_exec(runtime, own, target.profiling_obstacle_text))
+	if (!target->found || !can_record_exec(runtime, own, target->profiling_obstacle_text))
 		return false;
-	if (target.profiling_obstacle_text)
+	if (target->profiling_obstacle_text)
 		notices_post(&runtime->background, SPOOL_NOTICE_NOT_FOLLOWED,
-			     (uint64_t)sys_getpid(), target.path, target.profiling_obstacle_text);
+			     (uint64_t)sys_getpid(), target->path, target->profiling_obstacle_text);
 	if (own)
-		notices_post(&runtime->background, SPOOL_NOTICE_EXEC, 0, target.path, NULL);
+		notices_post(&runtime->background, SPOOL_NOTICE_EXEC, 0, target->path, NULL);
 	return own;
 }
 
 /* Of a process that collects. */
-static void leave_collection_before_exec(struct exec_undo_state *departure, const char *path,
-					 bool by_name)
+static void leave_collection_before_exec(struct exec_undo_state *departure,
+					 const struct exec_target *target)
 {
 	struct runtime *runtime = &kymo_runtime;
 	uint64_t bit =
 		signal_to_mask_bit(runtime->signals.signal ? runtime->signals.signal : SIGTRAP);
-	bool unwritten = kymo_process.state && post_notices_before_exec(runtime, path, by_name);
+	bool unwritten = kymo_process.state && post_notices_before_exec(runtime, target);
 
 	departure->thread = runtime_stop_thread_sampling_for_exec();
 	if (!departure->thread)
@@ -120,9 +116,29 @@ static void leave_collection_before_exec(struct exec_undo_state *departure, cons
 		runtime->spool.header->state = SPOOL_STATE_EXEC;
 }
 
+/* What no library can be loaded into gets no environment that says so, where that would do harm, or
+ * where it is sampled from outside with all that it starts. */
+static void complete_environment(struct exec_undo_state *departure, struct exec_target *target,
+				 char *const environment[])
+{
+	const struct options *options = &kymo_runtime.options;
+
+	if (options->follow_children && options_want_sampling(options) &&
+	    target->can_be_sampled_from_outside && ask_outside_for_exec(options->spool_directory)) {
+		target->profiling_obstacle_text = NULL;
+		target->must_not_preload = true;
+	}
+	if (target->must_not_preload)
+		session_environment_list_init_without(&departure->list, environment);
+	else
+		session_environment_list_init(&departure->list, environment);
+}
+
 static void prepare_for_exec(struct exec_undo_state *departure, const char *path, bool by_name,
 			     char *const environment[])
 {
+	char space[PATH_MAX];
+	struct exec_target target;
 	uint64_t begun_ns;
 
 	departure->thread = NULL;
@@ -133,10 +149,11 @@ static void prepare_for_exec(struct exec_undo_state *departure, const char *path
 		return;
 	dormant_install_pending_wrappers();
 	begun_ns = own_work_read_clock_ns();
-	session_environment_list_init(&departure->list, environment);
+	target = find_exec_target_and_obstacle(&kymo_runtime, path, by_name, space);
+	complete_environment(departure, &target, environment);
 	if (!dormant_is_this_process() ||
-	    !prepare_exec_of_dormant_process(&kymo_runtime, path, by_name, begun_ns))
-		leave_collection_before_exec(departure, path, by_name);
+	    !prepare_exec_of_dormant_process(&kymo_runtime, path, &target, begun_ns))
+		leave_collection_before_exec(departure, &target);
 	own_work_add_since(begun_ns);
 }
 

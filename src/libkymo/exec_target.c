@@ -11,6 +11,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "common/go_note.h"
 #include "common/syscalls.h"
 
 #define FILE_HEAD_SIZE 2048
@@ -38,30 +39,62 @@ static bool path_is_loader(const char *path)
 	return !strncmp(name, "ld-linux", 8);
 }
 
-static const char *find_obstacle_in_elf_file(const char *path, const uint8_t *head, size_t size)
+static bool segment_has_go_note(int fd, const Elf64_Phdr *segment)
 {
+	char notes[GO_NOTE_SEARCH_BYTES];
+	uint64_t size = segment->p_filesz < sizeof(notes) ? segment->p_filesz : sizeof(notes);
+
+	return sys_pread(fd, notes, size, segment->p_offset) == (long)size &&
+	       go_note_is_among(notes, size);
+}
+
+static bool interpreter_is_musl(int fd, const Elf64_Phdr *segment)
+{
+	char path[PATH_MAX / 16] = "";
+
+	return segment->p_filesz < sizeof(path) &&
+	       sys_pread(fd, path, segment->p_filesz, segment->p_offset) > 0 &&
+	       strstr(path, "ld-musl");
+}
+
+static void find_obstacle_in_elf_file(struct exec_target *target, int fd, const uint8_t *head,
+				      size_t size)
+{
+	bool dynamic = path_is_loader(target->path), go = false;
 	Elf64_Ehdr header;
 	Elf64_Phdr segment;
 
 	if (size < sizeof(header) || memcmp(head, ELFMAG, SELFMAG))
-		return NULL;
-	if (head[EI_CLASS] != ELFCLASS64)
-		return " was not profiled: a 32-bit program";
+		return;
+	if (head[EI_CLASS] != ELFCLASS64) {
+		target->profiling_obstacle_text = " was not profiled: a 32-bit program";
+		return;
+	}
 	memcpy(&header, head, sizeof(header));
 	if (header.e_phentsize != sizeof(segment) || header.e_phoff > size ||
 	    header.e_phnum > (size - header.e_phoff) / sizeof(segment))
-		return NULL;
+		return;
 	for (size_t i = 0; i < header.e_phnum; i++) {
 		memcpy(&segment, head + header.e_phoff + i * sizeof(segment), sizeof(segment));
+		dynamic |= segment.p_type == PT_INTERP;
 		if (segment.p_type == PT_INTERP)
-			return NULL;
+			target->must_not_preload = interpreter_is_musl(fd, &segment);
+		if (segment.p_type == PT_NOTE)
+			go |= segment_has_go_note(fd, &segment);
 	}
-	return path_is_loader(path) ? NULL : " was not profiled: statically linked";
+	if (go)
+		target->profiling_obstacle_text =
+			" was not sampled: a Go program, whose runtime replaces signal handlers";
+	else if (target->must_not_preload)
+		target->profiling_obstacle_text = " was not profiled: it uses musl";
+	else if (!dynamic)
+		target->profiling_obstacle_text = " was not profiled: statically linked";
+	target->can_be_sampled_from_outside = target->profiling_obstacle_text != NULL;
 }
 
 struct exec_target exec_target_examine(const char *path)
 {
-	struct exec_target target = {false, path, NULL};
+	struct exec_target target = {.path = path};
 	uint8_t head[FILE_HEAD_SIZE];
 	struct stat status;
 	long size;
@@ -80,8 +113,7 @@ struct exec_target exec_target_examine(const char *path)
 		target.profiling_obstacle_text =
 			" was not profiled: it runs with another user's rights";
 	else if (size > 0)
-		target.profiling_obstacle_text =
-			find_obstacle_in_elf_file(path, head, (size_t)size);
+		find_obstacle_in_elf_file(&target, fd, head, (size_t)size);
 	sys_close(fd);
 	return target;
 }
@@ -125,5 +157,5 @@ struct exec_target exec_target_find_in_search_path(const char *name, char space[
 		if (file_may_be_executed(space))
 			return exec_target_examine(space);
 	}
-	return (struct exec_target){false, name, NULL};
+	return (struct exec_target){.path = name};
 }

@@ -15,9 +15,11 @@ struct exec_target {
 	const char *path;                    /* where */
 	const char *profiling_obstacle_text; /* why its process cannot be profiled (goes behind its
 						path); NULL */
+	bool can_be_sampled_from_outside;    /* in spite of that */
+	bool must_not_preload; /* another C library, which would end the program for libkymo */
 };
 
-/* Four system calls. */
+/* Four system calls, and one for each note of the file. */
 struct exec_target exec_target_examine(const char *path);
 /* The same for a name without a slash, which is looked for as execvp(3) does it. The path of the
  * answer is in `space`. */

@@ -366,6 +366,46 @@ void session_environment_list_init(struct session_environment_list *list, char *
 	list->is_completed = true;
 }
 
+void session_environment_list_init_without(struct session_environment_list *list,
+					   char *const *environment)
+{
+	const char *preload = find_preload_value(environment);
+	size_t count = 0,
+	       text_bytes = preload ? strlen(preload) + sizeof(PRELOAD_VARIABLE_PREFIX) : 1;
+	char **entries = list->entries, *text = list->preload_text, *own;
+
+	list->environment = environment;
+	list->is_completed = false;
+	list->mapping = NULL;
+	while (environment && environment[count])
+		count++;
+	if (count >= SESSION_ENVIRONMENT_ON_STACK_ENTRIES_MAX ||
+	    text_bytes > SESSION_ENVIRONMENT_ON_STACK_TEXT_BYTES_MAX) {
+		list->mapping_size = (count + 1) * sizeof(char *) + text_bytes;
+		list->mapping = sys_mmap(NULL, list->mapping_size, PROT_READ | PROT_WRITE,
+					 MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+		if (sys_mmap_failed(list->mapping)) {
+			list->mapping = NULL;
+			return;
+		}
+		entries = list->mapping;
+		text = (char *)(entries + count + 1);
+	}
+	own = text;
+	memcpy(entries, environment, count * sizeof(char *));
+	entries[count] = NULL;
+	for (size_t i = 0; preload && i < count; i++) {
+		if (!begins_with(entries[i], PRELOAD_VARIABLE_PREFIX))
+			continue;
+		memcpy(own, entries[i], text_bytes);
+		entries[i] = own;
+		break;
+	}
+	remove_session_variables(entries);
+	list->environment = entries;
+	list->is_completed = true;
+}
+
 void session_environment_list_deinit(struct session_environment_list *list)
 {
 	if (list->mapping)

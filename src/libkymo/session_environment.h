@@ -57,6 +57,10 @@ struct session_environment_list {
 };
 
 void session_environment_list_init(struct session_environment_list *list, char *const *environment);
+/* The opposite: without the session's variables and libraries. Where there is no memory for that,
+ * the list stays as it is. */
+void session_environment_list_init_without(struct session_environment_list *list,
+					   char *const *environment);
 void session_environment_list_deinit(struct session_environment_list *list);
 
 #endif

@@ -13,6 +13,7 @@
 #include "core/base/own_work.h"
 #include "core/notices.h"
 #include "core/runtime.h"
+#include "libkymo/ask_outside.h"
 #include "libkymo/dormant.h"
 #include "libkymo/exec_target.h"
 #include "libkymo/real.h"
@@ -21,10 +22,9 @@
 
 typedef __typeof__(&posix_spawn) posix_spawn_function_pointer;
 
-static void record_spawned_child(const char *path, bool by_name, pid_t child)
+static struct exec_target find_spawn_target(const char *path, bool by_name, char space[PATH_MAX])
 {
 	struct exec_target target = {.found = false};
-	char space[PATH_MAX];
 
 	if ((runtime_is_active() || dormant_is_this_process()) &&
 	    kymo_runtime.options.follow_children)
@@ -32,12 +32,23 @@ static void record_spawned_child(const char *path, bool by_name, pid_t child)
 				 : exec_target_examine(path);
 	if (target.found && !target.profiling_obstacle_text)
 		target.profiling_obstacle_text = session_reach_find_obstacle(&kymo_runtime);
-	if (target.profiling_obstacle_text && dormant_is_this_process())
-		dormant_write_not_followed_notice(child, target.path,
-						  target.profiling_obstacle_text);
-	else if (target.profiling_obstacle_text)
+	return target;
+}
+
+static void record_spawned_child(const struct exec_target *target, pid_t child)
+{
+	const struct options *options = &kymo_runtime.options;
+
+	if (!target->profiling_obstacle_text ||
+	    (target->can_be_sampled_from_outside && options_want_sampling(options) &&
+	     ask_outside_for_child(options->spool_directory, child)))
+		return;
+	if (dormant_is_this_process())
+		dormant_write_not_followed_notice(child, target->path,
+						  target->profiling_obstacle_text);
+	else
 		notices_post(&kymo_runtime.background, SPOOL_NOTICE_NOT_FOLLOWED, (uint64_t)child,
-			     target.path, target.profiling_obstacle_text);
+			     target->path, target->profiling_obstacle_text);
 }
 
 static int spawn_with_session(posix_spawn_function_pointer real, pid_t *pid, const char *path,
@@ -46,6 +57,8 @@ static int spawn_with_session(posix_spawn_function_pointer real, pid_t *pid, con
 			      char *const environment[])
 {
 	struct session_environment_list list = {.environment = environment};
+	char space[PATH_MAX];
+	struct exec_target target;
 	uint64_t begun_ns;
 	pid_t child = 0;
 	int error;
@@ -54,7 +67,14 @@ static int spawn_with_session(posix_spawn_function_pointer real, pid_t *pid, con
 		return real(pid, path, actions, attributes, arguments, environment);
 	dormant_install_pending_wrappers();
 	begun_ns = own_work_read_clock_ns();
-	session_environment_list_init(&list, environment);
+	target = find_spawn_target(path, by_name, space);
+	if (target.can_be_sampled_from_outside && options_want_sampling(&kymo_runtime.options) &&
+	    ask_outside_if_there(kymo_runtime.options.spool_directory))
+		target.must_not_preload = true;
+	if (target.must_not_preload)
+		session_environment_list_init_without(&list, environment);
+	else
+		session_environment_list_init(&list, environment);
 	own_work_add_since(begun_ns);
 	error = real(&child, path, actions, attributes, arguments, list.environment);
 	if (error == E2BIG && list.is_completed)
@@ -64,7 +84,7 @@ static int spawn_with_session(posix_spawn_function_pointer real, pid_t *pid, con
 	if (!error) {
 		if (pid)
 			*pid = child;
-		record_spawned_child(path, by_name, child);
+		record_spawned_child(&target, child);
 	}
 	own_work_add_since(begun_ns);
 	return error;

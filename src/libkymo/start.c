@@ -10,6 +10,7 @@
 #include <sys/auxv.h>
 
 #include "causal/causal.h"
+#include "common/go_note.h"
 #include "core/base/fork_state.h"
 #include "core/base/own_work.h"
 #include "core/helper.h"
@@ -92,6 +93,25 @@ static char **get_trusted_environment(char **environment)
 	return getauxval(AT_SECURE) ? nothing : environment;
 }
 
+/* Its own handlers would get kymo's signals, and end it (common/go_note.h). */
+static bool program_is_go(void)
+{
+	const Elf64_Phdr *segments = (const Elf64_Phdr *)getauxval(AT_PHDR);
+	uint64_t count = segments ? getauxval(AT_PHNUM) : 0, bias = 0;
+
+	for (uint64_t i = 0; i < count; i++) {
+		if (segments[i].p_type == PT_PHDR)
+			bias = (uint64_t)(uintptr_t)segments - segments[i].p_vaddr;
+	}
+	for (uint64_t i = 0; i < count; i++) {
+		if (segments[i].p_type == PT_NOTE && segments[i].p_flags & PF_R &&
+		    go_note_is_among((const void *)(uintptr_t)(segments[i].p_vaddr + bias),
+				     segments[i].p_memsz))
+			return true;
+	}
+	return false;
+}
+
 /* The file's name in the first argument; "" where there is none. */
 static const char *find_program_name(int count, char *const *arguments)
 {
@@ -137,6 +157,8 @@ static void start_at_load(int count, char **arguments, char **environment)
 	wanted = runtime_read_options(
 		runtime,
 		session_environment_save(own_session_add_to_environment_if_wanted(environment)));
+	if (wanted && options_want_sampling(&runtime->options) && program_is_go())
+		wanted = runtime->options.enabled = false;
 	/* What was done so far is done where kymo is off as well: it is part of what loading costs.
 	 */
 	begun_ns = own_work_read_clock_ns();

@@ -26,6 +26,7 @@
 #include "launch/surviving_processes.h"
 #include "runs/attach.h"
 #include "runs/conflicts.h"
+#include "runs/from_outside.h"
 #include "runs/own_cost_rates.h"
 #include "runs/results.h"
 #include "settings/command.h"
@@ -315,6 +316,77 @@ static int attach_profile_until_end(struct attach_session *session,
 	return 0;
 }
 
+/* ---- from outside ---- */
+
+static int attach_sample_from_outside_until_end(struct attach_session *session, pid_t pid,
+						struct problem *problem)
+{
+	struct launch *launch = &session->launch;
+	int64_t duration = attach_get_duration_ns(launch->settings);
+	sigset_t signals, none;
+	int error;
+
+	attach_fill_end_signal_set(&signals);
+	sigprocmask(SIG_BLOCK, &signals, NULL);
+	signal(SIGPIPE, SIG_IGN);
+	error = from_outside_attach(launch, pid, problem);
+	if (!error) {
+		message_note("sampling process %d (%s) from outside%s", (int)pid,
+			     launch->arguments[0], duration < 0 ? "; Ctrl-C ends it" : "");
+		attach_wait_for_end(pid, duration);
+	}
+	from_outside_finish(launch);
+	signal(SIGINT, SIG_IGN);
+	sigemptyset(&none);
+	sigprocmask(SIG_SETMASK, &none, NULL);
+	return error;
+}
+
+/* `why` nothing is loaded into the process; "": that was asked for. */
+static int attach_from_outside(pid_t pid, struct effective_settings *settings, const char *why)
+{
+	struct attach_session session = {.lock = -1};
+	int status = EXIT_KYMO_FAILED, error;
+	struct problem problem;
+
+	session.launch.settings = settings;
+	error = from_outside_check(&session.launch, &problem);
+	if (error) {
+		message_error("%s%s%s", why, *why ? ", and from outside: " : "", problem.text);
+		return status;
+	}
+	if (*why)
+		message_note("%s; kymo samples it from outside", why);
+	error = attach_session_create_outside(&session, settings, pid, &problem);
+	if (!error)
+		error = attach_sample_from_outside_until_end(&session, pid, &problem);
+	from_outside_finish(&session.launch);
+	if (error && session.launch.result && session.launch.session)
+		launch_remove_created_directories(&session.launch);
+	if (error)
+		message_error("%s", problem.text);
+	else
+		status = attach_write_results(&session, pid);
+	attach_session_destroy(&session);
+	return status;
+}
+
+/* What the check of a process says against loading anything; false: nothing, or it ends the
+ * attempt. */
+static bool attach_finds_reason_for_outside(const struct effective_settings *settings,
+					    const struct injection_target *target, int error,
+					    struct problem *problem)
+{
+	if (effective_setting_bool(settings, SETTING_FROM_OUTSIDE) ||
+	    effective_setting_bool(settings, SETTING_KERNEL_FRAMES)) {
+		problem->text[0] = '\0';
+		return !error || target->can_be_sampled_from_outside;
+	}
+	if (!error && target->is_go)
+		problem_set(problem, 0, "process %d is a Go program", (int)target->pid);
+	return error ? target->can_be_sampled_from_outside : target->is_go;
+}
+
 int attach_and_profile_process(const char *text, struct effective_settings *settings,
 			       const struct attach_callbacks *beside)
 {
@@ -324,15 +396,28 @@ int attach_and_profile_process(const char *text, struct effective_settings *sett
 	struct problem problem;
 	pid_t pid = 0;
 	int status = EXIT_KYMO_FAILED;
+	bool only_samples = !beside, sees_no_library;
 	int error = attach_parse_pid(text, &pid, &problem);
 
 	beside = beside ? beside : &nothing;
 	if (!error)
 		error = conflicts_check_settings(settings, &problem);
-	if (!error)
+	if (!error) {
 		error = attach_wait_while_stopped_and_check(pid, &target, &problem);
-	if (!error)
+		if (only_samples &&
+		    attach_finds_reason_for_outside(settings, &target, error, &problem))
+			return attach_from_outside(pid, settings, problem.text);
+	}
+	if (!error) {
 		error = attach_session_create(&session, settings, &target, &problem);
+		sees_no_library = error == -ENOENT && session.launch.session;
+		if (sees_no_library && only_samples) {
+			attach_session_release_lock(&session);
+			launch_remove_created_directories(&session.launch);
+			attach_session_destroy(&session);
+			return attach_from_outside(pid, settings, problem.text);
+		}
+	}
 	if (!error && beside->start)
 		error = beside->start(beside->context, &session, &target, &problem);
 	if (!error)

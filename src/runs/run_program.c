@@ -16,6 +16,7 @@
 #include "launch/result_path.h"
 #include "launch/surviving_processes.h"
 #include "runs/conflicts.h"
+#include "runs/from_outside.h"
 #include "runs/own_cost_rates.h"
 #include "runs/results.h"
 
@@ -42,6 +43,10 @@ static int prepare_session_and_environment(struct launch *launch, const struct t
 	*ret = NULL;
 	if (!effective_setting_bool(launch->settings, SETTING_ENABLED))
 		return 0;
+	if (from_outside_is_wanted(launch, target, beside->only_samples)) {
+		error = from_outside_prepare(launch, target, ret, &problem);
+		return error ? report_and_refuse_if_strict(launch, problem.text) : 0;
+	}
 	if (target->obstacle[0])
 		return report_and_refuse_if_strict(launch, target->obstacle);
 	error = launch_find_libkymo_preload_path(library, &problem);
@@ -119,7 +124,9 @@ static void finish_results_after_end(struct launch *launch,
 	snprintf(message, sizeof(message),
 		 "kymo: interrupted; the recorded data is complete: kymo report %s\n",
 		 launch->session);
-	if (end->discards_results) /* the rest takes too long */
+	if (launch->is_sampled_from_outside)
+		launch->signal_cost_ns = 0;
+	else if (end->discards_results) /* the rest takes too long */
 		launch->signal_cost_ns = own_cost_rates_measure_signal_ns();
 	else
 		own_cost_rates_measure(launch, environment);
@@ -228,7 +235,10 @@ static int run_target(struct launch *launch, const struct target *target,
 	message_detail("running '%s'%s%s", target->path, environment ? ", results in " : "",
 		       environment ? launch->place.shown : "");
 	symbolizer_keep_program_open(target->path);
+	if (environment && beside->only_samples && !launch->is_sampled_from_outside)
+		from_outside_serve(launch);
 	status = run_target_repeatedly(launch, target, beside, &environment, &end);
+	from_outside_finish(launch);
 	if (beside->end)
 		beside->end(beside->context, launch);
 	if (!status && environment)

@@ -34,6 +34,8 @@ struct profiling_run_callbacks {
 	/* What processes do that go on after the program's end is lost, for kymo takes part in it.
 	 */
 	bool measures_only_with_kymo;
+	/* Stacks alone are wanted, which can be had from outside of the program as well. */
+	bool only_samples;
 	const char *unprofiled_advice; /* advice behind "cannot be profiled because ..." */
 	void *context;
 };

@@ -584,6 +584,15 @@ class Refusals(Attach):
         expect(all(word in ended.stderr for word in words), ended.stderr)
         expect(ended.stderr.count("\n") == 1, ended.stderr)
 
+    def _from_outside(self, pid, *words):
+        """Nothing can be loaded into it, so it is sampled from outside, or both reasons are given."""
+        ended = run([word for word in self.line(pid, "-d", "0.1")[1] if word != "-q"])
+        expect(all(word in ended.stderr for word in words), ended.stderr)
+        if "and from outside: perf events are not permitted" in ended.stderr:
+            expect(ended.status == 125, f"status {ended.status}: {ended.stderr}")
+        else:
+            expect(ended.status == 0 and "samples it from outside" in ended.stderr, f"status {ended.status}: {ended.stderr}")
+
     def which(self):
         self._refused(0, "which process", line=[self.kymo.path, "attach"])
         self._refused(0, "is not a process ID", line=[self.kymo.path, "attach", "-p", "x1"])
@@ -619,7 +628,7 @@ class Refusals(Attach):
             if run(["gcc", kind, "-o", program, source]).status:
                 raise Skipped("no static libc")
             with Target([program]) as target:
-                self._refused(target.pid, "statically linked")
+                self._from_outside(target.pid, "statically linked")
 
     def thread_sanitizer(self):
         source, program = self.scratch.path("t.c"), self.scratch.path("t")
@@ -641,7 +650,7 @@ class Refusals(Attach):
             stream.write("#include <unistd.h>\nint main(void) { sleep(30); }\n")
         expect(run(["musl-gcc", "-o", program, source]).status == 0, "does not compile")
         with Target([program]) as target:
-            self._refused(target.pid, "uses musl")
+            self._from_outside(target.pid, "uses musl")
 
     def other_machine(self):
         source, program = self.scratch.path("i.c"), self.scratch.path("i")
@@ -691,7 +700,7 @@ class Refusals(Attach):
             wait_until(lambda: target.process.poll() is not None or status_of(target.pid).get("Seccomp") == "2",
                        "it does not begin")
             expect(target.process.poll() is None, "the sandbox could not be made")
-            self._refused(target.pid, "seccomp sandbox")
+            self._from_outside(target.pid, "seccomp sandbox")
 
     def other_user(self):
         if os.geteuid():
@@ -716,7 +725,7 @@ class Refusals(Attach):
         with Target(["unshare", "-m", "sh", "-c",
                      "mount -t tmpfs none /tmp && exec sleep 30"]) as target:
             wait_until(lambda: status_of(target.pid)["Name"] == "sleep", "it does not begin")
-            self._refused(target.pid, "cannot see")
+            self._from_outside(target.pid, "cannot see")
 
 
 GROUPS = {"programs": Programs, "waits": Waits, "life": Life, "storm": Storm,

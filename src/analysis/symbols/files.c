@@ -10,6 +10,7 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include "analysis/symbols/private.h"
 #include "analysis/symbols/vdso.h"
@@ -31,12 +32,27 @@ static bool build_id_differs(const struct symbolizer_request *request, const str
 		memcmp(file->build_id, request->build_id, request->build_id_size) != 0);
 }
 
-static int kept_open_program_fd = -1;
+#define KEPT_FILES_MAX 256
+
+static int kept_files[KEPT_FILES_MAX];
+static unsigned kept_file_count;
+
+void symbolizer_keep_file_open(int descriptor)
+{
+	int kept = kept_file_count < KEPT_FILES_MAX ? fcntl(descriptor, F_DUPFD_CLOEXEC, 3) : -1;
+
+	if (kept >= 0)
+		kept_files[kept_file_count++] = kept;
+}
 
 void symbolizer_keep_program_open(const char *path)
 {
-	if (kept_open_program_fd < 0)
-		kept_open_program_fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+	int file = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+
+	if (file < 0)
+		return;
+	symbolizer_keep_file_open(file);
+	close(file);
 }
 
 /* Without a build-id a file is known by its inode, on the machine where it ran. */
@@ -48,11 +64,15 @@ static bool inode_differs(const struct symbolizer_request *request)
 	       status.st_ino != request->inode;
 }
 
-static struct elf_file *open_if_build_id_matches(const struct symbolizer_request *request,
-						 const char *path)
+static struct elf_file *open_if_it_is_the_same(const struct symbolizer_request *request,
+					       const char *path)
 {
 	struct elf_file *file;
+	struct stat status;
 
+	if (!request->build_id_size &&
+	    (!request->inode || stat(path, &status) || status.st_ino != request->inode))
+		return NULL;
 	if (elf_open(path, &file, NULL))
 		return NULL;
 	if (!build_id_differs(request, file))
@@ -61,26 +81,25 @@ static struct elf_file *open_if_build_id_matches(const struct symbolizer_request
 	return NULL;
 }
 
-/* The file is replaced or deleted: a process that still has it mapped shows it (proc(5)), or kymo
- * opened it before the program ran. */
+/* The file is replaced, deleted, or in another root: a process that still has it mapped shows it
+ * (proc(5)), or kymo opened it before the program ran or while it did. */
 static struct elf_file *open_original_of_replaced_file(const struct symbolizer_request *request)
 {
 	struct elf_file *file = NULL;
 	char path[96];
 
-	if (!request->build_id_size)
-		return NULL;
 	if (request->pid) {
 		snprintf(path, sizeof(path), "/proc/%u/map_files/%" PRIx64 "-%" PRIx64,
 			 request->pid, request->mapping_start, request->mapping_end);
-		file = open_if_build_id_matches(request, path);
+		file = open_if_it_is_the_same(request, path);
 		snprintf(path, sizeof(path), "/proc/%u/exe", request->pid);
 		if (!file)
-			file = open_if_build_id_matches(request, path);
+			file = open_if_it_is_the_same(request, path);
 	}
-	snprintf(path, sizeof(path), "/proc/self/fd/%d", kept_open_program_fd);
-	if (!file && kept_open_program_fd >= 0)
-		file = open_if_build_id_matches(request, path);
+	for (unsigned i = 0; !file && i < kept_file_count; i++) {
+		snprintf(path, sizeof(path), "/proc/self/fd/%d", kept_files[i]);
+		file = open_if_it_is_the_same(request, path);
+	}
 	return file;
 }
 

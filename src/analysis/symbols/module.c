@@ -16,6 +16,7 @@
 
 #include "analysis/symbols/cache.h"
 #include "analysis/symbols/private.h"
+#include "kymo/spool.h"
 
 /* The cache forgets a module's old addresses rather than grow beyond this. */
 #define CACHED_ADDRESSES_PER_MODULE_MAX ((size_t)1 << 20)
@@ -226,6 +227,8 @@ int symbolize_module(const struct symbolizer_request *request,
 	struct symbolizer_files files = {0};
 	enum symbolizer_status_kind status = SYMBOLIZER_NO_FILE;
 	struct symbolizer_request_result result;
+	if (!strcmp(request->path, SPOOL_KERNEL_MODULE_PATH))
+		return symbolize_kernel(request, ret);
 	int error = symbolizer_files_open(request, &files, &status);
 	if (!error)
 		error = files.file ? symbolize_from_cache_or_files(request, &files, &result)

@@ -31,6 +31,10 @@ int symbolize_offsets_from_files(const struct symbolizer_request *request,
 				 const struct symbolizer_files *files, const uint64_t *offsets,
 				 size_t count, struct symbolizer_request_result *ret);
 
+/* The same for addresses in the kernel. */
+int symbolize_kernel(const struct symbolizer_request *request,
+		     struct symbolizer_request_result *ret);
+
 /* A result in the making. All strings are in storage->pool, so equal ones are the same pointer. */
 struct symbolizer_result_builder {
 	struct symbolizer_request_result result;

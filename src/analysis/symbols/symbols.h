@@ -60,6 +60,8 @@ struct symbolizer_jit_request {
 /* A program that is about to be run: its names are found even if the file is replaced or deleted.
  */
 void symbolizer_keep_program_open(const char *path);
+/* The same for a file that is open, of a process in another root; kymo keeps a duplicate. */
+void symbolizer_keep_file_open(int descriptor);
 
 enum symbolizer_status_kind {
 	SYMBOLIZER_LINES_AND_NAMES, /* lines and inlines */

@@ -102,6 +102,11 @@ struct options {
 /* Reads the KYMO_* variables of `environment`. */
 void options_read_environment(struct options *ret, char *const *environment);
 
+static inline bool options_want_sampling(const struct options *options)
+{
+	return options->cpu.on || options->wall.on || options->overflow.on;
+}
+
 /* Does the filter let this thread (by sequent number) through? */
 bool options_thread_filter_allows(const struct options_thread_filter *tids, uint64_t sequent_id);
 

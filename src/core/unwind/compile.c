@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT
  * SPDX-FileCopyrightText: the kymo authors
  *
- * From .eh_frame to the table the walker uses: list the FDEs, sort them by address, run each one's
- * program, intern the rules, merge equal neighbours, lay the arrays out. 16 to 35 ns a row, done
- * once a build-id outside of any handler. Memory comes straight from the kernel, because the
- * compiler may run in a thread without a C library of its own.
+ * From .eh_frame, and Go's table of frame sizes, to the table the walker uses: list the FDEs, sort
+ * them by address, run each one's program, intern the rules, merge equal neighbours, lay the arrays
+ * out. 16 to 35 ns a row, done once a build-id outside of any handler. Memory comes straight from
+ * the kernel, because the compiler may run in a thread without a C library of its own.
  *
  * Where two FDEs overlap, the one that starts later wins from its start on. A malformed FDE is left
  * out and counted; only a lack of memory or a section made to cost quadratic time fails the whole.
@@ -14,6 +14,7 @@
 
 #include "core/unwind/cfi.h"
 #include "core/unwind/dwarf.h"
+#include "core/unwind/go.h"
 #include "core/unwind/image.h"
 #include "core/unwind/table.h"
 #include "core/unwind/unwind.h"
@@ -21,6 +22,7 @@
 
 #define RULE_HASH_SLOTS (1u << 17) /* twice the largest number of rules */
 #define CIE_CACHE_SLOTS 16u
+#define ENTRY_OF_GO     (1u << 31) /* the function's number in Go's table, and this */
 
 /* A function to do: where its code is in the file, where its FDE is in the section. */
 struct function_code_and_fde_offsets {
@@ -31,6 +33,7 @@ struct function_code_and_fde_offsets {
 struct table_compilation_state {
 	struct unwind_image *image;
 	struct cfi_section section;
+	struct unwind_go_table go;
 	struct unwind_vector functions,
 		functions_sort_buffer; /* of struct function_code_and_fde_offsets */
 	uint32_t function_count;
@@ -232,6 +235,21 @@ static int list_functions_from_eh_frame(struct table_compilation_state *compile)
 	return 0;
 }
 
+static int list_functions_of_go(struct table_compilation_state *compile)
+{
+	for (uint64_t i = 0; compile->go.bytes && i < compile->go.function_count; i++) {
+		uint64_t address, position, offset, size;
+
+		if (i >= ENTRY_OF_GO ||
+		    !unwind_go_get_function(&compile->go, i, &address, &position) ||
+		    !unwind_image_find_file_offset_of_code(compile->image, address, &offset, &size))
+			compile->skipped++;
+		else if (!append_function_code_and_fde_offsets(compile, offset, i | ENTRY_OF_GO))
+			return -ENOMEM;
+	}
+	return 0;
+}
+
 /* Stable radix sort by offset, 11 bits a pass; linkers mostly leave nothing to do. */
 static int sort_functions_by_code_offset(struct table_compilation_state *compile)
 {
@@ -270,6 +288,25 @@ static int sort_functions_by_code_offset(struct table_compilation_state *compile
 
 /* ---- running ---- */
 
+static int compile_unwind_rows_of_go_function(struct table_compilation_state *compile,
+					      const struct function_code_and_fde_offsets *function)
+{
+	const struct cfi_row_sink sink = {.row = append_row_of_rule, .context = compile};
+	uint64_t index = function->entry & ~ENTRY_OF_GO, begin, end, position, next;
+
+	unwind_go_get_function(&compile->go, index + 1, &end, &next);
+	if (!unwind_go_get_function(&compile->go, index, &begin, &position) || end <= begin ||
+	    function->offset + (end - begin) > UINT32_MAX)
+		return 0;
+	compile->code_address_to_offset_delta = function->offset - begin;
+	if (!unwind_go_emit_rows(&compile->go, position, begin, end, &sink))
+		return -ENOMEM;
+	return append_row_dropping_overlaps(compile, (uint32_t)(function->offset + (end - begin)),
+					    0)
+		       ? 0
+		       : -ENOMEM;
+}
+
 static int compile_unwind_rows_of_function(struct table_compilation_state *compile,
 					   const struct function_code_and_fde_offsets *function)
 {
@@ -280,6 +317,8 @@ static int compile_unwind_rows_of_function(struct table_compilation_state *compi
 	uint64_t offset, size;
 	int status;
 
+	if (compile->go.bytes && function->entry & ENTRY_OF_GO)
+		return compile_unwind_rows_of_go_function(compile, function);
 	if (!cfi_parse_entry_at(&compile->section, function->entry, &entry)) {
 		compile->skipped++;
 		return 0;
@@ -417,6 +456,8 @@ static int compile_unwind_table_of_parsed_image(struct table_compilation_state *
 	if (!status && !done)
 		status = list_functions_from_eh_frame(compile);
 	if (!status)
+		status = list_functions_of_go(compile);
+	if (!status)
 		status = sort_functions_by_code_offset(compile);
 	if (!status)
 		status = compile_unwind_rows_of_all_functions(compile);
@@ -429,14 +470,18 @@ int unwind_compile_table_of_image(struct unwind_image *image, struct unwind_tabl
 				  size_t *ret_size)
 {
 	struct table_compilation_state *compile;
+	struct unwind_go_table go = {.bytes = NULL};
 	int status = unwind_image_parse(image);
 
+	if ((!status || status == -ENODATA) && unwind_go_find_table(image, &go))
+		status = 0;
 	if (status)
 		return status;
 	compile = unwind_map_memory(sizeof(*compile));
 	if (!compile)
 		return -ENOMEM;
 	compile->image = image;
+	compile->go = go;
 	status = compile_unwind_table_of_parsed_image(compile, ret, ret_size);
 	unwind_vector_free(&compile->functions);
 	unwind_vector_free(&compile->functions_sort_buffer);

@@ -32,11 +32,15 @@
 
 static bool read_code_bytes(uint64_t address, uint8_t *buffer, size_t size)
 {
+#ifdef KYMO_UNWIND_OUTSIDE
+	return unwind_outside.read_code(address, buffer, size);
+#else
 	struct iovec local = {.iov_base = buffer, .iov_len = size};
 	struct iovec remote = {.iov_base = (void *)(uintptr_t)address, .iov_len = size};
 
 	return sys_call6(SYS_process_vm_readv, sys_getpid(), (long)&local, 1, (long)&remote, 1,
 			 0) == (long)size;
+#endif
 }
 
 /* True when the bytes end in a call: E8 rel32, or FF /2 in any of its lengths (Intel SDM, CALL). */
@@ -71,6 +75,15 @@ static bool is_return_address(const struct unwind_walk *walk, uint64_t address)
 	return unwind_view_find_module(walk->modules_view, address - 1) &&
 	       read_code_bytes(address - 8, code, 8) && code_ends_in_call(code);
 }
+
+#ifdef KYMO_UNWIND_OUTSIDE
+bool unwind_outside_is_return_address(const struct unwind_all_modules_view *view, uint64_t address)
+{
+	struct unwind_walk walk = {.modules_view = view};
+
+	return is_return_address(&walk, address);
+}
+#endif
 
 enum unwind_step_result unwind_step_by_ucontext(struct unwind_walk *walk, uint64_t context)
 {

@@ -111,35 +111,37 @@ static bool section_name_is(const uint8_t *names, uint64_t size, uint64_t at, co
 	return false;
 }
 
-static bool find_eh_frame_by_sections(struct unwind_image *image, const Elf64_Ehdr *elf)
+const uint8_t *unwind_image_find_section(const struct unwind_image *image, const char *name,
+					 uint64_t *ret_address, uint64_t *ret_size)
 {
+	const Elf64_Ehdr *elf =
+		(const Elf64_Ehdr *)(const void *)fetch_image_bytes(image, 0, sizeof(*elf));
 	const Elf64_Shdr *sections;
 	const uint8_t *names;
 	Elf64_Shdr strings;
 
-	if (image->mapped || elf->e_shentsize != sizeof(Elf64_Shdr) || elf->e_shoff % 8 != 0 ||
-	    elf->e_shstrndx >= elf->e_shnum)
-		return false;
+	if (!elf || image->mapped || elf->e_shentsize != sizeof(Elf64_Shdr) ||
+	    elf->e_shoff % 8 != 0 || elf->e_shstrndx >= elf->e_shnum)
+		return NULL;
 	sections = (const Elf64_Shdr *)(const void *)fetch_image_bytes(
 		image, elf->e_shoff, (uint64_t)elf->e_shnum * sizeof(Elf64_Shdr));
 	if (!sections)
-		return false;
+		return NULL;
 	strings = sections[elf->e_shstrndx];
 	names = fetch_image_bytes(image, strings.sh_offset, strings.sh_size);
 	if (!names)
-		return false;
+		return NULL;
 	for (uint32_t i = 0; i < elf->e_shnum; i++) {
 		const Elf64_Shdr *section = &sections[i];
 
 		if (section->sh_type == SHT_NOBITS || !(section->sh_flags & SHF_ALLOC) ||
-		    !section_name_is(names, strings.sh_size, section->sh_name, ".eh_frame"))
+		    !section_name_is(names, strings.sh_size, section->sh_name, name))
 			continue;
-		image->eh_frame = fetch_image_bytes(image, section->sh_offset, section->sh_size);
-		image->eh_frame_address = section->sh_addr;
-		image->eh_frame_size_max = section->sh_size;
-		return image->eh_frame != NULL;
+		*ret_address = section->sh_addr;
+		*ret_size = section->sh_size;
+		return fetch_image_bytes(image, section->sh_offset, section->sh_size);
 	}
-	return false;
+	return NULL;
 }
 
 int unwind_image_parse(struct unwind_image *image)
@@ -170,5 +172,7 @@ int unwind_image_parse(struct unwind_image *image)
 	}
 	if (header && find_eh_frame_by_header(image, header->p_vaddr, header->p_filesz))
 		return 0;
-	return find_eh_frame_by_sections(image, elf) ? 0 : -ENODATA;
+	image->eh_frame = unwind_image_find_section(image, ".eh_frame", &image->eh_frame_address,
+						    &image->eh_frame_size_max);
+	return image->eh_frame ? 0 : -ENODATA;
 }

@@ -44,6 +44,10 @@ struct unwind_image {
  */
 int unwind_image_parse(struct unwind_image *image);
 
+/* The bytes of a section that is loaded, or NULL. */
+const uint8_t *unwind_image_find_section(const struct unwind_image *image, const char *name,
+					 uint64_t *ret_address, uint64_t *ret_size);
+
 /* Position in the file of an address of executable code and how many bytes of code follow it there.
  * False: not code. */
 bool unwind_image_find_file_offset_of_code(const struct unwind_image *image, uint64_t address,

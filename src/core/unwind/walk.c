@@ -26,6 +26,25 @@
 
 const struct unwind_trampoline_callbacks *_Atomic unwind_trampoline_callbacks;
 
+#ifdef KYMO_UNWIND_OUTSIDE
+struct unwind_outside unwind_outside;
+
+/* Nothing but the copy: what lies above it has changed since. */
+static bool read_stack_bytes_into_window(struct unwind_walk *walk, uint64_t address)
+{
+	(void)walk;
+	(void)address;
+	return false;
+}
+
+static void set_directly_readable_stack(struct unwind_walk *walk,
+					const struct unwind_stack_bounds *bounds, uint64_t sp)
+{
+	(void)sp;
+	walk->direct_read_low = bounds->low;
+	walk->direct_read_high = bounds->high;
+}
+#else
 /* Fills the window from an address on; the rest of the stack lies above it. Not inlined, for the
  * sake of the stack that its callers take. */
 __attribute__((noinline)) static bool read_stack_bytes_into_window(struct unwind_walk *walk,
@@ -49,6 +68,26 @@ __attribute__((noinline)) static bool read_stack_bytes_into_window(struct unwind
 	return got >= 16;
 }
 
+/* What is readable for sure: the stack from this very frame up when the handler runs on it, else
+ * from the interrupted stack pointer up when that is the thread's own stack. */
+static void set_directly_readable_stack(struct unwind_walk *walk,
+					const struct unwind_stack_bounds *bounds, uint64_t sp)
+{
+	uint64_t here = (uint64_t)(uintptr_t)__builtin_frame_address(0);
+
+	walk->direct_read_low = walk->direct_read_high = 0;
+	if (here >= bounds->low && here < bounds->high)
+		walk->direct_read_low = (here + 7) & ~(uint64_t)7;
+	else if (sp >= bounds->low && sp < bounds->high)
+		walk->direct_read_low = (sp + 7) & ~(uint64_t)7;
+	else
+		return;
+	if (walk->direct_read_low + RED_ZONE_SIZE < sp && sp < bounds->high)
+		walk->direct_read_low = (sp - RED_ZONE_SIZE) & ~(uint64_t)7;
+	walk->direct_read_high = bounds->high & ~(uint64_t)7;
+}
+#endif
+
 UNWIND_UNSANITIZED
 bool unwind_read_stack_word(struct unwind_walk *walk, uint64_t address, uint64_t *ret)
 {
@@ -59,7 +98,7 @@ bool unwind_read_stack_word(struct unwind_walk *walk, uint64_t address, uint64_t
 	if (address & 7)
 		return false;
 	if (address >= walk->direct_read_low && address < walk->direct_read_high) {
-		*ret = *(const uint64_t *)(uintptr_t)address;
+		*ret = *unwind_get_stack_word_place(address);
 		return true;
 	}
 	if (!scratch || address < scratch->window_address ||
@@ -315,9 +354,8 @@ append_unchanged_frames_of_last_walk(struct unwind_frame_cache_cursor *cursor,
 		uint64_t ip = next->key & UNWIND_FRAME_CACHE_KEY_MASK;
 
 		if (how == 0 || next->sp > high || next->sp <= entries[at].sp ||
-		    *(const uint64_t *)(uintptr_t)(next->sp - 8) != ip ||
-		    (how > 1 &&
-		     *(const uint64_t *)(uintptr_t)(next->sp - 8 * (how - 1)) != next->bp))
+		    *unwind_get_stack_word_place(next->sp - 8) != ip ||
+		    (how > 1 && *unwind_get_stack_word_place(next->sp - 8 * (how - 1)) != next->bp))
 			break;
 		if (stack_pointers)
 			stack_pointers[count] = next->sp;
@@ -350,13 +388,13 @@ static inline bool step_by_compact_rule(uint64_t rule, struct fast_path_frame_re
 	cfa += 8 * (rule & UNWIND_COMPACT_CFA_OFFSET_MASK);
 	if (cfa > high)
 		return false;
-	ip = *(const uint64_t *)(uintptr_t)(cfa - 8);
+	ip = *unwind_get_stack_word_place(cfa - 8);
 	if ((ip - 1) >> UNWIND_CACHE_PC_BITS)
 		return false;
 	/* No branch: whether rbp was saved is as good as random along a stack. */
 	saved = rule >> UNWIND_COMPACT_RBP_SLOT_SHIFT & UNWIND_COMPACT_RBP_SLOT_MASK;
 	kept = (uint64_t)0 - !saved;
-	word = *(const uint64_t *)(uintptr_t)(cfa - 8 * (saved + !saved));
+	word = *unwind_get_stack_word_place(cfa - 8 * (saved + !saved));
 	frame->bp = (frame->bp & kept) | (word & ~kept);
 	frame->key = ip;
 	frame->sp = cfa;
@@ -519,25 +557,6 @@ static void init_walk(struct unwind_walk *walk, const struct unwind_start_regist
 	walk->is_ip_exact = true;
 	walk->failed_without_bx = false;
 	walk->end = SPOOL_STACK_COMPLETE;
-}
-
-/* What is readable for sure: the stack from this very frame up when the handler runs on it, else
- * from the interrupted stack pointer up when that is the thread's own stack. */
-static void set_directly_readable_stack(struct unwind_walk *walk,
-					const struct unwind_stack_bounds *bounds, uint64_t sp)
-{
-	uint64_t here = (uint64_t)(uintptr_t)__builtin_frame_address(0);
-
-	walk->direct_read_low = walk->direct_read_high = 0;
-	if (here >= bounds->low && here < bounds->high)
-		walk->direct_read_low = (here + 7) & ~(uint64_t)7;
-	else if (sp >= bounds->low && sp < bounds->high)
-		walk->direct_read_low = (sp + 7) & ~(uint64_t)7;
-	else
-		return;
-	if (walk->direct_read_low + RED_ZONE_SIZE < sp && sp < bounds->high)
-		walk->direct_read_low = (sp - RED_ZONE_SIZE) & ~(uint64_t)7;
-	walk->direct_read_high = bounds->high & ~(uint64_t)7;
 }
 
 uint32_t unwind_walk_stack(const struct unwind_all_modules_view *view, struct unwind_cache *cache,

@@ -8,6 +8,7 @@
 #define KYMO_CORE_UNWIND_WALK_H
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 #include "core/unwind/frame_cache.h"
@@ -30,6 +31,29 @@ enum unwind_step_result {
 	UNWIND_STEP_INTERRUPTED, /* ip is exact: the frame below was a signal's */
 	UNWIND_STEP_END          /* walk->end says why */
 };
+
+/* Whose stacks are walked. In the process they are its own, read by their addresses. Compiled with
+ * KYMO_UNWIND_OUTSIDE for the kymo command (src/outside), the walker reads a copy of the stack of
+ * another process, at a distance from its addresses that is set before each walk, and takes the
+ * bytes of code from whoever set `read_code`. */
+#ifdef KYMO_UNWIND_OUTSIDE
+struct unwind_outside {
+	uint64_t stack_displacement; /* address of a word in the copy, less its address */
+	bool (*read_code)(uint64_t address, uint8_t *buffer, size_t size);
+};
+extern struct unwind_outside unwind_outside;
+/* A word that points into known code, behind a call. */
+bool unwind_outside_is_return_address(const struct unwind_all_modules_view *view, uint64_t address);
+#define UNWIND_STACK_DISPLACEMENT unwind_outside.stack_displacement
+#else
+#define UNWIND_STACK_DISPLACEMENT 0u
+#endif
+
+/* Where a stack word is read. */
+static inline const uint64_t *unwind_get_stack_word_place(uint64_t address)
+{
+	return (const uint64_t *)(uintptr_t)(address + UNWIND_STACK_DISPLACEMENT);
+}
 
 struct unwind_walk {
 	const struct unwind_all_modules_view *modules_view;

@@ -63,6 +63,8 @@ const char *summary_get_loss_text(int loss)
 		[SPOOL_LOSS_INTERPRETED_FRAMES] =
 			"samples whose frames of Python could not be read, or not all",
 		[SPOOL_LOSS_INTERPRETED_CODE] = "frames of Python functions without a name",
+		[SPOOL_LOSS_PERF_RING] =
+			"records dropped because the kernel's buffer of perf events was full",
 	};
 	return texts[loss] ? texts[loss]
 			   : "losses of a kind that this version of kymo does not know";

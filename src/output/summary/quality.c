@@ -382,8 +382,9 @@ static const char *get_perf_paranoid_advice(void)
 static const char *get_cpu_source_text(enum spool_cpu_source source)
 {
 #define CPU_SOURCE_TEXT_ENTRY(identifier, number, text) [SPOOL_CPU_SOURCE_##number] = text,
-	static const char *const texts[] = {[SPOOL_CPU_SOURCE_NONE] = "none",
-					    SAMPLING_SOURCE_LIST(CPU_SOURCE_TEXT_ENTRY)};
+	static const char *const texts[] = {
+		[SPOOL_CPU_SOURCE_NONE] = "none",
+		SAMPLING_SOURCE_LIST_WITH_OUTSIDE(CPU_SOURCE_TEXT_ENTRY)};
 #undef CPU_SOURCE_TEXT_ENTRY
 
 	return (unsigned)source < ARRAY_SIZE(texts) ? texts[source] : "none";

@@ -10,9 +10,9 @@ printf 'int main(void) { return 9; }\n' >static.c
 if ! cc -static -o static static.c 2>/dev/null; then
 	echo "no static libc here" >&2
 fi
-kymo sample -- ./static
+kymo instrument -- ./static
 echo "$?"
-kymo sample --strict -- ./static
+kymo instrument --strict -- ./static
 echo "$?"
 [ ! -e ran ] && echo "strict runs nothing"
 ls

@@ -10,7 +10,7 @@
 #include <string.h>
 
 #include "analysis/spool_reader.h"
-#include "core/sampler_encode.h"
+#include "core/spool/sample_record.h"
 #include "unit/analysis/spool_fixture.h"
 #include "unit/analysis/test_directory.h"
 
@@ -50,11 +50,11 @@ static uint8_t *encode(const struct sample_encoder_input *sample)
 	const struct sample_encoder_state state = {stream.previous, stream.previous_count,
 						   stream.encoder_time, stream.encoder_weight,
 						   stream.encoder_metrics};
-	uint32_t common = sampler_count_common_frames(&state, sample);
-	uint8_t *end = sampler_encode_sample(record, &state, sample, common);
+	uint32_t common = sample_record_count_common_frames(&state, sample);
+	uint8_t *end = sample_record_encode(record, &state, sample, common);
 
 	assert_true((size_t)(end - record) <=
-		    sampler_compute_encoded_size_max(sample->count - common));
+		    sample_record_compute_size_max(sample->count - common));
 	memmove(stream.previous, sample->frames, sample->count * sizeof(*sample->frames));
 	stream.previous_count = sample->count;
 	stream.encoder_time = sample->time;

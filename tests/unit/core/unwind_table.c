@@ -22,6 +22,7 @@
 #include <unistd.h>
 
 #include "core/unwind/cache.h"
+#include "core/unwind/go.h"
 #include "core/unwind/table.h"
 #include "core/unwind/unwind.h"
 
@@ -363,12 +364,74 @@ static void test_cache_is_exact(void **state)
 	assert_int_equal(cached_rule(cache, random >> 17, 5), 0);
 }
 
+/* ---- Go ---- */
+
+struct emitted_rows {
+	uint64_t begin[8];
+	struct unwind_rule rules[8];
+	unsigned count;
+};
+
+static bool note_row(void *context, uint64_t begin, const struct unwind_rule *rule)
+{
+	struct emitted_rows *rows = context;
+
+	assert_in_range(rows->count, 0, 7);
+	rows->begin[rows->count] = begin;
+	rows->rules[rows->count++] = *rule;
+	return true;
+}
+
+/* One function in the format of Go 1.18, with the values of pcsp at 8 and its description at 64: 0
+ * for 4 bytes, then a frame of 24 bytes, then 0 again. */
+static struct emitted_rows rows_of_go_function(uint8_t flags, bool is_cut)
+{
+	uint8_t bytes[128] = {[8] = 2, 4, 48, 20, 47, 1, 0};
+	struct unwind_go_table table = {.bytes = bytes,
+					.size = is_cut ? 10 : sizeof(bytes),
+					.sp_values_field = 16,
+					.flag_field = 37};
+	struct emitted_rows rows = {.count = 0};
+	const struct cfi_row_sink sink = {note_row, &rows};
+
+	bytes[64 + 16] = 8;
+	bytes[64 + 37] = flags;
+	assert_true(unwind_go_emit_rows(&table, 64, 0x401000, 0x401019, &sink));
+	return rows;
+}
+
+static void test_frames_of_go(void **state)
+{
+	struct emitted_rows rows = rows_of_go_function(0, false);
+
+	(void)state;
+	assert_int_equal(rows.count, 3);
+	assert_int_equal(rows.begin[0], 0x401000);
+	assert_int_equal(rows.rules[0].cfa.value, 8);
+	assert_int_equal(rows.rules[0].bp.kind, UNWIND_LOCATION_SAME_REGISTER);
+	assert_int_equal(rows.begin[1], 0x401004);
+	assert_int_equal(rows.rules[1].cfa.value, 32);
+	assert_int_equal(rows.rules[1].bp.kind, UNWIND_LOCATION_AT_CFA_OFFSET);
+	assert_int_equal(rows.rules[1].bp.value, -16);
+	assert_int_equal(rows.begin[2], 0x401018);
+	assert_int_equal(rows.rules[2].cfa.value, 8);
+	/* abi.FuncFlagTopFrame: nobody called it. abi.FuncFlagSPWrite: nothing is known. */
+	rows = rows_of_go_function(1, false);
+	assert_int_equal(rows.count, 1);
+	assert_int_equal(rows.rules[0].cfa.kind, UNWIND_LOCATION_UNDEFINED);
+	rows = rows_of_go_function(2, false);
+	assert_int_equal(rows.count, 0);
+	/* Bytes that are not there give no rows. */
+	rows = rows_of_go_function(0, true);
+	assert_int_equal(rows.count, 0);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_stored_and_found), cmocka_unit_test(test_damage),
 		cmocka_unit_test(test_refusals),         cmocka_unit_test(test_damaged_images),
-		cmocka_unit_test(test_cache_is_exact),
+		cmocka_unit_test(test_cache_is_exact),   cmocka_unit_test(test_frames_of_go),
 	};
 
 	return cmocka_run_group_tests(tests, prepare, clean);

@@ -1,0 +1,313 @@
+/* SPDX-License-Identifier: MIT
+ * SPDX-FileCopyrightText: the kymo authors
+ *
+ * See events.h.
+ */
+#include "outside/events.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <sys/mman.h>
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
+
+/* What an unprivileged user may lock for each CPU (perf_event_mlock_kb) holds the smaller one. */
+#define RING_BYTES_MOST   (4u << 20)
+#define RING_BYTES_LEAST  (64u << 10)
+#define STACK_BYTES_LEAST 8192u
+#define BUFFERED_NS       100000000u /* that a ring is to hold */
+#define RECORD_BYTES_MAX  65536u
+
+static int open_event(struct perf_event_attr *attributes, pid_t tid, int cpu)
+{
+	long event = syscall(SYS_perf_event_open, attributes, tid, cpu, -1, PERF_FLAG_FD_CLOEXEC);
+
+	return event < 0 ? -errno : (int)event;
+}
+
+static struct perf_event_attr make_common_attributes(void)
+{
+	return (struct perf_event_attr){.type = PERF_TYPE_SOFTWARE,
+					.size = sizeof(struct perf_event_attr),
+					.disabled = 1,
+					.inherit = 1,
+					.exclude_hv = 1,
+					.sample_id_all = 1,
+					.use_clockid = 1,
+					.clockid = CLOCK_MONOTONIC};
+}
+
+static struct perf_event_attr make_tracking_attributes(const struct outside_ring *ring,
+						       bool on_exec)
+{
+	struct perf_event_attr attributes = make_common_attributes();
+
+	attributes.config = PERF_COUNT_SW_DUMMY;
+	attributes.sample_type = PERF_SAMPLE_TID | PERF_SAMPLE_TIME;
+	attributes.exclude_kernel = 1;
+	attributes.mmap = attributes.mmap2 = 1;
+	attributes.comm = attributes.comm_exec = 1;
+	attributes.task = 1;
+	attributes.enable_on_exec = on_exec;
+	attributes.watermark = 1;
+	attributes.wakeup_watermark = (uint32_t)(ring->data_size / 4);
+	return attributes;
+}
+
+static struct perf_event_attr make_sampling_attributes(const struct outside_events *events,
+						       bool on_exec)
+{
+	struct perf_event_attr attributes = make_common_attributes();
+
+	attributes.config = PERF_COUNT_SW_CPU_CLOCK;
+	attributes.sample_period = events->period_ns;
+	attributes.sample_type = PERF_SAMPLE_IP | PERF_SAMPLE_TID | PERF_SAMPLE_TIME |
+				 PERF_SAMPLE_CALLCHAIN | PERF_SAMPLE_REGS_USER |
+				 PERF_SAMPLE_STACK_USER;
+	attributes.exclude_kernel = events->without_kernel;
+	attributes.exclude_callchain_kernel = !events->with_kernel_frames;
+	attributes.sample_regs_user = OUTSIDE_REGISTERS;
+	attributes.sample_stack_user =
+		events->stack_bytes ? events->stack_bytes : STACK_BYTES_LEAST;
+	attributes.enable_on_exec = on_exec;
+	return attributes;
+}
+
+static int read_number_in_file(const char *path, int otherwise)
+{
+	FILE *file = fopen(path, "re");
+	int value;
+
+	if (!file)
+		return otherwise;
+	if (fscanf(file, "%d", &value) != 1)
+		value = otherwise;
+	fclose(file);
+	return value;
+}
+
+static int explain_refusal(int error, struct problem *problem)
+{
+	int paranoid = read_number_in_file("/proc/sys/kernel/perf_event_paranoid", 2);
+
+	if (error == -ENOSYS || error == -ENOENT)
+		return problem_set(problem, error, "this kernel has no perf events");
+	if ((error == -EACCES || error == -EPERM) && paranoid > 2)
+		return problem_set(
+			problem, error,
+			"perf events are not permitted (kernel.perf_event_paranoid is %d; "
+			"'sysctl kernel.perf_event_paranoid=2' permits them)",
+			paranoid);
+	if (error == -EACCES || error == -EPERM)
+		return problem_set(problem, error,
+				   "perf events are not permitted (a seccomp filter, as containers "
+				   "have, or a security module forbids them)");
+	return problem_set(problem, error, "perf events cannot be opened: %s", strerror(-error));
+}
+
+int outside_events_init(struct outside_events *events, uint64_t period_ns, uint32_t stack_bytes_max,
+			struct problem *problem)
+{
+	long cpus = sysconf(_SC_NPROCESSORS_CONF);
+	struct perf_event_attr attributes;
+	int event;
+
+	*events = (struct outside_events){.cpu_count = cpus > 0 ? (uint32_t)cpus : 1,
+					  .period_ns = period_ns,
+					  .stack_bytes_max = stack_bytes_max};
+	for (;;) {
+		attributes = make_sampling_attributes(events, false);
+		event = open_event(&attributes, 0, -1);
+		if (event >= 0 || events->without_kernel || (event != -EACCES && event != -EPERM))
+			break;
+		events->without_kernel = true;
+	}
+	if (event < 0)
+		return explain_refusal(event, problem);
+	close(event);
+	events->rings = calloc(events->cpu_count, sizeof(*events->rings));
+	if (!events->rings)
+		return problem_set(problem, -ENOMEM, "out of memory");
+	for (uint32_t i = 0; i < events->cpu_count; i++)
+		events->rings[i].owner = -1;
+	return 0;
+}
+
+void outside_events_deinit(struct outside_events *events)
+{
+	for (uint32_t i = 0; i < events->count; i++)
+		close(events->list[i].descriptor);
+	for (uint32_t i = 0; events->rings && i < events->cpu_count; i++) {
+		struct outside_ring *ring = &events->rings[i];
+
+		if (ring->page)
+			munmap(ring->page, ring->data_size + (size_t)sysconf(_SC_PAGESIZE));
+		if (ring->owner >= 0)
+			close(ring->owner);
+		free(ring->wrapped);
+	}
+	free(events->rings);
+	free(events->list);
+	*events = (struct outside_events){0};
+}
+
+static bool keep_event(struct outside_events *events, int descriptor, pid_t tid)
+{
+	if (events->count == events->capacity) {
+		uint32_t capacity = 2 * events->capacity + 16;
+		struct outside_event *more = realloc(events->list, capacity * sizeof(*more));
+
+		if (!more)
+			return false;
+		events->list = more;
+		events->capacity = capacity;
+	}
+	events->list[events->count++] = (struct outside_event){descriptor, (uint32_t)tid};
+	return true;
+}
+
+void outside_events_close_unneeded(struct outside_events *events,
+				   bool (*is_needed)(void *context, uint32_t tid), void *context)
+{
+	uint32_t kept = 0;
+
+	for (uint32_t i = 0; i < events->count; i++) {
+		if (is_needed(context, events->list[i].tid))
+			events->list[kept++] = events->list[i];
+		else
+			close(events->list[i].descriptor);
+	}
+	events->count = kept;
+}
+
+/* Maps the ring of an event, as large as is permitted. */
+static int map_ring(struct outside_ring *ring)
+{
+	size_t page = (size_t)sysconf(_SC_PAGESIZE);
+
+	for (; ring->data_size >= RING_BYTES_LEAST; ring->data_size /= 2) {
+		void *memory = mmap(NULL, page + ring->data_size, PROT_READ | PROT_WRITE,
+				    MAP_SHARED, ring->owner, 0);
+
+		if (memory != MAP_FAILED) {
+			ring->page = memory;
+			ring->wrapped = malloc(RECORD_BYTES_MAX);
+			return ring->wrapped ? 0 : -ENOMEM;
+		}
+	}
+	return -EPERM;
+}
+
+/* Pieces of the stack as large as wanted, but so that the ring holds the samples of 100 ms. */
+static uint32_t choose_stack_bytes(const struct outside_events *events, size_t ring_bytes)
+{
+	uint64_t fitting = ring_bytes * events->period_ns / BUFFERED_NS;
+
+	if (fitting > events->stack_bytes_max)
+		fitting = events->stack_bytes_max;
+	return fitting > STACK_BYTES_LEAST ? (uint32_t)fitting & ~7u : STACK_BYTES_LEAST;
+}
+
+/* The event that reports what a task does, into the CPU's ring. */
+static int open_tracking_event(struct outside_events *events, pid_t tid, uint32_t cpu, bool on_exec)
+{
+	struct outside_ring *ring = &events->rings[cpu];
+	struct perf_event_attr attributes;
+	int event;
+
+	if (!ring->data_size)
+		ring->data_size = RING_BYTES_MOST;
+	attributes = make_tracking_attributes(ring, on_exec);
+	event = open_event(&attributes, tid, (int)cpu);
+	if (event < 0)
+		return event;
+	if (ring->owner < 0) {
+		int error;
+
+		ring->owner = event;
+		error = map_ring(ring);
+		if (!error && !events->stack_bytes)
+			events->stack_bytes = choose_stack_bytes(events, ring->data_size);
+		return error;
+	}
+	if (ioctl(event, PERF_EVENT_IOC_SET_OUTPUT, ring->owner) ||
+	    !keep_event(events, event, tid)) {
+		close(event);
+		return -EINVAL;
+	}
+	return on_exec || !ioctl(event, PERF_EVENT_IOC_ENABLE, 0) ? 0 : -errno;
+}
+
+static int open_sampling_event(struct outside_events *events, pid_t tid, uint32_t cpu, bool on_exec)
+{
+	struct perf_event_attr attributes = make_sampling_attributes(events, on_exec);
+	int event = open_event(&attributes, tid, (int)cpu);
+
+	if (event < 0)
+		return event;
+	if (ioctl(event, PERF_EVENT_IOC_SET_OUTPUT, events->rings[cpu].owner) ||
+	    !keep_event(events, event, tid)) {
+		close(event);
+		return -EINVAL;
+	}
+	return on_exec || !ioctl(event, PERF_EVENT_IOC_ENABLE, 0) ? 0 : -errno;
+}
+
+int outside_events_open_task(struct outside_events *events, pid_t tid, bool on_exec)
+{
+	uint32_t opened = 0;
+	int error = 0;
+
+	for (uint32_t cpu = 0; !error && cpu < events->cpu_count; cpu++) {
+		error = open_tracking_event(events, tid, cpu, on_exec);
+		if (error == -ENODEV) { /* the CPU is off */
+			error = 0;
+			continue;
+		}
+		if (!error && !on_exec)
+			ioctl(events->rings[cpu].owner, PERF_EVENT_IOC_ENABLE, 0);
+		if (!error)
+			error = open_sampling_event(events, tid, cpu, on_exec);
+		opened += !error;
+	}
+	return error ? error : opened ? 0 : -ENODEV;
+}
+
+/* ---- rings (include/uapi/linux/perf_event.h, struct perf_event_mmap_page) ---- */
+
+void outside_ring_update_head(struct outside_ring *ring)
+{
+	/* acquire: records before the head are whole */
+	ring->head = ring->page ? __atomic_load_n(&ring->page->data_head, __ATOMIC_ACQUIRE) : 0;
+}
+
+const struct perf_event_header *outside_ring_peek(struct outside_ring *ring)
+{
+	const uint8_t *data = (const uint8_t *)ring->page + ring->page->data_offset;
+	size_t at = ring->tail & (ring->data_size - 1), first = ring->data_size - at;
+	const struct perf_event_header *record = (const struct perf_event_header *)(data + at);
+
+	if (ring->tail == ring->head)
+		return NULL;
+	if (record->size <= first)
+		return record;
+	memcpy(ring->wrapped, data + at, first);
+	memcpy(ring->wrapped + first, data, record->size - first);
+	return (const struct perf_event_header *)ring->wrapped;
+}
+
+void outside_ring_advance(struct outside_ring *ring, const struct perf_event_header *record)
+{
+	ring->tail += record->size;
+}
+
+void outside_ring_release(struct outside_ring *ring)
+{
+	/* release: the kernel may write there only when everything was read */
+	__atomic_store_n(&ring->page->data_tail, ring->tail, __ATOMIC_RELEASE);
+}

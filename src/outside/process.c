@@ -1,0 +1,424 @@
+/* SPDX-License-Identifier: MIT
+ * SPDX-FileCopyrightText: the kymo authors
+ *
+ * See process.h.
+ */
+#include "outside/process.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#define ARGUMENTS_BYTES_MAX 4000u
+
+static struct outside_process **get_process_list(struct outside_world *world, uint32_t pid)
+{
+	return &world->processes[pid % OUTSIDE_TABLE_SIZE];
+}
+
+int outside_world_init(struct outside_world *world)
+{
+	world->walked = calloc(world->depth_max, sizeof(*world->walked));
+	world->scratch = calloc(1, sizeof(*world->scratch));
+	world->cache = unwind_cache_create();
+	if (!world->walked || !world->scratch || !world->cache)
+		return -ENOMEM;
+	world->scratch->stack_pointers = calloc(world->depth_max, sizeof(uint64_t));
+	return world->scratch->stack_pointers ? 0 : -ENOMEM;
+}
+
+struct outside_process *outside_process_find(struct outside_world *world, uint32_t pid)
+{
+	struct outside_process *process = *get_process_list(world, pid);
+
+	while (process && process->pid != pid)
+		process = process->next;
+	return process;
+}
+
+/* ---- what /proc says of a process that is there still ---- */
+
+/* By then it may have executed another program: its arguments count where the file is the one whose
+ * mapping was reported. */
+static void read_executable_and_arguments(struct outside_process *process)
+{
+	char path[64], target[PATH_MAX], arguments[ARGUMENTS_BYTES_MAX];
+	ssize_t length;
+	int file;
+
+	snprintf(path, sizeof(path), "/proc/%u/exe", process->pid);
+	length = readlink(path, target, sizeof(target) - 1);
+	if (length <= 0)
+		return;
+	target[length] = '\0';
+	if (!process->executable)
+		process->executable = strdup(target);
+	if (process->arguments || !process->executable || strcmp(process->executable, target))
+		return;
+	snprintf(path, sizeof(path), "/proc/%u/cmdline", process->pid);
+	file = open(path, O_RDONLY | O_CLOEXEC);
+	if (file < 0)
+		return;
+	length = read(file, arguments, sizeof(arguments));
+	close(file);
+	process->arguments = length > 0 ? malloc((size_t)length) : NULL;
+	process->argument_bytes = process->arguments ? (size_t)length : 0;
+	if (process->arguments)
+		memcpy(process->arguments, arguments, (size_t)length);
+}
+
+/* Fields 22 and 28 of /proc/PID/stat (proc(5)): returns the first, 0 where it has ended. */
+static uint64_t read_start_time(uint32_t pid, uint64_t *ret_stack_start)
+{
+	char path[32], line[1024] = "";
+	const char *after_name;
+	unsigned long long start = 0, stack = 0;
+	FILE *file;
+
+	snprintf(path, sizeof(path), "/proc/%u/stat", pid);
+	file = fopen(path, "re");
+	if (!file)
+		return 0;
+	after_name = fgets(line, sizeof(line), file) ? strrchr(line, ')') : NULL;
+	fclose(file);
+	if (!after_name ||
+	    sscanf(after_name + 1,
+		   " %*c %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s "
+		   "%llu %*s %*s %*s %*s %*s %llu",
+		   &start, &stack) < 1)
+		return 0;
+	*ret_stack_start = stack;
+	return start;
+}
+
+/* ---- spool files ---- */
+
+static uint64_t read_clock(clockid_t clock)
+{
+	struct timespec time;
+
+	clock_gettime(clock, &time);
+	return (uint64_t)time.tv_sec * 1000000000u + (uint64_t)time.tv_nsec;
+}
+
+static void write_clock(struct outside_spool *spool)
+{
+	uint64_t now = read_clock(CLOCK_MONOTONIC);
+
+	outside_record_begin(spool);
+	outside_record_fixed64(spool, now);
+	outside_record_fixed64(spool, now);
+	outside_record_fixed64(spool, read_clock(CLOCK_BOOTTIME));
+	outside_record_fixed64(spool, read_clock(CLOCK_REALTIME));
+	outside_record_end(spool, SPOOL_RECORD_CLOCK);
+}
+
+static void write_process(struct outside_process *process)
+{
+	struct outside_spool *spool = process->spool;
+	char host[256] = "", path[64], directory[PATH_MAX];
+	ssize_t length;
+
+	gethostname(host, sizeof(host) - 1);
+	snprintf(path, sizeof(path), "/proc/%u/cwd", process->pid);
+	length = readlink(path, directory, sizeof(directory));
+	outside_record_begin(spool);
+	outside_record_unsigned(spool, process->pid);
+	outside_record_unsigned(spool, process->parent_pid);
+	outside_record_unsigned(spool, getuid());
+	outside_record_unsigned(spool, getgid());
+	outside_record_text(spool, process->executable ? process->executable : "");
+	outside_record_bytes(spool, process->arguments, process->argument_bytes);
+	outside_record_bytes(spool, directory, length > 0 ? (size_t)length : 0);
+	outside_record_text(spool, host);
+	outside_record_text(spool, "");
+	outside_record_end(spool, SPOOL_RECORD_PROCESS);
+}
+
+static void write_source(const struct outside_world *world, struct outside_process *process)
+{
+	outside_record_begin(process->spool);
+	outside_record_fixed64(process->spool, process->start_ns);
+	outside_record_unsigned(process->spool, SPOOL_NOTICE_SOURCE);
+	outside_record_unsigned(process->spool, SPOOL_CPU_SOURCE_OUTSIDE);
+	outside_record_text(process->spool, world->source_text);
+	outside_record_end(process->spool, SPOOL_RECORD_NOTICE);
+}
+
+bool outside_process_begin_spool(struct outside_world *world, struct outside_process *process)
+{
+	struct spool_file_header *header;
+	uint64_t back = read_clock(CLOCK_MONOTONIC) - process->start_ns;
+
+	if (process->spool)
+		return process->spool->file >= 0;
+	process->spool = calloc(1, sizeof(*process->spool));
+	if (!process->spool)
+		return false;
+	header = &process->spool->header;
+	header->pid = process->pid;
+	header->parent_pid = process->parent_pid;
+	header->process_start = read_start_time(process->pid, &process->stack_start);
+	header->tick_clock = 1;
+	header->tick_hz = 1000000000;
+	header->start_ticks = header->start_monotonic_ns = process->start_ns;
+	header->start_boottime_ns = read_clock(CLOCK_BOOTTIME) - back;
+	header->start_realtime_ns = read_clock(CLOCK_REALTIME) - back;
+	header->origin = process->origin;
+	if (outside_spool_create(process->spool, world->spool_directory))
+		return false;
+	read_executable_and_arguments(process);
+	write_process(process);
+	write_clock(process->spool);
+	write_source(world, process);
+	outside_modules_write_kernel(world, process);
+	process->is_view_stale = true;
+	return true;
+}
+
+static void end_spool(const struct outside_world *world, struct outside_process *process,
+		      enum spool_state state, uint64_t time_ns)
+{
+	struct outside_spool *spool = process->spool;
+
+	if (!spool)
+		return;
+	write_clock(spool);
+	if (process->pid == world->root_pid)
+		spool->header.helper_cpu_ns = read_clock(CLOCK_THREAD_CPUTIME_ID);
+	spool->header.process_start = state == SPOOL_STATE_LEFT ? spool->header.process_start : 0;
+	outside_spool_close(spool, state, time_ns);
+	free(spool);
+	process->spool = NULL;
+}
+
+/* ---- threads ---- */
+
+void outside_thread_record_start(struct outside_thread *thread)
+{
+	struct outside_spool *spool = thread->process->spool;
+
+	if (thread->is_recorded)
+		return;
+	thread->is_recorded = true;
+	spool->header.threads++;
+	outside_record_begin(spool);
+	outside_record_fixed64(spool, thread->start_ns);
+	outside_record_unsigned(spool, thread->internal_id);
+	outside_record_unsigned(spool, thread->internal_id);
+	outside_record_unsigned(spool, thread->tid);
+	outside_record_unsigned(spool, 0);
+	outside_record_unsigned(spool, 0);
+	outside_record_text(spool, thread->name);
+	outside_record_unsigned(spool, thread->tid == thread->process->pid ? 0 : 1);
+	outside_record_end(spool, SPOOL_RECORD_THREAD_START);
+}
+
+static void close_thread_stream(struct outside_thread *thread, uint64_t time_ns)
+{
+	struct outside_spool *spool = thread->process->spool;
+
+	if (thread->chunk)
+		outside_chunk_close(spool, thread->chunk);
+	thread->chunk = NULL;
+	if (spool && thread->is_recorded) {
+		outside_record_begin(spool);
+		outside_record_fixed64(spool, time_ns);
+		outside_record_unsigned(spool, thread->internal_id);
+		outside_record_unsigned(spool, thread->covered_ns);
+		outside_record_unsigned(spool, thread->covered_ns);
+		outside_record_unsigned(spool, thread->samples);
+		outside_record_unsigned(spool, 0);
+		outside_record_end(spool, SPOOL_RECORD_THREAD_END);
+	}
+	thread->is_recorded = false;
+}
+
+static struct outside_thread **find_thread_link(struct outside_world *world, uint32_t tid)
+{
+	struct outside_thread **link = &world->threads[tid % OUTSIDE_TABLE_SIZE];
+
+	while (*link && (*link)->tid != tid)
+		link = &(*link)->next;
+	return link;
+}
+
+bool outside_thread_is_known(struct outside_world *world, uint32_t tid)
+{
+	return *find_thread_link(world, tid) != NULL;
+}
+
+static struct outside_process *add_process(struct outside_world *world, uint32_t pid,
+					   uint64_t time_ns)
+{
+	struct outside_process **list = get_process_list(world, pid);
+	struct outside_process *process = calloc(1, sizeof(*process));
+
+	if (!process)
+		return NULL;
+	process->pid = pid;
+	process->start_ns = time_ns;
+	process->origin = SPOOL_IMAGE_FORKED;
+	process->next = *list;
+	*list = process;
+	return process;
+}
+
+struct outside_thread *outside_thread_get(struct outside_world *world, uint32_t pid, uint32_t tid,
+					  uint64_t time_ns)
+{
+	struct outside_thread **link = find_thread_link(world, tid), *thread = *link;
+	struct outside_process *process;
+
+	if (thread)
+		return thread;
+	process = outside_process_find(world, pid);
+	if (!process)
+		process = add_process(world, pid, time_ns);
+	thread = process ? calloc(1, sizeof(*thread)) : NULL;
+	if (!thread)
+		return NULL;
+	thread->process = process;
+	thread->tid = tid;
+	thread->start_ns = time_ns;
+	thread->internal_id = process->next_internal_id++;
+	process->living_threads++;
+	*link = thread;
+	return thread;
+}
+
+void outside_thread_set_name(struct outside_world *world, struct outside_thread *thread,
+			     const char *name)
+{
+	(void)world;
+	snprintf(thread->name, sizeof(thread->name), "%s", name);
+	if (!thread->is_recorded)
+		return;
+	outside_record_begin(thread->process->spool);
+	outside_record_unsigned(thread->process->spool, thread->internal_id);
+	outside_record_text(thread->process->spool, thread->name);
+	outside_record_end(thread->process->spool, SPOOL_RECORD_THREAD_NAME);
+}
+
+static void free_process(struct outside_world *world, struct outside_process *process)
+{
+	struct outside_process **link = get_process_list(world, process->pid);
+
+	while (*link != process)
+		link = &(*link)->next;
+	*link = process->next;
+	outside_modules_free(process);
+	free(process->executable);
+	free(process->arguments);
+	free(process);
+}
+
+/* Takes the thread out of the table; its process goes with the last one. */
+static void remove_thread(struct outside_world *world, struct outside_thread *thread,
+			  enum spool_state state, uint64_t time_ns)
+{
+	struct outside_process *process = thread->process;
+	struct outside_thread **link = find_thread_link(world, thread->tid);
+
+	close_thread_stream(thread, time_ns);
+	*link = thread->next;
+	free(thread->frames);
+	free(thread);
+	if (--process->living_threads)
+		return;
+	/* The program that was asked for is in the results in any case. */
+	if (process->pid == world->root_pid)
+		outside_process_begin_spool(world, process);
+	end_spool(world, process, state, time_ns);
+	free_process(world, process);
+}
+
+void outside_thread_end(struct outside_world *world, struct outside_thread *thread,
+			uint64_t time_ns)
+{
+	remove_thread(world, thread, SPOOL_STATE_EXITED, time_ns);
+}
+
+/* ---- processes ---- */
+
+void outside_process_execute(struct outside_world *world, struct outside_thread *thread,
+			     const char *name, uint64_t time_ns)
+{
+	struct outside_process *process = thread->process;
+
+	/* All other threads have ended, and the one that executes is the first one now (execve(2)).
+	 */
+	for (uint32_t i = 0; process->living_threads > 1 && i < OUTSIDE_TABLE_SIZE; i++) {
+		for (struct outside_thread *other = world->threads[i], *next; other; other = next) {
+			next = other->next;
+			if (other->process == process && other != thread)
+				remove_thread(world, other, SPOOL_STATE_EXEC, time_ns);
+		}
+	}
+	close_thread_stream(thread, time_ns);
+	thread->samples = thread->covered_ns = 0;
+	thread->internal_id = 0;
+	thread->start_ns = time_ns;
+	end_spool(world, process, SPOOL_STATE_EXEC, time_ns);
+	outside_modules_free(process);
+	free(process->executable);
+	free(process->arguments);
+	process->executable = process->arguments = NULL;
+	process->argument_bytes = 0;
+	process->next_internal_id = 1;
+	process->start_ns = time_ns;
+	process->next_maps_reading_ns = process->stack_start = 0;
+	process->origin = SPOOL_IMAGE_EXECUTED;
+	outside_thread_set_name(world, thread, name);
+}
+
+void outside_process_fork(struct outside_world *world, struct outside_process *parent, uint32_t pid,
+			  uint64_t time_ns)
+{
+	struct outside_process *process = outside_process_find(world, pid);
+
+	if (!process)
+		process = add_process(world, pid, time_ns);
+	if (!process || !parent || process == parent)
+		return;
+	process->parent_pid = parent->pid;
+	process->events_tid = parent->events_tid;
+	process->executable = parent->executable ? strdup(parent->executable) : NULL;
+	if (parent->arguments && (process->arguments = malloc(parent->argument_bytes))) {
+		memcpy(process->arguments, parent->arguments, parent->argument_bytes);
+		process->argument_bytes = parent->argument_bytes;
+	}
+	outside_modules_copy(process, parent);
+}
+
+void outside_world_flush(struct outside_world *world, uint64_t now_ns)
+{
+	for (uint32_t i = 0; i < OUTSIDE_TABLE_SIZE; i++) {
+		for (struct outside_process *process = world->processes[i]; process;
+		     process = process->next) {
+			if (!process->spool)
+				continue;
+			process->spool->header.end_ticks = now_ns;
+			outside_spool_flush(process->spool);
+		}
+	}
+}
+
+void outside_world_deinit(struct outside_world *world, uint64_t now_ns)
+{
+	for (uint32_t i = 0; i < OUTSIDE_TABLE_SIZE; i++) {
+		while (world->threads[i])
+			remove_thread(world, world->threads[i], SPOOL_STATE_LEFT, now_ns);
+	}
+	outside_images_deinit(&world->images);
+	free(world->walked);
+	if (world->scratch)
+		free(world->scratch->stack_pointers);
+	free(world->scratch);
+	free(world->spool_directory);
+}

@@ -1,0 +1,33 @@
+/* SPDX-License-Identifier: MIT
+ * SPDX-FileCopyrightText: the kymo authors
+ *
+ * The kernel's records, one by one, in the order of their times.
+ */
+#ifndef KYMO_OUTSIDE_RECORDS_H
+#define KYMO_OUTSIDE_RECORDS_H
+
+#include "outside/events.h"
+#include "outside/process.h"
+
+/* When the kernel wrote a record. */
+uint64_t outside_record_get_time(const struct perf_event_header *record);
+void outside_record_handle(struct outside_world *world, const struct perf_event_header *record);
+
+/* A sample as the kernel gives it; the pointers lead into the record. */
+struct outside_sample {
+	uint64_t ip, time_ns;
+	uint32_t pid, tid;
+	const uint64_t *chain; /* return addresses by frame pointers, innermost first */
+	uint64_t chain_count;
+	const uint64_t *kernel_chain; /* the same in the kernel, from the interrupted address on */
+	uint64_t kernel_chain_count;
+	const uint64_t *registers; /* OUTSIDE_REGISTER_COUNT, or NULL: it had none in user mode */
+	const uint8_t *stack;
+	uint64_t stack_bytes;
+	bool is_in_kernel;
+};
+
+/* Walks its stack and writes it (sample.c). */
+void outside_sample_handle(struct outside_world *world, const struct outside_sample *sample);
+
+#endif
