@@ -8,8 +8,6 @@
  */
 #include "common/settings.h"
 
-#include <stddef.h>
-
 #include "common/output_formats.h"
 
 #define SETTING(id, category_, help_, ...)                                                         \
