@@ -117,7 +117,7 @@ int main(int argc, char **argv)
 	else if (!strcmp(what, "unaligned"))
 		set_alignment_check(true);
 	else
-		CHECK(!"a word of the usage");
+		CHECK(argc < 0);
 	while_forbidden();
 	set_alignment_check(false);
 	run_child();
