@@ -193,6 +193,7 @@ HAZARDS = {
                            check=share_of("work_a", 0.3)),
     "seccomp-ask": H("seccomp ask", check=all_of(share_of("after_asking", 0.8), no_seccomp_loss)),
     "seccomp-at-once": H("seccomp at-once", samples=False),
+    "seccomp-at-once-memory": H("seccomp at-once", options=["--trace-memory"]),
     "seccomp-at-once-realtime": H("seccomp at-once", options=["--realtime"]),
     "seccomp-strict": H("seccomp strict"),
     "self-view-env": H("self_view env", same_output=False, check=environment_only_documented),

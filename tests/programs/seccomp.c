@@ -67,8 +67,20 @@ static void strict(void)
 	install(filter, sizeof(filter) / sizeof(filter[0]));
 }
 
+/* From what the heap has. */
+static void allocate(void)
+{
+	for (int i = 0; i < 1000; i++) {
+		void *volatile block = malloc(64);
+
+		CHECK(block);
+		free(block);
+	}
+}
+
 static void strict_in_children(void)
 {
+	allocate();
 	for (int i = 0; i < 30; i++) {
 		pid_t child = fork();
 		int status = 0;
@@ -77,6 +89,7 @@ static void strict_in_children(void)
 		if (!child) {
 			strict();
 			check_burn_ms(20);
+			allocate();
 			_exit(7);
 		}
 		CHECK(waitpid(child, &status, 0) == child && WIFEXITED(status) &&
