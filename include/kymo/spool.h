@@ -53,9 +53,8 @@ enum spool_loss {
 	SPOOL_LOSS_OVERSIZED,       /* record larger than a chunk */
 	SPOOL_LOSS_SIGNAL_BLOCKED,  /* the program blocks the sampling signal where kymo cannot
 				       prevent it */
-	SPOOL_LOSS_SECCOMP,   /* thread left alone: it has a seccomp filter, or dispatches its own
-				 calls */
-	SPOOL_LOSS_THROTTLED, /* times the rate was lowered to stay under the overhead limit */
+	SPOOL_LOSS_SECCOMP,         /* thread left alone: seccomp filter, or system call dispatch */
+	SPOOL_LOSS_THROTTLED,      /* times the rate was lowered to stay under the overhead limit */
 	SPOOL_LOSS_RING_OVERWRITE, /* chunk reused by ring mode before it was read */
 	SPOOL_LOSS_REGION_REENTRY, /* region event dropped: it came from a signal handler while the
 				      thread was writing one */

@@ -37,10 +37,12 @@
 /* NULL: this process takes no part. */
 extern struct causal_control *_Atomic kymo_causal;
 
+/* Not for a thread in a seccomp filter: what paces and publishes makes system calls. */
 static inline bool causal_is_active(void)
 {
 	return __builtin_expect(atomic_load_explicit(&kymo_causal, memory_order_relaxed) != NULL,
-				0);
+				0) &&
+	       !is_calling_thread_in_own_filter();
 }
 
 /* Is there a KYMO_CAUSAL in the environment at all? Decides which wrappers are installed. */

@@ -480,14 +480,16 @@ __attribute__((noinline)) static void handle_sample_signal(int signal, siginfo_t
 	interrupted_call_restart_if_by_us(sampler->signals, context);
 }
 
-/* Is the stack nearly at its end? */
+/* Is the stack nearly at its end? This may be the alternate one. */
 static inline __attribute__((always_inline)) bool
-thread_is_short_of_stack(const struct thread *thread)
+thread_is_short_of_stack(const struct thread *thread, const ucontext_t *context)
 {
-	uint64_t here;
+	uint64_t here, alternate = (uint64_t)context->uc_stack.ss_sp;
 
 	__asm__("movq %%rsp, %0" : "=r"(here));
-	return here - kymo_runtime.sampler.main_stack_floor < HANDLER_STACK_LEAST_BYTES ||
+	return (here - alternate < HANDLER_STACK_LEAST_BYTES &&
+		here - alternate < context->uc_stack.ss_size) ||
+	       here - kymo_runtime.sampler.main_stack_floor < HANDLER_STACK_LEAST_BYTES ||
 	       (thread && here - thread->stack_bounds.low <
 				  HANDLER_STACK_LEAST_BYTES + THREAD_STACK_GUARD_BYTES);
 }
@@ -499,7 +501,7 @@ thread_is_short_of_stack(const struct thread *thread)
 void sampler_handle_signal(int signal, siginfo_t *information, void *context)
 {
 	alignment_check_end_in_handler(context);
-	if (__builtin_expect(thread_is_short_of_stack(kymo_thread), 0) &&
+	if (__builtin_expect(thread_is_short_of_stack(kymo_thread, context), 0) &&
 	    (get_source_of_signal(kymo_thread, signal, information) != SPOOL_SOURCE_COUNT ||
 	     get_timer_request_cookie(information))) {
 		if (kymo_thread)

@@ -171,6 +171,13 @@ static inline bool is_calling_thread_off_limits(void)
 		(!kymo_thread || kymo_thread->has_own_seccomp_filter));
 }
 
+/* The same of a thread that is known, or is kymo's. */
+static inline bool is_calling_thread_in_own_filter(void)
+{
+	return process_has_seccomp_thread() && thread_pointer_is_usable() && kymo_thread &&
+	       kymo_thread->has_own_seccomp_filter;
+}
+
 struct threads {
 	struct sampler *sampler;                    /* of all threads */
 	_Atomic uint64_t free_list, announced_list; /* tagged indexes */

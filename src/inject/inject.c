@@ -363,8 +363,17 @@ static int run_remote_code(struct injection_job *inject, int *ret_result)
 static int call_on_stopped_thread(struct injection_job *inject, int *ret_result)
 {
 	struct tracee *tracee = &inject->tracee;
-	int error = tracee_save_state(tracee);
+	int error;
 
+	if (tracee_dispatches_own_calls(tracee)) {
+		tracee_restart_syscall_if_cut_short(tracee);
+		tracee_detach(tracee);
+		return problem_set(inject->problem, -EPERM,
+				   "process %d handles its own system calls (system call user "
+				   "dispatch): kymo can make none in it",
+				   (int)inject->target->pid);
+	}
+	error = tracee_save_state(tracee);
 	if (error) {
 		tracee_restart_syscall_if_cut_short(tracee);
 		tracee_detach(tracee);

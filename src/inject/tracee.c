@@ -49,6 +49,10 @@ static void pause_briefly(void)
 	nanosleep(&moment, NULL);
 }
 
+#ifndef PTRACE_GET_SYSCALL_USER_DISPATCH_CONFIG
+#define PTRACE_GET_SYSCALL_USER_DISPATCH_CONFIG 0x4211
+#endif
+
 /* `data` is read or written, as the request is (ptrace(2)). */
 static long ptrace_request(int request, pid_t tid, void *address, void *data)
 {
@@ -220,6 +224,17 @@ int tracee_stop(struct tracee *tracee, pid_t pid, pid_t tid, int memory)
 		return error;
 	}
 	return 0;
+}
+
+bool tracee_dispatches_own_calls(const struct tracee *tracee)
+{
+	struct { /* struct ptrace_sud_config, Linux 6.4 */
+		uint64_t mode, selector, offset, length;
+	} dispatch = {.mode = 0};
+
+	return !ptrace_request(PTRACE_GET_SYSCALL_USER_DISPATCH_CONFIG, tracee->tid,
+			       (void *)sizeof(dispatch), &dispatch) &&
+	       dispatch.mode == 1;
 }
 
 int tracee_save_state(struct tracee *tracee)

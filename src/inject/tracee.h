@@ -29,6 +29,8 @@ struct tracee {
 int tracee_stop(struct tracee *tracee, pid_t pid, pid_t tid, int memory);
 /* Saves what tracee_restore_state() puts back. */
 int tracee_save_state(struct tracee *tracee);
+/* Do its system calls come back to it as SIGSYS (prctl(2), PR_SET_SYSCALL_USER_DISPATCH)? */
+bool tracee_dispatches_own_calls(const struct tracee *tracee);
 int tracee_restore_state(struct tracee *tracee);
 /* What the thread is to go on with, where the stop cut a system call short: the call once more. */
 void tracee_restart_syscall_if_cut_short(struct tracee *tracee);

@@ -17,6 +17,8 @@
 #include "core/runtime.h"
 #include "libkymo/dormant.h"
 
+#define START_TIMEOUT_NS 2000000000ull
+
 static bool read_program_memory(const void *from, void *to, size_t size)
 {
 	struct iovec here = {to, size}, there = {(void *)from, size};
@@ -44,10 +46,20 @@ static bool can_call_succeed(unsigned long mode, unsigned long flags, const void
 	return mode == SECCOMP_MODE_FILTER && can_filter_be_loaded(program);
 }
 
+/* In a child that was just forked, collection may be about to begin: what is stopped is what has
+ * started. */
+static bool is_collection_started(void)
+{
+	dormant_wake();
+	if (kymo_process.state == RUNTIME_STARTING && process_is_where_runtime_started())
+		background_wait_for_stage(&kymo_runtime.background, BACKGROUND_STAGE_COLLECTING,
+					  START_TIMEOUT_NS);
+	return runtime_is_active_or_starting();
+}
+
 static struct thread *leave_this_thread_alone(void)
 {
-	struct thread *thread =
-		runtime_is_active() ? runtime_stop_thread_sampling_for_exec() : NULL;
+	struct thread *thread = runtime_stop_thread_sampling_for_exec();
 
 	if (!thread)
 		return NULL;
@@ -67,8 +79,7 @@ struct seccomp_entry seccomp_prepare_entry(unsigned long mode, unsigned long fla
 	if (!mode || is_calling_thread_off_limits() || kymo_process.pid != (uint32_t)sys_getpid() ||
 	    !can_call_succeed(mode, flags, program))
 		return entry;
-	dormant_wake();
-	if (!runtime_is_active())
+	if (!is_collection_started())
 		return entry;
 	if (flags & SECCOMP_FILTER_FLAG_TSYNC) {
 		entry.is_collection_ended = true;
@@ -88,7 +99,8 @@ struct seccomp_entry seccomp_prepare_call_dispatch(void)
 
 	if (is_calling_thread_off_limits() || kymo_process.pid != (uint32_t)sys_getpid())
 		return entry;
-	dormant_wake();
+	if (!is_collection_started())
+		return entry;
 	entry.thread = leave_this_thread_alone();
 	if (entry.thread)
 		entry.thread->dispatches_own_calls = true;

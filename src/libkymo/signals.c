@@ -55,13 +55,13 @@ static sighandler_t set_program_control_signal_handler(sighandler_t (*real)(int,
 	return real(signal, handler) == SIG_ERR ? SIG_ERR : SIG_DFL;
 }
 
-EXPORTED int sigaction(int signal, const struct sigaction *restrict fresh,
-		       struct sigaction *restrict previous)
+static int set_program_action(int signal, const struct sigaction *fresh, struct sigaction *previous)
 {
 	dormant_install_pending_wrappers();
 	if (fresh && (runtime_is_active() || dormant_is_this_process())) {
 		program_signals_note_has_handler(program_signals, signal,
-						 (const void *)fresh->sa_handler);
+						 (const void *)fresh->sa_handler,
+						 (uint64_t)(uint32_t)fresh->sa_flags);
 		program_signals_add_handler_mask(program_signals, (const void *)fresh->sa_handler,
 						 sigset_to_kernel_bits(&fresh->sa_mask));
 	}
@@ -72,6 +72,21 @@ EXPORTED int sigaction(int signal, const struct sigaction *restrict fresh,
 	if (control_signal_is_used_by_kymo(signal))
 		return set_program_control_signal_action(signal, fresh, previous);
 	return REAL(sigaction)(signal, fresh, previous);
+}
+
+EXPORTED int sigaction(int signal, const struct sigaction *restrict fresh,
+		       struct sigaction *restrict previous)
+{
+	return set_program_action(signal, fresh, previous);
+}
+
+/* libc's other name for it, which a program's own sigaction() may call (Erlang). */
+EXPORTED int __sigaction(int signal, const struct sigaction *restrict fresh,
+			 struct sigaction *restrict previous);
+EXPORTED int __sigaction(int signal, const struct sigaction *restrict fresh,
+			 struct sigaction *restrict previous)
+{
+	return set_program_action(signal, fresh, previous);
 }
 
 static sighandler_t set_emulated_program_signal_handler(int signal, sighandler_t handler, int flags)
@@ -93,7 +108,7 @@ EXPORTED sighandler_t signal(int number, sighandler_t handler)
 	if (number && number == get_current_sampling_signal())
 		return set_emulated_program_signal_handler(number, handler, SA_RESTART);
 	if ((runtime_is_active() || dormant_is_this_process()) && handler != SIG_ERR)
-		program_signals_note_has_handler(program_signals, number, (const void *)handler);
+		program_signals_note_has_handler(program_signals, number, (const void *)handler, 0);
 	if (control_signal_is_used_by_kymo(number) && handler != SIG_ERR)
 		return set_program_control_signal_handler(REAL(signal), number, handler);
 	return REAL(signal)(number, handler);
@@ -105,7 +120,7 @@ EXPORTED sighandler_t sysv_signal(int number, sighandler_t handler)
 		return set_emulated_program_signal_handler(number, handler,
 							   (int)(SA_RESETHAND | SA_NODEFER));
 	if ((runtime_is_active() || dormant_is_this_process()) && handler != SIG_ERR)
-		program_signals_note_has_handler(program_signals, number, (const void *)handler);
+		program_signals_note_has_handler(program_signals, number, (const void *)handler, 0);
 	if (control_signal_is_used_by_kymo(number) && handler != SIG_ERR)
 		return set_program_control_signal_handler(REAL(sysv_signal), number, handler);
 	return REAL(sysv_signal)(number, handler);

@@ -15,6 +15,7 @@
 #include "core/base/own_work.h"
 #include "core/helper.h"
 #include "core/notices.h"
+#include "core/process/program_timers.h"
 #include "core/runtime.h"
 #include "instrument/instrument.h"
 #include "libkymo/dormant.h"
@@ -80,8 +81,12 @@ static void install_wrappers(struct runtime *runtime)
 
 __attribute__((destructor)) static void finish_at_exit(void)
 {
+	bool is_slow = runtime_is_active() && !is_calling_thread_off_limits();
+	uint64_t held = is_slow ? program_timers_hold_deadly_signals() : 0;
+
 	dormant_write_process_end();
 	runtime_finish();
+	program_timers_release_signals(held);
 }
 
 /* In a program with more rights than its caller (set-user-id, capabilities: AT_SECURE of

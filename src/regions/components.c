@@ -14,6 +14,7 @@
 #include "common/syscalls.h"
 #include "common/time_units.h"
 #include "core/base/ticks.h"
+#include "core/threads.h"
 #include "regions/state.h"
 
 #define COMPONENT_NAME_SIZE 128u
@@ -24,7 +25,7 @@ static void read_resource_usage(int who, uint64_t *values)
 {
 	struct rusage usage;
 
-	if (sys_call2(SYS_getrusage, who, (long)&usage))
+	if (is_calling_thread_in_own_filter() || sys_call2(SYS_getrusage, who, (long)&usage))
 		return;
 	values[COMPONENT_USAGE_USER_NS] = timeval_to_ns(&usage.ru_utime);
 	values[COMPONENT_USAGE_SYSTEM_NS] = timeval_to_ns(&usage.ru_stime);

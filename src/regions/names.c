@@ -14,6 +14,7 @@
 #include "common/syscalls.h"
 #include "core/notices.h"
 #include "core/spool/chunk_wait.h"
+#include "core/threads.h"
 #include "regions/stream.h"
 
 #define NAMES_MAX            (1u << 20)
@@ -50,9 +51,12 @@ static struct {
 
 static void *reserve_name_memory(size_t size)
 {
-	void *memory = sys_mmap(NULL, size, PROT_READ | PROT_WRITE,
-				MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+	void *memory;
 
+	if (is_calling_thread_in_own_filter())
+		return NULL;
+	memory = sys_mmap(NULL, size, PROT_READ | PROT_WRITE,
+			  MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
 	return sys_mmap_failed(memory) ? NULL : memory;
 }
 

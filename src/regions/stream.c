@@ -8,6 +8,7 @@
 #include "common/syscalls.h"
 #include "core/base/ticks.h"
 #include "core/spool/chunk_wait.h"
+#include "core/threads.h"
 #include "regions/names.h"
 
 #define SPAN_LISTED_REGIONS_MAX            512u /* open regions listed in a span: the innermost ones */
@@ -136,7 +137,8 @@ bool stream_begin_next_chunk(struct region_thread_state *thread, uint32_t size, 
 	    ticks - stream->chunk_taken_ticks < kymo_regions.sampler->large_chunk_fill_ticks)
 		stream->uses_large_chunks = true;
 	retire_stream_chunk(thread);
-	if (stream->chunk_retry_ticks > ticks || wanted > SPOOL_CHUNK_LARGE_SIZE / 2)
+	if (stream->chunk_retry_ticks > ticks || wanted > SPOOL_CHUNK_LARGE_SIZE / 2 ||
+	    is_calling_thread_in_own_filter())
 		return false;
 	chunk = take_stream_chunk(spool, stream->uses_large_chunks, wanted);
 	if (!chunk)

@@ -11,6 +11,7 @@
 #include "common/settings_value.h"
 #include "common/syscalls.h"
 #include "core/base/ticks.h"
+#include "core/threads.h"
 #include "regions/names.h"
 #include "regions/profile.h"
 #include "regions/state.h"
@@ -65,9 +66,11 @@ bool region_list_has_word(const char *list, const char *word)
 
 void *region_map_memory(size_t size)
 {
-	void *memory =
-		sys_mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	void *memory;
 
+	if (is_calling_thread_in_own_filter())
+		return NULL;
+	memory = sys_mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 	return sys_mmap_failed(memory) ? NULL : memory;
 }
 
@@ -136,7 +139,8 @@ struct region_thread_state *region_make_thread_state(void)
 	struct region_thread_state *state;
 	struct thread *thread;
 
-	if (!kymo_regions.started || region_thread_is_in_kymo_code())
+	if (!kymo_regions.started || region_thread_is_in_kymo_code() ||
+	    is_calling_thread_off_limits())
 		return NULL;
 	region_enter_kymo_code();
 	state = pop_free_thread_state();

@@ -702,6 +702,18 @@ class Refusals(Attach):
             expect(target.process.poll() is None, "the sandbox could not be made")
             self._from_outside(target.pid, "seccomp sandbox")
 
+    def dispatching(self):
+        code = ("import ctypes, time\n"
+                "libc = ctypes.CDLL(None)\n"
+                "selector = ctypes.c_char(0)\n"
+                "on = libc.prctl(59, 1, 4096, 4096, ctypes.byref(selector))\n"
+                "print(on, flush=True)\n"
+                "time.sleep(30)\n")
+        with Target(["/usr/bin/python3", "-c", code]) as target:
+            if target.process.stdout.readline().strip() != b"0":
+                raise Skipped("no system call user dispatch here")
+            self._refused(target.pid, "its own system calls")
+
     def other_user(self):
         if os.geteuid():
             raise Skipped("needs root, to become another user")

@@ -23,7 +23,7 @@ AMOUNT_MS = 40  # tests/programs/causal_credits.c
 
 # Programs of other tests that wait, are interrupted, cancelled, end in odd ways.
 HAZARDS = ("causal_waits", "causal_credits", "wrapped_calls", "blocking", "locks_counted", "signal_signalfd",
-           "signal_sigwait", "thread_ends", "spawn", "ends", "fork", "close_fds", "seccomp", "no_stdio",
+           "signal_sigwait", "thread_ends", "spawn", "ends", "fork", "close_fds", "seccomp", "seccomp at-once", "no_stdio",
            "longjmp", "coroutines")
 SHORT_RUNS = 200
 
@@ -148,7 +148,8 @@ class Waits:
 
     def programs_do_what_they_do_alone(self):
         for name in HAZARDS:
-            self.same([self.program(name)])
+            program, *arguments = name.split()
+            self.same([self.program(program), *arguments])
 
     def short_runs(self):
         for _ in range(SHORT_RUNS // 2):

@@ -8,6 +8,7 @@
  *        forbidden cpuid      CPUID is (ARCH_SET_CPUID), where the processor can say so
  *        forbidden unaligned  each unaligned access is a SIGBUS (AC of rflags)
  *        forbidden calls      system calls come back as SIGSYS (PR_SET_SYSCALL_USER_DISPATCH)
+ *        forbidden calls-at-once   the same, as the first thing in children
  */
 #include <asm/prctl.h>
 #include <signal.h>
@@ -20,6 +21,7 @@
 #ifndef PR_SET_SYSCALL_USER_DISPATCH
 #define PR_SET_SYSCALL_USER_DISPATCH 59
 #endif
+#define CHILDREN               30
 #define RFLAGS_ALIGNMENT_CHECK 0x40000
 
 static unsigned long steps_of_100_ms;
@@ -100,6 +102,26 @@ static void dispatch_calls(void)
 	after_forbidden();
 }
 
+static void dispatch_calls_in_children(void)
+{
+	for (int i = 0; i < CHILDREN; i++) {
+		pid_t child = fork();
+		int status = 0;
+
+		CHECK(child >= 0);
+		if (!child) {
+			CHECK(prctl(PR_SET_SYSCALL_USER_DISPATCH, 1, 4096, 4096,
+				    &are_calls_blocked) == 0);
+			are_calls_blocked = 1;
+			count(steps_of_100_ms / 5);
+			are_calls_blocked = 0;
+			_exit(7);
+		}
+		CHECK(waitpid(child, &status, 0) == child && WIFEXITED(status) &&
+		      WEXITSTATUS(status) == 7);
+	}
+}
+
 int main(int argc, char **argv)
 {
 	const char *what = argc > 1 ? argv[1] : "";
@@ -110,6 +132,10 @@ int main(int argc, char **argv)
 		dispatch_calls();
 		return check_passed("forbidden");
 	}
+	if (!strcmp(what, "calls-at-once")) {
+		dispatch_calls_in_children();
+		return check_passed("forbidden");
+	}
 	if (!strcmp(what, "time"))
 		CHECK(prctl(PR_SET_TSC, PR_TSC_SIGSEGV) == 0);
 	else if (!strcmp(what, "cpuid"))
@@ -117,7 +143,7 @@ int main(int argc, char **argv)
 	else if (!strcmp(what, "unaligned"))
 		set_alignment_check(true);
 	else
-		CHECK(!"a word of the usage");
+		CHECK(argc < 0);
 	while_forbidden();
 	set_alignment_check(false);
 	run_child();

@@ -7,6 +7,7 @@
  *                                              everything started from here inherits it
  *        seccomp strict                        the program allows itself a handful of calls; any
  *                                              other one, the profiler's included, kills it
+ *        seccomp at-once                       the same, as the first thing in children
  *        seccomp ask                           calls that can only fail, as programs make them to
  * ask whether there are filters: nothing is to change
  */
@@ -16,6 +17,7 @@
 #include <stddef.h>
 #include <stdlib.h>
 #include <sys/prctl.h>
+#include <sys/wait.h>
 
 #include "check.h"
 
@@ -65,6 +67,36 @@ static void strict(void)
 	install(filter, sizeof(filter) / sizeof(filter[0]));
 }
 
+/* From what the heap has. */
+static void allocate(void)
+{
+	for (int i = 0; i < 1000; i++) {
+		void *volatile block = malloc(64);
+
+		CHECK(block);
+		free(block);
+	}
+}
+
+static void strict_in_children(void)
+{
+	allocate();
+	for (int i = 0; i < 30; i++) {
+		pid_t child = fork();
+		int status = 0;
+
+		CHECK(child >= 0);
+		if (!child) {
+			strict();
+			check_burn_ms(20);
+			allocate();
+			_exit(7);
+		}
+		CHECK(waitpid(child, &status, 0) == child && WIFEXITED(status) &&
+		      WEXITSTATUS(status) == 7);
+	}
+}
+
 __attribute__((noinline)) static void after_asking(void)
 {
 	check_burn_ms(400);
@@ -104,6 +136,10 @@ int main(int argc, char **argv)
 	if (argc > 1 && strcmp(argv[1], "ask") == 0) {
 		ask();
 		after_asking();
+		return check_passed("seccomp");
+	}
+	if (argc > 1 && strcmp(argv[1], "at-once") == 0) {
+		strict_in_children();
 		return check_passed("seccomp");
 	}
 	setvbuf(stdout, NULL, _IOLBF, 4096);

@@ -59,14 +59,21 @@ static void program_signals_unlock_and_unblock(struct program_signals *signals, 
 	call_rt_sigprocmask(SIG_SETMASK, &mask, NULL);
 }
 
+static bool wants_alternate_stack(const struct program_signals *signals)
+{
+	return atomic_load_explicit(&signals->alternate_stack_mask, memory_order_relaxed) &&
+	       !atomic_load_explicit(&signals->own_stack_mask, memory_order_relaxed);
+}
+
 KYMO_FORK_CODE static long install_our_handler(struct program_signals *signals, void *handler)
 {
-	struct kernel_sigaction_layout ours = {.handler = handler,
-					       .flags =
-						       SA_SIGINFO | SA_RESTART | SA_RESTORER |
-						       (signals->program_action.flags & SA_ONSTACK),
-					       .restorer = (void *)kymo_signal_return,
-					       .mask = ~0ull};
+	struct kernel_sigaction_layout ours = {
+		.handler = handler,
+		.flags = SA_SIGINFO | SA_RESTART | SA_RESTORER |
+			 (signals->program_action.flags & SA_ONSTACK) |
+			 (wants_alternate_stack(signals) ? SA_ONSTACK : 0),
+		.restorer = (void *)kymo_signal_return,
+		.mask = ~0ull};
 
 	return call_rt_sigaction(signals->signal, &ours, NULL);
 }
@@ -81,8 +88,35 @@ int program_signals_take_over_signal(struct program_signals *signals, int signal
 	return (int)install_our_handler(signals, handler);
 }
 
+static void install_our_current_handler(struct program_signals *signals)
+{
+	struct kernel_sigaction_layout current = {0};
+
+	call_rt_sigaction(signals->signal, NULL, &current);
+	install_our_handler(signals, current.handler);
+}
+
+static void note_stack_of_handler(struct program_signals *signals, int signal, bool has_handler,
+				  bool on_alternate_stack)
+{
+	uint64_t bit = signal_to_mask_bit(signal), mask;
+	bool wanted = wants_alternate_stack(signals);
+
+	atomic_fetch_and_explicit(&signals->alternate_stack_mask, ~bit, memory_order_relaxed);
+	atomic_fetch_and_explicit(&signals->own_stack_mask, ~bit, memory_order_relaxed);
+	if (has_handler)
+		atomic_fetch_or_explicit(on_alternate_stack ? &signals->alternate_stack_mask
+							    : &signals->own_stack_mask,
+					 bit, memory_order_relaxed);
+	if (wanted == wants_alternate_stack(signals) || !signals->signal)
+		return;
+	mask = program_signals_block_and_acquire_lock(signals);
+	install_our_current_handler(signals);
+	program_signals_unlock_and_unblock(signals, mask);
+}
+
 void program_signals_note_has_handler(struct program_signals *signals, int signal,
-				      const void *handler)
+				      const void *handler, uint64_t flags)
 {
 	/* Faults are raised by the thread's own instructions and interrupt no system call. */
 	static const uint64_t synchronous = 1ull << (SIGSEGV - 1) | 1ull << (SIGBUS - 1) |
@@ -90,10 +124,15 @@ void program_signals_note_has_handler(struct program_signals *signals, int signa
 					    1ull << (SIGTRAP - 1) | 1ull << (SIGABRT - 1) |
 					    1ull << (SIGSYS - 1);
 
-	if (handler == SIGNAL_HANDLER_DEFAULT || handler == SIGNAL_HANDLER_IGNORE || signal < 1 ||
-	    signal > 64)
+	/* What libc has handlers for (SIGCANCEL, SIGSETXID) says nothing of the program. */
+	static const uint64_t of_libc = 3ull << (32 - 1);
+	bool has_handler = handler != SIGNAL_HANDLER_DEFAULT && handler != SIGNAL_HANDLER_IGNORE;
+
+	if (signal < 1 || signal > 64 || synchronous & signal_to_mask_bit(signal))
 		return;
-	if (!(synchronous & signal_to_mask_bit(signal)))
+	if (!(of_libc & signal_to_mask_bit(signal)))
+		note_stack_of_handler(signals, signal, has_handler, flags & SA_ONSTACK);
+	if (has_handler)
 		atomic_store_explicit(&signals->has_program_handlers, 1, memory_order_relaxed);
 }
 
@@ -112,7 +151,7 @@ void program_signals_note_all_handlers(struct program_signals *signals, int ours
 
 		if (signal == ours || call_rt_sigaction(signal, NULL, &action))
 			continue;
-		program_signals_note_has_handler(signals, signal, action.handler);
+		program_signals_note_has_handler(signals, signal, action.handler, action.flags);
 		program_signals_add_handler_mask(signals, action.handler, action.mask);
 	}
 }
@@ -157,13 +196,11 @@ void program_signals_emulate_sigaction(struct program_signals *signals,
 
 	kernel_sigaction_to_libc(&signals->program_action, &old);
 	if (fresh) {
-		struct kernel_sigaction_layout current = {0};
 		signals->program_action.handler = (void *)fresh->sa_handler;
 		signals->program_action.flags = (uint64_t)(uint32_t)fresh->sa_flags;
 		memcpy(&signals->program_action.mask, &fresh->sa_mask,
 		       sizeof(signals->program_action.mask));
-		call_rt_sigaction(signals->signal, NULL, &current);
-		install_our_handler(signals, current.handler); /* follow the program's SA_ONSTACK */
+		install_our_current_handler(signals); /* follow the program's SA_ONSTACK */
 	}
 	program_signals_unlock_and_unblock(signals, mask);
 	if (previous)

@@ -36,13 +36,17 @@ struct program_signals {
 	_Atomic uint32_t has_program_handlers;
 	_Atomic uint64_t
 		blocked_in_handlers_mask; /* the signals that its handlers block while they run */
+	/* Its asynchronous signals with handlers on alternate stacks, and with others. */
+	_Atomic uint64_t alternate_stack_mask, own_stack_mask;
 };
 
 /* Takes over `signal` with `handler`; remembers what was there. 0 or negative errno. */
 int program_signals_take_over_signal(struct program_signals *signals, int signal, void *handler);
-/* Notes a handler that the program installs for any signal. */
+/* Notes a handler that the program installs for any signal, with its SA_* flags. Where all handlers
+ * of asynchronous signals are on alternate stacks, ours goes there as well: such programs (Erlang,
+ * Go) keep their stacks in the midst of other data, with no room for a signal's frame. */
 void program_signals_note_has_handler(struct program_signals *signals, int signal,
-				      const void *handler);
+				      const void *handler, uint64_t flags);
 /* Notes the signals that a handler of the program's blocks while it runs. */
 void program_signals_add_handler_mask(struct program_signals *signals, const void *handler,
 				      uint64_t mask);

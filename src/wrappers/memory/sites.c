@@ -28,9 +28,12 @@ static uint32_t frames_per_site_capacity;
 
 void *memory_map_pages(uint64_t size, bool kept_in_child)
 {
-	void *memory = sys_mmap(NULL, size, PROT_READ | PROT_WRITE,
-				MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+	void *memory;
 
+	if (is_calling_thread_in_own_filter())
+		return NULL;
+	memory = sys_mmap(NULL, size, PROT_READ | PROT_WRITE,
+			  MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
 	if (sys_mmap_failed(memory))
 		return NULL;
 	sys_madvise(memory, size, kept_in_child ? MADV_WIPEONFORK : MADV_DONTFORK);

@@ -211,7 +211,7 @@ static void waits_go_on_when_our_signal_interrupts_them(void **state)
 static void programs_with_handlers_see_eintr(void **state)
 {
 	(void)state;
-	program_signals_note_has_handler(&signals, SIGUSR1, (const void *)our_handler);
+	program_signals_note_has_handler(&signals, SIGUSR1, (const void *)our_handler, 0);
 	signal_soon();
 	assert_int_equal(poll(NULL, 0, 1000), -1);
 	assert_int_equal(errno, EINTR);

@@ -311,15 +311,51 @@ static void without_a_signal_taken_exec_changes_nothing(void **state)
 static void handlers_of_asynchronous_signals_are_noted(void **state)
 {
 	(void)state;
-	program_signals_note_has_handler(&signals, SIGSEGV, (const void *)simple_handler);
-	program_signals_note_has_handler(&signals, SIGTRAP, (const void *)simple_handler);
-	program_signals_note_has_handler(&signals, SIGCHLD, (const void *)SIG_DFL);
-	program_signals_note_has_handler(&signals, SIGPIPE, (const void *)SIG_IGN);
-	program_signals_note_has_handler(&signals, 0, (const void *)simple_handler);
-	program_signals_note_has_handler(&signals, 65, (const void *)simple_handler);
+	program_signals_note_has_handler(&signals, SIGSEGV, (const void *)simple_handler, 0);
+	program_signals_note_has_handler(&signals, SIGTRAP, (const void *)simple_handler, 0);
+	program_signals_note_has_handler(&signals, SIGCHLD, (const void *)SIG_DFL, 0);
+	program_signals_note_has_handler(&signals, SIGPIPE, (const void *)SIG_IGN, 0);
+	program_signals_note_has_handler(&signals, 0, (const void *)simple_handler, 0);
+	program_signals_note_has_handler(&signals, 65, (const void *)simple_handler, 0);
 	assert_int_equal(signals.has_program_handlers, 0);
-	program_signals_note_has_handler(&signals, SIGALRM, (const void *)simple_handler);
+	program_signals_note_has_handler(&signals, SIGALRM, (const void *)simple_handler, 0);
 	assert_int_equal(signals.has_program_handlers, 1);
+}
+
+static bool is_on_alternate_stack(int signal)
+{
+	struct kernel_sigaction_layout action = {0};
+
+	assert_int_equal(call_rt_sigaction(signal, NULL, &action), 0);
+	return action.flags & SA_ONSTACK;
+}
+
+static void note(int signal, const void *handler, int flags)
+{
+	program_signals_note_has_handler(&signals, signal, handler, (uint64_t)flags);
+}
+
+/* A program that has all its handlers there may have stacks that bear no signal's frame. */
+static void our_handler_goes_where_all_others_are(void **state)
+{
+	const void *handler = (const void *)simple_handler;
+
+	(void)state;
+	take(SIGURG);
+	assert_false(is_on_alternate_stack(SIGURG));
+	note(SIGSEGV, handler, SA_ONSTACK); /* stack overflows: says nothing of other signals */
+	note(32, handler, 0);               /* libc's own */
+	assert_false(is_on_alternate_stack(SIGURG));
+	note(SIGTERM, handler, SA_ONSTACK);
+	note(33, handler, 0);
+	note(SIGPIPE, (const void *)SIG_IGN, 0);
+	assert_true(is_on_alternate_stack(SIGURG));
+	note(SIGUSR1, handler, 0);
+	assert_false(is_on_alternate_stack(SIGURG));
+	note(SIGUSR1, (const void *)SIG_DFL, 0);
+	assert_true(is_on_alternate_stack(SIGURG));
+	note(SIGTERM, handler, 0);
+	assert_false(is_on_alternate_stack(SIGURG));
 }
 
 /* Many threads set and read while signals arrive: every reading is something that was set. */
@@ -376,6 +412,7 @@ int main(void)
 		TEST(an_ignored_signal_stays_ignored_over_exec),
 		TEST(without_a_signal_taken_exec_changes_nothing),
 		TEST(handlers_of_asynchronous_signals_are_noted),
+		TEST(our_handler_goes_where_all_others_are),
 		TEST(setting_and_reading_never_mix),
 	};
 
