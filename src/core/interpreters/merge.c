@@ -173,7 +173,8 @@ uint64_t interpreters_hash_frames(const struct native_stack *stack, struct inter
 	struct interpreted_walk walk;
 	uint64_t hash = 1;
 
-	if (!collect_items(&walk, stack, merge, true))
+	/* A thread may have a state and no frames, as PyTorch's that compute gradients. */
+	if (!collect_items(&walk, stack, merge, true) || !walk.count)
 		return 0;
 	/* Multiply and fold (as in wyhash): every bit of an item moves every bit of the hash. */
 	for (uint32_t i = 0; i < walk.count; i++) {

@@ -315,8 +315,8 @@ static bool walk_thread(struct python_walk *python)
 	if (python->walk->trusts_memory && !first_frame_is_sound(python, frame))
 		return false;
 	if (python->walk->only_differences && python->walk->trusts_memory)
-		return python_hash_frames(layout, frame, &first) &&
-		       interpreted_walk_append(python->walk, first);
+		return !frame || (python_hash_frames(layout, frame, &first) &&
+				  interpreted_walk_append(python->walk, first));
 	if (layout->chain == PYTHON_CHAIN_ENTRY_MARKS)
 		return walk_marked_frames(python, first);
 	return layout->chain == PYTHON_CHAIN_SHIMS ? walk_frames_between_shims(python, frame)
