@@ -6,6 +6,7 @@
  * do the ends of such children, by _exit and by exec.
  */
 #include <sched.h>
+#include <stdlib.h>
 #include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
