@@ -19,6 +19,8 @@
 
 #define START_TIMEOUT_NS 2000000000ull
 
+static struct runtime *const collector = &kymo_runtime;
+
 static bool read_program_memory(const void *from, void *to, size_t size)
 {
 	struct iovec here = {to, size}, there = {(void *)from, size};
@@ -52,7 +54,7 @@ static bool is_collection_started(void)
 {
 	dormant_wake();
 	if (kymo_process.state == RUNTIME_STARTING && process_is_where_runtime_started())
-		background_wait_for_stage(&kymo_runtime.background, BACKGROUND_STAGE_COLLECTING,
+		background_wait_for_stage(&collector->background, BACKGROUND_STAGE_COLLECTING,
 					  START_TIMEOUT_NS);
 	return runtime_is_active_or_starting();
 }
@@ -71,8 +73,7 @@ static struct thread *leave_this_thread_alone(void)
 struct seccomp_entry seccomp_prepare_entry(unsigned long mode, unsigned long flags,
 					   const void *program)
 {
-	struct runtime *runtime = &kymo_runtime;
-	struct seccomp_entry entry = {.runtime = runtime};
+	struct seccomp_entry entry = {.thread = NULL};
 
 	/* In an earlier filter nothing can be asked; in a child that shares the memory there is
 	 * nothing to stop. */
@@ -83,8 +84,8 @@ struct seccomp_entry seccomp_prepare_entry(unsigned long mode, unsigned long fla
 		return entry;
 	if (flags & SECCOMP_FILTER_FLAG_TSYNC) {
 		entry.is_collection_ended = true;
-		entry.is_only_thread = runtime->background.program_thread_count <= 1;
-		spool_count_loss(&runtime->spool, SPOOL_LOSS_SECCOMP);
+		entry.is_only_thread = collector->background.program_thread_count <= 1;
+		spool_count_loss(&collector->spool, SPOOL_LOSS_SECCOMP);
 		runtime_stop_for_good("the program put all its threads into a seccomp sandbox: "
 				      "collection ended");
 		return entry;
@@ -138,7 +139,7 @@ void seccomp_finish_entry(const struct seccomp_entry *entry, bool entered)
 	error = errno;
 	if (entered) {
 		if (entry->thread)
-			spool_count_loss(&entry->runtime->spool, SPOOL_LOSS_SECCOMP);
+			spool_count_loss(&collector->spool, SPOOL_LOSS_SECCOMP);
 	} else if (entry->thread) {
 		entry->thread->has_own_seccomp_filter = false;
 		entry->thread->dispatches_own_calls = false;

@@ -16,12 +16,10 @@
 
 #include <stdbool.h>
 
-struct runtime;
 struct thread;
 
 /* What was stopped for a call, in the case that it fails. */
 struct seccomp_entry {
-	struct runtime *runtime;
 	struct thread *thread;    /* NULL: its sampling was not stopped */
 	bool is_collection_ended; /* a filter for all threads was asked for */
 	bool is_only_thread;      /* then: collection can begin again */

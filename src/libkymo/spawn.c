@@ -22,22 +22,24 @@
 
 typedef __typeof__(&posix_spawn) posix_spawn_function_pointer;
 
+static struct runtime *const collector = &kymo_runtime;
+
 static struct exec_target find_spawn_target(const char *path, bool by_name, char space[PATH_MAX])
 {
 	struct exec_target target = {.found = false};
 
 	if ((runtime_is_active() || dormant_is_this_process()) &&
-	    kymo_runtime.options.follow_children)
+	    collector->options.follow_children)
 		target = by_name ? exec_target_find_in_search_path(path, space)
 				 : exec_target_examine(path);
 	if (target.found && !target.profiling_obstacle_text)
-		target.profiling_obstacle_text = session_reach_find_obstacle(&kymo_runtime);
+		target.profiling_obstacle_text = session_reach_find_obstacle(collector);
 	return target;
 }
 
 static void record_spawned_child(const struct exec_target *target, pid_t child)
 {
-	const struct options *options = &kymo_runtime.options;
+	const struct options *options = &collector->options;
 
 	if (!target->profiling_obstacle_text ||
 	    (target->can_be_sampled_from_outside && options_want_sampling(options) &&
@@ -47,7 +49,7 @@ static void record_spawned_child(const struct exec_target *target, pid_t child)
 		dormant_write_not_followed_notice(child, target->path,
 						  target->profiling_obstacle_text);
 	else
-		notices_post(&kymo_runtime.background, SPOOL_NOTICE_NOT_FOLLOWED, (uint64_t)child,
+		notices_post(&collector->background, SPOOL_NOTICE_NOT_FOLLOWED, (uint64_t)child,
 			     target->path, target->profiling_obstacle_text);
 }
 
@@ -68,8 +70,8 @@ static int spawn_with_session(posix_spawn_function_pointer real, pid_t *pid, con
 	dormant_install_pending_wrappers();
 	begun_ns = own_work_read_clock_ns();
 	target = find_spawn_target(path, by_name, space);
-	if (target.can_be_sampled_from_outside && options_want_sampling(&kymo_runtime.options) &&
-	    ask_outside_if_there(kymo_runtime.options.spool_directory))
+	if (target.can_be_sampled_from_outside && options_want_sampling(&collector->options) &&
+	    ask_outside_if_there(collector->options.spool_directory))
 		target.must_not_preload = true;
 	if (target.must_not_preload)
 		session_environment_list_init_without(&list, environment);

@@ -76,7 +76,8 @@ class AppendixA:
         options = {"instrument": [], "causal": [], "sample": []}
         for setting in self._settings():
             if setting["type"] in values and setting["name"] not in (
-                    "TRACE_DELAY", "TRACE_DURATION", "STRICT", "VERBOSE", "FOLLOW_CHILDREN"):
+                    "TRACE_DELAY", "TRACE_DURATION", "STRICT", "VERBOSE", "FOLLOW_CHILDREN", "FROM_OUTSIDE",
+                    "KERNEL_FRAMES"):
                 value = "2" if setting["name"] in ("CAUSAL_ITERATIONS", "CAUSAL_UNTIL_CI") else values[setting["type"]]
                 options[self._command(setting)].append(f"{setting['option']}={value}")
         for command in ("instrument", "causal"):

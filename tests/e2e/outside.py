@@ -139,9 +139,11 @@ class Outside:
                 if stack[-1] == name or (stack[-1].endswith("leaf") and name == stack[-2]):
                     found[name] += weight
         total = sum(found.values())
-        expect(total >= 100, f"{found}")
+        samples = sum(process["samples"] for process in result.processes())
+        samples *= total / sum(weight for _stack, weight in result.folded())
+        expect(samples >= 100, f"{found}")
         for name, share in expected.items():
-            bound = max(0.02, 3 * math.sqrt(share * (1 - share) / total))
+            bound = max(0.02, 3 * math.sqrt(share * (1 - share) / samples))
             expect(abs(found[name] / total - share) <= bound, f"{name}: {found[name] / total:.3f}, not {share:.3f}")
 
     def _check_c(self, name, *options, compiler="cc"):
@@ -280,7 +282,8 @@ class Outside:
         theirs = {words[2]: float(words[0].rstrip("%")) / 100 for words in map(str.split, lines) if len(words) >= 3}
         name = max(found, key=found.get)
         expect(name in theirs, f"{name} is not in {theirs}")
-        bound = max(0.02, 3 * math.sqrt(2 * theirs[name] * (1 - theirs[name]) / total))
+        samples = result.processes()[0]["samples"]
+        bound = max(0.02, 3 * math.sqrt(2 * theirs[name] * (1 - theirs[name]) / samples))
         expect(abs(found[name] / total - theirs[name]) <= bound, f"{name}: {found[name] / total:.3f}, perf {theirs[name]:.3f}")
 
     def without_rights_to_the_kernel(self):
@@ -328,7 +331,7 @@ class Outside:
         if os.geteuid():
             raise Skipped("needs root, for chroot")
         root = self.scratch.path("root")
-        os.makedirs(root)
+        os.makedirs(root, exist_ok=True)
         os.rename(self._build("inside", "-static"), os.path.join(root, "inside"))
         result, _ = self._sample("root-out", ["chroot", root, "/inside", "0.5"], "--from-outside", said="CPU time")
         self._check_shares(result, {"once": 1 / 3, "twice": 2 / 3})
