@@ -140,7 +140,7 @@ import sys, os
 sys.path.insert(0, os.path.dirname(__file__))
 from torch.autograd import graph
 import pool
-library = ctypes.CDLL(os.path.join(os.path.dirname(__file__), "gradients.so"))
+library = ctypes.CDLL(os.path.join(os.path.dirname(__file__), "libtorch_python.so"))
 entry = ctypes.cast(launch, ctypes.c_void_p)
 library.run_backward(entry, function, 1) # from here on kymo knows the library
 time.sleep(0.6)
@@ -515,7 +515,7 @@ def main():
             with open(os.path.join(directory, name), "w", encoding="utf-8") as stream:
                 stream.write(text)
         made = run(["cc", "-g", "-O1", "-shared", "-fPIC", os.path.join(directory, "gradients.c"), "-o",
-                    os.path.join(directory, "gradients.so"), "-lpthread"])
+                    os.path.join(directory, "libtorch_python.so"), "-lpthread"])
         expect(made.status == 0, made.stderr)
         result, ended = sample([sys.executable, os.path.join(directory, "train.py")], environment=cuda_environment())
         expect(ended.status == 0, ended.stderr)

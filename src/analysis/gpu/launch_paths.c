@@ -70,38 +70,55 @@ void launch_path_list_deinit(struct launch_path_list *list)
 
 /* ---- stacks in the tree ---- */
 
+static bool frame_is_of_module(struct session *session, uint32_t process, uint64_t frame,
+			       uint64_t time_ns, const char *name_prefix)
+{
+	struct module_map *map = &session_get_private(session)->processes[process].module_map;
+	uint32_t module;
+
+	if (spool_frame_is_interpreted(frame))
+		return false;
+	module = module_map_find_module(map, frame - 1, time_ns);
+	return module != MODULE_MAP_NO_MODULE &&
+	       strncmp(session->modules[module].name, name_prefix, strlen(name_prefix)) == 0;
+}
+
 /* The way from the launching function to kymo is none of the program's. */
 static bool frame_is_of_recorder(struct session *session, uint32_t process, uint64_t frame,
 				 uint64_t time_ns)
 {
-	static const char *const prefixes[] = {"libkymo", "libcupti.so"};
-	struct module_map *map = &session_get_private(session)->processes[process].module_map;
-	uint32_t module = MODULE_MAP_NO_MODULE;
-
-	if (!spool_frame_is_interpreted(frame))
-		module = module_map_find_module(map, frame - 1, time_ns);
-	for (size_t i = 0;
-	     module != MODULE_MAP_NO_MODULE && i < sizeof(prefixes) / sizeof(*prefixes); i++) {
-		if (strncmp(session->modules[module].name, prefixes[i], strlen(prefixes[i])) == 0)
-			return true;
-	}
-	return false;
+	return frame_is_of_module(session, process, frame, time_ns, "libkymo") ||
+	       frame_is_of_module(session, process, frame, time_ns, "libcupti.so");
 }
 
-/* Frames of a thread that waits are those of whom the launching thread works for where the function
- * that waits is one that has others launch. */
-static bool waiting_frames_are_of_caller(const struct session *session, uint32_t process,
+/* Libraries whose functions of Python wait while threads of theirs launch: where those wait, by
+ * file, and the module that such a thread runs through, whatever else launches meanwhile. */
+static const struct launching_library {
+	const char *waiting_file, *thread_module;
+} launching_libraries[] = {
+	{"/torch/autograd/", "libtorch_python"}, /* PythonEngine::thread_init() */
+};
+
+/* Are the frames of a thread that waits those of whom the launching thread works for? */
+static bool waiting_frames_are_of_caller(struct session *session, uint32_t process,
 					 const struct launch_path *path)
 {
-	static const char *const files[] = {"/torch/autograd/"};
-	uint64_t frame = path->frames[path->count - path->waiting_count];
-	const struct interpreted_code *code =
-		interpreted_code_find(session, process, interpreted_frame_get_code_id(frame));
+	uint32_t own_count = path->count - path->waiting_count;
+	const struct interpreted_code *code = interpreted_code_find(
+		session, process, interpreted_frame_get_code_id(path->frames[own_count]));
 
-	for (size_t i = 0; code != NULL && code->file != NULL && i < sizeof(files) / sizeof(*files);
-	     i++) {
-		if (strstr(code->file, files[i]) != NULL)
-			return true;
+	if (code == NULL || code->file == NULL)
+		return false;
+	for (size_t i = 0; i < sizeof(launching_libraries) / sizeof(*launching_libraries); i++) {
+		const struct launching_library *library = &launching_libraries[i];
+
+		if (strstr(code->file, library->waiting_file) == NULL)
+			continue;
+		for (uint32_t at = own_count; at-- > 0;) {
+			if (frame_is_of_module(session, process, path->frames[at], path->time_ns,
+					       library->thread_module))
+				return true;
+		}
 	}
 	return false;
 }

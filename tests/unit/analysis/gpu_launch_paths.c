@@ -162,6 +162,8 @@ static void begin_spool_file(struct spool_fixture *fixture, const char *director
 	fixture_module(fixture, FIXTURE_START, 1, 0x400000, 0x410000, 0, "/nowhere/train");
 	fixture_module(fixture, FIXTURE_START, 2, 0x500000, 0x510000, 0, "/nowhere/libcuda.so.1");
 	fixture_module(fixture, FIXTURE_START, 3, 0x600000, 0x610000, 0, "/nowhere/libkymo-gpu.so");
+	fixture_module(fixture, FIXTURE_START, 4, 0x700000, 0x710000, 0,
+		       "/nowhere/libtorch_python.so");
 	fixture_thread_start(fixture, FIXTURE_START, 1, PID, 0, "train", 0);
 	fixture_thread_start(fixture, FIXTURE_START, 2, PID + 1, 1, "backward", 1);
 }
@@ -339,8 +341,10 @@ static uint64_t sum_below(const struct session *session, const char *function)
 
 static void test_frames_of_who_waits_count_where_others_launch_for_it(void **state)
 {
-	uint64_t gradients[] = {0x500010, 0x400100, frame_of_code(1), frame_of_code(3)};
-	uint64_t pool[] = {0x500010, 0x400200, frame_of_code(2), frame_of_code(3)};
+	uint64_t gradients[] = {0x500010, 0x700100, frame_of_code(1), frame_of_code(3)};
+	uint64_t pool[] = {0x500010, 0x700200, frame_of_code(2), frame_of_code(3)};
+	/* A thread of the program's own, while gradients are waited for. */
+	uint64_t beside[] = {0x500010, 0x400100, frame_of_code(1), frame_of_code(3)};
 	struct spool_fixture fixture;
 	struct session *session;
 
@@ -351,19 +355,21 @@ static void test_frames_of_who_waits_count_where_others_launch_for_it(void **sta
 	add_path_with_waiting(&fixture, 1, SPOOL_STACK_COMPLETE, gradients, 4, 2);
 	add_path_with_waiting(&fixture, 2, SPOOL_STACK_COMPLETE, pool, 4, 2);
 	add_path_with_waiting(&fixture, 3, SPOOL_STACK_COMPLETE, pool, 4, 5); /* impossible */
+	add_path_with_waiting(&fixture, 4, SPOOL_STACK_COMPLETE, beside, 4, 2);
 	fixture_close(&fixture);
 	begin_gpu_file();
 	add_kernel(GEMM, 100, PID, 1);
 	add_kernel(GEMM, 30, PID, 2);
 	add_kernel(GEMM, 7, PID, 3);
+	add_kernel(GEMM, 11, PID, 4);
 	end_gpu_file(*state);
 	session = open_session(*state);
-	assert_int_equal(get_sums(session).complete.ns, 130);
+	assert_int_equal(get_sums(session).complete.ns, 141);
 	assert_int_equal(get_sums(session).gaps[GPU_PATH_GAP_RECORD_MISSING].ns, 7);
 	assert_int_equal(sum_below(session, "train"), 100);
 	assert_int_equal(sum_below(session, "run_backward"), 100);
 	assert_int_equal(sum_below(session, "sleep"), 0);
-	assert_int_equal(sum_below(session, "gemm"), 137);
+	assert_int_equal(sum_below(session, "gemm"), 148);
 	session_close(session);
 }
 
