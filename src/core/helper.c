@@ -32,7 +32,6 @@
 #include "core/process/program_signals.h"
 #include "core/process/task_state.h"
 
-#define NEXT_CHILD_NAMESPACE_LINK    "/proc/self/ns/pid_for_children"
 #define HELPER_STACK_SIZE            (16u << 10)
 #define PROGRAM_END_POLL_PERIOD_NS   20000000
 #define WAIT_POLL_PERIOD_NS          50000
@@ -314,13 +313,6 @@ static const char *format_subreaper_file_path(const char *directory, char *space
 	return space;
 }
 
-static bool process_is_subreaper(void)
-{
-	int is = 0;
-
-	return !sys_call2(SYS_prctl, PR_GET_CHILD_SUBREAPER, (long)&is) && is;
-}
-
 /* mknod(2), not open(2): no descriptor of the program's table is taken, however briefly. Not
  * inlined: each fork of a program that is none would write a page more of its stack. */
 __attribute__((noinline)) static void create_subreaper_file(const char *directory)
@@ -333,7 +325,7 @@ __attribute__((noinline)) static void create_subreaper_file(const char *director
 
 void helper_record_if_program_is_subreaper(const char *directory)
 {
-	if (directory && *directory && process_is_subreaper())
+	if (directory && *directory && own_task_process_is_subreaper())
 		create_subreaper_file(directory);
 }
 
@@ -342,36 +334,11 @@ static bool orphan_would_be_adopted(const char *directory)
 {
 	char space[PATH_SIZE];
 
-	if (helper.program_pid == 1 || process_is_subreaper())
+	if (helper.program_pid == 1 || own_task_process_is_subreaper())
 		return true;
 	return directory && *directory &&
 	       !sys_call3(SYS_faccessat, SYS_WORKING_DIRECTORY_FD,
 			  (long)format_subreaper_file_path(directory, space), 0);
-}
-
-/* After unshare(CLONE_NEWPID) the next child of the process is the init of a new namespace: that is
- * the program's to make. */
-static bool next_child_is_namespace_init(void)
-{
-	char now[64] = "", next[64] = "";
-	struct stat status;
-	long length =
-		sys_call3(SYS_readlink, (long)"/proc/self/ns/pid", (long)now, sizeof(now) - 1);
-
-	if (length <= 0)
-		return false;
-	/* A namespace that has no init yet has a file but no name (pidns_for_children_get() of the
-	 * kernel). */
-	if (sys_call3(SYS_readlink, (long)NEXT_CHILD_NAMESPACE_LINK, (long)next,
-		      sizeof(next) - 1) <= 0)
-		return !sys_call4(SYS_newfstatat, SYS_WORKING_DIRECTORY_FD,
-				  (long)NEXT_CHILD_NAMESPACE_LINK, (long)&status,
-				  AT_SYMLINK_NOFOLLOW);
-	for (long i = 0; i < length; i++) {
-		if (now[i] != next[i])
-			return true;
-	}
-	return false;
 }
 
 /* ---- start and end ---- */
@@ -415,7 +382,7 @@ int helper_start(struct own_thread *thread, const char *name, void (*run)(void *
 	uint64_t all = ~0ull, mask = 0;
 	long result;
 
-	if (next_child_is_namespace_init())
+	if (own_task_would_be_namespace_init())
 		return -EINVAL;
 	if (!map_helper_stacks_and_tls_once())
 		return -ENOMEM;

@@ -202,21 +202,7 @@ static void reap(long pid)
 
 static bool orphan_would_be_adopted(void)
 {
-	int is_subreaper = 0;
-
-	return keeper.program_pid == 1 ||
-	       (!sys_call2(SYS_prctl, PR_GET_CHILD_SUBREAPER, (long)&is_subreaper) && is_subreaper);
-}
-
-/* After unshare(CLONE_NEWPID) the next child is the init of the new namespace: the program's. */
-static bool next_child_is_namespace_init(void)
-{
-	char now[64] = {0}, next[64] = {0};
-
-	return sys_call3(SYS_readlink, (long)"/proc/self/ns/pid", (long)now, sizeof(now) - 1) > 0 &&
-	       sys_call3(SYS_readlink, (long)"/proc/self/ns/pid_for_children", (long)next,
-			 sizeof(next) - 1) > 0 &&
-	       __builtin_memcmp(now, next, sizeof(now));
+	return keeper.program_pid == 1 || own_task_process_is_subreaper();
 }
 
 static bool child_is_starting(void)
@@ -238,12 +224,13 @@ void keeper_start(void)
 	uint8_t *memory;
 	long middle;
 
-	if (next_child_is_namespace_init())
+	if (own_task_would_be_namespace_init())
 		return;
 	memory = sys_mmap(NULL, 2 * KEEPER_STACK_SIZE + OWN_TASK_TLS_SIZE, PROT_READ | PROT_WRITE,
 			  MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
 	if (sys_mmap_failed(memory))
 		return;
+	sys_madvise(memory, 2 * KEEPER_STACK_SIZE + OWN_TASK_TLS_SIZE, MADV_WIPEONFORK);
 	keeper.memory = memory;
 	keeper.program_pid = (uint32_t)sys_getpid();
 	keeper.program_user = (uint32_t)sys_call0(SYS_geteuid);

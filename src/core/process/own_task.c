@@ -5,11 +5,15 @@
  */
 #include "core/process/own_task.h"
 
+#include <fcntl.h>
+#include <sys/prctl.h>
 #include <sys/resource.h>
+#include <sys/stat.h>
 
 #include "common/syscalls.h"
 
-#define CLOSED_DESCRIPTORS_MAX 65536u
+#define CLOSED_DESCRIPTORS_MAX    65536u
+#define NEXT_CHILD_NAMESPACE_LINK "/proc/self/ns/pid_for_children"
 
 void *own_task_init_tls(uint8_t *room)
 {
@@ -44,6 +48,36 @@ long own_task_clone(unsigned long flags, void *stack_top, _Atomic uint32_t *tid,
 			   "r"(entry_register)
 			 : "rcx", "r11", "memory");
 	return result;
+}
+
+bool own_task_would_be_namespace_init(void)
+{
+	char now[64] = "", next[64] = "";
+	struct stat status;
+	long length =
+		sys_call3(SYS_readlink, (long)"/proc/self/ns/pid", (long)now, sizeof(now) - 1);
+
+	if (length <= 0)
+		return false;
+	/* A namespace that has no init yet has a file but no name (pidns_for_children_get() of the
+	 * kernel). */
+	if (sys_call3(SYS_readlink, (long)NEXT_CHILD_NAMESPACE_LINK, (long)next,
+		      sizeof(next) - 1) <= 0)
+		return !sys_call4(SYS_newfstatat, SYS_WORKING_DIRECTORY_FD,
+				  (long)NEXT_CHILD_NAMESPACE_LINK, (long)&status,
+				  AT_SYMLINK_NOFOLLOW);
+	for (long i = 0; i < length; i++) {
+		if (now[i] != next[i])
+			return true;
+	}
+	return false;
+}
+
+bool own_task_process_is_subreaper(void)
+{
+	int is = 0;
+
+	return !sys_call2(SYS_prctl, PR_GET_CHILD_SUBREAPER, (long)&is) && is;
 }
 
 void own_task_close_descriptors_from(uint32_t from)

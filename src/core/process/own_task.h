@@ -7,6 +7,7 @@
 #define KYMO_CORE_OWN_TASK_H
 
 #include <stdatomic.h>
+#include <stdbool.h>
 #include <stdint.h>
 
 /* Room around the thread pointer: libc functions that look at their thread-local data (errno, stack
@@ -20,6 +21,13 @@ void *own_task_init_tls(uint8_t *room);
  * CLONE_PARENT_SETTID and CLONE_CHILD_CLEARTID write. Its number, or negative errno. */
 long own_task_clone(unsigned long flags, void *stack_top, _Atomic uint32_t *tid, void *tls,
 		    void (*entry)(void *argument), void *argument);
+
+/* Would the next child of this process be the init of a new pid namespace (unshare(CLONE_NEWPID))?
+ * That is the program's to make. */
+bool own_task_would_be_namespace_init(void);
+
+/* Does the process adopt orphans of its own (PR_SET_CHILD_SUBREAPER)? */
+bool own_task_process_is_subreaper(void);
 
 /* Descriptors copied from the program would keep its pipes and files open. */
 void own_task_close_descriptors_from(uint32_t from);
