@@ -76,7 +76,7 @@ install: build
 	@meson install -C '$(BUILD)' --no-rebuild
 	@test -n '$(DESTDIR)' || packaging/after-install --say '$(BUILD)'
 
-# Debian packages of what is committed, and its source, into dist/.
+# Builds Debian packages, and packs the source, of the last commit into dist/.
 deb: deps
 	@packaging/build-deb dist
 

@@ -45,7 +45,7 @@ __attribute__((noinline)) static uint32_t find_nothing(void)
 	return 1;
 }
 
-/* Each bit of `turn` is a place to call from, so that stacks of one depth are told apart by return
+/* Each bit of `turn` is a place to call from, so that stacks of one depth differ by return
  * addresses alone. */
 __attribute__((noinline)) static uint32_t launch_in_turn(unsigned bits, unsigned turn)
 {

@@ -13,7 +13,7 @@ enum view_measure_kind {
 	VIEW_MEASURE_CPU_TIME,       /* ns of CPU time */
 	VIEW_MEASURE_REAL_TIME,      /* ns of real time: CPU + WALL + RUNNABLE samples */
 	VIEW_MEASURE_COUNTER_EVENTS, /* events */
-	VIEW_MEASURE_DEVICE_TIME,    /* ns on devices, of what was launched there */
+	VIEW_MEASURE_DEVICE_TIME,    /* ns of work on devices */
 	VIEW_MEASURE_COUNT
 };
 

@@ -12,12 +12,17 @@
 
 #include "common/time_units.h"
 
-static inline uint64_t monotonic_ns(void)
+static inline uint64_t clock_read_ns(clockid_t clock)
 {
 	struct timespec now;
 
-	clock_gettime(CLOCK_MONOTONIC, &now);
+	clock_gettime(clock, &now);
 	return (uint64_t)now.tv_sec * SECOND_NS + (uint64_t)now.tv_nsec;
+}
+
+static inline uint64_t monotonic_ns(void)
+{
+	return clock_read_ns(CLOCK_MONOTONIC);
 }
 
 #endif

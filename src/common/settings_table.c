@@ -327,7 +327,7 @@ const struct setting settings_table[SETTING_COUNT] = {
 		"or none.",
 		CHOICE("work", "work,all,none")),
 	SETTING(GPU_STACKS, "wrappers",
-		"Record the call path of what launches kernels, copies and fills.", BOOL("on")),
+		"Record the call path of each launch of a kernel, copy or fill.", BOOL("on")),
 	SETTING(GPU_METRICS_FREQ, "wrappers",
 		"Readings a second of power, temperature, clocks, utilization and memory of "
 		"devices; 0 for none.",

@@ -21,41 +21,12 @@
 #include <unistd.h>
 
 #include "common/monotonic.h"
+#include "common/process_stat.h"
 #include "inject/inject.h"
 #include "launch/surviving_processes.h"
 
 enum { CTL_POLL_PAUSE_NS = 2000000, CTL_CHECK_TARGET_AFTER_NS = 500000000 };
 static const int64_t CTL_ANSWER_TIMEOUT_NS = 5000000000;
-
-/* State letter and start time (fields 3 and 22 of /proc/PID/stat); '\0' when the process is gone.
- */
-static char ctl_read_state_from_proc_stat(pid_t pid, uint64_t *ret_start, char *name, size_t size)
-{
-	char path[64], text[1024], state = '\0';
-	char *open, *close;
-	size_t length = 0;
-	FILE *file;
-
-	snprintf(path, sizeof(path), "/proc/%ld/stat", (long)pid);
-	file = fopen(path, "re");
-	if (file) {
-		length = fread(text, 1, sizeof(text) - 1, file);
-		fclose(file);
-	}
-	text[length] = '\0';
-	open = strchr(text, '(');
-	close = strrchr(text, ')'); /* a name may hold anything */
-	if (!open || !close || close < open || sscanf(close + 1, " %c", &state) != 1)
-		return '\0';
-	if (name)
-		snprintf(name, size, "%.*s", (int)(close - open - 1), open + 1);
-	*ret_start = 0;
-	for (int field = 2; close && field < 22; field++)
-		close = strchr(close + 1, ' ');
-	if (close)
-		*ret_start = strtoull(close, NULL, 10);
-	return state == 'Z' || state == 'X' ? '\0' : state;
-}
 
 /* ---- finding the file ---- */
 
@@ -242,17 +213,18 @@ static int ctl_find_spool_or_wake_process(struct ctl_process *process, const cha
 
 int ctl_process_open_spool_file(pid_t pid, struct ctl_process *ret, struct problem *problem)
 {
+	struct process_stat stat;
 	char path[64];
-	uint64_t start;
 	int error;
 
 	*ret = (struct ctl_process){.pid = pid, .file = -1};
-	if (!ctl_read_state_from_proc_stat(pid, &start, ret->name, sizeof(ret->name)))
+	if (!process_stat_read((uint32_t)pid, &stat) || process_stat_is_of_dead(&stat))
 		return ctl_set_open_problem(pid, -ESRCH, problem);
+	snprintf(ret->name, sizeof(ret->name), "%s", stat.name);
 	snprintf(path, sizeof(path), "/proc/%ld/maps", (long)pid);
-	error = ctl_find_spool_or_wake_process(ret, path, start, true);
+	error = ctl_find_spool_or_wake_process(ret, path, stat.start_ticks, true);
 	if (error == -EAGAIN)
-		error = ctl_find_spool_or_wake_process(ret, path, start, false);
+		error = ctl_find_spool_or_wake_process(ret, path, stat.start_ticks, false);
 	if (!error && !ret->path)
 		error = -ENOMEM;
 	return error ? ctl_set_open_problem(pid, error, problem) : 0;
@@ -270,12 +242,12 @@ void ctl_process_close_spool_file(struct ctl_process *process)
 
 static int ctl_explain_missing_answer(const struct ctl_process *process, struct problem *problem)
 {
-	uint64_t start;
-	char state = ctl_read_state_from_proc_stat(process->pid, &start, NULL, 0);
+	struct process_stat stat;
 
-	if (!state || start != process->header.process_start)
+	if (!process_stat_read((uint32_t)process->pid, &stat) || process_stat_is_of_dead(&stat) ||
+	    stat.start_ticks != process->header.process_start)
 		return problem_set(problem, -ESRCH, "process %ld ended", (long)process->pid);
-	if (state == 'T' || state == 't')
+	if (stat.state == 'T' || stat.state == 't')
 		return problem_set(
 			problem, -EAGAIN,
 			"process %ld is stopped: it will answer when it continues (kill -CONT %ld)",
@@ -328,7 +300,6 @@ static pid_t ctl_find_live_process_of_file(const char *path)
 						       .trust_flags = FOREIGN_REFUSE_LINKS};
 	struct spool_file_header header;
 	struct stat status;
-	uint64_t start;
 	uid_t owner;
 	int file = foreign_open_file(&how, path, &status);
 	bool whole;
@@ -338,8 +309,9 @@ static pid_t ctl_find_live_process_of_file(const char *path)
 	whole = pread(file, &header, sizeof(header), 0) == (ssize_t)sizeof(header);
 	close(file);
 	if (!whole || !ctl_is_spool_header_valid(&header) || header.state == SPOOL_STATE_EXEC ||
-	    !ctl_read_state_from_proc_stat((pid_t)header.pid, &start, NULL, 0) ||
-	    start != header.process_start || ctl_read_process_owner((pid_t)header.pid, &owner))
+	    !header.process_start ||
+	    process_read_start_of_live(header.pid) != header.process_start ||
+	    ctl_read_process_owner((pid_t)header.pid, &owner))
 		return 0;
 	return status.st_uid == owner || is_trusted_owner(status.st_uid) ? (pid_t)header.pid : 0;
 }

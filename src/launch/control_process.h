@@ -15,7 +15,7 @@
 
 struct ctl_process {
 	pid_t pid;
-	char name[32];                   /* as the kernel has it */
+	char name[64];                   /* as the kernel has it */
 	char *path;                      /* of the spool file; malloc'ed */
 	int file;                        /* locked: one request at a time */
 	struct spool_file_header header; /* as it was when it was last read */

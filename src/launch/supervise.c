@@ -23,6 +23,7 @@
 #include <unistd.h>
 
 #include "common/array.h"
+#include "common/process_stat.h"
 #include "common/time_units.h"
 #include "launch/file_limit.h"
 #include "launch/reaper.h"
@@ -201,18 +202,10 @@ static bool supervise_is_in_foreground(void)
 static bool supervise_is_still_stopped(pid_t pid)
 {
 	static const struct timespec moment = {.tv_nsec = 5000000};
-	char path[32], line[512] = "";
-	const char *after_name;
-	FILE *file;
+	struct process_stat stat;
 
 	nanosleep(&moment, NULL);
-	snprintf(path, sizeof(path), "/proc/%d/stat", (int)pid);
-	file = fopen(path, "re");
-	if (!file)
-		return false;
-	after_name = fgets(line, sizeof(line), file) ? strrchr(line, ')') : NULL;
-	fclose(file);
-	return after_name && (after_name[2] == 'T' || after_name[2] == 't');
+	return process_stat_read((uint32_t)pid, &stat) && (stat.state == 'T' || stat.state == 't');
 }
 
 static void supervise_wait_for_end(struct supervised_program_end *ret)

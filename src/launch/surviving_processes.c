@@ -20,36 +20,13 @@
 #include <unistd.h>
 
 #include "common/monotonic.h"
+#include "common/process_stat.h"
 #include "common/time_units.h"
 #include "console/message.h"
 #include "kymo/spool.h"
 
 #define HELPER_WAIT_PAUSE_NS MILLISECOND_NS
 #define HELPERS_WAIT_MAX_NS  (10 * SECOND_NS) /* of all together; beside others they are slow */
-
-/* Field 22 of /proc/PID/stat (proc(5)); 0 when there is no such process, or only its remains. */
-static uint64_t read_process_start_time(uint32_t pid)
-{
-	char path[32], line[1024] = "", state = 'Z';
-	unsigned long long start = 0;
-	const char *after_name;
-	FILE *file;
-
-	snprintf(path, sizeof(path), "/proc/%u/stat", pid);
-	file = fopen(path, "re");
-	if (!file)
-		return 0;
-	after_name = fgets(line, sizeof(line), file) ? strrchr(line, ')') : NULL;
-	fclose(file);
-	if (!after_name ||
-	    sscanf(after_name + 1,
-		   " %c %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s "
-		   "%llu",
-		   &state, &start) != 2 ||
-	    state == 'Z' || state == 'X')
-		return 0;
-	return start;
-}
 
 struct helpers_wait_state {
 	uint64_t end_ns; /* of CLOCK_MONOTONIC */
@@ -84,7 +61,7 @@ static bool spool_process_is_running(int file, void *context)
 	pid_t *ret_pid = context;
 
 	if (!read_spool_header(file, &header) || header.state != SPOOL_STATE_OPEN ||
-	    !header.process_start || read_process_start_time(header.pid) != header.process_start)
+	    !header.process_start || process_read_start_of_live(header.pid) != header.process_start)
 		return false;
 	*ret_pid = (pid_t)header.pid;
 	return true;
@@ -97,7 +74,7 @@ static bool spool_process_is_running(int file, void *context)
 /* An entry is written shortly after the kernel has made the process or its parent's child. */
 static bool is_process_of_header_alive(const struct spool_file_header *header)
 {
-	unsigned long long made = read_process_start_time(header->pid);
+	unsigned long long made = process_read_start_of_live(header->pid);
 
 	return made && made <= header->start_boottime_ns / USER_HZ_CLOCK_TICK_NS + 1;
 }
@@ -178,7 +155,7 @@ static bool wait_for_helper_if_process_ended(int file, void *context)
 
 	/* When a program is executed the process goes on, with another file. */
 	if (!read_spool_header(file, &header) || header.state == SPOOL_STATE_EXEC ||
-	    read_process_start_time(header.pid) != header.process_start)
+	    process_read_start_of_live(header.pid) != header.process_start)
 		wait_for_helper_to_write(file, context);
 	return false;
 }

@@ -25,7 +25,8 @@
 #include "launches/waiting_python.h"
 
 #define LAUNCH_THREADS_MAX (1u << 20) /* by index of a thread's block */
-#define MEMO_PLACES        32u
+#define MEMO_PLACE_BITS    5u
+#define MEMO_PLACES        (1u << MEMO_PLACE_BITS)
 #define MEMOS_AT_PLACE     4u
 #define KNOWN_PATHS        4096u /* of a thread, by hash: each in one of two places */
 
@@ -131,8 +132,11 @@ void launches_reset_for_new_run(void)
 	_Atomic(struct launch_thread *) *threads =
 		atomic_load_explicit(&launch_threads, memory_order_acquire);
 
+	/* Blocks that were used: behind them the table's memory is not there yet. */
+	uint32_t end = threads ? atomic_load(&launch_runtime->threads.block_count) : 0;
+
 	path_table_clear();
-	for (uint32_t i = 0; threads && i < LAUNCH_THREADS_MAX; i++) {
+	for (uint32_t i = 0; i < end && i < LAUNCH_THREADS_MAX; i++) {
 		struct launch_thread *thread =
 			atomic_load_explicit(&threads[i], memory_order_acquire);
 
@@ -204,13 +208,6 @@ static struct stack_request make_stack_request(struct launch_thread *thread,
 				      .interpreter_thread = &thread->interpreter_thread};
 }
 
-static uint32_t find_memo_place(const struct unwind_start_registers *caller)
-{
-	uint64_t hash = (caller->ip ^ caller->sp >> 3) * 0x9e3779b97f4a7c15ull;
-
-	return (uint32_t)(hash >> 59);
-}
-
 static uint64_t make_key(const struct launch_memo *memo, uint64_t interpreted_hash)
 {
 	uint64_t key = stack_memo_hash_words(&memo->words) ^
@@ -223,7 +220,7 @@ static uint32_t find_known_path(const struct launch_thread *thread,
 				const struct unwind_start_registers *caller,
 				uint64_t interpreted_hash, uint64_t generation)
 {
-	uint32_t place = find_memo_place(caller);
+	uint32_t place = stack_memo_hash_caller(caller->ip, caller->sp, MEMO_PLACE_BITS);
 
 	for (uint32_t i = 0; i < MEMOS_AT_PLACE; i++) {
 		const struct launch_memo *memo = &thread->memos[place][i];
@@ -246,8 +243,7 @@ static uint32_t find_known_path(const struct launch_thread *thread,
 static const struct launch_memo *find_or_add_memo(struct launch_thread *thread,
 						  const struct stack_memo *words)
 {
-	uint32_t place =
-		find_memo_place(&(struct unwind_start_registers){.ip = words->ip, .sp = words->sp});
+	uint32_t place = stack_memo_hash_caller(words->ip, words->sp, MEMO_PLACE_BITS);
 	struct launch_memo *memo = thread->memos[place];
 
 	for (uint32_t i = 0; i < MEMOS_AT_PLACE; i++) {

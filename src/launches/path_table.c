@@ -9,6 +9,7 @@
 #include <stddef.h>
 #include <sys/mman.h>
 
+#include "common/fold_hash.h"
 #include "common/syscalls.h"
 
 #define PROBES_MAX 64u
@@ -24,24 +25,19 @@ static struct path_table {
 	struct path_slot slots[PATH_TABLE_SLOTS];
 } * _Atomic path_table;
 
-/* Multiply and fold (as in wyhash): every bit of a frame moves every bit of the hash. */
 static uint64_t hash_frames(const uint64_t *frames, uint32_t count, uint64_t seed, uint64_t factor)
 {
 	uint64_t hash = seed ^ count;
 
-	for (uint32_t i = 0; i < count; i++) {
-		unsigned __int128 product = (unsigned __int128)(hash ^ frames[i]) * factor;
-
-		hash = (uint64_t)product ^ (uint64_t)(product >> 64);
-	}
+	for (uint32_t i = 0; i < count; i++)
+		hash = fold_hash_multiply(hash ^ frames[i], factor);
 	return hash;
 }
 
 struct path_identity path_identity_of_frames(const uint64_t *frames, uint32_t count,
 					     uint64_t variant)
 {
-	return (struct path_identity){hash_frames(frames, count, variant, 0x9e3779b97f4a7c15ull) |
-					      1,
+	return (struct path_identity){hash_frames(frames, count, variant, FOLD_HASH_FACTOR) | 1,
 				      hash_frames(frames, count, ~variant, 0xd6e8feb86659fd93ull)};
 }
 

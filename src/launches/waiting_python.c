@@ -5,6 +5,7 @@
  */
 #include "launches/waiting_python.h"
 
+#include "common/fold_hash.h"
 #include "core/base/ticks.h"
 #include "core/threads.h"
 
@@ -41,12 +42,8 @@ static void read_frames(struct waiting_python *waiting, const struct thread *oth
 	waiting->hash = 0;
 	if (merge.lost_frame_walks || !thread_waits_without_lock(merge.thread_state))
 		waiting->count = 0;
-	for (uint32_t i = 0; i < waiting->count; i++) {
-		unsigned __int128 product =
-			(unsigned __int128)(hash ^ waiting->frames[i]) * 0x9e3779b97f4a7c15ull;
-
-		hash = (uint64_t)product ^ (uint64_t)(product >> 64);
-	}
+	for (uint32_t i = 0; i < waiting->count; i++)
+		hash = fold_hash_add(hash, waiting->frames[i]);
 	if (waiting->count)
 		waiting->hash = hash | 1;
 }

@@ -2,8 +2,8 @@
  * SPDX-FileCopyrightText: the kymo authors
  *
  * Call paths of launches: libkymo, which is preloaded into the process, walks the stack of the
- * thread that launches; the number that it gives is the external correlation id of what is
- * launched.
+ * thread that launches; the path's number becomes the external correlation id of the
+ * launch.
  */
 #ifndef KYMO_LIBKYMO_GPU_LAUNCH_PATHS_H
 #define KYMO_LIBKYMO_GPU_LAUNCH_PATHS_H

@@ -2,9 +2,9 @@
  * SPDX-FileCopyrightText: the kymo authors
  *
  * See write_out.h. A chunk is quiet when nothing in it is known to change: it is looked at twice
- * more, and again when somebody resolves an id of a record in it (store_resolve_id()) or it is used
- * anew. Of the others, those whose checksum is another one are written. Readers find a record
- * whole, since its id comes last into the memory and first into the file.
+ * more, and again when somebody resolves an id of a record in it (store_resolve_id()) or it gets
+ * another use. Of the others, those whose checksum is another one are written. Readers find a
+ * record whole, since its id comes last into the memory and first into the file.
  *
  * All records are in memory, so that a file that somebody shortened is written whole again.
  */
@@ -77,7 +77,7 @@ static uint64_t get_place_of_chunk(uint32_t chunk)
 
 /* Of the records that were there no reader may take one for one of the new kind: first the chunk
  * becomes a free one, then it gets its records, then its head. */
-static bool write_chunk_used_anew(int file, uint32_t chunk)
+static bool write_chunk_of_new_use(int file, uint32_t chunk)
 {
 	static const struct nccl_chunk_header free_chunk = {.magic = NCCL_CHUNK_MAGIC};
 	const struct nccl_chunk_header *header = store_get_chunk_header(chunk);
@@ -98,7 +98,7 @@ static bool write_chunk(int file, uint32_t chunk, uint8_t state)
 
 	if (atomic_exchange_explicit(&known->was_cleared, false, memory_order_acquire)) {
 		known->written_checksum = 0;
-		if (!write_chunk_used_anew(file, chunk)) {
+		if (!write_chunk_of_new_use(file, chunk)) {
 			atomic_store_explicit(&known->was_cleared, true, memory_order_relaxed);
 			return false;
 		}

@@ -19,6 +19,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "common/monotonic.h"
 #include "outside/events.h"
 #include "outside/kernel.h"
 #include "outside/records.h"
@@ -39,14 +40,6 @@ struct outside_collector {
 	int listening; /* socket that is asked; -1: none */
 	uint64_t next_flush_ns;
 };
-
-static uint64_t read_monotonic_ns(void)
-{
-	struct timespec time;
-
-	clock_gettime(CLOCK_MONOTONIC, &time);
-	return (uint64_t)time.tv_sec * 1000000000u + (uint64_t)time.tv_nsec;
-}
 
 /* The ring with the oldest record; NULL: none is older than `before`. */
 static struct outside_ring *find_oldest(struct outside_events *events, uint64_t before)
@@ -86,7 +79,7 @@ static void handle_records(struct outside_collector *collector, uint64_t before)
 
 static void run_round(struct outside_collector *collector, bool last)
 {
-	uint64_t now = read_monotonic_ns();
+	uint64_t now = monotonic_ns();
 
 	handle_records(collector, last ? UINT64_MAX : now - SETTLE_NS);
 	if (now < collector->next_flush_ns)
@@ -195,7 +188,7 @@ static int start_thread(struct outside_collector *collector)
 	sigset_t all, before;
 	int error;
 
-	collector->world.from_ns = read_monotonic_ns() + options->delay_ns;
+	collector->world.from_ns = monotonic_ns() + options->delay_ns;
 	collector->world.to_ns =
 		options->duration_ns ? collector->world.from_ns + options->duration_ns : UINT64_MAX;
 	/* Signals are for the thread that waits for the program. */
@@ -226,8 +219,7 @@ int outside_collector_attach(struct outside_collector *collector, pid_t pid)
 	int error;
 
 	collector->world.root_pid = (uint32_t)pid;
-	error = outside_running_open(&collector->world, &collector->events, pid,
-				     read_monotonic_ns());
+	error = outside_running_open(&collector->world, &collector->events, pid, monotonic_ns());
 	return error ? error : start_thread(collector);
 }
 
@@ -243,7 +235,7 @@ struct outside_result outside_collector_finish(struct outside_collector *collect
 		if (image->is_elsewhere && image->file >= 0)
 			collector->options.keep_file(image->file);
 	}
-	outside_world_deinit(&collector->world, read_monotonic_ns());
+	outside_world_deinit(&collector->world, monotonic_ns());
 	outside_events_deinit(&collector->events);
 	if (collector->stop >= 0)
 		close(collector->stop);

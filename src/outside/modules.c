@@ -103,7 +103,7 @@ static bool insert_module(struct outside_process *process, const struct outside_
 	return true;
 }
 
-/* What a new mapping leaves of one that it overlaps is mapped anew, under another id. */
+/* The parts of an older mapping that a new one leaves get another id. */
 static void cut_module(struct outside_process *process, uint32_t index, uint64_t start,
 		       uint64_t end, uint64_t time_ns)
 {

@@ -11,8 +11,10 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 #include <unistd.h>
+
+#include "common/monotonic.h"
+#include "common/process_stat.h"
 
 #define ARGUMENTS_BYTES_MAX 4000u
 
@@ -72,49 +74,17 @@ static void read_executable_and_arguments(struct outside_process *process)
 		memcpy(process->arguments, arguments, (size_t)length);
 }
 
-/* Fields 22 and 28 of /proc/PID/stat (proc(5)): returns the first, 0 where it has ended. */
-static uint64_t read_start_time(uint32_t pid, uint64_t *ret_stack_start)
-{
-	char path[32], line[1024] = "";
-	const char *after_name;
-	unsigned long long start = 0, stack = 0;
-	FILE *file;
-
-	snprintf(path, sizeof(path), "/proc/%u/stat", pid);
-	file = fopen(path, "re");
-	if (!file)
-		return 0;
-	after_name = fgets(line, sizeof(line), file) ? strrchr(line, ')') : NULL;
-	fclose(file);
-	if (!after_name ||
-	    sscanf(after_name + 1,
-		   " %*c %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s "
-		   "%llu %*s %*s %*s %*s %*s %llu",
-		   &start, &stack) < 1)
-		return 0;
-	*ret_stack_start = stack;
-	return start;
-}
-
 /* ---- spool files ---- */
-
-static uint64_t read_clock(clockid_t clock)
-{
-	struct timespec time;
-
-	clock_gettime(clock, &time);
-	return (uint64_t)time.tv_sec * 1000000000u + (uint64_t)time.tv_nsec;
-}
 
 static void write_clock(struct outside_spool *spool)
 {
-	uint64_t now = read_clock(CLOCK_MONOTONIC);
+	uint64_t now = clock_read_ns(CLOCK_MONOTONIC);
 
 	outside_record_begin(spool);
 	outside_record_fixed64(spool, now);
 	outside_record_fixed64(spool, now);
-	outside_record_fixed64(spool, read_clock(CLOCK_BOOTTIME));
-	outside_record_fixed64(spool, read_clock(CLOCK_REALTIME));
+	outside_record_fixed64(spool, clock_read_ns(CLOCK_BOOTTIME));
+	outside_record_fixed64(spool, clock_read_ns(CLOCK_REALTIME));
 	outside_record_end(spool, SPOOL_RECORD_CLOCK);
 }
 
@@ -153,7 +123,8 @@ static void write_source(const struct outside_world *world, struct outside_proce
 bool outside_process_begin_spool(struct outside_world *world, struct outside_process *process)
 {
 	struct spool_file_header *header;
-	uint64_t back = read_clock(CLOCK_MONOTONIC) - process->start_ns;
+	struct process_stat stat;
+	uint64_t back = clock_read_ns(CLOCK_MONOTONIC) - process->start_ns;
 
 	if (process->spool)
 		return process->spool->file >= 0;
@@ -163,12 +134,15 @@ bool outside_process_begin_spool(struct outside_world *world, struct outside_pro
 	header = &process->spool->header;
 	header->pid = process->pid;
 	header->parent_pid = process->parent_pid;
-	header->process_start = read_start_time(process->pid, &process->stack_start);
+	if (process_stat_read(process->pid, &stat)) {
+		header->process_start = stat.start_ticks;
+		process->stack_start = stat.stack_start;
+	}
 	header->tick_clock = 1;
 	header->tick_hz = 1000000000;
 	header->start_ticks = header->start_monotonic_ns = process->start_ns;
-	header->start_boottime_ns = read_clock(CLOCK_BOOTTIME) - back;
-	header->start_realtime_ns = read_clock(CLOCK_REALTIME) - back;
+	header->start_boottime_ns = clock_read_ns(CLOCK_BOOTTIME) - back;
+	header->start_realtime_ns = clock_read_ns(CLOCK_REALTIME) - back;
 	header->origin = process->origin;
 	if (outside_spool_create(process->spool, world->spool_directory))
 		return false;
@@ -190,7 +164,7 @@ static void end_spool(const struct outside_world *world, struct outside_process 
 		return;
 	write_clock(spool);
 	if (process->pid == world->root_pid)
-		spool->header.helper_cpu_ns = read_clock(CLOCK_THREAD_CPUTIME_ID);
+		spool->header.helper_cpu_ns = clock_read_ns(CLOCK_THREAD_CPUTIME_ID);
 	spool->header.process_start = state == SPOOL_STATE_LEFT ? spool->header.process_start : 0;
 	outside_spool_close(spool, state, time_ns);
 	free(spool);

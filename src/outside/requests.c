@@ -14,6 +14,7 @@
 
 #include "common/monotonic.h"
 #include "common/outside_request.h"
+#include "common/process_stat.h"
 #include "outside/running.h"
 
 #define WAITING_MAX       64
@@ -37,18 +38,9 @@ int outside_requests_listen(const char *spool_directory)
 
 static uint32_t read_parent_pid(uint32_t pid)
 {
-	char path[32], line[512] = "";
-	const char *after_name;
-	unsigned parent = 0;
-	FILE *file;
+	struct process_stat stat;
 
-	snprintf(path, sizeof(path), "/proc/%u/stat", pid);
-	file = fopen(path, "re");
-	if (!file)
-		return 0;
-	after_name = fgets(line, sizeof(line), file) ? strrchr(line, ')') : NULL;
-	fclose(file);
-	return after_name && sscanf(after_name + 1, " %*c %u", &parent) == 1 ? parent : 0;
+	return process_stat_read(pid, &stat) ? stat.parent : 0;
 }
 
 static bool is_thread_of(uint32_t pid, uint32_t tid)

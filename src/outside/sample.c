@@ -89,7 +89,7 @@ static uint32_t append_first_callers(struct outside_world *world,
 	const struct outside_module *module =
 		outside_modules_find(process, world->walked[count - 1] - (count > 1));
 
-	/* Go's first stack is used again and again, and full of what was. */
+	/* Go uses its first stack again and again: it is full of old frames. */
 	if (*end != SPOOL_STACK_NO_TABLE || !module || !module->image || module->image->is_go ||
 	    sp > process->stack_start || sp < low || sp & 7 ||
 	    process->stack_start - sp > FIRST_CALLERS_BYTES ||

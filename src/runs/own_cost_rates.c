@@ -33,19 +33,10 @@
 /* Of /proc/PID/smaps, with kymo and without (docs/measured/overhead.md). */
 #define COLLECTOR_MAPPINGS   48u
 #define COLLECTOR_PAGES_EACH 5u
-/* Of them, what the parent writes first after a fork and the child before it ends, outside of what
- * is measured in the process itself (core/base/own_work.h): locks, thread state, the call's region,
- * and what the loader reads of the libraries. */
+/* The pages that parent and child write after a fork, without those that the process measures
+ * itself (core/base/own_work.h): locks, thread state, the call's region, the loader's tables. */
 #define PARENT_WRITTEN_PAGES 6u
 #define CHILD_WRITTEN_PAGES  4u
-
-static uint64_t read_clock_ns(clockid_t clock)
-{
-	struct timespec time;
-
-	clock_gettime(clock, &time);
-	return (uint64_t)time.tv_sec * SECOND_NS + (uint64_t)time.tv_nsec;
-}
 
 static int compare_differences(const void *left, const void *right)
 {
@@ -215,7 +206,7 @@ static void write_collector_pages(char *memory, size_t count)
  * collector's, or NULL. */
 static int64_t fork_and_get_cpu_ns(char *memory)
 {
-	uint64_t begun_ns = read_clock_ns(CLOCK_THREAD_CPUTIME_ID);
+	uint64_t begun_ns = clock_read_ns(CLOCK_THREAD_CPUTIME_ID);
 	pid_t pid = fork();
 	int64_t child_ns;
 
@@ -227,7 +218,7 @@ static int64_t fork_and_get_cpu_ns(char *memory)
 	child_ns = pid < 0 ? -1 : wait_and_get_cpu_ns(pid);
 	if (child_ns < 0)
 		return -1;
-	return child_ns + (int64_t)(read_clock_ns(CLOCK_THREAD_CPUTIME_ID) - begun_ns);
+	return child_ns + (int64_t)(clock_read_ns(CLOCK_THREAD_CPUTIME_ID) - begun_ns);
 }
 
 static uint64_t measure_fork_ns(void)
@@ -273,11 +264,11 @@ uint64_t own_cost_rates_measure_signal_ns(void)
 	/* Who started kymo may have blocked it. */
 	sigprocmask(SIG_UNBLOCK, &only, &mask);
 	for (size_t turn = 0; turn < SIGNAL_TURNS; turn++) {
-		uint64_t begun_ns = read_clock_ns(CLOCK_THREAD_CPUTIME_ID);
+		uint64_t begun_ns = clock_read_ns(CLOCK_THREAD_CPUTIME_ID);
 
 		for (size_t i = 0; i < SIGNALS_IN_TURN; i++)
 			raise(signal);
-		times[turn] = (int64_t)((read_clock_ns(CLOCK_THREAD_CPUTIME_ID) - begun_ns) /
+		times[turn] = (int64_t)((clock_read_ns(CLOCK_THREAD_CPUTIME_ID) - begun_ns) /
 					SIGNALS_IN_TURN);
 	}
 	sigprocmask(SIG_SETMASK, &mask, NULL);
@@ -289,7 +280,7 @@ void own_cost_rates_measure(struct launch *launch, char *const *environment)
 {
 	uint64_t start_ns =
 		(uint64_t)launch->start.tv_sec * SECOND_NS + (uint64_t)launch->start.tv_nsec;
-	uint64_t now_ns = read_clock_ns(CLOCK_REALTIME), limit_ns = 0;
+	uint64_t now_ns = clock_read_ns(CLOCK_REALTIME), limit_ns = 0;
 	struct image_counts counts;
 
 	if (now_ns > start_ns)

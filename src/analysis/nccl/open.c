@@ -14,6 +14,7 @@
 #include <unistd.h>
 
 #include "analysis/nccl/private.h"
+#include "common/process_stat.h"
 
 #define CLOCK_RATE_SPAN_LEAST_NS                                                                   \
 	100000000 /* between clocks that tell the rate better than the header */
@@ -119,31 +120,6 @@ static int build_process_clock_map(struct nccl_process *process)
 	return 0;
 }
 
-/* Field 22 of /proc/PID/stat, behind the name in parentheses; 0: no such process, or a dead one. */
-static uint64_t read_start_of_live_process(uint32_t pid)
-{
-	char path[64], text[1024];
-	unsigned long long start = 0;
-	FILE *stream;
-	size_t size;
-	char *at, state;
-
-	snprintf(path, sizeof(path), "/proc/%u/stat", pid);
-	stream = fopen(path, "re");
-	if (!stream)
-		return 0;
-	size = fread(text, 1, sizeof(text) - 1, stream);
-	fclose(stream);
-	text[size] = '\0';
-	at = strrchr(text, ')');
-	if (!at || sscanf(at + 1,
-			  " %c %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s "
-			  "%*s %llu",
-			  &state, &start) != 2)
-		return 0;
-	return state == 'Z' || state == 'X' ? 0 : start;
-}
-
 static bool boot_id_is_current(const char *boot_id)
 {
 	char own[40] = "";
@@ -163,7 +139,7 @@ static enum nccl_process_end_state find_process_end_state(const struct nccl_file
 	if (header->state == NCCL_FILE_EXITED)
 		return NCCL_PROCESS_EXITED;
 	if (header->process_start && boot_id_is_current(header->boot_id) &&
-	    read_start_of_live_process(header->pid) == header->process_start)
+	    process_read_start_of_live(header->pid) == header->process_start)
 		return NCCL_PROCESS_RUNNING;
 	return NCCL_PROCESS_ENDED_SILENTLY;
 }

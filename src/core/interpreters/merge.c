@@ -11,6 +11,7 @@
  * native stack was cut, or is another coroutine's) stands outside of the rest: the interpreter's
  * view is whole.
  */
+#include "common/fold_hash.h"
 #include "core/interpreters/list.h"
 
 #define INTERPRETED_RUN_UNPLACED UINT32_MAX
@@ -176,13 +177,8 @@ uint64_t interpreters_hash_frames(const struct native_stack *stack, struct inter
 	/* A thread may have a state and no frames, as PyTorch's that compute gradients. */
 	if (!collect_items(&walk, stack, merge, true) || !walk.count)
 		return 0;
-	/* Multiply and fold (as in wyhash): every bit of an item moves every bit of the hash. */
-	for (uint32_t i = 0; i < walk.count; i++) {
-		unsigned __int128 product =
-			(unsigned __int128)(hash ^ merge->items[i]) * 0x9e3779b97f4a7c15ull;
-
-		hash = (uint64_t)product ^ (uint64_t)(product >> 64);
-	}
+	for (uint32_t i = 0; i < walk.count; i++)
+		hash = fold_hash_add(hash, merge->items[i]);
 	return hash | 1;
 }
 

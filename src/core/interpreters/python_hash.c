@@ -8,12 +8,12 @@
  * Frames of different calls of the evaluation loop need not be told apart, but for the marks of
  * 3.11: later versions have a shim in the chain, and earlier ones a call a frame.
  */
+#include "common/fold_hash.h"
 #include "core/interpreters/python.h"
 
 #define HASH_FRAMES_MAX 100000u
 #define HASH_FRAME_TAG  3u /* of pointers to objects (3.14) */
 #define HASH_OWNER_SHIM 3u
-#define HASH_FACTOR     0x9e3779b97f4a7c15ull
 #define HASH_SECOND     0xd6e8feb86659fd93ull
 
 INTERPRETED_UNSANITIZED
@@ -26,14 +26,6 @@ INTERPRETED_UNSANITIZED
 static inline uint8_t load_byte(uint64_t address)
 {
 	return *(const uint8_t *)(uintptr_t)address;
-}
-
-/* Multiply and fold (as in wyhash). */
-static inline uint64_t fold(uint64_t a, uint64_t b)
-{
-	unsigned __int128 product = (unsigned __int128)a * b;
-
-	return (uint64_t)product ^ (uint64_t)(product >> 64);
 }
 
 /* What a code object points to tells it from others that had its address. */
@@ -69,7 +61,8 @@ bool python_hash_frames(const struct python_layout *layout, uint64_t frame, uint
 			has_code = false;
 		if (has_code)
 			marks ^= identify_code(layout, code);
-		hash = fold(hash ^ code ^ marks << 8, position ^ marks ^ HASH_FACTOR);
+		hash = fold_hash_multiply(hash ^ code ^ marks << 8,
+					  position ^ marks ^ FOLD_HASH_FACTOR);
 		frame = load_word(frame + layout->frame_previous);
 	}
 	*ret = hash;

@@ -31,7 +31,7 @@ bool stack_memo_has_native_stack(const struct stack_memo *memo,
 	return true;
 }
 
-/* Multiply and fold, in four strands that need not wait for each other. */
+/* In four strands that need not wait for each other. */
 UNWIND_UNSANITIZED
 uint64_t stack_memo_hash_words(const struct stack_memo *memo)
 {
@@ -39,10 +39,8 @@ uint64_t stack_memo_hash_words(const struct stack_memo *memo)
 
 	for (uint32_t i = 0; i < memo->word_count; i++) {
 		uint64_t word = *(const uint64_t *)(memo->sp + memo->word_offsets[i]);
-		unsigned __int128 product =
-			(unsigned __int128)(strands[i % 4] ^ word) * 0x9e3779b97f4a7c15ull;
 
-		strands[i % 4] = (uint64_t)product ^ (uint64_t)(product >> 64);
+		strands[i % 4] = fold_hash_add(strands[i % 4], word);
 	}
 	return (strands[0] * 0xd6e8feb86659fd93ull ^ strands[1]) * 0xa0761d6478bd642full ^
 	       (strands[2] * 0xe7037ed1a0b428dbull ^ strands[3]);

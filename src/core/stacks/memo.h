@@ -11,6 +11,7 @@
 #ifndef KYMO_CORE_STACKS_MEMO_H
 #define KYMO_CORE_STACKS_MEMO_H
 
+#include "common/fold_hash.h"
 #include "core/stacks/stacks.h"
 
 #define STACK_MEMO_WORDS_MAX 160u
@@ -49,6 +50,12 @@ static inline bool stack_memo_has_registers(const struct stack_memo *memo,
 {
 	return memo->ip == caller->ip && memo->sp == caller->sp && memo->bp == caller->bp &&
 	       memo->generation == generation;
+}
+
+/* For tables of memos: `bits` bits that tell callers apart. */
+static inline uint32_t stack_memo_hash_caller(uint64_t ip, uint64_t sp, unsigned bits)
+{
+	return (uint32_t)((ip ^ sp >> 3) * FOLD_HASH_FACTOR >> (64 - bits));
 }
 
 static inline uint32_t stack_memo_get_number(const struct stack_memo *memo,

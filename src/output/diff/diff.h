@@ -105,7 +105,7 @@ struct diff_condition {
 
 /* -EINVAL with what is wrong. */
 int diff_condition_parse(const char *text, struct diff_condition *ret, struct problem *problem);
-/* 1: it holds, and `text` says of what. 0: it does not. -EINVAL: there is no such row. */
+/* 1: it holds, and `text` names the row. 0: it does not. -EINVAL: there is no such row. */
 int diff_condition_check(const struct diff_condition *condition, const struct diff *diff,
 			 char *text, size_t size, struct problem *problem);
 

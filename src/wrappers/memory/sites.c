@@ -9,6 +9,7 @@
 #include <string.h>
 #include <sys/mman.h>
 
+#include "common/fold_hash.h"
 #include "common/syscalls.h"
 #include "core/base/ticks.h"
 #include "wrappers/memory/private.h"
@@ -80,17 +81,12 @@ uint32_t memory_get_site_count(void)
 	return atomic_load_explicit(&allocation_site_store->count, memory_order_acquire) + 1;
 }
 
-/* Multiply and fold (as in wyhash): every bit of a frame moves every bit of the hash. */
 static uint64_t hash_frames(const uint64_t *frames, uint32_t count)
 {
 	uint64_t hash = count;
 
-	for (uint32_t i = 0; i < count; i++) {
-		unsigned __int128 product =
-			(unsigned __int128)(hash ^ frames[i]) * 0x9e3779b97f4a7c15ull;
-
-		hash = (uint64_t)product ^ (uint64_t)(product >> 64);
-	}
+	for (uint32_t i = 0; i < count; i++)
+		hash = fold_hash_add(hash, frames[i]);
 	return hash;
 }
 

@@ -19,7 +19,8 @@
 #include "wrappers/memory/private.h"
 
 #define MEMORY_THREADS_MAX (1u << 20) /* by index of a thread's block; others walk without */
-#define MEMO_COUNT         64u
+#define MEMO_COUNT_BITS    6u
+#define MEMO_COUNT         (1u << MEMO_COUNT_BITS)
 
 struct memory_thread {
 	uint32_t owner;        /* internal id + 1 of the thread whose it is; indexes are reused */
@@ -180,9 +181,7 @@ _Static_assert(MEMORY_SITE_NONE == STACK_MEMO_NO_NUMBER, "a site that a memo doe
 static struct stack_memo *find_memo_place(struct memory_thread *thread,
 					  const struct unwind_start_registers *caller)
 {
-	uint64_t hash = (caller->ip ^ caller->sp >> 3) * 0x9e3779b97f4a7c15ull;
-
-	return &thread->memos[hash >> 58];
+	return &thread->memos[stack_memo_hash_caller(caller->ip, caller->sp, MEMO_COUNT_BITS)];
 }
 
 /* ---- walks ---- */
