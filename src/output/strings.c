@@ -11,8 +11,15 @@ void strings_init(struct string_table *strings)
 	*strings = (struct string_table){0};
 }
 
+void strings_init_with_copies(struct string_table *strings)
+{
+	*strings = (struct string_table){.has_copies = true};
+}
+
 void strings_deinit(struct string_table *strings)
 {
+	for (uint32_t i = 0; strings->has_copies && i < strings->count; i++)
+		free((char *)strings->text[i]);
 	free(strings->text);
 	free(strings->slots);
 	strings_init(strings);
@@ -64,7 +71,11 @@ int strings_find_or_add(struct string_table *strings, const char *text, uint32_t
 		return -ENOMEM;
 	uint32_t *slot = find_text_slot(strings, text);
 	if (*slot == 0) {
-		strings->text[strings->count++] = text;
+		const char *kept = strings->has_copies ? strdup(text) : text;
+
+		if (kept == NULL)
+			return -ENOMEM;
+		strings->text[strings->count++] = kept;
 		*slot = strings->count;
 	}
 	*ret = *slot - 1;

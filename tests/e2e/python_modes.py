@@ -176,7 +176,11 @@ class Modes:
         expect(all(shares[i]["waits_for_lock"] > 0.1 for i in (1, 2)), f"{shares[1:3]}")
         expect(shares[3]["runs_without_lock"] >= 0.95 * (1 - shares[3]["waits_for_cpu"]), f"zlib: {shares[3]}")
         expect(shares[4]["waits_otherwise"] >= 0.98, f"sleep: {shares[4]}")
-        expect(shares[5]["waits_with_lock"] >= 0.98, f"usleep with the lock: {shares[5]}")
+        # On a slow machine the thread's own start is some of its time.
+        _, real, cpu = next(line for line in truth if line[0].startswith("hold"))
+        expect(shares[5]["waits_with_lock"] + shares[5]["runs_with_lock"] >= 0.98 and
+               abs(shares[5]["runs_with_lock"] - float(cpu) / float(real)) <= POINTS,
+               f"usleep with the lock for {real} s, {cpu} of the CPU: {shares[5]}")
         report = self.kymo.report(directory)
         expect("waits for the lock" in report.stdout.decode() + report.stderr, f"{report}")
 

@@ -20,15 +20,13 @@
 void diff_init(struct diff *diff, enum diff_row_kind kind, enum view_measure_kind measure)
 {
 	*diff = (struct diff){.kind = kind, .measure = measure};
-	strings_init(&diff->names);
+	strings_init_with_copies(&diff->names);
 }
 
 void diff_deinit(struct diff *diff)
 {
 	for (size_t i = 0; i < diff->run_count; i++)
 		free(diff->runs[i].values);
-	for (uint32_t i = 0; i < diff->names.count; i++)
-		free((char *)diff->names.text[i]);
 	strings_deinit(&diff->names);
 	free(diff->rows);
 	free(diff->row_values);
@@ -112,18 +110,9 @@ static int reserve_value(struct diff_run *run, uint32_t index)
 
 static int add_value(struct diff *diff, struct diff_run *run, const char *name, double value)
 {
-	uint32_t index, known = diff->names.count;
-	char *copy = strdup(name);
+	uint32_t index;
 
-	if (!copy)
-		return -ENOMEM;
-	if (strings_find_or_add(&diff->names, copy, &index) < 0) {
-		free(copy);
-		return -ENOMEM;
-	}
-	if (index < known)
-		free(copy);
-	if (reserve_value(run, index) < 0)
+	if (strings_find_or_add(&diff->names, name, &index) < 0 || reserve_value(run, index) < 0)
 		return -ENOMEM;
 	run->values[index] += value;
 	return 0;

@@ -64,7 +64,7 @@ struct diff_run {
 struct diff {
 	enum diff_row_kind kind;
 	enum view_measure_kind measure;
-	struct string_table names; /* each is malloc'ed */
+	struct string_table names; /* with copies */
 	struct diff_run runs[DIFF_RUNS_MAX];
 	size_t run_count, side_count[DIFF_SIDE_COUNT];
 	/* After diff_judge(): rows by the size of their change. */

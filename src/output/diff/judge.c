@@ -184,19 +184,19 @@ static double count_divisions(const struct judge *judge)
 	return count;
 }
 
-/* The next larger number with as many bits (Gosper, HAKMEM 175). */
+/* The next larger number with as many bits (Gosper, HAKMEM 175); some bit is set. */
 static uint32_t next_with_same_bits(uint32_t bits)
 {
-	uint32_t lowest = bits & -bits, ripple = bits + lowest;
+	uint32_t ripple = bits + (bits & -bits);
 
-	return ripple | ((bits ^ ripple) >> 2) / lowest;
+	return ripple | (bits ^ ripple) >> 2 >> __builtin_ctz(bits);
 }
 
 static void score_all_divisions(struct judge *judge)
 {
 	uint32_t bits = (UINT32_C(1) << judge->diff->side_count[DIFF_AFTER]) - 1;
 
-	for (; bits < UINT32_C(1) << judge->n; bits = next_with_same_bits(bits)) {
+	for (; bits && bits < UINT32_C(1) << judge->n; bits = next_with_same_bits(bits)) {
 		for (size_t i = 0; i < judge->n; i++)
 			judge->sides[i] = bits >> i & 1;
 		score_division(judge);

@@ -16,6 +16,8 @@
 #include "common/array.h"
 #include "drive.h"
 
+#define LAST_WRITE_WAITS_MAX 2000 /* of a millisecond */
+
 static char directory[4096], error_output[65536];
 static pid_t owner;
 
@@ -72,6 +74,32 @@ void drive_setenv(const char *name, const char *value)
 	setenv(name, value, 1);
 }
 
+/* A task that outlives a killed process writes its last records, and has a lock of the file until
+ * then (nccl/keeper.h), as every reader has to know. A grandchild may live on. */
+static void wait_for_last_writes(void)
+{
+	char pattern[4200];
+	unsigned waits = 0;
+	glob_t found;
+
+	snprintf(pattern, sizeof(pattern), "%s/spool/nccl-*.nccl", directory);
+	if (glob(pattern, 0, NULL, &found))
+		return;
+	for (size_t i = 0; i < found.gl_pathc; i++) {
+		struct flock lock = {.l_type = F_RDLCK, .l_whence = SEEK_SET};
+		int descriptor = open(found.gl_pathv[i], O_RDONLY);
+
+		for (; !fcntl(descriptor, F_OFD_GETLK, &lock) && lock.l_type != F_UNLCK &&
+		       waits < LAST_WRITE_WAITS_MAX;
+		     waits++) {
+			lock = (struct flock){.l_type = F_RDLCK, .l_whence = SEEK_SET};
+			usleep(1000);
+		}
+		close(descriptor);
+	}
+	globfree(&found);
+}
+
 int drive_child(void (*body)(void))
 {
 	char path[4200];
@@ -90,6 +118,7 @@ int drive_child(void (*body)(void))
 		exit(0);
 	}
 	assert_int_equal(waitpid(child, &status, 0), child);
+	wait_for_last_writes();
 	descriptor = open(path, O_RDONLY);
 	size = descriptor < 0 ? 0 : read(descriptor, error_output, sizeof(error_output) - 1);
 	error_output[size > 0 ? size : 0] = 0;
