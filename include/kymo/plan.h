@@ -70,7 +70,8 @@ struct plan_trampoline_constants {
 	uint64_t foreign_low, foreign_size; /* addresses of struct plan_header's foreign code */
 	uint64_t stubs_size;                /* of the stubs' code */
 	uint64_t first_count;               /* what the module's counts lie behind the thread's */
-	uint64_t reserved[6];
+	uint64_t entry_sums, exit_sums;     /* the same for calls that are summed up in place */
+	uint64_t reserved[4];
 };
 #define PLAN_TRAMPOLINE_CONSTANTS (PLAN_STUBS - 128u) /* offset in the arena */
 

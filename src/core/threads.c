@@ -284,6 +284,9 @@ struct thread *threads_bind_own_tid(struct threads *threads, struct thread *thre
 		struct thread *bound = get_block_of_binding(threads, there);
 		uint32_t found = THREAD_STATE_FOUND;
 
+		/* A signal handler has interrupted this, and has bound a block: the thread's. */
+		if (bound && bound == kymo_thread)
+			return bound;
 		/* Who takes it over by this exchange has it: the background thread ends it by
 		 * another. */
 		if (bound &&

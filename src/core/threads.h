@@ -214,9 +214,11 @@ void threads_note_creation_end(struct threads *threads);
 /* Gives back a block that no thread came of. */
 void threads_free_block(struct threads *threads, struct thread *thread);
 /* By the thread itself: makes its block findable by its tid. Where the background thread has found
- * it before, that block becomes its own and is returned. Any other block with this tid is of an
- * earlier thread, which may have ended without a word; so is one that was found before
- * thread->start_ticks, which is then when the thread was about to be created (0: not known). */
+ * it before, that block becomes its own and is returned. So is the one that a signal handler bound,
+ * which has interrupted this or what led here: its events are known by that block. Any other block
+ * with this tid is of an earlier thread, which may have ended without a word; so is one that was
+ * found before thread->start_ticks, which is then when the thread was about to be created (0: not
+ * known). */
 struct thread *threads_bind_own_tid(struct threads *threads, struct thread *thread, uint32_t tid);
 /* By the background thread, for a thread that it has found: false where the thread has a block. */
 bool threads_bind_found_tid(struct threads *threads, struct thread *thread, uint32_t tid);

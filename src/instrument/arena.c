@@ -29,11 +29,12 @@ static struct {
 	_Atomic uint32_t trampoline_mode;
 	_Atomic uint32_t are_trampoline_modes_frozen,
 		mode_writer_count; /* threads that are at trampolines */
-	bool arguments;
 	/* Code of any module whose unwinding asks for frame addresses: what it calls may be
 	 * anywhere. */
 	uint64_t foreign_low, foreign_high;
 } arenas = {.next_function_id = 1};
+
+bool kymo_arenas_record_arguments;
 
 static uint64_t compute_calls_thread_offset(void)
 {
@@ -100,6 +101,8 @@ static long fill_trampoline(uint8_t *start, uint64_t id_base, const struct plan_
 	constants->entry_slow = (uint64_t)(uintptr_t)calls_handle_entry_slow_path;
 	constants->exit_slow = (uint64_t)(uintptr_t)calls_handle_exit_slow_path;
 	constants->count_slow = (uint64_t)(uintptr_t)calls_handle_count_slow_path;
+	constants->entry_sums = (uint64_t)(uintptr_t)calls_sum_entry;
+	constants->exit_sums = (uint64_t)(uintptr_t)calls_sum_exit;
 	constants->shadow_nodes = (uint64_t)(uintptr_t)&kymo_shadow_nodes;
 	if (plan) {
 		set_foreign_range_constants(constants,
@@ -398,16 +401,6 @@ bool arena_function_wants_arguments(uint32_t id)
 	const struct arena *arena = find_arena_of_function_id(id);
 
 	return arena && arena->modes[id - arena->first_function_id] == PLAN_MODE_ARGUMENTS;
-}
-
-bool arenas_want_arguments_recorded(void)
-{
-	return arenas.arguments;
-}
-
-void arenas_set_arguments_recorded(bool wanted)
-{
-	arenas.arguments = wanted;
 }
 
 /* Whoever is last to write has seen the last state. */

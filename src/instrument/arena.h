@@ -57,8 +57,7 @@ bool arena_code_may_read_return_addresses(uint32_t id, uint64_t address);
 /* Is the function to be recorded with its arguments? */
 bool arena_function_wants_arguments(uint32_t id);
 /* Is any? Set by KYMO_INSTRUMENT_ARGUMENTS before the first arena. */
-bool arenas_want_arguments_recorded(void);
-void arenas_set_arguments_recorded(bool wanted);
+extern bool kymo_arenas_record_arguments;
 /* The state of all trampolines, and of those of arenas that come. */
 void arenas_set_trampoline_mode(enum plan_trampoline trampoline);
 /* Objects are about to be unmapped, and arenas of rewritten ones with them: until the second call,

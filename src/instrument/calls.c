@@ -30,7 +30,7 @@ enum plan_trampoline calls_get_trampoline_mode(void)
 {
 	return kymo_regions.records_events && !kymo_regions.keeps_profile &&
 			       no_filter_leaves_calls_out() && !kymo_ticks_are_by_clock &&
-			       !arenas_want_arguments_recorded()
+			       !kymo_arenas_record_arguments
 		       ? PLAN_TRAMPOLINE_FAST
 		       : PLAN_TRAMPOLINE_SLOW;
 }
@@ -73,9 +73,12 @@ static bool init_calls_thread(void)
 	void *area;
 	bool made;
 
-	if (region_load_closed_reason_bits() & CONTROL_CLOSED_NOT_STARTED ||
-	    region_thread_is_in_kymo_code())
+	if (region_load_closed_reason_bits() & CONTROL_CLOSED_NOT_STARTED)
 		return false;
+	if (region_thread_is_in_kymo_code()) {
+		count_call_loss(SPOOL_LOSS_CALL_REENTRY);
+		return false;
+	}
 	area = region_map_memory(SHADOW_THREAD_VECTOR_AREA_BYTES);
 	if (!area)
 		return false;
@@ -140,6 +143,10 @@ static bool record_call_entry(struct calls_thread_state *calls, uint64_t *slot, 
 {
 	struct shadow_entry *before;
 
+	if (calls->has_ended) {
+		count_call_loss(SPOOL_LOSS_CALL_REENTRY);
+		return false;
+	}
 	if (!calls->node && !init_calls_thread())
 		return false;
 	if (calls->stopped || arena_code_may_read_return_addresses(id, *slot))
@@ -155,14 +162,20 @@ static bool record_call_entry(struct calls_thread_state *calls, uint64_t *slot, 
 	return push_and_record_call(calls, slot, id, registers);
 }
 
+/* What a handler calls lies below a signal's frame, which is larger than this: siginfo_t,
+ * ucontext_t and the state of the vector registers (struct rt_sigframe,
+ * arch/x86/include/asm/sigframe.h). */
+#define SIGNAL_FRAME_BYTES_LEAST 1024u
+
 /* A handler that was left by siglongjmp while it was in here comes back no more: seen from a call
- * further out on the thread's own stack. */
+ * on the thread's own stack that no handler can have made. */
 static bool handler_was_abandoned(uint64_t busy, uint64_t slot)
 {
 	const struct thread *thread = kymo_thread;
 
 	return thread && busy >= thread->stack_bounds.low && slot < thread->stack_bounds.high &&
-	       busy < slot && !shadow_is_interrupted_by_handler_at(busy, slot);
+	       busy < slot + SIGNAL_FRAME_BYTES_LEAST &&
+	       !shadow_is_interrupted_by_handler_at(busy, slot);
 }
 
 static bool try_begin_slow_path(struct calls_thread_state *calls, uint64_t slot)
@@ -194,7 +207,10 @@ uint32_t calls_handle_entry_slow_path(uint64_t *slot, uint64_t id,
 	bool recorded;
 
 	if (!slot) {
-		calls_write_word_that_had_no_room(calls, id, true);
+		if (id == CALLS_RESERVED_EVENTS)
+			calls_record_reserved_events(calls->node);
+		else
+			calls_write_word_that_had_no_room(calls, id, true);
 		return 0;
 	}
 	if (!process_is_where_runtime_started() ||

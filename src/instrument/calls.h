@@ -24,13 +24,27 @@ struct calls_saved_registers {
 };
 
 /* slot: where the function's return address is; id: of the process. 0: recorded, the call is to go
- * on by way of its exit. slot NULL: `id` is a word that found no room, without its time. */
+ * on by way of its exit. slot NULL: `id` is a word that found no room, without its time, or
+ * CALLS_RESERVED_EVENTS. */
 uint32_t calls_handle_entry_slow_path(uint64_t *slot, uint64_t id,
 				      const struct calls_saved_registers *registers);
 /* Puts the return address into the slot. */
 void calls_handle_exit_slow_path(uint64_t *slot, uint64_t id,
 				 const struct calls_saved_registers *registers);
 void calls_handle_count_slow_path(uint64_t id);
+
+/* What the trampoline code tries before those: calls that are summed up in place, in a profile of
+ * the wall clock alone. They keep all registers and call nothing, so that none has to be saved. */
+enum calls_sum_result {
+	CALLS_SUM_DONE,
+	CALLS_SUM_DECLINED, /* nothing is changed: the slow way has to be taken */
+	CALLS_SUM_RESERVED  /* done; a signal handler's events wait (calls_handle_entry_slow_path()
+			       with slot NULL and CALLS_RESERVED_EVENTS) */
+};
+#define CALLS_RESERVED_EVENTS UINT64_MAX
+
+__attribute__((no_caller_saved_registers)) uint32_t calls_sum_entry(uint64_t *slot, uint64_t id);
+__attribute__((no_caller_saved_registers)) uint32_t calls_sum_exit(uint64_t *slot, uint64_t id);
 
 /* How calls are recorded in this run: by words, or (PLAN_TRAMPOLINE_SLOW) by way of region_begin(),
  * where components other than the wall clock are asked for, or where some regions are to be left

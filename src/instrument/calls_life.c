@@ -35,7 +35,7 @@ void calls_end_thread(void)
 	struct calls_thread_state *calls = &kymo_calls;
 	struct shadow_stack_node *node = calls->node;
 
-	calls->stopped = 1;
+	calls->stopped = calls->has_ended = true;
 	calls->limit = NULL;
 	if (!node)
 		return;

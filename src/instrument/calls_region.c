@@ -123,7 +123,7 @@ static bool begin_call_region_fast(struct shadow_stack_node *node, uint32_t id)
 	struct region_thread_state *thread;
 	bool begun;
 
-	if (!regions || !regions[id] || call_begin_listener || arenas_want_arguments_recorded())
+	if (!regions || !regions[id] || call_begin_listener || kymo_arenas_record_arguments)
 		return false;
 	thread = fast_path_mark_thread_busy_or_null();
 	if (!thread)
@@ -140,7 +140,7 @@ static bool end_call_region_fast(struct shadow_stack_node *node, uint32_t id)
 	struct region_thread_state *thread;
 	bool ended;
 
-	if (!regions || call_begin_listener || arenas_want_arguments_recorded())
+	if (!regions || call_begin_listener || kymo_arenas_record_arguments)
 		return false;
 	thread = fast_path_mark_thread_busy_or_null();
 	if (!thread)
@@ -174,4 +174,91 @@ void calls_end_region(struct shadow_stack_node *node, uint32_t id,
 	vectors_call_preserving_registers(
 		node->vector_area, call_begin_listener ? notify_call_end_listener : end_call_region,
 		&event);
+}
+
+void calls_record_reserved_events(struct shadow_stack_node *node)
+{
+	vectors_call_preserving_registers(node->vector_area, record_reserved_events,
+					  kymo_region_thread);
+}
+
+/* ---- calls that are summed up in place ---- */
+
+/* What could make a call anything but the usual one: declined, and the slow way looks at it. */
+static inline bool thread_may_sum_up_calls(const struct calls_thread_state *calls)
+{
+	return calls->node && !calls->stopped && !call_begin_listener &&
+	       !kymo_arenas_record_arguments &&
+	       !atomic_load_explicit(&calls->busy, memory_order_relaxed);
+}
+
+static inline uint32_t finish_summing_up(struct region_thread_state *thread)
+{
+	return region_guard_try_exit(thread) ? CALLS_SUM_DONE : CALLS_SUM_RESERVED;
+}
+
+/* The entry is reserved by one instruction, and its slot comes last (shadow.h). */
+static inline void push_summed_call(struct calls_thread_state *calls, uint64_t *slot, uint32_t id)
+{
+	struct shadow_entry *entry = calls->top; /* the thread has had its stack before */
+
+	*(struct shadow_entry *volatile *)&calls->top = entry + 1;
+	entry->return_address = *slot;
+	entry->id = id;
+	entry->flags = SHADOW_FLAG_REGION;
+	*(volatile uint64_t *)&entry->slot = (uint64_t)(uintptr_t)slot;
+}
+
+uint32_t calls_sum_entry(uint64_t *slot, uint64_t id)
+{
+	struct calls_thread_state *calls = &kymo_calls;
+	const region_id *regions =
+		atomic_load_explicit(&region_ids_by_function_id, memory_order_acquire);
+	struct region_thread_state *thread;
+
+	if (!regions || !regions[id] || !thread_may_sum_up_calls(calls) ||
+	    calls->top >= calls->node->end || calls->top[-1].slot <= (uint64_t)(uintptr_t)slot)
+		return CALLS_SUM_DECLINED;
+	thread = fast_path_mark_thread_busy_or_null();
+	if (!thread)
+		return CALLS_SUM_DECLINED;
+	if (!fast_path_try_begin_region_as(REGIONS_FAST_PATH_PROFILE, thread, regions[id], NULL)) {
+		region_guard_try_exit(thread);
+		return CALLS_SUM_DECLINED;
+	}
+	push_summed_call(calls, slot, (uint32_t)id);
+	return finish_summing_up(thread);
+}
+
+static inline bool innermost_region_is(const struct region_thread_state *thread, region_id region)
+{
+	return !thread->skipped && thread->depth &&
+	       thread->frames[thread->depth - 1].region == region;
+}
+
+uint32_t calls_sum_exit(uint64_t *slot, uint64_t id)
+{
+	struct calls_thread_state *calls = &kymo_calls;
+	const region_id *regions =
+		atomic_load_explicit(&region_ids_by_function_id, memory_order_acquire);
+	struct shadow_entry *entry = calls->top - 1;
+	struct region_thread_state *thread;
+
+	if (!regions || !thread_may_sum_up_calls(calls) ||
+	    entry->slot != (uint64_t)(uintptr_t)slot || entry->id != id ||
+	    entry->flags != SHADOW_FLAG_REGION)
+		return CALLS_SUM_DECLINED;
+	thread = fast_path_mark_thread_busy_or_null();
+	if (!thread)
+		return CALLS_SUM_DECLINED;
+	if (!innermost_region_is(thread, regions[id]) ||
+	    !fast_path_try_end_region_as(REGIONS_FAST_PATH_PROFILE, thread,
+					 &thread->frames[thread->depth - 1])) {
+		region_guard_try_exit(thread);
+		return CALLS_SUM_DECLINED;
+	}
+	*slot = entry->return_address;
+	*(volatile uint64_t *)&entry->slot = 0; /* entries above the top have none */
+	calls->top = shadow_trim_removed_top(entry);
+	return finish_summing_up(thread);
 }

@@ -93,8 +93,9 @@ static uint32_t *encode_open_calls(const struct pending_call_info *next, struct 
 	return at + (head->open_count & 1);
 }
 
-static void begin_calls_record(const struct pending_call_info *next, uint8_t *record,
-			       uint8_t *limit)
+/* Returns where its first word goes. */
+static uint64_t *begin_calls_record(const struct pending_call_info *next, uint8_t *record,
+				    uint8_t *limit)
 {
 	struct shadow_stack_node *node = next->calls->node;
 	struct spool_calls *head = (void *)encode_record_head(
@@ -105,8 +106,17 @@ static void begin_calls_record(const struct pending_call_info *next, uint8_t *re
 	head->ticks = next->ticks;
 	node->record = record;
 	node->chunk_ticks = next->ticks;
-	next->calls->at = (uint64_t *)(void *)encode_open_calls(next, head);
-	next->calls->end = (uint64_t *)(void *)limit;
+	return (uint64_t *)(void *)encode_open_calls(next, head);
+}
+
+/* Last: a signal handler that interrupts what comes before, and is left by siglongjmp, leaves a
+ * thread that has no room, and begins a record with its next word. */
+static void open_record_for_words(struct calls_thread_state *calls, uint64_t *at, uint8_t *limit)
+{
+	atomic_signal_fence(memory_order_seq_cst);
+	calls->at = at;
+	atomic_signal_fence(memory_order_seq_cst);
+	calls->end = (uint64_t *)(void *)limit;
 }
 
 static const uint64_t *find_first_word_of_record(const uint8_t *record)
@@ -142,11 +152,14 @@ static bool has_reserved_but_unwritten_word(const uint64_t *at, const uint64_t *
 	return at < end;
 }
 
+/* The node forgets the chunk before it is given back: a handler that is left by siglongjmp in
+ * between leaves one that is nobody's, and not one that is given back twice. */
 static void retire_calls_chunk(struct shadow_stack_node *node, const struct pending_call_info *next)
 {
+	struct spool_chunk *chunk = node->chunk;
 	bool awaited = false;
 
-	if (node->record) {
+	if (node->record && next->calls->at) {
 		/* Beyond the limit: the trampoline code reserves before it looks. */
 		const uint64_t *first = find_first_word_of_record(node->record),
 			       *limit = get_chunk_end(node), *at = next->calls->at,
@@ -158,12 +171,14 @@ static void retire_calls_chunk(struct shadow_stack_node *node, const struct pend
 		at -= next->reserved;
 		awaited = has_reserved_but_unwritten_word(first, at < limit ? at : limit);
 	}
-	/* One that is awaited is not given back, neither for use nor to be unmapped. */
-	if (node->chunk && !awaited)
-		spool_chunk_retire(kymo_instrument.spool, node->chunk);
-	node->chunk = NULL;
 	node->record = NULL;
 	node->rest = NULL; /* it was too small, and is no part of the chunk that follows */
+	atomic_signal_fence(memory_order_seq_cst);
+	node->chunk = NULL;
+	atomic_signal_fence(memory_order_seq_cst);
+	/* One that is awaited is not given back, neither for use nor to be unmapped. */
+	if (chunk && !awaited)
+		spool_chunk_retire(kymo_instrument.spool, chunk);
 }
 
 static void clear_words(uint8_t *at, const uint8_t *end)
@@ -199,7 +214,7 @@ static bool begin_record_in_rest_of_chunk(const struct pending_call_info *next)
 	if ((size_t)(limit - node->rest) < CALLS_RECORD_BYTES_LEAST + 4 * OPEN_CALLS_LISTED_MAX)
 		return false;
 	clear_words(node->rest, node->rest + CALLS_RECORD_HEAD_BYTES);
-	begin_calls_record(next, node->rest, limit);
+	open_record_for_words(next->calls, begin_calls_record(next, node->rest, limit), limit);
 	node->rest = NULL;
 	return true;
 }
@@ -212,6 +227,7 @@ static uint64_t begin_next_calls_record(void *argument)
 	uint32_t before = atomic_load(&detach_count);
 	struct spool_chunk *chunk;
 	uint8_t *data, *limit;
+	uint64_t *at;
 
 	if (atomic_load_explicit(&kymo_process.state, memory_order_relaxed) == RUNTIME_INACTIVE)
 		return 0;
@@ -233,11 +249,12 @@ static uint64_t begin_next_calls_record(void *argument)
 	data = spool_chunk_get_data(chunk);
 	limit = data + spool_chunk_get_capacity(chunk);
 	node->chunk = chunk;
-	begin_calls_record(next, data, limit);
+	at = begin_calls_record(next, data, limit);
 	spool_chunk_set_changes_in_place(chunk);
 	/* release: who sees the length sees the head */
 	atomic_store_explicit((_Atomic uint32_t *)&chunk->header->committed,
 			      spool_chunk_get_capacity(chunk), memory_order_release);
+	open_record_for_words(calls, at, limit);
 	return keep_chunk_unless_detached(next, before);
 }
 

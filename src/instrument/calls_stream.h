@@ -39,6 +39,8 @@ struct shadow_entry *calls_compute_shadow_limit(const struct calls_thread_state 
 /* By way of region_begin() and region_end(), for all that words do not do. */
 void calls_begin_region(struct shadow_stack_node *node, uint32_t id,
 			const struct calls_saved_registers *registers);
+/* What signal handlers reserved while a call was summed up. */
+void calls_record_reserved_events(struct shadow_stack_node *node);
 /* registers NULL: the call did not return. */
 void calls_end_region(struct shadow_stack_node *node, uint32_t id,
 		      const struct calls_saved_registers *registers);

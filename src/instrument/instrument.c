@@ -85,7 +85,7 @@ static void begin_instrumenting(bool asks, bool attached)
 	vectors_detect_saved_states();
 	atomic_store_explicit(&unwind_trampoline_callbacks, &instrument_unwind_trampoline_ops,
 			      memory_order_release);
-	arenas_set_arguments_recorded(kymo_instrument.options->arguments[0] != 0);
+	kymo_arenas_record_arguments = kymo_instrument.options->arguments[0] != 0;
 	current_instrumenting_state.on = true;
 	set_all_trampoline_modes();
 	if (attached && asks)

@@ -64,7 +64,8 @@ struct calls_thread_state {
 	uint64_t *counts;               /* 32: by function id; NULL: none yet */
 	struct shadow_stack_node *node; /* 40 */
 	_Atomic uint64_t busy;          /* slot of the call that is in the slow way; 0: none */
-	uint32_t stopped;               /* nothing new is recorded on this thread */
+	bool stopped;                   /* nothing new is recorded on this thread */
+	bool has_ended;                 /* for kymo; handlers and destructors may still run */
 };
 
 /* The alternate signal stack that is registered. */

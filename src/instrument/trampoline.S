@@ -29,6 +29,9 @@
 #define FOREIGN_LOW   CONSTANT(48)
 #define FOREIGN_SIZE  CONSTANT(56)
 #define STUBS_SIZE    CONSTANT(64)
+#define ENTRY_SUMS    CONSTANT(80)
+#define EXIT_SUMS     CONSTANT(88)
+#define SUM_DECLINED  1 /* enum calls_sum_result */
 #define STUBS         trampoline_begin + 8192(%rip)
 #define NUMBER_AT_EXIT 6 /* PLAN_STUB_NUMBER - PLAN_STUB_EXIT */
 #define GATE_FAST     1
@@ -125,6 +128,39 @@ trampoline_begin:
 	.cfi_adjust_cfa_offset -8
 	.endm
 
+/* A function that sums the call up in place and keeps all registers but rax, which says how that
+ * went: \way is taken where it declined. */
+	.macro	try_sum way, function:vararg
+	frame	8
+	lea	-48(%rsp), %rsp
+	frame	56
+	mov	%rdi, (%rsp)
+	mov	%rsi, 8(%rsp)
+	lea	64(%rsp), %rdi		/* 16 + 48: the slot */
+	mov	56(%rsp), %esi
+	add	ID_BASE, %esi
+	call	*\function
+	mov	8(%rsp), %rsi
+	mov	(%rsp), %rdi
+	lea	48(%rsp), %rsp
+	frame	8
+	cmp	$SUM_DECLINED, %eax
+	je	\way
+	.endm
+/* What signal handlers reserved while the call was summed up. */
+	.macro	record_reserved
+	lea	-32(%rsp), %rsp
+	frame	40
+	enter_c
+	mov	$-1, %rsi		/* CALLS_RESERVED_EVENTS */
+	xor	%edi, %edi
+	and	$-16, %rsp
+	call	*ENTRY_SLOW
+	leave_c
+	lea	32(%rsp), %rsp
+	frame	8
+	.endm
+
 /* ---- entry: 0 return to the stub, 8 number, 16 the function's return address (the slot); below:
  * -8 rcx, -16 rax, -24 flags, -32 rdx, -40 the word without its time ---- */
 trampoline_entry:
@@ -143,7 +179,8 @@ instrument_trampoline_foreign:		/* jb, never; where code is foreign, arena.c mak
 	.long	entry_foreign - entry_own
 entry_own:
 	mov	16(%rsp), %rax
-	addq	$24, %fs:0(%rdx)
+	mov	$24, %ecx		/* a handler may have given the thread its stack meanwhile */
+	xadd	%rcx, %fs:0(%rdx)
 	mov	%rax, (%rcx)
 	mov	8(%rsp), %eax
 	add	ID_BASE, %eax
@@ -224,9 +261,18 @@ entry_full:
 	frame	8
 	jmp	entry_done
 
-/* From here on 0 rdx, 8 flags, 16 rax, 24 rcx, 32 return, 40 number, 48 slot. */
+/* From entry_c on 0 rdx, 8 flags, 16 rax, 24 rcx, 32 return, 40 number, 48 slot. */
 	.p2align 4
 entry_slow:
+	mov	16(%rsp), %rax		/* foreign code is the slow way's */
+	sub	FOREIGN_LOW, %rax
+	cmp	FOREIGN_SIZE, %rax
+	jb	entry_c
+	try_sum	entry_c, ENTRY_SUMS
+	jb	entry_done
+	record_reserved
+	jmp	entry_done
+entry_c:
 	frame	8
 	lea	-32(%rsp), %rsp
 	frame	40
@@ -295,9 +341,14 @@ exit_full:
 	frame	8
 	jmp	exit_done
 
-/* From here on as in entry_slow. */
+/* From exit_c on as from entry_c on. */
 	.p2align 4
 exit_slow:
+	try_sum	exit_c, EXIT_SUMS
+	jb	exit_done
+	record_reserved
+	jmp	exit_done
+exit_c:
 	frame	8
 	lea	-32(%rsp), %rsp
 	frame	40
@@ -329,7 +380,7 @@ gate_count:
 	restore	-16, -24, -32
 	ret
 
-/* From here on as in entry_slow. */
+/* From here on as from entry_c on. */
 count_slow:
 	lea	-32(%rsp), %rsp
 	frame	40

@@ -25,52 +25,68 @@ static inline struct region_thread_state *fast_path_mark_thread_busy_or_null(voi
 			    atomic_load_explicit(&thread->busy_state, memory_order_relaxed),
 		    0))
 		return NULL;
+	thread->busy_stack_pointer = kymo_regions.fast_path_kind == REGIONS_FAST_PATH_PROFILE
+					     ? region_get_stack_pointer()
+					     : UINT64_MAX;
 	atomic_store_explicit(&thread->busy_state, REGION_BUSY_IN_EVENT, memory_order_relaxed);
 	atomic_signal_fence(memory_order_seq_cst);
 	return thread;
 }
 
-/* A node that the thread entered from here last time, or NULL. */
+/* The node of the region below the one that the thread is at, or NULL. */
 static inline struct spool_profile_node *
-fast_path_find_hinted_node(const struct region_thread_state *thread, region_id region,
-			   uint32_t *ret_number)
+fast_path_find_node(const struct region_thread_state *thread, region_id region,
+		    uint32_t *ret_number)
 {
-	const struct profile_node_lookup_entry *entries =
-		thread->tree ? thread->tree->entries : NULL;
+	struct profile_node_lookup_entry *entries = thread->tree ? thread->tree->entries : NULL;
+	uint32_t wanted = region & REGION_NUMBER_MASK;
 
 	if (__builtin_expect(!entries, 0))
 		return NULL;
 	*ret_number = entries[thread->node].hint;
-	return *ret_number && entries[*ret_number].region == (region & REGION_NUMBER_MASK)
-		       ? entries[*ret_number].node
-		       : NULL;
+	if (*ret_number && entries[*ret_number].region == wanted)
+		return entries[*ret_number].node;
+	*ret_number = profile_find_node(thread->tree, thread->node, wanted);
+	if (!*ret_number)
+		return NULL;
+	entries[thread->node].hint = *ret_number;
+	return entries[*ret_number].node;
 }
 
 static inline __attribute__((always_inline)) bool
-fast_path_try_begin_region(struct region_thread_state *thread, region_id region, const char *name)
+fast_path_try_begin_region_as(enum regions_fast_path_kind kind, struct region_thread_state *thread,
+			      region_id region, const char *name)
 {
 	struct region_record_stream *stream = &thread->stream;
-	bool trace = kymo_regions.fast_path_kind == REGIONS_FAST_PATH_TRACE;
+	bool trace = kind == REGIONS_FAST_PATH_TRACE;
 	uint32_t depth = thread->depth, number = 0;
 	struct spool_profile_node *node = NULL;
 	struct region_frame *frame;
 	uint64_t ticks, delta;
 
 	/* Above the number there is REGION_ID_USER_REGION_BIT at most. */
-	if (__builtin_expect(
-		    (region_load_closed_reason_bits() | thread->stopped) ||
-			    depth >= thread->depth_check_limit || !kymo_regions.fast_path_kind ||
-			    (region & ~REGION_ID_USER_REGION_BIT) >= STREAM_SHORT_NUMBER_LIMIT,
-		    0))
+	if (__builtin_expect((region_load_closed_reason_bits() | thread->stopped) ||
+				     depth >= thread->depth_check_limit || !kind ||
+				     kind != kymo_regions.fast_path_kind ||
+				     (region & ~REGION_ID_USER_REGION_BIT) >=
+					     STREAM_SHORT_NUMBER_LIMIT,
+			     0))
 		return false;
-	if (!trace && !(node = fast_path_find_hinted_node(thread, region, &number)))
+	if (!trace && !(node = fast_path_find_node(thread, region, &number)))
 		return false;
 	ticks = __builtin_ia32_rdtsc();
 	delta = ticks - stream->last_record_ticks;
 	if (trace && __builtin_expect(!stream_has_room_for_short_record(stream, delta), 0))
 		return false;
-	thread->depth = depth + 1;
 	frame = &thread->frames[depth];
+	if (trace) {
+		thread->depth = depth + 1;
+	} else {
+		profile_count_call_as_open(node, ticks);
+		frame->parent_profile_node = thread->node;
+		frame->profile_node = number;
+		thread->starts[depth] = frame->profile_begin = ticks;
+	}
 	frame->name = name;
 	frame->begin_ticks = ticks;
 	frame->scope = 0;
@@ -81,29 +97,36 @@ fast_path_try_begin_region(struct region_thread_state *thread, region_id region,
 		stream_put_short_record(stream, SPOOL_RECORD_REGION_BEGIN, ticks, delta,
 					region & REGION_NUMBER_MASK);
 	} else {
-		profile_count_call_as_open(node, ticks);
-		frame->parent_profile_node = thread->node;
-		frame->profile_node = number;
+		/* Left in the midst of this (reserve.c), the call is open, or was never there. */
+		atomic_signal_fence(memory_order_seq_cst);
+		thread->depth = depth + 1;
 		thread->node = number;
-		thread->starts[depth] = frame->profile_begin = ticks;
 	}
 	thread->may_attach_values = trace;
 	return true;
 }
 
+static inline __attribute__((always_inline)) bool
+fast_path_try_begin_region(struct region_thread_state *thread, region_id region, const char *name)
+{
+	return fast_path_try_begin_region_as(kymo_regions.fast_path_kind, thread, region, name);
+}
+
 /* Ends the innermost frame, which is the one asked for. */
 static inline __attribute__((always_inline)) bool
-fast_path_try_end_region(struct region_thread_state *thread, const struct region_frame *frame)
+fast_path_try_end_region_as(enum regions_fast_path_kind kind, struct region_thread_state *thread,
+			    const struct region_frame *frame)
 {
 	struct region_record_stream *stream = &thread->stream;
-	bool trace = kymo_regions.fast_path_kind == REGIONS_FAST_PATH_TRACE;
+	bool trace = kind == REGIONS_FAST_PATH_TRACE;
 	struct spool_profile_node *node;
 	uint64_t ticks, delta, spent;
 
 	if (__builtin_expect(
 		    frame->flags != (REGION_FRAME_RECORDED |
 				     (trace ? REGION_FRAME_TRACED : REGION_FRAME_PROFILED)) ||
-			    !kymo_regions.fast_path_kind || (!trace && !thread->tree),
+			    !kind || kind != kymo_regions.fast_path_kind ||
+			    (!trace && !thread->tree),
 		    0))
 		return false;
 	ticks = __builtin_ia32_rdtsc();
@@ -113,17 +136,26 @@ fast_path_try_end_region(struct region_thread_state *thread, const struct region
 			return false;
 		stream_put_end_record(stream, ticks, delta);
 	} else {
+		/* Left in the midst of this, the call counts as open, and not twice. */
+		if (thread->node == frame->profile_node)
+			thread->node = frame->parent_profile_node;
+		thread->depth--;
+		atomic_signal_fence(memory_order_seq_cst);
 		node = thread->tree->entries[frame->profile_node].node;
 		spent = ticks > frame->begin_ticks ? ticks - frame->begin_ticks : 0;
 		profile_add_to_value_statistics((struct spool_profile_value *)(node + 1), spent,
 						!node->count);
 		profile_count_call_as_ended(node, frame->profile_begin);
-		if (thread->node == frame->profile_node)
-			thread->node = frame->parent_profile_node;
 	}
 	thread->may_attach_values = trace;
-	thread->depth--;
+	thread->depth -= trace;
 	return true;
+}
+
+static inline __attribute__((always_inline)) bool
+fast_path_try_end_region(struct region_thread_state *thread, const struct region_frame *frame)
+{
+	return fast_path_try_end_region_as(kymo_regions.fast_path_kind, thread, frame);
 }
 
 #endif

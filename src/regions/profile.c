@@ -72,18 +72,10 @@ static bool start_profile_part_in_new_chunk(struct profile_tree *tree)
 	return true;
 }
 
-static uint32_t compute_node_hash_slot(const struct profile_tree *tree, uint32_t parent,
-				       uint32_t region)
-{
-	uint64_t hash = ((uint64_t)parent << 32 | region) * 0x9e3779b97f4a7c15ull;
-
-	return (uint32_t)(hash >> 32) & (tree->slots - 1);
-}
-
 static void insert_node_in_table(struct profile_tree *tree, uint32_t number)
 {
 	const struct profile_node_lookup_entry *entry = &tree->entries[number];
-	uint32_t slot = compute_node_hash_slot(tree, entry->parent, entry->region);
+	uint32_t slot = profile_compute_node_slot(tree, entry->parent, entry->region);
 
 	while (tree->table[slot])
 		slot = (slot + 1) & (tree->slots - 1);
@@ -138,26 +130,13 @@ static uint32_t make_profile_node(struct profile_tree *tree, uint32_t parent, ui
 	return number;
 }
 
-static uint32_t find_profile_node(const struct profile_tree *tree, uint32_t parent, uint32_t region)
-{
-	uint32_t slot = compute_node_hash_slot(tree, parent, region), number;
-
-	while ((number = tree->table[slot])) {
-		if (tree->entries[number].parent == parent &&
-		    tree->entries[number].region == region)
-			return number;
-		slot = (slot + 1) & (tree->slots - 1);
-	}
-	return 0;
-}
-
 /* Where there is no room for a node of its own, calls are counted together under their parent; one
  * such node fits always while the limit leaves room for one a parent. */
 static uint32_t find_or_make_profile_node(struct profile_tree *tree, uint32_t parent,
 					  uint32_t region)
 {
 	uint32_t most = kymo_regions.options->profile_nodes_max;
-	uint32_t number = find_profile_node(tree, parent, region);
+	uint32_t number = profile_find_node(tree, parent, region);
 
 	if (number)
 		return number;
@@ -168,7 +147,7 @@ static uint32_t find_or_make_profile_node(struct profile_tree *tree, uint32_t pa
 	spool_count_loss(kymo_regions.spool, SPOOL_LOSS_PROFILE_NODES);
 	if (!tree->entries[parent].region && parent)
 		return parent; /* inside a "(more)" all is "(more)" */
-	number = find_profile_node(tree, parent, 0);
+	number = profile_find_node(tree, parent, 0);
 	return number ? number : make_profile_node(tree, parent, 0);
 }
 

@@ -32,6 +32,14 @@ void region_record_reserved_events(struct region_thread_state *thread);
 /* True where the thread is busy with nothing but those, which are recorded first. */
 bool region_is_free_after_reserved_events(struct region_thread_state *thread);
 
+static inline uint64_t region_get_stack_pointer(void)
+{
+	uint64_t pointer;
+
+	__asm__("mov %%rsp, %0" : "=r"(pointer));
+	return pointer;
+}
+
 static inline uint32_t region_load_closed_reason_bits(void)
 {
 	return atomic_load_explicit(&kymo_regions.control->closed_reasons, memory_order_relaxed);
@@ -58,6 +66,7 @@ static inline struct region_thread_state *region_guard_try_enter(void)
 			spool_count_loss(kymo_regions.spool, SPOOL_LOSS_REGION_REENTRY);
 		return NULL;
 	}
+	thread->busy_stack_pointer = UINT64_MAX;
 	atomic_store_explicit(&thread->busy_state, REGION_BUSY_IN_EVENT, memory_order_relaxed);
 	atomic_signal_fence(memory_order_seq_cst);
 	return thread;

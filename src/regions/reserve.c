@@ -9,10 +9,50 @@
  * filled then; all handlers have returned before places are read. Half of the places are for
  * begins, so that every begin that is kept has room for its end.
  */
+#include <signal.h>
+
+#include "common/syscalls.h"
 #include "regions/names.h"
 #include "regions/reentry_guard.h"
 
-static bool thread_takes_reserved_event(const struct region_thread_state *thread,
+/* What a handler calls lies below a signal's frame, which is larger than this: siginfo_t,
+ * ucontext_t and the state of the vector registers (struct rt_sigframe,
+ * arch/x86/include/asm/sigframe.h). */
+#define SIGNAL_FRAME_BYTES_LEAST 1024u
+
+static bool is_on_own_stack(const struct thread *thread, uint64_t address)
+{
+	return address >= thread->stack_bounds.low && address < thread->stack_bounds.high;
+}
+
+/* Whose memory may be a part of the thread's own stack. */
+static bool runs_on_alternate_stack(void)
+{
+	stack_t stack = {0};
+
+	return process_has_seccomp_thread() || sys_call2(SYS_sigaltstack, 0, (long)&stack) != 0 ||
+	       stack.ss_flags & SS_ONSTACK;
+}
+
+/* A handler that interrupted the event was left by siglongjmp: the event is at no end, and one
+ * comes that no handler can have made. Handlers' frames on other stacks may be anywhere. */
+static bool event_was_abandoned(const struct region_thread_state *thread)
+{
+	uint64_t here = region_get_stack_pointer(), there = thread->busy_stack_pointer;
+
+	return here > there - SIGNAL_FRAME_BYTES_LEAST && is_on_own_stack(thread->thread, here) &&
+	       is_on_own_stack(thread->thread, there) && !runs_on_alternate_stack();
+}
+
+static void end_abandoned_event(struct region_thread_state *thread)
+{
+	spool_count_loss(kymo_regions.spool, SPOOL_LOSS_REGION_REENTRY);
+	thread->node = thread->depth ? thread->frames[thread->depth - 1].profile_node : 0;
+	atomic_fetch_and_explicit(&thread->busy_state, REGION_BUSY_RESERVED_EVENTS,
+				  memory_order_relaxed);
+}
+
+static bool thread_takes_reserved_event(struct region_thread_state *thread,
 					enum region_reserved_event_kind kind)
 {
 	uint32_t busy;
@@ -21,6 +61,10 @@ static bool thread_takes_reserved_event(const struct region_thread_state *thread
 		return false;
 	busy = atomic_load_explicit(&thread->busy_state, memory_order_relaxed) &
 	       ~REGION_BUSY_RESERVED_EVENTS;
+	if (busy == REGION_BUSY_IN_EVENT && event_was_abandoned(thread)) {
+		end_abandoned_event(thread);
+		return false;
+	}
 	/* What kymo's own code calls on its way is nothing of the program, but names are its own.
 	 */
 	return busy && (!kymo_region_own || kind == REGION_RESERVED_NAMED_END ||
@@ -162,6 +206,7 @@ void region_record_reserved_events(struct region_thread_state *thread)
 	uint32_t busy;
 
 	do {
+		thread->busy_stack_pointer = UINT64_MAX;
 		atomic_store_explicit(&thread->busy_state, REGION_BUSY_IN_EVENT,
 				      memory_order_relaxed);
 		atomic_signal_fence(memory_order_seq_cst);

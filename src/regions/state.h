@@ -94,6 +94,8 @@ struct region_cached_name {
 
 struct region_thread_state {
 	_Atomic uint32_t busy_state; /* REGION_BUSY_*; 0: an event can be recorded */
+	/* Where an event is recorded that can be left in its midst; UINT64_MAX: it cannot. */
+	uint64_t busy_stack_pointer;
 	uint32_t depth, capacity;
 	uint32_t depth_check_limit;           /* depth at which a begin needs a closer look */
 	uint32_t skipped;                     /* open regions beyond MAX_DEPTH */
