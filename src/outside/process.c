@@ -386,8 +386,11 @@ void outside_world_flush(struct outside_world *world, uint64_t now_ns)
 void outside_world_deinit(struct outside_world *world, uint64_t now_ns)
 {
 	for (uint32_t i = 0; i < OUTSIDE_TABLE_SIZE; i++) {
-		while (world->threads[i])
-			remove_thread(world, world->threads[i], SPOOL_STATE_LEFT, now_ns);
+		for (struct outside_thread *thread = world->threads[i], *next; thread;
+		     thread = next) {
+			next = thread->next;
+			remove_thread(world, thread, SPOOL_STATE_LEFT, now_ns);
+		}
 	}
 	outside_images_deinit(&world->images);
 	free(world->walked);

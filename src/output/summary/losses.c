@@ -31,8 +31,8 @@ const char *summary_get_loss_text(int loss)
 					      "unloaded (kept; names may be wrong)"),
 		[SPOOL_LOSS_OVERSIZED] = "records dropped because they were too large",
 		[SPOOL_LOSS_SIGNAL_BLOCKED] = "times that the program blocked kymo's signal",
-		[SPOOL_LOSS_SECCOMP] = "threads not sampled because they have a seccomp filter "
-				       "or dispatch their own system calls",
+		[SPOOL_LOSS_SECCOMP] = ("threads not sampled because they have a seccomp filter "
+					"or dispatch their own system calls"),
 		[SPOOL_LOSS_THROTTLED] =
 			"times the sampling rate was lowered to keep the overhead low",
 		[SPOOL_LOSS_RING_OVERWRITE] =
