@@ -26,8 +26,8 @@ static void set_first_problem(const char *text)
 
 	if (*problem)
 		return;
-	for (unsigned i = 0; text[i] && i < sizeof(store.header->problem) - 1; i++)
-		problem[i] = text[i];
+	for (unsigned room = sizeof(store.header->problem) - 1; room && *text; room--)
+		*problem++ = *text++;
 }
 
 /* acquire: what the own thread changed in the records before it found them closed */

@@ -495,7 +495,7 @@ static void set_all_before_and_after(struct diff *diff)
 		for (size_t k = 0; k < diff->run_count; k++)
 			faster += diff->runs[k].side == run->side &&
 				  (diff->runs[k].total < run->total ||
-				   (diff->runs[k].total == run->total && k < i));
+				   (k < i && diff->runs[k].total == run->total));
 		counts[i] = faster < (diff->side_count[run->side] + 1) / 2;
 	}
 	set_before_and_after(diff, counts, &diff->total);
