@@ -45,10 +45,10 @@ class Page {
 
   describe() {
     const { data } = this;
-    document.title = data.title + " – kymo report";
-    element("title").textContent = element("title").title = data.title;
+    document.title = data.title ? data.title + " – kymo report" : "kymo report";
+    element("title").textContent = element("title").title = data.title || "kymo report";
     const facts = [data.host, data.start_ms ? new Date(data.start_ms).toLocaleString() : "", formatValue(data.duration_ns, "ns"),
-      plural(data.processes.length, "process"), plural(data.thread_count, "thread")];
+      ...data.processes.length ? [plural(data.processes.length, "process"), plural(data.thread_count, "thread")] : []];
     element("subtitle").textContent = facts.filter(Boolean).join(" · ");
   }
 
@@ -141,10 +141,11 @@ class Page {
 
   refresh() {
     const view = this.views[this.current];
-    if (!view || (!this.stale.has(this.current))) return;
-    this.stale.delete(this.current);
-    view.rebuild();
-    view.setTheme(this.dark);
+    if (!view) return;
+    if (this.stale.delete(this.current)) {
+      view.rebuild();
+      view.setTheme(this.dark);
+    }
     this.searchAgain();
   }
 

@@ -31,7 +31,7 @@ class TimelineCanvas {
     this.selection = null; // { from, to, tracks }
     this.chosen = NONE;
     this.colours = new Map();
-    this.pending = 0;
+    this.width = this.gutter = this.height = this.pending = 0;
     scroller.addEventListener("scroll", () => this.refresh());
     new ResizeObserver(() => this.resize()).observe(scroller);
   }
@@ -59,14 +59,14 @@ class TimelineCanvas {
     this.resize();
   }
 
-  width() { return Math.max(80, this.scroller.clientWidth); }
-  gutter() { return Math.round(Math.min(240, Math.max(86, this.width() * 0.17))); }
-  scale() { return (this.width() - this.gutter()) / (this.to - this.from); }
-  x(time) { return this.gutter() + (time - this.from) * this.scale(); }
-  time(x) { return this.from + (x - this.gutter()) / this.scale(); }
+  scale() { return (this.width - this.gutter) / (this.to - this.from); }
+  x(time) { return this.gutter + (time - this.from) * this.scale(); }
+  time(x) { return this.from + (x - this.gutter) / this.scale(); }
 
   resize() {
-    const ratio = window.devicePixelRatio || 1, width = this.width(), height = Math.max(RULER + LANE, Math.min(this.scroller.clientHeight, this.height));
+    const width = this.width = Math.max(80, this.scroller.clientWidth);
+    this.gutter = Math.round(Math.min(240, Math.max(86, width * 0.17)));
+    const ratio = window.devicePixelRatio || 1, height = Math.max(RULER + LANE, Math.min(this.scroller.clientHeight, this.height));
     this.spacer.style.height = this.height + "px";
     this.canvas.width = Math.round(width * ratio);
     this.canvas.height = Math.round(height * ratio);
@@ -100,20 +100,26 @@ class TimelineCanvas {
     this.show(this.from + by, this.to + by);
   }
 
+  // As #rrggbb, which a canvas reads faster.
+  plainColour(colour) {
+    this.context.fillStyle = colour;
+    return this.context.fillStyle;
+  }
+
   colour(track, slice) {
     const { slices } = this, key = track.isSamples ? slices.model.functionOf[slices.node(slice)] ?? "?" : track.kind + slices.names[slice];
     let colour = this.colours.get(key);
     if (!colour) {
       colour = key === "?" || slices.names[slice] === VARIOUS ? (this.dark ? "#444b52" : "#c8ced3")
         : track.isSamples ? functionColour(slices.model, key, this.dark) : nameColour(slices.title(track, slice), KIND_HUES[track.kind], this.dark);
-      this.colours.set(key, colour);
+      this.colours.set(key, colour = this.plainColour(colour));
     }
     return colour;
   }
 
   draw() {
     if (!this.height || !this.canvas.width) return;
-    const { context, canvas, dark } = this, ratio = window.devicePixelRatio || 1, width = this.width(), scrolled = this.scrolled();
+    const { context, canvas, dark, width } = this, ratio = window.devicePixelRatio || 1, scrolled = this.scrolled();
     this.paint = dark ? { text: "#f0f2f4", dim: "#a3adb5", back: "#16191d", group: "#262c33", line: "#363d44", select: "rgb(127 176 248 / 22%)", edge: "#7fb0f8" }
       : { text: "#15191d", dim: "#57616a", back: "#fbfbfa", group: "#e9edf0", line: "#d5dade", select: "rgb(31 87 181 / 16%)", edge: "#1f57b5" };
     context.setTransform(ratio, 0, 0, ratio, 0, 0);
@@ -121,6 +127,7 @@ class TimelineCanvas {
     context.font = FONT;
     context.textBaseline = "middle";
     this.drawn = 0;
+    this.states = SOURCE_STATES.map(state => this.plainColour(stateColour(state, dark)));
     for (const row of this.rows) {
       const top = row.top - scrolled;
       if (top > canvas.clientHeight || top + row.height < RULER) continue;
@@ -145,7 +152,7 @@ class TimelineCanvas {
   }
 
   drawTrack(row, top, width) {
-    const { context, paint, slices } = this, gutter = this.gutter(), { track } = row;
+    const { context, paint, slices, gutter } = this, { track } = row;
     context.fillStyle = paint.dim;
     context.fillText(this.fit(row.title, gutter - 16), 12, top + (track.isSamples ? STRIP : 0) + LANE / 2);
     context.save();
@@ -156,6 +163,7 @@ class TimelineCanvas {
       const y = top + (track.isSamples ? STRIP : i * LANE);
       if (y > this.canvas.clientHeight || y + LANE < RULER) return;
       this.drawLane(track, lane, y, width);
+      this.endStrip();
       if (slices.matches) this.drawHits(lane, y, width);
     });
     context.restore();
@@ -173,7 +181,7 @@ class TimelineCanvas {
       this.drawn++;
       context.globalAlpha = dim && !slices.matches[slice] ? 0.35 : 1;
       context.fillStyle = this.colour(track, slice);
-      const from = Math.max(left, this.gutter() - 1), wide = Math.min(right, width + 1) - from;
+      const from = Math.max(left, this.gutter - 1), wide = Math.min(right, width + 1) - from;
       context.fillRect(from, y, wide > 3 ? wide - 0.5 : wide, LANE - 1);
       if (track.isSamples) this.drawState(slice, from, wide, y);
       context.globalAlpha = 1;
@@ -185,9 +193,24 @@ class TimelineCanvas {
     }
   }
 
+  // Neighbours in the same state are one rectangle.
   drawState(slice, from, wide, y) {
-    this.context.fillStyle = stateColour(SOURCE_STATES[this.slices.source(slice)], this.dark);
-    this.context.fillRect(from, y - STRIP, wide, STRIP);
+    const source = this.slices.source(slice), { strip } = this;
+    if (strip && strip.source === source && from - strip.to < 0.5) {
+      strip.to = from + wide;
+      return;
+    }
+    this.endStrip();
+    this.strip = { source, from, to: from + wide, y: y - STRIP };
+  }
+
+  endStrip() {
+    const { strip } = this;
+    if (!strip) return;
+    this.context.globalAlpha = 1;
+    this.context.fillStyle = this.states[strip.source];
+    this.context.fillRect(strip.from, strip.y, strip.to - strip.from, STRIP);
+    this.strip = null;
   }
 
   // All slices that begin in one pixel, in the colour of the longest of the first. The place of the next.
@@ -225,17 +248,17 @@ class TimelineCanvas {
       if (wide > 34) {
         const track = slices.tracks.find(it => it.lanes.includes(lane));
         context.fillStyle = this.paint.text;
-        context.fillText(this.fit(slices.title(track, slice), wide - 8), Math.max(left, this.gutter()) + 4, y + LANE / 2);
+        context.fillText(this.fit(slices.title(track, slice), wide - 8), Math.max(left, this.gutter) + 4, y + LANE / 2);
         context.fillStyle = MATCH_COLOUR(this.dark);
       }
     }
   }
 
   drawSelection(scrolled) {
-    const { context, selection, paint } = this, gutter = this.gutter();
+    const { context, selection, paint, gutter } = this;
     if (!selection) return;
-    const left = Math.max(gutter, this.x(selection.from)), right = Math.min(this.width(), this.x(selection.to));
-    if (right < gutter || left > this.width()) return;
+    const left = Math.max(gutter, this.x(selection.from)), right = Math.min(this.width, this.x(selection.to));
+    if (right < gutter || left > this.width) return;
     context.fillStyle = paint.select;
     for (const row of this.rows)
       if (row.track && selection.tracks.has(row.track)) context.fillRect(left, row.top - scrolled, Math.max(1, right - left), row.height);
@@ -247,7 +270,7 @@ class TimelineCanvas {
   }
 
   drawRuler(width) {
-    const { context, paint } = this, gutter = this.gutter(), least = (this.to - this.from) * 110 / (width - gutter);
+    const { context, paint, gutter } = this, least = (this.to - this.from) * 110 / (width - gutter);
     let step = 10 ** Math.floor(Math.log10(least));
     for (const factor of [2, 5, 10]) if (step < least) step = 10 ** Math.floor(Math.log10(least)) * factor;
     step = Math.max(1, step);
@@ -272,7 +295,7 @@ class TimelineCanvas {
   // The slice at a point, within two pixels; { track, slice } or null.
   at(x, y) {
     const row = this.rowAt(y), { slices } = this;
-    if (!row || !row.track || x < this.gutter()) return null;
+    if (!row || !row.track || x < this.gutter) return null;
     const { track } = row, inside = y + this.scrolled() - row.top;
     const lane = track.lanes[track.isSamples ? 0 : Math.floor(inside / LANE)];
     if (!lane) return null;

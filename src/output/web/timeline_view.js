@@ -11,10 +11,14 @@ class TimelineView {
   constructor(page) {
     this.page = page;
     this.help = "Wheel zooms, drag selects, Shift and drag pans; + − ← → zoom and pan, Enter selects what is shown, n finds the next hit, Escape clears.";
-    this.slices = new Slices(page);
-    this.canvas = new TimelineCanvas(element("timeline"), element("timeline-scroller"), element("timeline-spacer"), this.slices);
-    this.drag = null;
+    this.drag = this.hit = null;
     this.hits = 0;
+  }
+
+  // Slices are unpacked when they are first looked at, so that the page opens at once.
+  init() {
+    this.slices = new Slices(this.page);
+    this.canvas = new TimelineCanvas(element("timeline"), element("timeline-scroller"), element("timeline-spacer"), this.slices);
     const on = (id, type, action) => element(id).addEventListener(type, action), press = (id, action) => on(id, "click", () => { action(); this.moved(); });
     press("zoom-in", () => this.canvas.zoom(0.5));
     press("zoom-out", () => this.canvas.zoom(2));
@@ -79,6 +83,7 @@ class TimelineView {
   }
 
   rebuild() {
+    if (!this.slices) this.init();
     this.canvas.setGroups(this.groups());
     if (this.canvas.selection) this.select(this.canvas.selection.from, this.canvas.selection.to, this.canvas.selection.tracks);
     this.moved();
@@ -98,7 +103,7 @@ class TimelineView {
 
   wheel(event) {
     const { canvas } = this;
-    if (event.offsetX < canvas.gutter() || event.altKey) return; // the rows scroll
+    if (event.offsetX < canvas.gutter || event.altKey) return; // the rows scroll
     event.preventDefault();
     if (event.shiftKey || Math.abs(event.deltaX) > Math.abs(event.deltaY)) canvas.pan((event.deltaX || event.deltaY) / 800);
     else canvas.zoom(Math.exp(Math.max(-200, Math.min(200, event.deltaY)) / 300), canvas.time(event.offsetX));
@@ -130,7 +135,7 @@ class TimelineView {
 
   // From the ruler: all rows; else the rows between the ends.
   dragged(event) {
-    const { drag, canvas } = this, times = [canvas.time(Math.max(canvas.gutter(), drag.x)), canvas.time(Math.max(canvas.gutter(), event.offsetX))].sort((a, b) => a - b);
+    const { drag, canvas } = this, times = [canvas.time(Math.max(canvas.gutter, drag.x)), canvas.time(Math.max(canvas.gutter, event.offsetX))].sort((a, b) => a - b);
     const [top, bottom] = [drag.y, event.offsetY].sort((a, b) => a - b).map(y => y + canvas.scrolled());
     const rows = canvas.rows.filter(row => row.track && (drag.y < RULER || (row.top < bottom && row.top + row.height > top)));
     return { from: Math.max(0, times[0]), to: Math.min(this.slices.duration, times[1]), tracks: new Set(rows.map(row => row.track)) };
