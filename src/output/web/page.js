@@ -19,7 +19,8 @@ class Page {
     this.makeViews();
     this.listen();
     this.setTheme(matchMedia("(prefers-color-scheme: dark)").matches);
-    this.showView(Object.keys(this.views)[0]);
+    const named = location.hash.replace("#show-", "");
+    this.showView(Object.hasOwn(this.views, named) ? named : Object.keys(this.views)[0]);
   }
 
   makeViews() {
@@ -36,7 +37,10 @@ class Page {
       const tab = make("button", labels[name], { id: "tab-" + name });
       tab.setAttribute("role", "tab");
       tab.setAttribute("aria-controls", "view-" + name);
-      tab.addEventListener("click", () => this.showView(name));
+      tab.addEventListener("click", () => {
+        this.showView(name);
+        history.replaceState(null, "", "#show-" + name); // a link to the view
+      });
       tab.addEventListener("keydown", event => this.tabKey(event));
       element("tabs").append(tab);
     }

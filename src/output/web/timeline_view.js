@@ -42,7 +42,7 @@ class TimelineView {
       if (store.merged) notes.push(`${formatCount(store.merged)} ${what} shorter than ${formatValue(store.length_ns, "ns")} are added up: those of one row and one ${what === "samples" ? "stack" : "name"} within ${formatValue(store.span_ns, "ns")} are one slice with their sum.`);
     const missing = this.timeInNoSample();
     if (missing > 0 && !other_threads) notes.push(`${formatValue(missing, "ns")} of CPU time is in no sample ([unsampled] in the other views) and has no place here.`);
-    if (other_threads) notes.push(`${formatCount(other_threads)} samples and regions of threads beyond the 1,000 busiest have no row.`);
+    if (other_threads) notes.push(`${formatCount(other_threads)} samples and regions of threads beyond the 1,000 busiest have no row${missing > 0 ? `; with what is in no sample, that is ${formatValue(missing, "ns")} of CPU time` : ""}.`);
     element("timeline-note").textContent = notes.join(" ");
     element("timeline-note").hidden = !notes.length;
   }
@@ -66,7 +66,8 @@ class TimelineView {
       const title = track.process === NONE ? track.owner === NONE ? "" : page.data.strings[track.owner] : page.processName(track.process);
       const key = track.process + title;
       if (!groups.has(key)) groups.set(key, { title, tracks: [] });
-      groups.get(key).tracks.push({ track, title: this.rowTitle(track) });
+      const { tracks: rows } = groups.get(key), isFirst = !rows.length || rows[rows.length - 1].track.thread !== track.thread;
+      rows.push({ track, title: this.rowTitle(track, isFirst) });
     }
     return [...groups.values()];
   }
@@ -76,10 +77,11 @@ class TimelineView {
     return (process === NONE || track.process === process) && (thread === NONE || track.thread === thread);
   }
 
-  rowTitle(track) {
-    const thread = track.thread === NONE ? null : this.page.model.threads[track.thread];
-    if (!thread) return track.title || KIND_TITLES[track.kind];
-    return track.isSamples ? `${thread.name} (${thread.tid})` : `  ${track.title || KIND_TITLES[track.kind]}`;
+  // The first row of a thread has its name.
+  rowTitle(track, isFirst = true) {
+    const thread = track.thread === NONE ? null : this.page.model.threads[track.thread], what = track.title || KIND_TITLES[track.kind];
+    if (!thread) return what;
+    return !isFirst ? "  " + what : `${thread.name} (${thread.tid})${track.isSamples ? "" : ": " + what}`;
   }
 
   rebuild() {
