@@ -12,11 +12,14 @@
 #define SUMMARY_COLUMNS_MIN     40
 #define SUMMARY_COLUMNS_MAX     200
 
-/* Of a summary that is passed on: `text` is what was written to the stream. */
+/* Of a summary that is passed on: `text` is what was written to the stream. It begins with the name
+ * of a row when there are cells. */
+#define SUMMARY_CAPTURE_CELLS_MAX 12
 struct summary_capture {
 	const struct summary_receiver *receiver;
 	char *text;
-	size_t size, passed;
+	size_t size, passed, cell_count;
+	char cells[SUMMARY_CAPTURE_CELLS_MAX][64];
 };
 
 struct summary_writer {

@@ -17,7 +17,8 @@
 #include "output/formats/formats.h"
 #include "output/summary/private.h"
 
-#define TABLE_ROWS_DEFAULT 10
+#define TABLE_ROWS_DEFAULT           10
+#define SUMMARY_CAPTURE_NAME_COLUMNS 400
 
 static void write_color_sequence(const struct summary_writer *summary, const char *sequence)
 {
@@ -27,16 +28,50 @@ static void write_color_sequence(const struct summary_writer *summary, const cha
 
 /* ---- to a page ---- */
 
-/* Rows that were written since the last call. */
+/* The name that stands at the beginning of `text`; the rest of it. */
+static char *pass_row_on(struct summary_capture *capture, char *text)
+{
+	const char *cells[SUMMARY_CAPTURE_CELLS_MAX];
+	char *end = text + strcspn(text, "\n"), *rest = *end ? end + 1 : end;
+
+	for (size_t i = 0; i < capture->cell_count; i++)
+		cells[i] = capture->cells[i];
+	*end = 0;
+	capture->receiver->receive_row(capture->receiver->context, cells, capture->cell_count,
+				       text);
+	capture->cell_count = 0;
+	return rest;
+}
+
+/* What was written since the last call. */
 static void pass_rows_on(const struct summary_writer *summary)
 {
 	struct summary_capture *capture = summary->capture;
+	char *text;
 
 	fflush(summary->stream);
-	if (capture->text != NULL && capture->size > capture->passed)
-		capture->receiver->receive_text(capture->receiver->context, SUMMARY_TEXT_ROWS,
-						capture->text + capture->passed);
+	if (!capture->text || capture->size == capture->passed)
+		return;
+	text = capture->text + capture->passed;
 	capture->passed = capture->size;
+	if (capture->cell_count)
+		text = pass_row_on(capture, text);
+	if (*text)
+		capture->receiver->receive_text(capture->receiver->context, SUMMARY_TEXT_ROWS,
+						text);
+}
+
+/* Keeps the cells until the name has been written. */
+static void keep_cells(const struct summary_writer *summary, const struct summary_cell *cells,
+		       size_t count)
+{
+	struct summary_capture *capture = summary->capture;
+
+	pass_rows_on(summary);
+	for (size_t i = 0; i < count && i < SUMMARY_CAPTURE_CELLS_MAX; i++)
+		snprintf(capture->cells[i], sizeof(capture->cells[i]), "%s",
+			 cells[i].text + strspn(cells[i].text, " "));
+	capture->cell_count = count < SUMMARY_CAPTURE_CELLS_MAX ? count : SUMMARY_CAPTURE_CELLS_MAX;
 }
 
 static bool pass_text_on(const struct summary_writer *summary, enum summary_text_kind kind,
@@ -146,6 +181,10 @@ size_t summary_write_cells(const struct summary_writer *summary, const struct su
 	unsigned rank_max = 0;
 	size_t used;
 
+	if (summary->capture) {
+		keep_cells(summary, cells, count);
+		return SUMMARY_CAPTURE_NAME_COLUMNS;
+	}
 	for (size_t i = 0; i < count; i++)
 		rank_max = cells[i].rank > rank_max ? cells[i].rank : rank_max;
 	while (rank_max &&

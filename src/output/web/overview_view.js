@@ -29,7 +29,7 @@ class OverviewView {
     const isWarning = ([kind]) => kind === "warning";
     const warnings = sections.slice(1).filter(section => !isLoss(section)).flatMap(section => section.parts.filter(isWarning));
     const warned = warnings.length ? [this.summarySection({ heading: "Warnings", parts: warnings })] : [];
-    const plain = sections.slice(1).map(section => isLoss(section) ? section : { heading: section.heading, parts: section.parts.filter(part => !isWarning(part) && !(part[0] === "rows" && HAS_TABLE_HERE.test(section.heading))) })
+    const plain = sections.slice(1).map(section => isLoss(section) ? section : { heading: section.heading, parts: section.parts.filter(part => !isWarning(part) && !(part[0].startsWith("row") && HAS_TABLE_HERE.test(section.heading))) })
       .filter(section => section.parts.length);
     element("view-overview").replaceChildren(facts, ...warned, ...plain.filter(isLoss).map(section => this.summarySection(section)), ...this.wallTime(),
       ...this.functions(), ...this.threads(), ...this.regions(), ...plain.filter(section => !isLoss(section)).map(section => this.summarySection(section)));
@@ -38,9 +38,9 @@ class OverviewView {
   // The summary by headings; what is before the first has none.
   sections(summary) {
     const sections = [{ heading: "", parts: [] }];
-    for (const [kind, text] of summary) {
-      if (kind === "heading") sections.push({ heading: text, parts: [] });
-      else sections[sections.length - 1].parts.push([kind, text]);
+    for (const [kind, ...texts] of summary) {
+      if (kind === "heading") sections.push({ heading: texts[0], parts: [] });
+      else sections[sections.length - 1].parts.push([kind, ...texts]);
     }
     return sections;
   }
@@ -52,8 +52,16 @@ class OverviewView {
   }
 
   addParts(section, parts) {
-    for (const [kind, text] of parts) {
-      if (kind === "rows") section.append(make("pre", text.replace(/\n+$/, "")));
+    let rows = [];
+    for (const [i, [kind, text, ...cells]] of parts.entries()) {
+      if (kind === "row") {
+        rows.push([text, ...cells]);
+        const next = parts[i + 1];
+        if (next && next[0] === "row" && next.length === cells.length + 2) continue;
+        const hasHeadings = !/\d/.test(rows[0].slice(0, -1).join(""));
+        section.append(this.around(makeTable(...hasHeadings ? [rows[0], rows.slice(1)] : [["Share", "Time", "Call path"], rows])));
+        rows = [];
+      } else if (kind === "rows") section.append(make("pre", text.replace(/\n+$/, "")));
       else section.append(make("p", text, { className: kind === "warning" ? "warning" : "" }));
     }
   }
@@ -64,10 +72,15 @@ class OverviewView {
     return section;
   }
 
+  around(table) {
+    const around = make("div", "", { className: "table" });
+    around.append(table);
+    return around;
+  }
+
   table(title, headings, rows, note) {
-    const section = this.section(title), around = make("div", "", { className: "table" });
-    around.append(makeTable(headings, rows));
-    section.append(around);
+    const section = this.section(title);
+    section.append(this.around(makeTable(headings, rows)));
     if (note) section.append(make("p", note, { className: "note" }));
     return [section];
   }

@@ -70,8 +70,9 @@ static int write_data(struct page_writer *page, int (*write_more)(struct page_wr
 int page_write(struct session *session, const struct output_options *options, FILE *stream,
 	       struct problem *problem, int (*write_more)(struct page_writer *page))
 {
+	struct problem reason = {""}; /* of what knows more than a number */
 	struct page_writer page = {
-		.session = session, .options = options, .stream = stream, .problem = problem};
+		.session = session, .options = options, .stream = stream, .problem = &reason};
 	char *text = NULL;
 	int error = page_tree_init(&page.tree, session, PAGE_NODES_MAX);
 
@@ -92,7 +93,8 @@ int page_write(struct session *session, const struct output_options *options, FI
 	page_tree_deinit(&page.tree);
 	free(text);
 	if (error != 0)
-		problem_set(problem, error, "cannot write the page: %s", strerror(-error));
+		problem_set(problem, error, "cannot write the page: %s",
+			    reason.text[0] ? reason.text : strerror(-error));
 	return error;
 }
 

@@ -37,6 +37,22 @@ static void put_summary_text(void *context, enum summary_text_kind kind, const c
 	putc(']', stream);
 }
 
+static void put_row(void *context, const char *const *cells, size_t count, const char *name)
+{
+	struct overview *overview = context;
+	FILE *stream = overview->page->stream;
+
+	page_put_comma_unless_first(stream, overview->text_count++);
+	fputs("[\"row\"", stream);
+	for (size_t i = 0; i < count; i++) {
+		putc(',', stream);
+		page_put_string(stream, cells[i]);
+	}
+	putc(',', stream);
+	page_put_string(stream, name);
+	putc(']', stream);
+}
+
 static void put_function(void *context, const char *name, uint64_t self, uint64_t total)
 {
 	struct overview *overview = context;
@@ -53,7 +69,8 @@ static int write_summary(struct page_writer *page)
 	char *functions = NULL;
 	size_t size = 0;
 	struct overview overview = {.page = page, .functions = open_memstream(&functions, &size)};
-	const struct summary_receiver receiver = {put_summary_text, put_function, &overview};
+	const struct summary_receiver receiver = {put_summary_text, put_row, put_function,
+						  &overview};
 
 	if (overview.functions == NULL)
 		return -ENOMEM;
