@@ -59,7 +59,7 @@ class OverviewView {
         const next = parts[i + 1];
         if (next && next[0] === "row" && next.length === cells.length + 2) continue;
         const hasHeadings = !/\d/.test(rows[0].slice(0, -1).join(""));
-        section.append(this.around(makeTable(...hasHeadings ? [rows[0], rows.slice(1)] : [["Share", "Time", "Call path"], rows])));
+        section.append(this.around(makeTable(...hasHeadings ? [rows[0], rows.slice(1)] : [rows[0].length === 3 ? ["Share", "Time", "Call path"] : rows[0].map(() => ""), rows])));
         rows = [];
       } else if (kind === "rows") section.append(make("pre", text.replace(/\n+$/, "")));
       else section.append(make("p", text, { className: kind === "warning" ? "warning" : "" }));

@@ -14,7 +14,7 @@
 #include "output/embedded_page.h"
 
 /* A page of this many nodes still loads and zooms at once; it is some 3 MB. */
-#define PAGE_NODES_MAX 100000u
+#define PAGE_NODES_MAX 80000u
 
 static void write_description(struct page_writer *page)
 {

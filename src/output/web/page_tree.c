@@ -6,7 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "output/thread_sums.h"
+#define PAGE_THREADS_MAX     1000u
+#define PAGE_THREAD_ROWS_MAX 80000u
 
 struct tree_reducer {
 	const struct session *session;
@@ -22,21 +23,67 @@ struct tree_reducer {
 
 /* ---- threads ---- */
 
-/* The busiest threads, then for each process one that stands for its others. */
-static int list_page_threads(struct page_tree *tree, const struct session *session)
+struct ranked_thread {
+	uint64_t weight;
+	uint32_t index, row_count;
+};
+
+static int compare_threads_by_weight(const void *left, const void *right)
 {
-	struct thread_sums sums;
-	int error = thread_sums_create(session, &sums);
+	const struct ranked_thread *a = left, *b = right;
+
+	if (a->weight != b->weight)
+		return a->weight > b->weight ? -1 : 1;
+	return a->index < b->index ? -1 : a->index > b->index;
+}
+
+/* The busiest threads; a thread with more rows than there is room for is left out, and the next one
+ * may fit. By index; NULL: no memory. */
+static bool *choose_listed_threads(const struct session *session,
+				   const struct view_thread_node_row *rows, size_t count)
+{
+	struct ranked_thread *ranks = calloc((size_t)session->thread_count + 1, sizeof(*ranks));
+	bool *is_listed = calloc((size_t)session->thread_count + 1, sizeof(*is_listed));
+	size_t row_count = 0, listed = 0;
+
+	for (uint32_t i = 0; ranks != NULL && i < session->thread_count; i++) {
+		ranks[i] = (struct ranked_thread){session->threads[i].cpu_ns, i, 0};
+		for (int source = 0; source < SPOOL_SOURCE_COUNT; source++)
+			ranks[i].weight += session->threads[i].weight[source];
+	}
+	for (size_t i = 0; ranks != NULL && i < count; i++)
+		ranks[rows[i].thread].row_count++;
+	if (ranks != NULL)
+		qsort(ranks, session->thread_count, sizeof(*ranks), compare_threads_by_weight);
+	for (uint32_t i = 0; ranks != NULL && is_listed != NULL && i < session->thread_count &&
+			     listed < PAGE_THREADS_MAX;
+	     i++) {
+		if (listed != 0 && row_count + ranks[i].row_count > PAGE_THREAD_ROWS_MAX)
+			continue;
+		row_count += ranks[i].row_count;
+		is_listed[ranks[i].index] = true;
+		listed++;
+	}
+	free(ranks);
+	return is_listed;
+}
+
+/* The busiest threads, then for each process one that stands for its others. */
+static int list_page_threads(struct page_tree *tree, const struct session *session,
+			     const struct view_thread_node_row *rows, size_t count)
+{
+	bool *is_listed = choose_listed_threads(session, rows, count);
+	int error = 0;
 
 	tree->page_thread_of_thread = calloc((size_t)session->thread_count + 1, sizeof(uint32_t));
 	tree->threads =
 		calloc((size_t)session->thread_count + 2 * (size_t)session->process_count + 1,
 		       sizeof(*tree->threads));
-	if (error == 0 && (tree->page_thread_of_thread == NULL || tree->threads == NULL))
+	if (is_listed == NULL || tree->page_thread_of_thread == NULL || tree->threads == NULL)
 		error = -ENOMEM;
 	for (uint32_t i = 0; error == 0 && i < session->thread_count; i++) {
 		const struct model_thread *thread = &session->threads[i];
-		if (!thread_sums_is_thread_listed(&sums, i))
+		if (!is_listed[i])
 			continue;
 		tree->page_thread_of_thread[i] = tree->thread_count;
 		tree->threads[tree->thread_count++] =
@@ -44,7 +91,7 @@ static int list_page_threads(struct page_tree *tree, const struct session *sessi
 	}
 	for (uint32_t i = 0, process = MODEL_ENTRY_INDEX_NONE;
 	     error == 0 && i < session->thread_count; i++) {
-		if (thread_sums_is_thread_listed(&sums, i))
+		if (is_listed[i])
 			continue;
 		if (session->threads[i].process != process) {
 			process = session->threads[i].process;
@@ -54,7 +101,7 @@ static int list_page_threads(struct page_tree *tree, const struct session *sessi
 		tree->page_thread_of_thread[i] = tree->thread_count - 1;
 		tree->threads[tree->thread_count - 1].count++;
 	}
-	thread_sums_destroy(&sums);
+	free(is_listed);
 	return error;
 }
 
@@ -306,9 +353,9 @@ int page_tree_init(struct page_tree *tree, struct session *session, uint32_t lim
 	*tree = (struct page_tree){0};
 	int error = function_tree_build_per_process(&functions, session);
 	if (error == 0)
-		error = list_page_threads(tree, session);
-	if (error == 0)
 		error = view_sum_by_thread_and_node(session, &rows, &count);
+	if (error == 0)
+		error = list_page_threads(tree, session, rows, count);
 	if (error == 0)
 		error = reduce_function_tree(tree, session, &functions, rows, count, limit);
 	function_tree_deinit(&functions);

@@ -55,7 +55,7 @@ struct timeline {
 	uint64_t slices_of_other_threads; /* that have no row of their own in the page */
 };
 
-#define TIMELINE_STORE_SLICES_MAX 100000u
+#define TIMELINE_STORE_SLICES_MAX 75000u
 #define TIMELINE_NAME_VARIOUS     (UINT32_MAX - 1)
 
 /* `key` tells tracks of one kind apart. NULL: no memory. A new track has no name. */

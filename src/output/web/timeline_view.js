@@ -42,7 +42,7 @@ class TimelineView {
       if (store.merged) notes.push(`${formatCount(store.merged)} ${what} shorter than ${formatValue(store.length_ns, "ns")} are added up: those of one row and one ${what === "samples" ? "stack" : "name"} within ${formatValue(store.span_ns, "ns")} are one slice with their sum.`);
     const missing = this.timeInNoSample();
     if (missing > 0 && !other_threads) notes.push(`${formatValue(missing, "ns")} of CPU time is in no sample ([unsampled] in the other views) and has no place here.`);
-    if (other_threads) notes.push(`${formatCount(other_threads)} samples and regions of threads beyond the 1,000 busiest have no row${missing > 0 ? `; with what is in no sample, that is ${formatValue(missing, "ns")} of CPU time` : ""}.`);
+    if (other_threads) notes.push(`${formatCount(other_threads)} samples and regions of less busy threads have no row${missing > 0 ? `; with what is in no sample, that is ${formatValue(missing, "ns")} of CPU time` : ""}.`);
     element("timeline-note").textContent = notes.join(" ");
     element("timeline-note").hidden = !notes.length;
   }
