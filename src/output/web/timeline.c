@@ -180,3 +180,18 @@ int timeline_add_span(struct timeline *timeline, uint32_t track, uint64_t start_
 					.track = track,
 					.name = (uint32_t)name});
 }
+
+static void deinit_store(struct timeline_store *store)
+{
+	free(store->slices);
+	free(store->merged);
+	free(store->slots);
+}
+
+void timeline_deinit(struct timeline *timeline)
+{
+	deinit_store(&timeline->samples);
+	deinit_store(&timeline->spans);
+	free(timeline->tracks);
+	id_map_deinit(&timeline->track_of_key);
+}

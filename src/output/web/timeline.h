@@ -68,6 +68,8 @@ int timeline_add_slice(struct timeline *timeline, struct timeline_store *store,
 int timeline_add_span(struct timeline *timeline, uint32_t track, uint64_t start_ns, uint64_t end_ns,
 		      int64_t name);
 
+void timeline_deinit(struct timeline *timeline);
+
 /* timeline_threads.c */
 int timeline_collect_samples(struct timeline *timeline);
 int timeline_collect_regions(struct timeline *timeline);

@@ -180,13 +180,6 @@ static int write_timeline(struct timeline *timeline)
 	return 0;
 }
 
-static void deinit_store(struct timeline_store *store)
-{
-	free(store->slices);
-	free(store->merged);
-	free(store->slots);
-}
-
 int page_write_timeline(struct page_writer *page)
 {
 	struct timeline timeline = {.page = page};
@@ -200,9 +193,6 @@ int page_write_timeline(struct page_writer *page)
 		error = timeline_collect_nccl(&timeline);
 	if (error == 0)
 		error = write_timeline(&timeline);
-	deinit_store(&timeline.samples);
-	deinit_store(&timeline.spans);
-	free(timeline.tracks);
-	id_map_deinit(&timeline.track_of_key);
+	timeline_deinit(&timeline);
 	return error;
 }
