@@ -153,6 +153,7 @@ int timeline_add_slice(struct timeline *timeline, struct timeline_store *store,
 		if (store->span_ns == 0 && begin_to_merge(store, get_duration_ns(timeline)) != 0)
 			return -ENOMEM;
 		merge_shortest(store, get_duration_ns(timeline));
+		return timeline_add_slice(timeline, store, slice); /* it may be too short now */
 	}
 	if (store->count == store->capacity) {
 		uint32_t capacity = store->capacity * 2 + 1024;
