@@ -242,6 +242,21 @@ class Report:
         equal(self.page.search("the hot line"), "1 line")
         self.page.search("")
 
+    def instructions(self):
+        """The costs of a function's instructions are those of profile.json's function."""
+        profile = self.record("cpu", [self.build("work", SOURCE)])
+        function = self.page.evaluate("page.data.assembly.functions.find(f => page.data.strings[f.name] === 'parse')")
+        if function is None and not self.page.evaluate("page.data.assembly"):
+            raise Skipped("kymo is built without Zydis")
+        wanted = sum(it["self_ns"] for it in profile["functions"] if it["name"] == "parse")
+        equal(sum(cost[2] for cost in function["costs"]), wanted, "parse")
+        self.page.view("source")
+        self.page.choose("source-file", "parse (work)")
+        rows = self.page.table("#source-table")
+        objdump = run(["objdump", "-d", "-M", "intel", "--no-show-raw-insn", "--disassemble=parse", self.scratch.path("work")]).stdout.decode()
+        places = [int(line.split(":")[0], 16) for line in objdump.splitlines() if re.match(r" +[0-9a-f]+:\t", line)]
+        equal([int(row[2], 16) for row in rows], [place - places[0] for place in places][:len(rows)], "instructions begin where objdump says")
+
     def python(self):
         script = self.scratch.path("program.py")
         with open(script, "w", encoding="utf-8") as stream:
@@ -489,7 +504,7 @@ def main():
     try:
         with Scratch() as scratch:
             report = Report(scratch, page)
-            for test in (report.cpu_time, report.real_time_and_regions, report.summary_is_here, report.source_lines, report.python,
+            for test in (report.cpu_time, report.real_time_and_regions, report.summary_is_here, report.source_lines, report.instructions, report.python,
                          report.devices, report.nccl, report.hostile_names, report.nothing_recorded, report.keyboard, report.mouse,
                          report.contrast, report.sizes, report.too_much_is_added_up, report.large):
                 tap.point(test.__name__, test)

@@ -30,7 +30,7 @@ class Page {
     if (data.timeline) this.views.timeline = new TimelineView(this);
     this.views.flame = new FlameView(this);
     this.views.functions = new FunctionsView(this);
-    if (data.source && data.source.files.length) this.views.source = new SourceView(this);
+    if (data.source && (data.source.files.length || data.assembly?.functions.length)) this.views.source = new SourceView(this);
     this.stale = new Set(Object.keys(this.views));
     const labels = { overview: "Overview", timeline: "Timeline", flame: "Flame graph", functions: "Functions", source: "Source" };
     for (const name of Object.keys(this.views)) {

@@ -10,5 +10,7 @@
 
 int page_write_timeline(struct page_writer *page);
 int page_write_source(struct page_writer *page);
+/* Nothing where kymo is built without a disassembler. */
+int page_write_assembly(struct page_writer *page);
 
 #endif

@@ -144,6 +144,8 @@ static int write_parts(struct page_writer *page)
 		error = page_write_timeline(page);
 	if (error == 0)
 		error = page_write_source(page);
+	if (error == 0)
+		error = page_write_assembly(page);
 	return error;
 }
 
