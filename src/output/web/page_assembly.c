@@ -13,7 +13,6 @@
 #include "binary/instruction.h"
 #include "binary/instruction_text.h"
 #include "binary/symbols/symbols.h"
-#include "common/cleanup.h"
 #include "output/web/parts.h"
 
 #define FILES_MAX            8u
@@ -37,6 +36,11 @@ struct code_file {
 	size_t first, count; /* of its costs */
 };
 
+struct shown_instructions {
+	size_t count;
+	int64_t offsets[INSTRUCTIONS_MAX], texts[INSTRUCTIONS_MAX]; /* -1: some are left out */
+};
+
 struct assembly_writer {
 	struct page_writer *page;
 	struct string_table file_keys;
@@ -45,6 +49,7 @@ struct assembly_writer {
 	struct address_cost *costs;
 	size_t cost_count, written_functions, written_instructions, left_out, unreadable;
 	uint64_t whole;
+	struct shown_instructions shown; /* of the function in progress */
 };
 
 /* Time on a CPU, or events: a wait has no instruction of its own. */
@@ -54,6 +59,21 @@ static uint64_t get_weight(const uint64_t *self)
 }
 
 /* ---- costs ---- */
+
+static int find_or_add_file(struct assembly_writer *writer, const struct model_module *module,
+			    uint32_t *ret)
+{
+	char *key, id[2 * sizeof(module->build_id) + 1] = "";
+	int error;
+
+	for (uint32_t i = 0; i < module->build_id_size && i < sizeof(module->build_id); i++)
+		snprintf(id + 2 * (size_t)i, 3, "%02x", module->build_id[i]);
+	if (asprintf(&key, "%s %s", id, module->path) < 0)
+		return -ENOMEM;
+	error = strings_find_or_add(&writer->file_keys, key, ret);
+	free(key);
+	return error;
+}
 
 static int find_files_of_modules(struct assembly_writer *writer)
 {
@@ -65,19 +85,14 @@ static int find_files_of_modules(struct assembly_writer *writer)
 	if (writer->file_of_module == NULL || writer->files == NULL)
 		return -ENOMEM;
 	for (uint32_t i = 0; i < session->module_count; i++) {
-		const struct model_module *module = &session->modules[i];
-		_cleanup_(cleanup_free) char *key = NULL;
-		char id[2 * sizeof(module->build_id) + 1] = "";
-
-		writer->file_of_module[i] = MODEL_ENTRY_INDEX_NONE;
-		if (module->build_id_size == 0 || module->path[0] != '/')
+		uint32_t file = MODEL_ENTRY_INDEX_NONE;
+		writer->file_of_module[i] = file;
+		if (session->modules[i].build_id_size == 0 || session->modules[i].path[0] != '/')
 			continue;
-		for (uint32_t k = 0; k < module->build_id_size && k < sizeof(module->build_id); k++)
-			snprintf(id + 2 * (size_t)k, 3, "%02x", module->build_id[k]);
-		if (asprintf(&key, "%s %s", id, module->path) < 0 ||
-		    strings_find_or_add(&writer->file_keys, key, &writer->file_of_module[i]) != 0)
+		if (find_or_add_file(writer, &session->modules[i], &file) != 0)
 			return -ENOMEM;
-		writer->files[writer->file_of_module[i]].module = i;
+		writer->file_of_module[i] = file;
+		writer->files[file].module = i;
 	}
 	return 0;
 }
@@ -208,11 +223,6 @@ static void mark_near_costs(struct code_function *function)
 	}
 }
 
-struct shown_instructions {
-	size_t count;
-	int64_t offsets[INSTRUCTIONS_MAX], texts[INSTRUCTIONS_MAX]; /* -1: some are left out */
-};
-
 static void list_shown(struct assembly_writer *writer, const struct code_function *function,
 		       struct shown_instructions *shown)
 {
@@ -266,14 +276,12 @@ static void write_costs(struct assembly_writer *writer, const struct code_functi
 	putc(']', stream);
 }
 
-static int write_function(struct assembly_writer *writer, const struct code_function *function)
+static void write_function(struct assembly_writer *writer, const struct code_function *function)
 {
 	struct page_writer *page = writer->page;
 	const struct model_frame *frame = &page->session->frames[function->costs->frame];
-	_cleanup_(cleanup_free) struct shown_instructions *shown = malloc(sizeof(*shown));
+	struct shown_instructions *shown = &writer->shown;
 
-	if (shown == NULL)
-		return -ENOMEM;
 	list_shown(writer, function, shown);
 	page_put_comma_unless_first(page->stream, writer->written_functions++);
 	fprintf(page->stream,
@@ -293,7 +301,6 @@ static int write_function(struct assembly_writer *writer, const struct code_func
 	write_costs(writer, function, shown);
 	putc('}', page->stream);
 	writer->written_instructions += shown->count;
-	return 0;
 }
 
 static int disassemble_function(struct assembly_writer *writer, const struct elf_file *file,
@@ -318,7 +325,7 @@ static int disassemble_function(struct assembly_writer *writer, const struct elf
 	if (error == 0 && elf_read_bytes(file, offset, function->bytes, size) == 0) {
 		decode_lengths(function);
 		mark_near_costs(function);
-		error = write_function(writer, function);
+		write_function(writer, function);
 	}
 	free(function->bytes);
 	free(function->lengths);

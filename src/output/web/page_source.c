@@ -30,6 +30,12 @@ struct source_line {
 	uint64_t self[MODEL_SOURCE_COUNT], total[MODEL_SOURCE_COUNT];
 };
 
+struct excerpt {
+	uint32_t numbers[LINES_OF_FILE_MAX]; /* 0: lines are left out here */
+	int64_t texts[LINES_OF_FILE_MAX];
+	size_t count;
+};
+
 struct source_lines {
 	struct page_writer *page;
 	struct string_table paths;
@@ -38,6 +44,7 @@ struct source_lines {
 	uint32_t *line_of_frame; /* MODEL_ENTRY_INDEX_NONE: no place is known */
 	uint32_t count, capacity;
 	size_t written_files, written_lines, unreadable, left_out;
+	struct excerpt excerpt; /* in progress */
 };
 
 /* ---- costs ---- */
@@ -206,12 +213,6 @@ static bool is_name_of_source(const char *path)
 
 /* ---- writing ---- */
 
-struct excerpt {
-	uint32_t numbers[LINES_OF_FILE_MAX]; /* 0: lines are left out here */
-	int64_t texts[LINES_OF_FILE_MAX];
-	size_t count;
-};
-
 static void append_line(struct source_lines *source, struct excerpt *excerpt, uint32_t number,
 			char *text)
 {
@@ -300,11 +301,11 @@ static void write_file(struct source_lines *source, const struct ranked_file *fi
 
 static int write_files(struct source_lines *source)
 {
-	_cleanup_(cleanup_free) struct excerpt *excerpt = malloc(sizeof(*excerpt));
+	struct excerpt *excerpt = &source->excerpt;
 	size_t count = 0;
-	_cleanup_(cleanup_free) struct ranked_file *files = rank_files(source, &count);
+	struct ranked_file *files = rank_files(source, &count);
 
-	if (excerpt == NULL || files == NULL)
+	if (files == NULL)
 		return -ENOMEM;
 	for (size_t i = 0; i < count; i++) {
 		const char *path = source->paths.text[files[i].path];
@@ -324,6 +325,7 @@ static int write_files(struct source_lines *source)
 		if (excerpt->count != 0)
 			write_file(source, &files[i], excerpt, &status);
 	}
+	free(files);
 	return 0;
 }
 
