@@ -21,7 +21,8 @@
 	X(folded, "folded", ALWAYS)                            \
 	X(regions_folded, "regions-folded", NAMED)             \
 	X(pprof, "pprof", ALWAYS)                              \
-	X(html, "html", ALWAYS)                                \
+	X(report, "report", ALWAYS)                            \
+	X(html, "html", NAMED)                                 \
 	X(memory, "memory", ALWAYS)                            \
 	X(db, "db", NAMED)                                     \
 	X(nccl, "nccl", DATA)                                  \

@@ -141,7 +141,7 @@ class Collection:
         result, _ = self._run("truth random 1 0.3", "--format=folded,json")
         files = set(os.listdir(result.directory))
         expect({"samples.folded", "profile.json"} <= files, f"files: {sorted(files)}")
-        expect(not files & {"trace.pftrace", "flamegraph.html", "profile.pb.gz", "profile.txt"},
+        expect(not files & {"trace.pftrace", "report.html", "flamegraph.html", "profile.pb.gz", "profile.txt"},
                f"files: {sorted(files)}")
 
 

@@ -568,4 +568,5 @@ def main():
     tap.finish()
 
 
-main()
+if __name__ == "__main__":
+    main()

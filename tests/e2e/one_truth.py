@@ -5,6 +5,7 @@
 
   one_truth.py KYMO
 """
+import base64
 import collections
 import json
 import os
@@ -58,8 +59,41 @@ def main():
 main()
 """
 MANY = "i=0; while [ $i -lt 60 ]; do /bin/true; i=$((i+1)); done; i=0; while [ $i -lt 100000 ]; do i=$((i+1)); done"
-FORMATS = "json,text,perfetto,folded,pprof,html,db,regions-folded"
+FORMATS = "json,text,perfetto,folded,pprof,html,report,db,regions-folded"
 MEASURES = {"cpu": ("cpu_ns",), "wall": ("cpu_ns", "blocked_ns", "runnable_ns"), "events": ("overflow_events",)}
+
+
+def page_data(path):
+    with open(path, encoding="utf-8") as stream:
+        return json.loads(stream.read().split('<script type="application/json" id="data">')[1].split("</script>")[0])
+
+
+def unpack_numbers(text):
+    """Seven bits a byte, the lowest first, in base64: docs/reference/report-page.md."""
+    number = shift = 0
+    for byte in base64.b64decode(text):
+        number |= (byte & 127) << shift
+        shift += 7
+        if byte < 128:
+            yield number
+            number = shift = 0
+
+
+def page_timeline_sums(data):
+    sums = collections.Counter()
+    if "timeline" not in data:
+        return sums
+    timeline = data["timeline"]
+    columns = [unpack_numbers(timeline[name]) for name in ("duration", "name", "number")]
+    for track in timeline["tracks"]:
+        for _ in range(track["count"]):
+            duration, name, number = (next(column) for column in columns)
+            if track["kind"] == "samples":
+                source = name % timeline["sources"]
+                sums[source] += number if source == 2 else duration
+    for column in columns:
+        expect(next(column, None) is None, "more slices than the tracks have")
+    return sums
 
 
 class Truth:
@@ -115,13 +149,24 @@ class Truth:
         self.same("pprof by function", +by_function, +wanted)
 
     def html(self):
-        with open(self.result.path("flamegraph.html"), encoding="utf-8") as stream:
-            data = json.loads(stream.read().split('<script type="application/json" id="data">')[1].split("</script>")[0])
         names = {"CPU time": "cpu", "Wall time": "wall", "Events": "events"}
-        for measure in data["measures"]:
-            if measure["name"] in names:
-                found = sum(data["rows"]["values"][measure["column"]])
-                self.same(f"flame graph, {measure['name']}", found, sum(self.totals[key] for key in MEASURES[names[measure["name"]]]))
+        for name in ("flamegraph.html", "report.html"):
+            data = page_data(self.result.path(name))
+            for measure in data["measures"]:
+                if measure["name"] in names:
+                    found = sum(sum(data["rows"]["values"][column]) for column in measure["columns"])
+                    self.same(f"{name}, {measure['name']}", found, sum(self.totals[key] for key in MEASURES[names[measure["name"]]]))
+        self.timeline(data)
+
+    def timeline(self, data):
+        """Samples of the timeline, by source; time in no sample has no place there."""
+        found = page_timeline_sums(data)
+        unsampled = {index for index, function in enumerate(self.profile["functions"]) if function["name"] == "[unsampled]"}
+        missing = sum(self.profile["functions"][index]["self_ns"] for index in unsampled) if self.measure != "events" else 0
+        for source, key in ((0, "cpu_ns"), (1, "blocked_ns"), (2, "overflow_events"), (3, "runnable_ns")):
+            if source == 0 and self.measure == "events":
+                continue
+            self.same(f"timeline, {key}", found[source] + (missing if source == 0 else 0), self.totals[key])
 
     def text(self):
         with open(self.result.path("profile.txt"), encoding="utf-8", errors="replace") as stream:

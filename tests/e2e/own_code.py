@@ -137,7 +137,7 @@ class OwnCode:
             expect(frames, f"{name} is empty")
             seen = sorted({frame for frame in frames if OWN.search(frame[0]) or OWN.search(os.path.basename(frame[1]))})
             expect(not seen, f"{name}: {seen}")
-        for name in ("flamegraph.html", "trace.pftrace", "profile.txt"):
+        for name in ("report.html", "trace.pftrace", "profile.txt"):
             with open(result.path(name), "rb") as stream:
                 seen = re.findall(rb"wrapped_[a-z_]+|wall_sampler_[a-z_]+|runtime_finish", stream.read())
             expect(not seen, f"{name}: {set(seen)}")

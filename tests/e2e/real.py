@@ -113,10 +113,10 @@ class Real:
                 decoded = subprocess.run(["sh", "-c", command], stdout=subprocess.DEVNULL,
                                          stderr=subprocess.PIPE, check=False)
                 expect(decoded.returncode == 0, f"{command}: {decoded.stderr[-300:]!r}")
-        with open(self.result.path("flamegraph.html"), "rb") as stream:
+        with open(self.result.path("report.html"), "rb") as stream:
             page = stream.read()
         expect(page.lower().startswith(b"<!doctype html") and b"http-equiv=refresh" not in page,
-               "flamegraph.html is not a page")
+               "report.html is not a page")
 
     def summary_is_said(self):
         expect(self.result.directory in self.summary, "the summary does not say where the files are")

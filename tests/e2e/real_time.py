@@ -174,8 +174,8 @@ class Test:
         expect(profile["processes"][0]["real_time"]["runnable_ns"] > 0, "profile.json, process")
         with gzip.open(result.path("profile.pb.gz")) as stream:
             expect(WAITING.encode() in stream.read(), "profile.pb.gz")
-        with open(result.path("flamegraph.html"), encoding="utf-8") as stream:
-            expect(WAITING in stream.read(), "flamegraph.html")
+        with open(result.path("report.html"), encoding="utf-8") as stream:
+            expect(WAITING in stream.read(), "report.html")
         with open(result.path("profile.txt"), encoding="utf-8") as stream:
             expect("waiting for a CPU  " in stream.read(), "profile.txt, thread")
         with open(result.path("trace.pftrace"), "rb") as stream:

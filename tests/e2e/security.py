@@ -470,7 +470,7 @@ for path in glob.glob({plans!r} + "/*.plan"):
         os.mkfifo(result + "/spool/9-0.gpu")
         os.unlink(result + "/launch.json")
         os.mkfifo(result + "/launch.json")
-        for form in (["--format", "text"], ["--format", "json"], ["--format", "html"], []):
+        for form in (["--format", "text"], ["--format", "json"], ["--format", "html"], ["--format", "report"], []):
             ended = self.kymo.report(result, *form, timeout=30)
             expect(ended.status == 0, f"{form}: {ended.stderr}")
         if os.geteuid() == 0:
@@ -559,7 +559,7 @@ sum(range(10000000))
                 for name in names:
                     seen += self._check_file(os.path.join(directory, name))
             expect(seen >= 4, f"{seen} files looked at")
-            for form in ("text", "json", "folded", "html"):
+            for form in ("text", "json", "folded", "html", "report"):
                 ended = subprocess.run([self.kymo.path, "report", "--format", form, out], capture_output=True,
                                        env=clean_environment(), check=False)
                 found = control_characters(ended.stdout) + control_characters(ended.stderr)

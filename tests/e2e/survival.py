@@ -179,8 +179,8 @@ class Survival:
         """A report that has no room is an error, and no half of it is left."""
         directory = self.scratch.path("limited")
         expect(self.kymo.sample(self.program("ends", "exit"), directory).status == 3, "no results")
-        for output in "html", "report/":
-            ended = self.kymo.report(directory, "--format=html", "-o", self.scratch.path(output),
+        for output in "report", "report/":
+            ended = self.kymo.report(directory, "--format=report", "-o", self.scratch.path(output),
                                      preexec=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (4096, 4096)))
             expect(ended.status == 125 and "File too large" in ended.stderr, f"{ended.status}\n{ended.stderr}")
             left = [name for name in glob.glob(self.scratch.path(output) + "*") if os.path.isfile(name)]

@@ -34,6 +34,9 @@ class Page(Browser):
     def attribute(self, name, attribute):
         return self.evaluate(f"{self.element(name)}.getAttribute({json.dumps(attribute)})")
 
+    def attribute_of(self, selector, name):
+        return self.evaluate(f"document.querySelector({json.dumps(selector)}).{name}")
+
     def press(self, name):
         self.evaluate(self.element(name) + ".click()")
         self.settle()
@@ -149,8 +152,8 @@ def selection(page):
 
 
 def measures(page):
-    for name, total in (("Wall time", "160 ms"), ("Events", "2,000 events"), ("Samples", "14 samples"),
-                        ("CPU time", "90.0 ms")):
+    for name, total in (("Wall time", "160 ms"), ("Blocked", "60.0 ms"), ("Waiting for a CPU", "10.0 ms"),
+                        ("Events", "2,000 events"), ("Samples", "14 samples"), ("CPU time", "90.0 ms")):
         page.choose("measure", name)
         equal(f"{name}, all: {total} (100 %)" in page.label(), True, page.label())
 
@@ -176,15 +179,32 @@ def keyboard(page):
 
 
 def functions(page):
-    page.press("table")
+    page.press("tab-functions")
     rows = page.evaluate("[...document.querySelectorAll('#rows tr')].map(r => r.children[2].firstChild.textContent)")
     equal(rows[:2], ["worker;\ufffd<img src=x onerror=alert(1)>", "hot"], "heaviest self first")
     equal(page.evaluate("document.querySelector('#rows tr').children[1].textContent"), "33.3 %",
           "a recursive function counts once")
     page.evaluate("document.querySelectorAll('#rows button')[1].click()")
-    equal(page.text("matched"), "27.8 % matched")
+    equal(page.text("sandwich-title"), "hot")
+    equal(page.text("status"), "hot: total 25.0 ms (27.8 %), self 25.0 ms")
+    equal(page.evaluate("[...page.views.functions.graphs[0].tree.func].map(f => page.model.names[f])"),
+          ["hot", "compute(int, char const*)", "main", "work"], "callers")
+    page.search("^main$")
+    equal(page.evaluate("document.querySelectorAll('#rows tr').length"), 1)
+    page.evaluate("document.querySelector('#rows button').click()")
+    equal(page.evaluate("[...page.views.functions.graphs[1].tree.func].map(f => page.model.names[f])"),
+          ["main", "compute(int, char const*)", "hot"], "callees")
     page.search("")
-    page.press("table")
+    page.press("by-module")
+    equal(page.evaluate("[...document.querySelectorAll('#rows tr')].map(r => r.children[2].textContent + ' ' + r.children[0].textContent)")[:2],
+          ["work 66.7 %", "</script> 22.2 %"], "modules")
+    page.press("by-function")
+    page.evaluate("document.querySelector('[data-order=total]').click()")
+    equal(page.attribute_of("th[aria-sort]", "textContent"), "Total")
+    equal(page.evaluate("document.querySelector('#rows tr').children[1].textContent"), "77.8 %", "the process")
+    page.evaluate("document.querySelector('[data-order=self]').click()")
+    page.press("sandwich-close")
+    page.press("tab-flame")
 
 
 def themes_and_sizes(page):
@@ -217,7 +237,7 @@ def empty(page):
     write_page(page, "empty")
     equal(page.label().split(", self")[0], "Flame graph, Samples, all: 0 samples (0 %)")
     page.press("callers")
-    page.press("table")
+    page.press("tab-functions")
     equal(page.search("x"), "0.0 % matched")
     quiet(page)
 
@@ -262,8 +282,9 @@ def large_data(count):
             depth.append(depth[parent] + 1)
     weights = [int(random.paretovariate(1.1) * 1e6) for _ in parents]
     return {"title": "large", "host": "", "start_ms": 0, "duration_ns": 1, "kinds": ["native"],
-            "measures": [{"name": "CPU time", "unit": "ns", "column": 0, "samples_column": 1}],
-            "processes": [{"name": "p", "pid": 1}], "threads": [{"name": "t", "tid": 1, "process": 0}],
+            "measures": [{"name": "CPU time", "unit": "ns", "columns": [0], "samples_columns": [1], "sources": [0]}],
+            "thread_count": 1,
+            "processes": [{"name": "p", "pid": 1}], "threads": [{"name": "t", "tid": 1, "process": 0, "count": 1}],
             "functions": {"name": list(range(400)), "file": [-1] * 400, "line": [0] * 400,
                           "module": [-1] * 400, "kind": [0] * 400},
             "strings": [f"f{i}" for i in range(400)],

@@ -12,11 +12,8 @@
 #include <string.h>
 
 #include "binary/instruction.h"
+#include "binary/instruction_text.h"
 #include "binary/symbols/symbols.h"
-
-#ifdef KYMO_HAVE_ZYDIS
-#include <Zydis/Zydis.h>
-#endif
 
 struct selection_code_rules {
 	const struct elf_file *file;
@@ -248,10 +245,9 @@ bool selection_calls_matching_callee(struct selection_code_rules *code,
 	return false;
 }
 
-#ifdef KYMO_HAVE_ZYDIS
 bool selection_is_built_with_disassembler(void)
 {
-	return true;
+	return instruction_text_is_built_in();
 }
 
 bool selection_instruction_text_matches(struct selection_code_rules *code,
@@ -260,29 +256,16 @@ bool selection_instruction_text_matches(struct selection_code_rules *code,
 	const uint8_t *bytes = code && code->instruction_text_pattern->given
 				       ? read_function_bytes(code, function)
 				       : NULL;
-	ZydisDisassembledInstruction instruction;
+	char text[INSTRUCTION_TEXT_BYTES];
+	uint32_t length;
 
-	for (uint32_t at = 0; bytes && at < function->size; at += instruction.info.length) {
-		if (!ZYAN_SUCCESS(ZydisDisassembleIntel(ZYDIS_MACHINE_MODE_LONG_64,
-							function->vaddr + at, bytes + at,
-							function->size - at, &instruction)))
+	for (uint32_t at = 0; bytes && at < function->size; at += length) {
+		length = instruction_to_text(bytes + at, function->size - at, function->vaddr + at,
+					     text);
+		if (!length)
 			return false;
-		if (selection_pattern_matches(code->instruction_text_pattern, instruction.text))
+		if (selection_pattern_matches(code->instruction_text_pattern, text))
 			return true;
 	}
 	return false;
 }
-#else
-bool selection_is_built_with_disassembler(void)
-{
-	return false;
-}
-
-bool selection_instruction_text_matches(struct selection_code_rules *code,
-					const struct plan_function *function)
-{
-	(void)code;
-	(void)function;
-	return false;
-}
-#endif

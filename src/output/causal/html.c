@@ -12,9 +12,9 @@
 #include "analysis/causal/data.h"
 #include "files/stream.h"
 #include "output/causal/causal.h"
-#include "output/causal/page.h"
 #include "output/causal/source.h"
 #include "output/causal/view.h"
+#include "output/embedded_page.h"
 #include "output/json_writer.h"
 
 #define NAME_BUFFER_SIZE 1024
@@ -171,7 +171,7 @@ static int write_page_json(const struct causal_data *data, const struct causal_f
 int causal_write_html(const struct causal_data *data, const struct causal_fit_result *result,
 		      FILE *stream, struct problem *problem)
 {
-	char *text = NULL;
+	char *text = NULL, *page = NULL;
 	size_t size = 0;
 	FILE *memory = open_memstream(&text, &size);
 	int error;
@@ -181,17 +181,20 @@ int causal_write_html(const struct causal_data *data, const struct causal_fit_re
 	error = write_page_json(data, result, memory, problem);
 	if (fclose(memory) != 0 && error == 0)
 		error = problem_set(problem, -ENOMEM, "out of memory writing report.html");
+	if (error == 0 && embedded_page_inflate(&causal_page, &page) < 0)
+		error = problem_set(problem, -ENOMEM, "out of memory writing report.html");
 	if (error == 0) {
-		fwrite(causal_page_head, 1, causal_page_head_size, stream);
+		fwrite(page, 1, causal_page.head_size, stream);
 		for (size_t i = 0; i < size; i++) {
 			if (text[i] == '<')
 				fputs("\\u003c", stream);
 			else
 				putc(text[i], stream);
 		}
-		fwrite(causal_page_tail, 1, causal_page_tail_size, stream);
+		fwrite(page + causal_page.head_size, 1, causal_page.tail_size, stream);
 		error = stream_flush_or_set_problem(stream, "report.html", problem);
 	}
+	free(page);
 	free(text);
 	return error;
 }

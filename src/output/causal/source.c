@@ -5,21 +5,17 @@
  * newer than the program, or no source at all: only regular files of bearable size are read.
  */
 #include <errno.h>
-#include <fcntl.h>
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
-#include "common/foreign_file.h"
 #include "output/causal/source.h"
 #include "output/causal/view.h"
 #include "output/format.h"
+#include "output/source_file.h"
 
 #define EXCERPT_CONTEXT_LINES      3u
 #define EXCERPT_FILES_MAX          20u
-#define SOURCE_FILE_BYTES_MAX      (16 << 20)
 #define SOURCE_LINE_BYTES_MAX      400u
 #define EXCERPT_LINES_PER_FILE_MAX 2000u /* of one file */
 #define SOURCE_LINE_COLUMNS_MAX    72u
@@ -102,28 +98,6 @@ static int collect_annotated_lines(const struct causal_data *data,
 }
 
 /* ---- one file ---- */
-
-/* The program's debug information names the file, and its lines go into results. What only root may
- * read is not shown because a program of somebody else names it. */
-static FILE *open_source_file(const char *path)
-{
-	static const struct foreign_open_policy how = {.directory = AT_FDCWD};
-	struct stat status;
-	int file = foreign_open_file(&how, path, &status);
-	FILE *stream;
-
-	if (file < 0)
-		return NULL;
-	if (status.st_size > SOURCE_FILE_BYTES_MAX ||
-	    (geteuid() == 0 && !(status.st_mode & S_IROTH))) {
-		close(file);
-		return NULL;
-	}
-	stream = fdopen(file, "r");
-	if (!stream)
-		close(file);
-	return stream;
-}
 
 static double compute_clamped_share_of_whole(double part, double whole)
 {
@@ -230,7 +204,7 @@ static int read_source_files(const struct annotated_line *marked,
 		return -ENOMEM;
 	for (size_t i = 0; i < count && source->count < EXCERPT_FILES_MAX; i++) {
 		struct causal_source_file *file = &source->files[source->count];
-		FILE *stream = open_source_file(marked[files[i].first].path);
+		FILE *stream = source_file_open(marked[files[i].first].path, NULL);
 		int result;
 
 		if (!stream) {

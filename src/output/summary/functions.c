@@ -311,6 +311,18 @@ static void make_row_name(const struct session *session, struct function_row *ro
 	format_owner(name->owner, NAME_BYTES, session, owner);
 }
 
+/* The whole of it, where there is a page's room. */
+static void pass_row_on(const struct summary_writer *summary, const struct row_name *name,
+			uint64_t self, uint64_t total)
+{
+	const struct summary_receiver *receiver = summary->capture->receiver;
+	char text[2 * NAME_BYTES + 8];
+
+	snprintf(text, sizeof(text), "%s%s%s", name->leaf, name->leaf[0] ? " under " : "",
+		 name->owner);
+	receiver->receive_function(receiver->context, text, self, total);
+}
+
 /* The library's part is shortened first, and left out where nothing of it can stay. */
 static void write_row_name(const struct summary_writer *summary, const struct row_name *name,
 			   size_t columns)
@@ -326,20 +338,30 @@ static void write_row_name(const struct summary_writer *summary, const struct ro
 	fputc('\n', summary->stream);
 }
 
+static void write_row(const struct summary_writer *summary, const struct row_name *name,
+		      uint64_t self, uint64_t total, uint64_t whole)
+{
+	if (summary->capture != NULL)
+		pass_row_on(summary, name, self, total);
+	else
+		write_row_name(summary, name,
+			       summary_write_weight_cells(summary, self, total, whole));
+}
+
 static void write_rows(const struct summary_writer *summary, const struct function_table *table)
 {
 	summary_write_heading(summary, "Heaviest functions");
-	summary_write_row(summary, SUMMARY_WEIGHT_HEADINGS, SUMMARY_WEIGHT_CELL_COUNT,
-			  "function (module)");
+	if (summary->capture == NULL)
+		summary_write_row(summary, SUMMARY_WEIGHT_HEADINGS, SUMMARY_WEIGHT_CELL_COUNT,
+				  "function (module)");
 	for (size_t i = 0; i < table->row_count && i < summary->top; i++) {
 		struct function_row *row = &table->rows[i];
 		uint32_t function = row->entries->row_function;
 		struct row_name name;
-		size_t columns = summary_write_weight_cells(
-			summary, row->self, table->inclusive_by_function[function], table->whole);
 
 		make_row_name(summary->session, row, &name);
-		write_row_name(summary, &name, columns);
+		write_row(summary, &name, row->self, table->inclusive_by_function[function],
+			  table->whole);
 	}
 }
 

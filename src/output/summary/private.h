@@ -12,6 +12,16 @@
 #define SUMMARY_COLUMNS_MIN     40
 #define SUMMARY_COLUMNS_MAX     200
 
+/* Of a summary that is passed on: `text` is what was written to the stream. It begins with the name
+ * of a row when there are cells. */
+#define SUMMARY_CAPTURE_CELLS_MAX 12
+struct summary_capture {
+	const struct summary_receiver *receiver;
+	char *text;
+	size_t size, passed, cell_count;
+	char cells[SUMMARY_CAPTURE_CELLS_MAX][64];
+};
+
 struct summary_writer {
 	struct session *session;
 	FILE *stream;
@@ -19,6 +29,7 @@ struct summary_writer {
 	uint64_t total, samples; /* of the measure */
 	size_t top, columns;
 	bool colour;
+	struct summary_capture *capture; /* NULL: the stream is what people read */
 };
 
 /* One number of a table's row. The highest ranks are left out where a name would have no room; 0

@@ -17,7 +17,8 @@
 #include "output/formats/formats.h"
 #include "output/summary/private.h"
 
-#define TABLE_ROWS_DEFAULT 10
+#define TABLE_ROWS_DEFAULT           10
+#define SUMMARY_CAPTURE_NAME_COLUMNS 400
 
 static void write_color_sequence(const struct summary_writer *summary, const char *sequence)
 {
@@ -25,8 +26,72 @@ static void write_color_sequence(const struct summary_writer *summary, const cha
 		fputs(sequence, summary->stream);
 }
 
+/* ---- to a page ---- */
+
+/* The name that stands at the beginning of `text`; the rest of it. */
+static char *pass_row_on(struct summary_capture *capture, char *text)
+{
+	const char *cells[SUMMARY_CAPTURE_CELLS_MAX];
+	char *end = text + strcspn(text, "\n"), *rest = *end ? end + 1 : end;
+
+	for (size_t i = 0; i < capture->cell_count; i++)
+		cells[i] = capture->cells[i];
+	*end = 0;
+	capture->receiver->receive_row(capture->receiver->context, cells, capture->cell_count,
+				       text);
+	capture->cell_count = 0;
+	return rest;
+}
+
+/* What was written since the last call. */
+static void pass_rows_on(const struct summary_writer *summary)
+{
+	struct summary_capture *capture = summary->capture;
+	char *text;
+
+	fflush(summary->stream);
+	if (!capture->text || capture->size == capture->passed)
+		return;
+	text = capture->text + capture->passed;
+	capture->passed = capture->size;
+	if (capture->cell_count)
+		text = pass_row_on(capture, text);
+	if (*text)
+		capture->receiver->receive_text(capture->receiver->context, SUMMARY_TEXT_ROWS,
+						text);
+}
+
+/* Keeps the cells until the name has been written. */
+static void keep_cells(const struct summary_writer *summary, const struct summary_cell *cells,
+		       size_t count)
+{
+	struct summary_capture *capture = summary->capture;
+
+	pass_rows_on(summary);
+	for (size_t i = 0; i < count && i < SUMMARY_CAPTURE_CELLS_MAX; i++)
+		snprintf(capture->cells[i], sizeof(capture->cells[i]), "%s",
+			 cells[i].text + strspn(cells[i].text, " "));
+	capture->cell_count = count < SUMMARY_CAPTURE_CELLS_MAX ? count : SUMMARY_CAPTURE_CELLS_MAX;
+}
+
+static bool pass_text_on(const struct summary_writer *summary, enum summary_text_kind kind,
+			 const char *text)
+{
+	struct summary_capture *capture = summary->capture;
+
+	if (capture == NULL)
+		return false;
+	pass_rows_on(summary);
+	capture->receiver->receive_text(capture->receiver->context, kind, text);
+	return true;
+}
+
+/* ---- to a terminal ---- */
+
 void summary_write_heading(const struct summary_writer *summary, const char *title)
 {
+	if (pass_text_on(summary, SUMMARY_TEXT_HEADING, title))
+		return;
 	fputc('\n', summary->stream);
 	write_color_sequence(summary, "\033[1m");
 	/* What is in parentheses can be missed where there is no room. */
@@ -64,13 +129,15 @@ static void write_wrapped_text(const struct summary_writer *summary, const char 
 	fputc('\n', summary->stream);
 }
 
-static void write_formatted_wrapped(const struct summary_writer *summary, const char *format,
+static void write_formatted_wrapped(const struct summary_writer *summary,
+				    enum summary_text_kind kind, const char *format,
 				    va_list arguments)
 {
 	char text[2048];
 
 	vsnprintf(text, sizeof(text), format, arguments);
-	write_wrapped_text(summary, text);
+	if (!pass_text_on(summary, kind, text))
+		write_wrapped_text(summary, text);
 }
 
 void summary_write_line(const struct summary_writer *summary, const char *format, ...)
@@ -78,7 +145,7 @@ void summary_write_line(const struct summary_writer *summary, const char *format
 	va_list arguments;
 
 	va_start(arguments, format);
-	write_formatted_wrapped(summary, format, arguments);
+	write_formatted_wrapped(summary, SUMMARY_TEXT_LINE, format, arguments);
 	va_end(arguments);
 }
 
@@ -88,7 +155,7 @@ void summary_write_warning(const struct summary_writer *summary, const char *for
 
 	write_color_sequence(summary, "\033[33m");
 	va_start(arguments, format);
-	write_formatted_wrapped(summary, format, arguments);
+	write_formatted_wrapped(summary, SUMMARY_TEXT_WARNING, format, arguments);
 	va_end(arguments);
 	write_color_sequence(summary, "\033[0m");
 }
@@ -114,6 +181,10 @@ size_t summary_write_cells(const struct summary_writer *summary, const struct su
 	unsigned rank_max = 0;
 	size_t used;
 
+	if (summary->capture) {
+		keep_cells(summary, cells, count);
+		return SUMMARY_CAPTURE_NAME_COLUMNS;
+	}
 	for (size_t i = 0; i < count; i++)
 		rank_max = cells[i].rank > rank_max ? cells[i].rank : rank_max;
 	while (rank_max &&
@@ -161,11 +232,14 @@ static void write_summary_title(const struct summary_writer *summary)
 
 	if (launch->end_realtime_ns > launch->start_realtime_ns && launch->start_realtime_ns)
 		duration = launch->end_realtime_ns - launch->start_realtime_ns;
-	write_color_sequence(summary, "\033[1m");
-	fputs("kymo: ", summary->stream);
-	format_write_cut_to_width(summary->stream, session->command_line, summary->columns - 6);
-	write_color_sequence(summary, "\033[0m");
-	fputc('\n', summary->stream);
+	if (summary->capture == NULL) {
+		write_color_sequence(summary, "\033[1m");
+		fputs("kymo: ", summary->stream);
+		format_write_cut_to_width(summary->stream, session->command_line,
+					  summary->columns - 6);
+		write_color_sequence(summary, "\033[0m");
+		fputc('\n', summary->stream);
+	}
 	summary_write_no_samples_reason(summary);
 	summary_write_overwritten_span(summary);
 	if (launch->is_wait_status_known) {
@@ -313,8 +387,8 @@ static size_t limit_columns(unsigned columns)
 	return columns < SUMMARY_COLUMNS_MAX ? columns : SUMMARY_COLUMNS_MAX;
 }
 
-int output_write_summary(struct session *session, const struct output_options *options,
-			 FILE *stream, bool colour, struct problem *problem)
+static struct summary_writer make_summary_writer(struct session *session,
+						 const struct output_options *options, FILE *stream)
 {
 	struct summary_writer summary = {.session = session,
 					 .stream = stream,
@@ -322,48 +396,85 @@ int output_write_summary(struct session *session, const struct output_options *o
 							    ? options->measure
 							    : view_choose_default_measure(session),
 					 .top = options->top ? options->top : TABLE_ROWS_DEFAULT,
-					 .columns = limit_columns(options->columns),
-					 .colour = colour};
-	int result;
+					 .columns = limit_columns(options->columns)};
 
 	set_total_weight_and_samples(&summary);
-	write_summary_title(&summary);
-	write_process_and_thread_counts(&summary);
-	summary_write_cpu_time(&summary);
-	write_line_of_all_short_processes(&summary);
-	summary_write_real_time(&summary);
-	summary_write_interpreter_states(&summary);
-	result = summary_write_functions(&summary);
+	return summary;
+}
+
+static int write_all_sections(const struct summary_writer *summary, struct problem *problem)
+{
+	int result;
+
+	write_summary_title(summary);
+	write_process_and_thread_counts(summary);
+	summary_write_cpu_time(summary);
+	write_line_of_all_short_processes(summary);
+	summary_write_real_time(summary);
+	summary_write_interpreter_states(summary);
+	result = summary_write_functions(summary);
 	if (result == 0)
-		result = summary_write_interpreted_lines(&summary);
+		result = summary_write_interpreted_lines(summary);
 	if (result == 0)
-		result = summary_write_call_paths(&summary);
+		result = summary_write_call_paths(summary);
 	if (result == 0)
-		result = summary_write_regions(&summary);
+		result = summary_write_regions(summary);
 	if (result == 0)
-		result = summary_write_instrumented_calls(&summary);
+		result = summary_write_instrumented_calls(summary);
 	if (result == 0)
-		summary_write_gpu(&summary);
+		summary_write_gpu(summary);
 	if (result == 0)
-		result = summary_write_launch_paths(&summary);
+		result = summary_write_launch_paths(summary);
 	if (result == 0)
-		summary_write_counters(&summary);
+		summary_write_counters(summary);
 	if (result == 0)
-		result = summary_write_memory(&summary);
+		result = summary_write_memory(summary);
 	if (result == 0)
-		result = summary_write_nccl(&summary);
+		result = summary_write_nccl(summary);
 	if (result == 0)
-		result = summary_write_processes(&summary);
+		result = summary_write_processes(summary);
 	if (result == 0)
-		result = summary_write_threads(&summary);
+		result = summary_write_threads(summary);
 	if (result < 0)
 		return problem_set(problem, result, "cannot make the summary: %s",
 				   strerror(-result));
-	summary_write_program_and_machine(&summary);
-	summary_write_unresolved_code(&summary);
-	summary_write_losses(&summary);
-	summary_write_overhead(&summary);
-	write_reading_problems(&summary);
+	summary_write_program_and_machine(summary);
+	summary_write_unresolved_code(summary);
+	summary_write_losses(summary);
+	summary_write_overhead(summary);
+	write_reading_problems(summary);
+	return 0;
+}
+
+int output_write_summary(struct session *session, const struct output_options *options,
+			 FILE *stream, bool colour, struct problem *problem)
+{
+	struct summary_writer summary = make_summary_writer(session, options, stream);
+	int result;
+
+	summary.colour = colour;
+	result = write_all_sections(&summary, problem);
+	if (result != 0)
+		return result;
 	write_list_of_result_files(&summary);
 	return stream_flush_or_set_problem(stream, "the summary", problem);
+}
+
+int output_pass_summary(struct session *session, const struct output_options *options,
+			const struct summary_receiver *receiver, struct problem *problem)
+{
+	struct summary_capture capture = {.receiver = receiver};
+	FILE *stream = open_memstream(&capture.text, &capture.size);
+	struct summary_writer summary;
+	int result;
+
+	if (stream == NULL)
+		return problem_set(problem, -ENOMEM, "out of memory making the summary");
+	summary = make_summary_writer(session, options, stream);
+	summary.capture = &capture;
+	result = write_all_sections(&summary, problem);
+	pass_rows_on(&summary);
+	fclose(stream);
+	free(capture.text);
+	return result;
 }

@@ -64,22 +64,33 @@ function uniteFunctions(model) {
 // Modules by how much is in them, so that those one sees have colours of their own.
 function rankModules(model) {
   const weight = new Map(), { module } = model.data.functions;
-  const column = model.values[0];
-  for (let row = 0; row < column.length; row++) {
+  const columns = model.data.measures[0].columns.map(index => model.values[index]);
+  for (let row = 0; row < model.rowNode.length; row++) {
     const of = module[model.functionOf[model.rowNode[row]]];
-    weight.set(of, (weight.get(of) || 0) + column[row]);
+    let sum = weight.get(of) || 0;
+    for (const column of columns) sum += column[row];
+    weight.set(of, sum);
   }
   const rank = new Map([...weight.keys()].sort((a, b) => weight.get(b) - weight.get(a)).map((of, i) => [of, i]));
   return module.map(of => rank.get(of) ?? rank.size);
 }
 
 // What the program spent in each node, over the chosen threads.
-function selfOfNodes(model, columnIndex, wanted) {
+function selfOfNodes(model, columns, wanted) {
   const self = new Float64Array(model.parents.length);
-  const column = model.values[columnIndex];
-  for (let row = 0; row < column.length; row++)
-    if (wanted[model.rowThread[row]]) self[model.rowNode[row]] += column[row];
+  for (const column of columns.map(index => model.values[index]))
+    for (let row = 0; row < column.length; row++)
+      if (wanted[model.rowThread[row]]) self[model.rowNode[row]] += column[row];
   return self;
+}
+
+function totalOfThread(thread, columns) {
+  return columns.reduce((sum, column) => sum + thread.total[column], 0);
+}
+
+function isThreadSelected(selection, thread) {
+  return (selection.process === NONE || thread.process === selection.process) &&
+    (selection.thread === NONE || thread.index === selection.thread);
 }
 
 class TreeBuilder {
@@ -204,12 +215,10 @@ function layOut(builder) {
 // measure: an entry of data.measures; selection: {process, thread}, NONE for all. Returns the tree;
 // box 0 is everything.
 function buildTree(model, measure, selection, bottomUp) {
-  const wanted = model.threads.map(thread =>
-    (selection.process === NONE || thread.process === selection.process) &&
-    (selection.thread === NONE || thread.index === selection.thread));
-  const self = selfOfNodes(model, measure.column, wanted);
-  const samples = selfOfNodes(model, measure.samples_column, wanted);
-  const used = model.threads.filter(thread => wanted[thread.index] && thread.total[measure.column]);
+  const wanted = model.threads.map(thread => isThreadSelected(selection, thread));
+  const self = selfOfNodes(model, measure.columns, wanted);
+  const samples = selfOfNodes(model, measure.samples_columns, wanted);
+  const used = model.threads.filter(thread => wanted[thread.index] && totalOfThread(thread, measure.columns));
   const processes = new Set(used.map(thread => thread.process));
   const builder = new TreeBuilder(model.names.length);
   (bottomUp ? addBottomUp : addTopDown)(model, builder, self, samples, processes.size > 1);
@@ -223,18 +232,53 @@ function ownLeaves(model, tree) {
   for (let i = 0; i < tree.count; i++) tree.self[i] = tree.depth[i] === 1 ? tree.total[i] : 0;
 }
 
-// Self and total of every function; a recursive function counts once a path.
-function sumFunctions(model, measure, selection) {
-  const tree = buildTree(model, measure, selection, false);
-  const self = new Float64Array(model.names.length), total = new Float64Array(model.names.length);
+// Self and total of every group of functions; a group counts once a path. groupOf: by function.
+function sumGroups(tree, groupOf, count) {
+  const self = new Float64Array(count), total = new Float64Array(count);
   for (let i = 1; i < tree.count; i++) {
-    const func = tree.func[i];
-    self[func] += tree.self[i];
+    const group = groupOf[tree.func[i]];
+    self[group] += tree.self[i];
     let above = tree.parent[i];
-    while (above !== NONE && tree.func[above] !== func) above = tree.parent[above];
-    if (above === NONE) total[func] += tree.total[i];
+    while (above > 0 && groupOf[tree.func[above]] !== group) above = tree.parent[above];
+    if (above <= 0) total[group] += tree.total[i];
   }
   return { self, total };
+}
+
+// Boxes of a function that are inside no other box of it.
+function outermostBoxes(tree, func) {
+  const inside = new Uint8Array(tree.count), boxes = [];
+  for (let i = 1; i < tree.count; i++) {
+    inside[i] = inside[tree.parent[i]];
+    if (tree.func[i] !== func || inside[i]) continue;
+    inside[i] = 1;
+    boxes.push(i);
+  }
+  return boxes;
+}
+
+// What the function calls, itself as the root.
+function buildCallees(model, tree, func) {
+  const builder = new TreeBuilder(model.names.length), box = new Int32Array(tree.count).fill(NONE);
+  builder.func[0] = func;
+  for (const i of outermostBoxes(tree, func)) box[i] = 0;
+  for (let i = 1; i < tree.count; i++) {
+    if (box[i] === NONE && box[tree.parent[i]] !== NONE) box[i] = builder.child(box[tree.parent[i]], tree.func[i]);
+    if (box[i] !== NONE) builder.self[box[i]] += tree.self[i];
+  }
+  return layOut(builder);
+}
+
+// Who calls it, itself as the root.
+function buildCallers(model, tree, func) {
+  const builder = new TreeBuilder(model.names.length);
+  builder.func[0] = func;
+  for (const i of outermostBoxes(tree, func)) {
+    let box = 0;
+    for (let above = tree.parent[i]; above > 0; above = tree.parent[above]) box = builder.child(box, tree.func[above]);
+    builder.self[box] += tree.total[i];
+  }
+  return layOut(builder);
 }
 
 // Weight under the matching boxes, nested matches once.

@@ -123,9 +123,10 @@ def page_data():
     data = page.split('<script type="application/json" id="data">')[1].split("</script>")[0]
     equal("<" in data, False, "nothing in the data can end its element")
     found = json.loads(data)
-    equal([m["name"] for m in found["measures"]], ["CPU time", "Wall time", "Events", "Samples"])
+    equal([m["name"] for m in found["measures"]], ["CPU time", "Wall time", "Blocked", "Waiting for a CPU", "Events", "Samples"])
     equal([sum(column) for column in found["rows"]["values"]],
-          [90 * MS, 9, 160 * MS, 12, 2000, 2, 14], "columns")
+          [90 * MS, 9, 60 * MS, 2, 2000, 2, 10 * MS, 1], "columns")
+    equal([m["columns"] for m in found["measures"]], [[0], [0, 2, 6], [2], [6], [4], [1, 3, 5, 7]], "columns of measures")
     equal(found["rows"]["per_thread"], [0, 4, 2, 1])
     names = [found["strings"][i] for i in found["functions"]["name"]]
     equal("</script><script>alert(1)</script>" in names, True)

@@ -515,9 +515,10 @@ static void formats_have_the_words_of_the_list(void **state)
 	assert_int_equal(ARRAY_SIZE(words), output_format_count);
 	for (size_t i = 0; i < output_format_count; i++)
 		assert_string_equal(output_formats[i]->name, words[i]);
-	assert_string_equal(setting->choices, "text,json,perfetto,folded,regions-folded,pprof,html,"
-					      "memory,db,coverage,coverage-json,lcov");
-	assert_string_equal(setting->default_value, "text,json,perfetto,folded,pprof,html,memory,"
+	assert_string_equal(setting->choices,
+			    "text,json,perfetto,folded,regions-folded,pprof,report,html,"
+			    "memory,db,coverage,coverage-json,lcov");
+	assert_string_equal(setting->default_value, "text,json,perfetto,folded,pprof,report,memory,"
 						    "coverage,coverage-json");
 	while (setting_next_list_word(&rest, &word)) {
 		unsigned found = 0;

@@ -16,7 +16,7 @@
 #include "common/array.h"
 #include "output/output.h"
 #include "output/strings.h"
-#include "output/web/html_tree.h"
+#include "output/web/page_tree.h"
 #include "session_fixture.h"
 
 #define MS UINT64_C(1000000)
@@ -87,25 +87,35 @@ static void test_function_tree(void **state)
 	function_tree_deinit(&tree);
 }
 
+static uint64_t sum_samples(const uint64_t *columns)
+{
+	uint64_t sum = 0;
+
+	for (int source = 0; source < SPOOL_SOURCE_COUNT; source++)
+		sum += columns[2 * source + 1];
+	return sum;
+}
+
 static void test_page_tree(void **state)
 {
-	struct html_tree tree;
+	struct page_tree tree;
 
 	(void)state;
 	/* Whatever the limit, no weight is lost. */
 	for (uint32_t limit = 0; limit < 12; limit++) {
 		uint64_t samples_of_main = 0;
-		assert_int_equal(html_tree_init(&tree, fixture_session(), limit), 0);
-		assert_int_equal(tree.column_totals[2 * VIEW_MEASURE_CPU_TIME], 90 * MS);
-		assert_int_equal(tree.column_totals[2 * VIEW_MEASURE_REAL_TIME], 160 * MS);
-		assert_int_equal(tree.column_totals[2 * VIEW_MEASURE_COUNTER_EVENTS], 2000);
-		assert_int_equal(tree.column_totals[FLAMEGRAPH_COLUMN_SAMPLES],
-				 FIXTURE_CPU_SAMPLES + FIXTURE_WALL_SAMPLES +
-					 FIXTURE_OVERFLOW_SAMPLES);
+		assert_int_equal(page_tree_init(&tree, fixture_session(), limit), 0);
+		assert_int_equal(tree.column_totals[2 * SPOOL_SOURCE_CPU], 90 * MS);
+		assert_int_equal(tree.column_totals[2 * SPOOL_SOURCE_WALL], 60 * MS);
+		assert_int_equal(tree.column_totals[2 * SPOOL_SOURCE_RUNNABLE], 10 * MS);
+		assert_int_equal(tree.column_totals[2 * SPOOL_SOURCE_OVERFLOW], 2000);
+		assert_int_equal(sum_samples(tree.column_totals), FIXTURE_CPU_SAMPLES +
+									  FIXTURE_WALL_SAMPLES +
+									  FIXTURE_OVERFLOW_SAMPLES);
 		for (size_t i = 0; i < tree.row_count; i++) {
 			assert_true(tree.rows[i].node < tree.node_count);
 			if (tree.rows[i].thread == 1)
-				samples_of_main += tree.rows[i].values[FLAMEGRAPH_COLUMN_SAMPLES];
+				samples_of_main += sum_samples(tree.rows[i].values);
 		}
 		for (uint32_t i = 0; i < tree.node_count; i++) {
 			if (tree.nodes[i].parent != MODEL_ENTRY_INDEX_NONE)
@@ -113,7 +123,7 @@ static void test_page_tree(void **state)
 		}
 		assert_int_equal(samples_of_main, 8);
 		assert_true(limit < 9 || tree.node_count == 9);
-		html_tree_deinit(&tree);
+		page_tree_deinit(&tree);
 	}
 }
 

@@ -110,28 +110,17 @@ class Graph {
   }
 
   colour(func) {
-    return this.colours[func] ||= this.mixColour(func);
-  }
-
-  // A hue for each module, a shade for each function; grey for what has no name.
-  mixColour(func) {
-    const { model, dark } = this, kind = model.kind[func];
-    if (kind === "unresolved") return dark ? "hsl(215 6% 34%)" : "hsl(215 8% 80%)";
-    if (kind === "synthetic") return dark ? "hsl(0 0% 27%)" : "hsl(0 0% 87%)";
-    if (kind === "state") return dark ? "hsl(4 58% 38%)" : "hsl(4 78% 76%)"; // waits for a CPU
-    if (kind === "process") return dark ? "hsl(215 22% 32%)" : "hsl(215 32% 84%)";
-    const hue = [28, 205, 140, 262, 48, 340, 175, 95, 230, 10][model.moduleRank[func] % 10];
-    const hash = hashText(model.names[func]), shade = (hash % 9) - 4, tint = hue + ((hash >>> 8) % 7 - 3) * 5;
-    return dark ? `hsl(${tint} ${40 + shade}% ${34 + shade}%)` : `hsl(${tint} ${72 + shade * 2}% ${76 + shade * 1.5}%)`;
+    return this.colours[func] ||= functionColour(this.model, func, this.dark);
   }
 
   draw() {
     const { context, tree, canvas } = this;
+    if (!tree) return;
     const ratio = window.devicePixelRatio || 1, width = this.width();
     const dark = this.dark;
     this.paint = {
       text: dark ? "#f0f2f4" : "#15191d", edge: dark ? "#16191d" : "#fbfbfa", rest: dark ? "#2a3037" : "#e9ecee",
-      match: dark ? "hsl(318 62% 46%)" : "hsl(318 85% 72%)", mark: dark ? "#ffffff" : "#11151a",
+      match: MATCH_COLOUR(dark), mark: dark ? "#ffffff" : "#11151a",
     };
     context.setTransform(ratio, 0, 0, ratio, 0, 0);
     context.clearRect(0, 0, canvas.width, canvas.height);
@@ -169,10 +158,11 @@ class Graph {
     if (top > this.canvas.clientHeight || top + ROW < 0) return;
     const func = tree.func[box], match = this.matches && func !== NONE && this.matches[func];
     this.drawn++;
-    context.globalAlpha = this.matches && !match ? alpha * 0.5 : alpha;
+    context.globalAlpha = this.matches && !match ? alpha * 0.4 : alpha;
     context.fillStyle = match ? paint.match : func === NONE ? paint.rest : this.colour(func);
     context.fillRect(left, top, width > 3 ? width - 1 : Math.max(width, NARROWEST), ROW - 1);
     if (width < TEXT_FROM) return;
+    context.globalAlpha = 1; // faint boxes have readable names
     context.fillStyle = paint.text;
     context.fillText(this.fit(func, func === NONE ? this.total : model.names[func], width - 9), left + 4, top + ROW / 2);
   }
@@ -245,6 +235,23 @@ class Graph {
     else if (top + ROW > this.scroller.scrollTop + view) this.scroller.scrollTop = top + 2 * ROW - view;
     this.refresh();
   }
+}
+
+const MATCH_COLOUR = dark => dark ? "hsl(318 62% 38%)" : "hsl(318 85% 72%)";
+
+// A hue for each module, a shade for each function; grey for what has no name.
+function functionColour(model, func, dark) {
+  const kind = model.kind[func];
+  if (kind === "unresolved") return dark ? "hsl(215 6% 32%)" : "hsl(215 8% 80%)";
+  if (kind === "synthetic") return dark ? "hsl(0 0% 27%)" : "hsl(0 0% 87%)";
+  if (kind === "state") return dark ? "hsl(4 58% 36%)" : "hsl(4 78% 76%)"; // waits for a CPU
+  if (kind === "process") return dark ? "hsl(215 22% 32%)" : "hsl(215 32% 84%)";
+  return nameColour(model.names[func], [28, 205, 140, 262, 48, 340, 175, 95, 230, 10][model.moduleRank[func] % 10], dark);
+}
+
+function nameColour(name, hue, dark) {
+  const hash = hashText(name), shade = (hash % 9) - 4, tint = hue + ((hash >>> 8) % 7 - 3) * 5;
+  return dark ? `hsl(${tint} ${40 + shade}% ${28 + shade * 0.5}%)` : `hsl(${tint} ${72 + shade * 2}% ${76 + shade * 1.5}%)`;
 }
 
 // FNV-1a over UTF-16 units.
