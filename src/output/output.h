@@ -35,6 +35,7 @@ struct output_format {
 		*name; /* as in --format: "text", "json", "perfetto", "folded", "regions-folded", …
 			*/
 	const char *file_name;   /* "profile.txt", … */
+	const char *link_name;   /* a link to the file by its earlier name, or NULL */
 	const char *description; /* one line for `kymo avail --formats` */
 	bool is_binary;          /* refuse to write to a terminal */
 	bool can_join_sessions;  /* several results can be written as one */

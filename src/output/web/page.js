@@ -19,7 +19,8 @@ class Page {
     this.makeViews();
     this.listen();
     this.setTheme(matchMedia("(prefers-color-scheme: dark)").matches);
-    const named = location.hash.replace("#show-", "");
+    const byFile = location.pathname.endsWith("flamegraph.html") ? "flame" : ""; // report.html's earlier name
+    const named = location.hash.replace("#show-", "") || byFile;
     this.showView(Object.hasOwn(this.views, named) ? named : Object.keys(this.views)[0]);
   }
 

@@ -158,6 +158,7 @@ static int write_report(struct session *session, const struct output_options *op
 const struct output_format output_format_report = {
 	.name = "report",
 	.file_name = "report.html",
+	.link_name = "flamegraph.html", /* opened by that name it shows the flame graph first */
 	.description = "overview, timeline, flame graph, source: one page",
 	.write = write_report,
 };
