@@ -1,0 +1,78 @@
+/* SPDX-License-Identifier: MIT
+ * SPDX-FileCopyrightText: the kymo authors
+ *
+ * See collect.h. Each rank becomes a job of its own, and these are merged: what is right for two
+ * parts of a job is right for two ranks.
+ */
+#include "job/ranks/collect.h"
+
+#include <errno.h>
+#include <stdlib.h>
+
+#include "common/cleanup.h"
+#include "job/ranks/private.h"
+
+/* In a directory that a rank made (mpirun kymo sample program) all processes are that rank's. In
+ * one of `kymo sample mpirun program` those are that have a rank. */
+static void assign_ranks_to_processes(const struct session *session, uint32_t *rank_of_process)
+{
+	uint32_t rank_of_root = JOB_NO_RANK;
+
+	for (uint32_t i = 0; i < session->process_count; i++) {
+		const struct model_process *process = &session->processes[i];
+
+		rank_of_process[i] = process->rank_source ? process->rank : JOB_NO_RANK;
+		if (process->rank_source && process->pid == session->launch.pid)
+			rank_of_root = process->rank;
+	}
+	for (uint32_t i = 0; rank_of_root != JOB_NO_RANK && i < session->process_count; i++) {
+		if (rank_of_process[i] == JOB_NO_RANK)
+			rank_of_process[i] = rank_of_root;
+	}
+}
+
+static int collect_one_rank(struct job *job, struct rank_collector *collector,
+			    struct problem *problem)
+{
+	struct job one;
+	int error;
+
+	job_init(&one);
+	collector->job = &one;
+	collector_describe_processes(collector);
+	error = collector_add_profile(collector);
+	if (!error)
+		error = collector_add_regions(collector);
+	error = error ? problem_set(problem, error, "out of memory")
+		      : job_add_rank(&one, &collector->rank, problem);
+	if (!error)
+		error = job_merge(job, &one, problem);
+	job_deinit(&one);
+	return error;
+}
+
+int job_collect_session(struct job *job, const struct session *session, const char *directory,
+			uint32_t *ret_ranks, struct problem *problem)
+{
+	_cleanup_(cleanup_free) uint32_t *ranks =
+		calloc((size_t)session->process_count + 1, sizeof(*ranks));
+	struct rank_collector collector = {.session = session, .rank_of_process = ranks};
+	int error = 0;
+
+	*ret_ranks = 0;
+	if (!ranks)
+		return problem_set(problem, -ENOMEM, "out of memory");
+	assign_ranks_to_processes(session, ranks);
+	for (uint32_t i = 0; !error && i < session->process_count; i++) {
+		bool is_known = ranks[i] == JOB_NO_RANK;
+
+		for (uint32_t k = 0; k < i && !is_known; k++)
+			is_known = ranks[k] == ranks[i];
+		if (is_known)
+			continue;
+		collector.rank = (struct job_rank){.rank = ranks[i], .directory = directory};
+		error = collect_one_rank(job, &collector, problem);
+		++*ret_ranks;
+	}
+	return error;
+}
