@@ -28,6 +28,7 @@
 #include "merging/nccl_files.h"
 #include "merging/output.h"
 #include "merging/ranks.h"
+#include "merging/report.h"
 #include "output/formats/formats.h"
 #include "output/summary/summary.h"
 #include "runs/nccl_results.h"
@@ -35,7 +36,6 @@
 
 #define WATCH_INTERVAL_SECONDS 5
 #define SHARDS_MAX             1000000
-#define TABLE_ROWS             10
 /* In nccl/operations.jsonl, whose lines have some 800 bytes: 256 MB. */
 #define MERGE_OPERATIONS_WRITTEN_MAX 335000
 
@@ -345,7 +345,7 @@ static int merge_write_job(const struct merge_state *merge, struct problem *prob
 	int error = job_write_all_files(&merge->job, merge->place.path, problem);
 
 	if (!error && message_get_verbosity() >= 0)
-		error = job_write_text(&merge->job, TABLE_ROWS, stdout, problem);
+		error = job_write_text(&merge->job, MERGE_REPORT_TABLE_ROWS, stdout, problem);
 	return error;
 }
 
@@ -415,9 +415,12 @@ static int merge_into_result(struct merge_state *merge, struct problem *problem)
 		merge_output_remove_if_empty(&merge->place);
 		return error;
 	}
-	if (merge->nccl.duplicate_count || merge->inputs.named_twice)
+	if (merge->inputs.named_twice)
+		message_warning("%zu directories were named more than once; each is used once",
+				merge->inputs.named_twice);
+	if (merge->nccl.duplicate_count)
 		message_warning("%zu files were named more than once; each is used once",
-				merge->nccl.duplicate_count + merge->inputs.named_twice);
+				merge->nccl.duplicate_count);
 	error = merge_write_results(merge, problem);
 	return error ? error : merge_set_missing_data_problem(merge, refused, problem);
 }

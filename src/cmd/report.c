@@ -508,7 +508,8 @@ static int report_write_other_kind_of_result(const struct report_state *report, 
 	const struct merge_report_request request = {
 		.formats = options->formats,
 		.output = options->output,
-		.top = report->output_options.top,
+		.top = options->table_rows_max ? report->output_options.top
+					       : MERGE_REPORT_TABLE_ROWS,
 		.force = effective_setting_bool(&report->settings, SETTING_FORCE),
 		.wants_records = options->table || options->pid || options->tid || options->from ||
 				 options->to};

@@ -21,7 +21,7 @@
 
 int merge_inputs_add(struct merge_inputs *inputs, const char *directory, const char *reason)
 {
-	struct merge_input input = {strdup(directory), reason ? strdup(reason) : NULL};
+	struct merge_input input = {strdup(directory), reason ? strdup(reason) : NULL, false};
 
 	if (!input.directory || (reason && !input.reason) ||
 	    array_reserve_one_more((void **)&inputs->list, &inputs->capacity, inputs->count,
@@ -60,9 +60,11 @@ void merge_inputs_sort(struct merge_inputs *inputs)
 	qsort(inputs->list, inputs->count, sizeof(*inputs->list), compare_inputs);
 	for (size_t i = 0; i < inputs->count; i++) {
 		if (kept && !strcmp(inputs->list[kept - 1].directory, inputs->list[i].directory)) {
+			inputs->named_twice +=
+				!inputs->list[i].by_link && !inputs->list[kept - 1].by_link;
+			inputs->list[kept - 1].by_link |= inputs->list[i].by_link;
 			free(inputs->list[i].directory);
 			free(inputs->list[i].reason);
-			inputs->named_twice++;
 		} else {
 			inputs->list[kept++] = inputs->list[i];
 		}
@@ -91,11 +93,28 @@ static bool is_same_directory(const char *a, const char *b)
 	       a_status.st_dev == b_status.st_dev && a_status.st_ino == b_status.st_ino;
 }
 
-static int add_result_directory(struct merge_inputs *inputs, const char *directory)
+/* A slash at the end, as of a pattern with one, would lead through a link. */
+static bool is_named_by_link(const char *named)
+{
+	size_t length = strlen(named);
+	struct stat status;
+	char path[PATH_MAX];
+
+	while (length > 1 && named[length - 1] == '/')
+		length--;
+	return snprintf(path, sizeof(path), "%.*s", (int)length, named) < (int)sizeof(path) &&
+	       !lstat(path, &status) && S_ISLNK(status.st_mode);
+}
+
+static int add_result_directory(struct merge_inputs *inputs, const char *named,
+				const char *directory)
 {
 	_cleanup_(cleanup_free) char *real = realpath(directory, NULL);
+	int error = merge_inputs_add(inputs, real ? real : directory, NULL);
 
-	return merge_inputs_add(inputs, real ? real : directory, NULL);
+	if (!error)
+		inputs->list[inputs->count - 1].by_link = is_named_by_link(named);
+	return error;
 }
 
 static bool is_link_to_latest_of_rank(const char *name)
@@ -132,7 +151,7 @@ static int add_entries(struct merge_inputs *inputs, const char *directory, const
 		if (!entry_is_wanted(directory, entry->d_name, output, only_links))
 			continue;
 		snprintf(path, sizeof(path), "%s/%s", directory, entry->d_name);
-		error = add_result_directory(inputs, path);
+		error = add_result_directory(inputs, path, path);
 		++*ret_added;
 	}
 	if (stream)
@@ -155,7 +174,7 @@ static int add_named_directory(struct merge_inputs *inputs, const char *named, c
 		return error;
 	if (result_directory_find_existing(named, &directory, &problem))
 		return merge_inputs_add(inputs, real ? real : named, problem.text);
-	return add_result_directory(inputs, directory);
+	return add_result_directory(inputs, named, directory);
 }
 
 int merge_inputs_find(char *const *named, size_t count, const char *output,

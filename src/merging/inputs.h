@@ -8,6 +8,7 @@
 #ifndef KYMO_MERGING_INPUTS_H
 #define KYMO_MERGING_INPUTS_H
 
+#include <stdbool.h>
 #include <stddef.h>
 
 #include "common/problem.h"
@@ -15,12 +16,13 @@
 struct merge_input {
 	char *directory; /* absolute, where it exists */
 	char *reason;    /* why it cannot be read; NULL: it may be */
+	bool by_link;    /* it was named by a symbolic link, as `latest` */
 };
 
 struct merge_inputs {
 	struct merge_input *list;
 	size_t count, capacity;
-	size_t named_twice; /* that were named more than once */
+	size_t named_twice; /* that were named more than once, and not by a link */
 };
 
 /* Of a directory that holds results, the `output` of the merge and results of earlier merges are

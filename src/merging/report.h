@@ -10,6 +10,8 @@
 
 #include "common/problem.h"
 
+#define MERGE_REPORT_TABLE_ROWS 10 /* where nothing else is asked for */
+
 struct merge_report_request {
 	const char *formats; /* as in --format; NULL: none */
 	const char *output;  /* NULL: standard output */
