@@ -182,6 +182,15 @@ static int merge_check_options(struct merge_state *merge, const struct parsed_co
 
 /* ---- ranks ---- */
 
+/* What to install is said in the ranks' own results. */
+static struct session_options merge_get_session_options(const struct merge_state *merge)
+{
+	struct session_options options = results_settings_to_session_options(&merge->settings);
+
+	options.skip_advice = true;
+	return options;
+}
+
 static int merge_sort_job(struct merge_state *merge, struct problem *problem)
 {
 	return job_sort(&merge->job) < 0 ? problem_set(problem, -ENOMEM, "out of memory") : 0;
@@ -189,7 +198,7 @@ static int merge_sort_job(struct merge_state *merge, struct problem *problem)
 
 static int merge_collect_job(struct merge_state *merge, struct problem *problem)
 {
-	struct session_options options = results_settings_to_session_options(&merge->settings);
+	struct session_options options = merge_get_session_options(merge);
 	int error;
 
 	job_deinit(&merge->job);
@@ -241,7 +250,7 @@ static int merge_write_part_to_stream(const void *job, FILE *stream, struct prob
 
 static int merge_write_shard(struct merge_state *merge, struct problem *problem)
 {
-	struct session_options options = results_settings_to_session_options(&merge->settings);
+	struct session_options options = merge_get_session_options(merge);
 	size_t refused;
 	int error;
 

@@ -227,7 +227,8 @@ static void write_cause(const struct job_text *text, const struct job_late *late
 	fprintf(text->stream, "  outside MPI it used %s of CPU time, the others %s (median)%s\n",
 		quantity_from_ns(late->work_ns).text, quantity_from_ns(late->others_work_ns).text,
 		job_late_is_explained_by_work(late) ? ": it computes longer" : "");
-	if (more_ns >= gap_ns / JOB_LATE_GAP_SHARE)
+	if (late->path_count && (more_ns >= gap_ns / JOB_LATE_GAP_SHARE ||
+				 late->paths[0]->moments.maximum >= more_ns / 2))
 		write_paths_of_late_rank(text, late);
 	if (!job_late_is_explained_by_work(late))
 		fprintf(text->stream,
