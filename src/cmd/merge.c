@@ -358,24 +358,31 @@ static int merge_write_job(const struct merge_state *merge, struct problem *prob
 	return error;
 }
 
+/* While NCCL's records are watched, ranks run: their samples are read at the end. */
+static int merge_finish_watching(struct merge_state *merge, struct problem *problem)
+{
+	int error = merge_watch_nccl_files(merge, problem);
+
+	if (!error)
+		error = merge_collect_job(merge, problem);
+	if (!error)
+		error = merge_add_nccl_files(merge, problem);
+	return error ? error : merge_output_write_launch(&merge->place, &merge->sources, problem);
+}
+
 static int merge_write_results(struct merge_state *merge, struct problem *problem)
 {
-	int error = 0;
+	int error = merge_output_write_launch(&merge->place, &merge->sources, problem);
 
-	if (merge->nccl.file_count) {
-		error = merge_write_nccl_results(merge, problem);
-		if (!error && merge->is_live) {
-			error = merge_watch_nccl_files(merge, problem);
-			if (!error)
-				error = merge_collect_job(merge, problem);
-			if (!error)
-				error = merge_add_nccl_files(merge, problem);
-		}
-	} else
+	if (!merge->nccl.file_count)
 		merge_output_remove_empty_spool(&merge->place);
-	if (!error)
-		error = merge_output_write_launch(&merge->place, &merge->sources, problem);
-	if (!error && merge->job.rank_count)
+	if (!error && merge->job.rank_count && !merge->options.watch)
+		error = merge_write_job(merge, problem);
+	if (!error && merge->nccl.file_count)
+		error = merge_write_nccl_results(merge, problem);
+	if (!error && merge->is_live)
+		error = merge_finish_watching(merge, problem);
+	if (!error && merge->job.rank_count && merge->options.watch)
 		error = merge_write_job(merge, problem);
 	return error;
 }

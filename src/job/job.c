@@ -21,6 +21,7 @@ void job_init(struct job *job)
 void job_deinit(struct job *job)
 {
 	id_map_deinit(&job->rank_map);
+	id_map_deinit(&job->refused_map);
 	id_map_deinit(&job->name_map);
 	id_map_deinit(&job->path_map);
 	id_map_deinit(&job->row_map);
@@ -88,17 +89,22 @@ uint32_t job_count_missing_ranks(const struct job *job)
 /* The same directory may be named again in another part. */
 int job_add_refused(struct job *job, const char *directory, const char *reason)
 {
+	uint64_t key = text_hash_append(
+		splitmix64_mix(text_hash_append(TEXT_HASH_OF_NOTHING, directory)), reason);
 	struct job_refused refused = {arena_intern_string(&job->arena, directory),
 				      arena_intern_string(&job->arena, reason)};
+	uint32_t known;
 
-	for (uint32_t i = 0; i < job->refused_count; i++) {
-		if (job->refused[i].directory == refused.directory &&
-		    job->refused[i].reason == refused.reason)
+	while ((known = id_map_get(&job->refused_map, key)) != ID_MAP_NONE) {
+		if (job->refused[known].directory == refused.directory &&
+		    job->refused[known].reason == refused.reason)
 			return 0;
+		key++;
 	}
 	if (!refused.directory || !refused.reason ||
 	    array_reserve_one_more((void **)&job->refused, &job->refused_capacity,
-				   job->refused_count, sizeof(*job->refused)) < 0)
+				   job->refused_count, sizeof(*job->refused)) < 0 ||
+	    id_map_set(&job->refused_map, key, job->refused_count) < 0)
 		return -ENOMEM;
 	job->refused[job->refused_count++] = refused;
 	return 0;

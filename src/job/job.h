@@ -122,7 +122,7 @@ struct job {
 	struct job_row *rows;
 	uint32_t rank_count, refused_count, name_count, path_count, row_count;
 	size_t rank_capacity, refused_capacity, name_capacity, path_capacity, row_capacity;
-	struct id_map rank_map, name_map, path_map, row_map; /* by content -> index */
+	struct id_map rank_map, refused_map, name_map, path_map, row_map; /* by content -> index */
 	uint32_t size;        /* of the job, as its ranks know it; 0: none does */
 	uint32_t lowest_rank; /* JOB_NO_RANK: there is none */
 	uint32_t round;

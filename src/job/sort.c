@@ -153,6 +153,7 @@ static int sort_rows(struct job *job, const uint32_t *name_index, const uint32_t
 	id_map_deinit(&job->name_map);
 	id_map_deinit(&job->path_map);
 	id_map_deinit(&job->rank_map);
+	id_map_deinit(&job->refused_map);
 	return job_index_rows(job);
 }
 

@@ -28,10 +28,25 @@ static int write_report(const void *context, FILE *stream, struct problem *probl
 				       problem);
 }
 
+static bool is_binary(const char *name)
+{
+	for (size_t i = 0; i < JOB_FORMAT_COUNT; i++) {
+		if (!strcmp(name, job_formats[i].name))
+			return job_formats[i].is_binary;
+	}
+	return false;
+}
+
 static int write_to_output(const struct job_report *report,
 			   const struct merge_report_request *request, struct problem *problem)
 {
-	if (!request->output || !strcmp(request->output, "-"))
+	bool to_stdout = !request->output || !strcmp(request->output, "-");
+
+	if (to_stdout && is_binary(report->format) && isatty(STDOUT_FILENO))
+		return problem_set(problem, -EINVAL,
+				   "%s is a binary format: redirect it, or use -o FILE",
+				   report->format);
+	if (to_stdout)
 		return write_report(report, stdout, problem);
 	if (!request->force && !access(request->output, F_OK))
 		return problem_set(problem, -EEXIST, "'%s' exists; --force overwrites it",
@@ -66,7 +81,8 @@ int merge_report_job(const char *directory, const struct merge_report_request *r
 			       ? 1
 			       : problem_set(problem, -EINVAL,
 					     "'%s' is the result of several ranks: it has the "
-					     "formats text, json and folded; for others name the "
+					     "formats text, json, folded and pprof; for others "
+					     "name the "
 					     "directory of a rank (merged_from in its launch.json)",
 					     directory);
 	error = write_to_output(&report, request, problem);

@@ -21,7 +21,7 @@ RANKS = 4
 STEPS = 150
 LATE = 2
 ROOT = {"OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1"}
-FILES = ("job.txt", "job.json", "samples.folded", "job.part", "launch.json")
+FILES = ("job.txt", "job.json", "samples.folded", "profile.pb.gz", "job.part", "launch.json")
 FAILED = 125  # kymo itself
 
 
@@ -158,6 +158,14 @@ class Job:
                 merged[each["name"]] += each.get(inside, {"sum": 0})["sum"]
         merged = +merged
         expect(merged == by_leaf, f"functions differ: {merged - by_leaf} {by_leaf - merged}")
+        profile = collections.Counter()
+        for sample in Result(output).profile().samples:
+            path = ";".join(frame.function for frame in reversed(sample.stack))
+            profile[path] += sample.values["cpu"]
+        stacks = collections.Counter()
+        for stack, weight in wanted.items():
+            stacks[";".join(stack)] += weight
+        expect(profile == stacks, f"profile.pb.gz differs: {profile - stacks} {stacks - profile}")
         for call, count in (("MPI_Allreduce", RANKS * STEPS), ("MPI_Sendrecv", 2 * RANKS * STEPS),
                             ("MPI_Init", RANKS)):
             calls = region(job, call)["calls"]

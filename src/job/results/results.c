@@ -20,10 +20,11 @@ static int write_part(const struct job *job, unsigned top, FILE *stream, struct 
 }
 
 const struct job_format job_formats[JOB_FORMAT_COUNT] = {
-	{"text", "job.txt", job_write_text},
-	{"json", "job.json", job_write_json},
-	{"folded", "samples.folded", job_write_folded},
-	{"part", JOB_PART_FILE_NAME, write_part},
+	{"text", "job.txt", false, job_write_text},
+	{"json", "job.json", false, job_write_json},
+	{"folded", "samples.folded", false, job_write_folded},
+	{"pprof", "profile.pb.gz", true, job_write_pprof},
+	{"part", JOB_PART_FILE_NAME, true, write_part},
 };
 
 struct file_to_write {

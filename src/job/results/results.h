@@ -13,16 +13,18 @@
 struct job_format {
 	const char *name; /* as in kymo report --format */
 	const char *file_name;
+	bool is_binary; /* not for terminals */
 	/* `top`: rows in tables of texts; 0: all. */
 	int (*write)(const struct job *job, unsigned top, FILE *stream, struct problem *problem);
 };
 
-#define JOB_FORMAT_COUNT 4
+#define JOB_FORMAT_COUNT 5
 extern const struct job_format job_formats[JOB_FORMAT_COUNT];
 
 int job_write_text(const struct job *job, unsigned top, FILE *stream, struct problem *problem);
 int job_write_json(const struct job *job, unsigned top, FILE *stream, struct problem *problem);
 int job_write_folded(const struct job *job, unsigned top, FILE *stream, struct problem *problem);
+int job_write_pprof(const struct job *job, unsigned top, FILE *stream, struct problem *problem);
 /* All files into the directory. */
 int job_write_all_files(const struct job *job, const char *directory, struct problem *problem);
 

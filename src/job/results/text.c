@@ -317,6 +317,15 @@ static void write_rank(const struct job_text *text, const struct job_rank *rank)
 	fprintf(text->stream, "%s%s\n", *troubles ? "  ! " : "", troubles);
 }
 
+static bool job_has_mpi_calls(const struct job *job)
+{
+	for (uint32_t i = 0; i < job->rank_count; i++) {
+		if (job->ranks[i].flags & JOB_RANK_HAS_MPI)
+			return true;
+	}
+	return false;
+}
+
 /* Those that wait least, which the others wait for, and those that wait most. */
 static int write_ranks(const struct job_text *text)
 {
@@ -330,7 +339,9 @@ static int write_ranks(const struct job_text *text)
 	for (uint32_t i = 0; i < job->rank_count; i++)
 		ranks[i] = &job->ranks[i];
 	qsort(ranks, job->rank_count, sizeof(struct job_rank *), compare_by_waiting);
-	job_text_write_heading(text, "Ranks, the one that waits least in MPI first");
+	job_text_write_heading(text, job_has_mpi_calls(job)
+					     ? "Ranks, the one that waits least in MPI first"
+					     : "Ranks");
 	fprintf(text->stream, "  %8s %10s %10s %10s %10s %10s %10s %10s %10s  %s\n", "rank", "wall",
 		"CPU", "not in MPI", "waiting", "barrier", "collective", "to a rank", "init, rest",
 		"host");
