@@ -52,12 +52,15 @@ enum job_quantity {
 	JOB_CPU_OUTSIDE_MPI, /* its own CPU time, not in a call of MPI */
 	JOB_CPU_INSIDE_MPI, /* its own CPU time below a call of MPI (for data, or while it waits) */
 	JOB_CPU_TOTAL,      /* with what it called; recursion counted once */
-	JOB_BLOCKED,        /* its own real time without a CPU, where real time was sampled */
-	JOB_EVENTS,         /* its own events of a counter */
-	JOB_DEVICE,         /* its own time on devices */
-	JOB_CALLS,          /* regions: how often they ended */
-	JOB_TIME,           /* regions: real time, recursion counted once */
-	JOB_SELF_TIME,      /* regions: without the regions inside them */
+	/* Its own real time without a CPU, where real time was sampled: outside calls of MPI, and
+	 * below them. */
+	JOB_BLOCKED_OUTSIDE_MPI,
+	JOB_BLOCKED_INSIDE_MPI,
+	JOB_EVENTS,    /* its own events of a counter */
+	JOB_DEVICE,    /* its own time on devices */
+	JOB_CALLS,     /* regions: how often they ended */
+	JOB_TIME,      /* regions: real time, recursion counted once */
+	JOB_SELF_TIME, /* regions: without the regions inside them */
 	JOB_QUANTITY_COUNT
 };
 
@@ -82,20 +85,22 @@ enum job_mpi_class {
 };
 
 enum job_rank_flags {
-	JOB_RANK_KILLED = 1,           /* by a signal: wait_status */
-	JOB_RANK_FAILED = 2,           /* its exit status is not 0: wait_status */
-	JOB_RANK_UNFINISHED = 4,       /* runs, or ended without a word */
-	JOB_RANK_LOST_RECORDS = 8,     /* records are missing: `lost` */
-	JOB_RANK_UNREADABLE = 16,      /* a file or a part of one cannot be read */
-	JOB_RANK_HAS_SAMPLES = 32,     /* of any kind */
-	JOB_RANK_HAS_MPI = 64,         /* calls of MPI were recorded */
-	JOB_RANK_HAS_NCCL = 128,       /* records of NCCL are in its directory */
-	JOB_RANK_COLLECTED_PART = 256, /* collection was off for some of the time */
-	JOB_RANK_FLAGS_ALL = 511
+	JOB_RANK_KILLED = 1,            /* by a signal: wait_status */
+	JOB_RANK_FAILED = 2,            /* its exit status is not 0: wait_status */
+	JOB_RANK_UNFINISHED = 4,        /* runs, or ended without a word */
+	JOB_RANK_LOST_RECORDS = 8,      /* records are missing: `lost` */
+	JOB_RANK_UNREADABLE = 16,       /* a file or a part of one cannot be read */
+	JOB_RANK_HAS_SAMPLES = 32,      /* of any kind */
+	JOB_RANK_HAS_MPI = 64,          /* calls of MPI were recorded */
+	JOB_RANK_HAS_NCCL = 128,        /* records of NCCL are in its directory */
+	JOB_RANK_COLLECTED_PART = 256,  /* collection was off for some of the time */
+	JOB_RANK_OVERWRITTEN = 512,     /* its oldest records, at the limit of the file */
+	JOB_RANK_CALLS_LEFT_OUT = 1024, /* regions that are short and many, or nested too deeply */
+	JOB_RANK_FLAGS_ALL = 2047
 };
 #define JOB_RANK_INCOMPLETE                                                                        \
 	(JOB_RANK_KILLED | JOB_RANK_UNFINISHED | JOB_RANK_LOST_RECORDS | JOB_RANK_UNREADABLE |     \
-	 JOB_RANK_COLLECTED_PART)
+	 JOB_RANK_COLLECTED_PART | JOB_RANK_OVERWRITTEN)
 
 struct job_rank {
 	uint32_t rank, size; /* size: of the job, as the rank knows it; 0: it does not */

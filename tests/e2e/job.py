@@ -89,7 +89,7 @@ class Job:
         name = "-".join(arguments)
         if name not in self.ran:
             place = self.scratch.path(name)
-            ended = run(self.mpirun(self.kymo.path, "sample", "-q", "-o", place + "/%r",
+            ended = run(self.mpirun(self.kymo.path, "sample", "-q", "-f", "1000", "-o", place + "/%r",
                                     "--time-output=off", "--", self.program(), *arguments),
                         environment=ROOT)
             numbers = {}
@@ -195,6 +195,24 @@ class Job:
         expect(not late["explained_by_cpu_time"] and "its CPU time explains" in text_of(output),
                "its sleep is taken for work")
 
+    def real_time_shows_where_a_rank_sleeps(self):
+        place = self.scratch.path("real-time")
+        ended = run(self.mpirun(self.kymo.path, "sample", "-q", "--realtime", "-o", place + "/%r",
+                                "--time-output=off", "--", self.program(), "sleep", str(STEPS), "1"),
+                    environment=ROOT)
+        expect(ended.status == 0, f"status {ended.status}: {ended.stderr[-2000:]}")
+        output = self.merged(place, "real-time-merged")
+        job = load(output)
+        expect(job["late"].get("ranks") == [1], f"late: {job['late']}")
+        paths = [path_names(job, path) for path in job["late"]["paths"]]
+        expect(any("usleep" in path for path in paths), f"its paths are {paths}")
+        slept = job["paths"][job["late"]["paths"][0]]["blocked_outside_mpi_ns"]
+        expect(slept["maximum_rank"] == 1 and slept["maximum"] > STEPS * 1_200_000, f"{slept}")
+        wanted = sum(weight for rank in range(RANKS)
+                     for _, weight in Result(os.path.join(place, str(rank))).folded())
+        got = sum(weight for _, weight in Result(output).folded())
+        expect(got == wanted, f"{got} ns in folded stacks, not {wanted}")
+
     def a_master_is_not_waited_for(self):
         place, said = self.ranks("workers", "300")
         job = load(self.merged(place, "workers"))
@@ -202,6 +220,18 @@ class Job:
         waits = {rank["rank"]: rank["mpi_waiting_ns"] for rank in job["ranks"]}
         expect(max(waits, key=waits.get) == 0, f"waits: {waits}")
         expect(0 not in job["late"].get("ranks", []), f"the master is late: {job['late']}")
+
+    def calls_that_were_not_recorded(self):
+        place = self.scratch.path("unwrapped")
+        ended = run(self.mpirun(self.kymo.path, "sample", "-q", "--mpi=off", "-o", place + "/%r",
+                                "--time-output=off", "--", self.program(), "stencil", "60", "0"),
+                    environment=ROOT)
+        expect(ended.status == 0, f"status {ended.status}: {ended.stderr[-2000:]}")
+        output = self.merged(place, "unwrapped-merged")
+        job = load(output)
+        expect(job["late"] == {"verdict": "no_mpi_calls"}, f"late: {job['late']}")
+        expect(sum(rank["cpu_inside_mpi_ns"] for rank in job["ranks"]) > 0 and
+               "calls of MPI were not recorded" in text_of(output), "it is not said")
 
     def one_directory_of_all_ranks(self):
         place = self.scratch.path("one")
@@ -409,8 +439,9 @@ def main():
         job = Job(kymo, os.path.abspath(sys.argv[2]), sys.argv[3], sys.argv[4:6], scratch)
         for name in ("planted_imbalance_and_who_is_late", "sums_are_those_of_the_ranks_own_results",
                      "waiting_is_the_time_in_the_calls",
-                     "a_rank_that_sleeps_is_late_without_computing", "a_master_is_not_waited_for",
-                     "one_directory_of_all_ranks", "bytes_do_not_depend_on_order_or_grouping",
+                     "a_rank_that_sleeps_is_late_without_computing",
+                     "real_time_shows_where_a_rank_sleeps", "a_master_is_not_waited_for",
+                     "calls_that_were_not_recorded", "one_directory_of_all_ranks", "bytes_do_not_depend_on_order_or_grouping",
                      "the_last_run_of_a_program_is_merged", "a_missing_rank",
                      "a_directory_that_is_not_there_or_corrupt", "a_killed_rank",
                      "a_directory_that_is_of_no_job", "wrong_requests",

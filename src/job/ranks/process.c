@@ -72,6 +72,11 @@ static void add_process(struct rank_collector *collector, uint32_t index, uint64
 	rank->lost += output_count_lost_records(session, index);
 	if (process->torn_bytes || process->torn_chunks)
 		rank->flags |= JOB_RANK_UNREADABLE;
+	if (process->losses[SPOOL_LOSS_RING_OVERWRITE] || process->overwritten_bytes)
+		rank->flags |= JOB_RANK_OVERWRITTEN;
+	if (process->losses[SPOOL_LOSS_REGION_THROTTLED] ||
+	    process->losses[SPOOL_LOSS_REGION_DEPTH])
+		rank->flags |= JOB_RANK_CALLS_LEFT_OUT;
 	if (was_collection_stopped(process))
 		rank->flags |= JOB_RANK_COLLECTED_PART;
 	if (process->start_ns < *start_ns)

@@ -116,7 +116,7 @@ static void add_up_paths(const struct rank_profile *profile)
 		values->of[is_inside ? JOB_CPU_INSIDE_MPI : JOB_CPU_OUTSIDE_MPI] +=
 			weight[SPOOL_SOURCE_CPU];
 		values->of[JOB_CPU_TOTAL] += weight[SPOOL_SOURCE_CPU];
-		values->of[JOB_BLOCKED] +=
+		values->of[is_inside ? JOB_BLOCKED_INSIDE_MPI : JOB_BLOCKED_OUTSIDE_MPI] +=
 			weight[SPOOL_SOURCE_WALL] + weight[SPOOL_SOURCE_RUNNABLE];
 		values->of[JOB_EVENTS] += weight[SPOOL_SOURCE_OVERFLOW];
 		values->of[JOB_DEVICE] += weight[MODEL_SOURCE_DEVICE];

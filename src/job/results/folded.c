@@ -18,7 +18,7 @@
 static job_wide get_weight(const struct job *job, uint32_t path, bool of_time)
 {
 	static const enum job_quantity times[] = {JOB_CPU_OUTSIDE_MPI, JOB_CPU_INSIDE_MPI,
-						  JOB_BLOCKED};
+						  JOB_BLOCKED_OUTSIDE_MPI, JOB_BLOCKED_INSIDE_MPI};
 	const struct job_row *row;
 	job_wide weight = 0;
 
@@ -39,7 +39,7 @@ static bool job_has_times(const struct job *job)
 	for (uint32_t i = 0; i < job->row_count; i++) {
 		const struct job_row *row = &job->rows[i];
 
-		if (row->is_of_path && row->quantity <= JOB_BLOCKED)
+		if (row->is_of_path && row->quantity <= JOB_BLOCKED_INSIDE_MPI)
 			return true;
 	}
 	return false;

@@ -82,6 +82,8 @@ static void put_rank(struct json_writer *json, const struct job_rank *rank)
 	json_put_count(json, "records_lost", rank->lost);
 	json_put_boolean(json, "unreadable_data", rank->flags & JOB_RANK_UNREADABLE);
 	json_put_boolean(json, "collected_in_part", rank->flags & JOB_RANK_COLLECTED_PART);
+	json_put_boolean(json, "oldest_records_overwritten", rank->flags & JOB_RANK_OVERWRITTEN);
+	json_put_boolean(json, "calls_left_out", rank->flags & JOB_RANK_CALLS_LEFT_OUT);
 	json_put_boolean(json, "has_mpi_calls", rank->flags & JOB_RANK_HAS_MPI);
 	json_put_boolean(json, "has_nccl_records", rank->flags & JOB_RANK_HAS_NCCL);
 	json_put_count(json, "samples", rank->samples);

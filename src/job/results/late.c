@@ -11,7 +11,8 @@
 #include "common/cleanup.h"
 
 /* Ranks whose waiting is this near to the least, as a share of the gap, are late as well. */
-#define LATE_TOO_SHARE_OF_GAP 4
+#define LATE_TOO_SHARE_OF_GAP     4
+#define LEAST_EXCESS_SHARE_OF_GAP 50
 
 uint64_t job_rank_get_waiting_ns(const struct job_rank *rank)
 {
@@ -87,12 +88,26 @@ static void find_ranks_late_as_well(const struct job *job, struct job_late *late
 	}
 }
 
+/* What is little beside the gap is noise, but CPU time of a machine that has too few CPUs is little
+ * beside all the waiting for them: there a path counts that has most of the excess. */
+static bool path_is_worth_showing(const struct job_late *late, const struct job_row *row,
+				  uint64_t lost)
+{
+	uint64_t gap_ns = late->others_wait_ns - late->wait_ns,
+		 excess_ns = late->work_ns > late->others_work_ns
+				     ? late->work_ns - late->others_work_ns
+				     : 0;
+
+	if (lost > gap_ns / JOB_LATE_GAP_SHARE)
+		return true;
+	return row->quantity == JOB_CPU_OUTSIDE_MPI && lost > excess_ns / 2 &&
+	       excess_ns > gap_ns / LEAST_EXCESS_SHARE_OF_GAP;
+}
+
 /* Rows are sorted by content, so equal ones stay in the same order. */
 static void insert_path_by_excess(const struct job *job, struct job_late *late,
 				  const struct job_row *row)
 {
-	uint64_t excess_ns =
-		late->work_ns > late->others_work_ns ? late->work_ns - late->others_work_ns : 0;
 	uint64_t lost = job_moments_get_statistics(&row->moments, job->rank_count).lost;
 	uint32_t at = late->path_count;
 
@@ -100,7 +115,7 @@ static void insert_path_by_excess(const struct job *job, struct job_late *late,
 	       job_moments_get_statistics(&late->paths[at - 1]->moments, job->rank_count).lost <
 		       lost)
 		at--;
-	if (lost <= excess_ns / JOB_LATE_GAP_SHARE || at == JOB_LATE_PATHS_MAX)
+	if (at == JOB_LATE_PATHS_MAX || !path_is_worth_showing(late, row, lost))
 		return;
 	if (late->path_count < JOB_LATE_PATHS_MAX)
 		late->path_count++;
@@ -114,7 +129,11 @@ static void find_paths_of_late_rank(const struct job *job, struct job_late *late
 	for (uint32_t i = 0; i < job->row_count; i++) {
 		const struct job_row *row = &job->rows[i];
 
-		if (row->is_of_path && row->quantity == JOB_CPU_OUTSIDE_MPI &&
+		if (!row->is_of_path)
+			continue;
+		late->was_real_time_sampled |= row->quantity == JOB_BLOCKED_OUTSIDE_MPI;
+		if ((row->quantity == JOB_CPU_OUTSIDE_MPI ||
+		     row->quantity == JOB_BLOCKED_OUTSIDE_MPI) &&
 		    row->moments.maximum_rank == job->ranks[late->rank].rank)
 			insert_path_by_excess(job, late, row);
 	}

@@ -34,9 +34,11 @@ struct job_late {
 	uint64_t mean_wait_ns, mean_wall_ns;
 	/* CPU time outside MPI: of `rank`, and the median of the others. */
 	uint64_t work_ns, others_work_ns;
-	/* Rows of paths of which `rank` has the most, by what it has above the mean. */
+	/* Rows of paths, CPU or blocked time outside MPI, of which `rank` has the most, by what it
+	 * has above the mean. */
 	const struct job_row *paths[JOB_LATE_PATHS_MAX];
 	uint32_t path_count;
+	bool was_real_time_sampled;
 };
 
 /* Time in calls of MPI that wait for others. */

@@ -100,7 +100,8 @@ static int write_profile(struct job_profile *profile)
 		const uint64_t values[COLUMN_COUNT] = {
 			[COLUMN_CPU] = get_sum(job, i, JOB_CPU_OUTSIDE_MPI) +
 				       get_sum(job, i, JOB_CPU_INSIDE_MPI),
-			[COLUMN_BLOCKED] = get_sum(job, i, JOB_BLOCKED),
+			[COLUMN_BLOCKED] = get_sum(job, i, JOB_BLOCKED_OUTSIDE_MPI) +
+					   get_sum(job, i, JOB_BLOCKED_INSIDE_MPI),
 			[COLUMN_EVENTS] = get_sum(job, i, JOB_EVENTS),
 			[COLUMN_DEVICE] = get_sum(job, i, JOB_DEVICE)};
 

@@ -204,15 +204,15 @@ static void write_paths_of_late_rank(const struct job_text *text, const struct j
 {
 	const struct job *job = text->job;
 
-	fputs("  call paths outside MPI in which it has the most CPU time above the mean of all "
-	      "ranks:\n",
+	fputs("  call paths outside MPI in which it has the most above the mean of all ranks:\n",
 	      text->stream);
 	for (uint32_t i = 0; i < late->path_count; i++) {
 		struct job_statistics statistics =
 			job_moments_get_statistics(&late->paths[i]->moments, job->rank_count);
 
-		fprintf(text->stream, "    %9s above the mean of %9s  ",
+		fprintf(text->stream, "    %9s %s above the mean of %9s  ",
 			quantity_from_ns(statistics.lost).text,
+			late->paths[i]->quantity == JOB_CPU_OUTSIDE_MPI ? "of CPU time" : "blocked",
 			quantity_from_ns(statistics.mean).text);
 		job_text_write_path(text, late->paths[i]->owner);
 	}
@@ -221,21 +221,20 @@ static void write_paths_of_late_rank(const struct job_text *text, const struct j
 /* What it did while the others waited: it computed, or it did not run at all, or both. */
 static void write_cause(const struct job_text *text, const struct job_late *late)
 {
-	uint64_t more_ns = difference(late->work_ns, late->others_work_ns),
-		 gap_ns = late->others_wait_ns - late->wait_ns;
+	bool is_explained = job_late_is_explained_by_work(late);
 
 	fprintf(text->stream, "  outside MPI it used %s of CPU time, the others %s (median)%s\n",
 		quantity_from_ns(late->work_ns).text, quantity_from_ns(late->others_work_ns).text,
-		job_late_is_explained_by_work(late) ? ": it computes longer" : "");
-	if (late->path_count && (more_ns >= gap_ns / JOB_LATE_GAP_SHARE ||
-				 late->paths[0]->moments.maximum >= more_ns / 2))
+		is_explained ? ": it computes longer" : "");
+	if (late->path_count)
 		write_paths_of_late_rank(text, late);
-	if (!job_late_is_explained_by_work(late))
+	if (!is_explained)
 		fprintf(text->stream,
 			"  ! its CPU time explains %s of the %s. In the rest it was blocked or "
-			"waited for a CPU, or\n    the others waited for a CPU; kymo sample "
-			"--realtime shows where\n",
-			quantity_from_ns(more_ns).text, quantity_from_ns(gap_ns).text);
+			"waited for a CPU, or\n    the others waited for a CPU%s\n",
+			quantity_from_ns(difference(late->work_ns, late->others_work_ns)).text,
+			quantity_from_ns(late->others_wait_ns - late->wait_ns).text,
+			late->was_real_time_sampled ? "" : "; kymo sample --realtime shows where");
 }
 
 static void write_found_late_rank(const struct job_text *text, const struct job_late *late)
@@ -256,6 +255,19 @@ static void write_found_late_rank(const struct job_text *text, const struct job_
 		fputs(late->late_count > JOB_LATE_RANKS_MAX ? ", …\n" : "\n", text->stream);
 	}
 	write_cause(text, late);
+	fputs("  its own result: ", text->stream);
+	format_write_printable_text(text->stream, job->ranks[late->rank].directory,
+				    strlen(job->ranks[late->rank].directory));
+	fputc('\n', text->stream);
+}
+
+static bool job_has_samples_in_mpi(const struct job *job)
+{
+	for (uint32_t i = 0; i < job->rank_count; i++) {
+		if (job->ranks[i].cpu_in_mpi_ns)
+			return true;
+	}
+	return false;
 }
 
 static int write_late_rank(const struct job_text *text)
@@ -263,10 +275,15 @@ static int write_late_rank(const struct job_text *text)
 	struct job_late late;
 	int error = job_find_late_rank(text->job, &late);
 
-	if (error || late.verdict == JOB_LATE_NO_CALLS || late.verdict == JOB_LATE_ONE_RANK)
+	if (error || late.verdict == JOB_LATE_ONE_RANK ||
+	    (late.verdict == JOB_LATE_NO_CALLS && !job_has_samples_in_mpi(text->job)))
 		return error;
 	job_text_write_heading(text, "Waiting in MPI");
-	if (late.verdict == JOB_LATE_FOUND)
+	if (late.verdict == JOB_LATE_NO_CALLS)
+		fputs("  calls of MPI were not recorded (--mpi=off), so nothing is known of "
+		      "waiting\n",
+		      text->stream);
+	else if (late.verdict == JOB_LATE_FOUND)
 		write_found_late_rank(text, &late);
 	else if (late.verdict == JOB_LATE_NOBODY)
 		fprintf(text->stream,

@@ -28,7 +28,8 @@ const char *job_quantity_get_key(enum job_quantity quantity)
 		[JOB_CPU_OUTSIDE_MPI] = "cpu_outside_mpi_ns",
 		[JOB_CPU_INSIDE_MPI] = "cpu_inside_mpi_ns",
 		[JOB_CPU_TOTAL] = "cpu_total_ns",
-		[JOB_BLOCKED] = "blocked_ns",
+		[JOB_BLOCKED_OUTSIDE_MPI] = "blocked_outside_mpi_ns",
+		[JOB_BLOCKED_INSIDE_MPI] = "blocked_inside_mpi_ns",
 		[JOB_EVENTS] = "events",
 		[JOB_DEVICE] = "device_ns",
 		[JOB_CALLS] = "calls",
@@ -71,6 +72,12 @@ void job_rank_format_troubles(const struct job_rank *rank, char *buffer, size_t 
 	}
 	if (rank->flags & JOB_RANK_UNREADABLE)
 		append(buffer, size, "a part of its data cannot be read");
+	if (rank->flags & JOB_RANK_OVERWRITTEN)
+		append(buffer, size, "its oldest records were overwritten (SPOOL_LIMIT)");
+	if (rank->flags & JOB_RANK_CALLS_LEFT_OUT)
+		append(buffer, size,
+		       "calls of short or deeply nested regions were left out (THROTTLE_COUNT, "
+		       "MAX_DEPTH)");
 	if (rank->flags & JOB_RANK_COLLECTED_PART)
 		append(buffer, size, "collection was off for some of the time");
 	if (!(rank->flags & JOB_RANK_HAS_SAMPLES))
