@@ -55,6 +55,7 @@ struct merge_state {
 	struct job job;
 	struct merge_nccl_files nccl;
 	uint64_t unreadable_file_count; /* of NCCL: joined, and of no use */
+	size_t unreachable_count;       /* directories with records of NCCL that parts name */
 	bool is_live;                   /* processes still write records */
 };
 
@@ -207,6 +208,16 @@ static int merge_collect_job(struct merge_state *merge, struct problem *problem)
 	return error ? error : merge_sort_job(merge, problem);
 }
 
+static void merge_check_nccl_records_are_reachable(struct merge_state *merge, const char *directory)
+{
+	if (merge_directory_has_records(directory, ".nccl"))
+		return;
+	message_error("the NCCL records in '%s' cannot be read here: join the parts where the "
+		      "directories are",
+		      directory);
+	merge->unreachable_count++;
+}
+
 /* NCCL records are read from where the parts saw them. */
 static int merge_join_job(struct merge_state *merge, char *const *parts, size_t count,
 			  struct problem *problem)
@@ -218,11 +229,17 @@ static int merge_join_job(struct merge_state *merge, char *const *parts, size_t 
 		error = merge_sort_job(merge, problem);
 	if (error)
 		return error;
-	for (uint32_t i = 0; i < job->rank_count && !memory; i++)
+	for (uint32_t i = 0; i < job->rank_count && !memory; i++) {
+		if (job->ranks[i].flags & JOB_RANK_HAS_NCCL)
+			merge_check_nccl_records_are_reachable(merge, job->ranks[i].directory);
 		memory = merge_inputs_add(&merge->inputs, job->ranks[i].directory, NULL);
-	for (uint32_t i = 0; i < job->refused_count && !memory; i++)
+	}
+	for (uint32_t i = 0; i < job->refused_count && !memory; i++) {
+		if (!*job->refused[i].reason)
+			merge_check_nccl_records_are_reachable(merge, job->refused[i].directory);
 		memory = merge_inputs_add(&merge->inputs, job->refused[i].directory,
 					  *job->refused[i].reason ? job->refused[i].reason : NULL);
+	}
 	merge_inputs_sort(&merge->inputs);
 	merge->inputs.named_twice = 0;
 	return memory ? problem_set(problem, -ENOMEM, "out of memory") : 0;
@@ -397,6 +414,11 @@ static int merge_set_missing_data_problem(const struct merge_state *merge, size_
 				   "%zu of %zu directories are missing from '%s'; see the errors "
 				   "above",
 				   refused, merge->inputs.count, output);
+	if (merge->unreachable_count)
+		return problem_set(problem, -ENODATA,
+				   "NCCL records of %zu directories are missing from '%s'; see the "
+				   "errors above",
+				   merge->unreachable_count, output);
 	if (merge->nccl.unusable_count)
 		return problem_set(problem, -ENODATA,
 				   "%zu files are missing from '%s'; see the errors above",

@@ -18,7 +18,7 @@ import sys
 from harness import Kymo, Result, Scratch, Skipped, Tap, expect, run
 
 RANKS = 4
-STEPS = 150
+STEPS = 250
 LATE = 2
 ROOT = {"OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1"}
 FILES = ("job.txt", "job.json", "samples.folded", "profile.pb.gz", "job.part", "launch.json")
@@ -126,8 +126,12 @@ class Job:
                (RANKS, RANKS, []), f"ranks: {job['ranks_expected']}, {job['ranks_merged']}")
         again = function(job, "relax_again")["cpu_total_ns"]
         expect(again["ranks"] == 1 and again["maximum_rank"] == LATE, f"relax_again: {again}")
-        expect(abs(again["sum"] / 1000 - said[LATE][1]) < 0.15 * said[LATE][1] + 5000,
+        # Steps are about as short as the distance of samples, so which of two calls gets one is chance.
+        expect(0.5 < again["sum"] / 1000 / said[LATE][1] < 1.5,
                f"relax_again takes {again['sum'] / 1000} us, the program measured {said[LATE][1]}")
+        sweep, both = function(job, "sweep")["cpu_outside_mpi_ns"], sum(said[LATE][:2])
+        expect(sweep["maximum_rank"] == LATE and abs(sweep["maximum"] / 1000 / both - 1) < 0.15,
+               f"sweep takes {sweep['maximum'] / 1000} us, the program measured {both}")
         worst = max(job["functions"],
                     key=lambda each: each.get("cpu_outside_mpi_ns", {"lost": 0})["lost"])
         expect(worst["name"] in ("sweep", "relax_again") and
@@ -431,6 +435,12 @@ class Job:
                 # A database has its own time; names of results are in the texts.
                 expect(name.endswith(".db") or a.read().replace(b"with-nccl", b"") ==
                        b.read().replace(b"with-nccl-joined", b""), f"{name} differs")
+        shutil.move(ranks[1], ranks[1] + "-moved")
+        elsewhere = self.scratch.path("with-nccl-elsewhere")
+        ended = self.merge("--join", *parts, "-q", "-o", elsewhere, status=FAILED)
+        expect(f"the NCCL records in '{ranks[1]}' cannot be read here" in ended.stderr,
+               ended.stderr)
+        expect(load(elsewhere)["ranks_merged"] == 2, "the ranks are not joined")
 
 
 def main():
