@@ -7,7 +7,6 @@
 #include <errno.h>
 #include <stdlib.h>
 
-#include "common/cleanup.h"
 #include "job/job.h"
 
 static int merge_ranks(struct job *to, const struct job *from, struct problem *problem)
@@ -64,15 +63,11 @@ static int merge_rows(struct job *to, const struct job *from, uint32_t lowest_ra
 	return error;
 }
 
-int job_merge(struct job *to, const struct job *from, struct problem *problem)
+static int merge_content(struct job *to, const struct job *from, uint32_t *name_index,
+			 uint32_t *path_index, struct problem *problem)
 {
-	_cleanup_(cleanup_free) uint32_t *name_index =
-		calloc((size_t)from->name_count + 1, sizeof(*name_index));
-	_cleanup_(cleanup_free) uint32_t *path_index =
-		calloc((size_t)from->path_count + 1, sizeof(*path_index));
 	uint32_t lowest_rank = to->lowest_rank;
-	int error = name_index && path_index ? merge_ranks(to, from, problem)
-					     : problem_set(problem, -ENOMEM, "out of memory");
+	int error = merge_ranks(to, from, problem);
 
 	if (error)
 		return error;
@@ -80,4 +75,17 @@ int job_merge(struct job *to, const struct job *from, struct problem *problem)
 	if (!error)
 		error = merge_rows(to, from, lowest_rank, name_index, path_index);
 	return error ? problem_set(problem, error, "out of memory") : 0;
+}
+
+int job_merge(struct job *to, const struct job *from, struct problem *problem)
+{
+	uint32_t *name_index = calloc((size_t)from->name_count + 1, sizeof(*name_index));
+	uint32_t *path_index = calloc((size_t)from->path_count + 1, sizeof(*path_index));
+	int error = name_index && path_index
+			    ? merge_content(to, from, name_index, path_index, problem)
+			    : problem_set(problem, -ENOMEM, "out of memory");
+
+	free(name_index);
+	free(path_index);
+	return error;
 }

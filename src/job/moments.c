@@ -6,6 +6,7 @@
 #include "job/moments.h"
 
 #include <math.h>
+#include <stddef.h>
 
 void job_moments_add(struct job_moments *to, const struct job_moments *from)
 {
@@ -50,12 +51,12 @@ struct job_statistics job_moments_get_statistics(const struct job_moments *momen
 
 const char *job_wide_to_text(job_wide value, char text[JOB_WIDE_TEXT_BYTES])
 {
-	char *at = text + JOB_WIDE_TEXT_BYTES - 1;
+	size_t at = JOB_WIDE_TEXT_BYTES;
 
-	*at = '\0';
+	text[--at] = '\0';
 	do {
-		*--at = (char)('0' + (int)(value % 10));
+		text[--at] = (char)('0' + (int)(value % 10));
 		value /= 10;
 	} while (value);
-	return at;
+	return &text[at];
 }

@@ -19,6 +19,7 @@
 #include "job/part.h"
 #include "job/results/results.h"
 #include "merging/nccl_files.h"
+#include "merging/ranks.h"
 
 static bool directory_is_empty(const char *path)
 {
@@ -169,6 +170,17 @@ bool merge_output_has_job(const char *directory)
 	char path[PATH_MAX];
 
 	return !format_part_path(directory, path, sizeof(path)) && !access(path, F_OK);
+}
+
+int merge_output_check_has_records(const char *directory, struct problem *problem)
+{
+	if (!merge_output_has_job(directory) || merge_directory_has_records(directory, ".nccl"))
+		return 0;
+	return problem_set(problem, -EINVAL,
+			   "'%s' is the result of several ranks: kymo report shows it as text, "
+			   "json, folded and pprof; for all else name the directory of a rank "
+			   "(merged_from in its launch.json)",
+			   directory);
 }
 
 int merge_output_report_job(const char *directory, const char *format, unsigned top, FILE *stream,

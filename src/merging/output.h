@@ -25,6 +25,8 @@ void merge_output_remove_if_empty(const struct result_place *place);
 int merge_output_write_launch(const struct result_place *place, const struct merge_inputs *sources,
 			      struct problem *problem);
 
+/* For commands that read records: -EINVAL where the directory has a job, and no records of NCCL. */
+int merge_output_check_has_records(const char *directory, struct problem *problem);
 /* Whether a merge has put a job into the directory. */
 bool merge_output_has_job(const char *directory);
 /* Writes the job of such a directory in a format (job/results/results.h). */

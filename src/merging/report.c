@@ -76,15 +76,10 @@ int merge_report_job(const char *directory, const struct merge_report_request *r
 	has_records = merge_directory_has_records(directory, ".nccl");
 	if (request->formats)
 		report.format = find_format(request->formats);
-	if (request->wants_records || !report.format)
-		return has_records
-			       ? 1
-			       : problem_set(problem, -EINVAL,
-					     "'%s' is the result of several ranks: it has the "
-					     "formats text, json, folded and pprof; for others "
-					     "name the "
-					     "directory of a rank (merged_from in its launch.json)",
-					     directory);
+	if (request->wants_records || !report.format) {
+		error = merge_output_check_has_records(directory, problem);
+		return error ? error : 1;
+	}
 	error = write_to_output(&report, request, problem);
 	return error || request->formats || request->output ? error : has_records;
 }

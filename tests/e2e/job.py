@@ -402,6 +402,10 @@ class Job:
         ended = self.kymo.report(output, "--format", "perfetto")
         expect(ended.status == FAILED and "is the result of several ranks" in ended.stderr,
                f"{ended.stderr}")
+        for command in (["sql", output, "select 1"], ["diff", output, output]):
+            ended = run([self.kymo.path, *command])
+            expect(ended.status not in (0, 1) and "is the result of several ranks" in ended.stderr,
+                   f"{command[0]}: status {ended.status}, {ended.stderr}")
         with open(output + "/job.part", "r+b") as stream:
             stream.truncate(2000)
         ended = self.kymo.report(output)

@@ -31,20 +31,23 @@ static void assign_ranks_to_processes(const struct session *session, uint32_t *r
 	}
 }
 
-static int collect_one_rank(struct job *job, struct rank_collector *collector,
+/* One rank's processes, from a session with any number of ranks. */
+static int collect_one_rank(struct job *job, const struct session *session,
+			    const uint32_t *rank_of_process, const struct job_rank *rank,
 			    struct problem *problem)
 {
 	struct job one;
+	struct rank_collector collector = {
+		.session = session, .job = &one, .rank_of_process = rank_of_process, .rank = *rank};
 	int error;
 
 	job_init(&one);
-	collector->job = &one;
-	collector_describe_processes(collector);
-	error = collector_add_profile(collector);
+	collector_describe_processes(&collector);
+	error = collector_add_profile(&collector);
 	if (!error)
-		error = collector_add_regions(collector);
+		error = collector_add_regions(&collector);
 	error = error ? problem_set(problem, error, "out of memory")
-		      : job_add_rank(&one, &collector->rank, problem);
+		      : job_add_rank(&one, &collector.rank, problem);
 	if (!error)
 		error = job_merge(job, &one, problem);
 	job_deinit(&one);
@@ -56,7 +59,6 @@ int job_collect_session(struct job *job, const struct session *session, const ch
 {
 	_cleanup_(cleanup_free) uint32_t *ranks =
 		calloc((size_t)session->process_count + 1, sizeof(*ranks));
-	struct rank_collector collector = {.session = session, .rank_of_process = ranks};
 	int error = 0;
 
 	*ret_ranks = 0;
@@ -64,14 +66,14 @@ int job_collect_session(struct job *job, const struct session *session, const ch
 		return problem_set(problem, -ENOMEM, "out of memory");
 	assign_ranks_to_processes(session, ranks);
 	for (uint32_t i = 0; !error && i < session->process_count; i++) {
+		struct job_rank rank = {.rank = ranks[i], .directory = directory};
 		bool is_known = ranks[i] == JOB_NO_RANK;
 
 		for (uint32_t k = 0; k < i && !is_known; k++)
 			is_known = ranks[k] == ranks[i];
 		if (is_known)
 			continue;
-		collector.rank = (struct job_rank){.rank = ranks[i], .directory = directory};
-		error = collect_one_rank(job, &collector, problem);
+		error = collect_one_rank(job, session, ranks, &rank, problem);
 		++*ret_ranks;
 	}
 	return error;

@@ -8,8 +8,6 @@
 #include <errno.h>
 #include <stdlib.h>
 
-#include "common/cleanup.h"
-
 /* Ranks whose waiting is this near to the least, as a share of the gap, are late as well. */
 #define LATE_TOO_SHARE_OF_GAP     4
 #define LEAST_EXCESS_SHARE_OF_GAP 50
@@ -153,20 +151,31 @@ static enum job_late_verdict judge_data(const struct job *job)
 	return job->rank_count < 2 ? JOB_LATE_ONE_RANK : JOB_LATE_FOUND;
 }
 
-int job_find_late_rank(const struct job *job, struct job_late *ret)
+static int compare_with_others(const struct job *job, struct job_late *late)
 {
-	_cleanup_(cleanup_free) uint64_t *values =
-		calloc((size_t)job->rank_count + 1, sizeof(*values));
+	uint64_t *values = calloc((size_t)job->rank_count + 1, sizeof(*values));
 
-	*ret = (struct job_late){.verdict = judge_data(job)};
 	if (!values)
 		return -ENOMEM;
+	late->others_wait_ns =
+		get_median_of_others(job, late->rank, values, job_rank_get_waiting_ns);
+	late->others_work_ns = get_median_of_others(job, late->rank, values, job_rank_get_work_ns);
+	late->work_ns = job_rank_get_work_ns(&job->ranks[late->rank]);
+	free(values);
+	return 0;
+}
+
+int job_find_late_rank(const struct job *job, struct job_late *ret)
+{
+	int error;
+
+	*ret = (struct job_late){.verdict = judge_data(job)};
 	if (ret->verdict != JOB_LATE_FOUND)
 		return 0;
 	find_least_waiting_rank(job, ret);
-	ret->others_wait_ns = get_median_of_others(job, ret->rank, values, job_rank_get_waiting_ns);
-	ret->work_ns = job_rank_get_work_ns(&job->ranks[ret->rank]);
-	ret->others_work_ns = get_median_of_others(job, ret->rank, values, job_rank_get_work_ns);
+	error = compare_with_others(job, ret);
+	if (error)
+		return error;
 	if (ret->others_wait_ns - ret->wait_ns < ret->mean_wall_ns / JOB_LATE_GAP_SHARE) {
 		ret->verdict = JOB_LATE_NOBODY;
 		return 0;
