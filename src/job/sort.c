@@ -157,13 +157,9 @@ static int sort_rows(struct job *job, const uint32_t *name_index, const uint32_t
 	return job_index_rows(job);
 }
 
-int job_sort(struct job *job)
+static int sort_all(struct job *job, uint32_t *name_index, uint32_t *path_index)
 {
-	_cleanup_(cleanup_free) uint32_t *name_index =
-		calloc((size_t)job->name_count + 1, sizeof(*name_index));
-	_cleanup_(cleanup_free) uint32_t *path_index =
-		calloc((size_t)job->path_count + 1, sizeof(*path_index));
-	int error = name_index && path_index ? sort_names(job, name_index) : -ENOMEM;
+	int error = sort_names(job, name_index);
 
 	if (!error)
 		error = sort_paths(job, name_index, path_index);
@@ -172,4 +168,15 @@ int job_sort(struct job *job)
 	sort_array(job->ranks, job->rank_count, sizeof(*job->ranks), compare_ranks);
 	sort_array(job->refused, job->refused_count, sizeof(*job->refused), compare_refused);
 	return sort_rows(job, name_index, path_index);
+}
+
+int job_sort(struct job *job)
+{
+	uint32_t *name_index = calloc((size_t)job->name_count + 1, sizeof(*name_index));
+	uint32_t *path_index = calloc((size_t)job->path_count + 1, sizeof(*path_index));
+	int error = name_index && path_index ? sort_all(job, name_index, path_index) : -ENOMEM;
+
+	free(name_index);
+	free(path_index);
+	return error;
 }

@@ -9,7 +9,6 @@
 #include <errno.h>
 #include <stdlib.h>
 
-#include "common/cleanup.h"
 #include "job/ranks/private.h"
 
 /* In a directory that a rank made (mpirun kymo sample program) all processes are that rank's. In
@@ -54,27 +53,39 @@ static int collect_one_rank(struct job *job, const struct session *session,
 	return error;
 }
 
+/* Each rank when its first process comes. */
+static int collect_all_ranks(struct job *job, const struct session *session,
+			     const uint32_t *rank_of_process, const char *directory,
+			     uint32_t *ret_ranks, struct problem *problem)
+{
+	int error = 0;
+
+	for (uint32_t i = 0; !error && i < session->process_count; i++) {
+		struct job_rank rank = {.rank = rank_of_process[i], .directory = directory};
+		bool is_known = rank.rank == JOB_NO_RANK;
+
+		for (uint32_t k = 0; k < i && !is_known; k++)
+			is_known = rank_of_process[k] == rank.rank;
+		if (is_known)
+			continue;
+		error = collect_one_rank(job, session, rank_of_process, &rank, problem);
+		++*ret_ranks;
+	}
+	return error;
+}
+
 int job_collect_session(struct job *job, const struct session *session, const char *directory,
 			uint32_t *ret_ranks, struct problem *problem)
 {
-	_cleanup_(cleanup_free) uint32_t *ranks =
-		calloc((size_t)session->process_count + 1, sizeof(*ranks));
-	int error = 0;
+	uint32_t *rank_of_process =
+		calloc((size_t)session->process_count + 1, sizeof(*rank_of_process));
+	int error;
 
 	*ret_ranks = 0;
-	if (!ranks)
+	if (!rank_of_process)
 		return problem_set(problem, -ENOMEM, "out of memory");
-	assign_ranks_to_processes(session, ranks);
-	for (uint32_t i = 0; !error && i < session->process_count; i++) {
-		struct job_rank rank = {.rank = ranks[i], .directory = directory};
-		bool is_known = ranks[i] == JOB_NO_RANK;
-
-		for (uint32_t k = 0; k < i && !is_known; k++)
-			is_known = ranks[k] == ranks[i];
-		if (is_known)
-			continue;
-		error = collect_one_rank(job, session, ranks, &rank, problem);
-		++*ret_ranks;
-	}
+	assign_ranks_to_processes(session, rank_of_process);
+	error = collect_all_ranks(job, session, rank_of_process, directory, ret_ranks, problem);
+	free(rank_of_process);
 	return error;
 }

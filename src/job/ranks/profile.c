@@ -8,7 +8,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "common/cleanup.h"
 #include "job/ranks/private.h"
 
 #define PROFILE_QUANTITY_COUNT (JOB_DEVICE + 1)
@@ -176,29 +175,38 @@ static int add_rows(const struct rank_profile *profile, const struct profile_val
 	return error;
 }
 
+static int add_sums(struct rank_profile *profile)
+{
+	const struct job *job = profile->collector->job;
+	int error;
+
+	profile->is_inside_mpi =
+		calloc((size_t)job->path_count + 1, sizeof(*profile->is_inside_mpi));
+	profile->paths = calloc((size_t)job->path_count + 1, sizeof(*profile->paths));
+	profile->names = calloc((size_t)job->name_count + 1, sizeof(*profile->names));
+	if (!profile->is_inside_mpi || !profile->paths || !profile->names)
+		return -ENOMEM;
+	mark_paths_inside_mpi(profile);
+	add_up_paths(profile);
+	add_up_functions(profile);
+	error = add_rows(profile, profile->paths, job->path_count, true);
+	return error ? error : add_rows(profile, profile->names, job->name_count, false);
+}
+
 int collector_add_profile(struct rank_collector *collector)
 {
-	_cleanup_(cleanup_free) uint32_t *path_of_node =
-		calloc((size_t)collector->session->node_count + 1, sizeof(*path_of_node));
-	_cleanup_(cleanup_free) bool *is_inside_mpi = NULL;
-	_cleanup_(cleanup_free) struct profile_values *paths = NULL, *names = NULL;
-	struct rank_profile profile = {.collector = collector, .path_of_node = path_of_node};
-	const struct job *job = collector->job;
-	int error = path_of_node ? add_all_paths(&profile) : -ENOMEM;
+	struct rank_profile profile = {.collector = collector};
+	int error = -ENOMEM;
 
-	if (error)
-		return error;
-	is_inside_mpi = calloc((size_t)job->path_count + 1, sizeof(*is_inside_mpi));
-	paths = calloc((size_t)job->path_count + 1, sizeof(*paths));
-	names = calloc((size_t)job->name_count + 1, sizeof(*names));
-	if (!is_inside_mpi || !paths || !names)
-		return -ENOMEM;
-	profile.is_inside_mpi = is_inside_mpi;
-	profile.paths = paths;
-	profile.names = names;
-	mark_paths_inside_mpi(&profile);
-	add_up_paths(&profile);
-	add_up_functions(&profile);
-	error = add_rows(&profile, paths, job->path_count, true);
-	return error ? error : add_rows(&profile, names, job->name_count, false);
+	profile.path_of_node =
+		calloc((size_t)collector->session->node_count + 1, sizeof(*profile.path_of_node));
+	if (profile.path_of_node)
+		error = add_all_paths(&profile);
+	if (!error)
+		error = add_sums(&profile);
+	free(profile.path_of_node);
+	free(profile.is_inside_mpi);
+	free(profile.paths);
+	free(profile.names);
+	return error;
 }

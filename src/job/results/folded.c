@@ -10,7 +10,6 @@
 #include <string.h>
 
 #include "common/array.h"
-#include "common/cleanup.h"
 #include "files/stream.h"
 #include "job/results/results.h"
 #include "output/folded_name.h"
@@ -62,8 +61,7 @@ static void write_stack(const struct job *job, uint32_t path, job_wide weight, u
 
 int job_write_folded(const struct job *job, unsigned top, FILE *stream, struct problem *problem)
 {
-	_cleanup_(cleanup_free) uint32_t *stack =
-		calloc((size_t)job->path_count + 1, sizeof(*stack));
+	uint32_t *stack = calloc((size_t)job->path_count + 1, sizeof(*stack));
 	bool of_time = job_has_times(job);
 
 	(void)top;
@@ -75,5 +73,6 @@ int job_write_folded(const struct job *job, unsigned top, FILE *stream, struct p
 		if (weight)
 			write_stack(job, i, weight, stack, stream);
 	}
+	free(stack);
 	return stream_flush_or_set_problem(stream, "the folded stacks", problem);
 }

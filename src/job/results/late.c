@@ -170,7 +170,7 @@ int job_find_late_rank(const struct job *job, struct job_late *ret)
 	int error;
 
 	*ret = (struct job_late){.verdict = judge_data(job)};
-	if (ret->verdict != JOB_LATE_FOUND)
+	if (ret->verdict != JOB_LATE_FOUND || job->rank_count < 2)
 		return 0;
 	find_least_waiting_rank(job, ret);
 	error = compare_with_others(job, ret);

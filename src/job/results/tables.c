@@ -8,7 +8,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "common/cleanup.h"
 #include "common/region_categories.h"
 #include "job/results/text.h"
 #include "output/format.h"
@@ -115,24 +114,25 @@ static bool row_is_worth_showing(const struct job_text *text, const struct table
 	return !text->top || value >= text->mean_wall_ns / SHARE_OF_RUN_SHOWN;
 }
 
-static int write_table(const struct job_text *text, const struct table *table)
+static uint32_t collect_rows(const struct job *job, const struct table *table,
+			     struct table_row *rows)
 {
-	const struct job *job = text->job;
-	_cleanup_(cleanup_free) struct table_row *rows =
-		calloc((size_t)job->row_count + 1, sizeof(*rows));
-	uint32_t count = 0, shown = 0;
+	uint32_t count = 0;
 
-	if (!rows)
-		return -ENOMEM;
 	for (uint32_t i = 0; i < job->row_count; i++) {
 		if (row_is_of_table(job, &job->rows[i], table))
 			rows[count++] = (struct table_row){
 				&job->rows[i],
 				job_moments_get_statistics(&job->rows[i].moments, job->rank_count)};
 	}
-	if (!count)
-		return 0;
-	qsort(rows, count, sizeof(*rows), table->compare);
+	return count;
+}
+
+static void write_rows(const struct job_text *text, const struct table *table,
+		       const struct table_row *rows, uint32_t count)
+{
+	uint32_t shown = 0;
+
 	job_text_write_heading(text, table->heading);
 	fprintf(text->stream, "  %10s %10s %10s %10s %-7s %10s %-7s", "lost", "mean", "deviation",
 		"minimum", "(rank)", "maximum", "(rank)");
@@ -146,6 +146,20 @@ static int write_table(const struct job_text *text, const struct table *table)
 		write_table_row(text, &rows[shown]);
 	if (shown < count)
 		fprintf(text->stream, "  … and %u more\n", count - shown);
+}
+
+static int write_table(const struct job_text *text, const struct table *table)
+{
+	struct table_row *rows = calloc((size_t)text->job->row_count + 1, sizeof(*rows));
+	uint32_t count;
+
+	if (!rows)
+		return -ENOMEM;
+	count = collect_rows(text->job, table, rows);
+	qsort(rows, count, sizeof(*rows), table->compare);
+	if (count)
+		write_rows(text, table, rows, count);
+	free(rows);
 	return 0;
 }
 

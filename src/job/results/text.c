@@ -10,7 +10,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "common/cleanup.h"
 #include "files/stream.h"
 #include "job/results/results.h"
 #include "job/results/words.h"
@@ -302,8 +301,7 @@ static int write_late_rank(const struct job_text *text)
 
 static int compare_by_waiting(const void *left, const void *right)
 {
-	const struct job_rank *a = *(const struct job_rank *const *)left,
-			      *b = *(const struct job_rank *const *)right;
+	const struct job_rank *a = left, *b = right;
 	uint64_t a_ns = job_rank_get_waiting_ns(a), b_ns = job_rank_get_waiting_ns(b);
 
 	if (a_ns != b_ns)
@@ -348,14 +346,13 @@ static int write_ranks(const struct job_text *text)
 {
 	const struct job *job = text->job;
 	uint32_t shown = text->top && job->rank_count > text->top ? text->top : job->rank_count;
-	_cleanup_(cleanup_free) const struct job_rank **ranks =
-		calloc((size_t)job->rank_count + 1, sizeof(*ranks));
+	struct job_rank *ranks = calloc((size_t)job->rank_count + 1, sizeof(*ranks));
 
 	if (!ranks)
 		return -ENOMEM;
 	for (uint32_t i = 0; i < job->rank_count; i++)
-		ranks[i] = &job->ranks[i];
-	qsort(ranks, job->rank_count, sizeof(struct job_rank *), compare_by_waiting);
+		ranks[i] = job->ranks[i];
+	qsort(ranks, job->rank_count, sizeof(*ranks), compare_by_waiting);
 	job_text_write_heading(text, job_has_mpi_calls(job)
 					     ? "Ranks, the one that waits least in MPI first"
 					     : "Ranks");
@@ -368,8 +365,9 @@ static int write_ranks(const struct job_text *text)
 			fprintf(text->stream, "  … %u ranks between\n", job->rank_count - shown);
 		}
 		if (i < job->rank_count)
-			write_rank(text, ranks[i]);
+			write_rank(text, &ranks[i]);
 	}
+	free(ranks);
 	return 0;
 }
 
