@@ -30,7 +30,7 @@ LIBRARIES = {
     "gelf.h": {"binary", "analysis"}, "dwarf.h": {"binary", "analysis"},
     "zlib.h": {"binary", "analysis", "output"}, "libiberty/": {"binary"},
     "demangle.h": {"binary"},
-    "jansson.h": {"cmd", "settings", "launch", "counting", "experiments", "binary", "analysis", "output"},
+    "jansson.h": {"cmd", "merging", "settings", "launch", "counting", "experiments", "binary", "analysis", "output"},
     "sqlite3.h": {"output"},
 }
 # Names that have no place in a signal handler's library, whatever the committed list says.

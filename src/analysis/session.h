@@ -274,6 +274,7 @@ struct session_options {
 	uint32_t filter_thread_tid;  /* 0: all */
 	uint64_t from_ns, to_ns;     /* relative to session start; to_ns 0: to the end */
 	bool skip_symbolizing;       /* do not symbolize */
+	bool skip_advice; /* do not find out what to install for the names of more functions */
 	uint32_t profile_nodes; /* most nodes of a tree of regions made of events; 0: the default */
 	/* Where the results are, if not in the directory that is read, and its name for people. */
 	const char *results, *results_display_name;

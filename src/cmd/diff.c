@@ -14,6 +14,7 @@
 #include "common/settings_value.h"
 #include "console/message.h"
 #include "launch/result_path.h"
+#include "merging/output.h"
 #include "output/diff/diff.h"
 #include "runs/results.h"
 #include "settings/suggest.h"
@@ -187,7 +188,9 @@ static int diff_open_session(const struct diff_command *command, const char *nam
 
 	if (error)
 		return error;
-	error = session_open(directory, &options, ret, problem);
+	error = merge_output_check_has_records(directory, problem);
+	if (!error)
+		error = session_open(directory, &options, ret, problem);
 	free(directory);
 	return error ? error : session_symbolize(*ret, problem);
 }

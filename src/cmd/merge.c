@@ -3,78 +3,93 @@
  *
  * `kymo merge`: the results of all ranks of a job as one.
  *
- * The NCCL records of every directory are linked (or copied, to another file system) into one
- * result directory, so `kymo report` and every format work on it as on any other, and what is
- * written here can be made again. Nothing is read into memory at once: files are opened one after
- * the other, however many ranks there are.
+ * Samples and regions of the ranks are added up (job/job.h), in this process, in several (-j), or
+ * in as many as a batch system has: --shard makes parts, --join a result of them. NCCL records are
+ * joined as one session (merging/nccl_files.h). Both can be in one result.
  */
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
-#include <jansson.h>
 #include <limits.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/sendfile.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
-#include "analysis/id_map.h"
 #include "analysis/nccl/nccl.h"
 #include "analysis/open/open.h"
 #include "cmd/commands.h"
 #include "common/array.h"
-#include "common/foreign_file.h"
 #include "common/settings_value.h"
-#include "common/trusted_path.h"
 #include "console/message.h"
+#include "files/atomic_file.h"
+#include "job/part.h"
+#include "job/results/results.h"
 #include "launch/result_path.h"
+#include "merging/inputs.h"
+#include "merging/nccl_files.h"
+#include "merging/output.h"
+#include "merging/ranks.h"
+#include "merging/report.h"
 #include "output/formats/formats.h"
 #include "output/summary/summary.h"
 #include "runs/nccl_results.h"
 #include "runs/results.h"
 
-#define COPY_CHUNK_BYTES       (8u << 20)
 #define WATCH_INTERVAL_SECONDS 5
-
+#define SHARDS_MAX             1000000
 /* In nccl/operations.jsonl, whose lines have some 800 bytes: 256 MB. */
 #define MERGE_OPERATIONS_WRITTEN_MAX 335000
 
-#define MERGE_NCCL_FILE_SUFFIX          ".nccl"
-#define MERGE_GPU_FILE_SUFFIX           ".gpu"
-#define MERGE_SUFFIX_ADDED_TO_GPU_FILES ".kernels" /* what is behind .gpu in a merged result */
-
 struct merge_option_values {
-	const char *output_directory;
-	bool no_trace, no_operations, watch;
+	const char *output, *workers, *shard;
+	bool no_trace, no_operations, watch, join;
 };
 
 struct merge_state {
 	struct effective_settings settings;
 	struct merge_option_values options;
-	struct result_place place; /* of the result */
-	char **input_directories;
-	size_t input_directory_count;
-	size_t nccl_file_count, bytes_copied, duplicate_file_count;
-	size_t unusable_directory_count, unusable_file_count; /* directories; files of the others */
-	uint64_t unreadable_file_count;                       /* joined, and of no use */
-	bool is_live;                                         /* processes still write records */
-	struct id_map seen;                                   /* device and inode -> file */
-	json_t *source_directories;
+	unsigned workers;
+	size_t shard, shard_count;   /* shard: from 0; shard_count 0: no shards */
+	struct result_place place;   /* of the result */
+	struct merge_inputs inputs;  /* directories; of --join, those that the parts name */
+	struct merge_inputs sources; /* those of them that something was taken of */
+	struct job job;
+	struct merge_nccl_files nccl;
+	uint64_t unreadable_file_count; /* of NCCL: joined, and of no use */
+	size_t unreachable_count;       /* directories with records of NCCL that parts name */
+	bool is_live;                   /* processes still write records */
 };
 
 static const struct extra_option merge_extra_options[] = {
 	{.name = "output",
 	 .letter = 'o',
-	 .metavar = "DIR",
+	 .metavar = "PATH",
 	 .argument = OPTION_ARGUMENT_REQUIRED,
 	 .apply = option_set_text,
-	 .offset = offsetof(struct merge_option_values, output_directory),
-	 .help = "The result directory to create."},
+	 .offset = offsetof(struct merge_option_values, output),
+	 .help = "The result directory to create; with --shard, the file."},
+	{.name = "jobs",
+	 .letter = 'j',
+	 .metavar = "N",
+	 .argument = OPTION_ARGUMENT_REQUIRED,
+	 .apply = option_set_text,
+	 .offset = offsetof(struct merge_option_values, workers),
+	 .help = "Read ranks with N processes at the same time. The result is the same."},
+	{.name = "shard",
+	 .metavar = "I/N",
+	 .argument = OPTION_ARGUMENT_REQUIRED,
+	 .apply = option_set_text,
+	 .offset = offsetof(struct merge_option_values, shard),
+	 .help = "Read only the I-th of N shares of the directories (1/N to N/N) and write a part "
+		 "file, for --join."},
+	{.name = "join",
+	 .apply = option_set_flag,
+	 .offset = offsetof(struct merge_option_values, join),
+	 .help = "The operands are part files: make of them what one merge of all their "
+		 "directories makes."},
 	{.name = "no-trace",
 	 .apply = option_set_flag,
 	 .offset = offsetof(struct merge_option_values, no_trace),
-	 .help = "Do not write trace.pftrace, which is large with many ranks."},
+	 .help = "Do not write trace.pftrace of NCCL, which is large with many ranks."},
 	{.name = "no-operations",
 	 .apply = option_set_flag,
 	 .offset = offsetof(struct merge_option_values, no_operations),
@@ -84,8 +99,8 @@ static const struct extra_option merge_extra_options[] = {
 	{.name = "watch",
 	 .apply = option_set_flag,
 	 .offset = offsetof(struct merge_option_values, watch),
-	 .help = "Join again every 5 s until all processes have exited or gave no sign for a "
-		 "minute. The trace and the list of operations are written at the end."},
+	 .help = "Join NCCL records again every 5 s until all processes have exited or gave no "
+		 "sign for a minute. All other files are written at the end."},
 	OPTION_QUIET_INITIALIZER,
 	OPTION_VERBOSE_INITIALIZER,
 	OPTION_HELP_INITIALIZER,
@@ -94,7 +109,8 @@ static const struct extra_option merge_extra_options[] = {
 static bool merge_accepts_setting(enum setting_id id)
 {
 	return id == SETTING_FORCE || id == SETTING_TRACE_COMPRESS || id == SETTING_CONFIG_FILE ||
-	       id == SETTING_COLOR;
+	       id == SETTING_COLOR || id == SETTING_DEBUG_PATH || id == SETTING_SYMBOL_CACHE ||
+	       id == SETTING_SAMPLING_INCLUDE_INLINES;
 }
 
 static const struct options_grammar merge_grammar = {
@@ -104,357 +120,188 @@ static const struct options_grammar merge_grammar = {
 	.accepts_setting = merge_accepts_setting,
 };
 
-/* ---- one file ---- */
+/* ---- options ---- */
 
-static int merge_copy_file(struct merge_state *merge, int in, const char *from, const char *to,
-			   struct problem *problem)
+static int merge_parse_workers(struct merge_state *merge, struct problem *problem)
 {
-	int out = open(to, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666), error = 0;
-	ssize_t sent = 0;
+	const char *text = merge->options.workers;
+	double number = 1;
 
-	if (out < 0)
-		error = -errno;
-	while (!error && (sent = sendfile(out, in, NULL, COPY_CHUNK_BYTES)) != 0) {
-		if (sent < 0)
-			error = -errno;
-		else
-			merge->bytes_copied += (size_t)sent;
-	}
-	if (out >= 0 && close(out) && !error)
-		error = -errno;
-	if (error && out >= 0)
-		unlink(to);
-	return error ? problem_set(problem, error, "cannot copy '%s' to '%s': %s", from, to,
-				   strerror(-error))
-		     : 0;
-}
-
-/* The same directory named twice, or once by itself and once by its `latest`. */
-static bool merge_was_file_seen_else_mark_seen(struct merge_state *merge, const struct stat *status)
-{
-	uint64_t key = id_map_hash_key((uint64_t)status->st_dev) ^ (uint64_t)status->st_ino;
-
-	if (id_map_get(&merge->seen, key) != ID_MAP_NONE)
-		return true;
-	return id_map_set(&merge->seen, key, 1) < 0; /* without memory nothing else will work */
-}
-
-static bool merge_name_ends_with(const char *name, const char *end)
-{
-	size_t length = strlen(name), end_length = strlen(end);
-
-	return length > end_length && !strcmp(name + length - end_length, end);
-}
-
-/* What cannot be read is one rank's fault, and the others are joined. A descriptor, or negative. */
-static int merge_open_input_file(struct merge_state *merge, const char *path, struct stat *ret)
-{
-	int file = foreign_open_file(&foreign_policy_of_result_files, path, ret);
-
-	if (file >= 0)
-		return file;
-	message_error("cannot join '%s': %s", path, foreign_error_to_text(file));
-	merge->unusable_file_count++;
-	return file;
-}
-
-/* A file of our own need not be copied; that of somebody else could change under the result. */
-static int merge_hard_link_file_if_owner_trusted(int file, const struct stat *status,
-						 const char *to)
-{
-	char from[32];
-
-	if (!is_trusted_file_status(status))
-		return -EPERM;
-	snprintf(from, sizeof(from), "/proc/self/fd/%d", file);
-	return linkat(AT_FDCWD, from, AT_FDCWD, to, AT_SYMLINK_FOLLOW) ? -errno : 0;
-}
-
-/* Names begin with the number of the directory: the first one named is the first one read, and its
- * host's clock is that of the result. */
-static int merge_add_input_file(struct merge_state *merge, const char *from, const char *name,
-				size_t input, struct problem *problem)
-{
-	bool is_gpu = merge_name_ends_with(name, MERGE_GPU_FILE_SUFFIX);
-	struct stat status;
-	char to[PATH_MAX];
-	int in = merge_open_input_file(merge, from, &status), error = 0;
-
-	if (in < 0)
-		return 0;
-	if (merge_was_file_seen_else_mark_seen(merge, &status)) {
-		merge->duplicate_file_count += !is_gpu;
-		close(in);
-		return 0;
-	}
-	if (snprintf(to, sizeof(to), "%s/spool/%06zu-%s%s", merge->options.output_directory, input,
-		     name, is_gpu ? MERGE_SUFFIX_ADDED_TO_GPU_FILES : "") >= (int)sizeof(to))
-		error = problem_set(problem, -ENAMETOOLONG, "'%s' is too long a path", from);
-	else if (merge_hard_link_file_if_owner_trusted(in, &status, to))
-		error = merge_copy_file(merge, in, from, to, problem);
-	close(in);
-	merge->nccl_file_count += !error && merge_name_ends_with(name, MERGE_NCCL_FILE_SUFFIX);
-	return error;
-}
-
-/* ---- one directory ---- */
-
-static int merge_is_nccl_record_file(const struct dirent *entry)
-{
-	return merge_name_ends_with(entry->d_name, MERGE_NCCL_FILE_SUFFIX);
-}
-
-static int merge_is_gpu_record_file(const struct dirent *entry)
-{
-	return merge_name_ends_with(entry->d_name, MERGE_GPU_FILE_SUFFIX) ||
-	       merge_name_ends_with(entry->d_name, MERGE_SUFFIX_ADDED_TO_GPU_FILES);
-}
-
-static int merge_is_earlier_output_file(const struct dirent *entry)
-{
-	return merge_is_nccl_record_file(entry) ||
-	       merge_name_ends_with(entry->d_name, MERGE_SUFFIX_ADDED_TO_GPU_FILES);
-}
-
-static int merge_add_matching_files(struct merge_state *merge, const char *spool, size_t input,
-				    int (*is_wanted)(const struct dirent *entry), size_t *ret_files,
-				    struct problem *problem)
-{
-	struct dirent **names;
-	int count = scandir(spool, &names, is_wanted, alphasort), error = 0;
-
-	if (count < 0)
-		return problem_set(problem, -errno, "cannot read '%s': %s", spool, strerror(errno));
-	for (int i = 0; i < count; i++) {
-		char path[PATH_MAX];
-
-		if (snprintf(path, sizeof(path), "%s/%s", spool, names[i]->d_name) >=
-		    (int)sizeof(path))
-			error = problem_set(problem, -ENAMETOOLONG, "'%s' is too long a path",
-					    spool);
-		if (!error)
-			error = merge_add_input_file(merge, path, names[i]->d_name, input, problem);
-		free(names[i]);
-	}
-	free(names);
-	*ret_files = (size_t)count;
-	return error;
-}
-
-/* GPUs' records tell how long NCCL's kernels took, and are taken for that alone. */
-static int merge_add_nccl_and_gpu_record_files(struct merge_state *merge, const char *spool,
-					       size_t input, size_t *ret_files,
-					       struct problem *problem)
-{
-	int error = merge_add_matching_files(merge, spool, input, merge_is_nccl_record_file,
-					     ret_files, problem);
-	size_t kernels;
-
-	if (!error && *ret_files)
-		error = merge_add_matching_files(merge, spool, input, merge_is_gpu_record_file,
-						 &kernels, problem);
-	return error;
-}
-
-/* A directory that is of no use is said and counted; the others are joined. */
-static int merge_add_input_directory(struct merge_state *merge, size_t input,
-				     struct problem *problem)
-{
-	struct problem here;
-	char *directory, *spool;
-	size_t files = 0;
-	int error =
-		result_directory_find_existing(merge->input_directories[input], &directory, &here);
-
-	if (error) {
-		message_error("%s", here.text);
-		merge->unusable_directory_count++;
-		return 0;
-	}
-	if (asprintf(&spool, "%s/spool", directory) < 0) {
-		free(directory);
-		return problem_set(problem, -ENOMEM, "out of memory");
-	}
-	if (access(spool, R_OK | X_OK)) {
-		message_error("'%s' has no recorded data: cannot read spool/: %s", directory,
-			      strerror(errno));
-		merge->unusable_directory_count++;
-	} else {
-		error = merge_add_nccl_and_gpu_record_files(merge, spool, input, &files, problem);
-		if (!error && !files) {
-			message_error("'%s' has no NCCL records: start the processes with "
-				      "NCCL_PROFILER_PLUGIN=kymo, or under kymo sample",
-				      directory);
-			merge->unusable_directory_count++;
-		}
-	}
-	if (files)
-		json_array_append_new(merge->source_directories, json_string(directory));
-	free(spool);
-	free(directory);
-	return error;
-}
-
-/* ---- the result ---- */
-
-/* What ran, from the first directory that says it. */
-static json_t *merge_read_command_line_json(const struct merge_state *merge)
-{
-	size_t count = json_array_size(merge->source_directories);
-
-	for (size_t i = 0; i < count; i++) {
-		const char *directory =
-			json_string_value(json_array_get(merge->source_directories, i));
-		json_t *root, *command;
-		char path[PATH_MAX];
-		FILE *stream;
-
-		if (snprintf(path, sizeof(path), "%s/launch.json", directory ? directory : "") >=
-		    (int)sizeof(path))
-			continue;
-		stream = foreign_open_stream(&foreign_policy_of_result_files, path);
-		if (!stream)
-			continue;
-		root = json_loadf(stream, 0, NULL);
-		fclose(stream);
-		command = json_incref(json_object_get(root, "command"));
-		json_decref(root);
-		if (json_is_array(command) && json_array_size(command))
-			return command;
-		json_decref(command);
-	}
-	return json_array();
-}
-
-static int merge_write_launch_json(const struct merge_state *merge, struct problem *problem)
-{
-	json_t *root;
-	FILE *stream;
-	char path[PATH_MAX];
-	int error = 0;
-
-	if (snprintf(path, sizeof(path), "%s/launch.json", merge->options.output_directory) >=
-	    (int)sizeof(path))
-		return problem_set(problem, -ENAMETOOLONG, "'%s' is too long a path",
-				   merge->options.output_directory);
-	root = json_object();
-	json_object_set_new(root, "schema", json_string("kymo.launch/1"));
-	json_object_set_new(root, "kymo_version", json_string(KYMO_VERSION));
-	json_object_set_new(root, "command", merge_read_command_line_json(merge));
-	json_object_set(root, "merged_from", merge->source_directories);
-	errno = ENOMEM;
-	unlink(path);
-	stream = fopen(path, "wxe");
-	if (!stream || json_dumpf(root, stream, JSON_INDENT(2)) || fflush(stream))
-		error = problem_set(problem, -errno, "cannot write '%s': %s", path,
-				    strerror(errno));
-	if (stream)
-		fclose(stream);
-	json_decref(root);
-	return error;
-}
-
-static bool merge_directory_is_empty(const char *path)
-{
-	DIR *directory = opendir(path);
-	struct dirent *entry;
-	bool empty = true;
-
-	while (directory && empty && (entry = readdir(directory)))
-		empty = !strcmp(entry->d_name, ".") || !strcmp(entry->d_name, "..");
-	if (directory)
-		closedir(directory);
-	return empty;
-}
-
-/* Records of an earlier merge would be taken for part of this one. */
-static void merge_remove_earlier_output(const char *spool)
-{
-	struct dirent **names;
-	int count = scandir(spool, &names, merge_is_earlier_output_file, alphasort);
-
-	for (int i = 0; i < count; i++) {
-		char path[PATH_MAX];
-
-		if (snprintf(path, sizeof(path), "%s/%s", spool, names[i]->d_name) <
-		    (int)sizeof(path))
-			unlink(path);
-		free(names[i]);
-	}
-	if (count >= 0)
-		free(names);
-}
-
-/* Whether what is to be overwritten is what is to be joined. */
-static bool merge_output_is_input(const struct merge_state *merge, const char *spool)
-{
-	struct stat output, input;
-	bool found = false;
-
-	if (stat(spool, &output))
-		return false;
-	for (size_t i = 0; !found && i < merge->input_directory_count; i++) {
-		struct problem problem;
-		char *directory, path[PATH_MAX];
-
-		if (result_directory_find_existing(merge->input_directories[i], &directory,
-						   &problem))
-			continue;
-		found = snprintf(path, sizeof(path), "%s/spool", directory) < (int)sizeof(path) &&
-			!stat(path, &input) && input.st_dev == output.st_dev &&
-			input.st_ino == output.st_ino;
-		free(directory);
-	}
-	return found;
-}
-
-static int merge_make_output_directory(struct merge_state *merge, struct problem *problem)
-{
-	const char *output = merge->options.output_directory;
-	char spool[PATH_MAX];
-	int error;
-
-	if (!effective_setting_bool(&merge->settings, SETTING_FORCE) && !access(output, F_OK) &&
-	    !merge_directory_is_empty(output))
-		return problem_set(problem, -EEXIST, "'%s' exists; --force overwrites it", output);
-	if (snprintf(spool, sizeof(spool), "%s/spool", output) >= (int)sizeof(spool))
-		return problem_set(problem, -ENAMETOOLONG, "'%s' is too long a path", output);
-	if (merge_output_is_input(merge, spool))
-		return problem_set(problem, -EINVAL,
-				   "'%s' is one of the results to join: name another directory",
-				   output);
-	error = result_directory_open_or_create(output, &merge->place, problem);
-	if (error)
-		return error;
-	if (merge->place.descriptor >= 0)
-		merge->options.output_directory = merge->place.path;
-	if (snprintf(spool, sizeof(spool), "%s/spool", merge->options.output_directory) >=
-	    (int)sizeof(spool))
-		return problem_set(problem, -ENAMETOOLONG, "'%s' is too long a path", output);
-	if (mkdir(spool, 0777) && errno != EEXIST)
-		return problem_set(problem, -errno, "cannot make '%s': %s", spool, strerror(errno));
-	merge_remove_earlier_output(spool);
+	if (text &&
+	    (setting_parse_number(setting_slice_from_text(text), &number) != SETTING_VALID ||
+	     number < 1 || number > MERGE_WORKERS_MAX || number != (unsigned)number))
+		return problem_set(problem, -EINVAL, "-j: '%s' is not a number from 1 to %u", text,
+				   MERGE_WORKERS_MAX);
+	merge->workers = (unsigned)number;
 	return 0;
 }
 
-/* So that the next try need not be forced; what holds anything stays. */
-static void merge_remove_empty_output(const struct result_place *place)
+static int merge_parse_shard(struct merge_state *merge, struct problem *problem)
 {
-	char spool[PATH_MAX];
+	const char *text = merge->options.shard;
+	unsigned long shard, count;
+	int end = 0;
 
-	if (snprintf(spool, sizeof(spool), "%s/spool", place->path) < (int)sizeof(spool) &&
-	    !rmdir(spool))
-		result_place_remove_if_empty(place);
+	if (!text)
+		return 0;
+	if (strspn(text, "0123456789/") != strlen(text) || strlen(text) > 15 ||
+	    sscanf(text, "%lu/%lu%n", &shard, &count, &end) != 2 || text[end] || shard < 1 ||
+	    shard > count || count > SHARDS_MAX)
+		return problem_set(problem, -EINVAL,
+				   "--shard: '%s' is not I/N, as 1/8, with I from 1 to N", text);
+	merge->shard = shard - 1;
+	merge->shard_count = count;
+	return 0;
 }
 
-static int merge_write_results(struct merge_state *merge, struct problem *problem)
+static int merge_check_options(struct merge_state *merge, const struct parsed_command_line *line,
+			       struct problem *problem)
+{
+	const struct merge_option_values *options = &merge->options;
+	int error = merge_parse_workers(merge, problem);
+
+	if (!error)
+		error = merge_parse_shard(merge, problem);
+	if (error)
+		return error;
+	if (!line->operand_count)
+		return problem_set(
+			problem, -EINVAL,
+			options->join ? "no part files: kymo merge --join PART... -o DIR"
+				      : "no result directories: kymo merge DIRECTORY... -o DIR");
+	if (!options->output)
+		return problem_set(problem, -EINVAL,
+				   options->shard ? "no output file: name one with -o FILE"
+						  : "no output directory: name one with -o DIR");
+	if (options->join && (options->shard || options->workers || options->watch))
+		return problem_set(problem, -EINVAL,
+				   "--join is not possible with --shard, -j and --watch");
+	if (options->shard && (options->workers || options->watch))
+		return problem_set(problem, -EINVAL, "--shard is not possible with -j and --watch");
+	return 0;
+}
+
+/* ---- ranks ---- */
+
+/* What to install is said in the ranks' own results. */
+static struct session_options merge_get_session_options(const struct merge_state *merge)
+{
+	struct session_options options = results_settings_to_session_options(&merge->settings);
+
+	options.skip_advice = true;
+	return options;
+}
+
+static int merge_sort_job(struct merge_state *merge, struct problem *problem)
+{
+	return job_sort(&merge->job) < 0 ? problem_set(problem, -ENOMEM, "out of memory") : 0;
+}
+
+static int merge_collect_job(struct merge_state *merge, struct problem *problem)
+{
+	struct session_options options = merge_get_session_options(merge);
+	int error;
+
+	job_deinit(&merge->job);
+	error = merge_collect_ranks_by_workers(&merge->job, &merge->inputs, merge->workers,
+					       &options, problem);
+	return error ? error : merge_sort_job(merge, problem);
+}
+
+static void merge_check_nccl_records_are_reachable(struct merge_state *merge, const char *directory)
+{
+	if (merge_directory_has_records(directory, ".nccl"))
+		return;
+	message_error("the NCCL records in '%s' cannot be read here: join the parts where the "
+		      "directories are",
+		      directory);
+	merge->unreachable_count++;
+}
+
+/* NCCL records are read from where the parts saw them. */
+static int merge_join_job(struct merge_state *merge, char *const *parts, size_t count,
+			  struct problem *problem)
+{
+	const struct job *job = &merge->job;
+	int error = merge_join_parts(&merge->job, parts, count, problem), memory = 0;
+
+	if (!error)
+		error = merge_sort_job(merge, problem);
+	if (error)
+		return error;
+	for (uint32_t i = 0; i < job->rank_count && !memory; i++) {
+		if (job->ranks[i].flags & JOB_RANK_HAS_NCCL)
+			merge_check_nccl_records_are_reachable(merge, job->ranks[i].directory);
+		memory = merge_inputs_add(&merge->inputs, job->ranks[i].directory, NULL);
+	}
+	for (uint32_t i = 0; i < job->refused_count && !memory; i++) {
+		if (!*job->refused[i].reason)
+			merge_check_nccl_records_are_reachable(merge, job->refused[i].directory);
+		memory = merge_inputs_add(&merge->inputs, job->refused[i].directory,
+					  *job->refused[i].reason ? job->refused[i].reason : NULL);
+	}
+	merge_inputs_sort(&merge->inputs);
+	merge->inputs.named_twice = 0;
+	return memory ? problem_set(problem, -ENOMEM, "out of memory") : 0;
+}
+
+static size_t merge_report_refused(const struct merge_state *merge)
+{
+	size_t count = 0;
+
+	for (uint32_t i = 0; i < merge->job.refused_count; i++) {
+		if (!*merge->job.refused[i].reason)
+			continue;
+		message_error("%s", merge->job.refused[i].reason);
+		count++;
+	}
+	return count;
+}
+
+/* ---- a part ---- */
+
+static int merge_write_part_to_stream(const void *job, FILE *stream, struct problem *problem)
+{
+	return job_part_write(job, stream, problem);
+}
+
+static int merge_write_shard(struct merge_state *merge, struct problem *problem)
+{
+	struct session_options options = merge_get_session_options(merge);
+	size_t refused;
+	int error;
+
+	if (!effective_setting_bool(&merge->settings, SETTING_FORCE) &&
+	    !access(merge->options.output, F_OK))
+		return problem_set(problem, -EEXIST, "'%s' exists; --force overwrites it",
+				   merge->options.output);
+	error = merge_collect_ranks(&merge->job, &merge->inputs, merge->shard, merge->shard_count,
+				    &options, problem);
+	if (!error)
+		error = merge_sort_job(merge, problem);
+	if (!error)
+		error = atomic_file_write_by_callback(merge->options.output,
+						      merge_write_part_to_stream, &merge->job, NULL,
+						      problem);
+	if (error)
+		return error;
+	refused = merge_report_refused(merge);
+	return refused ? problem_set(problem, -ENODATA,
+				     "%zu directories are missing from '%s'; see the errors above",
+				     refused, merge->options.output)
+		       : 0;
+}
+
+/* ---- NCCL ---- */
+
+static int merge_write_nccl_results(struct merge_state *merge, struct problem *problem)
 {
 	struct output_options options = {
 		.is_compressed = effective_setting_bool(&merge->settings, SETTING_TRACE_COMPRESS)};
 	struct session_options session_options = {
 		.skip_symbolizing = true,
-		.results_display_name = message_get_shown_path(merge->options.output_directory)};
-	const char *output = merge->options.output_directory;
+		.results_display_name = message_get_shown_path(merge->place.path)};
+	const char *output = merge->place.path;
 	struct session *session;
 	int error = session_open(output, &session_options, &session, problem);
 
@@ -477,112 +324,202 @@ static int merge_write_results(struct merge_state *merge, struct problem *proble
 	return error;
 }
 
-static int merge_add_all_input_directories(struct merge_state *merge, struct problem *problem)
+/* Also lists what something was taken of. */
+static int merge_add_nccl_files(struct merge_state *merge, struct problem *problem)
 {
 	int error = 0;
 
-	id_map_deinit(&merge->seen);
-	merge->nccl_file_count = merge->duplicate_file_count = 0;
-	merge->unusable_directory_count = merge->unusable_file_count = 0;
-	json_array_clear(merge->source_directories);
-	for (size_t i = 0; !error && i < merge->input_directory_count; i++)
-		error = merge_add_input_directory(merge, i, problem);
+	merge_nccl_files_restart(&merge->nccl);
+	merge_inputs_deinit(&merge->sources);
+	for (size_t i = 0; !error && i < merge->inputs.count; i++) {
+		const struct merge_input *input = &merge->inputs.list[i];
+		size_t files;
+
+		if (input->reason)
+			continue;
+		error = merge_nccl_files_add(&merge->nccl, input->directory, &files, problem);
+		if (!error && files &&
+		    merge_inputs_add(&merge->sources, input->directory, NULL) < 0)
+			error = problem_set(problem, -ENOMEM, "out of memory");
+	}
+	for (uint32_t i = 0; !error && i < merge->job.rank_count; i++) {
+		if (merge_inputs_add(&merge->sources, merge->job.ranks[i].directory, NULL) < 0)
+			error = problem_set(problem, -ENOMEM, "out of memory");
+	}
+	merge_inputs_sort(&merge->sources);
 	return error;
 }
 
 /* Files of ranks that begin later come with the next time. */
-static int merge_watch_inputs(struct merge_state *merge, struct problem *problem)
+static int merge_watch_nccl_files(struct merge_state *merge, struct problem *problem)
 {
-	char spool[PATH_MAX];
 	int error = 0;
 
-	snprintf(spool, sizeof(spool), "%s/spool", merge->options.output_directory);
 	while (!error && merge->is_live) {
 		sleep(WATCH_INTERVAL_SECONDS);
-		merge_remove_earlier_output(spool);
-		error = merge_add_all_input_directories(merge, problem);
+		error = merge_add_nccl_files(merge, problem);
 		if (!error)
-			error = merge_write_results(merge, problem);
+			error = merge_write_nccl_results(merge, problem);
 	}
-	return error ? error : merge_write_launch_json(merge, problem);
+	return error;
 }
 
-static int merge_inputs_into_result(struct merge_state *merge, struct problem *problem)
-{
-	int error;
+/* ---- the result ---- */
 
-	if (!merge->input_directory_count)
-		return problem_set(problem, -EINVAL,
-				   "no result directories: kymo merge DIRECTORY... -o DIR");
-	if (!merge->options.output_directory)
-		return problem_set(problem, -EINVAL, "no output directory: name one with -o DIR");
-	error = merge_make_output_directory(merge, problem);
+static int merge_write_job(const struct merge_state *merge, struct problem *problem)
+{
+	int error = job_write_all_files(&merge->job, merge->place.path, problem);
+
+	if (!error && message_get_verbosity() >= 0)
+		error = job_write_text(&merge->job, MERGE_REPORT_TABLE_ROWS, stdout, problem);
+	return error;
+}
+
+/* While NCCL's records are watched, ranks run: their samples are read at the end. */
+static int merge_finish_watching(struct merge_state *merge, struct problem *problem)
+{
+	int error = merge_watch_nccl_files(merge, problem);
+
 	if (!error)
-		error = merge_add_all_input_directories(merge, problem);
+		error = merge_collect_job(merge, problem);
+	if (!error)
+		error = merge_add_nccl_files(merge, problem);
+	return error ? error : merge_output_write_launch(&merge->place, &merge->sources, problem);
+}
+
+static int merge_write_results(struct merge_state *merge, struct problem *problem)
+{
+	int error = merge_output_write_launch(&merge->place, &merge->sources, problem);
+
+	if (!merge->nccl.file_count)
+		merge_output_remove_empty_spool(&merge->place);
+	if (!error && merge->job.rank_count && !merge->options.watch)
+		error = merge_write_job(merge, problem);
+	if (!error && merge->nccl.file_count)
+		error = merge_write_nccl_results(merge, problem);
+	if (!error && merge->is_live)
+		error = merge_finish_watching(merge, problem);
+	if (!error && merge->job.rank_count && merge->options.watch)
+		error = merge_write_job(merge, problem);
+	return error;
+}
+
+static int merge_set_missing_data_problem(const struct merge_state *merge, size_t refused,
+					  struct problem *problem)
+{
+	const char *output = merge->options.output;
+
+	if (refused)
+		return problem_set(problem, -ENODATA,
+				   "%zu of %zu directories are missing from '%s'; see the errors "
+				   "above",
+				   refused, merge->inputs.count, output);
+	if (merge->unreachable_count)
+		return problem_set(problem, -ENODATA,
+				   "NCCL records of %zu directories are missing from '%s'; see the "
+				   "errors above",
+				   merge->unreachable_count, output);
+	if (merge->nccl.unusable_count)
+		return problem_set(problem, -ENODATA,
+				   "%zu files are missing from '%s'; see the errors above",
+				   merge->nccl.unusable_count, output);
+	if (merge->unreadable_file_count)
+		return problem_set(problem, -ENODATA,
+				   "%llu files of records in '%s' cannot be read, so their ranks "
+				   "are missing; nccl/summary.txt says why",
+				   (unsigned long long)merge->unreadable_file_count, output);
+	return 0;
+}
+
+static int merge_into_result(struct merge_state *merge, struct problem *problem)
+{
+	size_t refused;
+	int error = merge_output_open(merge->options.output,
+				      effective_setting_bool(&merge->settings, SETTING_FORCE),
+				      &merge->inputs, &merge->place, problem);
+
 	if (error)
 		return error;
-	if (!merge->nccl_file_count) {
-		merge_remove_empty_output(&merge->place);
-		return problem_set(problem, -ENODATA, "nothing to merge");
+	merge->nccl.output_directory = merge->place.path;
+	error = merge_output_make_spool(&merge->place, problem);
+	if (!error && !merge->options.join)
+		error = merge_collect_job(merge, problem);
+	if (!error)
+		error = merge_add_nccl_files(merge, problem);
+	refused = error ? 0 : merge_report_refused(merge);
+	if (!error && !merge->nccl.file_count && !merge->job.rank_count)
+		error = problem_set(problem, -ENODATA, "nothing to merge");
+	if (error) {
+		merge_output_remove_if_empty(&merge->place);
+		return error;
 	}
-	if (merge->duplicate_file_count)
+	if (merge->inputs.named_twice)
+		message_warning("%zu directories were named more than once; each is used once",
+				merge->inputs.named_twice);
+	if (merge->nccl.duplicate_count)
 		message_warning("%zu files were named more than once; each is used once",
-				merge->duplicate_file_count);
-	error = merge_write_launch_json(merge, problem);
-	if (!error)
-		error = merge_write_results(merge, problem);
-	if (!error)
-		error = merge_watch_inputs(merge, problem);
-	if (!error && merge->unusable_directory_count)
-		error = problem_set(
-			problem, -ENODATA,
-			"%zu of %zu directories are missing from '%s'; see the errors above",
-			merge->unusable_directory_count, merge->input_directory_count,
-			merge->options.output_directory);
-	else if (!error && merge->unusable_file_count)
-		error = problem_set(problem, -ENODATA,
-				    "%zu files are missing from '%s'; see the errors above",
-				    merge->unusable_file_count, merge->options.output_directory);
-	else if (!error && merge->unreadable_file_count)
-		error = problem_set(problem, -ENODATA,
-				    "%llu files of records in '%s' cannot be read, so their ranks "
-				    "are missing; nccl/summary.txt says why",
-				    (unsigned long long)merge->unreadable_file_count,
-				    merge->options.output_directory);
-	return error;
+				merge->nccl.duplicate_count);
+	error = merge_write_results(merge, problem);
+	return error ? error : merge_set_missing_data_problem(merge, refused, problem);
+}
+
+static int merge_run(struct merge_state *merge, const struct parsed_command_line *line,
+		     struct problem *problem)
+{
+	int error = merge_check_options(merge, line, problem);
+
+	if (!error && merge->options.join)
+		error = merge_join_job(merge, line->operands, line->operand_count, problem);
+	else if (!error)
+		error = merge_inputs_find(line->operands, line->operand_count,
+					  merge->options.output, &merge->inputs, problem);
+	if (error)
+		return error;
+	return merge->options.shard ? merge_write_shard(merge, problem)
+				    : merge_into_result(merge, problem);
 }
 
 static int merge_run_command(char **arguments, size_t count)
 {
 	struct merge_state merge = {.place = {.descriptor = -1}};
-	struct parsed_command_line result = {.context = &merge.options};
+	struct parsed_command_line line = {.context = &merge.options};
 	struct problem problem;
 	int status = command_parse_and_read_settings(&merge_command_description, arguments, count,
-						     &merge.settings, &result);
+						     &merge.settings, &line);
 
 	if (status != COMMAND_CONTINUE)
 		return status;
-	merge.input_directories = result.operands;
-	merge.input_directory_count = result.operand_count;
-	merge.source_directories = json_array();
+	job_init(&merge.job);
 	status = EXIT_SUCCESS;
-	if (merge_inputs_into_result(&merge, &problem)) {
+	if (merge_run(&merge, &line, &problem)) {
 		message_error("%s", problem.text);
 		status = EXIT_KYMO_FAILED;
 	}
+	job_deinit(&merge.job);
+	merge_nccl_files_deinit(&merge.nccl);
+	merge_inputs_deinit(&merge.inputs);
+	merge_inputs_deinit(&merge.sources);
 	result_place_deinit(&merge.place);
-	json_decref(merge.source_directories);
-	id_map_deinit(&merge.seen);
 	effective_deinit(&merge.settings);
 	return status;
 }
 
 const struct command merge_command_description = {
 	.name = "merge",
-	.summary = "join the NCCL records of all ranks of a job",
-	.synopsis = "merge [options] DIRECTORY... -o DIR",
-	.text = "Joins the NCCL records of all ranks of a parallel job into one result. CPU "
-		"samples and regions of the ranks stay in their own results. kymo aligns the "
+	.summary = "make one result of the results of all ranks of a job",
+	.synopsis = "merge [options] DIRECTORY... -o DIR\n"
+		    "merge --shard I/N [options] DIRECTORY... -o PART\n"
+		    "merge --join [options] PART... -o DIR",
+	.text = "Merges the results of the ranks of a parallel job. A directory is the result of a "
+		"rank, or holds results of ranks. For each function, call path, region and MPI "
+		"call "
+		"the result has the mean, minimum, maximum and standard deviation over the ranks, "
+		"the ranks at both ends and the time lost to imbalance; it shows how long each "
+		"rank waits in MPI, which rank the others wait for, and what that rank does "
+		"meanwhile. Ranks that are missing or incomplete are named beside every table. "
+		"Memory is that of one rank and of the result, and the result does not depend on "
+		"the order of the directories or on how they were divided (-j, --shard).\n"
+		"NCCL records are joined into one session. kymo aligns the "
 		"clocks of the hosts: by the boot ID for ranks of one machine, else by the "
 		"collectives that both took part in, else by the real-time clock. The result shows "
 		"for each collective which rank entered last and how long the others waited, which "
@@ -590,7 +527,10 @@ const struct command merge_command_description = {
 		"ranks are. For a job that hangs or was killed it shows which operation the ranks "
 		"wait in and which ranks have not entered it. `kymo report` reads the result like "
 		"any other. Records are linked instead of copied if the file system is the same.",
-	.examples = "kymo merge kymo-*-output/*/ -o all       every rank's results, as one\n"
+	.examples = "kymo merge kymo-prog-output -o all       the last run's ranks, as one\n"
+		    "kymo merge -j 8 scaling -o all           eight at the same time\n"
+		    "kymo merge --shard 3/64 scaling -o p.3   a part, in one task of a batch job\n"
+		    "kymo merge --join p.* -o all             and all of them\n"
 		    "kymo report all                          the summary again\n"
 		    "kymo report --format nccl --top 0 all    every row of every table\n",
 	.grammar = &merge_grammar,

@@ -26,6 +26,7 @@
 #include "experiments/results.h"
 #include "files/atomic_file.h"
 #include "launch/result_path.h"
+#include "merging/report.h"
 #include "output/formats/formats.h"
 #include "output/query/query.h"
 #include "output/summary/summary.h"
@@ -498,19 +499,31 @@ static int report_open_other_sessions(struct report_state *report,
 	return error;
 }
 
-/* For experiments, the table of predictions is what is asked for where nothing else is. 1: this is
- * no such result. */
-static int report_print_causal_results_if_any(struct report_state *report, const char *named,
-					      struct problem *problem)
+/* For experiments, the table of predictions is what is asked for where nothing else is; for a
+ * merged job, its tables. 1: this is no such result. */
+static int report_write_other_kind_of_result(const struct report_state *report, const char *named,
+					     struct problem *problem)
 {
+	const struct report_option_values *options = &report->options;
+	const struct merge_report_request request = {
+		.formats = options->formats,
+		.output = options->output,
+		.top = options->table_rows_max ? report->output_options.top
+					       : MERGE_REPORT_TABLE_ROWS,
+		.force = effective_setting_bool(&report->settings, SETTING_FORCE),
+		.wants_records = options->table || options->pid || options->tid || options->from ||
+				 options->to};
 	char *directory;
 	int error = result_directory_find_existing(named, &directory, problem);
 
 	if (error)
 		return error;
-	error = causal_results_exist_in(directory) && !report->options.output
-			? causal_results_print_report(directory, stdout, problem)
-			: 1;
+	error = 1;
+	if (!options->formats && !options->table && !options->output &&
+	    causal_results_exist_in(directory))
+		error = causal_results_print_report(directory, stdout, problem);
+	if (error > 0)
+		error = merge_report_job(directory, &request, problem);
 	free(directory);
 	return error;
 }
@@ -519,6 +532,7 @@ static int report_open_and_write_outputs(struct report_state *report,
 					 const struct parsed_command_line *result,
 					 struct problem *problem)
 {
+	const char *named = result->operand_count ? result->operands[0] : NULL;
 	int error;
 
 	report->session_options = results_settings_to_session_options(&report->settings);
@@ -530,16 +544,11 @@ static int report_open_and_write_outputs(struct report_state *report,
 		error = report_check_formats_can_join_results(report, result, problem);
 	if (!error)
 		error = report_check_formats_know_times(report, problem);
-	if (!error && !report->format_count && !report->options.table) {
-		error = report_print_causal_results_if_any(
-			report, result->operand_count ? result->operands[0] : NULL, problem);
-		if (error <= 0)
-			return error;
-		error = 0;
-	}
 	if (!error)
-		error = report_open_session(
-			report, result->operand_count ? result->operands[0] : NULL, problem);
+		error = report_write_other_kind_of_result(report, named, problem);
+	if (error <= 0)
+		return error;
+	error = report_open_session(report, named, problem);
 	if (!error)
 		error = report_open_other_sessions(report, result, problem);
 	if (error)

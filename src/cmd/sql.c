@@ -15,6 +15,7 @@
 #include "common/settings_value.h"
 #include "console/message.h"
 #include "launch/result_path.h"
+#include "merging/output.h"
 #include "output/query/query.h"
 #include "runs/results.h"
 #include "settings/suggest.h"
@@ -103,7 +104,9 @@ static int sql_query_directory(struct sql_command *command, struct problem *prob
 
 	if (error)
 		return error;
-	error = session_open(directory, &options, &session, problem);
+	error = merge_output_check_has_records(directory, problem);
+	if (!error)
+		error = session_open(directory, &options, &session, problem);
 	free(directory);
 	if (!error)
 		error = session_symbolize(session, problem);

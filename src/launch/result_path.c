@@ -169,17 +169,50 @@ static int claim_result_directory(const struct opened_directory_with_trust *pare
 	return set_directory_problem(base, EEXIST, problem);
 }
 
-/* `latest` beside the directory; failing is no harm. A file of that name is left alone. */
-static void update_latest_link(int parent, const char *name)
+/* A link beside the directory; failing is no harm. A file of that name is left alone. */
+static void update_link(int parent, const char *link, const char *name)
 {
 	char temporary[64];
 	struct stat status;
 
 	snprintf(temporary, sizeof(temporary), ".latest-%ld", (long)getpid());
-	if (!fstatat(parent, "latest", &status, AT_SYMLINK_NOFOLLOW) && !S_ISLNK(status.st_mode))
+	if (!fstatat(parent, link, &status, AT_SYMLINK_NOFOLLOW) && !S_ISLNK(status.st_mode))
 		return;
-	if (symlinkat(name, parent, temporary) || renameat(parent, temporary, parent, "latest"))
+	if (symlinkat(name, parent, temporary) || renameat(parent, temporary, parent, link))
 		unlinkat(parent, temporary, 0);
+}
+
+/* Links of an earlier job that had more ranks would be taken for part of this one. */
+static void remove_links_of_ranks_from(int parent, uint32_t rank)
+{
+	char link[64];
+	struct stat status;
+
+	for (;; rank++) {
+		snprintf(link, sizeof(link), RESULT_LATEST_OF_RANK "%u", rank);
+		if (fstatat(parent, link, &status, AT_SYMLINK_NOFOLLOW) ||
+		    !S_ISLNK(status.st_mode) || unlinkat(parent, link, 0))
+			return;
+	}
+}
+
+/* Every rank of a job has a link of its own. The first one is what is looked at first, so `latest`
+ * leads to it. */
+static void update_latest_links(int parent, const char *name)
+{
+	struct process_rank rank = {0};
+	char link[64];
+	bool is_of_job = rank_read_from_environment(environ, &rank);
+
+	if (is_of_job) {
+		snprintf(link, sizeof(link), RESULT_LATEST_OF_RANK "%u", rank.rank);
+		update_link(parent, link, name);
+	}
+	if (rank.rank)
+		return;
+	update_link(parent, "latest", name);
+	if (!is_of_job || rank.size)
+		remove_links_of_ranks_from(parent, rank.size);
 }
 
 /* Files of an earlier run would be taken for part of this one: its spool files, records of devices
@@ -298,22 +331,36 @@ void result_place_deinit(struct result_place *place)
 	*place = (struct result_place){.descriptor = -1};
 }
 
+/* The directory, if it is empty, and the links that led to it. */
+static void remove_directory_and_links(int parent, const char *name)
+{
+	struct process_rank rank = {0};
+	char link[64], target[PATH_MAX];
+	const char *const links[] = {"latest", link};
+
+	rank_read_from_environment(environ, &rank);
+	snprintf(link, sizeof(link), RESULT_LATEST_OF_RANK "%u", rank.rank);
+	if (unlinkat(parent, name, AT_REMOVEDIR))
+		return;
+	for (size_t i = 0; i < ARRAY_SIZE(links); i++) {
+		ssize_t length = readlinkat(parent, links[i], target, sizeof(target));
+
+		if (length == (ssize_t)strlen(name) && !strncmp(target, name, strlen(name)))
+			unlinkat(parent, links[i], 0);
+	}
+}
+
 void result_place_remove_if_empty(const struct result_place *place)
 {
 	const char *name = strrchr(place->shown, '/') + 1;
 	int directory = open(place->path, O_PATH | O_DIRECTORY | O_CLOEXEC), parent;
-	char link[PATH_MAX];
-	ssize_t length;
 
 	parent = directory >= 0 ? openat(directory, "..", O_PATH | O_DIRECTORY | O_CLOEXEC) : -1;
 	if (directory >= 0)
 		close(directory);
 	if (parent < 0)
 		return;
-	length = readlinkat(parent, "latest", link, sizeof(link) - 1);
-	if (!unlinkat(parent, name, AT_REMOVEDIR) && length == (ssize_t)strlen(name) &&
-	    !strncmp(link, name, strlen(name)))
-		unlinkat(parent, "latest", 0);
+	remove_directory_and_links(parent, name);
 	close(parent);
 }
 
@@ -346,7 +393,6 @@ int result_directory_create(const struct effective_settings *settings,
 	bool force = effective_setting_bool(settings, SETTING_FORCE);
 	bool timed = effective_setting_bool(settings, SETTING_TIME_OUTPUT);
 	struct opened_directory_with_trust parent;
-	struct process_rank rank = {0};
 	char *base, *name = NULL;
 	const char *wanted = "";
 	int directory = -1, error = format_result_base_path(settings, keys, &base, problem);
@@ -372,9 +418,8 @@ int result_directory_create(const struct effective_settings *settings,
 	}
 	if (!error && force)
 		remove_earlier_spool_files(ret->path);
-	/* Among the ranks of a job, the first one is what is looked at first. */
-	if (!error && timed && (!read_process_rank(&rank) || !rank.rank))
-		update_latest_link(parent.descriptor, name);
+	if (!error && timed)
+		update_latest_links(parent.descriptor, name);
 	if (directory >= 0 && (error || ret->descriptor != directory))
 		close(directory);
 	close(parent.descriptor);

@@ -37,6 +37,9 @@ struct result_place {
 		untrusted_part; /* who could exchange what, where there is a descriptor */
 };
 
+/* Beside `latest`, in a parallel job: a link a rank, with its number behind this. */
+#define RESULT_LATEST_OF_RANK "latest-rank"
+
 /* Makes the directory for this run (with parents) as OUTPUT_PATH, TIME_OUTPUT and FORCE say, and
  * the `latest` link beside it. */
 int result_directory_create(const struct effective_settings *settings,

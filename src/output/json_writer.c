@@ -160,6 +160,12 @@ void json_put_count(struct json_writer *json, const char *key, uint64_t value)
 	fwrite(digits + at, 1, sizeof(digits) - at, json->stream);
 }
 
+void json_put_digits(struct json_writer *json, const char *key, const char *digits)
+{
+	begin_value(json, key);
+	fputs(digits, json->stream);
+}
+
 void json_put_signed_integer(struct json_writer *json, const char *key, int64_t value)
 {
 	begin_value(json, key);

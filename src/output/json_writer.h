@@ -34,6 +34,8 @@ void json_array_begin(struct json_writer *json, const char *key);
 void json_array_end(struct json_writer *json);
 void json_put_text(struct json_writer *json, const char *key, const char *value); /* NULL: null */
 void json_put_count(struct json_writer *json, const char *key, uint64_t value);
+/* A number of any length, as text. */
+void json_put_digits(struct json_writer *json, const char *key, const char *digits);
 void json_put_signed_integer(struct json_writer *json, const char *key, int64_t value);
 void json_put_real_with_6_digits(struct json_writer *json, const char *key,
 				 double value); /* 6 digits */

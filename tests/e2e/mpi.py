@@ -226,15 +226,16 @@ class Mpi:
         command = self.mpirun(self.kymo.path, "sample", "-q", "--", self.program("exchange"))
         ended = run(command, environment=ROOT, cwd=place)
         expect(ended.status == 0, f"status {ended.status}: {ended.stderr[-2000:]}")
-        results = glob.glob(os.path.join(place, "kymo-*-output", "*-rank?"))
+        results = glob.glob(os.path.join(place, "kymo-*-output", "[0-9]*-rank?"))
         names = sorted(result.rsplit("-", 1)[1] for result in results)
         expect(names == [f"rank{rank}" for rank in range(RANKS)], f"results {results}")
         for result in results:
             rank = int(result[-1])
             expect(set(mpi_calls(result)) == {rank}, f"{result} is of other ranks")
             expect(Result(result).has("profile.json"), f"{result} is not complete")
-        latest = os.readlink(os.path.join(os.path.dirname(results[0]), "latest"))
-        expect(re.fullmatch(r".*-rank0", latest), f"the latest is {latest}")
+        for name, rank in [("latest", 0)] + [(f"latest-rank{rank}", rank) for rank in range(RANKS)]:
+            target = os.readlink(os.path.join(os.path.dirname(results[0]), name))
+            expect(re.fullmatch(rf"[0-9].*-rank{rank}", target), f"{name} is {target}")
 
 
 def main():

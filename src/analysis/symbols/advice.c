@@ -112,7 +112,8 @@ int symbolizer_set_advice(const struct symbolizer_request *request,
 		break;
 	case SYMBOLIZER_EXPORTS_ONLY:
 	case SYMBOLIZER_NO_SYMBOLS:
-		if (result->unresolved_chain_count > 0 && request->path[0] == '/')
+		if (result->unresolved_chain_count > 0 && !request->skip_advice &&
+		    request->path[0] == '/')
 			format_install_advice(request, text);
 		break;
 	case SYMBOLIZER_NO_FILE:

@@ -462,6 +462,7 @@ static int symbolize_group(struct symbol_resolution *resolution,
 		.offsets = group->offsets,
 		.count = group->offset_count,
 		.with_inlines = options->with_inlines,
+		.skip_advice = options->skip_advice,
 		.debug_search_path = options->debug_search_path,
 		.symbol_cache_directory = options->symbol_cache_directory};
 

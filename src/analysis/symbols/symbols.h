@@ -35,6 +35,7 @@ struct symbolizer_request {
 	size_t count;
 	bool with_inlines; /* false: one frame an address, no source lines: symbol tables
 			 only */
+	bool skip_advice;  /* which package to install: to find that takes longer than all else */
 	const char *debug_search_path; /* colon-separated, NULL for the default (/usr/lib/debug) */
 	const char *symbol_cache_directory; /* directory, NULL for the default ($XDG_CACHE_HOME or
 				     ~/.cache, then kymo/symbols), "" for none */

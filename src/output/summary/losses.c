@@ -82,6 +82,15 @@ static const unsigned gpu_missing_data_losses[] = {
 	GPU_LOSS_NOT_COUNTED, GPU_LOSS_READINGS, GPU_LOSS_SHORTENED,
 };
 
+uint64_t output_count_lost_records(const struct session *session, uint32_t process)
+{
+	uint64_t count = session_get_missing_sample_count(session, process);
+
+	for (size_t i = 0; i < ARRAY_SIZE(missing_data_losses); i++)
+		count += session->processes[process].losses[missing_data_losses[i]];
+	return count;
+}
+
 struct loss_reporter {
 	void (*report_text)(void *context, const char *text);
 	void *context;
