@@ -205,6 +205,25 @@ static int instrument_check_options(const struct launch *launch,
 	return 0;
 }
 
+/* Functions of Python are chosen in the process, and nothing is patched. */
+static int instrument_run_python(struct launch *launch,
+				 const struct instrument_command_options *options)
+{
+	static const struct profiling_run_callbacks nothing_beside = {0};
+	const char *option = options->pid                   ? "-p"
+			     : options->rewritten_file_path ? "-o"
+			     : options->is_simulation       ? "--simulate"
+							    : NULL;
+
+	if (option) {
+		message_error("--python and %s cannot both be given: functions of Python are found "
+			      "when they are called, in a program that kymo starts",
+			      option);
+		return EXIT_KYMO_FAILED;
+	}
+	return run_program(launch, &nothing_beside);
+}
+
 static int instrument_run_chosen_mode(struct launch *launch, struct effective_settings *settings,
 				      const struct instrument_command_options *options)
 {
@@ -217,7 +236,9 @@ static int instrument_run_chosen_mode(struct launch *launch, struct effective_se
 		message_error("%s", problem.text);
 		return EXIT_KYMO_FAILED;
 	}
-	if (options->rewritten_file_path || options->is_simulation)
+	if (effective_setting_bool(settings, SETTING_PYTHON_CALLS))
+		status = instrument_run_python(launch, options);
+	else if (options->rewritten_file_path || options->is_simulation)
 		status = instrument_list_or_rewrite_file(launch, &request, options);
 	else if (options->pid)
 		status = instrument_running_process(settings, &request, options);
@@ -250,8 +271,8 @@ static int instrument_run_command(char **arguments, size_t count)
 
 /* The settings on the one-screen help page. */
 static const enum setting_id instrument_help_page_settings[] = {
-	SETTING_OUTPUT_PATH,      SETTING_REGEX_INCLUDE,        SETTING_REGEX_EXCLUDE,
-	SETTING_REGEX_RESTRICT,   SETTING_REGEX_MODULE_INCLUDE, SETTING_MIN_INSTRUCTIONS,
+	SETTING_OUTPUT_PATH,      SETTING_PYTHON_CALLS,   SETTING_REGEX_INCLUDE,
+	SETTING_REGEX_EXCLUDE,    SETTING_REGEX_RESTRICT, SETTING_REGEX_MODULE_INCLUDE,
 	SETTING_INSTRUMENT_COUNT,
 };
 

@@ -19,5 +19,7 @@
  * regcomp(3) or PATTERN_REFUSED; then `why` is a text (NULL: not wanted), and there is nothing to
  * free. */
 int pattern_compile(regex_t *ret, const char *text, int flags, char *why, size_t size);
+/* The same without a text, for what runs in programs; `*ret_excess`: why it is refused, or NULL. */
+int pattern_compile_silently(regex_t *ret, const char *text, int flags, const char **ret_excess);
 
 #endif

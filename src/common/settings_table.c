@@ -118,7 +118,6 @@ const struct setting settings_table[SETTING_COUNT] = {
 		CHOICE("realtime", "realtime,monotonic,process_cputime,monotonic_raw,realtime_"
 				   "coarse,monotonic_coarse,boottime"),
 		.metavar = "CLOCK", ADVANCED, PEER_ALIAS),
-
 	SETTING(INIT_ENABLED, "windows",
 		"Collect from the start; off waits for kymo_start_trace() or kymo ctl PID start.",
 		BOOL("on"), PEER_ALIAS),
@@ -392,6 +391,9 @@ const struct setting settings_table[SETTING_COUNT] = {
 		DURATION("30"), ADVANCED),
 
 	/* ---- Instrumented functions ---- */
+	SETTING(PYTHON_CALLS, "instrument", "Record calls of Python functions, not of native ones.",
+		BOOL("off"), .long_option = "python"),
+	SETTING(PYTHON_BUILTINS, "instrument", "With --python: functions in C, too.", BOOL("off")),
 	SETTING(REGEX_INCLUDE, "instrument",
 		"Instrument functions with these names, however small they are.", PATTERN,
 		.long_option = "function-include", PEER_ALIAS),
@@ -402,8 +404,7 @@ const struct setting settings_table[SETTING_COUNT] = {
 		"as well, those of its modules.",
 		PATTERN, .long_option = "function-restrict", PEER_ALIAS),
 	SETTING(REGEX_CALLER_INCLUDE, "instrument",
-		"Instrument functions that call functions with these names, however small they "
-		"are.",
+		"Instrument functions that call functions with these names, however small.",
 		PATTERN, .long_option = "caller-include", PEER_ALIAS),
 	SETTING(REGEX_MODULE_INCLUDE, "instrument",
 		"Instrument all functions of modules with these names.", PATTERN,

@@ -156,11 +156,29 @@ static char *format_preload_variable(const char *library, const char *front, con
 /* Everything that is not a default goes into the environment, except for what is decided outside of
  * the program (which functions to instrument, which experiments); so does a default that overrides
  * another tool's variable, which the library would read otherwise. */
+/* Python functions are chosen in the process. */
+static bool launch_is_python_setting(unsigned id)
+{
+	static const enum setting_id used[] = {
+		SETTING_PYTHON_CALLS,         SETTING_PYTHON_BUILTINS,
+		SETTING_REGEX_INCLUDE,        SETTING_REGEX_EXCLUDE,
+		SETTING_REGEX_RESTRICT,       SETTING_REGEX_MODULE_INCLUDE,
+		SETTING_REGEX_MODULE_EXCLUDE, SETTING_REGEX_MODULE_RESTRICT};
+
+	for (unsigned i = 0; i < ARRAY_SIZE(used); i++) {
+		if (used[i] == id)
+			return true;
+	}
+	return false;
+}
+
 static bool launch_exports_setting(const struct launch *launch, unsigned id)
 {
+	bool python = effective_setting_bool(launch->settings, SETTING_PYTHON_CALLS);
 	bool outside = !strcmp(settings_table[id].category, "causal") ||
 		       (!strcmp(settings_table[id].category, "instrument") &&
-			id != SETTING_INSTRUMENT_DEMOTE && id != SETTING_INSTRUMENT_ARGUMENTS);
+			id != SETTING_INSTRUMENT_DEMOTE && id != SETTING_INSTRUMENT_ARGUMENTS &&
+			!(python && launch_is_python_setting(id)));
 
 	return id != SETTING_CONFIG_FILE && settings_table[id].visibility != SETTING_INTERNAL &&
 	       !outside && !effective_setting_is_default(launch->settings, (enum setting_id)id);

@@ -274,7 +274,7 @@ static bool options_allow_dormancy(const struct options *options)
 	       !*options->regions.selected && !options->regions.control_signal &&
 	       !options->wrappers.wrap_memory && !options->wrappers.is_any_wrapper_requested &&
 	       !*options->wrappers.wrapped_functions_spec && !*options->instrument.socket &&
-	       !*options->counters;
+	       !options->python_calls.on && !*options->counters;
 }
 
 /* Libraries of which every call counts. */

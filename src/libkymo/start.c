@@ -27,6 +27,7 @@
 #include "libkymo/seccomp.h"
 #include "libkymo/session_environment.h"
 #include "libkymo/session_reach.h"
+#include "python/calls.h"
 #include "wrappers/got/got.h"
 #include "wrappers/wrappers.h"
 
@@ -145,6 +146,9 @@ static void install_wrappers_and_instrumentation(struct runtime *runtime)
 		instrument_set_call_listeners(causal_handle_function_entry,
 					      causal_handle_function_exit);
 	instrument_start(runtime->attached);
+	python_calls_start(runtime);
+	if (runtime->options.python_calls.on)
+		wrappers_loader_set_listener(python_calls_look_at_objects);
 }
 
 static void start_at_load(int count, char **arguments, char **environment)

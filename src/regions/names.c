@@ -17,7 +17,6 @@
 #include "core/threads.h"
 #include "regions/stream.h"
 
-#define NAMES_MAX            (1u << 20)
 #define NAME_HASH_SLOTS      (2 * NAMES_MAX)
 #define NAME_LENGTH_MAX      4096u
 #define STRING_BLOCK_SIZE    65536u

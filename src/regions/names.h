@@ -25,6 +25,7 @@ void names_set_background_is_writing(bool on_background);
 void names_forget_chunk_and_free_lock(void);
 
 #define NAMES_PAGE_SIZE 4096u
+#define NAMES_MAX       (1u << 20) /* ids are below this */
 
 bool name_copy_equals_text(const char *copy, const char *text, uint32_t length);
 /* Looks the name up, and keeps it in that place of the cache. */

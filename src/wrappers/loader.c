@@ -27,6 +27,7 @@ DEFINE_WRAPPED_FUNCTION_STATE(dlclose, REGION_LOADER);
 #define MODULES_WAIT_MAX_NS (100 * MILLISECOND_NS)
 
 static bool loader_calls_recorded_flag;
+static void (*opened_objects_listener)(void);
 /* Stacks are walked that must not miss an object, however short it is there. */
 static bool new_objects_are_looked_at_flag;
 /* Someone opened objects behind our back: every dlsym looks for them. */
@@ -44,11 +45,18 @@ static void scan_and_look_at_new_objects(void)
 	uint64_t before = got_get_object_change_count();
 
 	got_scan_and_rewrite();
+	if (opened_objects_listener && got_get_object_change_count() != before)
+		opened_objects_listener();
 	if (new_objects_are_looked_at_flag && got_get_object_change_count() != before &&
 	    runtime_is_active() && !process_has_seccomp_thread() &&
 	    kymo_wrapped_control->background)
 		background_request_modules_and_wait(kymo_wrapped_control->background,
 						    MODULES_WAIT_MAX_NS);
+}
+
+void wrappers_loader_set_listener(void (*opened)(void))
+{
+	opened_objects_listener = opened;
 }
 
 static void *open_object_and_rewrite_got(const char *path, int mode)

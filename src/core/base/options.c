@@ -334,6 +334,24 @@ static void read_instrument_options(struct instrument_options *instrument, char 
 		instrument, find_setting_text_or_default(environment, SETTING_INSTRUMENT_DEMOTE));
 }
 
+static void read_python_call_options(struct python_call_options *calls, char *const *environment)
+{
+	const struct {
+		const char **to;
+		enum setting_id id;
+	} expressions[] = {{&calls->function_include, SETTING_REGEX_INCLUDE},
+			   {&calls->function_exclude, SETTING_REGEX_EXCLUDE},
+			   {&calls->function_restrict, SETTING_REGEX_RESTRICT},
+			   {&calls->file_include, SETTING_REGEX_MODULE_INCLUDE},
+			   {&calls->file_exclude, SETTING_REGEX_MODULE_EXCLUDE},
+			   {&calls->file_restrict, SETTING_REGEX_MODULE_RESTRICT}};
+
+	calls->on = read_setting_bool(environment, SETTING_PYTHON_CALLS);
+	calls->records_builtins = read_setting_bool(environment, SETTING_PYTHON_BUILTINS);
+	for (unsigned i = 0; i < ARRAY_SIZE(expressions); i++)
+		*expressions[i].to = find_setting_text_or_default(environment, expressions[i].id);
+}
+
 void options_read_environment(struct options *options, char *const *environment)
 {
 	const char *source = find_setting_text_or_default(environment, SETTING_SAMPLING_SOURCE);
@@ -374,6 +392,7 @@ void options_read_environment(struct options *options, char *const *environment)
 	read_region_options(&options->regions, environment);
 	read_wrapper_options(&options->wrappers, environment);
 	read_instrument_options(&options->instrument, environment);
+	read_python_call_options(&options->python_calls, environment);
 	options->overflow_event_name =
 		find_setting_text_or_default(environment, SETTING_SAMPLING_OVERFLOW_EVENT);
 	options->overflow_event_code =

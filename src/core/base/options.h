@@ -75,6 +75,13 @@ struct instrument_options {
 	uint64_t demote_below_mean_call_ns; /* ... when its calls take less than this on average */
 };
 
+/* Calls of Python functions. Expressions lie in the environment's memory; empty: not set. */
+struct python_call_options {
+	bool on, records_builtins; /* functions written in C, too */
+	const char *function_include, *function_exclude, *function_restrict, *file_include,
+		*file_exclude, *file_restrict;
+};
+
 struct options {
 	bool enabled;
 	bool follow_children;
@@ -91,6 +98,7 @@ struct options {
 	struct region_options regions;
 	struct wrapper_options wrappers;
 	struct instrument_options instrument;
+	struct python_call_options python_calls;
 	struct collection_period_setting collection_periods[OPTIONS_COLLECTION_PERIODS_MAX];
 	uint32_t collection_period_count;
 	/* in the environment's memory; codes as perf_event_parse_code() takes them, or empty */

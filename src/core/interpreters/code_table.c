@@ -15,6 +15,7 @@ _Atomic uint32_t code_table_run = 1;
 
 bool code_table_create(void)
 {
+	struct code_slot *none = NULL;
 	void *memory;
 
 	if (atomic_load(&code_table_slots))
@@ -25,7 +26,8 @@ bool code_table_create(void)
 		return false;
 	/* A forked child describes what it meets in a spool file of its own. */
 	sys_madvise(memory, CODE_TABLE_SLOTS * sizeof(struct code_slot), MADV_WIPEONFORK);
-	atomic_store_explicit(&code_table_slots, memory, memory_order_release);
+	if (!atomic_compare_exchange_strong(&code_table_slots, &none, memory))
+		sys_munmap(memory, CODE_TABLE_SLOTS * sizeof(struct code_slot));
 	return true;
 }
 

@@ -29,7 +29,10 @@ struct code_slot {
 	uint32_t first_line;
 	_Atomic uint32_t described_in_run; /* code_table_run when it was described in the spool */
 	bool is_hidden;                    /* then: it is not shown */
-} __attribute__((aligned(64)));            /* one line of cache */
+	/* The region that its calls are (src/python); meaningful once it is known. */
+	_Atomic uint8_t has_call_region;
+	uint32_t call_region;
+} __attribute__((aligned(64))); /* one line of cache */
 
 #define CODE_SLOT_BUSY 1u
 

@@ -19,6 +19,11 @@ enum python_symbol { PYTHON_RUNTIME, PYTHON_EVALUATE, PYTHON_VERSION };
  * PYTHON_CODE_HIDDEN: it is the interpreter's own and no code of the program. */
 uint32_t python_code_find_id(struct interpreted_walk *walk, uint64_t address);
 
+/* Writes a str as UTF-8, cut at `most` bytes; false: it is none that can be read. `scratch` has
+ * INTERPRETED_SCRATCH_SIZE bytes, whose second half is used. */
+bool python_copy_text(const struct python_layout *layout, uint64_t object, uint8_t *scratch,
+		      uint8_t *to, uint32_t most, uint32_t *ret_size);
+
 /* Of the frames from this one on, which may be read directly. False: one of them is none. */
 bool python_hash_frames(const struct python_layout *layout, uint64_t frame, uint64_t *ret);
 

@@ -86,13 +86,10 @@ static uint32_t get_character(const uint8_t *characters, uint32_t width, uint32_
 	return get_word32(characters, 4 * index);
 }
 
-/* Writes a str as UTF-8, cut at `most` bytes; false: it is none that can be read. */
-static bool write_string_object(const struct interpreted_walk *walk, uint64_t object, uint8_t *to,
-				uint32_t most, uint32_t *ret_size)
+bool python_copy_text(const struct python_layout *layout, uint64_t object, uint8_t *scratch,
+		      uint8_t *to, uint32_t most, uint32_t *ret_size)
 {
-	const struct python_layout *layout = walk->interpreter->layout;
-	uint8_t head[STRING_HEADER_BYTES],
-		*characters = walk->merge->scratch + RAW_CHARACTERS_OFFSET;
+	uint8_t head[STRING_HEADER_BYTES], *characters = scratch + RAW_CHARACTERS_OFFSET;
 	uint32_t state, width, size = 0;
 	uint64_t length;
 
@@ -160,7 +157,8 @@ static uint8_t *write_string_behind_length(const struct interpreted_walk *walk, 
 {
 	uint32_t size;
 
-	if (!write_string_object(walk, object, to + 2, most, &size))
+	if (!python_copy_text(walk->interpreter->layout, object, walk->merge->scratch, to + 2, most,
+			      &size))
 		return NULL;
 	to[0] = (uint8_t)(0x80 | (size & 127));
 	to[1] = (uint8_t)(size >> 7);

@@ -171,23 +171,29 @@ static bool is_layout_readable(const struct python_layout *layout)
 	       layout->thread_pthread < UINT16_MAX;
 }
 
+bool python_layout_copy_debug_offsets(struct python_layout *ret, const struct python_layout *layout,
+				      uint64_t runtime)
+{
+	uint64_t words[DEBUG_OFFSETS_BYTES_MAX / 8];
+
+	if (!memory_read_checked(runtime, words, layout->debug_offsets.size) ||
+	    memcmp(words, DEBUG_OFFSETS_COOKIE, 8) || (words[1] >> 16 & 255) != layout->minor ||
+	    words[2])
+		return false;
+	*ret = *layout;
+	copy_debug_offsets(ret, words);
+	ret->frame_size = PYTHON_FRAME_SIZE_MAX;
+	return is_layout_readable(ret);
+}
+
 const struct python_layout *python_layout_read_debug_offsets(const struct python_layout *layout,
 							     uint64_t runtime)
 {
 	static struct python_layout layouts[4]; /* of the interpreters of this process */
 	static unsigned count;
-	uint64_t words[DEBUG_OFFSETS_BYTES_MAX / 8];
 	struct python_layout *ret = &layouts[count];
 
-	if (count == ARRAY_SIZE(layouts) ||
-	    !memory_read_checked(runtime, words, layout->debug_offsets.size) ||
-	    memcmp(words, DEBUG_OFFSETS_COOKIE, 8) || (words[1] >> 16 & 255) != layout->minor ||
-	    words[2])
-		return NULL;
-	*ret = *layout;
-	copy_debug_offsets(ret, words);
-	ret->frame_size = PYTHON_FRAME_SIZE_MAX;
-	if (!is_layout_readable(ret))
+	if (count == ARRAY_SIZE(layouts) || !python_layout_copy_debug_offsets(ret, layout, runtime))
 		return NULL;
 	count++;
 	return ret;

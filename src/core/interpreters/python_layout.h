@@ -68,5 +68,8 @@ const struct python_layout *python_layout_find(uint32_t minor);
  * says something that is not supported (builds without a global lock). Background thread only. */
 const struct python_layout *python_layout_read_debug_offsets(const struct python_layout *layout,
 							     uint64_t runtime);
+/* The same into memory of the caller's; false: not supported. Any thread. */
+bool python_layout_copy_debug_offsets(struct python_layout *ret, const struct python_layout *layout,
+				      uint64_t runtime);
 
 #endif

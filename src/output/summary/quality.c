@@ -405,7 +405,8 @@ static void write_cpu_sampling_source(const struct summary_writer *summary)
 			shown = process;
 		}
 	}
-	if (!shown || (!shown->samples && summary_has_counters(summary)))
+	if (!shown || (!shown->samples &&
+		       (summary_has_counters(summary) || summary_has_python_calls_alone(summary))))
 		return;
 	const char *limit = strstr(shown->cpu_source_reason, ": ");
 

@@ -266,7 +266,8 @@ static void write_process_and_thread_counts(const struct summary_writer *summary
 		return;
 	}
 	if (!summary->samples &&
-	    (summary_has_counters(summary) || session_get_calls(session)->module_count)) {
+	    (summary_has_counters(summary) || summary_has_python_calls_alone(summary) ||
+	     session_get_calls(session)->module_count)) {
 		summary_write_line(summary, "%s thread%s of %s process%s",
 				   quantity_from_count(threads).text, threads == 1 ? "" : "s",
 				   quantity_from_count(session->process_count).text,
@@ -421,6 +422,8 @@ static int write_all_sections(const struct summary_writer *summary, struct probl
 		result = summary_write_regions(summary);
 	if (result == 0)
 		result = summary_write_instrumented_calls(summary);
+	if (result == 0)
+		result = summary_write_python_calls(summary);
 	if (result == 0)
 		summary_write_gpu(summary);
 	if (result == 0)

@@ -1,0 +1,69 @@
+/* SPDX-License-Identifier: MIT
+ * SPDX-FileCopyrightText: the kymo authors
+ *
+ * Calls of Python functions in the summary: how many there are.
+ */
+#include <string.h>
+
+#include "common/region_categories.h"
+#include "common/settings.h"
+#include "common/settings_value.h"
+#include "output/format.h"
+#include "output/region_rows.h"
+#include "output/summary/private.h"
+
+static bool is_setting(const struct session *session, enum setting_id id, bool wanted)
+{
+	const struct model_program_launch *launch = &session->launch;
+
+	for (uint32_t i = 0; i < launch->setting_count; i++) {
+		bool value;
+
+		if (!strcmp(launch->settings[i].name, settings_table[id].name) &&
+		    setting_parse_bool(setting_slice_from_text(launch->settings[i].value),
+				       &value) == SETTING_VALID)
+			return value == wanted;
+	}
+	return false;
+}
+
+bool summary_has_python_calls_alone(const struct summary_writer *summary)
+{
+	return !summary->samples && is_setting(summary->session, SETTING_PYTHON_CALLS, true) &&
+	       is_setting(summary->session, SETTING_USE_SAMPLING, false);
+}
+
+int summary_write_python_calls(const struct summary_writer *summary)
+{
+	static const struct region_table_layout_options layout = {.flat = true,
+								  .collapse_processes = true};
+	const struct model_regions *regions = session_get_regions(summary->session);
+	uint64_t calls = 0, functions = 0;
+	struct region_rows rows;
+	int result;
+
+	if (!is_setting(summary->session, SETTING_PYTHON_CALLS, true))
+		return 0;
+	result = region_rows_build(&rows, summary->session, &layout);
+	for (uint32_t i = 0; result == 0 && i < rows.count; i++) {
+		const struct region_row *row = &rows.rows[i];
+
+		if (row->region == MODEL_ENTRY_INDEX_NONE || !row->count ||
+		    strcmp(regions->regions[row->region].category,
+			   region_categories[REGION_PYTHON].name) != 0)
+			continue;
+		calls += row->count;
+		functions++;
+	}
+	region_rows_deinit(&rows);
+	summary_write_heading(summary, "Python functions");
+	if (calls)
+		summary_write_line(summary, "%s calls recorded of %s functions",
+				   quantity_from_count(calls).text,
+				   quantity_from_count(functions).text);
+	else
+		summary_write_warning(summary,
+				      "no calls: no interpreter was found in the program, or no "
+				      "function that the expressions choose was called");
+	return result;
+}
