@@ -508,8 +508,8 @@ const struct command merge_command_description = {
 	.name = "merge",
 	.summary = "make one result of the results of all ranks of a job",
 	.synopsis = "merge [options] DIRECTORY... -o DIR\n"
-		    "merge --shard I/N [options] DIRECTORY... -o PART\n"
-		    "merge --join [options] PART... -o DIR",
+		    "       kymo merge --shard I/N [options] DIRECTORY... -o PART\n"
+		    "       kymo merge --join [options] PART... -o DIR",
 	.text = "Merges the results of the ranks of a parallel job. A directory is the result of a "
 		"rank, or holds results of ranks. For each function, call path, region and MPI "
 		"call "

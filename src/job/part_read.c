@@ -229,14 +229,14 @@ static int check_header(struct part_reader *reader, const uint8_t *bytes, size_t
 				   "'%s' is not a part (kymo merge --shard writes them)",
 				   reader->name);
 	memcpy(header, bytes, sizeof(*header));
-	if (header->version != JOB_PART_VERSION || header->header_bytes != sizeof(*header))
+	if (header->version != JOB_PART_VERSION)
 		return problem_set(reader->problem, -EPROTONOSUPPORT,
 				   "'%s' is a part of version %u, and this kymo reads version %u: "
 				   "make it again with this kymo",
 				   reader->name, header->version, JOB_PART_VERSION);
 	table_bytes = get_table_bytes(header);
-	if (size > JOB_PART_BYTES_MAX || table_bytes > size || !header->string_bytes ||
-	    header->string_bytes > size ||
+	if (header->header_bytes != sizeof(*header) || size > JOB_PART_BYTES_MAX ||
+	    table_bytes > size || !header->string_bytes || header->string_bytes > size ||
 	    table_bytes + header->string_bytes != size - sizeof(*header))
 		return set_damaged_problem(reader, "it is cut, or longer than it says");
 	reader->tables = bytes + sizeof(*header);

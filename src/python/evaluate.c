@@ -7,7 +7,8 @@
  *
  * 3.11 evaluates a function of Python that a function of Python calls without another call in C,
  * unless there is a replacement: deep recursion takes C stack then, which it does not otherwise.
- * Where half of a thread's stack is used, the replacement is taken away until the thread is back.
+ * Where a quarter of a thread's stack is used, the replacement is taken away until the thread is
+ * back.
  */
 #include "python/evaluate.h"
 
@@ -95,7 +96,7 @@ static __attribute__((noinline)) void look_at_own_stack(const void *frame)
 		uint64_t size = get_stack_size(&thread->stack_bounds);
 
 		own_stack.low = thread->stack_bounds.high - size;
-		own_stack.deep_bytes = size / 2;
+		own_stack.deep_bytes = size / 4;
 	}
 }
 
@@ -105,7 +106,8 @@ static void count_deep_call(void)
 		return;
 	spool_count_loss(kymo_regions.spool, SPOOL_LOSS_REGION_DEPTH);
 	if (!atomic_exchange(&evaluation.has_told_depth, true))
-		tell("functions of Python recursed until half of a thread's stack was used: calls "
+		tell("functions of Python recursed until a quarter of a thread's stack was used: "
+		     "calls "
 		     "below that are not recorded");
 }
 

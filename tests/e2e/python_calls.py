@@ -194,6 +194,13 @@ class Checks:
         expect(calls.totals()["hosted"] == 99, f"{calls.totals()['hosted']} calls")
         calls.expect_no_losses()
 
+    def code_comes_and_goes(self, python):
+        calls = self.calls([python, os.path.join(os.path.dirname(CALLS), "calls_made.py")])
+        totals = calls.totals()
+        made = sum(count for name, count in totals.items() if re.fullmatch(r"made\d+", name))
+        expect((made, totals["note"]) == (2000, 2000), f"{made} of 2000 functions, note {totals['note']} times")
+        calls.expect_no_losses()
+
     def own_tests(self, python):
         """Modules of CPython's own test suite: the same results."""
         for module in ("test_generators", "test_sys_setprofile", "test_sys_settrace", "test_gc"):
@@ -248,6 +255,7 @@ def main():
             point("the program's own profile functions", checks.own_profile)
             point("C functions", checks.c_functions)
             point("hosted", checks.hosted)
+            point("code that comes and goes", checks.code_comes_and_goes)
             point("its own tests", checks.own_tests)
     tap.finish()
 

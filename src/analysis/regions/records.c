@@ -123,8 +123,10 @@ static int scan_rank_record(struct region_record_scan_state *scan,
 
 	if (!source)
 		return -ENOMEM;
-	if (payload->bad || rank >= count || count > UINT32_MAX)
+	if (payload->bad || (count && rank >= count) || count > UINT32_MAX)
 		return -EBADMSG;
+	if (!count) /* the launcher has not said of how many it is one */
+		return 0;
 	model->rank = (uint32_t)rank;
 	model->rank_count = (uint32_t)count;
 	model->rank_source = source;

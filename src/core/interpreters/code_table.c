@@ -42,20 +42,19 @@ struct code_slot *code_table_find_address(uint64_t address)
 		uint64_t known = atomic_load_explicit(&slot->address, memory_order_acquire);
 
 		if (!known)
-			break;
+			return found;
 		if (known == address)
 			found = slot;
 	}
-	return found;
+	return NULL;
 }
 
-struct code_slot *code_table_find_or_add(const struct code_identity *code)
+/* Among the places at `at`, `step` further, and so on. */
+static struct code_slot *find_or_add_from(struct code_slot *slots, uint32_t at, uint32_t step,
+					  const struct code_identity *code)
 {
-	struct code_slot *slots = atomic_load_explicit(&code_table_slots, memory_order_acquire);
-	uint32_t at = code_table_hash(code->address);
-
-	for (uint32_t i = 0; slots && i < CODE_TABLE_PROBES; i++) {
-		struct code_slot *slot = &slots[(at + i) & (CODE_TABLE_SLOTS - 1)];
+	for (uint32_t i = 0; i < CODE_TABLE_PROBES; i++) {
+		struct code_slot *slot = &slots[(at + i * step) & (CODE_TABLE_SLOTS - 1)];
 		uint64_t known = atomic_load_explicit(&slot->address, memory_order_acquire);
 
 		if (!known && atomic_compare_exchange_strong_explicit(
@@ -73,4 +72,35 @@ struct code_slot *code_table_find_or_add(const struct code_identity *code)
 			return slot;
 	}
 	return NULL;
+}
+
+static uint64_t hash_identity(const struct code_identity *code)
+{
+	const uint64_t words[] = {code->address, code->name, code->file, code->line_table,
+				  code->first_line};
+	uint64_t hash = 0;
+
+	for (unsigned i = 0; i < sizeof(words) / sizeof(*words); i++) {
+		hash = (hash ^ words[i]) * 0x9e3779b97f4a7c15ull;
+		hash ^= hash >> 29;
+	}
+	return hash;
+}
+
+/* Programs that import much make thousands of code objects that run once, many of them at one
+ * address: what finds no place by its address finds one by all that it is known by, in steps of its
+ * own, since such places lie in rows. */
+struct code_slot *code_table_find_or_add(const struct code_identity *code)
+{
+	struct code_slot *slots = atomic_load_explicit(&code_table_slots, memory_order_acquire);
+	struct code_slot *slot;
+	uint64_t hash;
+
+	if (!slots)
+		return NULL;
+	slot = find_or_add_from(slots, code_table_hash(code->address), 1, code);
+	if (slot)
+		return slot;
+	hash = hash_identity(code);
+	return find_or_add_from(slots, (uint32_t)hash, (uint32_t)(hash >> 32) | 1, code);
 }

@@ -55,7 +55,8 @@ static inline bool code_slot_is(const struct code_slot *slot, const struct code_
 	       slot->line_table == code->line_table && slot->first_line == code->first_line;
 }
 
-/* The newest slot of a code object that has or had this address; NULL: none ever had. */
+/* The newest slot of a code object that has or had this address; NULL: none ever had, or so many
+ * had that this cannot be said. */
 struct code_slot *code_table_find_address(uint64_t address);
 /* NULL: the table is full. */
 struct code_slot *code_table_find_or_add(const struct code_identity *code);

@@ -42,7 +42,7 @@ const char *summary_get_loss_text(int loss)
 			 "them while kymo recorded another"),
 		[SPOOL_LOSS_REGION_DEPTH] =
 			"regions left out because they were nested too deeply (MAX_DEPTH)",
-		[SPOOL_LOSS_REGION_NAMES] = "regions left out because the table of names was full",
+		[SPOOL_LOSS_REGION_NAMES] = "regions left out because their names found no room",
 		[SPOOL_LOSS_REGION_EVENTS] =
 			"region events left out of the trace because no buffer was ready",
 		[SPOOL_LOSS_PROFILE_NODES] =
