@@ -187,9 +187,9 @@ void calls_record_reserved_events(struct shadow_stack_node *node)
 /* What could make a call anything but the usual one: declined, and the slow way looks at it. */
 static inline bool thread_may_sum_up_calls(const struct calls_thread_state *calls)
 {
-	return calls->node && !calls->stopped && !call_begin_listener &&
-	       !kymo_arenas_record_arguments &&
-	       !atomic_load_explicit(&calls->busy, memory_order_relaxed);
+	return calls->node && !(calls->stopped | kymo_arenas_record_arguments) &&
+	       !((uintptr_t)call_begin_listener |
+		 atomic_load_explicit(&calls->busy, memory_order_relaxed));
 }
 
 static inline uint32_t finish_summing_up(struct region_thread_state *thread)
