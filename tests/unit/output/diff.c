@@ -40,12 +40,11 @@ static void make_runs(struct diff *diff, size_t repeats, double noise, double fa
 {
 	diff_init(diff, DIFF_BY_THREAD, VIEW_MEASURE_CPU_TIME);
 	for (uint32_t i = 0; i < ROWS; i++) {
-		char name[16], *copy;
+		char name[16];
 		uint32_t index;
 
 		snprintf(name, sizeof(name), "row %u", i);
-		copy = strdup(name);
-		assert_int_equal(strings_find_or_add(&diff->names, copy, &index), 0);
+		assert_int_equal(strings_find_or_add(&diff->names, name, &index), 0);
 	}
 	for (size_t run = 0; run < 2 * repeats; run++) {
 		struct diff_run *it = &diff->runs[diff->run_count++];
