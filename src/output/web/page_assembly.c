@@ -155,7 +155,8 @@ static int collect_costs(struct assembly_writer *writer)
 		return -ENOMEM;
 	for (uint32_t i = 0; i < session->node_count; i++)
 		add_cost_of_node(writer, i);
-	qsort(writer->costs, writer->cost_count, sizeof(*writer->costs), compare_costs);
+	if (writer->cost_count)
+		qsort(writer->costs, writer->cost_count, sizeof(*writer->costs), compare_costs);
 	for (size_t i = 0; i < writer->cost_count; i++) {
 		struct address_cost *cost = &writer->costs[i];
 		if (kept != 0 && compare_costs(&writer->costs[kept - 1], cost) == 0) {
@@ -168,8 +169,9 @@ static int collect_costs(struct assembly_writer *writer)
 		writer->costs[kept++] = *cost;
 	}
 	writer->cost_count = kept;
-	qsort(writer->files, writer->file_keys.count, sizeof(*writer->files),
-	      compare_files_by_weight);
+	if (writer->file_keys.count)
+		qsort(writer->files, writer->file_keys.count, sizeof(*writer->files),
+		      compare_files_by_weight);
 	return 0;
 }
 

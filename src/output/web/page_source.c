@@ -174,7 +174,8 @@ static struct ranked_file *rank_files(struct source_lines *source, size_t *ret_c
 
 	if (files == NULL)
 		return NULL;
-	qsort(source->lines, source->count, sizeof(*source->lines), compare_lines_by_place);
+	if (source->count)
+		qsort(source->lines, source->count, sizeof(*source->lines), compare_lines_by_place);
 	for (uint32_t i = 0; i < source->count; i++) {
 		uint64_t heaviness = get_heaviness(&source->lines[i]);
 		if (heaviness == 0)

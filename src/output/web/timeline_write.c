@@ -71,7 +71,8 @@ static int sort_slices(const struct timeline *timeline, struct sorted_slices *re
 		return -ENOMEM;
 	append_store(&sorted, samples);
 	append_store(&sorted, spans);
-	qsort(sorted.slices, sorted.count, sizeof(*sorted.slices), compare_slices);
+	if (sorted.count)
+		qsort(sorted.slices, sorted.count, sizeof(*sorted.slices), compare_slices);
 	place_merged_samples(timeline, &sorted);
 	for (size_t i = 0; i < sorted.count; i++) {
 		uint64_t end_ns = sorted.slices[i].start_ns + sorted.slices[i].duration_ns;
