@@ -162,6 +162,25 @@ struct thread {
 /* The calling thread's block; not set in threads that are unknown. */
 extern __thread struct thread *kymo_thread;
 
+static inline bool thread_has_on_stack(const struct thread *thread, uint64_t address)
+{
+	return address >= thread->stack_bounds.low && address < thread->stack_bounds.high;
+}
+
+/* The least that a signal's frame takes of a stack: siginfo_t, ucontext_t and the state of the
+ * vector registers (struct rt_sigframe, arch/x86/include/asm/sigframe.h). */
+#define THREAD_SIGNAL_FRAME_BYTES_LEAST 1024u
+
+/* Can what stands at `later` on the thread's own stack not be of a handler that interrupted what
+ * stood at `earlier`? Then that was left, by siglongjmp. Handlers on alternate stacks may be
+ * anywhere, and are not thought of. */
+static inline bool thread_no_handler_is_between(const struct thread *thread, uint64_t earlier,
+						uint64_t later)
+{
+	return thread_has_on_stack(thread, earlier) && thread_has_on_stack(thread, later) &&
+	       earlier < later + THREAD_SIGNAL_FRAME_BYTES_LEAST;
+}
+
 /* Is the calling thread to be left alone? In a seccomp filter of its own it may make no system call
  * of ours, and with a foreign thread pointer it has no thread-local variables. */
 static inline bool is_calling_thread_off_limits(void)

@@ -162,19 +162,13 @@ static bool record_call_entry(struct calls_thread_state *calls, uint64_t *slot, 
 	return push_and_record_call(calls, slot, id, registers);
 }
 
-/* What a handler calls lies below a signal's frame, which is larger than this: siginfo_t,
- * ucontext_t and the state of the vector registers (struct rt_sigframe,
- * arch/x86/include/asm/sigframe.h). */
-#define SIGNAL_FRAME_BYTES_LEAST 1024u
-
 /* A handler that was left by siglongjmp while it was in here comes back no more: seen from a call
  * on the thread's own stack that no handler can have made. */
 static bool handler_was_abandoned(uint64_t busy, uint64_t slot)
 {
 	const struct thread *thread = kymo_thread;
 
-	return thread && busy >= thread->stack_bounds.low && slot < thread->stack_bounds.high &&
-	       busy < slot + SIGNAL_FRAME_BYTES_LEAST &&
+	return thread && thread_no_handler_is_between(thread, busy, slot) &&
 	       !shadow_is_interrupted_by_handler_at(busy, slot);
 }
 
@@ -200,6 +194,14 @@ static void end_slow_path(struct calls_thread_state *calls)
 		calls->limit = calls_compute_shadow_limit(calls);
 }
 
+static void handle_event_without_slot(struct calls_thread_state *calls, uint64_t id, bool entry)
+{
+	if (id == CALLS_RESERVED_EVENTS)
+		calls_record_reserved_events(calls->node);
+	else
+		calls_write_word_that_had_no_room(calls, id, entry);
+}
+
 uint32_t calls_handle_entry_slow_path(uint64_t *slot, uint64_t id,
 				      const struct calls_saved_registers *registers)
 {
@@ -207,10 +209,7 @@ uint32_t calls_handle_entry_slow_path(uint64_t *slot, uint64_t id,
 	bool recorded;
 
 	if (!slot) {
-		if (id == CALLS_RESERVED_EVENTS)
-			calls_record_reserved_events(calls->node);
-		else
-			calls_write_word_that_had_no_room(calls, id, true);
+		handle_event_without_slot(calls, id, true);
 		return 0;
 	}
 	if (!process_is_where_runtime_started() ||
@@ -274,7 +273,7 @@ void calls_handle_exit_slow_path(uint64_t *slot, uint64_t id,
 	bool own;
 
 	if (!slot) {
-		calls_write_word_that_had_no_room(calls, id, false);
+		handle_event_without_slot(calls, id, false);
 		return;
 	}
 	/* An exit in the midst of something else: that was abandoned. */

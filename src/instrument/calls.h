@@ -28,7 +28,7 @@ struct calls_saved_registers {
  * CALLS_RESERVED_EVENTS. */
 uint32_t calls_handle_entry_slow_path(uint64_t *slot, uint64_t id,
 				      const struct calls_saved_registers *registers);
-/* Puts the return address into the slot. */
+/* Puts the return address into the slot. slot NULL: as above. */
 void calls_handle_exit_slow_path(uint64_t *slot, uint64_t id,
 				 const struct calls_saved_registers *registers);
 void calls_handle_count_slow_path(uint64_t id);
@@ -38,8 +38,8 @@ void calls_handle_count_slow_path(uint64_t id);
 enum calls_sum_result {
 	CALLS_SUM_DONE,
 	CALLS_SUM_DECLINED, /* nothing is changed: the slow way has to be taken */
-	CALLS_SUM_RESERVED  /* done; a signal handler's events wait (calls_handle_entry_slow_path()
-			       with slot NULL and CALLS_RESERVED_EVENTS) */
+	CALLS_SUM_RESERVED  /* done; a signal handler's events wait (the slow ways with slot NULL
+			       and CALLS_RESERVED_EVENTS) */
 };
 #define CALLS_RESERVED_EVENTS UINT64_MAX
 

@@ -153,7 +153,7 @@ static bool has_reserved_but_unwritten_word(const uint64_t *at, const uint64_t *
 }
 
 /* The node forgets the chunk before it is given back: a handler that is left by siglongjmp in
- * between leaves one that is nobody's, and not one that is given back twice. */
+ * between loses one chunk, and does not give it back twice. */
 static void retire_calls_chunk(struct shadow_stack_node *node, const struct pending_call_info *next)
 {
 	struct spool_chunk *chunk = node->chunk;

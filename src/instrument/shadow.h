@@ -154,7 +154,7 @@ static inline bool shadow_slot_is_on_own_stack(uint64_t slot)
 {
 	const struct thread *thread = kymo_thread;
 
-	return thread && slot >= thread->stack_bounds.low && slot < thread->stack_bounds.high;
+	return thread && thread_has_on_stack(thread, slot);
 }
 
 /* Is what stands at `inner` only interrupted by a signal handler that runs at `slot` on an

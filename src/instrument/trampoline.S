@@ -32,6 +32,7 @@
 #define ENTRY_SUMS    CONSTANT(80)
 #define EXIT_SUMS     CONSTANT(88)
 #define SUM_DECLINED  1 /* enum calls_sum_result */
+#define RESERVED_EVENTS -1 /* CALLS_RESERVED_EVENTS */
 #define STUBS         trampoline_begin + 8192(%rip)
 #define NUMBER_AT_EXIT 6 /* PLAN_STUB_NUMBER - PLAN_STUB_EXIT */
 #define GATE_FAST     1
@@ -147,20 +148,6 @@ trampoline_begin:
 	cmp	$SUM_DECLINED, %eax
 	je	\way
 	.endm
-/* What signal handlers reserved while the call was summed up. */
-	.macro	record_reserved
-	lea	-32(%rsp), %rsp
-	frame	40
-	enter_c
-	mov	$-1, %rsi		/* CALLS_RESERVED_EVENTS */
-	xor	%edi, %edi
-	and	$-16, %rsp
-	call	*ENTRY_SLOW
-	leave_c
-	lea	32(%rsp), %rsp
-	frame	8
-	.endm
-
 /* ---- entry: 0 return to the stub, 8 number, 16 the function's return address (the slot); below:
  * -8 rcx, -16 rax, -24 flags, -32 rdx, -40 the word without its time ---- */
 trampoline_entry:
@@ -245,10 +232,12 @@ entry_foreign:
 	jae	entry_own
 	jmp	entry_slow
 
-/* No room for the word: it is passed on without its time, and NULL for the slot. */
+/* No room for the word: it is passed on without its time, and NULL for the slot. So is that signal
+ * handlers have reserved events while the call was summed up. */
 entry_full:
 	mov	-40(%rsp), %rax
 	mov	%rax, 8(%rsp)		/* in the place of the number */
+entry_without_slot:
 	lea	-32(%rsp), %rsp
 	frame	40
 	enter_c
@@ -270,8 +259,8 @@ entry_slow:
 	jb	entry_c
 	try_sum	entry_c, ENTRY_SUMS
 	jb	entry_done
-	record_reserved
-	jmp	entry_done
+	movq	$RESERVED_EVENTS, 8(%rsp)
+	jmp	entry_without_slot
 entry_c:
 	frame	8
 	lea	-32(%rsp), %rsp
@@ -329,6 +318,7 @@ exit_done:
 exit_full:
 	mov	-40(%rsp), %rax
 	mov	%rax, 8(%rsp)		/* in the place of the number */
+exit_without_slot:
 	lea	-32(%rsp), %rsp
 	frame	40
 	enter_c
@@ -346,8 +336,8 @@ exit_full:
 exit_slow:
 	try_sum	exit_c, EXIT_SUMS
 	jb	exit_done
-	record_reserved
-	jmp	exit_done
+	movq	$RESERVED_EVENTS, 8(%rsp)
+	jmp	exit_without_slot
 exit_c:
 	frame	8
 	lea	-32(%rsp), %rsp

@@ -85,7 +85,7 @@ static bool is_result_directory(const char *directory)
 	return directory_has(directory, "launch.json") || directory_has(directory, "spool");
 }
 
-static bool is_same_directory(const char *a, const char *b)
+bool merge_is_same_directory(const char *a, const char *b)
 {
 	struct stat a_status, b_status;
 
@@ -134,7 +134,7 @@ static bool entry_is_wanted(const char *directory, const char *name, const char 
 	    lstat(path, &status) || S_ISLNK(status.st_mode) != only_links)
 		return false;
 	return is_result_directory(path) && !directory_has(path, JOB_PART_FILE_NAME) &&
-	       !is_same_directory(path, output);
+	       !merge_is_same_directory(path, output);
 }
 
 static int add_entries(struct merge_inputs *inputs, const char *directory, const char *output,

@@ -33,5 +33,7 @@ void merge_inputs_deinit(struct merge_inputs *inputs);
 /* Copies `directory`, and `reason` unless that is NULL. 0 or -ENOMEM. */
 int merge_inputs_add(struct merge_inputs *inputs, const char *directory, const char *reason);
 void merge_inputs_sort(struct merge_inputs *inputs);
+/* `b` may be NULL, and either may be missing. */
+bool merge_is_same_directory(const char *a, const char *b);
 
 #endif

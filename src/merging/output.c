@@ -37,15 +37,10 @@ static bool directory_is_empty(const char *path)
 /* Whether what is to be overwritten is what is to be merged. */
 static bool output_is_input(const char *output, const struct merge_inputs *inputs)
 {
-	struct stat output_status, input_status;
 	bool found = false;
 
-	if (stat(output, &output_status))
-		return false;
 	for (size_t i = 0; !found && i < inputs->count; i++)
-		found = !stat(inputs->list[i].directory, &input_status) &&
-			input_status.st_dev == output_status.st_dev &&
-			input_status.st_ino == output_status.st_ino;
+		found = merge_is_same_directory(inputs->list[i].directory, output);
 	return found;
 }
 

@@ -2,8 +2,8 @@
  * SPDX-FileCopyrightText: the kymo authors
  *
  * From 3.12 on: sys.monitoring (PEP 669) tells tools what begins and ends, in all threads of the
- * interpreter, and calls functions written in C as directly as it can. Nothing is told of functions
- * that are not recorded: their places are disabled when they are met first.
+ * interpreter, and calls functions written in C as directly as it can. Functions
+ * that are not recorded call no tool: their places are disabled at their first event.
  *
  * What was open when the tool began ends outside of everything that began since, on each thread: so
  * a function of which no call is open has begun before.
@@ -60,7 +60,7 @@ static inline python_object *answer_none(void)
 	return kymo_python.functions[PYTHON_NONE]; /* immortal in these versions */
 }
 
-/* Of a function without a region: it is told no more, unless there may be one later. */
+/* The function has no region: its events end here, unless it may get a region later. */
 static __attribute__((noinline)) python_object *answer_disable(python_object *const *arguments)
 {
 	if (!python_code_is_left_out((uint64_t)(uintptr_t)arguments[0]))
@@ -170,7 +170,7 @@ static const struct monitored_event {
 
 typedef python_object *(*call_method)(python_object *, const char *, const char *, ...);
 
-/* Functions that are told what they return as an object, which nobody needs. */
+/* Methods return an object, which is not needed. */
 static bool is_done(python_object *result)
 {
 	if (!result)

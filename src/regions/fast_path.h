@@ -33,17 +33,6 @@ static inline struct region_thread_state *fast_path_mark_thread_busy_or_null(voi
 	return thread;
 }
 
-/* Keeps all registers: those that only this one needs are not saved by who calls it. */
-__attribute__((noinline, no_caller_saved_registers)) static uint32_t
-fast_path_find_other_node(const struct profile_tree *tree, uint32_t parent, uint32_t region)
-{
-	uint32_t number = profile_find_node(tree, parent, region);
-
-	if (number)
-		tree->entries[parent].hint = number;
-	return number;
-}
-
 /* The node of the region below the one that the thread is at, or NULL. */
 static inline struct spool_profile_node *
 fast_path_find_node(const struct region_thread_state *thread, region_id region,
@@ -57,7 +46,7 @@ fast_path_find_node(const struct region_thread_state *thread, region_id region,
 	*ret_number = entries[thread->node].hint;
 	if (*ret_number && entries[*ret_number].region == wanted)
 		return entries[*ret_number].node;
-	*ret_number = fast_path_find_other_node(thread->tree, thread->node, wanted);
+	*ret_number = profile_find_node(thread->tree, thread->node, wanted);
 	return *ret_number ? entries[*ret_number].node : NULL;
 }
 

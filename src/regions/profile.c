@@ -72,10 +72,18 @@ static bool start_profile_part_in_new_chunk(struct profile_tree *tree)
 	return true;
 }
 
+static uint32_t compute_node_hash_slot(const struct profile_tree *tree, uint32_t parent,
+				       uint32_t region)
+{
+	uint64_t hash = ((uint64_t)parent << 32 | region) * 0x9e3779b97f4a7c15ull;
+
+	return (uint32_t)(hash >> 32) & (tree->slots - 1);
+}
+
 static void insert_node_in_table(struct profile_tree *tree, uint32_t number)
 {
 	const struct profile_node_lookup_entry *entry = &tree->entries[number];
-	uint32_t slot = profile_compute_node_slot(tree, entry->parent, entry->region);
+	uint32_t slot = compute_node_hash_slot(tree, entry->parent, entry->region);
 
 	while (tree->table[slot])
 		slot = (slot + 1) & (tree->slots - 1);
@@ -128,6 +136,21 @@ static uint32_t make_profile_node(struct profile_tree *tree, uint32_t parent, ui
 	atomic_store_explicit((_Atomic uint32_t *)&tree->part->node_count,
 			      tree->part->node_count + 1, memory_order_release);
 	return number;
+}
+
+uint32_t profile_find_node(const struct profile_tree *tree, uint32_t parent, uint32_t region)
+{
+	uint32_t slot = compute_node_hash_slot(tree, parent, region), number;
+
+	while ((number = tree->table[slot])) {
+		if (tree->entries[number].parent == parent &&
+		    tree->entries[number].region == region) {
+			tree->entries[parent].hint = number;
+			return number;
+		}
+		slot = (slot + 1) & (tree->slots - 1);
+	}
+	return 0;
 }
 
 /* Where there is no room for a node of its own, calls are counted together under their parent; one

@@ -46,28 +46,10 @@ uint32_t profile_enter_node_slow(struct profile_tree *tree, uint32_t parent, uin
 				 uint64_t begin_ticks);
 void profile_add_component_values(struct spool_profile_node *node, const uint64_t *values);
 
-static inline uint32_t profile_compute_node_slot(const struct profile_tree *tree, uint32_t parent,
-						 uint32_t region)
-{
-	uint64_t hash = ((uint64_t)parent << 32 | region) * 0x9e3779b97f4a7c15ull;
-
-	return (uint32_t)(hash >> 32) & (tree->slots - 1);
-}
-
-/* The child of `parent` for the region; 0: there is none. */
-static inline uint32_t profile_find_node(const struct profile_tree *tree, uint32_t parent,
-					 uint32_t region)
-{
-	uint32_t slot = profile_compute_node_slot(tree, parent, region), number;
-
-	while ((number = tree->table[slot])) {
-		if (tree->entries[number].parent == parent &&
-		    tree->entries[number].region == region)
-			return number;
-		slot = (slot + 1) & (tree->slots - 1);
-	}
-	return 0;
-}
+/* The child of `parent` for the region, which becomes its hint; 0: there is none. It keeps all
+ * registers: a caller that has to do so saves none for it. */
+__attribute__((no_caller_saved_registers)) uint32_t
+profile_find_node(const struct profile_tree *tree, uint32_t parent, uint32_t region);
 
 static inline struct spool_profile_open *profile_get_open_calls(struct spool_profile_node *node)
 {

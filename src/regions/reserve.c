@@ -15,16 +15,6 @@
 #include "regions/names.h"
 #include "regions/reentry_guard.h"
 
-/* What a handler calls lies below a signal's frame, which is larger than this: siginfo_t,
- * ucontext_t and the state of the vector registers (struct rt_sigframe,
- * arch/x86/include/asm/sigframe.h). */
-#define SIGNAL_FRAME_BYTES_LEAST 1024u
-
-static bool is_on_own_stack(const struct thread *thread, uint64_t address)
-{
-	return address >= thread->stack_bounds.low && address < thread->stack_bounds.high;
-}
-
 /* Whose memory may be a part of the thread's own stack. */
 static bool runs_on_alternate_stack(void)
 {
@@ -38,10 +28,9 @@ static bool runs_on_alternate_stack(void)
  * comes that no handler can have made. Handlers' frames on other stacks may be anywhere. */
 static bool event_was_abandoned(const struct region_thread_state *thread)
 {
-	uint64_t here = region_get_stack_pointer(), there = thread->busy_stack_pointer;
-
-	return here > there - SIGNAL_FRAME_BYTES_LEAST && is_on_own_stack(thread->thread, here) &&
-	       is_on_own_stack(thread->thread, there) && !runs_on_alternate_stack();
+	return thread_no_handler_is_between(thread->thread, thread->busy_stack_pointer,
+					    region_get_stack_pointer()) &&
+	       !runs_on_alternate_stack();
 }
 
 static void end_abandoned_event(struct region_thread_state *thread)

@@ -24,7 +24,7 @@ int wrappers_waits_add(const struct wrapper_options *options);     /* sleep and 
 int wrappers_loader_add(const struct wrapper_options *options);    /* dlopen, dlsym, dlclose */
 int wrappers_loader_add_dlopen_wrappers(void); /* the part of it that sees objects come */
 int wrappers_loader_add_for_attachment(const struct wrapper_options *options); /* the same */
-/* Called when dlopen has returned and objects have come; NULL: nobody is told. */
+/* Called when dlopen has returned and objects have come; may be NULL. */
 void wrappers_loader_set_listener(void (*opened)(void));
 int wrappers_nccl_add(const struct wrapper_options *options);
 int wrappers_user_add(const struct wrapper_options *options); /* WRAP */

@@ -55,8 +55,9 @@ const char *summary_get_loss_text(int loss)
 		[SPOOL_LOSS_CALL_EVENTS] =
 			"entries and exits of functions dropped because no buffer was ready",
 		[SPOOL_LOSS_CALL_DEPTH] = "calls left out because they were nested too deeply",
-		[SPOOL_LOSS_CALL_REENTRY] = ("calls left out because a signal handler made them "
-					     "while kymo recorded another"),
+		[SPOOL_LOSS_CALL_REENTRY] = ("calls left out: a signal handler made them while "
+					     "kymo recorded another, or their thread was "
+					     "beginning or ending"),
 		[SPOOL_LOSS_CALL_UNWOUND] = ("calls that did not return (longjmp, an exception); "
 					     "their end time is that of the next outer call"),
 		[SPOOL_LOSS_INSTRUMENT] = "modules that could not be instrumented",
