@@ -199,7 +199,9 @@ static void release_thread_state(struct region_thread_state *state, uint64_t end
 			profile_stop_open_call(state->tree, frame->profile_node,
 					       frame->profile_begin,
 					       region_window_clock(end_ticks));
-		spool_count_loss(kymo_regions.spool, SPOOL_LOSS_REGION_UNBALANCED);
+		/* In a wrapped call the thread was cancelled: no end is missing. */
+		if (frame->region & REGION_ID_USER_REGION_BIT)
+			spool_count_loss(kymo_regions.spool, SPOOL_LOSS_REGION_UNBALANCED);
 	}
 	stream_pass_chunk_back_to_spool(state);
 	if (state->tree)
