@@ -20,7 +20,7 @@ static volatile uint64_t sink;
 static char block[1 << 16];
 __attribute__((noinline)) static void parse(long n) { uint64_t a = sink; for (long i = 0; i < n; i++) a = a * 6364136223846793005u + 1; sink = a; }
 __attribute__((noinline)) static void render(long n) { uint64_t a = sink | 1; for (long i = 0; i < n; i++) { a ^= a << 13; a ^= a >> 7; } sink = a; }
-__attribute__((noinline)) static void EXTRA(long n) { for (long i = 0; i < n; i++) { memset(block, (int)i, sizeof(block)); sink += (uint64_t)block[i & 1023]; } }
+__attribute__((noinline)) static void EXTRA(long n) { for (long i = 0; i < n; i++) { memset(block, (int)i, sizeof(block)); for (int j = 0; j < 800; j++) sink += (uint64_t)block[j]; } }
 static void *worker(void *x) { render(40000000); return x; }
 int main(void) { pthread_t t; pthread_create(&t, 0, worker, 0); for (int i = 0; i < 40; i++) parse(PARSE); EXTRA(20000);
 	pthread_join(t, 0); return 0; }
@@ -104,7 +104,7 @@ class Diff:
         expect(text.startswith("### CPU time +"), text)
         expect(all(len(re.findall(r"(?<!\\)\|", row)) == 7 for row in rows), text)
         expect(any(row.startswith("| parse | ") and "**+" in row for row in rows), text)
-        expect(any(row.startswith(r"| new\_name | ") or "new\\_name" in row for row in rows), text)
+        expect(any(row.startswith(r"| new\_name | ") for row in rows), text)
 
     def folded(self):
         lines = self.diff("--format", "folded").stdout.decode().splitlines()
