@@ -255,17 +255,18 @@ static void format_and_visit_arguments(const struct sdk_function_description *fu
 	size_t offset = 0;
 
 	for (uint32_t i = 0; i < function->count; i++) {
-		const struct sdk_argument_description *argument = &function->arguments[i];
-		struct argument_being_formatted telling = {.argument = argument,
+		struct sdk_argument_description argument;
+		struct argument_being_formatted telling = {.argument = &argument,
 							   .dereferences_max = dereferences_max};
 
-		if (argument->value == SDK_VALUE_NONE)
+		sdk_function_get_argument(function, i, &argument);
+		if (argument.value == SDK_VALUE_NONE)
 			return;
-		offset = (offset + argument->alignment - 1) & ~(size_t)(argument->alignment - 1);
+		offset = (offset + argument.alignment - 1) & ~(size_t)(argument.alignment - 1);
 		telling.address = payload + offset;
-		telling.pointer_depth = sdk_argument_get_pointer_depth(argument);
+		telling.pointer_depth = sdk_argument_get_pointer_depth(&argument);
 		format_argument_text(&telling);
-		offset += argument->size;
+		offset += argument.size;
 		if (each(i, &telling, context))
 			return;
 	}

@@ -46,7 +46,7 @@ bool sdk_cuda_arguments_to_hip(int32_t call, const void *arguments,
 	if (hip_operation_by_cuda_call[call].arguments != HIP_ARGUMENTS_SAME)
 		return false;
 	for (uint32_t i = 0; i < function->count; i++) {
-		const struct sdk_argument_description *argument = &function->arguments[i];
+		const struct sdk_argument_layout *argument = &function->arguments[i];
 		size_t alignment = argument->alignment;
 
 		size = ((size + alignment - 1) & ~(alignment - 1)) + argument->size;

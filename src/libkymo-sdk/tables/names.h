@@ -27,16 +27,23 @@ enum sdk_value_kind {
 	SDK_VALUE_BYTES   /* any other struct */
 };
 
+struct sdk_argument_layout {
+	uint16_t size;
+	uint8_t alignment;
+	uint8_t value; /* enum sdk_value_kind */
+};
+
 struct sdk_argument_description {
 	const char *type, *name;
 	uint16_t size, alignment;
 	enum sdk_value_kind value;
 };
 
-/* Arguments lie behind each other as in a struct. */
+/* Arguments lie behind each other as in a struct. Their types and names follow the function's name,
+ * each with its '\0': a pointer in a table costs the loader a relocation in every process. */
 struct sdk_function_description {
 	const char *name;
-	const struct sdk_argument_description *arguments;
+	const struct sdk_argument_layout *arguments;
 	uint32_t count;
 };
 
@@ -74,6 +81,10 @@ const char *sdk_kind_get_operation_name(const struct sdk_tracing_kind_info *kind
 					int32_t operation);
 /* One more than the last operation. */
 int32_t sdk_kind_get_operation_count(const struct sdk_tracing_kind_info *kind);
+
+/* `number`: from 0, below the function's count. */
+void sdk_function_get_argument(const struct sdk_function_description *function, uint32_t number,
+			       struct sdk_argument_description *ret);
 
 /* How often a C type is a pointer; those that are none by their spelling count once. */
 int sdk_argument_get_pointer_depth(const struct sdk_argument_description *argument);

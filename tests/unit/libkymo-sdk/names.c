@@ -264,7 +264,7 @@ static size_t size_of_arguments(const struct sdk_function_description *function)
 	size_t end = 0, alignment = 1;
 
 	for (uint32_t i = 0; i < function->count; i++) {
-		const struct sdk_argument_description *argument = &function->arguments[i];
+		const struct sdk_argument_layout *argument = &function->arguments[i];
 
 		if (argument->value == SDK_VALUE_NONE)
 			return 1;
