@@ -2,7 +2,8 @@
  * SPDX-FileCopyrightText: the kymo authors
  *
  * See rank.h. Variables of mpirun(1) of Open MPI, Hydra and PMIx (MPICH, Intel), MVAPICH, flux and
- * srun(1). Those of an MPI launcher go before those of the batch system that may be around it.
+ * srun(1), and of launchers of PyTorch. Those of an inner launcher go before those of the one that
+ * may be around it: torchrun(1) is started once a node, an MPI launcher by a batch system.
  */
 #include "common/rank.h"
 
@@ -10,15 +11,19 @@
 
 #include "common/array.h"
 
-/* Slurm sets SLURM_PROCID for the batch script as well, which is no rank of anything: only in a
+/* torchrun gives each worker RANK and TORCHELASTIC_RUN_ID; DeepSpeed's and Accelerate's launchers
+ * give it RANK and LOCAL_RANK. RANK alone can be anything: Kubernetes operators number pods by it.
+ * Slurm sets SLURM_PROCID for the batch script as well, which is no rank of anything: only in a
  * step of srun there is a SLURM_STEP_ID. */
 static const struct launcher_rank_variables_row {
 	const char *rank_variable, *size_variable, *required_variable;
 } known_launchers[] = {
+	{"RANK", "WORLD_SIZE", "TORCHELASTIC_RUN_ID"},
 	{"OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE", NULL},
 	{"PMI_RANK", "PMI_SIZE", NULL},
 	{"MV2_COMM_WORLD_RANK", "MV2_COMM_WORLD_SIZE", NULL},
 	{"PMIX_RANK", "PMIX_SIZE", NULL},
+	{"RANK", "WORLD_SIZE", "LOCAL_RANK"},
 	{"FLUX_TASK_RANK", "FLUX_JOB_SIZE", NULL},
 	{"SLURM_PROCID", "SLURM_STEP_NUM_TASKS", "SLURM_STEP_ID"},
 };

@@ -61,6 +61,21 @@ static void slurm_batch_script_is_no_rank(void **state)
 	expect(both, 3, 4, "PMI_RANK");
 }
 
+static void launchers_of_pytorch_are_known(void **state)
+{
+	char *torchrun[] = {"OMPI_COMM_WORLD_RANK=1", "OMPI_COMM_WORLD_SIZE=2", "RANK=9",
+			    "WORLD_SIZE=16", "TORCHELASTIC_RUN_ID=none", NULL};
+	char *deepspeed[] = {"SLURM_PROCID=0", "SLURM_STEP_ID=0", "RANK=3", "LOCAL_RANK=3",
+			     "WORLD_SIZE=4", NULL};
+	char *pod[] = {"RANK=1", "WORLD_SIZE=2", "MASTER_ADDR=pod-0", NULL};
+	struct process_rank rank;
+
+	(void)state;
+	expect(torchrun, 9, 16, "RANK");
+	expect(deepspeed, 3, 4, "RANK");
+	assert_false(rank_read_from_environment(pod, &rank));
+}
+
 static void garbage_is_not_believed(void **state)
 {
 	char *letters[] = {"PMI_RANK=two", "PMI_SIZE=4", NULL};
@@ -82,6 +97,7 @@ int main(void)
 		cmocka_unit_test(no_launcher_no_rank),
 		cmocka_unit_test(launchers_are_known),
 		cmocka_unit_test(slurm_batch_script_is_no_rank),
+		cmocka_unit_test(launchers_of_pytorch_are_known),
 		cmocka_unit_test(garbage_is_not_believed),
 	};
 
