@@ -63,6 +63,7 @@ struct setting {
 	char has_peer_aliases; /* 1: ROCPROFSYS_ and OMNITRACE_ names are read as well */
 };
 
+/* In libraries that are loaded into programs category, help, long_option and metavar are NULL. */
 extern const struct setting settings_table[SETTING_COUNT];
 
 #endif

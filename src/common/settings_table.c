@@ -8,10 +8,22 @@
  */
 #include "common/settings.h"
 
+#include <stddef.h>
+
 #include "common/output_formats.h"
 
+/* Words for people are left out of what is loaded into programs: each is a pointer that the loader
+ * moves in every process. */
+#ifdef KYMO_SETTINGS_WITHOUT_WORDS
+#define WORDS(member, text) .member = NULL
+#else
+#define WORDS(member, text) .member = text
+#endif
+#define LONG_OPTION(text) WORDS(long_option, text)
+#define METAVAR(text)     WORDS(metavar, text)
+
 #define SETTING(id, category_, help_, ...)                                                         \
-	[SETTING_##id] = {.name = #id, .category = category_, .help = help_, __VA_ARGS__}
+	[SETTING_##id] = {.name = #id, WORDS(category, category_), WORDS(help, help_), __VA_ARGS__}
 
 #define TYPE_FIELDS(type_, default_) .type = SETTING_##type_, .default_value = default_
 #define BOOL(default_)               TYPE_FIELDS(BOOL, default_)
@@ -22,15 +34,15 @@
 #define LIST(default_)               TYPE_FIELDS(LIST, default_)
 #define SIZE(default_)               TYPE_FIELDS(SIZE, default_)
 #define PERIODS(default_)            TYPE_FIELDS(PERIODS, default_)
-#define PATTERN                      TYPE_FIELDS(PATTERN, ""), .metavar = "REGEX"
+#define PATTERN                      TYPE_FIELDS(PATTERN, ""), METAVAR("REGEX")
 #define TID_LIST(default_)           TYPE_FIELDS(TIDS, default_)
 #define CHOICE(default_, list)       TYPE_FIELDS(CHOICE, default_), .choices = list
 #define CHOICES(default_, list)      TYPE_FIELDS(LIST, default_), .choices = list
 #define RANGE(low, high)             .minimum = low, .maximum = high
 /* 30 years: a duration that stays far from the end of 64-bit nanoseconds. */
-#define DURATION(default_) TYPE_FIELDS(DURATION, default_), RANGE(0, 1e9), .metavar = "S"
+#define DURATION(default_) TYPE_FIELDS(DURATION, default_), RANGE(0, 1e9), METAVAR("S")
 /* Above 10 kHz the kernel's part of a sample alone distorts the program. */
-#define FREQUENCY(default_) TYPE_FIELDS(NUMBER, default_), RANGE(0.01, 10000), .metavar = "HZ"
+#define FREQUENCY(default_) TYPE_FIELDS(NUMBER, default_), RANGE(0.01, 10000), METAVAR("HZ")
 #define ADVANCED            .visibility = SETTING_ADVANCED
 #define INTERNAL            .visibility = SETTING_INTERNAL
 #define PEER_ALIAS          .has_peer_aliases = 1
@@ -43,10 +55,10 @@ const struct setting settings_table[SETTING_COUNT] = {
 	SETTING(VERBOSE, "general",
 		"How much kymo prints to standard error: -1 errors only, 0 a summary, 1 and up "
 		"details.",
-		INTEGER("0"), RANGE(-1, 3), .metavar = "LEVEL", PEER_ALIAS),
+		INTEGER("0"), RANGE(-1, 3), METAVAR("LEVEL"), PEER_ALIAS),
 	SETTING(CONFIG_FILE, "general",
 		"Configuration files, text (NAME = value) or JSON, separated by colons.", PATH(""),
-		.long_option = "config", .short_option = 'c', .metavar = "FILE", PEER_ALIAS),
+		LONG_OPTION("config"), .short_option = 'c', METAVAR("FILE"), PEER_ALIAS),
 	SETTING(STRICT_CONFIG, "general",
 		"Treat unknown settings in configuration files as errors.", BOOL("on"), ADVANCED,
 		PEER_ALIAS),
@@ -63,14 +75,14 @@ const struct setting settings_table[SETTING_COUNT] = {
 	SETTING(OUTPUT_PATH, "output",
 		"Directory for results; takes keys such as %p (pid), %h (host), %t (time), %n "
 		"(program), %r (rank), %q{VARIABLE}.",
-		PATH("kymo-%n-output"), .long_option = "output", .short_option = 'o',
-		.metavar = "DIR", PEER_ALIAS),
+		PATH("kymo-%n-output"), LONG_OPTION("output"), .short_option = 'o', METAVAR("DIR"),
+		PEER_ALIAS),
 	SETTING(OUTPUT_PREFIX, "output",
 		"Prefix for the name of every result file; a trailing slash makes it a directory.",
-		PATH(""), .metavar = "PREFIX", PEER_ALIAS),
+		PATH(""), METAVAR("PREFIX"), PEER_ALIAS),
 	SETTING(OUTPUT_FORMATS, "output", "Which result files to write after the run.",
-		CHOICES(OUTPUT_FORMATS_DEFAULT, OUTPUT_FORMATS_CHOICES), .long_option = "format",
-		.metavar = "LIST"),
+		CHOICES(OUTPUT_FORMATS_DEFAULT, OUTPUT_FORMATS_CHOICES), LONG_OPTION("format"),
+		METAVAR("LIST")),
 	SETTING(TIME_OUTPUT, "output",
 		"Put each run's results in a sub-directory named by date and time.", BOOL("on"),
 		ADVANCED, PEER_ALIAS),
@@ -96,39 +108,39 @@ const struct setting settings_table[SETTING_COUNT] = {
 		ADVANCED),
 	SETTING(SAMPLING_INCLUDE_INLINES, "output",
 		"Show inlined functions as frames where debug information has them.", BOOL("on"),
-		.long_option = "inlines", .short_option = 'i', PEER_ALIAS),
+		LONG_OPTION("inlines"), .short_option = 'i', PEER_ALIAS),
 	SETTING(DEBUG_PATH, "output",
 		"Where separate debug files are looked for, separated by colons.",
-		PATH("/usr/lib/debug"), .metavar = "PATH", ADVANCED),
+		PATH("/usr/lib/debug"), METAVAR("PATH"), ADVANCED),
 	SETTING(SYMBOL_CACHE, "output",
 		"Directory of the symbol cache; empty: the user's cache directory; none: no cache.",
-		PATH(""), .metavar = "DIR", ADVANCED),
+		PATH(""), METAVAR("DIR"), ADVANCED),
 
 	/* ---- Collection windows ---- */
 	SETTING(TRACE_DELAY, "windows", "Seconds before collection starts.", DURATION("0"),
-		.long_option = "wait", .short_option = 'w', PEER_ALIAS),
+		LONG_OPTION("wait"), .short_option = 'w', PEER_ALIAS),
 	SETTING(TRACE_DURATION, "windows",
 		"Seconds of collection after the delay; 0 means until the end.", DURATION("0"),
-		.long_option = "duration", .short_option = 'd', PEER_ALIAS),
+		LONG_OPTION("duration"), .short_option = 'd', PEER_ALIAS),
 	SETTING(TRACE_PERIODS, "windows",
 		"Collection windows, clock:delay:duration:cycles, run one after the other; cycles "
 		"0 means for ever.",
-		PERIODS(""), .long_option = "periods", .metavar = "SPEC"),
+		PERIODS(""), LONG_OPTION("periods"), METAVAR("SPEC")),
 	SETTING(TRACE_PERIOD_CLOCK_ID, "windows", "Clock of windows that do not name one.",
 		CHOICE("realtime", "realtime,monotonic,process_cputime,monotonic_raw,realtime_"
 				   "coarse,monotonic_coarse,boottime"),
-		.metavar = "CLOCK", ADVANCED, PEER_ALIAS),
+		METAVAR("CLOCK"), ADVANCED, PEER_ALIAS),
 	SETTING(INIT_ENABLED, "windows",
 		"Collect from the start; off waits for kymo_start_trace() or kymo ctl PID start.",
 		BOOL("on"), PEER_ALIAS),
 	SETTING(SELECTED_REGIONS, "windows",
 		"Collect only while a thread is inside a region with one of these names.", LIST(""),
-		.metavar = "LIST", PEER_ALIAS),
+		METAVAR("LIST"), PEER_ALIAS),
 	SETTING(ENABLE_CATEGORIES, "windows",
 		"Record regions of these categories only (kymo avail categories lists them).",
-		LIST(""), .metavar = "LIST", ADVANCED, PEER_ALIAS),
+		LIST(""), METAVAR("LIST"), ADVANCED, PEER_ALIAS),
 	SETTING(DISABLE_CATEGORIES, "windows", "Record no regions of these categories.", LIST(""),
-		.metavar = "LIST", ADVANCED, PEER_ALIAS),
+		METAVAR("LIST"), ADVANCED, PEER_ALIAS),
 	SETTING(CONTROL_SIGNAL, "windows",
 		"Signal that stops collection, and starts it again the next time; none: no signal.",
 		CHOICE("none", "none,SIGUSR1,SIGUSR2,SIGURG,SIGIO,SIGPROF,SIGVTALRM"), ADVANCED),
@@ -139,22 +151,22 @@ const struct setting settings_table[SETTING_COUNT] = {
 	/* ---- Regions ---- */
 	SETTING(COMPONENTS, "regions",
 		"What the profile measures in every region (kymo avail components lists them).",
-		LIST("wall_clock"), .long_option = "components", .metavar = "LIST"),
+		LIST("wall_clock"), LONG_OPTION("components"), METAVAR("LIST")),
 	SETTING(MAX_DEPTH, "regions", "Deepest nesting of regions recorded.", INTEGER("65535"),
-		RANGE(1, 65535), .long_option = "max-depth", .metavar = "N", ADVANCED, PEER_ALIAS),
+		RANGE(1, 65535), LONG_OPTION("max-depth"), METAVAR("N"), ADVANCED, PEER_ALIAS),
 	SETTING(THROTTLE_COUNT, "regions",
 		"Calls of a region after which THROTTLE_VALUE applies to it; 0: regions are never "
 		"throttled.",
-		INTEGER("0"), RANGE(0, 1e12), .metavar = "N", ADVANCED),
+		INTEGER("0"), RANGE(0, 1e12), METAVAR("N"), ADVANCED),
 	SETTING(THROTTLE_VALUE, "regions",
 		"A region whose calls last fewer ns than this on average is no longer recorded.",
-		INTEGER("10000"), RANGE(1, 1e12), .metavar = "NS", ADVANCED, PEER_ALIAS),
+		INTEGER("10000"), RANGE(1, 1e12), METAVAR("NS"), ADVANCED, PEER_ALIAS),
 	SETTING(PROFILE_MAX_NODES, "regions",
 		"Most nodes of a thread's call tree; further calls are counted together as (more).",
-		INTEGER("65536"), RANGE(16, 16777216), .metavar = "N", ADVANCED),
+		INTEGER("65536"), RANGE(16, 16777216), METAVAR("N"), ADVANCED),
 	SETTING(PROFILE_MAX_THREADS, "regions",
 		"Most call trees of a process; later threads reuse the trees of ended threads.",
-		INTEGER("1024"), RANGE(1, 1e6), .metavar = "N", ADVANCED),
+		INTEGER("1024"), RANGE(1, 1e6), METAVAR("N"), ADVANCED),
 
 /* ---- Wrapped functions ---- */
 #include "common/settings_wrapped_functions.inc"
@@ -163,13 +175,13 @@ const struct setting settings_table[SETTING_COUNT] = {
 	SETTING(COUNTERS, "counters",
 		"Counters to read for each kernel; the kernels of a device then run one at a time "
 		"(kymo avail --counters).",
-		LIST(""), .metavar = "LIST"),
+		LIST(""), METAVAR("LIST")),
 	SETTING(DEVICE_COUNTERS, "counters",
 		"Counters to read for whole devices, every COUNTER_INTERVAL.", LIST(""),
-		.metavar = "LIST"),
+		METAVAR("LIST")),
 	SETTING(COUNTER_INTERVAL, "counters",
 		"Time between two readings of DEVICE_COUNTERS, in ms.", NUMBER("10"),
-		RANGE(0.05, 3600000), .long_option = "interval", .metavar = "MS"),
+		RANGE(0.05, 3600000), LONG_OPTION("interval"), METAVAR("MS")),
 	SETTING(KERNEL_INCLUDE, "counters", "Count kernels with these names only.", PATTERN),
 	SETTING(KERNEL_EXCLUDE, "counters",
 		"Do not count kernels with these names. Kernels of NCCL, RCCL and NVSHMEM are left "
@@ -177,14 +189,14 @@ const struct setting settings_table[SETTING_COUNT] = {
 		PATTERN),
 	SETTING(KERNEL_RANGE, "counters",
 		"Which launches of each kernel to count, from 1: 3, 2-5, 1,8-12.", STRING(""),
-		.metavar = "A-B"),
+		METAVAR("A-B")),
 	SETTING(COUNT_REGIONS, "counters",
 		"Count what a thread does inside each roctx or NVTX range, as if the range were a "
 		"kernel of the host.",
 		BOOL("off")),
 	SETTING(COUNTER_DEFS, "counters",
 		"Files with definitions of counters besides kymo's own, separated by colons.",
-		PATH(""), .metavar = "FILE"),
+		PATH(""), METAVAR("FILE")),
 	SETTING(COUNTER_WATCHDOG, "counters",
 		"Seconds without progress after which a counted kernel is no longer counted, so "
 		"that kernels that wait for each other can continue; 0: never.",
@@ -201,9 +213,9 @@ const struct setting settings_table[SETTING_COUNT] = {
 		"Profile the processes that the program starts as well.", BOOL("on")),
 	SETTING(USE_PROCESS_SAMPLING, "process",
 		"Record memory, faults, CPU time and I/O of the process in the background.",
-		BOOL("on"), .long_option = "host", .short_option = 'H', PEER_ALIAS),
+		BOOL("on"), LONG_OPTION("host"), .short_option = 'H', PEER_ALIAS),
 	SETTING(PROCESS_SAMPLING_FREQ, "process", "Readings a second of the process's metrics.",
-		NUMBER("10"), RANGE(0.01, 1000), .long_option = "process-freq", .metavar = "HZ",
+		NUMBER("10"), RANGE(0.01, 1000), LONG_OPTION("process-freq"), METAVAR("HZ"),
 		PEER_ALIAS),
 	SETTING(PROCESS_SAMPLING_DELAY, "process",
 		"Seconds before the first reading of the process's metrics.", DURATION("0"),
@@ -221,7 +233,7 @@ const struct setting settings_table[SETTING_COUNT] = {
 		BOOL("on"), ADVANCED, PEER_ALIAS),
 	SETTING(SPOOL_LIMIT, "memory",
 		"Most bytes of recorded data that a process may keep; 0 means no limit.",
-		SIZE("4G"), .metavar = "SIZE", ADVANCED),
+		SIZE("4G"), METAVAR("SIZE"), ADVANCED),
 	SETTING(SPOOL_RING, "memory",
 		"At SPOOL_LIMIT, overwrite the oldest data; off drops the newest instead.",
 		BOOL("on"), ADVANCED),
