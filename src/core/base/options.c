@@ -16,6 +16,8 @@
 
 #define SECOND_NS 1000000000.0
 
+#define VARIABLES_OF_INTEREST_MAX 255
+
 static const char *find_environment_variable(char *const *environment, const char *prefix,
 					     const char *name)
 {
@@ -29,6 +31,36 @@ static const char *find_environment_variable(char *const *environment, const cha
 			return entry + prefix_length + name_length + 1;
 	}
 	return NULL;
+}
+
+/* Variables that can be settings, and the two that say where a user's caches are. */
+static bool is_variable_of_interest(const char *entry)
+{
+	static const char *const beginnings[] = {"KYMO_", "ROCPROFSYS_", "OMNITRACE_",
+						 "HOME=", "XDG_CACHE_HOME="};
+
+	for (unsigned i = 0; i < ARRAY_SIZE(beginnings); i++) {
+		if (!strncmp(entry, beginnings[i], strlen(beginnings[i])))
+			return true;
+	}
+	return false;
+}
+
+/* Each of some 200 settings is looked for: only among what can be one. False: too many. */
+static bool select_variables_of_interest(char *const *environment,
+					 char *selected[VARIABLES_OF_INTEREST_MAX + 1])
+{
+	unsigned count = 0;
+
+	for (; environment && *environment; environment++) {
+		if (!is_variable_of_interest(*environment))
+			continue;
+		if (count == VARIABLES_OF_INTEREST_MAX)
+			return false;
+		selected[count++] = *environment;
+	}
+	selected[count] = NULL;
+	return true;
 }
 
 static bool is_setting_given(char *const *environment, enum setting_id id)
@@ -352,7 +384,7 @@ static void read_python_call_options(struct python_call_options *calls, char *co
 		*expressions[i].to = find_setting_text_or_default(environment, expressions[i].id);
 }
 
-void options_read_environment(struct options *options, char *const *environment)
+static void read_all_options(struct options *options, char *const *environment)
 {
 	const char *source = find_setting_text_or_default(environment, SETTING_SAMPLING_SOURCE);
 
@@ -404,6 +436,15 @@ void options_read_environment(struct options *options, char *const *environment)
 		options->spool_directory,
 		find_environment_variable(environment, "KYMO_", "SPOOL_DIRECTORY"));
 	choose_unwind_cache_directory(options, environment);
+}
+
+void options_read_environment(struct options *options, char *const *environment)
+{
+	char *selected[VARIABLES_OF_INTEREST_MAX + 1];
+
+	read_all_options(options, select_variables_of_interest(environment, selected)
+					  ? selected
+					  : environment);
 }
 
 bool options_thread_filter_allows(const struct options_thread_filter *tids, uint64_t sequent_id)
