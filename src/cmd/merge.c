@@ -287,8 +287,9 @@ static int merge_write_shard(struct merge_state *merge, struct problem *problem)
 		return error;
 	refused = merge_report_refused(merge);
 	return refused ? problem_set(problem, -ENODATA,
-				     "%zu directories are missing from '%s'; see the errors above",
-				     refused, merge->options.output)
+				     "%zu director%s missing from '%s'; see the errors above",
+				     refused, refused == 1 ? "y is" : "ies are",
+				     merge->options.output)
 		       : 0;
 }
 
@@ -411,18 +412,21 @@ static int merge_set_missing_data_problem(const struct merge_state *merge, size_
 
 	if (refused)
 		return problem_set(problem, -ENODATA,
-				   "%zu of %zu directories are missing from '%s'; see the errors "
+				   "%zu of %zu director%s missing from '%s'; see the errors "
 				   "above",
-				   refused, merge->inputs.count, output);
+				   refused, merge->inputs.count,
+				   merge->inputs.count == 1 ? "y is" : "ies are", output);
 	if (merge->unreachable_count)
 		return problem_set(problem, -ENODATA,
-				   "NCCL records of %zu directories are missing from '%s'; see the "
+				   "NCCL records of %zu director%s are missing from '%s'; see the "
 				   "errors above",
-				   merge->unreachable_count, output);
+				   merge->unreachable_count,
+				   merge->unreachable_count == 1 ? "y" : "ies", output);
 	if (merge->nccl.unusable_count)
 		return problem_set(problem, -ENODATA,
-				   "%zu files are missing from '%s'; see the errors above",
-				   merge->nccl.unusable_count, output);
+				   "%zu file%s missing from '%s'; see the errors above",
+				   merge->nccl.unusable_count,
+				   merge->nccl.unusable_count == 1 ? " is" : "s are", output);
 	if (merge->unreadable_file_count)
 		return problem_set(problem, -ENODATA,
 				   "%llu files of records in '%s' cannot be read, so their ranks "
@@ -454,11 +458,13 @@ static int merge_into_result(struct merge_state *merge, struct problem *problem)
 		return error;
 	}
 	if (merge->inputs.named_twice)
-		message_warning("%zu directories were named more than once; each is used once",
-				merge->inputs.named_twice);
+		message_warning("%zu director%s named more than once; each is used once",
+				merge->inputs.named_twice,
+				merge->inputs.named_twice == 1 ? "y was" : "ies were");
 	if (merge->nccl.duplicate_count)
-		message_warning("%zu files were named more than once; each is used once",
-				merge->nccl.duplicate_count);
+		message_warning("%zu file%s named more than once; each is used once",
+				merge->nccl.duplicate_count,
+				merge->nccl.duplicate_count == 1 ? " was" : "s were");
 	error = merge_write_results(merge, problem);
 	return error ? error : merge_set_missing_data_problem(merge, refused, problem);
 }

@@ -194,7 +194,7 @@ static int report_parse_filters(struct report_state *report, struct problem *pro
 	if (!error)
 		error = report_parse_time("--to", options->to, &report->session_options.to_ns,
 					  problem);
-	if (!error && report->session_options.to_ns &&
+	if (!error && options->to &&
 	    report->session_options.to_ns <= report->session_options.from_ns)
 		error = problem_set(problem, -EINVAL, "--to must be later than --from");
 	report->session_options.filter_process_pid = (uint32_t)pid;

@@ -207,7 +207,7 @@ class Tests:
         directory, _ = self.instrument("-R", "^plain_c$", "--throttle-count=4", "--throttle-value=1000000000")
         expect(self.calls(directory).get("plain_c") == 4, self.calls(directory))
         summary = self.kymo.report(directory).stdout.decode()
-        expect("4 calls recorded of 1 functions in 1 module\n" in summary, summary)
+        expect("4 calls recorded of 1 function in 1 module\n" in summary, summary)
 
     def counted_to_the_end(self):
         """However the process ends, where kymo can know."""

@@ -220,7 +220,7 @@ class Checks:
         directory = self.scratch.path("outputs")
         ended = run([self.kymo.path, "instrument", "--python", "-R", "^recurse$", "--output", directory,
                      "--time-output=off", "--", PYTHON, CALLS, "recursion"])
-        match = re.search(r"Python functions\n +([0-9,]+) calls recorded of 1 functions", ended.stderr)
+        match = re.search(r"Python functions\n +([0-9,]+) calls recorded of 1 function", ended.stderr)
         expect(match, ended.stderr)
         nodes = Result(directory).json("profile.json")["region_nodes"]
         expect(int(match[1].replace(",", "")) == sum(node["count"] for node in nodes) == 2 * 1219, f"{match[0]}")

@@ -343,11 +343,25 @@ static int call_open_of_data_kinds(struct session *session, struct problem *prob
 	return result;
 }
 
+/* A part that begins behind the data would be an empty report. */
+static int check_part_begins_within_data(struct session *session, struct problem *problem)
+{
+	uint64_t from_ns = session_get_private(session)->options.from_ns,
+		 length_ns = session->end_ns - session->start_ns;
+
+	if (!from_ns || from_ns < length_ns)
+		return 0;
+	return problem_set(problem, -EINVAL,
+			   "nothing was recorded after %.6g s: the data end after %.6g s",
+			   (double)from_ns * 1e-9, (double)length_ns * 1e-9);
+}
+
 static int run_session_read_steps(struct session *session, struct problem *problem)
 {
 	static int (*const steps[])(struct session *, struct problem *) = {
-		open_all_spool_files, allocate_data_of_all_kinds, session_read_launch,
-		scan_all_processes,   read_all_samples,           call_open_of_data_kinds};
+		open_all_spool_files,   allocate_data_of_all_kinds, session_read_launch,
+		scan_all_processes,     read_all_samples,           check_part_begins_within_data,
+		call_open_of_data_kinds};
 
 	for (size_t i = 0; i < ARRAY_SIZE(steps); i++) {
 		int result = steps[i](session, problem);

@@ -125,7 +125,8 @@ static inline int walk_end_instrumented_call(struct region_event_walk_state *wal
 	return result;
 }
 
-int call_stream_end_open_calls(struct region_event_walk_state *walk, uint64_t time_ns)
+/* The thread ended with all calls that are open. */
+static int end_all_open_calls(struct region_event_walk_state *walk, uint64_t time_ns)
 {
 	int result = 0;
 
@@ -151,7 +152,7 @@ static inline int apply_call_word(struct region_event_walk_state *walk, uint64_t
 	if (result != 0 || walk->done)
 		return result;
 	if (id == 0)
-		return word & SPOOL_CALL_EXIT ? call_stream_end_open_calls(walk, walk->last_ns) : 0;
+		return word & SPOOL_CALL_EXIT ? end_all_open_calls(walk, walk->last_ns) : 0;
 	if (call_id_is_unknown(walk->process_calls, id))
 		return 0;
 	return word & SPOOL_CALL_EXIT ? walk_end_instrumented_call(walk, id)

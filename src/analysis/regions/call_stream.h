@@ -19,7 +19,4 @@ bool call_stream_has_words_until(const struct region_event_walk_state *walk, uin
 /* Takes all words up to this time (ticks, inclusive). Returns as analysis/regions/stack.h says. */
 int call_stream_apply_words_until(struct region_event_walk_state *walk, uint64_t until);
 
-/* The thread ended with all calls that are open. */
-int call_stream_end_open_calls(struct region_event_walk_state *walk, uint64_t time_ns);
-
 #endif

@@ -85,18 +85,18 @@ static void set_node_statistics(const struct profile_reader *profile, uint32_t n
 	}
 }
 
-/* Calls that a region around them ended without, and whose own end did not come. */
-static void add_left_calls_to_node(struct profile_reader *profile, uint32_t node,
-				   const struct spool_profile_open *calls)
+/* Open calls of a node that are known to have ended after all: `count` of them, which took `ticks`
+ * together. */
+static void add_ended_calls_to_node(struct profile_reader *profile, uint32_t node, uint64_t count,
+				    uint64_t ticks)
 {
 	const struct process_regions_data *regions = profile->process_regions;
 	struct model_region_node *model = &session_get_regions(profile->session)->nodes[node];
-	double ns = (double)calls->left_ticks * profile->process->clock.ns_per_tick, mean;
+	double ns = (double)ticks * profile->process->clock.ns_per_tick, mean;
 
-	if (!calls->left)
+	if (!count)
 		return;
-	mean = ns / (double)calls->left;
-	profile->left_call_count += calls->left;
+	mean = ns / (double)count;
 	for (uint32_t i = 0; i < regions->component_count; i++) {
 		struct model_component_statistics *statistics = &region_get_node_statistics(
 			profile->session, node)[regions->components[i].index];
@@ -110,8 +110,8 @@ static void add_left_calls_to_node(struct profile_reader *profile, uint32_t node
 		statistics->sum += ns;
 		statistics->sum_of_squares += mean * ns;
 	}
-	model->open -= calls->left;
-	model->count += calls->left;
+	model->open -= count;
+	model->count += count;
 	for (uint32_t i = 0; i < regions->component_count; i++) {
 		if (regions->components[i].model.kind == SPOOL_COMPONENT_COUNT)
 			region_set_component_to_call_count(profile->session, node,
@@ -137,14 +137,40 @@ static uint64_t compute_ticks_outside_windows(const struct profile_reader *profi
 	return end > start + inside ? end - start - inside : 0;
 }
 
-/* What calls that are open took so far, in the component that is real time. `bytes`: behind the
- * node's values. Written while the program ran, so what cannot be is left out. */
+/* What calls took that did not begin or end in the data, in the component that is real time. */
+static void add_unfinished_time_to_node(struct profile_reader *profile, uint32_t node,
+					uint64_t ticks)
+{
+	const struct process_regions_data *regions = profile->process_regions;
+	struct model_component_statistics *statistics =
+		region_get_node_statistics(profile->session, node);
+	double ns = (double)ticks * profile->process->clock.ns_per_tick;
+
+	for (uint32_t i = 0; i < regions->component_count; i++) {
+		if (!component_is_wall_clock(&regions->components[i]))
+			continue;
+		statistics[regions->components[i].index].sum += ns;
+		statistics[regions->components[i].index].unfinished_sum += ns;
+	}
+}
+
+/* Calls of instrumented functions end with the process where that called exit(); the walk of a
+ * trace has the same rule (walk.c). */
+static bool calls_end_with_process(const struct profile_reader *profile,
+				   const struct model_region_node *node)
+{
+	return profile->session->processes[profile->index].state == SPOOL_STATE_EXITED &&
+	       session_get_regions(profile->session)->regions[node->region].kind ==
+		       SPOOL_REGION_FUNCTION;
+}
+
+/* What calls that are open took so far. `bytes`: behind the node's values. Written while the
+ * program ran, so what cannot be is left out. */
 static void add_open_calls_to_node_statistics(struct profile_reader *profile, uint32_t node,
 					      const uint8_t *bytes)
 {
-	const struct process_regions_data *regions = profile->process_regions;
 	const struct spool_file_header *header = &profile->process->file.header;
-	uint64_t open = session_get_regions(profile->session)->nodes[node].open, end, ticks;
+	uint64_t open = session_get_regions(profile->session)->nodes[node].open, end, ticks, most;
 	struct spool_profile_open calls;
 	struct model_region_node *model;
 
@@ -152,26 +178,27 @@ static void add_open_calls_to_node_statistics(struct profile_reader *profile, ui
 	end = profile->process->end_ticks;
 	if (calls.stopped > open || calls.left > open - calls.stopped || end < header->start_ticks)
 		return;
-	add_left_calls_to_node(profile, node, &calls);
+	profile->left_call_count += calls.left;
+	add_ended_calls_to_node(profile, node, calls.left, calls.left_ticks);
 	model = &session_get_regions(profile->session)->nodes[node];
 	model->self_correction =
 		(double)(int64_t)calls.self_ticks * profile->process->clock.ns_per_tick;
 	end -= profile->ticks_outside_windows;
 	open -= calls.stopped + calls.left;
 	ticks = open * end - calls.begin_ticks_sum;
-	if (open > UINT32_MAX || ticks > open * (end - header->start_ticks))
+	most = open * (end - header->start_ticks);
+	if (open > UINT32_MAX || (ticks > most && ticks - most > header->start_ticks / 2)) {
 		ticks = 0;
-	ticks += calls.stopped_ticks;
-	for (uint32_t i = 0; i < regions->component_count; i++) {
-		struct model_component_statistics *statistics =
-			region_get_node_statistics(profile->session, node);
-		double ns = (double)ticks * profile->process->clock.ns_per_tick;
-
-		if (!component_is_wall_clock(&regions->components[i]))
-			continue;
-		statistics[regions->components[i].index].sum += ns;
-		statistics[regions->components[i].index].unfinished_sum += ns;
+	} else if (ticks > most) {
+		/* A forked child has the calls that were open at the fork: they count where they
+		 * began. */
+		ticks = most;
+		model->open -= calls_end_with_process(profile, model) ? open : 0;
+	} else if (calls_end_with_process(profile, model)) {
+		add_ended_calls_to_node(profile, node, open, ticks);
+		ticks = 0;
 	}
+	add_unfinished_time_to_node(profile, node, ticks + calls.stopped_ticks);
 }
 
 static int add_profile_node(struct profile_reader *profile, const struct region_profile_part *part,

@@ -408,6 +408,21 @@ static void reset_walk_for_thread(struct region_event_walk_state *walk, uint32_t
 	region_windows_begin_thread(walk);
 }
 
+/* Calls of instrumented functions are words of the other stream, or regions where a region has what
+ * a word has no room for. */
+static int end_open_calls_of_thread(struct region_event_walk_state *walk, uint64_t time_ns)
+{
+	const struct model_region *regions = session_get_regions(walk->session)->regions;
+	int result = 0;
+
+	for (size_t i = walk->depth; result == 0 && i-- > 0;) {
+		if (walk->open[i].function ||
+		    regions[walk->open[i].region].kind == SPOOL_REGION_FUNCTION)
+			result = region_stack_end_entry_without_record(walk, i, time_ns);
+	}
+	return result;
+}
+
 /* Where the data of the thread ends. Calls ended with the thread, or with the process where that
  * called exit(); else they were open when the data ended. */
 static int end_open_regions_of_thread(struct region_event_walk_state *walk)
@@ -425,7 +440,7 @@ static int end_open_regions_of_thread(struct region_event_walk_state *walk)
 	if (result == 0)
 		result = region_windows_advance(walk, end_ns);
 	if (result == 0 && ended)
-		result = call_stream_end_open_calls(walk, end_ns);
+		result = end_open_calls_of_thread(walk, end_ns);
 	return result == 0 ? region_stack_end_all(walk, end_ns) : result;
 }
 

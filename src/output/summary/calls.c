@@ -3,9 +3,12 @@
  *
  * Instrumented functions in the summary: how many calls there are, and what was only counted.
  */
+#include <errno.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "common/array.h"
+#include "common/cleanup.h"
 #include "common/region_categories.h"
 #include "output/calls.h"
 #include "output/format.h"
@@ -14,54 +17,70 @@
 
 #define DEMOTED_NAMES_MAX 10
 
-static uint64_t count_called_functions(const struct session *session)
-{
-	const struct model_instrumented_calls *calls = session_get_calls(session);
-	uint64_t count = 0;
-
-	for (uint32_t i = 0; i < calls->module_count; i++)
-		count += calls->modules[i].called;
-	return count;
-}
-
-/* Where calls are recorded like any other region, for components of their own, arguments, or
- * because some are left out, they are counted there alone. */
-static int count_calls_recorded_as_regions(const struct session *session, uint64_t *recorded,
-					   uint64_t *functions)
+/* What the processes of a run called, each function once however many of them called it. Where
+ * calls are recorded like any other region, for components of their own, arguments, or because some
+ * are left out, they are counted there alone. */
+static int count_recorded_calls(const struct session *session, uint64_t *calls, uint64_t *functions)
 {
 	static const struct region_table_layout_options layout = {.flat = true,
 								  .collapse_processes = true};
 	struct region_rows rows;
 	int result = region_rows_build(&rows, session, &layout);
 
+	*calls = *functions = 0;
 	for (uint32_t i = 0; result == 0 && i < rows.count; i++) {
 		const struct region_row *row = &rows.rows[i];
 
-		if (row->region == MODEL_ENTRY_INDEX_NONE || !row->count ||
+		if (row->region == MODEL_ENTRY_INDEX_NONE || row->count + row->open == 0 ||
 		    strcmp(session_get_regions(session)->regions[row->region].category,
 			   region_categories[REGION_INSTRUMENTED].name) != 0)
 			continue;
-		*recorded += row->count;
+		*calls += row->count + row->open;
 		++*functions;
 	}
 	region_rows_deinit(&rows);
+	if (session_get_calls(session)->words && !session->has_only_part_of_time &&
+	    !session->has_only_part_of_threads)
+		*calls = session_get_calls(session)->recorded;
 	return result;
+}
+
+static int compare_module_paths(const void *a, const void *b)
+{
+	return strcmp(*(const char *const *)a, *(const char *const *)b);
+}
+
+/* Every process has entries of its own for the modules. */
+static int count_modules(const struct model_instrumented_calls *calls, uint64_t *count)
+{
+	_cleanup_(cleanup_free) const char **paths =
+		calloc(calls->module_count + 1, sizeof(*paths));
+
+	*count = 0;
+	if (!paths)
+		return -ENOMEM;
+	for (uint32_t i = 0; i < calls->module_count; i++)
+		paths[i] = calls->modules[i].module;
+	qsort(paths, calls->module_count, sizeof(*paths), compare_module_paths);
+	for (uint32_t i = 0; i < calls->module_count; i++)
+		*count += i == 0 || strcmp(paths[i], paths[i - 1]) != 0;
+	return 0;
 }
 
 static int write_recorded_calls(const struct summary_writer *summary)
 {
 	const struct model_instrumented_calls *calls = session_get_calls(summary->session);
-	uint64_t recorded = calls->recorded, functions = 0;
-	int result = 0;
+	uint64_t recorded, functions, modules = 0;
+	int result = count_recorded_calls(summary->session, &recorded, &functions);
 
-	if (calls->words == 0)
-		result = count_calls_recorded_as_regions(summary->session, &recorded, &functions);
-	else
-		functions = count_called_functions(summary->session);
-	summary_write_line(summary, "%s calls recorded of %s functions in %s module%s",
-			   quantity_from_count(recorded).text, quantity_from_count(functions).text,
-			   quantity_from_count(calls->module_count).text,
-			   calls->module_count == 1 ? "" : "s");
+	if (result == 0)
+		result = count_modules(calls, &modules);
+	if (result < 0)
+		return result;
+	summary_write_line(summary, "%s call%s recorded of %s function%s in %s module%s",
+			   quantity_from_count(recorded).text, recorded == 1 ? "" : "s",
+			   quantity_from_count(functions).text, functions == 1 ? "" : "s",
+			   quantity_from_count(modules).text, modules == 1 ? "" : "s");
 	if (calls->unwound)
 		summary_write_line(summary,
 				   "%s calls were ended by an outer call (longjmp, an exception)",

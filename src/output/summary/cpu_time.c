@@ -249,7 +249,7 @@ void summary_write_no_samples_reason(const struct summary_writer *summary)
 	if (summary->samples || summary->measure != VIEW_MEASURE_CPU_TIME ||
 	    !session->process_count || session_get_calls(session)->words ||
 	    session_get_calls(session)->module_count || summary_has_counters(summary) ||
-	    summary_has_python_calls_alone(summary) || session->has_only_part_of_time ||
+	    summary_was_told_not_to_sample(summary) || session->has_only_part_of_time ||
 	    session->has_only_part_of_threads)
 		return;
 	if (was_collection_never_on(session))

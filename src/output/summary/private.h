@@ -92,8 +92,8 @@ int summary_write_call_paths(const struct summary_writer *summary);
 int summary_write_regions(const struct summary_writer *summary);
 int summary_write_instrumented_calls(const struct summary_writer *summary);
 int summary_write_python_calls(const struct summary_writer *summary);
-/* They were asked for, and samples were not. */
-bool summary_has_python_calls_alone(const struct summary_writer *summary);
+/* USE_SAMPLING was off: nothing is missing where there are no samples. */
+bool summary_was_told_not_to_sample(const struct summary_writer *summary);
 int summary_write_memory(const struct summary_writer *summary);
 int summary_write_nccl(const struct summary_writer *summary);
 void summary_write_gpu(const struct summary_writer *summary);

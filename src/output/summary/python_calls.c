@@ -27,10 +27,9 @@ static bool is_setting(const struct session *session, enum setting_id id, bool w
 	return false;
 }
 
-bool summary_has_python_calls_alone(const struct summary_writer *summary)
+bool summary_was_told_not_to_sample(const struct summary_writer *summary)
 {
-	return !summary->samples && is_setting(summary->session, SETTING_PYTHON_CALLS, true) &&
-	       is_setting(summary->session, SETTING_USE_SAMPLING, false);
+	return !summary->samples && is_setting(summary->session, SETTING_USE_SAMPLING, false);
 }
 
 int summary_write_python_calls(const struct summary_writer *summary)
@@ -58,9 +57,9 @@ int summary_write_python_calls(const struct summary_writer *summary)
 	region_rows_deinit(&rows);
 	summary_write_heading(summary, "Python functions");
 	if (calls)
-		summary_write_line(summary, "%s calls recorded of %s functions",
-				   quantity_from_count(calls).text,
-				   quantity_from_count(functions).text);
+		summary_write_line(summary, "%s call%s recorded of %s function%s",
+				   quantity_from_count(calls).text, calls == 1 ? "" : "s",
+				   quantity_from_count(functions).text, functions == 1 ? "" : "s");
 	else
 		summary_write_warning(summary,
 				      "no calls: no interpreter was found in the program, or no "

@@ -406,7 +406,7 @@ static void write_cpu_sampling_source(const struct summary_writer *summary)
 		}
 	}
 	if (!shown || (!shown->samples &&
-		       (summary_has_counters(summary) || summary_has_python_calls_alone(summary))))
+		       (summary_has_counters(summary) || summary_was_told_not_to_sample(summary))))
 		return;
 	const char *limit = strstr(shown->cpu_source_reason, ": ");
 
@@ -465,16 +465,23 @@ static void write_own_cost(const struct summary_writer *summary)
 {
 	struct own_cost cost = compute_profiler_own_cost(summary->session);
 	char text[400] = "", signals[80];
+	const struct session *session = summary->session;
 
 	snprintf(signals, sizeof(signals), "%s signal handlers",
 		 quantity_from_count(cost.signal_count).text);
-	summary_write_line(
-		summary,
-		"kymo itself: about %s of CPU time (%s of the tree's %s; the kymo command "
-		"left out)",
-		quantity_from_ns(cost.total_ns).text,
-		quantity_from_share(cost.total_ns, cost.process_tree_cpu_ns).text,
-		quantity_from_ns(cost.process_tree_cpu_ns).text);
+	if (session->has_only_part_of_time || session->has_only_part_of_threads)
+		summary_write_line(summary,
+				   "kymo itself: about %s of CPU time in the whole run (the kymo "
+				   "command left out)",
+				   quantity_from_ns(cost.total_ns).text);
+	else
+		summary_write_line(
+			summary,
+			"kymo itself: about %s of CPU time (%s of the tree's %s; the kymo "
+			"command left out)",
+			quantity_from_ns(cost.total_ns).text,
+			quantity_from_share(cost.total_ns, cost.process_tree_cpu_ns).text,
+			quantity_from_ns(cost.process_tree_cpu_ns).text);
 	append_cost_part(text, sizeof(text), signals, cost.handler_ns);
 	append_cost_part(text, sizeof(text), "kymo's own thread", cost.helper_process_ns);
 	append_cost_part(text, sizeof(text), "start, fork, exec and end of processes",

@@ -266,7 +266,7 @@ static void write_process_and_thread_counts(const struct summary_writer *summary
 		return;
 	}
 	if (!summary->samples &&
-	    (summary_has_counters(summary) || summary_has_python_calls_alone(summary) ||
+	    (summary_has_counters(summary) || summary_was_told_not_to_sample(summary) ||
 	     session_get_calls(session)->module_count)) {
 		summary_write_line(summary, "%s thread%s of %s process%s",
 				   quantity_from_count(threads).text, threads == 1 ? "" : "s",
