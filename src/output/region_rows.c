@@ -346,6 +346,18 @@ static void compute_ratio_components(struct region_rows *rows)
 	}
 }
 
+/* A function that a forked child was in from its start on has time and no call. */
+static bool row_has_calls_or_time(const struct region_rows *rows, uint32_t row)
+{
+	if (rows->rows[row].count + rows->rows[row].open)
+		return true;
+	for (uint32_t i = 0; i < rows->component_count; i++) {
+		if (region_rows_get_value(rows, row, i)->calls.unfinished_sum > 0)
+			return true;
+	}
+	return false;
+}
+
 static int add_all_nodes_to_rows(struct region_rows_builder *building)
 {
 	struct region_rows *rows = building->rows;
@@ -370,7 +382,7 @@ static int add_all_nodes_to_rows(struct region_rows_builder *building)
 			      row->region != MODEL_ENTRY_INDEX_NONE &&
 			      building->regions->regions[row->region].stands_for_dropped_paths;
 
-		row->has_calls_in_subtree |= row->count + row->open > 0 && !hidden;
+		row->has_calls_in_subtree |= row_has_calls_or_time(rows, i) && !hidden;
 		if (row->has_calls_in_subtree && row->parent != MODEL_ENTRY_INDEX_NONE)
 			rows->rows[row->parent].has_calls_in_subtree = true;
 	}
