@@ -165,6 +165,29 @@ for step in range(50):
     after_stall()
 """
 
+# Thirty steps of 26 launches, of which two wait for their data. argv[1]: a library with roctx, whose ranges are then around
+# two launches of each step.
+STEPS = PYTHON_CALL_PATHS[:PYTHON_CALL_PATHS.index("time.sleep")] + """
+import sys
+roctx = ctypes.CDLL(sys.argv[1]) if len(sys.argv) > 1 else None
+def kernel(name):
+    function = ctypes.c_void_p()
+    check(cuda.cuModuleGetFunction(ctypes.byref(function), module, name))
+    return lambda: launch(function, 1, 1, 1, 1, 1, 1, 0, None, None, None)
+first, matmul, add, loss, adam = [kernel(name) for name in (b"embed", b"matmul", b"add", b"loss", b"adam")]
+start_up = kernel(b"init")
+def load(step): time.sleep(0.15 if step in (11, 23) else 0.004)
+def forward(step): load(step); first()
+time.sleep(0.4)
+for _ in range(40): start_up()
+for step in range(30):
+    if roctx: roctx.roctxRangePushA(b"optimizer step")
+    forward(step)
+    for layer in range(11): matmul(); add()
+    if roctx: roctx.roctxRangePop()
+    loss(); adam(); adam()
+"""
+
 
 STRING, AGENT, SHAPE, KERNEL, COPY, CALL, MARKER = 1, 2, 3, 4, 5, 6, 8
 PAUSES = """
@@ -556,6 +579,39 @@ def main():
         for word in "Idle time of devices by line of code", "after_stall (stalls.py:", "had not launched":
             expect(word in ended.stderr, f"{word!r} is not in the summary: {ended.stderr}")
 
+    def cuda_steps(*arguments, options=(), found_by, name):
+        script = scratch.path("steps.py")
+        with open(script, "w", encoding="utf-8") as stream:
+            stream.write(STEPS)
+        result, ended = sample([sys.executable, script, *arguments], *options, environment=cuda_environment(), quiet=False)
+        expect(ended.status == 0, ended.stderr)
+        profile = result.json("profile.json")
+        series, = profile["devices"]["steps"]
+        expect((series["found_by"], series["name"], series["count"]) == (found_by, name, 30), f"{series}")
+        parts = ("computing_ns", "exposed_communication_ns", "exposed_copies_ns", "idle_before_launch_ns", "idle_after_launch_ns")
+        for step in series["steps"]:
+            expect(step["ns"] == sum(step[part] for part in parts), f"{step}")
+        # Behind the last range the program still launches three kernels, which are in no step.
+        works = [step["work"] for step in series["steps"]]
+        expect(works == 29 * [26] + [23 if found_by == "range" else 26], f"{works}")
+        # A step lasts until the next one begins, which waits for its data.
+        steps = sorted(range(30), key=lambda step: -series["steps"][step]["ns"])
+        expect(sorted(steps[:2]) == [10, 22], f"{steps}")
+        if any(frame["kind"] == "interpreted" for frame in profile["frames"]):
+            more = series["slow_steps_have_more"][0]
+            expect(more["what"].startswith("idle before launches from ") and "(steps.py:" in more["what"], f"{more}")
+        expect("Steps of the work on devices" in ended.stderr and f"'{name}'" in ended.stderr, ended.stderr)
+
+    def cuda_steps_by_launches():
+        cuda_steps(found_by="launches", name="embed")
+
+    def cuda_steps_by_ranges():
+        roctx = os.path.join(programs, "../../src/libkymo-sdk-roctx/librocprofiler-sdk-roctx.so.1")
+        if not os.path.exists(roctx):
+            raise Skipped("no " + roctx)
+        cuda_steps(roctx, found_by="range", name="optimizer step")
+        cuda_steps(roctx, options=("--step-range=optimizer step",), found_by="range", name="optimizer step")
+
     with Scratch() as scratch:
         for check in (opencl_kernels_and_copies, opencl_in_database, opencl_all_calls,
                       opencl_summary_and_timeline, off_is_off, paused_is_not_recorded, loaders_without_layers, clpeak, cuda_launches, cuda_in_json,
@@ -563,7 +619,7 @@ def main():
                       cuda_of_another_tool, cuda_that_drops, cuda_call_paths,
                       cuda_call_paths_of_threads_and_deep_stacks, cuda_call_paths_survive_a_kill,
                       cuda_call_paths_can_be_off, cuda_call_paths_of_graphs, cuda_call_paths_of_python,
-                      cuda_call_paths_of_gradients, cuda_idle_time):
+                      cuda_call_paths_of_gradients, cuda_idle_time, cuda_steps_by_launches, cuda_steps_by_ranges):
             tap.point(check.__name__.replace("_", " "), check)
     tap.finish()
 

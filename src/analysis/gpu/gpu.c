@@ -411,6 +411,7 @@ void gpu_data_free(struct gpu_data *data)
 	gpu_counter_rows_deinit(data);
 	gpu_ranges_deinit(&data->ranges);
 	gpu_idle_deinit(&data->idle);
+	gpu_steps_deinit(&data->steps);
 	free(data->processes);
 	free(data->kernels);
 	free(data->problems);

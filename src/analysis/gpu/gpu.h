@@ -17,6 +17,7 @@
 #include "analysis/gpu/idle.h"
 #include "analysis/gpu/launch_paths.h"
 #include "analysis/gpu/ranges.h"
+#include "analysis/gpu/steps.h"
 #include "analysis/session.h"
 #include "common/problem.h"
 #include "kymo/gpu_records.h"
@@ -66,6 +67,7 @@ struct gpu_data {
 	struct gpu_ranges ranges;
 	struct gpu_launch_path_sums launch_paths;
 	struct gpu_idle idle;
+	struct gpu_steps steps;
 	struct gpu_counter_row *kernel_counter_rows; /* by names of kernel, agent, counter */
 	size_t kernel_counter_row_count;
 	struct gpu_counter_row *device_reading_rows; /* by names of agent, counter */

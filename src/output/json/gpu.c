@@ -9,6 +9,7 @@
 #include "analysis/gpu/gpu.h"
 #include "output/device_idle.h"
 #include "output/device_lines.h"
+#include "output/device_steps.h"
 
 static void json_put_kernels(struct json_writer *json, const struct gpu_data *data)
 {
@@ -211,6 +212,83 @@ static int json_put_idle_time(struct json_writer *json, const struct session *se
 	return 0;
 }
 
+static void json_put_step_parts(struct json_writer *json, const uint64_t *part_ns)
+{
+	static const char *const names[GPU_STEP_PART_COUNT] = {
+		[GPU_STEP_COMPUTING] = "computing_ns",
+		[GPU_STEP_COMMUNICATION] = "exposed_communication_ns",
+		[GPU_STEP_COPIES] = "exposed_copies_ns",
+		[GPU_STEP_LATE_LAUNCH] = "idle_before_launch_ns",
+		[GPU_STEP_QUEUED] = "idle_after_launch_ns",
+	};
+
+	for (unsigned part = 0; part < GPU_STEP_PART_COUNT; part++)
+		json_put_count(json, names[part], part_ns[part]);
+}
+
+static void json_put_step_differences(struct json_writer *json, const struct session *session,
+				      const struct gpu_data *data,
+				      const struct gpu_step_series *series)
+{
+	char name[512];
+
+	json_array_begin(json, "slow_steps_have_more");
+	for (size_t i = 0; i < series->difference_count; i++) {
+		const struct gpu_step_difference *difference = &series->differences[i];
+
+		device_step_format_difference(name, sizeof(name), session, data, series,
+					      difference);
+		json_object_begin(json, NULL);
+		json_put_text(json, "what", name);
+		json_put_count(json, "slow_ns", (uint64_t)difference->slow_ns);
+		json_put_count(json, "other_ns", (uint64_t)difference->other_ns);
+		json_object_end(json);
+	}
+	json_array_end(json);
+}
+
+static void json_put_step_series(struct json_writer *json, const struct session *session,
+				 const struct gpu_data *data, const struct gpu_step_series *series)
+{
+	const struct gpu_records_of_process *process = &data->processes[series->process];
+	char name[512];
+
+	device_step_format_name(name, sizeof(name), series);
+	json_object_begin(json, NULL);
+	json_put_count(json, "pid", process->header.pid);
+	json_put_text(json, "device", gpu_get_agent_name(process, series->agent));
+	json_put_text(json, "found_by",
+		      series->source == GPU_STEPS_BY_RANGE ? "range" : "launches");
+	json_put_text(json, "name", name);
+	json_put_count(json, "count", series->count);
+	json_put_count(json, "slow", series->slow_count);
+	json_put_count(json, "median_ns", series->median_ns);
+	json_put_step_parts(json, series->part_ns);
+	json_put_step_differences(json, session, data, series);
+	json_array_begin(json, "steps");
+	for (size_t i = 0; i < series->count; i++) {
+		const struct gpu_step *step = &series->steps[i];
+
+		json_object_begin(json, NULL);
+		json_put_count(json, "begin_ns", step->begin_ns);
+		json_put_count(json, "ns", step->end_ns - step->begin_ns);
+		json_put_count(json, "work", step->work_count);
+		json_put_step_parts(json, step->part_ns);
+		json_object_end(json);
+	}
+	json_array_end(json);
+	json_object_end(json);
+}
+
+static void json_put_steps(struct json_writer *json, const struct session *session,
+			   const struct gpu_data *data)
+{
+	json_array_begin(json, "steps");
+	for (size_t i = 0; i < data->steps.count; i++)
+		json_put_step_series(json, session, data, &data->steps.series[i]);
+	json_array_end(json);
+}
+
 int json_put_gpu_sums(struct json_writer *json, const struct session *session)
 {
 	const struct gpu_data *data = session_get_gpu_data(session);
@@ -226,6 +304,7 @@ int json_put_gpu_sums(struct json_writer *json, const struct session *session)
 	result = json_put_launch_paths(json, session, &data->launch_paths);
 	if (result == 0)
 		result = json_put_idle_time(json, session, data);
+	json_put_steps(json, session, data);
 	json_put_count(json, "calls", data->call_record_count);
 	json_put_gpu_losses(json, data);
 	json_object_end(json);

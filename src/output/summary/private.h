@@ -97,6 +97,7 @@ bool summary_was_told_not_to_sample(const struct summary_writer *summary);
 int summary_write_memory(const struct summary_writer *summary);
 int summary_write_nccl(const struct summary_writer *summary);
 void summary_write_gpu(const struct summary_writer *summary);
+void summary_write_device_steps(const struct summary_writer *summary);
 /* Nothing where no call paths of launches were recorded. */
 int summary_write_launch_paths(const struct summary_writer *summary);
 void summary_write_counters(const struct summary_writer *summary);

@@ -427,6 +427,8 @@ static int write_all_sections(const struct summary_writer *summary, struct probl
 	if (result == 0)
 		summary_write_gpu(summary);
 	if (result == 0)
+		summary_write_device_steps(summary);
+	if (result == 0)
 		result = summary_write_launch_paths(summary);
 	if (result == 0)
 		summary_write_counters(summary);

@@ -1,0 +1,140 @@
+/* SPDX-License-Identifier: MIT
+ * SPDX-FileCopyrightText: the kymo authors
+ *
+ * Steps of the work on devices: how long they take, what of that is what, and what slow ones have
+ * more of than the others.
+ */
+#include "analysis/gpu/gpu.h"
+#include "output/device_steps.h"
+#include "output/format.h"
+#include "output/summary/private.h"
+
+#define SERIES_MAX       4u /* longer lists have a line that says how many more there are */
+#define SLOW_STEPS_SHOWN 5u
+
+static struct quantity_text mean_of(uint64_t ns, size_t count)
+{
+	return quantity_from_ns(count != 0 ? ns / count : 0);
+}
+
+static void write_head(const struct summary_writer *summary, const struct gpu_data *data,
+		       const struct gpu_step_series *series)
+{
+	const struct gpu_records_of_process *process = &data->processes[series->process];
+	uint64_t fastest = UINT64_MAX, slowest = 0;
+	char name[256];
+
+	for (size_t i = 0; i < series->count; i++) {
+		uint64_t ns = series->steps[i].end_ns - series->steps[i].begin_ns;
+
+		fastest = ns < fastest ? ns : fastest;
+		slowest = ns > slowest ? ns : slowest;
+	}
+	device_step_format_name(name, sizeof(name), series);
+	summary_write_line(summary, "%s steps of process %u on %s, each %s '%s':",
+			   quantity_from_count(series->count).text, process->header.pid,
+			   gpu_get_agent_name(process, series->agent),
+			   series->source == GPU_STEPS_BY_RANGE
+				   ? "a range"
+				   : "begun by the launch of the kernel",
+			   name);
+	summary_write_line(summary, "median %s, fastest %s, slowest %s",
+			   quantity_from_ns(series->median_ns).text, quantity_from_ns(fastest).text,
+			   quantity_from_ns(slowest).text);
+}
+
+static void write_parts(const struct summary_writer *summary, const struct gpu_step_series *series)
+{
+	uint64_t slow_ns[GPU_STEP_PART_COUNT] = {0}, all = 0;
+
+	for (size_t i = 0; i < series->count; i++) {
+		all += series->steps[i].end_ns - series->steps[i].begin_ns;
+		for (unsigned part = 0; series->steps[i].is_slow && part < GPU_STEP_PART_COUNT;
+		     part++)
+			slow_ns[part] += series->steps[i].part_ns[part];
+	}
+	summary_write_row(summary,
+			  (const struct summary_cell[]){
+				  {"share", 8, 0}, {"a step", 10, 1}, {"a slow one", 12, 2}},
+			  3, "part of the step");
+	for (unsigned part = 0; part < GPU_STEP_PART_COUNT; part++) {
+		char share[16];
+
+		if (series->part_ns[part] == 0)
+			continue;
+		snprintf(share, sizeof(share), "%.1f%%",
+			 100.0 * (double)series->part_ns[part] / (double)all);
+		summary_write_row(
+			summary,
+			(const struct summary_cell[]){
+				{share, 8, 0},
+				{mean_of(series->part_ns[part], series->count).text, 10, 1},
+				{series->slow_count != 0
+					 ? mean_of(slow_ns[part], series->slow_count).text
+					 : "",
+				 12, 2}},
+			3, gpu_step_part_get_name((enum gpu_step_part)part));
+	}
+}
+
+static void write_slow_steps(const struct summary_writer *summary, const struct gpu_data *data,
+			     const struct gpu_step_series *series)
+{
+	char text[256] = "", name[512];
+	size_t used = 0, shown = 0;
+
+	if (series->slow_count == 0) {
+		summary_write_line(summary, "no step takes more than %.1f times the median",
+				   GPU_STEP_SLOW_FACTOR);
+		return;
+	}
+	for (size_t i = 0; i < series->count && shown < SLOW_STEPS_SHOWN; i++) {
+		const struct gpu_step *step = &series->steps[i];
+		int length;
+
+		if (!step->is_slow)
+			continue;
+		length = snprintf(text + used, sizeof(text) - used, "%s#%zu %s",
+				  shown++ != 0 ? ", " : "", i + 1,
+				  quantity_from_ns(step->end_ns - step->begin_ns).text);
+		used += length > 0 ? (size_t)length : 0;
+		if (used >= sizeof(text))
+			break;
+	}
+	summary_write_line(summary, "%s of them slow (more than %.1f times the median): %s%s",
+			   quantity_from_count(series->slow_count).text, GPU_STEP_SLOW_FACTOR, text,
+			   series->slow_count > shown ? ", ..." : "");
+	for (size_t i = 0; i < series->difference_count; i++) {
+		const struct gpu_step_difference *difference = &series->differences[i];
+
+		device_step_format_difference(name, sizeof(name), summary->session, data, series,
+					      difference);
+		summary_write_line(
+			summary, "  a slow one has %s more: %s",
+			quantity_from_ns((uint64_t)(difference->slow_ns - difference->other_ns))
+				.text,
+			name);
+	}
+}
+
+void summary_write_device_steps(const struct summary_writer *summary)
+{
+	const struct gpu_data *data = session_get_gpu_data(summary->session);
+
+	if (data == NULL || (data->steps.count == 0 && data->steps.missing_range == NULL))
+		return;
+	summary_write_heading(summary, "Steps of the work on devices");
+	if (data->steps.missing_range != NULL)
+		summary_write_warning(summary,
+				      "no process has %u ranges '%s' with kernels in them "
+				      "(STEP_RANGE)",
+				      GPU_STEPS_LEAST, data->steps.missing_range);
+	for (size_t i = 0; i < data->steps.count && i < SERIES_MAX; i++) {
+		write_head(summary, data, &data->steps.series[i]);
+		write_parts(summary, &data->steps.series[i]);
+		write_slow_steps(summary, data, &data->steps.series[i]);
+	}
+	if (data->steps.count > SERIES_MAX)
+		summary_write_line(summary, "and steps on %zu more devices",
+				   data->steps.count - SERIES_MAX);
+}
