@@ -69,6 +69,11 @@ static bool is_about(size_t distance, size_t wanted)
 	return difference <= wanted / DISTANCE_TOLERANCE_LAUNCHES;
 }
 
+static bool is_far_off(size_t distance, size_t wanted)
+{
+	return distance < wanted / 2 || distance > wanted + wanted / 2;
+}
+
 /* False: this kernel is not launched at even distances. `scratch`: room for `count` distances. */
 static bool measure_distances(const size_t *positions, size_t count, size_t launches,
 			      size_t *scratch, struct candidate *ret)
@@ -160,6 +165,7 @@ static int choose_step(const uint32_t *ids, const struct positions_by_id *by_id,
 	_cleanup_(cleanup_free) uint8_t *is_frequent = calloc((size_t)id_count + 1, 1);
 	struct candidate list[CANDIDATES_MAX];
 	const struct candidate *best;
+	const size_t *positions;
 	size_t count = 0, kinds = 0;
 
 	if (!scratch || !is_frequent)
@@ -188,12 +194,20 @@ static int choose_step(const uint32_t *ids, const struct positions_by_id *by_id,
 	ret->id = best->id;
 	ret->explained = best->explained;
 	ret->distance = best->distance;
+	positions = &by_id->positions[by_id->begin[best->id]];
 	ret->count = by_id->begin[best->id + 1] - by_id->begin[best->id];
+	/* The kernel may be launched before the loop and behind it as well. */
+	while (ret->count > 2 && is_far_off(positions[1] - positions[0], best->distance)) {
+		positions++;
+		ret->count--;
+	}
+	while (ret->count > 2 &&
+	       is_far_off(positions[ret->count - 1] - positions[ret->count - 2], best->distance))
+		ret->count--;
 	ret->starts = malloc(ret->count * sizeof(*ret->starts));
 	if (!ret->starts)
 		return -ENOMEM;
-	memcpy(ret->starts, &by_id->positions[by_id->begin[best->id]],
-	       ret->count * sizeof(*ret->starts));
+	memcpy(ret->starts, positions, ret->count * sizeof(*ret->starts));
 	return 1;
 }
 

@@ -19,11 +19,13 @@
 /* Differences below this share of what slow steps have more are not worth a line. */
 #define DIFFERENCE_SHARE_LEAST 0.02
 
-/* Sums over the steps of a kind: [0] the others, [1] slow ones. */
+/* Whose sums: of the steps that are not slow, of slow ones, of one of these. */
+enum difference_column { OF_OTHERS, OF_SLOW, OF_ONE, DIFFERENCE_COLUMN_COUNT };
+
 struct difference_sums {
 	enum gpu_step_difference_kind kind;
 	uint32_t id;
-	double ns[2];
+	double ns[DIFFERENCE_COLUMN_COUNT];
 };
 
 struct difference_table {
@@ -38,6 +40,7 @@ struct parts_walk {
 	uint64_t active_until[STEP_WORK_CLASS_COUNT];
 	size_t step;                          /* that the walk is in */
 	struct difference_table *differences; /* NULL: parts are summed up */
+	size_t only_step;                     /* SIZE_MAX: all */
 };
 
 static const enum gpu_step_part part_of_class[STEP_WORK_CLASS_COUNT] = {
@@ -50,9 +53,18 @@ static int add_difference(struct parts_walk *walk, enum gpu_step_difference_kind
 			  uint64_t ns)
 {
 	struct difference_table *table = walk->differences;
+	enum difference_column column =
+		walk->series->steps[walk->step].is_slow ? OF_SLOW : OF_OTHERS;
 	uint64_t key = (uint64_t)kind << 32 | id;
 	uint32_t row = id_map_get(&table->row_by_kind_and_id, key);
 
+	if (walk->only_step != SIZE_MAX) {
+		if (walk->only_step != walk->step)
+			return 0;
+		column = OF_ONE;
+	} else if (walk->series->starts_slowly && walk->step == 0) {
+		return 0;
+	}
 	if (row == ID_MAP_NONE) {
 		row = (uint32_t)table->count;
 		if (array_reserve_one_more((void **)&table->rows, &table->capacity, table->count,
@@ -61,7 +73,7 @@ static int add_difference(struct parts_walk *walk, enum gpu_step_difference_kind
 			return -ENOMEM;
 		table->rows[table->count++] = (struct difference_sums){.kind = kind, .id = id};
 	}
-	table->rows[row].ns[walk->series->steps[walk->step].is_slow] += (double)ns;
+	table->rows[row].ns[column] += (double)ns;
 	return 0;
 }
 
@@ -154,6 +166,11 @@ static int compare_u64(const void *a, const void *b)
 	return left < right ? -1 : left > right;
 }
 
+static uint64_t get_length(const struct gpu_step *step)
+{
+	return step->end_ns - step->begin_ns;
+}
+
 static int find_median_and_slow_steps(struct gpu_step_series *series)
 {
 	_cleanup_(cleanup_free) uint64_t *lengths = calloc(series->count, sizeof(*lengths));
@@ -161,15 +178,20 @@ static int find_median_and_slow_steps(struct gpu_step_series *series)
 	if (!lengths)
 		return -ENOMEM;
 	for (size_t i = 0; i < series->count; i++)
-		lengths[i] = series->steps[i].end_ns - series->steps[i].begin_ns;
+		lengths[i] = get_length(&series->steps[i]);
 	qsort(lengths, series->count, sizeof(*lengths), compare_u64);
 	series->median_ns = lengths[(series->count - 1) / 2];
 	for (size_t i = 0; i < series->count; i++) {
 		struct gpu_step *step = &series->steps[i];
+		bool is_slow =
+			(double)get_length(step) > GPU_STEP_SLOW_FACTOR * (double)series->median_ns;
 
-		step->is_slow = (double)(step->end_ns - step->begin_ns) >
-				GPU_STEP_SLOW_FACTOR * (double)series->median_ns;
-		series->slow_count += step->is_slow;
+		if (i == 0 && is_slow) {
+			series->starts_slowly = true;
+			continue;
+		}
+		step->is_slow = is_slow;
+		series->slow_count += is_slow;
 		for (unsigned part = 0; part < GPU_STEP_PART_COUNT; part++)
 			series->part_ns[part] += step->part_ns[part];
 	}
@@ -193,51 +215,126 @@ static void keep_difference(struct gpu_step_series *series, const struct gpu_ste
 	series->differences[at] = *one;
 }
 
-static double mean_length(const struct gpu_step_series *series, bool slow, size_t count)
+static size_t count_other_steps(const struct gpu_step_series *series)
+{
+	return series->count - series->slow_count - series->starts_slowly;
+}
+
+static double mean_length_of_others(const struct gpu_step_series *series)
 {
 	double ns = 0;
 
-	for (size_t i = 0; i < series->count; i++) {
-		if (series->steps[i].is_slow == slow)
-			ns += (double)(series->steps[i].end_ns - series->steps[i].begin_ns);
+	for (size_t i = series->starts_slowly; i < series->count; i++) {
+		if (!series->steps[i].is_slow)
+			ns += (double)get_length(&series->steps[i]);
 	}
-	return ns / (double)count;
+	return ns / (double)count_other_steps(series);
+}
+
+/* `column` against the others. */
+static struct gpu_step_difference compare_with_others(const struct gpu_step_series *series,
+						      const struct difference_sums *row,
+						      enum difference_column column)
+{
+	return (struct gpu_step_difference){
+		.kind = row->kind,
+		.id = row->id,
+		.slow_ns = row->ns[column] / (column == OF_SLOW ? (double)series->slow_count : 1),
+		.other_ns = row->ns[OF_OTHERS] / (double)count_other_steps(series)};
 }
 
 static void keep_largest_differences(struct gpu_step_series *series,
 				     const struct difference_table *table)
 {
-	size_t slow = series->slow_count, others = series->count - slow;
-	double least = DIFFERENCE_SHARE_LEAST *
-		       (mean_length(series, true, slow) - mean_length(series, false, others));
+	double slow = 0, least;
 
+	for (size_t i = 0; i < series->count; i++) {
+		if (series->steps[i].is_slow)
+			slow += (double)get_length(&series->steps[i]);
+	}
+	least = DIFFERENCE_SHARE_LEAST *
+		(slow / (double)series->slow_count - mean_length_of_others(series));
 	for (size_t i = 0; i < table->count; i++) {
-		const struct difference_sums *row = &table->rows[i];
-		struct gpu_step_difference one = {.kind = row->kind,
-						  .id = row->id,
-						  .slow_ns = row->ns[1] / (double)slow,
-						  .other_ns = row->ns[0] / (double)others};
+		struct gpu_step_difference one =
+			compare_with_others(series, &table->rows[i], OF_SLOW);
 
 		if (one.slow_ns - one.other_ns > least)
 			keep_difference(series, &one);
 	}
 }
 
+static void list_slowest_steps(struct gpu_step_series *series)
+{
+	for (size_t i = 0; i < series->count; i++) {
+		size_t at = series->slowest_count;
+
+		if (!series->steps[i].is_slow)
+			continue;
+		while (at > 0 && get_length(&series->steps[series->slowest[at - 1].step]) <
+					 get_length(&series->steps[i]))
+			at--;
+		if (at == GPU_STEPS_EXPLAINED_MAX)
+			continue;
+		if (series->slowest_count < GPU_STEPS_EXPLAINED_MAX)
+			series->slowest_count++;
+		memmove(&series->slowest[at + 1], &series->slowest[at],
+			(series->slowest_count - at - 1) * sizeof(*series->slowest));
+		series->slowest[at] = (struct gpu_step_explanation){.step = i};
+	}
+}
+
+/* What explains less than a tenth of what the step takes longer explains nothing. */
+static int explain_step(struct parts_walk *walk, struct gpu_step_explanation *explanation)
+{
+	const struct gpu_step_series *series = walk->series;
+	struct difference_table *table = walk->differences;
+	double most = 0.1 * ((double)get_length(&series->steps[explanation->step]) -
+			     mean_length_of_others(series));
+	int result;
+
+	for (size_t i = 0; i < table->count; i++)
+		table->rows[i].ns[OF_ONE] = 0;
+	walk->only_step = explanation->step;
+	result = walk_steps(walk);
+	for (size_t i = 0; result == 0 && i < table->count; i++) {
+		struct gpu_step_difference one =
+			compare_with_others(series, &table->rows[i], OF_ONE);
+
+		if (one.slow_ns - one.other_ns <= most)
+			continue;
+		most = one.slow_ns - one.other_ns;
+		explanation->difference = one;
+		explanation->is_explained = true;
+	}
+	return result;
+}
+
+static int explain_slow_steps(struct parts_walk *walk)
+{
+	struct gpu_step_series *series = walk->series;
+	struct difference_table table = {0};
+	int result;
+
+	if (series->slow_count == 0 || count_other_steps(series) == 0)
+		return 0;
+	list_slowest_steps(series);
+	walk->differences = &table;
+	result = walk_steps(walk);
+	if (result == 0)
+		keep_largest_differences(series, &table);
+	for (size_t i = 0; result == 0 && i < series->slowest_count; i++)
+		result = explain_step(walk, &series->slowest[i]);
+	free(table.rows);
+	id_map_deinit(&table.row_by_kind_and_id);
+	return result;
+}
+
 int step_parts_compute(const struct step_parts_input *input, struct gpu_step_series *series)
 {
-	struct difference_table table = {0};
-	struct parts_walk walk = {.input = input, .series = series};
+	struct parts_walk walk = {.input = input, .series = series, .only_step = SIZE_MAX};
 	int result = walk_steps(&walk);
 
 	if (result == 0)
 		result = find_median_and_slow_steps(series);
-	if (result == 0 && series->slow_count && series->slow_count < series->count) {
-		walk.differences = &table;
-		result = walk_steps(&walk);
-		if (result == 0)
-			keep_largest_differences(series, &table);
-	}
-	free(table.rows);
-	id_map_deinit(&table.row_by_kind_and_id);
-	return result;
+	return result == 0 ? explain_slow_steps(&walk) : result;
 }

@@ -18,7 +18,7 @@
 #include "common/array.h"
 #include "common/cleanup.h"
 
-/* Of a range that stands out, and of the time between the first and the last launch. */
+/* Of all launches, those in ranges that stand out. */
 #define RANGE_SHARE_LEAST 0.5
 
 /* Work that is launched from `begin` up to `end` belongs to the step. */
@@ -52,6 +52,7 @@ struct range_candidate {
 	uint32_t name;
 	size_t count;
 	uint64_t ns, last_end;
+	size_t launches; /* in them */
 	bool overlaps;
 };
 
@@ -66,9 +67,40 @@ static bool name_is_of_a_step(const char *name)
 	return false;
 }
 
-/* By name, of which there may be many: `by_name` has room for all strings. */
-static void sum_ranges_by_name(const struct step_work_list *work, struct range_candidate *by_name)
+static int compare_times(const void *a, const void *b)
 {
+	uint64_t left = *(const uint64_t *)a, right = *(const uint64_t *)b;
+
+	return left < right ? -1 : left > right;
+}
+
+/* How many times are before this one. */
+static size_t count_times_before(const uint64_t *times, size_t count, uint64_t time)
+{
+	size_t low = 0, high = count;
+
+	while (low < high) {
+		size_t middle = low + (high - low) / 2;
+
+		if (times[middle] < time)
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	return low;
+}
+
+/* By name, of which there may be many: `by_name` has room for all strings. */
+static int sum_ranges_by_name(const struct step_work_list *work, struct range_candidate *by_name)
+{
+	_cleanup_(cleanup_free) uint64_t *launches =
+		calloc(work->work_count + 1, sizeof(*launches));
+
+	if (!launches)
+		return -ENOMEM;
+	for (size_t i = 0; i < work->work_count; i++)
+		launches[i] = work->work[i].launch;
+	qsort(launches, work->work_count, sizeof(*launches), compare_times);
 	for (size_t i = 0; i < work->range_count; i++) {
 		const struct step_range *range = &work->ranges[i];
 		struct range_candidate *candidate = &by_name[range->name];
@@ -77,20 +109,11 @@ static void sum_ranges_by_name(const struct step_work_list *work, struct range_c
 		candidate->overlaps |= range->begin < candidate->last_end;
 		candidate->last_end = range->end;
 		candidate->ns += range->end - range->begin;
+		candidate->launches += count_times_before(launches, work->work_count, range->end) -
+				       count_times_before(launches, work->work_count, range->begin);
 		candidate->count++;
 	}
-}
-
-/* From the first launch to the last one. */
-static uint64_t get_launching_time(const struct step_work_list *work)
-{
-	uint64_t first = UINT64_MAX, last = 0;
-
-	for (size_t i = 0; i < work->work_count; i++) {
-		first = work->work[i].launch < first ? work->work[i].launch : first;
-		last = work->work[i].launch > last ? work->work[i].launch : last;
-	}
-	return last > first ? last - first : 0;
+	return 0;
 }
 
 /* The one that is called like a step, else the one that lasts longest each time. */
@@ -99,7 +122,7 @@ choose_range_that_stands_out(const struct gpu_records_of_process *process,
 			     const struct step_work_list *work,
 			     const struct range_candidate *by_name)
 {
-	double least = RANGE_SHARE_LEAST * (double)get_launching_time(work), best_mean = 0;
+	double least = RANGE_SHARE_LEAST * (double)work->work_count, best_mean = 0;
 	const struct range_candidate *best = NULL;
 	bool best_is_step = false;
 
@@ -108,7 +131,7 @@ choose_range_that_stands_out(const struct gpu_records_of_process *process,
 		bool is_step;
 		double mean;
 
-		if (one->count < GPU_STEPS_LEAST || one->overlaps || (double)one->ns < least)
+		if (one->count < GPU_STEPS_LEAST || one->overlaps || (double)one->launches < least)
 			continue;
 		is_step = name_is_of_a_step(gpu_get_interned_string(process, name));
 		mean = (double)one->ns / (double)one->count;
@@ -160,9 +183,8 @@ static int find_spans_by_range(const struct gpu_records_of_process *process,
 	const struct range_candidate *best;
 	uint32_t name = UINT32_MAX;
 
-	if (!by_name)
+	if (!by_name || sum_ranges_by_name(work, by_name) < 0)
 		return -ENOMEM;
-	sum_ranges_by_name(work, by_name);
 	if (wanted) {
 		name = find_range_name(process, by_name, wanted);
 	} else {

@@ -34,6 +34,7 @@ enum gpu_step_part {
 #define GPU_STEP_SLOW_FACTOR     1.2
 #define GPU_STEPS_LEAST          3u /* fewer are no series */
 #define GPU_STEP_DIFFERENCES_MAX 6u
+#define GPU_STEPS_EXPLAINED_MAX  5u
 
 struct gpu_step {
 	uint64_t begin_ns, end_ns; /* CLOCK_BOOTTIME */
@@ -55,6 +56,13 @@ struct gpu_step_difference {
 	double slow_ns, other_ns;
 };
 
+/* One of the slowest steps, and what it has most more of than the steps that are not slow. */
+struct gpu_step_explanation {
+	size_t step;
+	bool is_explained; /* else nothing of it stands out */
+	struct gpu_step_difference difference;
+};
+
 enum gpu_step_source { GPU_STEPS_BY_RANGE, GPU_STEPS_BY_LAUNCHES };
 
 /* The steps of one process on one device. */
@@ -65,10 +73,15 @@ struct gpu_step_series {
 	const char *name; /* of the range, or of the kernel that is launched once a step, first */
 	struct gpu_step *steps;
 	size_t count, slow_count;
-	uint64_t median_ns, part_ns[GPU_STEP_PART_COUNT]; /* parts: of all steps */
+	/* The first step is slow, as programs load and compile then. It is no slow step, and in no
+	 * sum. */
+	bool starts_slowly;
+	uint64_t median_ns, part_ns[GPU_STEP_PART_COUNT];
 	/* Slow steps against the others; the most first. */
 	struct gpu_step_difference differences[GPU_STEP_DIFFERENCES_MAX];
 	size_t difference_count;
+	struct gpu_step_explanation slowest[GPU_STEPS_EXPLAINED_MAX]; /* the slowest first */
+	size_t slowest_count;
 };
 
 struct gpu_steps {

@@ -226,22 +226,45 @@ static void json_put_step_parts(struct json_writer *json, const uint64_t *part_n
 		json_put_count(json, names[part], part_ns[part]);
 }
 
-static void json_put_step_differences(struct json_writer *json, const struct session *session,
-				      const struct gpu_data *data,
-				      const struct gpu_step_series *series)
+struct step_difference_context {
+	struct json_writer *json;
+	const struct session *session;
+	const struct gpu_data *data;
+	const struct gpu_step_series *series;
+};
+
+static void json_put_step_difference(const struct step_difference_context *context,
+				     const struct gpu_step_difference *difference)
 {
 	char name[512];
 
+	device_step_format_difference(name, sizeof(name), context->session, context->data,
+				      context->series, difference);
+	json_put_text(context->json, "what", name);
+	json_put_count(context->json, "slow_ns", (uint64_t)difference->slow_ns);
+	json_put_count(context->json, "other_ns", (uint64_t)difference->other_ns);
+}
+
+static void json_put_step_differences(const struct step_difference_context *context)
+{
+	const struct gpu_step_series *series = context->series;
+	struct json_writer *json = context->json;
+
 	json_array_begin(json, "slow_steps_have_more");
 	for (size_t i = 0; i < series->difference_count; i++) {
-		const struct gpu_step_difference *difference = &series->differences[i];
-
-		device_step_format_difference(name, sizeof(name), session, data, series,
-					      difference);
 		json_object_begin(json, NULL);
-		json_put_text(json, "what", name);
-		json_put_count(json, "slow_ns", (uint64_t)difference->slow_ns);
-		json_put_count(json, "other_ns", (uint64_t)difference->other_ns);
+		json_put_step_difference(context, &series->differences[i]);
+		json_object_end(json);
+	}
+	json_array_end(json);
+	json_array_begin(json, "slowest");
+	for (size_t i = 0; i < series->slowest_count; i++) {
+		const struct gpu_step_explanation *explanation = &series->slowest[i];
+
+		json_object_begin(json, NULL);
+		json_put_count(json, "step", explanation->step);
+		if (explanation->is_explained)
+			json_put_step_difference(context, &explanation->difference);
 		json_object_end(json);
 	}
 	json_array_end(json);
@@ -261,10 +284,12 @@ static void json_put_step_series(struct json_writer *json, const struct session 
 		      series->source == GPU_STEPS_BY_RANGE ? "range" : "launches");
 	json_put_text(json, "name", name);
 	json_put_count(json, "count", series->count);
+	json_put_boolean(json, "first_is_left_out", series->starts_slowly);
 	json_put_count(json, "slow", series->slow_count);
 	json_put_count(json, "median_ns", series->median_ns);
 	json_put_step_parts(json, series->part_ns);
-	json_put_step_differences(json, session, data, series);
+	json_put_step_differences(
+		&(const struct step_difference_context){json, session, data, series});
 	json_array_begin(json, "steps");
 	for (size_t i = 0; i < series->count; i++) {
 		const struct gpu_step *step = &series->steps[i];

@@ -4,13 +4,15 @@
  * Steps of the work on devices: how long they take, what of that is what, and what slow ones have
  * more of than the others.
  */
+#include <string.h>
+
 #include "analysis/gpu/gpu.h"
 #include "output/device_steps.h"
 #include "output/format.h"
 #include "output/summary/private.h"
 
 #define SERIES_MAX       4u /* longer lists have a line that says how many more there are */
-#define SLOW_STEPS_SHOWN 5u
+#define NAME_COLUMNS_MAX 60
 
 static struct quantity_text mean_of(uint64_t ns, size_t count)
 {
@@ -24,13 +26,15 @@ static void write_head(const struct summary_writer *summary, const struct gpu_da
 	uint64_t fastest = UINT64_MAX, slowest = 0;
 	char name[256];
 
-	for (size_t i = 0; i < series->count; i++) {
+	for (size_t i = series->starts_slowly; i < series->count; i++) {
 		uint64_t ns = series->steps[i].end_ns - series->steps[i].begin_ns;
 
 		fastest = ns < fastest ? ns : fastest;
 		slowest = ns > slowest ? ns : slowest;
 	}
 	device_step_format_name(name, sizeof(name), series);
+	if (strlen(name) > NAME_COLUMNS_MAX)
+		memcpy(name + NAME_COLUMNS_MAX - 3, "...", sizeof("..."));
 	summary_write_line(summary, "%s steps of process %u on %s, each %s '%s':",
 			   quantity_from_count(series->count).text, process->header.pid,
 			   gpu_get_agent_name(process, series->agent),
@@ -41,13 +45,20 @@ static void write_head(const struct summary_writer *summary, const struct gpu_da
 	summary_write_line(summary, "median %s, fastest %s, slowest %s",
 			   quantity_from_ns(series->median_ns).text, quantity_from_ns(fastest).text,
 			   quantity_from_ns(slowest).text);
+	if (series->starts_slowly)
+		summary_write_line(
+			summary,
+			"the first one took %s and is left out below: programs load and "
+			"compile then",
+			quantity_from_ns(series->steps[0].end_ns - series->steps[0].begin_ns).text);
 }
 
 static void write_parts(const struct summary_writer *summary, const struct gpu_step_series *series)
 {
 	uint64_t slow_ns[GPU_STEP_PART_COUNT] = {0}, all = 0;
+	size_t counted = series->count - series->starts_slowly;
 
-	for (size_t i = 0; i < series->count; i++) {
+	for (size_t i = series->starts_slowly; i < series->count; i++) {
 		all += series->steps[i].end_ns - series->steps[i].begin_ns;
 		for (unsigned part = 0; series->steps[i].is_slow && part < GPU_STEP_PART_COUNT;
 		     part++)
@@ -64,57 +75,60 @@ static void write_parts(const struct summary_writer *summary, const struct gpu_s
 			continue;
 		snprintf(share, sizeof(share), "%.1f%%",
 			 100.0 * (double)series->part_ns[part] / (double)all);
-		summary_write_row(
-			summary,
-			(const struct summary_cell[]){
-				{share, 8, 0},
-				{mean_of(series->part_ns[part], series->count).text, 10, 1},
-				{series->slow_count != 0
-					 ? mean_of(slow_ns[part], series->slow_count).text
-					 : "",
-				 12, 2}},
-			3, gpu_step_part_get_name((enum gpu_step_part)part));
+		summary_write_row(summary,
+				  (const struct summary_cell[]){
+					  {share, 8, 0},
+					  {mean_of(series->part_ns[part], counted).text, 10, 1},
+					  {series->slow_count != 0
+						   ? mean_of(slow_ns[part], series->slow_count).text
+						   : "",
+					   12, 2}},
+				  3, gpu_step_part_get_name((enum gpu_step_part)part));
 	}
+}
+
+static void write_slow_step(const struct summary_writer *summary, const struct gpu_data *data,
+			    const struct gpu_step_series *series,
+			    const struct gpu_step_explanation *explanation)
+{
+	const struct gpu_step *step = &series->steps[explanation->step];
+	const struct gpu_step_difference *difference = &explanation->difference;
+	char number[24], name[512], text[600];
+
+	snprintf(number, sizeof(number), "#%zu", explanation->step + 1);
+	snprintf(text, sizeof(text), "nothing of it stands out");
+	if (explanation->is_explained) {
+		device_step_format_difference(name, sizeof(name), summary->session, data, series,
+					      difference);
+		snprintf(text, sizeof(text), "%s more: %s",
+			 quantity_from_ns((uint64_t)(difference->slow_ns - difference->other_ns))
+				 .text,
+			 name);
+	}
+	summary_write_row(summary,
+			  (const struct summary_cell[]){
+				  {number, 8, 1},
+				  {quantity_from_ns(step->end_ns - step->begin_ns).text, 10, 0}},
+			  2, text);
 }
 
 static void write_slow_steps(const struct summary_writer *summary, const struct gpu_data *data,
 			     const struct gpu_step_series *series)
 {
-	char text[256] = "", name[512];
-	size_t used = 0, shown = 0;
-
 	if (series->slow_count == 0) {
-		summary_write_line(summary, "no step takes more than %.1f times the median",
-				   GPU_STEP_SLOW_FACTOR);
+		summary_write_line(summary, "no %sstep takes more than %.1f times the median",
+				   series->starts_slowly ? "other " : "", GPU_STEP_SLOW_FACTOR);
 		return;
 	}
-	for (size_t i = 0; i < series->count && shown < SLOW_STEPS_SHOWN; i++) {
-		const struct gpu_step *step = &series->steps[i];
-		int length;
-
-		if (!step->is_slow)
-			continue;
-		length = snprintf(text + used, sizeof(text) - used, "%s#%zu %s",
-				  shown++ != 0 ? ", " : "", i + 1,
-				  quantity_from_ns(step->end_ns - step->begin_ns).text);
-		used += length > 0 ? (size_t)length : 0;
-		if (used >= sizeof(text))
-			break;
-	}
-	summary_write_line(summary, "%s of them slow (more than %.1f times the median): %s%s",
-			   quantity_from_count(series->slow_count).text, GPU_STEP_SLOW_FACTOR, text,
-			   series->slow_count > shown ? ", ..." : "");
-	for (size_t i = 0; i < series->difference_count; i++) {
-		const struct gpu_step_difference *difference = &series->differences[i];
-
-		device_step_format_difference(name, sizeof(name), summary->session, data, series,
-					      difference);
-		summary_write_line(
-			summary, "  a slow one has %s more: %s",
-			quantity_from_ns((uint64_t)(difference->slow_ns - difference->other_ns))
-				.text,
-			name);
-	}
+	summary_write_line(summary, "%s of them slow (more than %.1f times the median):",
+			   quantity_from_count(series->slow_count).text, GPU_STEP_SLOW_FACTOR);
+	summary_write_row(summary, (const struct summary_cell[]){{"step", 8, 1}, {"time", 10, 0}},
+			  2, "what it has more of than the others");
+	for (size_t i = 0; i < series->slowest_count; i++)
+		write_slow_step(summary, data, series, &series->slowest[i]);
+	if (series->slow_count > series->slowest_count)
+		summary_write_line(summary, "and %zu more slow steps",
+				   series->slow_count - series->slowest_count);
 }
 
 void summary_write_device_steps(const struct summary_writer *summary)

@@ -306,8 +306,48 @@ static void test_slow_steps_are_told_by_what_they_have_more_of(void **state)
 	assert_int_equal(steps.series[0].differences[0].kind, GPU_STEP_DIFFERENCE_IDLE);
 	assert_int_equal(steps.series[0].differences[0].id, 1);
 	assert_true(steps.series[0].differences[0].slow_ns == 85);
+	assert_int_equal(steps.series[0].slowest_count, 2);
+	assert_int_equal(steps.series[0].slowest[1].step, 14);
+	assert_true(steps.series[0].slowest[1].is_explained);
+	assert_int_equal(steps.series[0].slowest[1].difference.id, 1);
+	assert_true(steps.series[0].slowest[1].difference.slow_ns == 85);
 	/* Of 18 others, the last one ends with its work. */
 	assert_true(steps.series[0].differences[0].other_ns == 17. * 15 / 18);
+	gpu_steps_deinit(&steps);
+	gpu_process_deinit(&process);
+}
+
+/* Of each cause one step; the first is slow as well, and no part of the comparison. */
+static void test_each_slow_step_has_its_own_cause(void **state)
+{
+	struct gpu_records_of_process process;
+	struct gpu_steps steps;
+	const struct gpu_step_series *series;
+	uint64_t at = 1000;
+
+	(void)state;
+	begin_file();
+	for (uint64_t i = 0; i < 20; i++) {
+		add_plain_step(at);
+		if (i == 6)
+			add_copy(at - 2, at + 80, at + 160);
+		if (i == 12)
+			add_kernel(ADD, at - 2, at + 80, at + 150, 9);
+		at += i == 0 ? 900 : i == 6 || i == 12 ? 180 : 100;
+	}
+	steps = find_steps("auto", &process);
+	assert_int_equal(steps.count, 1);
+	series = &steps.series[0];
+	assert_true(series->starts_slowly);
+	assert_int_equal(series->slow_count, 2);
+	assert_int_equal(series->slowest_count, 2);
+	assert_int_equal(series->slowest[0].step, 6);
+	assert_int_equal(series->slowest[0].difference.kind, GPU_STEP_DIFFERENCE_COPY);
+	assert_int_equal(series->slowest[0].difference.id, GPU_DIRECTION_HOST_TO_DEVICE);
+	assert_int_equal(series->slowest[1].step, 12);
+	assert_int_equal(series->slowest[1].difference.kind, GPU_STEP_DIFFERENCE_KERNEL);
+	assert_int_equal(series->slowest[1].difference.id, ADD);
+	assert_int_equal(series->part_ns[GPU_STEP_COMMUNICATION], 19 * 20);
 	gpu_steps_deinit(&steps);
 	gpu_process_deinit(&process);
 }
@@ -368,7 +408,7 @@ static void test_ranges_that_do_not_stand_out(void **state)
 	(void)state;
 	begin_file();
 	for (uint64_t i = 0; i < 10; i++) {
-		add_range(FORWARD, 1000 + 100 * i, 1010 + 100 * i);
+		add_range(FORWARD, 1000 + 100 * i, 1001 + 100 * i);
 		add_plain_step(1005 + 100 * i);
 	}
 	steps = find_steps(NULL, &process);
@@ -392,6 +432,7 @@ int main(void)
 		cmocka_unit_test(test_what_does_not_repeat_has_no_steps),
 		cmocka_unit_test(test_parts_add_up),
 		cmocka_unit_test(test_slow_steps_are_told_by_what_they_have_more_of),
+		cmocka_unit_test(test_each_slow_step_has_its_own_cause),
 		cmocka_unit_test(test_ranges_are_steps),
 		cmocka_unit_test(test_ranges_that_do_not_stand_out),
 	};
