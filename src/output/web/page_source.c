@@ -11,9 +11,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "analysis/id_map.h"
 #include "common/array.h"
 #include "common/cleanup.h"
+#include "output/annotate/line_costs.h"
 #include "output/source_file.h"
 #include "output/web/parts.h"
 
@@ -24,12 +24,6 @@
 #define LINES_MAX          12000u
 #define TEXT_OF_LINE_BYTES 300u
 
-struct source_line {
-	uint32_t path, number;
-	uint32_t seen_in; /* the stack that counted it last; 0: none */
-	uint64_t self[MODEL_SOURCE_COUNT], total[MODEL_SOURCE_COUNT];
-};
-
 struct excerpt {
 	uint32_t numbers[LINES_OF_FILE_MAX]; /* 0: lines are left out here */
 	int64_t texts[LINES_OF_FILE_MAX];
@@ -38,99 +32,10 @@ struct excerpt {
 
 struct source_lines {
 	struct page_writer *page;
-	struct string_table paths;
-	struct id_map line_of_place; /* by path and number */
-	struct source_line *lines;
-	uint32_t *line_of_frame; /* MODEL_ENTRY_INDEX_NONE: no place is known */
-	uint32_t count, capacity;
+	struct line_costs costs;
 	size_t written_files, written_lines, unreadable, left_out;
 	struct excerpt excerpt; /* in progress */
 };
-
-/* ---- costs ---- */
-
-static int find_or_add_line(struct source_lines *source, const struct model_frame *frame,
-			    uint32_t *ret)
-{
-	uint32_t path;
-
-	if (strings_find_or_add(&source->paths, frame->file, &path) != 0)
-		return -ENOMEM;
-	uint64_t place = (uint64_t)path << 32 | frame->line;
-	*ret = id_map_get(&source->line_of_place, place);
-	if (*ret != ID_MAP_NONE)
-		return 0;
-	if (source->count == source->capacity) {
-		uint32_t capacity = source->capacity * 2 + 256;
-		struct source_line *lines = reallocarray(source->lines, capacity, sizeof(*lines));
-		if (lines == NULL)
-			return -ENOMEM;
-		source->lines = lines;
-		source->capacity = capacity;
-	}
-	*ret = source->count++;
-	source->lines[*ret] = (struct source_line){.path = path, .number = frame->line};
-	return id_map_set(&source->line_of_place, place, *ret);
-}
-
-static int find_lines_of_frames(struct source_lines *source)
-{
-	const struct session *session = source->page->session;
-	int error = 0;
-
-	source->line_of_frame =
-		malloc(((size_t)session->frame_count + 1) * sizeof(*source->line_of_frame));
-	if (source->line_of_frame == NULL)
-		return -ENOMEM;
-	for (uint32_t i = 0; error == 0 && i < session->frame_count; i++) {
-		source->line_of_frame[i] = MODEL_ENTRY_INDEX_NONE;
-		if (session->frames[i].file != NULL && session->frames[i].line != 0)
-			error = find_or_add_line(source, &session->frames[i],
-						 &source->line_of_frame[i]);
-	}
-	return error;
-}
-
-static void add_weights(uint64_t *sum, const uint64_t *weights)
-{
-	for (int i = 0; i < MODEL_SOURCE_COUNT; i++)
-		sum[i] += weights[i];
-}
-
-/* A line counts once a stack. What a thread did in a frame has the frame's line. */
-static void add_costs_of_node(struct source_lines *source, uint32_t leaf)
-{
-	const struct session *session = source->page->session;
-	const struct model_calltree_node *nodes = session->nodes;
-	uint32_t node = leaf;
-
-	if (session->frames[nodes[leaf].frame].kind == FRAME_THREAD_STATE &&
-	    nodes[leaf].parent != MODEL_ENTRY_INDEX_NONE)
-		node = nodes[leaf].parent;
-	uint32_t of_leaf = source->line_of_frame[nodes[node].frame];
-	if (of_leaf != MODEL_ENTRY_INDEX_NONE)
-		add_weights(source->lines[of_leaf].self, nodes[leaf].self_weight);
-	for (; node != MODEL_ENTRY_INDEX_NONE; node = nodes[node].parent) {
-		uint32_t line = source->line_of_frame[nodes[node].frame];
-		if (line == MODEL_ENTRY_INDEX_NONE || source->lines[line].seen_in == leaf + 1)
-			continue;
-		source->lines[line].seen_in = leaf + 1;
-		add_weights(source->lines[line].total, nodes[leaf].self_weight);
-	}
-}
-
-static void add_all_costs(struct source_lines *source)
-{
-	const struct session *session = source->page->session;
-
-	for (uint32_t i = 0; i < session->node_count; i++) {
-		uint64_t sum = 0;
-		for (int k = 0; k < MODEL_SOURCE_COUNT; k++)
-			sum += session->nodes[i].self_weight[k];
-		if (sum != 0)
-			add_costs_of_node(source, i);
-	}
-}
 
 /* ---- which files ---- */
 
@@ -140,22 +45,13 @@ struct ranked_file {
 	size_t first, count; /* of its lines, sorted */
 };
 
-static uint64_t get_heaviness(const struct source_line *line)
+static uint64_t get_heaviness(const struct line_cost *line)
 {
 	uint64_t sum = 0;
 
 	for (int i = 0; i < MODEL_SOURCE_COUNT; i++)
 		sum += line->total[i];
 	return sum;
-}
-
-static int compare_lines_by_place(const void *left, const void *right)
-{
-	const struct source_line *a = left, *b = right;
-
-	if (a->path != b->path)
-		return a->path < b->path ? -1 : 1;
-	return a->number < b->number ? -1 : a->number > b->number;
 }
 
 static int compare_files_by_heaviest(const void *left, const void *right)
@@ -169,20 +65,19 @@ static int compare_files_by_heaviest(const void *left, const void *right)
 
 static struct ranked_file *rank_files(struct source_lines *source, size_t *ret_count)
 {
-	struct ranked_file *files = calloc((size_t)source->count + 1, sizeof(*files));
+	struct ranked_file *files = calloc((size_t)source->costs.count + 1, sizeof(*files));
 	size_t count = 0;
 
 	if (files == NULL)
 		return NULL;
-	if (source->count)
-		qsort(source->lines, source->count, sizeof(*source->lines), compare_lines_by_place);
-	for (uint32_t i = 0; i < source->count; i++) {
-		uint64_t heaviness = get_heaviness(&source->lines[i]);
+	line_costs_sort_by_place(&source->costs);
+	for (uint32_t i = 0; i < source->costs.count; i++) {
+		uint64_t heaviness = get_heaviness(&source->costs.lines[i]);
 		if (heaviness == 0)
 			continue;
-		if (count == 0 || files[count - 1].path != source->lines[i].path)
-			files[count++] =
-				(struct ranked_file){.path = source->lines[i].path, .first = i};
+		if (count == 0 || files[count - 1].path != source->costs.lines[i].path)
+			files[count++] = (struct ranked_file){.path = source->costs.lines[i].path,
+							      .first = i};
 		files[count - 1].count = i + 1 - files[count - 1].first;
 		if (heaviness > files[count - 1].heaviest)
 			files[count - 1].heaviest = heaviness;
@@ -228,7 +123,7 @@ static void append_line(struct source_lines *source, struct excerpt *excerpt, ui
 static void read_excerpt(struct source_lines *source, const struct ranked_file *file, FILE *stream,
 			 struct excerpt *excerpt)
 {
-	const struct source_line *lines = source->lines + file->first;
+	const struct line_cost *lines = source->costs.lines + file->first;
 	_cleanup_(cleanup_free) char *text = NULL;
 	size_t capacity = 0, next = 0;
 	uint32_t number = 0, last = 0;
@@ -260,7 +155,7 @@ static void write_costs(struct source_lines *source, const struct ranked_file *f
 	page_put_key(stream, "costs");
 	putc('[', stream);
 	for (size_t i = 0; i < file->count; i++) {
-		const struct source_line *line = &source->lines[file->first + i];
+		const struct line_cost *line = &source->costs.lines[file->first + i];
 		while (at < excerpt->count && excerpt->numbers[at] < line->number)
 			at++;
 		if (at == excerpt->count || excerpt->numbers[at] != line->number)
@@ -287,7 +182,7 @@ static void write_file(struct source_lines *source, const struct ranked_file *fi
 
 	page_put_comma_unless_first(page->stream, source->written_files++);
 	fprintf(page->stream, "{\"path\":%" PRId64 ",\"changed\":%s,\"line\":[",
-		page_get_string_number(page, source->paths.text[file->path]),
+		page_get_string_number(page, source->costs.paths.text[file->path]),
 		status->st_mtime > start_s ? "true" : "false");
 	for (size_t i = 0; i < excerpt->count; i++)
 		fprintf(page->stream, "%s%" PRIu32, i == 0 ? "" : ",", excerpt->numbers[i]);
@@ -309,7 +204,7 @@ static int write_files(struct source_lines *source)
 	if (files == NULL)
 		return -ENOMEM;
 	for (size_t i = 0; i < count; i++) {
-		const char *path = source->paths.text[files[i].path];
+		const char *path = source->costs.paths.text[files[i].path];
 		struct stat status;
 		if (i >= FILES_TRIED_MAX || source->written_files == FILES_MAX ||
 		    source->written_lines + LINES_OF_FILE_MAX > LINES_MAX) {
@@ -335,19 +230,13 @@ int page_write_source(struct page_writer *page)
 	struct source_lines source = {.page = page};
 	int error;
 
-	strings_init(&source.paths);
-	error = find_lines_of_frames(&source);
-	if (error == 0)
-		add_all_costs(&source);
+	error = line_costs_init(&source.costs, page->session, MODEL_ENTRY_INDEX_NONE);
 	page_put_key(page->stream, "source");
 	fputs("{\"files\":[", page->stream);
 	if (error == 0)
 		error = write_files(&source);
 	fprintf(page->stream, "],\"unreadable\":%zu,\"left_out\":%zu},", source.unreadable,
 		source.left_out);
-	strings_deinit(&source.paths);
-	id_map_deinit(&source.line_of_place);
-	free(source.lines);
-	free(source.line_of_frame);
+	line_costs_deinit(&source.costs);
 	return error;
 }
