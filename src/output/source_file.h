@@ -9,9 +9,13 @@
 #ifndef KYMO_OUTPUT_SOURCE_FILE_H
 #define KYMO_OUTPUT_SOURCE_FILE_H
 
+#include <stdbool.h>
 #include <stdio.h>
 #include <sys/stat.h>
 
+/* Whether the name ends as those of source files do. Others are not opened because a program says
+ * so. */
+bool source_file_has_source_name(const char *path);
 /* NULL: it cannot be read, or must not be. `ret_status` may be NULL. */
 FILE *source_file_open(const char *path, struct stat *ret_status);
 

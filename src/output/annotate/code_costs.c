@@ -10,6 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "binary/debugfile.h"
 #include "binary/instruction.h"
 
 #define SYMBOL_BYTES_MAX (16u << 20) /* of a file's table */
@@ -175,8 +176,20 @@ static bool is_known_kind_of_file(const struct elf_file *file)
 	return file->machine == EM_X86_64 && (table == NULL || table->size <= SYMBOL_BYTES_MAX);
 }
 
+static int add_symbols_of_debug_file(struct code_binary *binary, const char *debug_path)
+{
+	struct elf_file *debug = NULL;
+	int error = debugfile_find(binary->file, debug_path, &debug);
+
+	if (error != 0)
+		return error == -ENOMEM ? error : 0;
+	error = is_known_kind_of_file(debug) ? symbols_add_file(binary->symbols, debug) : 0;
+	elf_close(debug);
+	return error;
+}
+
 int code_binary_open(struct code_binary *binary, const struct model_module *module,
-		     const char *path, enum code_binary_state *ret_state)
+		     const char *path, const char *debug_path, enum code_binary_state *ret_state)
 {
 	struct problem problem;
 	int error;
@@ -198,6 +211,8 @@ int code_binary_open(struct code_binary *binary, const struct model_module *modu
 	error = symbols_create(&binary->symbols);
 	if (error == 0)
 		error = symbols_add_file(binary->symbols, binary->file);
+	if (error == 0 && (debug_path == NULL || debug_path[0] != 0))
+		error = add_symbols_of_debug_file(binary, debug_path);
 	if (error == 0)
 		error = symbols_sort_and_flatten(binary->symbols);
 	return error;

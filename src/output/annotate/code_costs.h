@@ -55,9 +55,11 @@ enum code_binary_state {
 	CODE_BINARY_UNKNOWN     /* not x86-64, or a table too large */
 };
 
-/* 0 or -ENOMEM; close is needed after either, whatever *ret_state. */
+/* Of the module, from `path`. `debug_path`: where symbols of stripped files are looked for, as for
+ * debugfile_find(); "": nowhere. 0 or -ENOMEM; close is needed after either, whatever *ret_state.
+ */
 int code_binary_open(struct code_binary *binary, const struct model_module *module,
-		     const char *path, enum code_binary_state *ret_state);
+		     const char *path, const char *debug_path, enum code_binary_state *ret_state);
 void code_binary_close(struct code_binary *binary);
 
 #define CODE_FUNCTION_SHOWN 0x8000u /* in a length: the instruction is near a cost */

@@ -158,7 +158,7 @@ static int disassemble_file(struct assembly_writer *writer, const struct code_fi
 	const struct model_module *module = &writer->page->session->modules[code->module];
 	enum code_binary_state state;
 	struct code_binary binary;
-	int error = code_binary_open(&binary, module, module->path, &state);
+	int error = code_binary_open(&binary, module, module->path, "", &state);
 
 	if (error == 0 && state == CODE_BINARY_OPEN)
 		error = disassemble_functions_of_file(writer, &binary, code);

@@ -5,13 +5,11 @@
  * those with the heaviest lines, and of them the lines around each that has a cost. Names of files
  * come from the program, so only names of source files are opened.
  */
-#include <ctype.h>
 #include <errno.h>
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "common/array.h"
 #include "common/cleanup.h"
 #include "output/annotate/line_costs.h"
 #include "output/source_file.h"
@@ -85,26 +83,6 @@ static struct ranked_file *rank_files(struct source_lines *source, size_t *ret_c
 	qsort(files, count, sizeof(*files), compare_files_by_heaviest);
 	*ret_count = count;
 	return files;
-}
-
-static bool is_name_of_source(const char *path)
-{
-	static const char *const endings[] = {
-		"c",   "h",   "cc",    "cpp", "cxx", "c++",  "hh",  "hpp",   "hxx", "inl",
-		"ipp", "tcc", "cu",    "cuh", "hip", "cl",   "py",  "pyx",   "pyi", "rs",
-		"go",  "f",   "f90",   "f95", "f03", "f08",  "for", "s",     "asm", "d",
-		"zig", "nim", "swift", "m",   "mm",  "java", "kt",  "scala", "js",  "ts",
-		"jl",  "lua", "ml",    "hs",  "ada", "adb",  "pas", "cr"};
-	const char *ending = strrchr(path, '.');
-	char small[8] = "";
-
-	for (size_t i = 0; ending != NULL && i + 1 < sizeof(small) && ending[i + 1] != 0; i++)
-		small[i] = (char)tolower((unsigned char)ending[i + 1]);
-	for (size_t i = 0; ending != NULL && i < ARRAY_SIZE(endings); i++) {
-		if (strcmp(small, endings[i]) == 0)
-			return true;
-	}
-	return false;
 }
 
 /* ---- writing ---- */
@@ -211,7 +189,8 @@ static int write_files(struct source_lines *source)
 			source->left_out++;
 			continue;
 		}
-		FILE *stream = is_name_of_source(path) ? source_file_open(path, &status) : NULL;
+		FILE *stream =
+			source_file_has_source_name(path) ? source_file_open(path, &status) : NULL;
 		if (stream == NULL) {
 			source->unreadable++;
 			continue;

@@ -14,3 +14,9 @@ echo "$?"
 mkdir -p bare/spool
 kymo report bare
 echo "$?"
+kymo annotate --measure time x
+kymo annotate --context 65 x
+kymo annotate --format txt x
+kymo annotate a b c
+kymo annotate x
+echo "$?"
