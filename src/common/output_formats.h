@@ -25,6 +25,9 @@
 	X(html, "html", NAMED)                                 \
 	X(memory, "memory", ALWAYS)                            \
 	X(db, "db", NAMED)                                     \
+	X(speedscope, "speedscope", NAMED)                     \
+	X(gecko, "gecko", NAMED)                               \
+	X(otlp, "otlp", NAMED)                                 \
 	X(nccl, "nccl", DATA)                                  \
 	X(nccl_json, "nccl-json", DATA)                        \
 	X(nccl_operations, "nccl-operations", DATA)            \

@@ -7,6 +7,7 @@
 """
 import base64
 import collections
+import decimal
 import json
 import os
 import re
@@ -19,6 +20,7 @@ import time
 from harness import Kymo, Result, Scratch, Tap, expect, require_tool, run
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../unit/output"))
+import protobuf_walk  # noqa: E402 pylint: disable=wrong-import-position
 from perfetto_decode import Trace  # noqa: E402 pylint: disable=wrong-import-position
 
 SOURCE = r"""
@@ -59,7 +61,7 @@ def main():
 main()
 """
 MANY = "i=0; while [ $i -lt 60 ]; do /bin/true; i=$((i+1)); done; i=0; while [ $i -lt 100000 ]; do i=$((i+1)); done"
-FORMATS = "json,text,perfetto,folded,pprof,html,report,db,regions-folded"
+FORMATS = "json,text,perfetto,folded,pprof,html,report,db,regions-folded,gecko,speedscope,otlp"
 MEASURES = {"cpu": ("cpu_ns",), "wall": ("cpu_ns", "blocked_ns", "runnable_ns"), "events": ("overflow_events",)}
 
 
@@ -93,6 +95,21 @@ def page_timeline_sums(data):
                 sums[source] += number if source == 2 else duration
     for column in columns:
         expect(next(column, None) is None, "more slices than the tracks have")
+    return sums
+
+
+def otlp_sums(path):
+    """{type: sum}, after opentelemetry/proto/profiles/v1development/profiles.proto."""
+    with open(path, "rb") as stream:
+        data = protobuf_walk.message(stream.read())
+    strings = [text.decode() for text in protobuf_walk.message(data[2][0])[5]]
+    sums = collections.Counter()
+    for resource in data.get(1, []):
+        for scope in protobuf_walk.message(resource).get(2, []):
+            for profile in map(protobuf_walk.message, protobuf_walk.message(scope).get(2, [])):
+                kind = strings[protobuf_walk.message(profile[1][0])[1][0]]
+                for sample in profile[2]:
+                    sums[kind] += sum(protobuf_walk.packed(protobuf_walk.message(sample)[4][0]))
     return sums
 
 
@@ -206,6 +223,20 @@ class Truth:
         tree = dict(database.execute("select name, sum(calls) from kymo_calls where category is not null group by name"))
         self.same("tree of regions of the database", tree, found)
 
+    def exchange(self):
+        """Formats of others' viewers. Those of one measure have the default's."""
+        scopes = self.result.json("profile.speedscope.json")["profiles"]
+        self.same("speedscope", sum(sum(profile["weights"]) for profile in scopes), self.whole)
+        with open(self.result.path("profile.gecko.json"), encoding="utf-8") as stream:
+            threads = json.load(stream, parse_float=decimal.Decimal)["threads"]
+        scale = 1 if self.measure == "events" else 1000000
+        self.same("gecko", sum(sum(thread["samples"]["weight"]) for thread in threads) * scale, self.whole)
+        found = otlp_sums(self.result.path("profiles.otlp"))
+        for name, keys in MEASURES.items():
+            if name in found:
+                self.same(f"otlp {name}", found[name], sum(self.totals[key] for key in keys))
+        expect(self.measure in found or not self.whole, f"otlp has {found}")
+
     def summary(self):
         text = self.kymo.report(self.directory, "--top", "100000", *self.options).stdout.decode(errors="replace")
         lines = text.splitlines()
@@ -217,7 +248,7 @@ class Truth:
         expect(abs(sum(shares) - 100) <= 0.05 * len(shares) + 0.1, f"the summary's functions are {sum(shares):.1f} % of all")
 
     def all(self):
-        for check in (self.json, self.folded, self.pprof, self.html, self.text, self.perfetto, self.database, self.summary):
+        for check in (self.json, self.folded, self.pprof, self.html, self.text, self.perfetto, self.database, self.exchange, self.summary):
             check()
 
 

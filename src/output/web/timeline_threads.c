@@ -4,9 +4,9 @@
  * Samples and regions of threads as slices. A sample stands for the time before it.
  */
 #include <errno.h>
-#include <stdlib.h>
 
 #include "analysis/regions/regions.h"
+#include "output/region_intervals.h"
 #include "output/web/timeline.h"
 
 /* False: the thread has no row of its own. */
@@ -56,99 +56,21 @@ int timeline_collect_samples(struct timeline *timeline)
 
 /* ---- regions ---- */
 
-struct open_region {
-	uint64_t begin_ns;
-	uint32_t region;
-};
-
-struct region_collector {
-	struct timeline *timeline;
-	struct open_region *open;
-	size_t open_count, open_capacity;
-	uint32_t thread;
-};
-
-static int add_region_slice(struct region_collector *collector,
-			    const struct model_region_event *event, uint64_t begin_ns)
+static int add_region_slice(const struct region_interval *interval, void *context)
 {
-	struct timeline *timeline = collector->timeline;
+	struct timeline *timeline = context;
 	const struct model_regions *regions = session_get_regions(timeline->page->session);
 	uint32_t track;
 
-	if (!find_thread_track(timeline, TIMELINE_REGIONS, event->thread, &track))
+	if (!find_thread_track(timeline, TIMELINE_REGIONS, interval->thread, &track))
 		return timeline->page->error;
 	return timeline_add_span(
-		timeline, track, begin_ns, event->time_ns,
-		page_get_string_number(timeline->page, regions->regions[event->region].name));
-}
-
-static int open_region(struct region_collector *collector, const struct model_region_event *event)
-{
-	if (collector->open_count == collector->open_capacity) {
-		size_t capacity = collector->open_capacity * 2 + 64;
-		struct open_region *open = reallocarray(collector->open, capacity, sizeof(*open));
-		if (open == NULL)
-			return -ENOMEM;
-		collector->open = open;
-		collector->open_capacity = capacity;
-	}
-	collector->open[collector->open_count++] =
-		(struct open_region){event->time_ns, event->region};
-	return 0;
-}
-
-static int end_region(struct region_collector *collector, const struct model_region_event *event)
-{
-	size_t at = collector->open_count;
-
-	while (at > 0 && collector->open[at - 1].region != event->region)
-		at--;
-	if (at == 0)
-		return 0;
-	uint64_t begin_ns = collector->open[at - 1].begin_ns;
-	for (; at < collector->open_count; at++)
-		collector->open[at - 1] = collector->open[at];
-	collector->open_count--;
-	return add_region_slice(collector, event, begin_ns);
-}
-
-static int add_region_event(const struct model_region_event *event, void *context)
-{
-	struct region_collector *collector = context;
-	const struct model_regions *regions =
-		session_get_regions(collector->timeline->page->session);
-
-	if (event->region >= regions->region_count)
-		return 0;
-	if (event->thread != collector->thread)
-		collector->open_count = 0;
-	collector->thread = event->thread;
-	switch (event->kind) {
-	case MODEL_EVENT_REGION_BEGIN:
-		return open_region(collector, event);
-	case MODEL_EVENT_REGION_END:
-		return end_region(collector, event);
-	case MODEL_EVENT_REGION_COMPLETE:
-		return add_region_slice(collector, event,
-					event->time_ns > event->duration_ns
-						? event->time_ns - event->duration_ns
-						: 0);
-	case MODEL_EVENT_MARK:
-		return add_region_slice(collector, event, event->time_ns);
-	default:
-		return 0;
-	}
+		timeline, track, interval->begin_ns, interval->end_ns,
+		page_get_string_number(timeline->page, regions->regions[interval->region].name));
 }
 
 int timeline_collect_regions(struct timeline *timeline)
 {
-	struct region_collector collector = {.timeline = timeline,
-					     .thread = MODEL_ENTRY_INDEX_NONE};
-	int error = 0;
-
-	if (session_get_regions(timeline->page->session) != NULL)
-		error = session_visit_region_events(timeline->page->session, add_region_event,
-						    &collector, timeline->page->problem);
-	free(collector.open);
-	return error;
+	return region_intervals_visit(timeline->page->session, add_region_slice, timeline,
+				      timeline->page->problem);
 }
