@@ -18,7 +18,8 @@ static bool causal_accepts_setting(enum setting_id id)
 	static const char *const categories[] = {"general", "output", "causal", "process",
 						 "memory"};
 
-	if (settings_table[id].visibility == SETTING_INTERNAL)
+	/* Presets are about sampling and calls, which experiments have ways of their own for. */
+	if (settings_table[id].visibility == SETTING_INTERNAL || id == SETTING_PRESET)
 		return false;
 	for (size_t i = 0; i < ARRAY_SIZE(categories); i++) {
 		if (!strcmp(settings_table[id].category, categories[i]))

@@ -65,9 +65,9 @@ static int sample_run_command(char **arguments, size_t count)
 
 /* The settings on the one-screen help page. */
 static const enum setting_id sample_help_page_settings[] = {
-	SETTING_OUTPUT_PATH,          SETTING_OUTPUT_FORMATS,  SETTING_CONFIG_FILE,
-	SETTING_SAMPLING_FREQ,        SETTING_TRACE_DELAY,     SETTING_TRACE_DURATION,
-	SETTING_USE_PROCESS_SAMPLING, SETTING_FOLLOW_CHILDREN,
+	SETTING_OUTPUT_PATH,    SETTING_OUTPUT_FORMATS,  SETTING_CONFIG_FILE,
+	SETTING_PRESET,         SETTING_SAMPLING_FREQ,   SETTING_TRACE_DELAY,
+	SETTING_TRACE_DURATION, SETTING_FOLLOW_CHILDREN,
 };
 
 const struct command sample_command_description = {

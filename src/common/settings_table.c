@@ -59,6 +59,10 @@ const struct setting settings_table[SETTING_COUNT] = {
 	SETTING(CONFIG_FILE, "general",
 		"Configuration files, text (NAME = value) or JSON, separated by colons.", PATH(""),
 		LONG_OPTION("config"), .short_option = 'c', METAVAR("FILE"), PEER_ALIAS),
+	SETTING(PRESET, "general",
+		"Settings for a kind of program (kymo avail presets explains them); what you set "
+		"yourself counts before them.",
+		CHOICES("", "gpu,server,python,mpi,light,full"), METAVAR("NAME")),
 	SETTING(STRICT_CONFIG, "general",
 		"Treat unknown settings in configuration files as errors.", BOOL("on"), ADVANCED,
 		PEER_ALIAS),

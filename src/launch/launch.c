@@ -180,8 +180,10 @@ static bool launch_exports_setting(const struct launch *launch, unsigned id)
 			id != SETTING_INSTRUMENT_DEMOTE && id != SETTING_INSTRUMENT_ARGUMENTS &&
 			!(python && launch_is_python_setting(id)));
 
-	return id != SETTING_CONFIG_FILE && settings_table[id].visibility != SETTING_INTERNAL &&
-	       !outside && !effective_setting_is_default(launch->settings, (enum setting_id)id);
+	/* What a file or a preset says goes by itself. */
+	return id != SETTING_CONFIG_FILE && id != SETTING_PRESET &&
+	       settings_table[id].visibility != SETTING_INTERNAL && !outside &&
+	       !effective_setting_is_default(launch->settings, (enum setting_id)id);
 }
 
 static bool append_environment_entry(char **list, size_t *count, char *entry)

@@ -11,6 +11,7 @@
 
 #include "console/message.h"
 #include "settings/config.h"
+#include "settings/presets.h"
 #include "settings/suggest.h"
 
 const struct command *const *commands;
@@ -57,7 +58,14 @@ static int command_read_all_setting_sources(const struct command *command, char 
 	if (error || result->help_topic)
 		return error;
 	error = effective_read_environment(settings, environ, problem);
-	return error ? error : config_read_all_files(settings, problem);
+	if (!error)
+		error = config_read_all_files(settings, problem);
+	if (error || !command->grammar->accepts_setting(SETTING_PRESET))
+		return error;
+	return presets_apply(settings,
+			     command->grammar->lists_settings ? NULL
+							      : command->grammar->accepts_setting,
+			     problem);
 }
 
 /* Variables that look like settings and are none: a stray variable of a job must not end the job,

@@ -360,15 +360,16 @@ int effective_read_environment(struct effective_settings *settings, char **envir
 
 const char *effective_get_origin_name(enum effective_origin origin)
 {
-	static const char *const names[] = {"default", "config", "alias", "environment", "option"};
+	static const char *const names[] = {"default", "preset",      "config",
+					    "alias",   "environment", "option"};
 
 	return names[origin];
 }
 
 const char *effective_describe_origin(const struct effective_value *value, char *text, size_t size)
 {
-	static const char *const words[] = {"default", "file", "environment", "environment",
-					    "option"};
+	static const char *const words[] = {"default",     "preset",      "file",
+					    "environment", "environment", "option"};
 
 	snprintf(text, size, "%s%s%s", words[value->origin], value->source ? " " : "",
 		 value->source ? value->source : "");

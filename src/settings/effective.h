@@ -4,8 +4,8 @@
  * Resolved settings: for every setting the value that counts and where it came from.
  *
  * Sources may come in any order: a weaker source never replaces a stronger one (option >
- * environment > configuration file > default). Every value is checked when it is offered, whether
- * it counts or not.
+ * environment > configuration file > preset > default). Every value is checked when it is offered,
+ * whether it counts or not.
  */
 #ifndef KYMO_SETTINGS_EFFECTIVE_H
 #define KYMO_SETTINGS_EFFECTIVE_H
@@ -19,6 +19,7 @@
 
 enum effective_origin {
 	ORIGIN_DEFAULT,
+	ORIGIN_PRESET, /* presets.h */
 	ORIGIN_CONFIG,
 	ORIGIN_ALIAS, /* environment, under the name of another tool */
 	ORIGIN_ENVIRONMENT,

@@ -55,6 +55,7 @@ struct options_grammar {
 	bool (*accepts_setting)(
 		enum setting_id id); /* which settings are options of this command */
 	bool runs_program;           /* the first operand ends the options */
+	bool lists_settings;         /* it shows values of settings that are none of its options */
 };
 
 struct parsed_command_line {

@@ -73,8 +73,8 @@ static const struct extra_option avail_extra_options[] = {
 
 static bool avail_accepts_setting(enum setting_id id)
 {
-	return id == SETTING_CONFIG_FILE || id == SETTING_FORCE || id == SETTING_COLOR ||
-	       id == SETTING_COUNTER_DEFS;
+	return id == SETTING_CONFIG_FILE || id == SETTING_PRESET || id == SETTING_FORCE ||
+	       id == SETTING_COLOR || id == SETTING_COUNTER_DEFS;
 }
 
 static const struct options_grammar avail_grammar = {
@@ -82,6 +82,7 @@ static const struct options_grammar avail_grammar = {
 	.extra_options = avail_extra_options,
 	.extra_option_count = ARRAY_SIZE(avail_extra_options),
 	.accepts_setting = avail_accepts_setting,
+	.lists_settings = true,
 };
 
 bool avail_setting_matches_filter(const struct avail_listing_filter *filter, enum setting_id id)
@@ -169,6 +170,7 @@ const struct avail_section avail_sections[] = {
 	{"components", avail_print_region_components, avail_region_components_to_json},
 	{"categories", avail_print_region_categories, avail_region_categories_to_json},
 	{"wrappers", avail_print_wrappers, avail_wrappers_to_json},
+	{"presets", avail_print_presets, avail_presets_to_json},
 	{NULL, NULL, NULL},
 };
 
@@ -267,7 +269,7 @@ static int avail_print_or_write_by_options(const struct effective_settings *sett
 	section->print(settings, &filter);
 	if (!request->section && !request->has_expression)
 		puts("\nAlso: kymo avail formats | sources | events | counters | components | "
-		     "categories | wrappers;\n--advanced lists more settings.");
+		     "categories | wrappers |\npresets; --advanced lists more settings.");
 	return 0;
 }
 
@@ -305,7 +307,8 @@ const struct command avail_command_description = {
 	.text = "Lists a section: settings (the default) with their current values and where they "
 		"come from, formats of output, sources of samples, events (the kernel's generic "
 		"perf events), counters (all perf events of this machine), components (measures of "
-		"regions), categories of regions, wrappers (wrapped functions). EXPRESSION is a "
+		"regions), categories of regions, wrappers (wrapped functions), presets. "
+		"EXPRESSION is a "
 		"regular expression that selects by name or description.\n"
 		"\n"
 		"kymo tries each source and event to find out whether it works.",
@@ -314,8 +317,9 @@ const struct command avail_command_description = {
 		"kymo avail realtime       settings about real time\n"
 		"kymo avail counters miss  perf events about misses\n"
 		"kymo avail --counters     counters of devices\n"
-		"kymo avail -G kymo.conf   a configuration file to edit\n",
-	.words = "settings formats sources events counters components categories wrappers",
+		"kymo avail -G kymo.conf   a configuration file to edit\n"
+		"kymo avail --preset gpu -G gpu.conf  a preset as a configuration file\n",
+	.words = "settings formats sources events counters components categories wrappers presets",
 	.grammar = &avail_grammar,
 	.run = avail_run_command,
 };

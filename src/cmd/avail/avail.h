@@ -45,6 +45,10 @@ void avail_print_region_categories(const struct effective_settings *settings,
 				   const struct avail_listing_filter *filter);
 void avail_print_wrappers(const struct effective_settings *settings,
 			  const struct avail_listing_filter *filter);
+void avail_print_presets(const struct effective_settings *settings,
+			 const struct avail_listing_filter *filter);
+json_t *avail_presets_to_json(const struct effective_settings *settings,
+			      const struct avail_listing_filter *filter);
 json_t *avail_settings_to_json(const struct effective_settings *settings,
 			       const struct avail_listing_filter *filter);
 json_t *avail_formats_to_json(const struct effective_settings *settings,

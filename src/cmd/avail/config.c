@@ -15,6 +15,7 @@
 #include "common/trusted_path.h"
 #include "files/atomic_file.h"
 #include "settings/listing.h"
+#include "settings/presets.h"
 
 static void avail_print_value_quoted_if_needed(FILE *out, const char *value)
 {
@@ -27,6 +28,17 @@ static void avail_print_value_quoted_if_needed(FILE *out, const char *value)
 	fprintf(out, "%s%s%s", quote, value, quote);
 }
 
+/* With a preset, what the preset sets; a file that names itself would say nothing. */
+static bool avail_is_written_to_config(const struct effective_settings *settings,
+				       const struct avail_listing_filter *filter, unsigned id)
+{
+	if (id == SETTING_CONFIG_FILE || id == SETTING_PRESET)
+		return false;
+	return effective_setting_is_default(settings, SETTING_PRESET)
+		       ? avail_setting_matches_filter(filter, (enum setting_id)id)
+		       : presets_have_value(settings, (enum setting_id)id);
+}
+
 static int avail_write_config_text(const struct effective_settings *settings,
 				   const struct avail_listing_filter *filter, FILE *out)
 {
@@ -36,9 +48,7 @@ static int avail_write_config_text(const struct effective_settings *settings,
 	for (unsigned id = 0; id < SETTING_COUNT; id++) {
 		const struct setting *setting = &settings_table[id];
 
-		/* A file that names itself would say nothing. */
-		if (!avail_setting_matches_filter(filter, (enum setting_id)id) ||
-		    id == SETTING_CONFIG_FILE)
+		if (!avail_is_written_to_config(settings, filter, id))
 			continue;
 		if (strcmp(category, setting->category)) {
 			category = setting->category;
@@ -65,8 +75,8 @@ static int avail_write_config_json(const struct effective_settings *settings,
 	int error;
 
 	for (unsigned id = 0; id < SETTING_COUNT; id++) {
-		if (avail_setting_matches_filter(filter, (enum setting_id)id) &&
-		    id != SETTING_CONFIG_FILE && settings->values[id].text[0])
+		if (avail_is_written_to_config(settings, filter, id) &&
+		    settings->values[id].text[0])
 			json_object_set_new(list, settings_table[id].name,
 					    json_string(settings->values[id].text));
 	}

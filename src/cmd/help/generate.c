@@ -54,7 +54,8 @@ void generate_markdown_settings_table(void)
 	     "settings.md`.\n\n"
 	     "You can set everything on the command line (`--freq 500`), in the environment\n"
 	     "(`KYMO_SAMPLING_FREQ=500`) or in a configuration file (`sampling_freq = 500`). An\n"
-	     "option beats the environment, which beats files, which beat the default.");
+	     "option beats the environment, which beats files, which beat presets (`--preset`),\n"
+	     "which beat the default.");
 	for (unsigned id = 0; id < SETTING_COUNT; id++) {
 		const struct setting *setting = &settings_table[id];
 

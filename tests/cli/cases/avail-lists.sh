@@ -24,3 +24,7 @@ counters = json.load(sys.stdin)["counters"]
 print([c["name"] for c in counters if c["origin"] == "kernel"][:3])
 print({c["origin"] for c in counters} <= {"kernel", "sysfs", "libpfm4"})'
 kymo avail counters '^page-faults$' | awk 'NR < 4 {print $1}'
+kymo avail presets
+kymo avail --preset python -G -
+kymo avail --preset light,gpu sampling_freq
+kymo avail --preset serve presets
