@@ -20,3 +20,7 @@ kymo annotate --format txt x
 kymo annotate a b c
 kymo annotate x
 echo "$?"
+kymo top --interval 0 -- /bin/true
+kymo top -p 1 -- /bin/true
+kymo top -- ./nothing
+echo "$?"
