@@ -344,7 +344,7 @@ static void write_head(const struct live_view *view, const struct live_options *
 
 int live_write(const struct live_view *view, const struct live_options *options, FILE *stream)
 {
-	size_t threads = options->rows_max, functions = options->rows_max;
+	size_t functions = options->rows_max, threads = functions;
 
 	if (options->lines != 0) {
 		size_t lines = options->lines > LINES_OF_HEADERS + 2
