@@ -336,9 +336,11 @@ class Annotate:
             raise Skipped("no OpenCL device here")
         directory = self.sampled("device", [mix, "5"])
         found = self.read("--measure", "device", directory)
-        expect(found["function"].startswith("run_kernel") and found["self"] == 0 < found["total"], f"{found}")
+        # Which of its functions is the hottest one depends on what the kernels took.
+        expect(re.match("run_kernel|one_round", found["function"]), f"{found}")
+        expect(found["self"] == 0 < found["total"], f"{found}")
         lines = [line for source in found["sources"] for line in source["lines"] if line["total"]]
-        expect(len(lines) == 1 and lines[0]["total"] == found["total"], f"{lines}")
+        expect(sum(line["total"] for line in lines) == found["total"], f"{lines}")
         self.check_sums(directory, "scale", "scale", measure="device")
 
     def nothing(self):
