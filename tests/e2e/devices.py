@@ -594,6 +594,12 @@ def main():
         # Behind the last range the program still launches three kernels, which are in no step.
         works = [step["work"] for step in series["steps"]]
         expect(works == 29 * [26] + [23 if found_by == "range" else 26], f"{works}")
+        if shutil.which("sqlite3"):
+            rows = run([kymo.path, "sql", "--format", "json", result.directory,
+                        "select count(*) as steps, sum(duration_ns) as ns, sum(slow) as slow from steps"])
+            expect(rows.status == 0, rows.stderr)
+            expect(json.loads(rows.stdout)[0] == {"steps": 30, "ns": sum(step["ns"] for step in series["steps"]),
+                                                  "slow": series["slow"]}, f"{rows.stdout}")
         # A step lasts until the next one begins, which waits for its data.
         steps = sorted(range(30), key=lambda step: -series["steps"][step]["ns"])
         expect(sorted(steps[:2]) == [10, 22], f"{steps}")

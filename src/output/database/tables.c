@@ -13,13 +13,14 @@
 #include "analysis/views.h"
 #include "output/database/rows.h"
 #include "output/database/schema.h"
+#include "output/device_steps.h"
 #include "output/gpu_names.h"
 #include "output/region_rows.h"
 
 const char *const database_table_names[] = {
-	"metadata", "processes", "threads",     "frames",    "nodes",   "samples",
-	"stacks",   "functions", "lines",       "addresses", "regions", "calls",
-	"kernels",  "copies",    "device_work", "metrics",   "losses",  NULL,
+	"metadata",    "processes", "threads",   "frames",  "nodes", "samples", "stacks",
+	"functions",   "lines",     "addresses", "regions", "calls", "kernels", "copies",
+	"device_work", "steps",     "metrics",   "losses",  NULL,
 };
 
 static const char *const source_names[SPOOL_SOURCE_COUNT] = {
@@ -425,6 +426,39 @@ static int write_all_device_work(sqlite3 *handle, const struct gpu_data *data)
 	return error;
 }
 
+/* Each step of the work on devices. */
+static int write_steps(sqlite3 *handle, const struct session *session)
+{
+	const struct gpu_data *data = session_get_gpu_data(session);
+	struct table_rows rows;
+	char name[512];
+
+	if (!data)
+		return 0;
+	table_rows_begin(&rows, handle, "kymo_steps", 12);
+	for (size_t i = 0; i < data->steps.count; i++) {
+		const struct gpu_step_series *series = &data->steps.series[i];
+		const struct gpu_records_of_process *process = &data->processes[series->process];
+
+		device_step_format_name(name, sizeof(name), series);
+		for (size_t k = 0; k < series->count; k++) {
+			const struct gpu_step *step = &series->steps[k];
+
+			put_count(&rows, process->header.pid);
+			put_text(&rows, gpu_get_agent_name(process, series->agent));
+			put_text(&rows, name);
+			put_count(&rows, k + 1);
+			put_count(&rows, step->begin_ns);
+			put_count(&rows, step->end_ns - step->begin_ns);
+			for (unsigned part = 0; part < GPU_STEP_PART_COUNT; part++)
+				put_count(&rows, step->part_ns[part]);
+			put_count(&rows, step->is_slow);
+			put_row(&rows);
+		}
+	}
+	return table_rows_finish(&rows);
+}
+
 static int write_devices(sqlite3 *handle, const struct session *session)
 {
 	const struct gpu_data *data = session_get_gpu_data(session);
@@ -471,7 +505,7 @@ int database_write_tables(sqlite3 *handle, struct session *session, struct probl
 {
 	static int (*const writers[])(sqlite3 *, const struct session *) = {
 		write_metadata, write_processes, write_threads,   write_metrics, write_losses,
-		write_frames,   write_nodes,     write_functions, write_devices};
+		write_frames,   write_nodes,     write_functions, write_devices, write_steps};
 	int error =
 		sqlite3_exec(handle, database_schema_sql, NULL, NULL, NULL) == SQLITE_OK ? 0 : -EIO;
 
