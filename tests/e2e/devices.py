@@ -594,6 +594,12 @@ def main():
         # Behind the last range the program still launches three kernels, which are in no step.
         works = [step["work"] for step in series["steps"]]
         expect(works == 29 * [26] + [23 if found_by == "range" else 26], f"{works}")
+        with open(result.path("trace.pftrace"), "rb") as stream:
+            trace = Trace(stream.read())
+        slices = [event for event in trace.slices if event["category"] == "step"]
+        expect(not trace.errors, f"{trace.errors[:5]}")
+        expect([event["name"].split(" (")[0] for event in slices] == [f"step {i}" for i in range(1, 31)], f"{slices[:3]}")
+        expect(sum("(slow)" in event["name"] for event in slices) == series["slow"], f"{slices}")
         if shutil.which("sqlite3"):
             rows = run([kymo.path, "sql", "--format", "json", result.directory,
                         "select count(*) as steps, sum(duration_ns) as ns, sum(slow) as slow from steps"])

@@ -50,6 +50,8 @@ static int write_trace_parts(struct perfetto_trace *trace)
 	error = perfetto_write_gpu_events(trace);
 	if (error == 0)
 		error = perfetto_write_gpu_counters(trace);
+	if (error == 0)
+		perfetto_write_gpu_steps(trace);
 	if (error != 0)
 		return problem_set(trace->problem, error, "no memory for the Perfetto trace");
 	perfetto_write_losses(trace);

@@ -193,6 +193,8 @@ int perfetto_write_gpu_events(struct perfetto_trace *trace);
 struct gpu_records_of_process;
 /* gpu_counts.c; 0 or -ENOMEM */
 int perfetto_write_gpu_counters(struct perfetto_trace *trace);
+/* Steps of the work on devices. Errors are kept by the writer. */
+void perfetto_write_gpu_steps(struct perfetto_trace *trace);
 
 /* bundle.c: a sink that packs packets into zlib-compressed bundles on the way to `stream`.
  */

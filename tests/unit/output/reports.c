@@ -517,7 +517,7 @@ static void formats_have_the_words_of_the_list(void **state)
 		assert_string_equal(output_formats[i]->name, words[i]);
 	assert_string_equal(setting->choices,
 			    "text,json,perfetto,folded,regions-folded,pprof,report,html,"
-			    "memory,db,coverage,coverage-json,lcov");
+			    "memory,db,speedscope,gecko,otlp,coverage,coverage-json,lcov");
 	assert_string_equal(setting->default_value, "text,json,perfetto,folded,pprof,report,memory,"
 						    "coverage,coverage-json");
 	while (setting_next_list_word(&rest, &word)) {
