@@ -17,6 +17,7 @@ enum timeline_track_kind {
 	TIMELINE_REGIONS, /* of these and all others: numbers of strings */
 	TIMELINE_CALLS,   /* of device runtimes */
 	TIMELINE_MARKERS,
+	TIMELINE_STEPS,
 	TIMELINE_KERNELS,
 	TIMELINE_COPIES,
 	TIMELINE_NCCL,
@@ -73,8 +74,9 @@ void timeline_deinit(struct timeline *timeline);
 /* timeline_threads.c */
 int timeline_collect_samples(struct timeline *timeline);
 int timeline_collect_regions(struct timeline *timeline);
-/* timeline_devices.c */
+/* timeline_devices.c, timeline_steps.c */
 int timeline_collect_devices(struct timeline *timeline);
+int timeline_collect_steps(struct timeline *timeline);
 int timeline_collect_nccl(struct timeline *timeline);
 
 #endif

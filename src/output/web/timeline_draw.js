@@ -7,8 +7,8 @@
 "use strict";
 
 const RULER = 24, LANE = 16, STRIP = 4, GROUP = 22, GAP = 4, PIXEL_SLICES = 32;
-const KIND_TITLES = { samples: "samples", regions: "regions", calls: "device calls", markers: "markers", kernels: "kernels", copies: "copies", nccl: "NCCL", enqueue: "NCCL calls" };
-const KIND_HUES = { regions: 205, calls: 262, markers: 340, kernels: 95, copies: 48, nccl: 10, enqueue: 175 };
+const KIND_TITLES = { samples: "samples", regions: "regions", calls: "device calls", markers: "markers", steps: "steps", kernels: "kernels", copies: "copies", nccl: "NCCL", enqueue: "NCCL calls" };
+const KIND_HUES = { regions: 205, calls: 262, markers: 340, steps: 230, kernels: 95, copies: 48, nccl: 10, enqueue: 175 };
 
 function stateColour(state, dark) {
   return { running: dark ? "hsl(140 50% 42%)" : "hsl(140 50% 42%)", queued: dark ? "hsl(4 70% 55%)" : "hsl(4 75% 52%)", event: dark ? "hsl(262 60% 65%)" : "hsl(262 50% 50%)",

@@ -93,10 +93,11 @@ static int64_t signed_index(uint32_t index)
 static void write_tracks(const struct timeline *timeline, const struct sorted_slices *sorted)
 {
 	static const char *const kinds[TIMELINE_TRACK_KIND_COUNT] = {
-		[TIMELINE_SAMPLES] = "samples", [TIMELINE_REGIONS] = "regions",
-		[TIMELINE_CALLS] = "calls",     [TIMELINE_MARKERS] = "markers",
-		[TIMELINE_KERNELS] = "kernels", [TIMELINE_COPIES] = "copies",
-		[TIMELINE_NCCL] = "nccl",       [TIMELINE_NCCL_ENQUEUE] = "enqueue"};
+		[TIMELINE_SAMPLES] = "samples",     [TIMELINE_REGIONS] = "regions",
+		[TIMELINE_CALLS] = "calls",         [TIMELINE_MARKERS] = "markers",
+		[TIMELINE_STEPS] = "steps",         [TIMELINE_KERNELS] = "kernels",
+		[TIMELINE_COPIES] = "copies",       [TIMELINE_NCCL] = "nccl",
+		[TIMELINE_NCCL_ENQUEUE] = "enqueue"};
 	FILE *stream = timeline->page->stream;
 	size_t at = 0;
 
@@ -190,6 +191,8 @@ int page_write_timeline(struct page_writer *page)
 		error = timeline_collect_regions(&timeline);
 	if (error == 0)
 		error = timeline_collect_devices(&timeline);
+	if (error == 0)
+		error = timeline_collect_steps(&timeline);
 	if (error == 0)
 		error = timeline_collect_nccl(&timeline);
 	if (error == 0)
