@@ -16,6 +16,7 @@
 #include "core/base/own_work.h"
 #include "core/base/ticks.h"
 #include "core/counters.h"
+#include "core/interpreters/interpreters.h"
 #include "core/live_threads.h"
 #include "core/notices.h"
 #include "core/process/cgroup_cpu.h"
@@ -149,6 +150,7 @@ int background_work_prepare_sampling(struct runtime *runtime)
 	make_directory_with_parents(runtime->options.cache_directory);
 	modules_refresh(&runtime->modules, &runtime->records,
 			no_handler_uses_old_unwind_view(runtime));
+	interpreters_set_task_name_maximum(runtime->options.task_name_maximum);
 	runtime->sampler.period = runtime->options.cpu.on ? runtime->options.cpu.period
 							  : runtime->options.wall.period;
 	runtime->sampler.is_rate_reduced = false; /* a forked child's parent may have been */
@@ -384,6 +386,7 @@ uint64_t background_work_run_round(struct runtime *runtime, bool flush)
 	call_round_hook(runtime, flush);
 	chunk_allocators_start_if_needed(runtime, background->program_thread_count);
 	refresh_modules_if_due(runtime, now, &wait);
+	interpreters_run_round();
 	halve_rate_if_sampling_is_costly(runtime);
 	sources_change_by_switch_rates(runtime, now);
 	remind_timer_requests_and_count_refusals(runtime, now, &wait);

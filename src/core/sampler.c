@@ -167,7 +167,8 @@ static void walk_thread_stack(struct thread *thread, const ucontext_t *context, 
 						   .scratch = &thread->scratch},
 					.sink = {sampler_write_record, &records},
 					.interpreter_thread = &thread->interpreter_thread,
-					.first_argument = gregs[REG_RDI]};
+					.first_argument = gregs[REG_RDI],
+					.names_tasks = true};
 
 	stack_walk(&request, ret);
 	swap_frames_if_native(thread, ret);

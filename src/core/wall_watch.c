@@ -217,7 +217,8 @@ static void walk_stack_of_blocked_thread(struct runtime *runtime, const struct t
 					.interpreter_thread = &watch->interpreter_thread,
 					.tid = thread->tid,
 					.pthread = thread->pthread,
-					.first_argument = task->first_argument};
+					.first_argument = task->first_argument,
+					.names_tasks = true};
 	struct sampled_stack stack;
 
 	/* The view stays while our own mark is set, as in a handler. */

@@ -407,6 +407,8 @@ static void read_all_options(struct options *options, char *const *environment)
 		find_setting_text_or_default(environment, SETTING_SAMPLING_SIGNAL));
 	options->max_depth =
 		(uint32_t)read_setting_number(environment, SETTING_SAMPLING_MAX_DEPTH, 512);
+	options->task_name_maximum =
+		(uint32_t)read_setting_number(environment, SETTING_SAMPLING_TASK_NAMES, 1000);
 	options->threads_per_allocator =
 		(uint32_t)read_setting_number(environment, SETTING_SAMPLING_ALLOCATOR_SIZE, 8);
 	options->overhead_limit_fraction =

@@ -89,7 +89,7 @@ struct options {
 	int verbosity_level;
 	enum options_sampling_source_kind source;
 	int signal; /* 0: automatic */
-	uint32_t max_depth;
+	uint32_t max_depth, task_name_maximum;
 	uint32_t threads_per_allocator;
 	double overhead_limit_fraction; /* fraction of a thread's time; 0: none */
 	uint64_t process_metrics_period_ns, spool_limit_bytes;

@@ -7,8 +7,11 @@
 #include "core/interpreters/code_table.h"
 #include "core/interpreters/kind.h"
 #include "core/interpreters/list.h"
+#include "core/interpreters/python.h"
 
 #include "common/array.h"
+
+#define SEARCH_PAUSE_MAX 255u /* rounds */
 
 _Atomic uint32_t interpreters_present_count;
 static _Atomic uint32_t pause_depth; /* calls that may unmap an interpreter just now */
@@ -125,8 +128,36 @@ void interpreters_resume_mapped(void)
 	count_present_interpreters();
 }
 
+/* A pause is twice the last one, up to some seconds: what is wanted may not be there yet. */
+static void search_for_wanted(struct interpreter *interpreter)
+{
+	if (!atomic_load_explicit(&interpreter->wanted, memory_order_acquire))
+		return;
+	if (interpreter->search_pause_left) {
+		interpreter->search_pause_left--;
+		return;
+	}
+	interpreter->kind->search(interpreter);
+	if (interpreter->search_pause < SEARCH_PAUSE_MAX)
+		interpreter->search_pause = 2 * interpreter->search_pause + 1;
+	interpreter->search_pause_left = interpreter->search_pause;
+}
+
+void interpreters_run_round(void)
+{
+	if (!interpreters_are_present())
+		return;
+	for (uint32_t i = 0; i < interpreter_list_count; i++) {
+		struct interpreter *interpreter = &interpreter_list[i];
+
+		if (atomic_load(&interpreter->is_present) && interpreter->kind->search)
+			search_for_wanted(interpreter);
+	}
+}
+
 void interpreters_reset_for_new_run(void)
 {
+	python_code_reset_named();
 	atomic_store(&pause_depth, 0);
 	atomic_fetch_add(&code_table_run, 1);
 }

@@ -47,6 +47,10 @@ void interpreters_note_module_gone(uint64_t start);
  * after that those that are there still. By any thread. */
 void interpreters_pause(void);
 void interpreters_resume_mapped(void);
+/* Searches for what walks have missed. */
+void interpreters_run_round(void);
+/* How many different names of tasks may be frames; 0: none at all. */
+void interpreters_set_task_name_maximum(uint32_t maximum);
 /* What was written of code objects stands in a file of another run. */
 void interpreters_reset_for_new_run(void);
 
@@ -84,6 +88,7 @@ struct interpreted_merge {
 	uint8_t *scratch; /* INTERPRETED_SCRATCH_SIZE bytes; NULL: code is not described */
 	struct interpreted_code_sink sink;
 	uint64_t *interpreter_thread; /* remembers what is found out of another thread; or NULL */
+	bool names_tasks;             /* tasks of an event loop are frames; needs `scratch` */
 	/* Results. */
 	uint32_t lost_frame_walks, lost_code; /* walks that failed half-way; code not described */
 	bool is_cut;                          /* there were more than `maximum` frames */

@@ -14,6 +14,8 @@
 #include "core/interpreters/interpreters.h"
 #include "core/interpreters/memory.h"
 
+#define INTERPRETER_TYPES_KNOWN 16u
+
 #define INTERPRETED_BOUNDARY_BIT (1ull << 63)
 
 /* An interpreter in the process's memory. */
@@ -25,6 +27,13 @@ struct interpreter {
 	const void *layout;         /* the kind's */
 	_Atomic uint64_t code_type; /* found out by the first walk; 0: not yet */
 	_Atomic uint32_t is_present;
+	/* What a walk misses, as the kind understands it: the background thread searches for it,
+	 * after longer and longer pauses, counted in its rounds. 0: nothing. */
+	_Atomic uint64_t wanted;
+	uint32_t search_pause, search_pause_left;
+	/* Python: the running task of each event loop (asyncio) is in this dictionary, of this
+	 * PyInterpreterState; types that were met. 0: not known yet. */
+	_Atomic uint64_t running_tasks, running_tasks_owner, types[INTERPRETER_TYPES_KNOWN];
 };
 
 struct interpreted_walk {
@@ -55,6 +64,8 @@ struct interpreter_kind {
 	/* Appends the items of the thread. False: it runs no code of this interpreter. Signal-safe.
 	 */
 	bool (*collect)(struct interpreted_walk *walk);
+	/* Searches for what is wanted. Background thread only; NULL: nothing ever is. */
+	void (*search)(struct interpreter *interpreter);
 };
 
 extern const struct interpreter_kind interpreter_kind_python;

@@ -13,51 +13,27 @@
  * stack of frames, or is asked for; code objects must be known ones, or are. While the interpreter
  * ends, threads that it has forgotten are left alone.
  */
-#include "core/interpreters/python.h"
-#include "core/interpreters/list.h"
+#include "core/interpreters/python_walk.h"
 
-#include <pthread.h>
 #include <string.h>
 
 #define FRAMES_MAX 100000u /* no chain is longer: one that goes round is left */
 #define EVALUATE_BEGINNING_BYTES                                                                   \
 	0x200u /* of the evaluation loop, up to where its record is whole */
-#define OWNER_SHIM_FIRST          3u
-#define FRAME_TAG_BITS            3u   /* of pointers to objects (3.14) */
-#define THREAD_STATE_SIZE         512u /* about: the outermost record is in it */
-#define CHUNKS_MAX                4096u
-#define CHECKED_READS_IN_HANDLER  64u
-#define THREAD_KEY_INT_OFFSET     4u /* Py_tss_t: initialized, key */
-#define CHUNK_PREVIOUS_OFFSET     0u /* _PyStackChunk */
-#define CHUNK_SIZE_OFFSET         8u
-#define THREAD_INTERPRETER_OFFSET 16u /* PyThreadState.interp, all versions */
-/* The global lock, all versions (struct _gil_runtime_state): the thread that took it last, whether
- * it is taken, and what threads wait on: two pairs of condition variable and mutex. */
-#define LOCK_HOLDER_OFFSET  8u
-#define LOCK_TAKEN_OFFSET   16u
-#define LOCK_WAITS_OFFSET   32u
-#define LOCK_WAITS_END      208u
-#define SUBINTERPRETERS_MAX 64u
-#define THREADS_MAX         8192u
-#define POSITION_MAX        ((1u << SPOOL_INTERPRETED_POSITION_BITS) - 1)
-
-/* In the place of a thread's state: it has none, and how many looks more it is believed to have
- * none. */
-#define FOREIGN_THREAD_BIT   1u
-#define FOREIGN_THREAD_LOOK  2u
-#define FOREIGN_THREAD_LOOKS 16u
-
-struct python_walk {
-	struct interpreted_walk *walk;
-	const struct python_layout *layout;
-	uint64_t thread; /* PyThreadState */
-	uint64_t chunk;  /* of the thread's stack of frames: where the walk is; 0: not known yet */
-	uint32_t frame_count;
-};
+#define OWNER_GENERATOR          1u
+#define OWNER_SHIM_FIRST         3u
+#define FRAME_TAG_BITS           3u   /* of pointers to objects (3.14) */
+#define THREAD_STATE_SIZE        512u /* about: the outermost record is in it */
+#define CHUNKS_MAX               4096u
+#define CHECKED_READS_IN_HANDLER 64u
+#define CHUNK_PREVIOUS_OFFSET    0u /* _PyStackChunk */
+#define CHUNK_SIZE_OFFSET        8u
+#define POSITION_MAX             ((1u << SPOOL_INTERPRETED_POSITION_BITS) - 1)
 
 struct python_frame {
 	uint64_t code, previous;
-	uint32_t position; /* as in the spool: unit plus one */
+	uint64_t generator; /* or coroutine that the frame is of; 0: of none */
+	uint32_t position;  /* as in the spool: unit plus one */
 	bool is_shim, is_entry;
 	bool is_left; /* or not begun; what it needs no more may be gone */
 };
@@ -152,8 +128,8 @@ static inline uint32_t get_position(const struct python_layout *layout, const ui
 
 /* `words`: the frame itself, or what was read of it. */
 INTERPRETED_UNSANITIZED
-static inline void get_frame(const struct python_layout *layout, const uint8_t *words,
-			     struct python_frame *ret)
+static inline void get_frame(const struct python_layout *layout, uint64_t address,
+			     const uint8_t *words, struct python_frame *ret)
 {
 	uint8_t owner = layout->frame_owner ? words[layout->frame_owner] : 0;
 
@@ -163,6 +139,9 @@ static inline void get_frame(const struct python_layout *layout, const uint8_t *
 	ret->code = get_frame_word(words, layout->frame_code) & ~(uint64_t)FRAME_TAG_BITS;
 	ret->previous = get_frame_word(words, layout->frame_previous);
 	ret->position = get_position(layout, words, ret->code);
+	ret->generator = layout->frame_generator    ? get_frame_word(words, layout->frame_generator)
+			 : owner == OWNER_GENERATOR ? address - layout->generator_frame
+						    : 0;
 	ret->is_left = layout->frame_stack_top &&
 		       (int32_t)get_frame_word(words, layout->frame_stack_top) >= 0;
 }
@@ -174,12 +153,12 @@ static bool read_frame(struct python_walk *python, uint64_t address, struct pyth
 	if (!memory_is_plausible_pointer(address))
 		return false;
 	if (python->walk->trusts_memory) {
-		get_frame(python->layout, (const uint8_t *)(uintptr_t)address, ret);
+		get_frame(python->layout, address, (const uint8_t *)(uintptr_t)address, ret);
 		return true;
 	}
 	if (!read_memory(python, address, words, python->layout->frame_size))
 		return false;
-	get_frame(python->layout, (const uint8_t *)words, ret);
+	get_frame(python->layout, address, (const uint8_t *)words, ret);
 	return true;
 }
 
@@ -197,6 +176,18 @@ static uint32_t find_code_id(struct python_walk *python, const struct python_fra
 	return id;
 }
 
+/* Behind the frame's item. Of coroutines that await one another a task knows the outermost. */
+static void note_coroutine(struct python_walk *python, const struct python_frame *frame)
+{
+	if (frame->generator) {
+		if (!python->is_in_coroutine && python->root_count < PYTHON_ROOTS_MAX)
+			python->root_count++;
+		python->roots[python->root_count - 1] =
+			(struct python_root){frame->generator, python->walk->count};
+	}
+	python->is_in_coroutine = frame->generator != 0;
+}
+
 /* False: the frame is none, or there is no room. */
 static bool append_frame(struct python_walk *python, const struct python_frame *frame)
 {
@@ -207,10 +198,12 @@ static bool append_frame(struct python_walk *python, const struct python_frame *
 	id = find_code_id(python, frame);
 	if (id == PYTHON_CODE_HIDDEN)
 		return true;
-	return id && interpreted_walk_append(
-			     python->walk, SPOOL_INTERPRETED_FRAME_BIT |
-						   (uint64_t)id << SPOOL_INTERPRETED_POSITION_BITS |
-						   frame->position);
+	if (!id ||
+	    !interpreted_walk_append(python->walk, python_make_frame_item(id, frame->position)))
+		return false;
+	if (frame->generator || python->is_in_coroutine)
+		note_coroutine(python, frame);
+	return true;
 }
 
 static bool append_boundary(struct python_walk *python, uint64_t address)
@@ -323,183 +316,6 @@ static bool walk_thread(struct python_walk *python)
 						   : walk_frames_of_calls(python, frame);
 }
 
-/* ---- which thread ---- */
-
-static uint64_t get_runtime(const struct interpreted_walk *walk)
-{
-	return walk->interpreter->symbols[PYTHON_RUNTIME];
-}
-
-/* Raw clones may share the thread pointer of their creator, and so its thread-specific values. */
-static bool state_names_this_thread(const struct python_layout *layout, uint64_t state)
-{
-	uint64_t owner, tid;
-
-	return memory_is_plausible_pointer(state) &&
-	       memory_read_checked(state + layout->thread_pthread, &owner, sizeof(owner)) &&
-	       owner == (uint64_t)pthread_self() &&
-	       (!layout->thread_tid ||
-		(memory_read_checked(state + layout->thread_tid, &tid, sizeof(tid)) &&
-		 tid == (uint64_t)sys_gettid()));
-}
-
-/* The thread's state is kept in a thread-specific value, also while it waits for the lock. It is
- * believed when it names this thread. */
-INTERPRETED_UNSANITIZED
-static uint64_t find_state_of_this_thread(const struct interpreted_walk *walk)
-{
-	const struct python_layout *layout = walk->interpreter->layout;
-	const uint8_t *key =
-		(const uint8_t *)(uintptr_t)(get_runtime(walk) + layout->runtime_thread_key);
-	uint64_t *known = walk->merge->interpreter_thread, state;
-
-	if (!*(const volatile int32_t *)(const void *)key)
-		return 0;
-	state = (uint64_t)(uintptr_t)pthread_getspecific(
-		*(const volatile pthread_key_t *)(const void *)(key + THREAD_KEY_INT_OFFSET));
-	if (!state || (known && *known == state))
-		return state;
-	if (!state_names_this_thread(layout, state))
-		return 0;
-	if (known)
-		*known = state;
-	return state;
-}
-
-/* The interpreter ends, and frees the states of other threads, which may go on. */
-static bool interpreter_ends_for_thread(const struct interpreted_walk *walk, uint64_t thread)
-{
-	const struct python_layout *layout = walk->interpreter->layout;
-	uint64_t ending = 0;
-
-	/* Of the library's data, which is there while the interpreter is present. */
-	memory_read_directly(get_runtime(walk) + layout->runtime_finalizing, &ending,
-			     sizeof(ending));
-	return ending && ending != thread;
-}
-
-/* Before 3.11 the state has no thread ID, but what pthread_self() returned. */
-static bool state_is_of_task(const struct interpreted_walk *walk, uint64_t thread)
-{
-	const struct python_layout *layout = walk->interpreter->layout;
-	uint32_t offset = layout->thread_tid ? layout->thread_tid : layout->thread_pthread;
-	uint64_t id, wanted = layout->thread_tid ? walk->stack->tid : walk->stack->pthread;
-
-	return wanted && memory_is_plausible_pointer(thread) &&
-	       memory_read_checked(thread + offset, &id, sizeof(id)) && id == wanted;
-}
-
-/* From the list of all threads, which may change meanwhile. */
-static uint64_t search_state_of_task(const struct interpreted_walk *walk)
-{
-	const struct python_layout *layout = walk->interpreter->layout;
-	uint64_t interpreter, thread;
-
-	if (!memory_read_checked(get_runtime(walk) + layout->runtime_interpreters, &interpreter, 8))
-		return 0;
-	for (uint32_t i = 0; i < SUBINTERPRETERS_MAX && memory_is_plausible_pointer(interpreter);
-	     i++) {
-		if (!memory_read_checked(interpreter + layout->interpreter_threads, &thread, 8))
-			return 0;
-		for (uint32_t k = 0; k < THREADS_MAX && memory_is_plausible_pointer(thread); k++) {
-			if (state_is_of_task(walk, thread))
-				return thread;
-			if (!memory_read_checked(thread + layout->thread_next, &thread, 8))
-				return 0;
-		}
-		if (!memory_read_checked(interpreter + layout->interpreter_next, &interpreter, 8))
-			return 0;
-	}
-	return 0;
-}
-
-/* A thread that is none of Python's is looked for again only after some looks at it: the list of
- * all threads may be long. Where there are several interpreters, it may be the next one's. */
-static bool is_known_as_foreign(uint64_t *known)
-{
-	if (!known || !(*known & FOREIGN_THREAD_BIT))
-		return false;
-	if (*known == FOREIGN_THREAD_BIT) {
-		*known = 0;
-		return false;
-	}
-	*known -= FOREIGN_THREAD_LOOK;
-	return true;
-}
-
-/* A state that was freed may name the thread still, or an earlier one whose pthread_t it has. */
-static bool state_is_listed(const struct interpreted_walk *walk, uint64_t thread)
-{
-	const struct python_layout *layout = walk->interpreter->layout;
-	uint64_t links[THREAD_INTERPRETER_OFFSET / 8 + 1], at; /* previous, next, interpreter */
-
-	if (!memory_read_checked(thread, links, sizeof(links)))
-		return false;
-	at = links[0] ? links[0] + layout->thread_next
-		      : links[THREAD_INTERPRETER_OFFSET / 8] + layout->interpreter_threads;
-	return memory_read_checked(at, &at, sizeof(at)) && at == thread;
-}
-
-static uint64_t find_state_of_other_thread(const struct interpreted_walk *walk)
-{
-	uint64_t *known = walk->merge->interpreter_thread, found;
-
-	if (is_known_as_foreign(known))
-		return 0;
-	if (known && state_is_of_task(walk, *known) && state_is_listed(walk, *known))
-		return *known;
-	found = search_state_of_task(walk);
-	if (!known)
-		return found;
-	*known = found;
-	if (!found && atomic_load_explicit(&interpreter_list_count, memory_order_relaxed) == 1)
-		*known = FOREIGN_THREAD_LOOKS * FOREIGN_THREAD_LOOK + FOREIGN_THREAD_BIT;
-	return found;
-}
-
-/* ---- the lock ---- */
-
-/* A word of memory that is there as long as the thread's state is. */
-static bool read_lasting_word(const struct python_walk *python, uint64_t address, uint64_t *ret)
-{
-	if (python->walk->stack->tid)
-		return memory_read_checked(address, ret, sizeof(*ret));
-	memory_read_directly(address, ret, sizeof(*ret));
-	return true;
-}
-
-static uint64_t find_lock(const struct python_walk *python)
-{
-	const struct python_layout *layout = python->layout;
-	uint64_t interpreter, lock;
-
-	if (layout->runtime_lock)
-		return get_runtime(python->walk) + layout->runtime_lock;
-	if (!read_lasting_word(python, python->thread + THREAD_INTERPRETER_OFFSET, &interpreter) ||
-	    !memory_is_plausible_pointer(interpreter) ||
-	    !read_lasting_word(python, interpreter + layout->interpreter_lock, &lock) ||
-	    !memory_is_plausible_pointer(lock))
-		return 0;
-	return lock;
-}
-
-/* A thread that waits for the lock waits on what is in the lock, whoever tells it to. */
-static enum spool_interpreter_state get_thread_state(const struct python_walk *python)
-{
-	const struct native_stack *stack = python->walk->stack;
-	uint64_t lock = find_lock(python), holder, taken;
-
-	if (!lock || !read_lasting_word(python, lock + LOCK_HOLDER_OFFSET, &holder) ||
-	    !read_lasting_word(python, lock + LOCK_TAKEN_OFFSET, &taken))
-		return SPOOL_INTERPRETER_STATE_NONE;
-	if ((int32_t)taken > 0 && holder == python->thread)
-		return stack->tid ? SPOOL_INTERPRETER_WAITS_LOCKED : SPOOL_INTERPRETER_RUNS_LOCKED;
-	if (stack->first_argument - lock >= LOCK_WAITS_OFFSET &&
-	    stack->first_argument - lock < LOCK_WAITS_END)
-		return SPOOL_INTERPRETER_WAITS_FOR_LOCK;
-	return stack->tid ? SPOOL_INTERPRETER_WAITS_UNLOCKED : SPOOL_INTERPRETER_RUNS_UNLOCKED;
-}
-
 /* Of the calling thread: by the handler at the beginning of the evaluation loop, or in a handler of
  * the program's own, whatever that has interrupted. */
 static bool chain_may_be_half_made(const struct interpreted_walk *walk)
@@ -520,18 +336,19 @@ static bool python_collect(struct interpreted_walk *walk)
 	walk->trusts_memory =
 		!walk->stack->tid && walk->stack->stack_high && !chain_may_be_half_made(walk);
 	walk->checked_reads_left = walk->stack->tid ? UINT32_MAX : CHECKED_READS_IN_HANDLER;
-	python.thread = walk->stack->tid ? find_state_of_other_thread(walk)
-					 : find_state_of_this_thread(walk);
+	python.thread = python_find_thread_state(walk);
 	if (!python.thread)
 		return false;
 	if (!memory_is_plausible_pointer(python.thread) ||
-	    interpreter_ends_for_thread(walk, python.thread)) {
+	    python_ends_for_thread(walk, python.thread)) {
 		walk->merge->lost_frame_walks++;
 		return true;
 	}
-	walk->merge->thread_state = get_thread_state(&python);
+	walk->merge->thread_state = python_get_thread_state(&python);
 	if (!walk_thread(&python) && !walk->is_full)
 		walk->merge->lost_frame_walks++;
+	if (python.root_count && walk->merge->names_tasks)
+		python_tasks_insert(&python);
 	return true;
 }
 
@@ -590,4 +407,5 @@ const struct interpreter_kind interpreter_kind_python = {
 	.read_version = python_read_version,
 	.recognize = python_recognize,
 	.collect = python_collect,
+	.search = python_tasks_search,
 };

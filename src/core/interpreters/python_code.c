@@ -9,6 +9,7 @@
 
 #include <string.h>
 
+#include "common/fold_hash.h"
 #include "common/leb128.h"
 
 #define OBJECT_TYPE_OFFSET       8
@@ -28,6 +29,11 @@
 #define RAW_CHARACTERS_BYTES  (INTERPRETED_SCRATCH_SIZE - RAW_CHARACTERS_OFFSET)
 #define LINES_PART_BYTES      4096u
 #define LINE_TABLE_BYTES_MAX  (1u << 20)
+
+#define NAME_HASH_FACTOR 0xd6e8feb86659fd93ull
+
+static _Atomic uint32_t named_count;
+static _Atomic uint32_t named_maximum;
 
 static uint32_t get_word32(const uint8_t *bytes, uint32_t offset)
 {
@@ -283,6 +289,22 @@ static bool is_described(const struct code_slot *slot)
 	       atomic_load_explicit(&code_table_run, memory_order_relaxed);
 }
 
+static bool describe_name(const struct interpreted_walk *walk, uint32_t id, const uint8_t *name,
+			  uint32_t size)
+{
+	uint8_t *to = walk->merge->scratch;
+
+	to = leb128_write(to, id);
+	to = leb128_write(to, SPOOL_INTERPRETER_CPYTHON);
+	to = leb128_write(to, SPOOL_LINES_NONE);
+	to = leb128_write(to, 0); /* line, bytes of the line table */
+	to = leb128_write(to, 0);
+	to = leb128_write(to, size);
+	memmove(to, name, size);
+	to = leb128_write(to + size, 0); /* no file */
+	return write_record(walk, SPOOL_RECORD_INTERPRETED_CODE, to);
+}
+
 static uint32_t describe_slot_once(struct interpreted_walk *walk, const struct code_identity *code,
 				   struct code_slot *slot)
 {
@@ -330,4 +352,77 @@ uint32_t python_code_find_id(struct interpreted_walk *walk, uint64_t address)
 	if (!slot || !is_described(slot))
 		return find_id_checked(walk, address);
 	return slot->is_hidden ? PYTHON_CODE_HIDDEN : code_slot_get_id(code_table_slots, slot);
+}
+
+/* ---- names without code ---- */
+
+/* Two hashes of the text stand for it. The first is in the place of an address, and odd, so that it
+ * is none. */
+static void get_name_identity(const uint8_t *name, uint32_t size, struct code_identity *ret)
+{
+	uint64_t first = size, second = ~(uint64_t)size;
+
+	for (uint32_t at = 0; at < size; at += 8) {
+		uint64_t word = 0;
+
+		memcpy(&word, name + at, size - at < 8 ? size - at : 8);
+		first = fold_hash_add(first, word);
+		second = fold_hash_multiply(second ^ word, NAME_HASH_FACTOR);
+	}
+	*ret = (struct code_identity){.address = first | 3, .name = second};
+}
+
+/* Many tasks have names of their own: they must not fill the table. */
+static struct code_slot *find_or_add_name(const struct code_identity *identity)
+{
+	struct code_slot *slot = code_table_find_address(identity->address);
+
+	if (slot && code_slot_is(slot, identity))
+		return slot;
+	if (atomic_fetch_add_explicit(&named_count, 1, memory_order_relaxed) >=
+	    atomic_load_explicit(&named_maximum, memory_order_relaxed)) {
+		atomic_fetch_sub_explicit(&named_count, 1, memory_order_relaxed);
+		return NULL;
+	}
+	return code_table_find_or_add(identity);
+}
+
+uint32_t python_code_find_named_id(struct interpreted_walk *walk, const uint8_t *name,
+				   uint32_t size)
+{
+	static const char more[] = "[tasks beyond SAMPLING_TASK_NAMES]";
+	struct code_identity identity;
+	struct code_slot *slot;
+
+	if (!atomic_load_explicit(&named_maximum, memory_order_relaxed))
+		return 0;
+	get_name_identity(name, size, &identity);
+	slot = find_or_add_name(&identity);
+	if (!slot) {
+		name = (const uint8_t *)more;
+		size = sizeof(more) - 1;
+		get_name_identity(name, size, &identity);
+		slot = code_table_find_or_add(&identity);
+	}
+	if (!slot)
+		return 0;
+	if (!is_described(slot)) {
+		if (walk->cannot_describe ||
+		    !describe_name(walk, code_slot_get_id(code_table_slots, slot), name, size))
+			return 0;
+		atomic_store_explicit(&slot->described_in_run,
+				      atomic_load_explicit(&code_table_run, memory_order_relaxed),
+				      memory_order_relaxed);
+	}
+	return code_slot_get_id(code_table_slots, slot);
+}
+
+void python_code_reset_named(void)
+{
+	atomic_store_explicit(&named_count, 0, memory_order_relaxed);
+}
+
+void interpreters_set_task_name_maximum(uint32_t maximum)
+{
+	atomic_store_explicit(&named_maximum, maximum, memory_order_relaxed);
 }

@@ -26,7 +26,7 @@
 #define LAYOUT_FROM_3_11                                                                           \
 	.position_kind = PYTHON_POSITION_POINTER, .line_table_kind = SPOOL_LINES_CPYTHON_3_11,     \
 	.thread_next = 8, .frame_size = 80, .frame_position = 56, .code_file = 112,                \
-	.code_name = 128, .code_line_table = 136
+	.code_name = 128, .code_line_table = 136, .function_closure = 72
 
 static const struct python_layout python_layouts[] = {
 	{.minor = 8,
@@ -35,21 +35,36 @@ static const struct python_layout python_layouts[] = {
 	 .line_table_kind = SPOOL_LINES_CPYTHON_3_6,
 	 .runtime_thread_key = 1392,
 	 .runtime_lock = 1152,
-	 .frame_position = 104},
+	 .interpreter_modules = 56,
+	 .frame_position = 104,
+	 .frame_generator = 96,
+	 .task_coroutine = 112,
+	 .task_name = 120,
+	 .function_closure = 48},
 	{.minor = 9,
 	 LAYOUT_BEFORE_3_11,
 	 .position_kind = PYTHON_POSITION_BYTES,
 	 .line_table_kind = SPOOL_LINES_CPYTHON_3_6,
 	 .runtime_thread_key = 584,
 	 .runtime_lock = 352,
-	 .frame_position = 104},
+	 .interpreter_modules = 856,
+	 .frame_position = 104,
+	 .frame_generator = 96,
+	 .task_coroutine = 152,
+	 .task_name = 160,
+	 .function_closure = 48},
 	{.minor = 10,
 	 LAYOUT_BEFORE_3_11,
 	 .position_kind = PYTHON_POSITION_UNITS,
 	 .line_table_kind = SPOOL_LINES_CPYTHON_3_10,
 	 .runtime_thread_key = 584,
 	 .runtime_lock = 352,
-	 .frame_position = 96},
+	 .interpreter_modules = 856,
+	 .frame_position = 96,
+	 .frame_generator = 88,
+	 .task_coroutine = 160,
+	 .task_name = 168,
+	 .function_closure = 72},
 	{.minor = 11,
 	 LAYOUT_FROM_3_11,
 	 .chain = PYTHON_CHAIN_ENTRY_MARKS,
@@ -59,6 +74,7 @@ static const struct python_layout python_layouts[] = {
 	 .runtime_lock = 360,
 	 .interpreter_next = 0,
 	 .interpreter_threads = 16,
+	 .interpreter_modules = 888,
 	 .thread_frame = 56,
 	 .thread_pthread = 152,
 	 .thread_tid = 160,
@@ -71,6 +87,9 @@ static const struct python_layout python_layouts[] = {
 	 .frame_owner = 69,
 	 .frame_is_entry = 68,
 	 .frame_stack_top = 64,
+	 .generator_frame = 80,
+	 .task_coroutine = 136,
+	 .task_name = 144,
 	 .code_first_line = 72,
 	 .code_instructions = 184,
 	 .string_ascii = 48,
@@ -84,6 +103,7 @@ static const struct python_layout python_layouts[] = {
 	 .interpreter_next = 0,
 	 .interpreter_threads = 72,
 	 .interpreter_lock = 384,
+	 .interpreter_modules = 944,
 	 .thread_frame = 56,
 	 .thread_pthread = 136,
 	 .thread_tid = 144,
@@ -94,6 +114,9 @@ static const struct python_layout python_layouts[] = {
 	 .frame_code = 0,
 	 .frame_previous = 8,
 	 .frame_owner = 70,
+	 .generator_frame = 72,
+	 .task_coroutine = 136,
+	 .task_name = 144,
 	 .code_first_line = 68,
 	 .code_instructions = 192,
 	 .string_ascii = 40,
@@ -103,7 +126,10 @@ static const struct python_layout python_layouts[] = {
 	 LAYOUT_FROM_3_11,
 	 .chain = PYTHON_CHAIN_SHIMS,
 	 .debug_offsets = {584, 48, 152, 224, 272, 536, 7},
-	 .runtime_thread_key = 2160},
+	 .runtime_thread_key = 2160,
+	 .generator_frame = 72,
+	 .task_coroutine = 120,
+	 .task_name = 128},
 	{.minor = 14,
 	 LAYOUT_FROM_3_11,
 	 .chain = PYTHON_CHAIN_SHIMS,
@@ -137,6 +163,7 @@ static void copy_debug_offsets(struct python_layout *layout, const uint64_t *wor
 	layout->runtime_interpreters = get_debug_offset(words, 24, 1);
 	layout->interpreter_next = get_debug_offset(words, layout->debug_offsets.interpreter, 1);
 	layout->interpreter_threads = get_debug_offset(words, layout->debug_offsets.interpreter, 2);
+	layout->interpreter_modules = get_debug_offset(words, layout->debug_offsets.interpreter, 4);
 	layout->interpreter_lock = get_debug_offset(words, layout->debug_offsets.interpreter,
 						    layout->debug_offsets.lock_member);
 	layout->thread_next = get_debug_offset(words, thread, 1);

@@ -35,8 +35,8 @@ struct python_layout {
 	/* _PyRuntime */
 	uint16_t runtime_finalizing, runtime_interpreters, runtime_thread_key;
 	uint16_t runtime_lock; /* the global lock itself; 0: the interpreter points to it */
-	/* PyInterpreterState */
-	uint16_t interpreter_next, interpreter_threads, interpreter_lock;
+	/* PyInterpreterState; `interpreter_modules` is sys.modules. */
+	uint16_t interpreter_next, interpreter_threads, interpreter_lock, interpreter_modules;
 	/* PyThreadState. `thread_frame` is the innermost frame, or a _PyCFrame that has it. */
 	uint16_t thread_next, thread_frame, thread_pthread, thread_tid, thread_chunk;
 	/* _PyCFrame; has_cframe: there is one. */
@@ -48,6 +48,14 @@ struct python_layout {
 	/* Where 3.11 has the number of values on the frame's stack, an int; negative: it executes.
 	 * 0: of no interest. */
 	uint16_t frame_stack_top;
+	/* The generator or coroutine that a frame is of: where the frame has it, or else (0) where
+	 * the frame is in it. */
+	uint16_t frame_generator, generator_frame;
+	/* Tasks of _asyncio; 0: running tasks are kept otherwise. What a task waits for is before
+	 * its coroutine. */
+	uint16_t task_coroutine, task_name;
+	/* PyFunctionObject: its closure */
+	uint16_t function_closure;
 	/* PyCodeObject */
 	uint16_t code_file, code_name, code_first_line, code_line_table, code_instructions;
 	/* str: where the text of ASCII and of other compact strings begins */

@@ -15,7 +15,8 @@ static struct interpreted_merge make_merge(const struct stack_request *request)
 					  .scratch =
 						  memory->scratch ? memory->scratch->window : NULL,
 					  .sink = request->sink,
-					  .interpreter_thread = request->interpreter_thread};
+					  .interpreter_thread = request->interpreter_thread,
+					  .names_tasks = request->names_tasks};
 }
 
 static void put_interpreted_frames(struct stack_request *request, struct sampled_stack *stack)

@@ -46,6 +46,7 @@ struct stack_request {
 	/* What the thread has in the register of the first argument, of the system call that it
 	 * waits in; 0: not known. */
 	uint64_t first_argument;
+	bool names_tasks; /* names of asyncio's tasks are frames */
 	/* Results: what could not be read, and the native stack by itself. */
 	uint32_t lost_frame_walks, lost_code;
 	const uint64_t *walked_frames;
