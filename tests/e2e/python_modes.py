@@ -7,12 +7,18 @@ version at hand.
 usage: python_modes.py KYMO MODULE-DIRECTORY LIBKYMO-USER     (TAP)
 """
 import glob
+import json
 import os
+import re
 import subprocess
 import sys
 import time
 
 from harness import Kymo, Result, Scratch, Skipped, Tap, clean_environment, expect, require_tool, run
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "unit", "output"))
+from perfetto_decode import Trace  # noqa: E402 pylint: disable=wrong-import-position
+from protobuf_walk import first, message  # noqa: E402 pylint: disable=wrong-import-position
 
 HERE = os.path.join(os.path.dirname(os.path.abspath(__file__)), "python")
 ALLOCATE, CONTEND = os.path.join(HERE, "allocate.py"), os.path.join(HERE, "contend.py")
@@ -181,8 +187,64 @@ class Modes:
         expect(shares[5]["waits_with_lock"] + shares[5]["runs_with_lock"] >= 0.98 and
                abs(shares[5]["runs_with_lock"] - float(cpu) / float(real)) <= POINTS,
                f"usleep with the lock for {real} s, {cpu} of the CPU: {shares[5]}")
+        self.check_summary_of_lock(directory, threads)
+        self.check_trace_of_lock(directory, threads)
+        self.check_database_of_lock(directory, threads)
+
+    def check_summary_of_lock(self, directory, threads):
         report = self.kymo.report(directory)
-        expect("waits for the lock" in report.stdout.decode() + report.stderr, f"{report}")
+        text = report.stdout.decode() + report.stderr
+        expect("waits for the lock" in text, f"{report}")
+        rows = {int(match[5]): [float(match[i]) / 100 for i in range(1, 5)] for match in
+                re.finditer(r"^ +([0-9.]+) % +([0-9.]+) % +([0-9.]+) % +([0-9.]+) %  \S+ \[([0-9]+)\]$", text, re.M)}
+        for thread in threads[1:3]:
+            states = thread["python_lock"]
+            whole = sum(states.values())
+            for seen, keys in zip(rows[thread["tid"]], (("runs_with_lock_ns", "waits_with_lock_ns"), ("waits_for_lock_ns",),
+                                                       ("runs_without_lock_ns",), ("waits_otherwise_ns", "waits_for_cpu_ns"))):
+                expect(abs(seen - sum(states[key] for key in keys) / whole) <= 0.001, f"{keys}: {seen}, {states}")
+
+    @staticmethod
+    def check_trace_of_lock(directory, threads):
+        """A track a thread: slices that do not overlap, whose arguments add up to the thread's sums."""
+        with open(Result(directory).path("trace.pftrace"), "rb") as stream:
+            trace = Trace(stream.read())
+        expect(not trace.errors, f"{trace.errors[:5]}")
+        tids = {uuid: first(message(track[4][0]), 2) for uuid, track in trace.tracks.items() if 4 in track}
+        texts = {"runs with the lock": "runs_with_lock_ns", "waits for the lock": "waits_for_lock_ns",
+                 "waits for something else": "waits_otherwise_ns", "waits for a CPU": "waits_for_cpu_ns",
+                 "waits for something else and keeps the lock": "waits_with_lock_ns",
+                 "runs without it (code of libraries)": "runs_without_lock_ns"}
+        slices = {}
+        for event in trace.slices:
+            if event["category"] == "python_lock":
+                slices.setdefault(tids[first(trace.tracks[event["track"]], 5)], []).append(event)
+        for thread in threads:
+            sums, own = dict.fromkeys(texts.values(), 0), slices[thread["tid"]]
+            for event in own:
+                expect(event["depth"] == 0 and abs(sum(event["values"].values()) - 100) < 0.001 and
+                       event["values"][event["name"]] > 100 / 6, f"{event}")
+                for text, share in event["values"].items():
+                    sums[texts[text]] += share / 100 * (event["end"] - event["time"])
+            whole = sum(thread["python_lock"].values())
+            for key, wanted in thread["python_lock"].items():
+                expect(abs(sums[key] - wanted) <= POINTS * whole, f"{key}: {sums[key]} in the trace, {wanted}: {own[:4]}")
+
+    def check_database_of_lock(self, directory, threads):
+        keys = list(threads[0]["python_lock"])
+        ended = run([self.kymo.path, "sql", "--format", "json", directory,
+                     f"SELECT tid, {', '.join(keys)} FROM threads WHERE {keys[0]} IS NOT NULL"])
+        expect(ended.status == 0, f"{ended}")
+        rows = {row["tid"]: row for row in json.loads(ended.stdout)}
+        expect({thread["tid"]: thread["python_lock"] for thread in threads} ==
+               {tid: {key: row[key] for key in keys} for tid, row in rows.items()}, f"{rows}")
+        ended = run([self.kymo.path, "sql", "--format", "json", directory,
+                     "SELECT t.tid, s.python_lock, SUM(s.weight) AS ns FROM samples s JOIN threads t ON t.id = s.thread_id "
+                     "WHERE s.python_lock IS NOT NULL GROUP BY 1, 2"])
+        expect(ended.status == 0, f"{ended}")
+        sums = {(row["tid"], row["python_lock"] + "_ns"): row["ns"] for row in json.loads(ended.stdout)}
+        expect(sums == {(thread["tid"], key): ns for thread in threads for key, ns in thread["python_lock"].items() if ns},
+               f"{sums}")
 
     # ---- the module ----
 

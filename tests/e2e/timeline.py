@@ -101,6 +101,8 @@ class Timeline:
             of_name[1] += total["wall_clock"]["sum_ns"]
         seen = collections.defaultdict(lambda: [0, 0])
         for one in self.trace.slices:
+            if one["category"] == "python_lock":  # what samples say
+                continue
             of_name = seen[self.thread_of(one["track"])[0], one["name"]]
             of_name[0] += "not ended" not in one["values"]
             of_name[1] += one["end"] - one["time"]  # what is open has its time up to the end of the data

@@ -15,7 +15,10 @@
 #include "output/database/schema.h"
 #include "output/device_steps.h"
 #include "output/gpu_names.h"
+#include "output/interpreter_states.h"
 #include "output/region_rows.h"
+
+#define LOCK_STATE_NAME_SIZE 32
 
 const char *const database_table_names[] = {
 	"metadata",    "processes", "threads",   "frames",  "nodes", "samples", "stacks",
@@ -104,7 +107,8 @@ static int write_threads(sqlite3 *handle, const struct session *session)
 {
 	struct table_rows rows;
 
-	table_rows_begin(&rows, handle, "kymo_threads", 12);
+	table_rows_begin(&rows, handle, "kymo_threads",
+			 12 + INTERPRETER_STATE_END - INTERPRETER_STATE_FIRST);
 	for (uint32_t i = 0; i < session->thread_count; i++) {
 		const struct model_thread *thread = &session->threads[i];
 
@@ -118,6 +122,10 @@ static int write_threads(sqlite3 *handle, const struct session *session)
 		put_null_unless(&rows, thread->end_ns != UINT64_MAX, thread->end_ns);
 		put_count(&rows, thread->cpu_ns);
 		put_weights(&rows, thread->weight, thread->samples);
+		for (unsigned state = INTERPRETER_STATE_FIRST; state < INTERPRETER_STATE_END;
+		     state++)
+			put_null_unless(&rows, interpreter_state_sum_ns(thread) != 0,
+					interpreter_state_get_ns(thread, state));
 		put_row(&rows);
 	}
 	return table_rows_finish(&rows);
@@ -273,15 +281,28 @@ static int write_functions(sqlite3 *handle, const struct session *session)
 	return table_rows_finish(&rows);
 }
 
+/* As columns of threads, without the unit; NULL: none. */
+static const char *get_lock_state_name(unsigned state, char *buffer)
+{
+	const char *key = interpreter_state_get_key(state);
+
+	if (!key)
+		return NULL;
+	snprintf(buffer, LOCK_STATE_NAME_SIZE, "%.*s", (int)(strlen(key) - strlen("_ns")), key);
+	return buffer;
+}
+
 static int write_sample(const struct model_sample *sample, void *context)
 {
 	struct table_rows *rows = context;
+	char name[LOCK_STATE_NAME_SIZE];
 
 	put_count(rows, sample->time_ns);
 	put_count(rows, sample->thread);
 	put_null_unless(rows, sample->node != MODEL_ENTRY_INDEX_NONE, sample->node);
 	put_text(rows, source_names[sample->source]);
 	put_count(rows, sample->weight);
+	put_text(rows, get_lock_state_name(interpreter_state_of_sample(sample), name));
 	put_row(rows);
 	return rows->error;
 }
@@ -301,6 +322,7 @@ static void write_unsampled_time(struct table_rows *rows, const struct session *
 		put_count(rows, i);
 		put_text(rows, source_names[SPOOL_SOURCE_CPU]);
 		put_count(rows, node->self_weight[SPOOL_SOURCE_CPU]);
+		put_text(rows, NULL);
 		put_row(rows);
 	}
 }
@@ -310,7 +332,7 @@ static int write_samples(sqlite3 *handle, struct session *session, struct proble
 	struct table_rows rows;
 	int error;
 
-	table_rows_begin(&rows, handle, "kymo_samples", 5);
+	table_rows_begin(&rows, handle, "kymo_samples", 6);
 	error = rows.error ? rows.error
 			   : session_visit_samples(session, write_sample, &rows, problem);
 	if (error == 0)

@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "output/calls.h"
+#include "output/interpreter_states.h"
 #include "output/json/gpu.h"
 #include "output/json/parts.h"
 #include "output/json/regions.h"
@@ -64,25 +65,12 @@ static void json_put_weights_by_source(struct json_writer *json,
 /* What a thread of Python does about the global lock. */
 static void json_put_interpreter_states(struct json_writer *json, const struct model_thread *thread)
 {
-	static const char *const keys[SPOOL_INTERPRETER_STATE_COUNT] = {
-		[SPOOL_INTERPRETER_RUNS_LOCKED] = "runs_with_lock_ns",
-		[SPOOL_INTERPRETER_RUNS_UNLOCKED] = "runs_without_lock_ns",
-		[SPOOL_INTERPRETER_WAITS_FOR_LOCK] = "waits_for_lock_ns",
-		[SPOOL_INTERPRETER_WAITS_UNLOCKED] = "waits_otherwise_ns",
-		[SPOOL_INTERPRETER_WAITS_LOCKED] = "waits_with_lock_ns",
-	};
-	uint64_t all = 0;
-
-	for (unsigned state = SPOOL_INTERPRETER_RUNS_LOCKED; state < SPOOL_INTERPRETER_STATE_COUNT;
-	     state++)
-		all += thread->interpreter_state_ns[state];
-	if (!all)
+	if (!interpreter_state_sum_ns(thread))
 		return;
 	json_object_begin(json, "python_lock");
-	for (unsigned state = SPOOL_INTERPRETER_RUNS_LOCKED; state < SPOOL_INTERPRETER_STATE_COUNT;
-	     state++)
-		json_put_count(json, keys[state], thread->interpreter_state_ns[state]);
-	json_put_count(json, "waits_for_cpu_ns", thread->interpreter_queued_ns);
+	for (unsigned state = INTERPRETER_STATE_FIRST; state < INTERPRETER_STATE_END; state++)
+		json_put_count(json, interpreter_state_get_key(state),
+			       interpreter_state_get_ns(thread, state));
 	json_object_end(json);
 }
 

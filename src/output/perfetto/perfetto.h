@@ -107,13 +107,17 @@ struct perfetto_trace {
 	/* queued.c: by thread, NULL where it never waited for a CPU; ns in each piece */
 	uint64_t **cpu_wait_ns_of_thread, cpu_wait_interval_ns;
 
+	/* interpreter_states.c */
+	struct perfetto_interpreter_states *interpreter_states;
+
 	/* regions.c */
 	uint64_t too_deep_region_count; /* left out, because readers close the wrong slices */
 };
 
 /* Track uuids: the process group in the upper half; below, threads have 16 slots each (0 the thread
  * itself, 1 + n its counter n, 15 its waiting for a CPU), process counters have the top bit set.
- * Tracks of regions are numbered as they come, with 0 in the upper half. Small numbers are short.
+ * Below the top bit, bit 30 is set in tracks of what threads do about Python's global lock. Tracks
+ * of regions are numbered as they come, with 0 in the upper half. Small numbers are short.
  */
 #define PERFETTO_CPU_WAIT_TRACK_OFFSET 15
 _Static_assert(1 + SPOOL_METRIC_COUNT <= PERFETTO_CPU_WAIT_TRACK_OFFSET,
@@ -172,6 +176,13 @@ int perfetto_cpu_wait_init(struct perfetto_trace *trace);
 void perfetto_cpu_wait_deinit(struct perfetto_trace *trace);
 int perfetto_cpu_wait_add_sample(struct perfetto_trace *trace, const struct model_sample *sample);
 void perfetto_cpu_wait_write_counters(struct perfetto_trace *trace);
+
+/* interpreter_states.c; 0 or -ENOMEM */
+int perfetto_interpreter_states_init(struct perfetto_trace *trace);
+void perfetto_interpreter_states_deinit(struct perfetto_trace *trace);
+int perfetto_interpreter_states_add_sample(struct perfetto_trace *trace,
+					   const struct model_sample *sample);
+void perfetto_interpreter_states_write_slices(struct perfetto_trace *trace);
 
 /* interning.c */
 int perfetto_interning_init(struct perfetto_trace *trace); /* 0 or -ENOMEM */

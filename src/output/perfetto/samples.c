@@ -195,6 +195,8 @@ static int write_sample_and_metrics(const struct model_sample *sample, void *con
 	if (sample->source == SPOOL_SOURCE_RUNNABLE &&
 	    perfetto_cpu_wait_add_sample(trace, sample) < 0)
 		return -ENOMEM;
+	if (perfetto_interpreter_states_add_sample(trace, sample) < 0)
+		return -ENOMEM;
 	return trace->writer.error;
 }
 
@@ -209,7 +211,8 @@ int perfetto_write_samples(struct perfetto_trace *trace)
 					    : METRIC_INTERVAL_NS_LEAST;
 	trace->metrics = calloc((size_t)session->thread_count + 1, sizeof(*trace->metrics));
 	int error = -ENOMEM;
-	if (trace->metrics == NULL || perfetto_cpu_wait_init(trace) < 0)
+	if (trace->metrics == NULL || perfetto_cpu_wait_init(trace) < 0 ||
+	    perfetto_interpreter_states_init(trace) < 0)
 		problem_set(trace->problem, error, "no memory for the Perfetto trace");
 	else
 		error = session_visit_samples(trace->session, write_sample_and_metrics, trace,
@@ -218,7 +221,10 @@ int perfetto_write_samples(struct perfetto_trace *trace)
 		write_deferred_metrics(trace);
 	if (error == 0)
 		perfetto_cpu_wait_write_counters(trace);
+	if (error == 0)
+		perfetto_interpreter_states_write_slices(trace);
 	perfetto_cpu_wait_deinit(trace);
+	perfetto_interpreter_states_deinit(trace);
 	if (trace->writer.error != 0)
 		error = problem_set(trace->problem, trace->writer.error,
 				    "cannot write the Perfetto trace: %s",
