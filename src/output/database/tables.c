@@ -177,8 +177,16 @@ static int write_losses(sqlite3 *handle, const struct session *session)
 
 static int write_frames(sqlite3 *handle, const struct session *session)
 {
-	static const char *const kinds[] = {"native",    "inline",       "jit",        "unresolved",
-					    "synthetic", "thread_state", "interpreted"};
+	static const char *const kinds[] = {
+		[FRAME_NATIVE] = "native",
+		[FRAME_INLINE] = "inline",
+		[FRAME_JIT] = "jit",
+		[FRAME_UNRESOLVED] = "unresolved",
+		[FRAME_SYNTHETIC] = "synthetic",
+		[FRAME_THREAD_STATE] = "thread_state",
+		[FRAME_INTERPRETED] = "interpreted",
+		[FRAME_DEVICE_WORK] = "device",
+	};
 	struct table_rows rows;
 
 	table_rows_begin(&rows, handle, "kymo_frames", 10);
