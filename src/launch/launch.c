@@ -17,6 +17,7 @@
 #include "common/array.h"
 #include "console/message.h"
 #include "launch/parts.h"
+#include "launch/python_start.h"
 #include "launch/result_path.h"
 #include "settings/events.h"
 
@@ -161,6 +162,8 @@ static bool launch_is_python_setting(unsigned id)
 {
 	static const enum setting_id used[] = {
 		SETTING_PYTHON_CALLS,         SETTING_PYTHON_BUILTINS,
+		SETTING_PYTHON_LABEL,         SETTING_PYTHON_FULL_PATH,
+		SETTING_PYTHON_DECORATORS,    SETTING_PYTHON_SETUP,
 		SETTING_REGEX_INCLUDE,        SETTING_REGEX_EXCLUDE,
 		SETTING_REGEX_RESTRICT,       SETTING_REGEX_MODULE_INCLUDE,
 		SETTING_REGEX_MODULE_EXCLUDE, SETTING_REGEX_MODULE_RESTRICT};
@@ -325,14 +328,22 @@ int launch_environment_create(const struct launch *launch, const char *library, 
 	size_t inherited = 0, count = 0;
 	const char *preload = NULL;
 	bool complete = true;
+	char *python_path = NULL;
 	char front[PATH_MAX], opencl[PATH_MAX];
 	char **list;
 
+	if (launch_has_python_start(launch) &&
+	    launch_format_python_path(environment, &python_path, problem))
+		return -EINVAL;
 	while (environment[inherited])
 		inherited++;
 	list = calloc(inherited + SETTING_COUNT + 12, sizeof(*list));
-	if (!list)
+	if (!list) {
+		free(python_path);
 		return problem_set(problem, -ENOMEM, "out of memory");
+	}
+	if (python_path)
+		append_environment_entry(list, &count, python_path);
 	/* Where there is none, the program runs without user regions, OpenMP and Kokkos. */
 	part_find_or_link_preload_path(PART_LIBKYMO_DL, PATH_MAX, front);
 	if (!launch_find_tool_library_to_preload(launch, opencl))
@@ -340,6 +351,8 @@ int launch_environment_create(const struct launch *launch, const char *library, 
 	for (size_t i = 0; complete && i < inherited; i++) {
 		if (!strncmp(environment[i], "LD_PRELOAD=", 11))
 			preload = environment[i] + 11;
+		else if (python_path && !strncmp(environment[i], "PYTHONPATH=", 11))
+			continue;
 		else if (!launch_is_setting_variable(environment[i]) &&
 			 !launch_is_device_runtime_variable(environment[i]))
 			complete = append_environment_entry(list, &count, strdup(environment[i]));

@@ -33,6 +33,8 @@ static const struct {
 			      KYMO_LIBDIR "/libnccl-profiler-kymo.so"},
 	[PART_COUNTER_DEFINITIONS] = {"../../share/kymo/counter_defs.yaml",
 				      KYMO_DATADIR "/kymo/counter_defs.yaml"},
+	[PART_PYTHON_START] = {"../../share/kymo/python/start/sitecustomize.py",
+			       KYMO_DATADIR "/kymo/python/start/sitecustomize.py"},
 };
 
 enum installation_part_layout {

@@ -21,6 +21,7 @@ enum installed_part_kind {
 	PART_LIBKYMO_OPENCL,      /* libkymo-opencl.so */
 	PART_NCCL_PLUGIN,         /* libnccl-profiler-kymo.so */
 	PART_COUNTER_DEFINITIONS, /* counter_defs.yaml */
+	PART_PYTHON_START,        /* python/start/sitecustomize.py */
 	PART_COUNT
 };
 

@@ -19,6 +19,7 @@
 #include "python/evaluate.h"
 #include "python/expressions.h"
 #include "python/monitoring.h"
+#include "python/sections.h"
 
 #define FIRST_MODULE_NAME   "_thread"
 #define BUILTIN_MODULES_MAX 4096u
@@ -205,5 +206,7 @@ void python_calls_start(struct runtime *runtime)
 	if (!runtime->options.python_calls.on)
 		return;
 	calls.runtime = runtime;
+	kymo_python.options = &runtime->options.python_calls;
+	atomic_store(&python_has_sections, kymo_python.options->has_sections);
 	python_calls_look_at_objects();
 }

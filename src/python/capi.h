@@ -58,6 +58,7 @@ enum python_function {
 
 /* The one interpreter whose calls are recorded. */
 struct python_interpreter {
+	const struct python_call_options *options;
 	struct python_layout layout;
 	uint32_t code_flags_offset; /* PyCodeObject.co_flags, up to 3.11 */
 	void *functions[PYTHON_FUNCTION_COUNT];

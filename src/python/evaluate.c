@@ -18,6 +18,7 @@
 #include "core/notices.h"
 #include "core/threads.h"
 #include "python/functions.h"
+#include "python/sections.h"
 #include "regions/state.h"
 
 #define CODE_FLAG_GENERATORS  (0x20u | 0x80u | 0x200u) /* also coroutines, asynchronous ones */
@@ -137,6 +138,8 @@ static int record_c_call(python_object *context, void *frame, int event, python_
 {
 	(void)context;
 	(void)frame;
+	if (event == PROFILE_EVENT_C_CALL && !python_is_recording())
+		return 0;
 	if (event == PROFILE_EVENT_C_CALL)
 		region_begin(python_find_region_of_c_function(argument));
 	else if (event == PROFILE_EVENT_C_RETURN || event == PROFILE_EVENT_C_EXCEPTION)
@@ -205,7 +208,7 @@ static void *evaluate_before_3_9(void *frame, int throws)
 	}
 	prepare_thread();
 	region = find_region_of_frame(frame);
-	if (!region)
+	if (!region || !python_is_recording())
 		return original(frame, throws);
 	region_begin(region);
 	result = original(frame, throws);
@@ -225,7 +228,7 @@ static void *evaluate_from_3_9(void *thread, void *frame, int throws)
 	}
 	prepare_thread();
 	region = find_region_of_frame(frame);
-	if (!region)
+	if (!region || !python_is_recording())
 		return original(thread, frame, throws);
 	region_begin(region);
 	result = original(thread, frame, throws);
@@ -325,6 +328,8 @@ static void *evaluate_3_11(void *thread, void *frame, int throws)
 		return evaluate_without_stack(thread, frame, throws);
 	prepare_thread();
 	region = python_find_region_of_code(code);
+	if (!python_is_recording())
+		region = 0;
 	names = get_names_of_body(frame, code);
 	if ((!region && !names) || frame_makes_generator(frame, code))
 		return original(thread, frame, throws);

@@ -61,15 +61,22 @@ static const char *shorten_file(const char *file)
 	return before;
 }
 
+/* "NAME (FILE:LINE)", or what the user wants of it. */
 static const char *format_region(struct function_text *text, const char *file, uint32_t line)
 {
+	const struct python_call_options *options = kymo_python.options;
 	struct text_buffer to = text_buffer_init(text->region, sizeof(text->region));
 
 	text_append_string(&to, text->name);
+	if (!options->label_has_file && !options->label_has_line)
+		return text->region;
 	text_append_string(&to, " (");
-	text_append_string(&to, file);
-	text_append_character(&to, ':');
-	text_append_unsigned(&to, line);
+	if (options->label_has_file)
+		text_append_string(&to, file);
+	if (options->label_has_line) {
+		text_append_string(&to, options->label_has_file ? ":" : "line ");
+		text_append_unsigned(&to, line);
+	}
 	text_append_character(&to, ')');
 	return text->region;
 }
@@ -101,11 +108,13 @@ static bool region_belongs_to_other_file(region_id region, const char *file)
 
 static region_id find_region(struct function_text *text, uint32_t line)
 {
-	const char *shortened = shorten_file(text->file);
+	const struct python_call_options *options = kymo_python.options;
+	const char *shortened = options->has_full_path ? text->file : shorten_file(text->file);
 	region_id region =
 		region_find_or_add_name(REGION_PYTHON, format_region(text, shortened, line));
 
-	if (region && shortened != text->file && region_belongs_to_other_file(region, text->file))
+	if (region && options->label_has_file && shortened != text->file &&
+	    region_belongs_to_other_file(region, text->file))
 		region = region_find_or_add_name(REGION_PYTHON,
 						 format_region(text, text->file, line));
 	return region;
@@ -120,6 +129,13 @@ static void set_region(struct code_slot *slot, region_id region, bool is_selecte
 	atomic_store_explicit(&slot->has_call_region, 1, memory_order_release);
 }
 
+/* What marks sections is in none of them. */
+static bool file_is_of_kymo(const char *file)
+{
+	return kymo_python.options->has_sections &&
+	       strstr(file, "/kymo/python/start/sitecustomize.py");
+}
+
 /* Without the stack of the fast path, which many functions of Python may be on. */
 static __attribute__((noinline)) void name_new_code(struct code_slot *slot, uint64_t code,
 						    uint32_t line)
@@ -130,7 +146,7 @@ static __attribute__((noinline)) void name_new_code(struct code_slot *slot, uint
 			     NAME_BYTES_MAX) &&
 	    copy_object_text(&text, python_read_word(code, kymo_python.layout.code_file), text.file,
 			     FILE_BYTES_MAX) &&
-	    python_expressions_select(text.name, text.file))
+	    !file_is_of_kymo(text.file) && python_expressions_select(text.name, text.file))
 		set_region(slot, find_region(&text, line), true);
 	else
 		set_region(slot, 0, false);

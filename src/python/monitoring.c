@@ -12,6 +12,7 @@
 
 #include "common/array.h"
 #include "python/functions.h"
+#include "python/sections.h"
 
 /* vectorcallfunc: the highest bit of the count says something that is of no interest here. */
 typedef python_object *(*vectorcall)(python_object *self, python_object *const *arguments,
@@ -84,7 +85,8 @@ static python_object *handle_begin(python_object *self, python_object *const *ar
 	(void)count;
 	if (__builtin_expect(!region, 0))
 		return answer_disable(arguments);
-	region_begin(region);
+	if (python_is_recording())
+		region_begin(region);
 	return answer_none();
 }
 
@@ -111,7 +113,7 @@ static python_object *handle_throw(python_object *self, python_object *const *ar
 	(void)self;
 	(void)names;
 	(void)count;
-	if (region)
+	if (region && python_is_recording())
 		region_begin(region);
 	return answer_none();
 }
@@ -135,7 +137,7 @@ static python_object *handle_c_call(python_object *self, python_object *const *a
 {
 	(void)self;
 	(void)names;
-	if ((count & ARGUMENTS_COUNT_MASK) >= 3)
+	if ((count & ARGUMENTS_COUNT_MASK) >= 3 && python_is_recording())
 		region_begin(python_find_region_of_c_callable(arguments[2]));
 	return answer_none();
 }

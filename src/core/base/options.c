@@ -377,9 +377,19 @@ static void read_python_call_options(struct python_call_options *calls, char *co
 			   {&calls->file_include, SETTING_REGEX_MODULE_INCLUDE},
 			   {&calls->file_exclude, SETTING_REGEX_MODULE_EXCLUDE},
 			   {&calls->file_restrict, SETTING_REGEX_MODULE_RESTRICT}};
+	struct text_slice label = setting_slice_from_text(
+				  find_setting_text_or_default(environment, SETTING_PYTHON_LABEL)),
+			  word;
 
 	calls->on = read_setting_bool(environment, SETTING_PYTHON_CALLS);
 	calls->records_builtins = read_setting_bool(environment, SETTING_PYTHON_BUILTINS);
+	calls->has_sections = read_setting_bool(environment, SETTING_PYTHON_DECORATORS) ||
+			      *find_setting_text_or_default(environment, SETTING_PYTHON_SETUP);
+	calls->has_full_path = read_setting_bool(environment, SETTING_PYTHON_FULL_PATH);
+	while (setting_next_list_word(&label, &word)) {
+		calls->label_has_file |= setting_slice_equals_word(word, "file");
+		calls->label_has_line |= setting_slice_equals_word(word, "line");
+	}
 	for (unsigned i = 0; i < ARRAY_SIZE(expressions); i++)
 		*expressions[i].to = find_setting_text_or_default(environment, expressions[i].id);
 }

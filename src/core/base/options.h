@@ -78,6 +78,8 @@ struct instrument_options {
 /* Calls of Python functions. Expressions lie in the environment's memory; empty: not set. */
 struct python_call_options {
 	bool on, records_builtins; /* functions written in C, too */
+	bool has_sections;         /* only parts of the program are recorded */
+	bool label_has_file, label_has_line, has_full_path;
 	const char *function_include, *function_exclude, *function_restrict, *file_include,
 		*file_exclude, *file_restrict;
 };
