@@ -78,6 +78,8 @@ enum spool_loss {
 					  (since 1.8) */
 	SPOOL_LOSS_PERF_RING,          /* sample or record of a process sampled from outside: the
 					  kernel's ring was full (since 1.8) */
+	SPOOL_LOSS_INTERPRETERS,       /* further interpreters of Python in a process, whose calls are
+					  not recorded (since 1.9) */
 	SPOOL_LOSS_COUNT = 32          /* room in the header; unused ones are zero */
 };
 

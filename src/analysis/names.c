@@ -45,6 +45,7 @@ const char *spool_loss_name(enum spool_loss loss)
 		[SPOOL_LOSS_INSTRUMENT] = "instrument",
 		[SPOOL_LOSS_INTERPRETED_FRAMES] = "interpreted_frames",
 		[SPOOL_LOSS_INTERPRETED_CODE] = "interpreted_code",
+		[SPOOL_LOSS_INTERPRETERS] = "interpreters",
 		[SPOOL_LOSS_PERF_RING] = "perf_ring",
 	};
 	return find_name_by_index(names, ARRAY_SIZE(names), loss, "unknown_loss");

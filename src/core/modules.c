@@ -126,11 +126,10 @@ static bool maps_line_may_hold_code(const struct maps_line *line)
 static void note_interpreter(struct process_records *track, const struct module *module,
 			     const struct interpreter_file *file)
 {
-	if (!interpreters_note_module(file, module->start, module->offset))
-		process_record_write_notice(
-			track, SPOOL_NOTICE_FALLBACK, file->version,
-			"this build of CPython is not one that kymo knows (3.8 to 3.14, with the "
-			"global lock): stacks have its own functions in the place of Python's");
+	const char *refusal = interpreters_note_module(file, module->start, module->offset);
+
+	if (refusal)
+		process_record_write_notice(track, SPOOL_NOTICE_FALLBACK, file->version, refusal);
 }
 
 static void find_or_add_module_of_maps_line(struct loaded_modules *modules,

@@ -8,6 +8,7 @@
 #include "causal/causal.h"
 #include "instrument/instrument.h"
 #include "launches/launches.h"
+#include "python/calls.h"
 #include "regions/regions.h"
 #include "wrappers/wrappers.h"
 
@@ -76,6 +77,7 @@ static void run_background_round(struct runtime *runtime, bool last)
 {
 	instrument_hook_table.round(runtime, last);
 	causal_hook_table.round(runtime, last);
+	python_calls_run_round();
 }
 
 static bool call_has_unwritten_records_hook(void)

@@ -20,6 +20,7 @@
 #include "python/expressions.h"
 #include "python/monitoring.h"
 #include "python/sections.h"
+#include "regions/state.h"
 
 #define FIRST_MODULE_NAME   "_thread"
 #define BUILTIN_MODULES_MAX 4096u
@@ -33,6 +34,8 @@ static struct {
 	python_object *(*initialize_module)(void);
 	bool is_found;
 	_Atomic bool is_told;
+	uint64_t python_runtime; /* address of _PyRuntime */
+	uint64_t unrecorded_interpreters;
 } calls;
 
 /* Names of the table of functions; the last version that needs one, and the first. */
@@ -67,6 +70,9 @@ static const struct wanted_function {
 	[PYTHON_METHOD_DESCRIPTOR_TYPE] = {"PyMethodDescr_Type", 0, 255},
 	[PYTHON_MODULE_TYPE] = {"PyModule_Type", 0, 255},
 };
+
+#define INTERPRETERS_CREATED_MAX (1u << 20)
+#define NEXT_ID_OFFSET           16u /* in _PyRuntime, from the list of interpreters on; all versions */
 
 static void tell_once(const char *text, const char *more)
 {
@@ -188,10 +194,13 @@ static int look_at_object(struct dl_phdr_info *info, size_t size, void *context)
 	if (!runtime)
 		return 0;
 	calls.is_found = true;
-	if (!prepare_interpreter(&tables, info->dlpi_addr, (uint64_t)(uintptr_t)runtime))
+	calls.python_runtime = (uint64_t)(uintptr_t)runtime;
+	/* Of a build without the global lock the background thread says so, in every mode. */
+	if (!prepare_interpreter(&tables, info->dlpi_addr, calls.python_runtime) &&
+	    !python_is_free_threaded(calls.python_runtime))
 		tell_once("calls of Python functions are not recorded: this version of Python is "
 			  "not supported: ",
-			  info->dlpi_name);
+			  *info->dlpi_name ? info->dlpi_name : "the program itself");
 	return 1;
 }
 
@@ -199,6 +208,29 @@ void python_calls_look_at_objects(void)
 {
 	if (calls.runtime && !calls.is_found)
 		dl_iterate_phdr(look_at_object, NULL);
+}
+
+/* 3.8, 3.9 and 3.13 copy the first module for further interpreters, so kymo is not asked. How many
+ * interpreters there were is a number of _PyRuntime's. */
+static bool version_leaves_out_interpreters(void)
+{
+	uint32_t minor = kymo_python.layout.minor;
+
+	return minor == 8 || minor == 9 || minor == 13;
+}
+
+void python_calls_run_round(void)
+{
+	uint64_t created;
+
+	if (!calls.python_runtime || !version_leaves_out_interpreters() ||
+	    !memory_read_checked(calls.python_runtime + kymo_python.layout.runtime_interpreters +
+					 NEXT_ID_OFFSET,
+				 &created, sizeof(created)) ||
+	    created > INTERPRETERS_CREATED_MAX)
+		return;
+	for (; calls.unrecorded_interpreters + 1 < created; calls.unrecorded_interpreters++)
+		spool_count_loss(kymo_regions.spool, SPOOL_LOSS_INTERPRETERS);
 }
 
 void python_calls_start(struct runtime *runtime)

@@ -71,15 +71,18 @@ static struct interpreter *find_listed_interpreter(const struct interpreter_kind
 	return NULL;
 }
 
-bool interpreters_note_module(const struct interpreter_file *file, uint64_t start, uint64_t offset)
+const char *interpreters_note_module(const struct interpreter_file *file, uint64_t start,
+				     uint64_t offset)
 {
 	uint64_t base = start - offset - file->code_bias;
 	struct interpreter *interpreter =
 		find_listed_interpreter(file->kind, base + file->symbols[0].address);
+	const char *refusal;
 
 	if (!interpreter) {
 		if (interpreter_list_count == INTERPRETERS_MAX || !code_table_create())
-			return false;
+			return "an interpreter is not looked at: there is no memory, or there are "
+			       "too many of them";
 		interpreter = &interpreter_list[interpreter_list_count];
 		*interpreter = (struct interpreter){.kind = file->kind};
 		for (unsigned i = 0; i < INTERPRETER_SYMBOLS_MAX; i++) {
@@ -87,8 +90,9 @@ bool interpreters_note_module(const struct interpreter_file *file, uint64_t star
 				file->symbols[i].address ? base + file->symbols[i].address : 0;
 			interpreter->symbol_sizes[i] = file->symbols[i].size;
 		}
-		if (!file->kind->recognize(interpreter, file->version))
-			return false;
+		refusal = file->kind->recognize(interpreter, file->version);
+		if (refusal)
+			return refusal;
 		/* release: who sees the count sees the entry */
 		atomic_store_explicit(&interpreter_list_count, interpreter_list_count + 1,
 				      memory_order_release);
@@ -96,7 +100,7 @@ bool interpreters_note_module(const struct interpreter_file *file, uint64_t star
 	interpreter->module_start = start;
 	atomic_store_explicit(&interpreter->is_present, 1, memory_order_release);
 	count_present_interpreters();
-	return true;
+	return NULL;
 }
 
 void interpreters_note_module_gone(uint64_t start)

@@ -40,8 +40,9 @@ struct interpreter_file {
 /* Looks for an interpreter in the ELF file behind a descriptor. */
 void interpreters_inspect_file(int fd, const char *path, struct interpreter_file *ret);
 /* The file is mapped: `start` is the address of the mapping of its code, `offset` what it maps. */
-/* False: it is a version that is not supported. */
-bool interpreters_note_module(const struct interpreter_file *file, uint64_t start, uint64_t offset);
+/* NULL, or why its functions are not shown: a text for a notice. */
+const char *interpreters_note_module(const struct interpreter_file *file, uint64_t start,
+				     uint64_t offset);
 void interpreters_note_module_gone(uint64_t start);
 /* A library is about to be closed, and has been: between the two no interpreter is looked at, and
  * after that those that are there still. By any thread. */

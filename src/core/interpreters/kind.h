@@ -58,8 +58,8 @@ struct interpreter_kind {
 	const char *symbols[INTERPRETER_SYMBOLS_MAX]; /* the first must be exported */
 	/* The version of the interpreter in a file; 0: unknown. */
 	uint32_t (*read_version)(const struct elf_exports *exports, const char *path);
-	/* Chooses the layout; false: this version is not supported. */
-	bool (*recognize)(struct interpreter *interpreter, uint32_t version);
+	/* Chooses the layout. NULL, or why this version is not supported. */
+	const char *(*recognize)(struct interpreter *interpreter, uint32_t version);
 	uint32_t evaluate_symbol; /* place in `symbols` of the function that runs frames */
 	/* Appends the items of the thread. False: it runs no code of this interpreter. Signal-safe.
 	 */

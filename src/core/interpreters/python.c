@@ -372,18 +372,25 @@ static uint32_t get_version_in_path(const char *path)
 	return 3u << 24 | minor << 16;
 }
 
-static bool python_recognize(struct interpreter *interpreter, uint32_t version)
+static const char *python_recognize(struct interpreter *interpreter, uint32_t version)
 {
+	static const char unknown[] =
+		"this build of CPython is not one that kymo knows (3.8 to 3.14, with the global "
+		"lock): stacks have its own functions in the place of Python's";
 	const struct python_layout *layout =
 		version >> 24 == 3 ? python_layout_find(version >> 16 & 255) : NULL;
 	uint64_t runtime = interpreter->symbols[PYTHON_RUNTIME];
 
+	if (python_is_free_threaded(runtime))
+		return "this Python is free-threaded (built without the global lock), which kymo "
+		       "does not know: stacks have the interpreter's own functions in the place "
+		       "of Python's, and calls of Python functions cannot be recorded";
 	if (!layout || !interpreter->symbols[PYTHON_EVALUATE])
-		return false;
+		return unknown;
 	interpreter->layout = layout->debug_offsets.size
 				      ? python_layout_read_debug_offsets(layout, runtime)
 				      : layout;
-	return interpreter->layout != NULL;
+	return interpreter->layout ? NULL : unknown;
 }
 
 static uint32_t python_read_version(const struct elf_exports *exports, const char *path)

@@ -225,3 +225,11 @@ const struct python_layout *python_layout_read_debug_offsets(const struct python
 	count++;
 	return ret;
 }
+
+bool python_is_free_threaded(uint64_t runtime)
+{
+	uint64_t words[3];
+
+	return memory_read_checked(runtime, words, sizeof(words)) &&
+	       !memcmp(words, DEBUG_OFFSETS_COOKIE, 8) && words[2];
+}

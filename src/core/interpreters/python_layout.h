@@ -80,4 +80,7 @@ const struct python_layout *python_layout_read_debug_offsets(const struct python
 bool python_layout_copy_debug_offsets(struct python_layout *ret, const struct python_layout *layout,
 				      uint64_t runtime);
 
+/* Does _PyRuntime say that there is no global lock? */
+bool python_is_free_threaded(uint64_t runtime);
+
 #endif

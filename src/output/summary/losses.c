@@ -63,6 +63,9 @@ const char *summary_get_loss_text(int loss)
 		[SPOOL_LOSS_INSTRUMENT] = "modules that could not be instrumented",
 		[SPOOL_LOSS_INTERPRETED_FRAMES] =
 			"samples whose frames of Python could not be read, or not all",
+		[SPOOL_LOSS_INTERPRETERS] =
+			"further interpreters of Python (sub-interpreters), whose calls are not "
+			"recorded in this version of Python",
 		[SPOOL_LOSS_INTERPRETED_CODE] = "frames of Python functions without a name",
 		[SPOOL_LOSS_PERF_RING] =
 			"records dropped because the kernel's buffer of perf events was full",
