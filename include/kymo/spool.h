@@ -78,9 +78,9 @@ enum spool_loss {
 					  (since 1.8) */
 	SPOOL_LOSS_PERF_RING,          /* sample or record of a process sampled from outside: the
 					  kernel's ring was full (since 1.8) */
-	SPOOL_LOSS_INTERPRETERS,       /* further interpreters of Python in a process, whose calls are
-					  not recorded (since 1.9) */
-	SPOOL_LOSS_COUNT = 32          /* room in the header; unused ones are zero */
+	SPOOL_LOSS_INTERPRETERS, /* further interpreters of Python in a process, whose calls are
+				    not recorded (since 1.9) */
+	SPOOL_LOSS_COUNT = 32    /* room in the header; unused ones are zero */
 };
 
 /* How the walk of one stack ended. 0 is a complete stack, everything else a truncated one. Append
