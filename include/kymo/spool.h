@@ -270,6 +270,11 @@ enum spool_record {
 	 * numbers. May stand in any chunk. */
 	SPOOL_RECORD_LAUNCH_PATH = 62,
 
+	/* ---- coverage of interpreted code (since 1.9) ----
+	 * What of a code object ran. u code id, u what: 0: it is looked at, and described; 1: it was called; more: this
+	 * line plus one ran. Each is written once at least. May stand in any chunk. */
+	SPOOL_RECORD_INTERPRETED_COVERAGE = 63,
+
 	/* Kinds from here to 255: a SAMPLE whose flags byte is not in the payload but is the kind itself, less this. */
 	SPOOL_RECORD_SAMPLE_COMPACT = 128
 };

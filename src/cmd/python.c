@@ -37,12 +37,17 @@ static const struct python_setting_option {
 
 static bool python_accepts_setting(enum setting_id id)
 {
-	static const enum setting_id functions[] = {
-		SETTING_PYTHON_BUILTINS,      SETTING_PYTHON_FULL_PATH,
-		SETTING_PYTHON_DECORATORS,    SETTING_PYTHON_SETUP,
-		SETTING_REGEX_INCLUDE,        SETTING_REGEX_EXCLUDE,
-		SETTING_REGEX_RESTRICT,       SETTING_REGEX_MODULE_INCLUDE,
-		SETTING_REGEX_MODULE_EXCLUDE, SETTING_REGEX_MODULE_RESTRICT};
+	static const enum setting_id functions[] = {SETTING_COVERAGE,
+						    SETTING_PYTHON_BUILTINS,
+						    SETTING_PYTHON_FULL_PATH,
+						    SETTING_PYTHON_DECORATORS,
+						    SETTING_PYTHON_SETUP,
+						    SETTING_REGEX_INCLUDE,
+						    SETTING_REGEX_EXCLUDE,
+						    SETTING_REGEX_RESTRICT,
+						    SETTING_REGEX_MODULE_INCLUDE,
+						    SETTING_REGEX_MODULE_EXCLUDE,
+						    SETTING_REGEX_MODULE_RESTRICT};
 
 	if (settings_table[id].visibility == SETTING_INTERNAL ||
 	    !strcmp(settings_table[id].category, "causal"))

@@ -160,13 +160,19 @@ static char *format_preload_variable(const char *library, const char *front, con
 /* Python functions are chosen in the process. */
 static bool launch_is_python_setting(unsigned id)
 {
-	static const enum setting_id used[] = {
-		SETTING_PYTHON_CALLS,         SETTING_PYTHON_BUILTINS,
-		SETTING_PYTHON_LABEL,         SETTING_PYTHON_FULL_PATH,
-		SETTING_PYTHON_DECORATORS,    SETTING_PYTHON_SETUP,
-		SETTING_REGEX_INCLUDE,        SETTING_REGEX_EXCLUDE,
-		SETTING_REGEX_RESTRICT,       SETTING_REGEX_MODULE_INCLUDE,
-		SETTING_REGEX_MODULE_EXCLUDE, SETTING_REGEX_MODULE_RESTRICT};
+	static const enum setting_id used[] = {SETTING_COVERAGE,
+					       SETTING_PYTHON_CALLS,
+					       SETTING_PYTHON_BUILTINS,
+					       SETTING_PYTHON_LABEL,
+					       SETTING_PYTHON_FULL_PATH,
+					       SETTING_PYTHON_DECORATORS,
+					       SETTING_PYTHON_SETUP,
+					       SETTING_REGEX_INCLUDE,
+					       SETTING_REGEX_EXCLUDE,
+					       SETTING_REGEX_RESTRICT,
+					       SETTING_REGEX_MODULE_INCLUDE,
+					       SETTING_REGEX_MODULE_EXCLUDE,
+					       SETTING_REGEX_MODULE_RESTRICT};
 
 	for (unsigned i = 0; i < ARRAY_SIZE(used); i++) {
 		if (used[i] == id)

@@ -17,6 +17,7 @@
 #include "common/syscalls.h"
 #include "core/notices.h"
 #include "core/threads.h"
+#include "python/coverage.h"
 #include "python/functions.h"
 #include "python/sections.h"
 #include "regions/state.h"
@@ -39,7 +40,7 @@ typedef void *(*evaluate_3_8)(void *frame, int throws);
 
 static struct {
 	void *original; /* what was there before */
-	bool records_builtins;
+	bool records_builtins, covers_functions;
 	uint32_t profile_offset; /* of the profile function in PyThreadState; 0: not known yet */
 	_Atomic bool has_yielded, has_told_depth, is_off;
 } evaluation;
@@ -190,6 +191,13 @@ static inline void prepare_thread(void)
 
 /* ---- 3.8 to 3.10 ---- */
 
+static void note_frame_runs(const void *frame)
+{
+	if (python_is_recording())
+		python_coverage_note_call(python_read_word((uint64_t)(uintptr_t)frame,
+							   kymo_python.layout.frame_code));
+}
+
 static inline region_id find_region_of_frame(const void *frame)
 {
 	return python_find_region_of_code(
@@ -207,6 +215,10 @@ static void *evaluate_before_3_9(void *frame, int throws)
 		return original(frame, throws);
 	}
 	prepare_thread();
+	if (__builtin_expect(evaluation.covers_functions, 0)) {
+		note_frame_runs(frame);
+		return original(frame, throws);
+	}
 	region = find_region_of_frame(frame);
 	if (!region || !python_is_recording())
 		return original(frame, throws);
@@ -227,6 +239,10 @@ static void *evaluate_from_3_9(void *thread, void *frame, int throws)
 		return original(thread, frame, throws);
 	}
 	prepare_thread();
+	if (__builtin_expect(evaluation.covers_functions, 0)) {
+		note_frame_runs(frame);
+		return original(thread, frame, throws);
+	}
 	region = find_region_of_frame(frame);
 	if (!region || !python_is_recording())
 		return original(thread, frame, throws);
@@ -327,7 +343,9 @@ static void *evaluate_3_11(void *thread, void *frame, int throws)
 	if (call_is_left_alone(frame))
 		return evaluate_without_stack(thread, frame, throws);
 	prepare_thread();
-	region = python_find_region_of_code(code);
+	if (__builtin_expect(evaluation.covers_functions, 0))
+		note_frame_runs(frame);
+	region = evaluation.covers_functions ? 0 : python_find_region_of_code(code);
 	if (!python_is_recording())
 		region = 0;
 	names = get_names_of_body(frame, code);
@@ -368,7 +386,8 @@ bool python_evaluate_install(bool records_builtins)
 	void *function =
 		kymo_python.layout.minor == 11 ? (void *)evaluate_3_11 : (void *)evaluate_from_3_9;
 
-	evaluation.records_builtins = records_builtins;
+	evaluation.covers_functions = kymo_python.options->covers_functions;
+	evaluation.records_builtins = records_builtins && !evaluation.covers_functions;
 	if (kymo_python.layout.minor == 8)
 		return replace_in_interpreter((uint8_t *)interpreter);
 	if (get_evaluate(interpreter) == function)

@@ -11,6 +11,7 @@
 #include "python/monitoring.h"
 
 #include "common/array.h"
+#include "python/coverage.h"
 #include "python/functions.h"
 #include "python/sections.h"
 
@@ -156,18 +157,59 @@ static python_object *handle_c_end(python_object *self, python_object *const *ar
 	return answer_none();
 }
 
+/* ---- coverage ---- */
+
+static python_object *answer_done(bool is_done)
+{
+	if (!is_done)
+		return answer_none();
+	PYTHON_FUNCTION(PYTHON_RETAIN, void (*)(python_object *))(disable);
+	return disable;
+}
+
+static python_object *handle_covered_call(python_object *self, python_object *const *arguments,
+					  size_t count, python_object *names)
+{
+	(void)self;
+	(void)count;
+	(void)names;
+	return answer_done(python_is_recording() &&
+			   python_coverage_note_call((uint64_t)(uintptr_t)arguments[0]));
+}
+
+/* Of code and the line's number. */
+static python_object *handle_covered_line(python_object *self, python_object *const *arguments,
+					  size_t count, python_object *names)
+{
+	long line;
+
+	(void)self;
+	(void)names;
+	if ((count & ARGUMENTS_COUNT_MASK) < 2 || !python_is_recording())
+		return answer_none();
+	line = PYTHON_FUNCTION(PYTHON_LONG_AS_LONG, long (*)(python_object *))(arguments[1]);
+	return answer_done(line <= 0 || python_coverage_note_line((uint64_t)(uintptr_t)arguments[0],
+								  (uint32_t)line));
+}
+
 /* ---- installation ---- */
 
 static const struct monitored_event {
 	const char *name;
 	vectorcall callback;
 	bool is_of_c_functions;
-} monitored_events[] = {
+} call_events[] = {
 	{"PY_START", handle_begin, false}, {"PY_RESUME", handle_begin, false},
 	{"PY_THROW", handle_throw, false}, {"PY_RETURN", handle_end, false},
 	{"PY_YIELD", handle_end, false},   {"PY_UNWIND", handle_unwind, false},
 	{"CALL", handle_c_call, true},     {"C_RETURN", handle_c_end, true},
 	{"C_RAISE", handle_c_end, true},
+};
+
+static const struct monitored_event coverage_events[] = {
+	{"PY_START", handle_covered_call, false},
+	{"PY_RESUME", handle_covered_call, false},
+	{"LINE", handle_covered_line, false},
 };
 
 typedef python_object *(*call_method)(python_object *, const char *, const char *, ...);
@@ -264,21 +306,31 @@ static int get_event(python_object *events, const char *name)
 	return (int)value;
 }
 
+/* The events that are wanted: of coverage without lines, all but the last one. */
+static const struct monitored_event *choose_events(bool records_builtins, unsigned *ret_count)
+{
+	*ret_count = ARRAY_SIZE(coverage_events) - !kymo_python.options->covers_lines;
+	if (kymo_python.options->covers_functions)
+		return coverage_events;
+	*ret_count = ARRAY_SIZE(call_events);
+	while (!records_builtins && call_events[*ret_count - 1].is_of_c_functions)
+		--*ret_count;
+	return call_events;
+}
+
 static bool register_all(python_object *monitoring, python_object *events, python_object *type,
 			 bool records_builtins)
 {
 	int tool = take_tool(monitoring), wanted = 0;
+	unsigned count;
+	const struct monitored_event *chosen = choose_events(records_builtins, &count);
 
 	if (tool < 0)
 		return false;
-	for (unsigned i = 0; i < ARRAY_SIZE(monitored_events); i++) {
-		int event;
+	for (unsigned i = 0; i < count; i++) {
+		int event = get_event(events, chosen[i].name);
 
-		if (monitored_events[i].is_of_c_functions && !records_builtins)
-			continue;
-		event = get_event(events, monitored_events[i].name);
-		if (!event ||
-		    !register_callback(monitoring, type, tool, event, monitored_events[i].callback))
+		if (!event || !register_callback(monitoring, type, tool, event, chosen[i].callback))
 			return false;
 		wanted |= event;
 	}

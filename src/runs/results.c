@@ -18,6 +18,7 @@
 #include <unistd.h>
 
 #include "analysis/allocations/allocations.h"
+#include "analysis/interpreted/interpreted.h"
 #include "analysis/nccl/nccl.h"
 #include "analysis/open/open.h"
 #include "analysis/regions/calls.h"
@@ -93,7 +94,8 @@ static bool results_has_coverage(const struct effective_settings *settings,
 				 const struct session *session)
 {
 	return strcmp(effective_setting_text(settings, SETTING_COVERAGE), "none") &&
-	       session_get_calls(session)->module_count > 0;
+	       (session_get_calls(session)->module_count > 0 ||
+		interpreted_code_has_coverage(session));
 }
 
 /* TRACE and PROFILE switch whole groups of formats; there is no file of allocations or coverage

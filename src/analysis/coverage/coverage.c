@@ -157,7 +157,7 @@ static struct coverage_module *find_or_add_coverage_module(struct coverage *cove
 
 	for (size_t i = 0; i < coverage->module_count; i++) {
 		module = &coverage->modules[i];
-		if (strcmp(module->path, path) == 0 &&
+		if (!module->is_python && strcmp(module->path, path) == 0 &&
 		    module->build_id_size == plan->build_id_size &&
 		    memcmp(module->build_id, plan->build_id, plan->build_id_size) == 0)
 			return module;
@@ -354,14 +354,19 @@ int coverage_compute(struct session *const *sessions, size_t count, struct cover
 
 	for (size_t i = 0; result == 0 && i < count; i++)
 		result = gather_session_code_ranges(&coverage, sessions[i]);
+	for (size_t i = 0; result == 0 && i < count; i++)
+		result = coverage_gather_python(&coverage, sessions[i]);
 	if (result == -ENOMEM)
 		session_set_out_of_memory_problem(problem);
 	for (size_t i = 0; result == 0 && i < coverage.module_count; i++) {
 		merge_equal_code_ranges(&coverage.modules[i]);
 		drop_unmeasured_code_ranges(&coverage.modules[i]);
-		result = coverage_find_module_names_and_lines(
-			&coverage, &coverage.modules[i], &session_get_private(sessions[0])->options,
-			problem);
+		if (coverage.modules[i].is_python)
+			coverage_merge_python_lines(&coverage.modules[i]);
+		else
+			result = coverage_find_module_names_and_lines(
+				&coverage, &coverage.modules[i],
+				&session_get_private(sessions[0])->options, problem);
 		if (result == 0)
 			sum_module_shares(&coverage, &coverage.modules[i]);
 	}

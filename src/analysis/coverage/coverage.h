@@ -41,6 +41,7 @@ struct coverage_share_counts {
 
 struct coverage_module {
 	const char *path;
+	bool is_python; /* a source file; functions and lines are known already */
 	uint8_t build_id[32];
 	uint32_t build_id_size;
 	struct coverage_code_range *units; /* functions, then blocks, by address */

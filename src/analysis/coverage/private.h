@@ -14,5 +14,8 @@
 int coverage_find_module_names_and_lines(struct coverage *coverage, struct coverage_module *module,
 					 const struct session_options *options,
 					 struct problem *problem);
+/* Functions and lines of Python: as modules of their own. 0 or -ENOMEM. */
+int coverage_gather_python(struct coverage *coverage, const struct session *session);
+void coverage_merge_python_lines(struct coverage_module *module);
 
 #endif

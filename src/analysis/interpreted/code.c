@@ -46,7 +46,7 @@ static int find_or_add_code(struct process_code *process, uint64_t id,
 	    id_map_set(&process->index_by_id, id, (uint32_t)process->count) < 0)
 		return -ENOMEM;
 	*ret = &process->codes[process->count++];
-	**ret = (struct interpreted_code){.name = ""};
+	**ret = (struct interpreted_code){.name = "", .file = ""};
 	return 0;
 }
 
@@ -95,11 +95,34 @@ static int read_lines_record(struct process_code *process,
 	return 0;
 }
 
+static int read_coverage_record(struct process_code *process,
+				struct spool_record_payload_cursor *payload)
+{
+	uint64_t id = spool_read_unsigned(payload), what = spool_read_unsigned(payload);
+	struct interpreted_code *code;
+
+	if (payload->bad || what > UINT32_MAX)
+		return -EBADMSG;
+	if (find_or_add_code(process, id, &code) < 0)
+		return -ENOMEM;
+	code->is_measured = true;
+	code->is_called |= what != 0;
+	if (what < 2)
+		return 0;
+	if (array_reserve_one_more((void **)&code->lines, &code->line_capacity, code->line_count,
+				   sizeof(*code->lines)) < 0)
+		return -ENOMEM;
+	code->lines[code->line_count++] = (uint32_t)what - 1;
+	return 0;
+}
+
 static int read_interpreted_record(const struct spool_record_position *place,
 				   struct spool_record_payload_cursor *payload)
 {
 	struct process_code *process = get_process_code(place->session, place->process);
 
+	if (payload->kind == SPOOL_RECORD_INTERPRETED_COVERAGE)
+		return read_coverage_record(process, payload);
 	return payload->kind == SPOOL_RECORD_INTERPRETED_CODE
 		       ? read_code_record(place->session, process, payload)
 		       : read_lines_record(process, payload);
@@ -112,6 +135,8 @@ static void free_interpreted_code(struct session *session)
 
 		if (!process)
 			return;
+		for (size_t k = 0; k < process->count; k++)
+			free(process->codes[k].lines);
 		free(process->codes);
 		id_map_deinit(&process->index_by_id);
 	}
@@ -125,8 +150,36 @@ const struct interpreted_code *interpreted_code_find(const struct session *sessi
 	return codes ? find_code(codes, id) : NULL;
 }
 
+int interpreted_code_visit(const struct session *session, uint32_t process,
+			   int (*visit)(void *context, const struct interpreted_code *code),
+			   void *context)
+{
+	const struct process_code *codes = get_process_code(session, process);
+	int result = 0;
+
+	for (size_t i = 0; codes && !result && i < codes->count; i++)
+		result = visit(context, &codes->codes[i]);
+	return result;
+}
+
+static int is_measured(void *context, const struct interpreted_code *code)
+{
+	(void)context;
+	return code->is_measured;
+}
+
+bool interpreted_code_has_coverage(const struct session *session)
+{
+	for (uint32_t i = 0; i < session->process_count; i++) {
+		if (interpreted_code_visit(session, i, is_measured, NULL))
+			return true;
+	}
+	return false;
+}
+
 static const uint8_t wanted_record_kinds[] = {SPOOL_RECORD_INTERPRETED_CODE,
-					      SPOOL_RECORD_INTERPRETED_LINES, 0};
+					      SPOOL_RECORD_INTERPRETED_LINES,
+					      SPOOL_RECORD_INTERPRETED_COVERAGE, 0};
 
 const struct session_data_kind_operations interpreted_data_kind_operations = {
 	.name = INTERPRETED_DATA_KIND_NAME,

@@ -17,11 +17,26 @@ struct interpreted_code {
 	enum spool_line_table table_kind;
 	uint8_t *table;
 	uint32_t table_size;
+	/* Coverage: it was looked at whether it runs, and did; lines that ran, each once at least.
+	 */
+	bool is_measured, is_called;
+	uint32_t *lines;
+	size_t line_count, line_capacity;
 };
 
 #define INTERPRETED_DATA_KIND_NAME "interpreted"
 
 extern const struct session_data_kind_operations interpreted_data_kind_operations;
+
+/* Calls `visit` for each code object of a process until it returns an error, which is returned. */
+int interpreted_code_visit(const struct session *session, uint32_t process,
+			   int (*visit)(void *context, const struct interpreted_code *code),
+			   void *context);
+/* The same for each line that has code, more than once maybe. */
+int interpreted_code_visit_lines(const struct interpreted_code *code,
+				 int (*visit)(void *context, uint32_t line), void *context);
+/* Was it looked at which code of Python runs? */
+bool interpreted_code_has_coverage(const struct session *session);
 
 /* NULL: the file does not describe it. */
 const struct interpreted_code *interpreted_code_find(const struct session *session,

@@ -46,26 +46,36 @@ static int64_t read_signed_number(struct table_cursor *cursor)
 	return value & 1 ? -(int64_t)(value >> 1) : (int64_t)(value >> 1);
 }
 
+/* The next run of instructions: moves *line to its line, and the cursor behind it. False: it has no
+ * line. */
+static bool read_location(struct table_cursor *cursor, int64_t *line)
+{
+	uint32_t kind = read_byte(cursor) >> 3 & 15;
+
+	if (kind < LOCATION_LINE_0) {
+		read_byte(cursor);
+	} else if (kind < LOCATION_NO_COLUMNS) {
+		*line += kind - LOCATION_LINE_0;
+		cursor->at += cursor->end - cursor->at < 2 ? cursor->end - cursor->at : 2;
+	} else if (kind != LOCATION_NONE) {
+		*line += read_signed_number(cursor);
+	}
+	if (kind == LOCATION_LONG) {
+		for (int i = 0; i < 3; i++)
+			read_number(cursor);
+	}
+	return kind != LOCATION_NONE;
+}
+
 static int64_t find_line_of_3_11(struct table_cursor cursor, int64_t line, uint64_t unit)
 {
 	uint64_t begin = 0;
 
 	while (cursor.at < cursor.end) {
-		uint32_t byte = read_byte(&cursor), kind = byte >> 3 & 15;
+		uint32_t units = (*cursor.at & 7u) + 1;
 
-		if (kind < LOCATION_LINE_0) {
-			read_byte(&cursor);
-		} else if (kind < LOCATION_NO_COLUMNS) {
-			line += kind - LOCATION_LINE_0;
-			cursor.at += cursor.end - cursor.at < 2 ? cursor.end - cursor.at : 2;
-		} else if (kind != LOCATION_NONE) {
-			line += read_signed_number(&cursor);
-		}
-		if (kind == LOCATION_LONG) {
-			for (int i = 0; i < 3; i++)
-				read_number(&cursor);
-		}
-		begin += (byte & 7) + 1;
+		read_location(&cursor, &line);
+		begin += units;
 		if (unit < begin)
 			return line;
 	}
@@ -119,4 +129,23 @@ uint32_t interpreted_code_find_line(const struct interpreted_code *code, uint32_
 	else if (code->table_kind == SPOOL_LINES_CPYTHON_3_6)
 		line = find_line_of_3_6(cursor, line, position - 1);
 	return line > 0 && line < UINT32_MAX ? (uint32_t)line : code->first_line;
+}
+
+/* Tables of 3.11 and later: lines are measured in these versions only. */
+int interpreted_code_visit_lines(const struct interpreted_code *code,
+				 int (*visit)(void *context, uint32_t line), void *context)
+{
+	struct table_cursor cursor = {code->table, code->table + code->table_size};
+	int64_t line = code->first_line;
+	int error = 0;
+
+	if (code->table_kind != SPOOL_LINES_CPYTHON_3_11)
+		return 0;
+	while (!error && cursor.at < cursor.end) {
+		bool has_line = read_location(&cursor, &line);
+
+		if (has_line && line > 0 && line < UINT32_MAX)
+			error = visit(context, (uint32_t)line);
+	}
+	return error;
 }

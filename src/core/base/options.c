@@ -377,6 +377,7 @@ static void read_python_call_options(struct python_call_options *calls, char *co
 			   {&calls->file_include, SETTING_REGEX_MODULE_INCLUDE},
 			   {&calls->file_exclude, SETTING_REGEX_MODULE_EXCLUDE},
 			   {&calls->file_restrict, SETTING_REGEX_MODULE_RESTRICT}};
+	const char *coverage = find_setting_text_or_default(environment, SETTING_COVERAGE);
 	struct text_slice label = setting_slice_from_text(
 				  find_setting_text_or_default(environment, SETTING_PYTHON_LABEL)),
 			  word;
@@ -385,6 +386,8 @@ static void read_python_call_options(struct python_call_options *calls, char *co
 	calls->records_builtins = read_setting_bool(environment, SETTING_PYTHON_BUILTINS);
 	calls->has_sections = read_setting_bool(environment, SETTING_PYTHON_DECORATORS) ||
 			      *find_setting_text_or_default(environment, SETTING_PYTHON_SETUP);
+	calls->covers_lines = !strcmp(coverage, "basic_block");
+	calls->covers_functions = calls->covers_lines || !strcmp(coverage, "function");
 	calls->has_full_path = read_setting_bool(environment, SETTING_PYTHON_FULL_PATH);
 	while (setting_next_list_word(&label, &word)) {
 		calls->label_has_file |= setting_slice_equals_word(word, "file");

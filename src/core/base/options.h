@@ -79,6 +79,8 @@ struct instrument_options {
 struct python_call_options {
 	bool on, records_builtins; /* functions written in C, too */
 	bool has_sections;         /* only parts of the program are recorded */
+	/* Which functions and lines run at all, in the place of calls. */
+	bool covers_functions, covers_lines;
 	bool label_has_file, label_has_line, has_full_path;
 	const char *function_include, *function_exclude, *function_restrict, *file_include,
 		*file_exclude, *file_restrict;

@@ -5,6 +5,7 @@
  */
 #include <string.h>
 
+#include "analysis/interpreted/interpreted.h"
 #include "common/region_categories.h"
 #include "common/settings.h"
 #include "common/settings_value.h"
@@ -25,6 +26,28 @@ static bool is_setting(const struct session *session, enum setting_id id, bool w
 			return value == wanted;
 	}
 	return false;
+}
+
+static bool is_coverage_wanted(const struct session *session)
+{
+	const struct model_program_launch *launch = &session->launch;
+
+	for (uint32_t i = 0; i < launch->setting_count; i++) {
+		if (!strcmp(launch->settings[i].name, settings_table[SETTING_COVERAGE].name))
+			return strcmp(launch->settings[i].value, "none") != 0;
+	}
+	return false;
+}
+
+/* In the place of calls, which are not recorded then. */
+static void write_coverage(const struct summary_writer *summary)
+{
+	if (interpreted_code_has_coverage(summary->session))
+		summary_write_line(summary, "coverage.txt has which functions ran, and which lines "
+					    "where Python tells them (3.12 and later)");
+	else
+		summary_write_warning(summary, "no coverage: no interpreter was found in the "
+					       "program");
 }
 
 bool summary_was_told_not_to_sample(const struct summary_writer *summary)
@@ -56,7 +79,9 @@ int summary_write_python_calls(const struct summary_writer *summary)
 	}
 	region_rows_deinit(&rows);
 	summary_write_heading(summary, "Python functions");
-	if (calls)
+	if (is_coverage_wanted(summary->session))
+		write_coverage(summary);
+	else if (calls)
 		summary_write_line(summary, "%s call%s recorded of %s function%s",
 				   quantity_from_count(calls).text, calls == 1 ? "" : "s",
 				   quantity_from_count(functions).text, functions == 1 ? "" : "s");
