@@ -183,7 +183,7 @@ static void note_coroutine(struct python_walk *python, const struct python_frame
 		if (!python->is_in_coroutine && python->root_count < PYTHON_ROOTS_MAX)
 			python->root_count++;
 		python->roots[python->root_count - 1] =
-			(struct python_root){frame->generator, python->walk->count};
+			(struct python_root){frame->generator, frame->code, python->walk->count};
 	}
 	python->is_in_coroutine = frame->generator != 0;
 }

@@ -19,6 +19,10 @@
 #define OBJECT_TYPE_OFFSET 8
 #define OBJECT_SIZE_OFFSET 16
 #define MODULE_DICT_OFFSET 16
+/* PyCodeObject.co_flags, up to 3.10 and later */
+#define CODE_FLAGS_BEFORE   36
+#define CODE_FLAGS_AFTER    48
+#define CODE_FLAG_COROUTINE 0x80u
 /* str: of one byte a character, compact, ASCII */
 #define STRING_STATE_OFFSET     32
 #define STRING_STATE_TEXT_MASK  0x7c
@@ -319,6 +323,20 @@ static void insert_running_task(struct python_walk *python, uint64_t address)
 	}
 }
 
+/* Generators run in programs without event loops as well. */
+static bool has_coroutine(struct python_walk *python)
+{
+	uint32_t offset = python->layout->minor < 11 ? CODE_FLAGS_BEFORE : CODE_FLAGS_AFTER, flags;
+
+	for (uint32_t i = 0; i < python->root_count; i++) {
+		if (interpreted_walk_read_checked(python->walk, python->roots[i].code + offset,
+						  &flags, sizeof(flags)) &&
+		    flags & CODE_FLAG_COROUTINE)
+			return true;
+	}
+	return false;
+}
+
 void python_tasks_insert(struct python_walk *python)
 {
 	struct interpreter *interpreter = python->walk->interpreter;
@@ -330,7 +348,8 @@ void python_tasks_insert(struct python_walk *python)
 	tasks = atomic_load_explicit(&interpreter->running_tasks, memory_order_seq_cst);
 	if (!tasks || atomic_load_explicit(&interpreter->running_tasks_owner,
 					   memory_order_seq_cst) != owner) {
-		atomic_store_explicit(&interpreter->wanted, owner, memory_order_release);
+		if (has_coroutine(python))
+			atomic_store_explicit(&interpreter->wanted, owner, memory_order_release);
 		return;
 	}
 	insert_running_task(python, tasks);

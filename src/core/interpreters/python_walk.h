@@ -16,7 +16,7 @@
 /* The outermost of coroutines (or generators) that run one another, and how many items there are
  * up to its frame. */
 struct python_root {
-	uint64_t object;
+	uint64_t object, code;
 	uint32_t items;
 };
 
