@@ -80,6 +80,8 @@ enum spool_loss {
 					  kernel's ring was full (since 1.8) */
 	SPOOL_LOSS_INTERPRETERS, /* further interpreters of Python in a process, whose calls are
 				    not recorded (since 1.9) */
+	SPOOL_LOSS_MPI_REQUESTS, /* request of MPI that was not followed: too many at once
+				    (since 1.9) */
 	SPOOL_LOSS_COUNT = 32    /* room in the header; unused ones are zero */
 };
 

@@ -47,6 +47,7 @@ const char *spool_loss_name(enum spool_loss loss)
 		[SPOOL_LOSS_INTERPRETED_CODE] = "interpreted_code",
 		[SPOOL_LOSS_INTERPRETERS] = "interpreters",
 		[SPOOL_LOSS_PERF_RING] = "perf_ring",
+		[SPOOL_LOSS_MPI_REQUESTS] = "mpi_requests",
 	};
 	return find_name_by_index(names, ARRAY_SIZE(names), loss, "unknown_loss");
 }

@@ -56,6 +56,9 @@ def mpi_calls(directory):
                 counters[event.name] = event.extra
             elif event.what == "begin":
                 calls[event.name][0] += 1
+            elif event.name in ("message sent", "message received"):  # in a call for many
+                calls[{"message sent": "MPI_Startall", "message received": "MPI_Waitall"}
+                      [event.name]][1] += event.values.get("bytes", 0)
             elif event.what == "end":
                 calls[event.name][1] += event.values.get("bytes", 0)
                 calls[event.name][2] += event.values.get("received", 0)
@@ -80,6 +83,41 @@ def counted(prefix):
                 calls[name] = Calls(*map(int, numbers))
         result[int(path.rsplit(".", 1)[1])] = calls
     return result
+
+
+def peer_in_world(values, world, local):
+    """World rank of one side of a message."""
+    if world in values:
+        return values[world]
+    expect(values.get("communicator") == "MPI_COMM_WORLD", f"no world rank in {values}")
+    return values[local]
+
+
+SENDS = {"MPI_Send", "MPI_Isend", "MPI_Issend", "MPI_Ibsend", "MPI_Sendrecv",
+         "MPI_Sendrecv_replace", "message sent"}
+RECEIVES = {"MPI_Recv", "MPI_Mrecv", "MPI_Wait", "MPI_Waitany", "MPI_Test", "MPI_Testany",
+            "message received"}
+
+
+def bytes_by_pair(events):
+    """({world rank: bytes sent to it}, {world rank: bytes received from it}) of one process"""
+    sent, received = collections.Counter(), collections.Counter()
+    began = {}
+    for event in events:
+        values = dict(event.values)
+        if event.what == "begin":
+            began[event.name] = values
+        if event.what == "begin" or event.category != "mpi":
+            continue
+        if event.what == "end":
+            values = {**began.get(event.name, {}), **values}
+        if event.name in SENDS:
+            sent[peer_in_world(values, "world peer", "peer")] += values["bytes"]
+        if "received" in values:
+            received[peer_in_world(values, "world source", "source")] += values["received"]
+        elif event.name in RECEIVES and "bytes" in values:
+            received[peer_in_world(values, "world peer", "peer")] += values["bytes"]
+    return sent, received
 
 
 class Mpi:
@@ -124,7 +162,7 @@ class Mpi:
 
     def compare(self, seen, wanted):
         """Not recorded: the call that stops recording, and the barrier after it."""
-        single = ("MPI_Recv", "MPI_Irecv")  # their only amount is what they receive
+        single = ("MPI_Recv", "MPI_Waitall")  # their only amount is what they receive
         expect(sorted(seen) == sorted(wanted), f"ranks {sorted(seen)}, not {sorted(wanted)}")
         for rank, (calls, counters) in seen.items():
             for name, want in wanted[rank].items():
@@ -153,6 +191,40 @@ class Mpi:
         expect(counted(prefix) == self.expected(), "the other tool counted something else")
         self.compare(mpi_calls(directory), self.expected())
 
+    def bytes_by_pair_of_ranks(self):
+        """Each message with its real source and size, however it is sent and received."""
+        for ranks, seed in ((2, 1), (4, 2), (5, 3)):
+            directory = self.scratch.path(f"matrix-{ranks}")
+            ended = self.kymo.sample(self.mpirun(self.program("matrix"), str(seed), ranks=ranks),
+                                     directory, environment=ROOT)
+            expect(ended.status == 0, f"status {ended.status}: {ended.stderr[-2000:]}")
+            truth = {}
+            for line in ended.stdout.decode().split("\n"):
+                if line:
+                    rank, way, peer, size = line.split()
+                    truth.setdefault((int(rank), way), {})[int(peer)] = int(size)
+            expect(len(truth) == 2 * ranks, f"the program said {ended.stdout}")
+            numbers, seen = ranks_of(directory), 0
+            for (pid, _), events in spool.regions(directory).items():
+                if pid not in numbers:
+                    continue
+                rank = numbers[pid][-1][0]
+                sent, received = bytes_by_pair(events)
+                if not sent and not received:
+                    continue
+                seen += 1
+                for peer in range(ranks):
+                    expect(sent[peer] == truth[rank, "sent"][peer],
+                           f"{ranks} ranks: {rank} to {peer}: {sent[peer]} bytes, "
+                           f"not {truth[rank, 'sent'][peer]}")
+                    expect(received[peer] == truth[rank, "received"][peer],
+                           f"{ranks} ranks: {rank} from {peer}: {received[peer]} bytes, "
+                           f"not {truth[rank, 'received'][peer]}")
+                cancelled = [event for event in events if event.what == "end"
+                             and event.values.get("cancelled")]
+                expect(len(cancelled) == 2, f"rank {rank}: {len(cancelled)} cancelled receives")
+            expect(seen == ranks, f"{seen} ranks have messages, not {ranks}")
+
     def fortran(self, name="fortran"):
         directory = self.session(name, command=self.mpirun(self.program(name)))
         seen = mpi_calls(directory)
@@ -167,6 +239,8 @@ class Mpi:
             expect(counts == wanted, f"rank {rank}: {counts}, not {wanted}")
             one_way = calls["MPI_Recv" if rank % 2 else "MPI_Send"].sent
             expect(one_way == 20 * 50 * 4, f"rank {rank}: {one_way} bytes one way")
+            waited = calls["MPI_Waitall"].sent
+            expect(waited == 20 * 10 * 4, f"rank {rank}: waited for {waited} bytes")
             both_ways = calls["MPI_Sendrecv"][1:]
             expect(both_ways == (8000, 8000), f"rank {rank}: exchanged {both_ways}")
             gathered = calls["MPI_Gather"][1:]
@@ -242,7 +316,7 @@ def main():
     kymo, tap = Kymo(sys.argv[1]), Tap()
     with Scratch() as scratch:
         mpi = Mpi(kymo, os.path.abspath(sys.argv[2]), sys.argv[3], scratch)
-        for name in ("every_call_once_with_its_bytes", "fortran", "fortran_2008",
+        for name in ("every_call_once_with_its_bytes", "bytes_by_pair_of_ranks", "fortran", "fortran_2008",
                      "peers_and_communicators", "listed_functions_alone", "no_wrappers_on_request",
                      "beside_another_tool_of_the_profiling_interface", "a_result_for_each_rank"):
             tap.point(name.replace("_", " "), getattr(mpi, name))

@@ -113,6 +113,48 @@ uintptr_t mpi_get_made_communicator(const struct mpi_call_frame *frame)
 	return handle == mpi_library.null_communicator ? 0 : handle;
 }
 
+/* One of an array of handles. */
+static uintptr_t get_handle_at(const struct mpi_call_frame *frame, char letter, uint32_t index,
+			       uintptr_t (*convert)(int))
+{
+	long array = get_argument_by_letter(frame, letter);
+
+	if (!array)
+		return 0;
+	if (mpi_spelling_is_fortran(frame->spelling))
+		return argument_to_handle(frame, (long)((const int *)array + index), convert);
+	return mpi_library.flavor == MPI_FLAVOR_MPICH ? ((const uint32_t *)array)[index]
+						      : ((const uintptr_t *)array)[index];
+}
+
+uintptr_t mpi_get_request_handle(const struct mpi_call_frame *frame, uint32_t index)
+{
+	return get_handle_at(frame, 'Q', index, mpi_library.pmpi_request_f2c);
+}
+
+uintptr_t mpi_get_made_request_handle(const struct mpi_call_frame *frame)
+{
+	return get_handle_at(frame, 'R', 0, mpi_library.pmpi_request_f2c);
+}
+
+uintptr_t mpi_get_message_handle(const struct mpi_call_frame *frame)
+{
+	return get_handle_at(frame, 'M', 0, mpi_library.pmpi_message_f2c);
+}
+
+int mpi_get_pointed_integer(const struct mpi_call_frame *frame, char letter, uint32_t index)
+{
+	const int *array = (const int *)get_argument_by_letter(frame, letter);
+
+	return array ? array[index] : 0;
+}
+
+bool mpi_call_found_nothing(const struct mpi_call_frame *frame)
+{
+	return mpi_frame_get_argument_position(frame, 'F') >= 0 &&
+	       !mpi_get_pointed_integer(frame, 'F', 0);
+}
+
 static bool list_contains_value(const uintptr_t *list, uintptr_t value)
 {
 	for (int i = 0; i < 4; i++) {
@@ -142,6 +184,13 @@ bool mpi_status_is_ignored(const struct mpi_call_frame *frame)
 	uintptr_t value = (uintptr_t)get_argument_by_letter(frame, 's');
 
 	return value < 4096 || list_contains_value(mpi_library.status_ignore_addresses, value);
+}
+
+bool mpi_statuses_are_ignored(const struct mpi_call_frame *frame)
+{
+	uintptr_t value = (uintptr_t)get_argument_by_letter(frame, 'S');
+
+	return value < 4096 || list_contains_value(mpi_library.statuses_ignore_addresses, value);
 }
 
 const void *mpi_find_status(const struct mpi_call_frame *frame)

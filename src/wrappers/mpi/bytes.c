@@ -85,23 +85,29 @@ static uint64_t count_block_bytes_of_rank(const struct mpi_call_frame *frame,
 		     : 0;
 }
 
+bool mpi_status_get_bytes(const void *status, uint64_t *ret)
+{
+	int64_t bytes = 0;
+
+	if (!status || !mpi_library.pmpi_get_elements_x || !mpi_library.byte_datatype ||
+	    mpi_library.pmpi_get_elements_x(status, mpi_library.byte_datatype, &bytes) || bytes < 0)
+		return false;
+	*ret = (uint64_t)bytes;
+	return true;
+}
+
 /* As the status says, else what there was room for. */
 static uint64_t count_received_bytes(const struct mpi_call_frame *frame,
 				     struct message_side_letter_set side)
 {
-	int64_t bytes = 0;
-	const void *status;
+	uint64_t bytes;
 
 	if (call_has_argument(frame, 'P') &&
 	    mpi_get_integer_argument(frame, 'P') == mpi_library.null_process_rank)
 		return 0;
-	status = mpi_find_status(frame);
-	if (status && mpi_library.pmpi_get_elements_x && mpi_library.byte_datatype) {
-		if (!mpi_library.pmpi_get_elements_x(status, mpi_library.byte_datatype, &bytes) &&
-		    bytes >= 0)
-			return (uint64_t)bytes;
-	}
-	return count_block_bytes(frame, side);
+	return mpi_status_get_bytes(mpi_find_status(frame), &bytes)
+		       ? bytes
+		       : count_block_bytes(frame, side);
 }
 
 static uint64_t count_sent_bytes(const struct mpi_call_frame *frame)

@@ -32,6 +32,10 @@ enum mpi_call_kind {
 	MPI_REDUCE_SCATTER,
 	MPI_NEIGHBOR, /* bytes to each neighbour */
 	MPI_FILE,
+	MPI_PROBE,       /* for a message; MPI_Mprobe takes it as well */
+	MPI_COMPLETE,    /* MPI_Wait, MPI_Test and their kin: ends operations */
+	MPI_START,       /* of persistent requests */
+	MPI_REQUEST_END, /* a request is freed */
 	MPI_INIT,
 	MPI_FINALIZE,
 	MPI_PCONTROL,
@@ -51,7 +55,9 @@ struct mpi_call_description {
 	 *   p destination   P source   t its tag   T tag of what is received
 	 *   r root   g target in a window
 	 *   c communicator   C pointer to one   o pointer to one that is made
-	 *   s status   q number of requests */
+	 *   s status   S statuses   F flag: something was found or completed
+	 *   q number of requests   Q a request, or all of them   R request that is made
+	 *   I index or indices   O number of indices   M matched message */
 	const char *argument_letters;
 };
 

@@ -50,21 +50,35 @@ static struct mpi_communicator *get_hash_ways_of_communicator(uintptr_t handle)
 				    ~(uint64_t)(COMMUNICATOR_TABLE_WAYS - 1)];
 }
 
-static bool copy_known_communicator(uintptr_t handle, struct mpi_communicator *ret)
+static struct mpi_communicator *find_entry(uintptr_t handle)
 {
 	struct mpi_communicator *entry = get_hash_ways_of_communicator(handle);
-	bool found = false;
+
+	for (int i = 0; i < COMMUNICATOR_TABLE_WAYS; i++) {
+		if (entry[i].handle == handle)
+			return &entry[i];
+	}
+	return NULL;
+}
+
+static bool copy_known_communicator(uintptr_t handle, struct mpi_communicator *ret)
+{
+	struct mpi_communicator *entry;
 
 	lock_communicators();
-	for (int i = 0; i < COMMUNICATOR_TABLE_WAYS && !found; i++) {
-		found = entry[i].handle == handle;
-		if (found)
-			*ret = entry[i];
-		if (found && !ret->has_world_ranks)
+	entry = find_entry(handle);
+	if (entry) {
+		*ret = *entry;
+		if (!ret->has_world_ranks)
 			ret->world_ranks = NULL;
 	}
 	unlock_communicators();
-	return found;
+	return entry != NULL;
+}
+
+bool mpi_communicator_find(uintptr_t handle, uint32_t serial, struct mpi_communicator *ret)
+{
+	return handle && copy_known_communicator(handle, ret) && ret->serial == serial;
 }
 
 /* The memory of ranks stays with its place in the table for good, because another thread may still
@@ -84,6 +98,7 @@ static void store_world_ranks(struct mpi_communicator *entry, const int *ranks, 
 
 static void store_communicator(struct mpi_communicator *communicator, const int *ranks)
 {
+	static uint32_t serials;
 	struct mpi_communicator *entry = get_hash_ways_of_communicator(communicator->handle);
 	int *memory;
 	uint32_t way = 0;
@@ -98,6 +113,7 @@ static void store_communicator(struct mpi_communicator *communicator, const int 
 		store_world_ranks(entry, ranks, communicator->peer_count);
 	memory = entry->world_ranks;
 	communicator->world_ranks = ranks ? memory : NULL;
+	communicator->serial = ++serials;
 	*entry = *communicator;
 	entry->world_ranks = memory;
 	entry->has_world_ranks = communicator->world_ranks != NULL;
@@ -106,15 +122,14 @@ static void store_communicator(struct mpi_communicator *communicator, const int 
 
 void mpi_communicator_forget(uintptr_t handle)
 {
-	struct mpi_communicator *entry = get_hash_ways_of_communicator(handle);
+	struct mpi_communicator *entry;
 
 	if (!handle)
 		return;
 	lock_communicators();
-	for (int i = 0; i < COMMUNICATOR_TABLE_WAYS; i++) {
-		if (entry[i].handle == handle)
-			entry[i].handle = 0;
-	}
+	entry = find_entry(handle);
+	if (entry)
+		entry->handle = 0;
 	unlock_communicators();
 }
 
@@ -264,12 +279,39 @@ static bool query_communicator(struct mpi_communicator *communicator)
 	return true;
 }
 
-static void query_and_store_communicator(uintptr_t handle, bool is_made,
+#define CONTEXT_UNKNOWN 0u
+#define CONTEXT_WORLD   1u
+#define CONTEXT_SELF    2u
+
+/* The two groups of an intercommunicator know each other by different members. */
+static uint64_t get_context(const struct mpi_communicator *communicator, const int *members)
+{
+	uint64_t hash;
+
+	if (communicator->is_world)
+		return CONTEXT_WORLD;
+	if (communicator->handle == mpi_library.self_communicator)
+		return CONTEXT_SELF;
+	if (!communicator->made || communicator->is_intercommunicator ||
+	    !members_are_in_world(communicator, members))
+		return CONTEXT_UNKNOWN;
+	hash = (hash_members(communicator, members) ^ communicator->made) * 0x9e3779b97f4a7c15ull;
+	return hash <= CONTEXT_SELF ? CONTEXT_SELF + 1 : hash;
+}
+
+static bool can_translate(const struct mpi_communicator *communicator)
+{
+	return !communicator->is_world && communicator->peer_count <= TRANSLATED_RANKS_MAX &&
+	       mpi_library.pmpi_comm_group && mpi_library.pmpi_comm_remote_group &&
+	       mpi_library.pmpi_group_translate_ranks && mpi_library.pmpi_group_free;
+}
+
+/* `made`: 0 where it is not known; UINT32_MAX: it has just been made. */
+static void query_and_store_communicator(uintptr_t handle, uint32_t made,
 					 struct mpi_communicator *ret)
 {
 	int ranks[TRANSLATED_RANKS_MAX];
 	const int *members = NULL;
-	uint32_t made = 0;
 
 	memset(ret, 0, sizeof(*ret));
 	ret->handle = handle;
@@ -277,22 +319,20 @@ static void query_and_store_communicator(uintptr_t handle, bool is_made,
 		ret->handle = 0;
 		return;
 	}
-	if (!ret->is_world && ret->peer_count <= TRANSLATED_RANKS_MAX &&
-	    mpi_library.pmpi_comm_group && mpi_library.pmpi_comm_remote_group &&
-	    mpi_library.pmpi_group_translate_ranks && mpi_library.pmpi_group_free &&
-	    translate_ranks_to_world(ret, ranks))
+	if (can_translate(ret) && translate_ranks_to_world(ret, ranks))
 		members = ranks;
-	if (is_made)
-		made = count_made_communicator(hash_members(ret, members));
+	ret->made = made == UINT32_MAX ? count_made_communicator(hash_members(ret, members)) : made;
+	ret->context = get_context(ret, members);
 	if (!ret->is_named_by_program)
-		format_name_by_members(ret, members, made);
+		format_name_by_members(ret, members, ret->made);
+	ret->is_new = true;
 	store_communicator(ret, members);
 }
 
 void mpi_communicator_look_up(uintptr_t handle, struct mpi_communicator *ret)
 {
 	if (!copy_known_communicator(handle, ret))
-		query_and_store_communicator(handle, false, ret);
+		query_and_store_communicator(handle, 0, ret);
 }
 
 void mpi_communicator_note_creation(uintptr_t handle)
@@ -302,5 +342,50 @@ void mpi_communicator_note_creation(uintptr_t handle)
 	if (!handle)
 		return;
 	mpi_communicator_forget(handle);
-	query_and_store_communicator(handle, true, &communicator);
+	query_and_store_communicator(handle, UINT32_MAX, &communicator);
+}
+
+void mpi_communicator_rename(uintptr_t handle)
+{
+	struct mpi_communicator communicator;
+
+	if (!handle || !copy_known_communicator(handle, &communicator))
+		return;
+	mpi_communicator_forget(handle);
+	query_and_store_communicator(handle, communicator.made, &communicator);
+}
+
+void mpi_communicator_set_defined(const struct mpi_communicator *communicator)
+{
+	struct mpi_communicator *entry;
+
+	lock_communicators();
+	entry = find_entry(communicator->handle);
+	if (entry && entry->serial == communicator->serial)
+		entry->is_new = false;
+	unlock_communicators();
+}
+
+void mpi_communicator_format_members(const struct mpi_communicator *communicator, char *ret,
+				     size_t size)
+{
+	struct text_buffer text = text_buffer_init(ret, size);
+	const int *ranks = communicator->world_ranks;
+	int count = communicator->peer_count;
+
+	for (int i = 0, end; i < count && (ranks || communicator->is_world); i = end) {
+		int first = ranks ? ranks[i] : i;
+
+		for (end = i + 1; end < count && (!ranks || ranks[end] == first + end - i);)
+			end++;
+		if (first < 0 || text.length + 24 > size)
+			break;
+		text_append_string(&text, i ? "," : "");
+		text_append_unsigned(&text, (uint64_t)first);
+		text_append_string(&text, end - i > 1 ? "-" : "");
+		if (end - i > 1)
+			text_append_unsigned(&text, (uint64_t)(first + end - i - 1));
+		if (end < count && text.length + 24 > size)
+			text_append_string(&text, ",...");
+	}
 }

@@ -36,6 +36,7 @@ static void find_library_functions(void)
 		{"PMPI_Type_size", &mpi_library.pmpi_type_size},
 		{"PMPI_Type_size_x", &mpi_library.pmpi_type_size_x},
 		{"PMPI_Get_elements_x", &mpi_library.pmpi_get_elements_x},
+		{"PMPI_Test_cancelled", &mpi_library.pmpi_test_cancelled},
 		{"PMPI_Comm_rank", &mpi_library.pmpi_comm_rank},
 		{"PMPI_Comm_size", &mpi_library.pmpi_comm_size},
 		{"PMPI_Comm_remote_size", &mpi_library.pmpi_comm_remote_size},
@@ -47,6 +48,8 @@ static void find_library_functions(void)
 		{"PMPI_Group_free", &mpi_library.pmpi_group_free},
 		{"PMPI_Comm_f2c", &mpi_library.pmpi_comm_f2c},
 		{"PMPI_Type_f2c", &mpi_library.pmpi_type_f2c},
+		{"PMPI_Request_f2c", &mpi_library.pmpi_request_f2c},
+		{"PMPI_Message_f2c", &mpi_library.pmpi_message_f2c},
 	};
 
 	for (size_t i = 0; i < ARRAY_SIZE(entries); i++) {
@@ -74,6 +77,7 @@ static void set_open_mpi_constants(void)
 {
 	mpi_library.flavor = MPI_FLAVOR_OPEN_MPI;
 	mpi_library.world_communicator = find_library_symbol_address("ompi_mpi_comm_world");
+	mpi_library.self_communicator = find_library_symbol_address("ompi_mpi_comm_self");
 	mpi_library.null_datatype = find_library_symbol_address("ompi_mpi_datatype_null");
 	mpi_library.byte_datatype = find_library_symbol_address("ompi_mpi_byte");
 	mpi_library.null_process_rank = -2;
@@ -82,6 +86,7 @@ static void set_open_mpi_constants(void)
 	mpi_library.any_tag = -1;
 	mpi_library.status_source_index = 0; /* MPI_SOURCE, MPI_TAG, MPI_ERROR, … */
 	mpi_library.status_tag_index = 1;
+	mpi_library.status_bytes = 24;
 	mpi_library.null_communicator = find_library_symbol_address("ompi_mpi_comm_null");
 	mpi_library.in_place_addresses[0] = 1;
 	mpi_library.in_place_addresses[1] = find_library_symbol_address("mpi_fortran_in_place_");
@@ -91,6 +96,11 @@ static void set_open_mpi_constants(void)
 	mpi_library.status_ignore_addresses[1] =
 		find_library_symbol_address("mpi_fortran_status_ignore");
 	mpi_library.status_ignore_addresses[2] = read_library_pointer("MPI_F_STATUS_IGNORE");
+	mpi_library.statuses_ignore_addresses[0] =
+		find_library_symbol_address("mpi_fortran_statuses_ignore_");
+	mpi_library.statuses_ignore_addresses[1] =
+		find_library_symbol_address("mpi_fortran_statuses_ignore");
+	mpi_library.statuses_ignore_addresses[2] = read_library_pointer("MPI_F_STATUSES_IGNORE");
 }
 
 /* mpi.h of MPICH 3.1 to 4.x: the common ABI. */
@@ -99,7 +109,10 @@ static void set_mpich_constants(void)
 	mpi_library.flavor = MPI_FLAVOR_MPICH;
 	mpi_library.pmpi_comm_f2c = NULL;
 	mpi_library.pmpi_type_f2c = NULL;
+	mpi_library.pmpi_request_f2c = NULL;
+	mpi_library.pmpi_message_f2c = NULL;
 	mpi_library.world_communicator = 0x44000000;
+	mpi_library.self_communicator = 0x44000001;
 	mpi_library.null_datatype = 0x0c000000;
 	mpi_library.byte_datatype = 0x4c00010d;
 	mpi_library.null_process_rank = -1;
@@ -108,6 +121,7 @@ static void set_mpich_constants(void)
 	mpi_library.any_tag = -1;
 	mpi_library.status_source_index = 2; /* behind the count, which is 64 bits wide */
 	mpi_library.status_tag_index = 3;
+	mpi_library.status_bytes = 20;
 	mpi_library.null_communicator = 0x04000000;
 	mpi_library.in_place_addresses[0] = UINTPTR_MAX;
 	mpi_library.in_place_addresses[1] = read_library_pointer("MPIR_F_MPI_IN_PLACE");
@@ -115,6 +129,11 @@ static void set_mpich_constants(void)
 	mpi_library.status_ignore_addresses[0] = read_library_pointer("MPI_F_STATUS_IGNORE");
 	mpi_library.status_ignore_addresses[1] =
 		find_library_symbol_address("MPIR_F08_MPI_STATUS_IGNORE_OBJ");
+	mpi_library.status_ignore_addresses[2] = read_library_pointer("MPI_F08_STATUS_IGNORE");
+	mpi_library.statuses_ignore_addresses[0] = read_library_pointer("MPI_F_STATUSES_IGNORE");
+	mpi_library.statuses_ignore_addresses[1] =
+		find_library_symbol_address("MPIR_F08_MPI_STATUSES_IGNORE_OBJ");
+	mpi_library.statuses_ignore_addresses[2] = read_library_pointer("MPI_F08_STATUSES_IGNORE");
 }
 
 static bool is_mpich_by_library_version(void)

@@ -17,6 +17,9 @@
 
 #include "wrappers/mpi/calls.h"
 
+/* Of one status; the largest known one has 24. */
+#define MPI_STATUS_BYTES_MAX 32
+
 /* MPI_Rget_accumulate has 13; Fortran adds the error and the lengths of up to two texts. */
 #define MPI_ARGUMENTS_MAX 18
 
@@ -28,9 +31,13 @@ struct mpi_call_frame {
 	long arguments[MPI_ARGUMENTS_MAX];
 	long result;
 	/* Where a status is written that the program does not want: as large as any
-	 * implementation's (the largest known has 32 bytes). */
+	 * implementation's. */
 	uint64_t status[32];
 	bool has_own_status;
+	/* Of the message that a call receives which was probed before; 0: kymo does not know it. */
+	uint64_t message_number;
+	uintptr_t message_communicator;
+	uint32_t message_communicator_serial;
 };
 
 /* ---- stubs.c ---- */
@@ -52,6 +59,7 @@ struct mpi_library {
 	int (*pmpi_type_size)(uintptr_t, int *);
 	int (*pmpi_type_size_x)(uintptr_t, int64_t *); /* since MPI 3.0 */
 	int (*pmpi_get_elements_x)(const void *, uintptr_t, int64_t *);
+	int (*pmpi_test_cancelled)(const void *, int *);
 	int (*pmpi_comm_rank)(uintptr_t, int *);
 	int (*pmpi_comm_size)(uintptr_t, int *);
 	int (*pmpi_comm_remote_size)(uintptr_t, int *);
@@ -63,11 +71,15 @@ struct mpi_library {
 	int (*pmpi_group_free)(uintptr_t *);
 	uintptr_t (*pmpi_comm_f2c)(int); /* NULL: the same integer */
 	uintptr_t (*pmpi_type_f2c)(int);
-	uintptr_t world_communicator, null_communicator, null_datatype, byte_datatype;
+	uintptr_t (*pmpi_request_f2c)(int);
+	uintptr_t (*pmpi_message_f2c)(int);
+	uintptr_t world_communicator, self_communicator, null_communicator, null_datatype,
+		byte_datatype;
 	int null_process_rank, root_marker_rank, any_source_rank, any_tag;
 	int status_source_index, status_tag_index; /* in a status, as integers */
-	uintptr_t status_ignore_addresses[4],
-		in_place_addresses[4]; /* in C and the Fortran interfaces */
+	uint32_t status_bytes;
+	uintptr_t status_ignore_addresses[4], /* in C and the Fortran interfaces */
+		statuses_ignore_addresses[4], in_place_addresses[4];
 };
 
 extern struct mpi_library mpi_library;
@@ -91,6 +103,16 @@ uintptr_t mpi_get_datatype_array_element(const struct mpi_call_frame *frame, cha
 uintptr_t mpi_get_communicator_argument(const struct mpi_call_frame *frame);
 /* That a call has made; 0: none for this process. */
 uintptr_t mpi_get_made_communicator(const struct mpi_call_frame *frame);
+/* Handles of requests: number `index` of the array, of the request that a call has made, of a
+ * message. */
+uintptr_t mpi_get_request_handle(const struct mpi_call_frame *frame, uint32_t index);
+uintptr_t mpi_get_made_request_handle(const struct mpi_call_frame *frame);
+uintptr_t mpi_get_message_handle(const struct mpi_call_frame *frame);
+/* Where the argument points to, in C and Fortran alike; 0 for NULL. */
+int mpi_get_pointed_integer(const struct mpi_call_frame *frame, char letter, uint32_t index);
+/* The call says in its flag that nothing has happened. */
+bool mpi_call_found_nothing(const struct mpi_call_frame *frame);
+bool mpi_statuses_are_ignored(const struct mpi_call_frame *frame);
 bool mpi_argument_is_in_place(const struct mpi_call_frame *frame, char letter);
 bool mpi_status_is_ignored(const struct mpi_call_frame *frame);
 /* The status of a call that has one, kymo's own or the program's; NULL: there is none. */
@@ -109,6 +131,11 @@ struct mpi_communicator {
 			 */
 	bool is_intercommunicator, is_world, has_world_ranks;
 	bool is_named_by_program;
+	bool is_new;      /* looked up for the first time; its definition is not recorded yet */
+	uint32_t serial;  /* of the entry: another one for another communicator of this handle */
+	uint32_t made;    /* the n-th that was made of its members; 0: not seen */
+	uint64_t context; /* of members and order of making, the same in all of them; 0: kymo does
+			   * not know */
 	char name[MPI_COMMUNICATOR_NAME_SIZE];
 	int *world_ranks; /* of `peers`; NULL: not known */
 };
@@ -118,8 +145,17 @@ void mpi_communicator_look_up(uintptr_t handle, struct mpi_communicator *ret);
 /* It was made by a call that all its members made: the first of those with these members, the
  * second, and so on. So it gets the same name in all of them. */
 void mpi_communicator_note_creation(uintptr_t handle);
-/* It is freed or renamed. */
+/* It is freed. */
 void mpi_communicator_forget(uintptr_t handle);
+/* It has another name. */
+void mpi_communicator_rename(uintptr_t handle);
+/* Its definition was recorded. */
+void mpi_communicator_set_defined(const struct mpi_communicator *communicator);
+/* In the process, if it still is the one with the serial; false: it is not. */
+bool mpi_communicator_find(uintptr_t handle, uint32_t serial, struct mpi_communicator *ret);
+/* As a list of world ranks, "0-3,7"; empty where they are not known. */
+void mpi_communicator_format_members(const struct mpi_communicator *communicator, char *ret,
+				     size_t size);
 
 /* ---- bytes.c ---- */
 
@@ -127,6 +163,9 @@ struct mpi_call_byte_counts {
 	bool has_send_side, has_receive_side; /* the function does; the amounts may be 0 */
 	uint64_t sent_bytes, received_bytes;
 };
+
+/* As the status of a receive says; false: it says nothing. */
+bool mpi_status_get_bytes(const void *status, uint64_t *ret);
 
 /* After a successful call. What this process contributes and gets: a collective that is made of
  * many messages in the library counts its arguments. */

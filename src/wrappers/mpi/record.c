@@ -15,14 +15,9 @@
 
 #include "core/control.h"
 #include "regions/regions.h"
+#include "wrappers/mpi/outcomes.h"
 #include "wrappers/mpi/record.h"
-
-#define VALUES_MAX 8
-
-struct mpi_call_value_list {
-	struct region_value list[VALUES_MAX];
-	size_t count;
-};
+#include "wrappers/mpi/values.h"
 
 /* Bytes of the process, over all its calls. */
 struct mpi_byte_total_entry {
@@ -35,31 +30,11 @@ static struct mpi_byte_total_entry mpi_sent_bytes_total = {.name = "MPI bytes se
 static struct mpi_byte_total_entry mpi_received_bytes_total = {.name = "MPI bytes received"};
 static __thread uint32_t mpi_call_depth; /* MPI calls of the thread, one inside the other */
 
-static void append_named_value_to_list(struct mpi_call_value_list *values, const char *name,
-				       enum spool_value_type type, uint64_t number)
-{
-	struct region_value *value = &values->list[values->count++];
-
-	value->name = name;
-	value->type = type;
-	value->number = number;
-}
-
-static void add_text_value(struct mpi_call_value_list *values, const char *name, const char *text)
-{
-	struct region_value *value = &values->list[values->count++];
-
-	value->name = name;
-	value->type = SPOOL_VALUE_TEXT;
-	value->text = text;
-}
-
 static void add_integer_value(struct mpi_call_value_list *values,
 			      const struct mpi_call_frame *frame, char letter, const char *name)
 {
 	if (mpi_frame_get_argument_position(frame, letter) >= 0)
-		append_named_value_to_list(values, name, SPOOL_VALUE_SIGNED,
-					   (uint64_t)mpi_get_integer_argument(frame, letter));
+		add_signed_value(values, name, mpi_get_integer_argument(frame, letter));
 }
 
 static bool is_any_source(const struct mpi_call_frame *frame)
@@ -99,29 +74,24 @@ static void add_matched_source_and_tag_values(struct mpi_call_value_list *values
 	bool sends = mpi_frame_get_argument_position(frame, 'p') >= 0;
 	const int *status = mpi_find_status(frame);
 
-	if (!status || frame->call->makes_persistent_request)
+	if (!status || mpi_call_found_nothing(frame))
 		return;
 	if (is_any_source(frame) || mpi_frame_get_argument_position(frame, 'P') < 0)
-		append_named_value_to_list(
-			values, sends ? "source" : "peer", SPOOL_VALUE_SIGNED,
-			(uint64_t)(int64_t)status[mpi_library.status_source_index]);
+		add_signed_value(values, sends ? "source" : "peer",
+				 status[mpi_library.status_source_index]);
 	if (is_any_tag(frame) || mpi_frame_get_argument_position(frame, 'P') < 0)
-		append_named_value_to_list(values, sends ? "source tag" : "tag", SPOOL_VALUE_SIGNED,
-					   (uint64_t)(int64_t)status[mpi_library.status_tag_index]);
+		add_signed_value(values, sends ? "source tag" : "tag",
+				 status[mpi_library.status_tag_index]);
 }
 
-/* The rank of the other process in the communicator; negative: none. */
-static int64_t get_peer_of_call(const struct mpi_call_frame *frame)
+/* The rank in the communicator that something comes from; negative: none. */
+static int64_t get_source_of_call(const struct mpi_call_frame *frame)
 {
-	const int *status = mpi_find_status(frame);
+	const int *status = mpi_call_found_nothing(frame) ? NULL : mpi_find_status(frame);
 
-	if (mpi_frame_get_argument_position(frame, 'p') >= 0)
-		return mpi_get_integer_argument(frame, 'p');
-	if (mpi_frame_get_argument_position(frame, 'P') < 0)
-		return -1;
-	if (is_any_source(frame))
-		return status ? status[mpi_library.status_source_index] : -1;
-	return mpi_get_integer_argument(frame, 'P');
+	if (mpi_frame_get_argument_position(frame, 'P') >= 0 && !is_any_source(frame))
+		return mpi_get_integer_argument(frame, 'P');
+	return status ? status[mpi_library.status_source_index] : -1;
 }
 
 static void record_begin_values(const struct mpi_call_frame *frame)
@@ -135,8 +105,7 @@ static void record_begin_values(const struct mpi_call_frame *frame)
 	add_integer_value(&values, frame, 'g', "target");
 	if (!values.count)
 		add_integer_value(&values, frame, 'q', "requests");
-	if (values.count)
-		region_values(values.list, values.count);
+	write_values(&values);
 }
 
 static void add_to_process_byte_total(struct mpi_byte_total_entry *total, uint64_t bytes)
@@ -157,49 +126,131 @@ static void add_to_process_byte_total(struct mpi_byte_total_entry *total, uint64
 	region_write_counter(counter, bits);
 }
 
+static void add_world_rank_value(struct mpi_call_value_list *values, const char *name,
+				 const struct mpi_communicator *communicator, int64_t peer)
+{
+	if (communicator->world_ranks && peer >= 0 && peer < communicator->peer_count)
+		add_signed_value(values, name, communicator->world_ranks[peer]);
+}
+
+#define WORLD_NAME "MPI_COMM_WORLD"
+
 static void add_communicator_values(struct mpi_call_value_list *values,
 				    const struct mpi_call_frame *frame,
 				    const struct mpi_communicator *communicator)
 {
-	int64_t peer = get_peer_of_call(frame);
+	bool sends = mpi_frame_get_argument_position(frame, 'p') >= 0;
 
 	if (!communicator->handle)
 		return;
 	add_text_value(values, "communicator", communicator->name);
-	append_named_value_to_list(values, "size", SPOOL_VALUE_SIGNED,
-				   (uint64_t)communicator->size);
-	if (communicator->world_ranks && peer >= 0 && peer < communicator->peer_count)
-		append_named_value_to_list(values, "world peer", SPOOL_VALUE_SIGNED,
-					   (uint64_t)communicator->world_ranks[peer]);
+	add_signed_value(values, "size", communicator->size);
+	/* Where the name does not say it. */
+	if (communicator->is_named_by_program ? strcmp(communicator->name, WORLD_NAME) != 0
+					      : !communicator->context)
+		add_unsigned_value(values, "context", communicator->context);
+	if (sends)
+		add_world_rank_value(values, "world peer", communicator,
+				     mpi_get_integer_argument(frame, 'p'));
+	add_world_rank_value(values, sends ? "world source" : "world peer", communicator,
+			     get_source_of_call(frame));
+}
+
+/* Once for each, behind the first call that uses it. */
+static void record_definition(const struct mpi_communicator *communicator)
+{
+	static _Atomic uint32_t known;
+	struct mpi_call_value_list values = {.count = 0};
+	region_id region = atomic_load_explicit(&known, memory_order_relaxed);
+	char members[1000];
+
+	if (!communicator->handle || !communicator->is_new)
+		return;
+	if (!region) {
+		region = region_find_or_add_name(REGION_MPI, "communicator");
+		atomic_store_explicit(&known, region, memory_order_relaxed);
+	}
+	mpi_communicator_set_defined(communicator);
+	mpi_communicator_format_members(communicator, members, sizeof(members));
+	region_write_mark(region);
+	add_text_value(&values, "communicator", communicator->name);
+	add_signed_value(&values, "size", communicator->size);
+	add_unsigned_value(&values, "context", communicator->context);
+	add_text_value(&values, "world ranks", members);
+	write_values(&values);
+}
+
+/* What comes is known when the request ends. */
+static bool receives_later(const struct mpi_call_frame *frame)
+{
+	return mpi_frame_get_argument_position(frame, 'R') >= 0 &&
+	       (frame->call->kind == MPI_RECEIVE || frame->call->kind == MPI_EXCHANGE);
+}
+
+static void add_byte_values(struct mpi_call_value_list *values, const struct mpi_call_frame *frame,
+			    const struct mpi_call_byte_counts *bytes)
+{
+	if (bytes->has_send_side)
+		add_unsigned_value(values, "bytes", bytes->sent_bytes);
+	if (bytes->has_receive_side)
+		add_unsigned_value(values,
+				   receives_later(frame)  ? "room"
+				   : bytes->has_send_side ? "received"
+							  : "bytes",
+				   bytes->received_bytes);
+}
+
+static void add_to_process_totals(const struct mpi_call_frame *frame,
+				  const struct mpi_call_byte_counts *bytes)
+{
+	if (frame->call->makes_persistent_request || frame->call->kind == MPI_FILE ||
+	    frame->call->kind == MPI_NEIGHBOR)
+		return;
+	add_to_process_byte_total(&mpi_sent_bytes_total, bytes->sent_bytes);
+	if (!receives_later(frame))
+		add_to_process_byte_total(&mpi_received_bytes_total, bytes->received_bytes);
+}
+
+static void look_up_communicator(const struct mpi_call_frame *frame, struct mpi_communicator *ret)
+{
+	ret->handle = 0;
+	if (mpi_frame_get_argument_position(frame, 'c') >= 0)
+		mpi_communicator_look_up(mpi_get_communicator_argument(frame), ret);
+	else if (!mpi_communicator_find(frame->message_communicator,
+					frame->message_communicator_serial, ret))
+		ret->handle = 0;
+}
+
+static bool call_makes_request(const struct mpi_call_frame *frame)
+{
+	return mpi_frame_get_argument_position(frame, 'R') >= 0 ||
+	       (frame->call->kind == MPI_PROBE &&
+		mpi_frame_get_argument_position(frame, 'M') >= 0 && !mpi_call_found_nothing(frame));
 }
 
 static void record_end_values(const struct mpi_call_frame *frame)
 {
 	const struct mpi_call_description *call = frame->call;
-	struct mpi_communicator communicator = {.handle = 0};
+	struct mpi_communicator communicator;
 	struct mpi_call_byte_counts bytes = {.has_send_side = false};
 	struct mpi_call_value_list values = {.count = 0};
+	uint64_t request = frame->message_number;
 
-	if (call->kind >= MPI_INIT)
+	if (call->kind > MPI_PROBE)
 		return;
-	if (mpi_frame_get_argument_position(frame, 'c') >= 0)
-		mpi_communicator_look_up(mpi_get_communicator_argument(frame), &communicator);
-	if (call->kind != MPI_WITHOUT_BYTES)
+	look_up_communicator(frame, &communicator);
+	if (call->kind != MPI_WITHOUT_BYTES && call->kind != MPI_PROBE)
 		mpi_count_call_bytes(frame, &communicator, &bytes);
-	if (bytes.has_send_side)
-		append_named_value_to_list(&values, "bytes", SPOOL_VALUE_UNSIGNED,
-					   bytes.sent_bytes);
-	if (bytes.has_receive_side)
-		append_named_value_to_list(&values, bytes.has_send_side ? "received" : "bytes",
-					   SPOOL_VALUE_UNSIGNED, bytes.received_bytes);
+	if (call_makes_request(frame))
+		request = mpi_remember_request(frame, &communicator, bytes.sent_bytes);
+	add_byte_values(&values, frame, &bytes);
 	add_matched_source_and_tag_values(&values, frame);
 	add_communicator_values(&values, frame, &communicator);
-	if (values.count)
-		region_values(values.list, values.count);
-	if (call->makes_persistent_request || call->kind == MPI_FILE || call->kind == MPI_NEIGHBOR)
-		return;
-	add_to_process_byte_total(&mpi_sent_bytes_total, bytes.sent_bytes);
-	add_to_process_byte_total(&mpi_received_bytes_total, bytes.received_bytes);
+	if (request)
+		add_unsigned_value(&values, "request", request);
+	write_values(&values);
+	record_definition(&communicator);
+	add_to_process_totals(frame, &bytes);
 }
 
 static bool arguments_fit_in_registers(const struct mpi_call_frame *frame)
@@ -253,22 +304,75 @@ static void note_made_communicator(const struct mpi_call_frame *frame)
 	mpi_communicator_note_creation(mpi_get_made_communicator(frame));
 }
 
+static bool call_has_outcomes(enum mpi_call_kind kind)
+{
+	return kind == MPI_COMPLETE || kind == MPI_START || kind == MPI_REQUEST_END;
+}
+
+/* Another name; or it is gone by then, if the call frees it. */
+static void follow_communicator_change(const struct mpi_call_frame *frame, uintptr_t changed)
+{
+	if (mpi_frame_get_argument_position(frame, 'C') >= 0)
+		mpi_communicator_forget(changed);
+	else if (changed && mpi_call_succeeded(frame))
+		mpi_communicator_rename(changed);
+}
+
+/* Marks before the end of the region, values behind it. */
+static void end_region_with_outcomes(struct mpi_outcomes *outcomes,
+				     const struct mpi_call_frame *frame, region_id region)
+{
+	struct mpi_call_value_list values = {.count = 0};
+	struct mpi_call_byte_counts totals = {.sent_bytes = 0};
+
+	if (outcomes->count && mpi_call_succeeded(frame))
+		mpi_outcomes_end(outcomes, frame, &values, &totals);
+	region_end(region);
+	write_values(&values);
+	mpi_outcomes_deinit(outcomes);
+	add_to_process_byte_total(&mpi_sent_bytes_total, totals.sent_bytes);
+	add_to_process_byte_total(&mpi_received_bytes_total, totals.received_bytes);
+}
+
+/* In a function of its own, for the room that it takes on the stack. */
+static __attribute__((noinline)) long
+call_original_with_outcomes(struct mpi_call_frame *frame, const void *original, region_id region)
+{
+	struct mpi_outcomes outcomes;
+	int error;
+
+	region_begin(region);
+	replace_ignored_status_argument(frame);
+	record_begin_values(frame);
+	mpi_outcomes_begin(&outcomes, frame);
+	frame->result = call_original(frame, original);
+	error = errno;
+	end_region_with_outcomes(&outcomes, frame, region);
+	errno = error;
+	return frame->result;
+}
+
 static long call_original_within_region(struct mpi_call_frame *frame, const void *original,
 					region_id region, bool values)
 {
 	uintptr_t changed = 0;
 	int error;
 
+	if (values && call_has_outcomes(frame->call->kind))
+		return call_original_with_outcomes(frame, original, region);
 	region_begin(region);
 	if (values) {
 		replace_ignored_status_argument(frame);
 		record_begin_values(frame);
 		if (frame->call->kind == MPI_COMM_CHANGE)
 			changed = mpi_get_communicator_argument(frame);
+		if (frame->call->kind == MPI_RECEIVE &&
+		    mpi_frame_get_argument_position(frame, 'M') >= 0)
+			mpi_take_probed_message(frame);
 	}
 	frame->result = call_original(frame, original);
 	error = errno;
-	mpi_communicator_forget(changed);
+	follow_communicator_change(frame, changed);
 	/* The end must be the last record, for values belong to it. */
 	region_end(region);
 	if (values && mpi_call_succeeded(frame))
@@ -292,12 +396,18 @@ static void apply_mpi_pcontrol(const struct mpi_call_frame *frame)
 
 static long call_without_recording(struct mpi_call_frame *frame, const void *original)
 {
+	uintptr_t changed = 0;
+	bool can_read = mpi_can_read_call_arguments();
 	int error;
 
-	if (frame->call->kind == MPI_COMM_CHANGE && mpi_can_read_call_arguments())
-		mpi_communicator_forget(mpi_get_communicator_argument(frame));
+	if (frame->call->kind == MPI_COMM_CHANGE && can_read)
+		changed = mpi_get_communicator_argument(frame);
 	frame->result = call_original(frame, original);
 	error = errno;
+	follow_communicator_change(frame, changed);
+	if (can_read && mpi_frame_get_argument_position(frame, 'R') >= 0 &&
+	    mpi_call_succeeded(frame))
+		mpi_request_forget(mpi_get_made_request_handle(frame));
 	note_made_communicator(frame);
 	errno = error;
 	return frame->result;
@@ -317,6 +427,8 @@ long mpi_handle_call(uint32_t index, const long *registers, const long *stack)
 	frame.spelling = (enum mpi_spelling)(index / MPI_CALLS_MAX);
 	frame.positions = mpi_call_get_argument_positions(index % MPI_CALLS_MAX);
 	frame.has_own_status = false;
+	frame.message_number = 0;
+	frame.message_communicator = 0;
 	kind = frame.call->kind;
 	copy_arguments(&frame, registers, stack);
 	if (mpi_call_depth || region_thread_is_in_kymo_code()) {

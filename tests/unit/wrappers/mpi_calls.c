@@ -33,7 +33,7 @@ static void the_table_is_consistent(void **state)
 		assert_true(strlen(it->argument_letters) <= it->arguments);
 		assert_true(!i || strcmp(mpi_calls[i - 1].name, it->name) < 0);
 		for (const char *letter = it->argument_letters; *letter; letter++) {
-			assert_non_null(strchr(".bndvwBNDVWmpPtTrgcCosq", *letter));
+			assert_non_null(strchr(".bndvwBNDVWmpPtTrgcCosqSFQRIOM", *letter));
 			assert_true(*letter == '.' || !strchr(letter + 1, *letter));
 		}
 		/* Collectives are counted by their communicator. */
@@ -42,6 +42,8 @@ static void the_table_is_consistent(void **state)
 		if (it->kind == MPI_SEND || it->kind == MPI_BCAST || it->kind == MPI_REDUCE)
 			assert_true(mpi_call_find_argument_position(it, 'n') > 0 &&
 				    mpi_call_find_argument_position(it, 'd') > 0);
+		if (it->kind == MPI_COMPLETE || it->kind == MPI_START)
+			assert_true(mpi_call_find_argument_position(it, 'Q') >= 0);
 		if (it->kind == MPI_RECEIVE)
 			assert_true(mpi_call_find_argument_position(it, 'N') > 0 &&
 				    mpi_call_find_argument_position(it, 'D') > 0);
@@ -57,6 +59,8 @@ static void well_known_functions_are_right(void **state)
 	assert_int_equal(mpi_call_find_argument_position(call("MPI_Sendrecv"), 'c'), 10);
 	assert_true(call("MPI_Send_init")->makes_persistent_request);
 	assert_false(call("MPI_Isend")->makes_persistent_request);
+	assert_string_equal(call("MPI_Waitsome")->argument_letters, "qQOIS");
+	assert_int_equal(mpi_call_find_argument_position(call("MPI_Ialltoallw"), 'R'), 9);
 }
 
 static void expect_name(const char *name, enum mpi_spelling spelling, const char *expected)
