@@ -224,6 +224,31 @@ class Mpi:
                              and event.values.get("cancelled")]
                 expect(len(cancelled) == 2, f"rank {rank}: {len(cancelled)} cancelled receives")
             expect(seen == ranks, f"{seen} ranks have messages, not {ranks}")
+            self.check_table(Result(directory).json("profile.json"), truth, ranks)
+
+    @staticmethod
+    def check_table(profile, truth, ranks):
+        """The rows of profile.json, added up by pair of ranks."""
+        sums = collections.Counter()
+        for row in profile["mpi_calls"]:
+            if row["world_peer"] is None:
+                expect(not row["sent_messages"] and not row["received_messages"],
+                       f"messages without a peer: {row}")
+                continue
+            sums[row["rank"], "sent", row["world_peer"]] += row["sent_bytes"]
+            sums[row["rank"], "received", row["world_peer"]] += row["received_bytes"]
+        for (rank, way), peers in truth.items():
+            for peer, size in peers.items():
+                expect(sums[rank, way, peer] == size,
+                       f"table: rank {rank} {way} {peer}: {sums[rank, way, peer]}, not {size}")
+        barriers = sum(row["calls"] for row in profile["mpi_calls"]
+                       if row["function"] == "MPI_Barrier")
+        expect(barriers == 22 * ranks, f"{barriers} calls of MPI_Barrier, not {22 * ranks}")
+        members = {row["world_ranks"] for row in profile["mpi_communicators"]
+                   if row["name"] != "MPI_COMM_WORLD"}
+        halves = {",".join(str(rank) for rank in range(ranks - 1, -1, -1) if rank % 2 == odd)
+                  for odd in (0, 1)}
+        expect(members == halves, f"communicators of {members}, not {halves}")
 
     def fortran(self, name="fortran"):
         directory = self.session(name, command=self.mpirun(self.program(name)))

@@ -12,6 +12,7 @@
 #include "output/calls.h"
 #include "output/interpreter_states.h"
 #include "output/json/gpu.h"
+#include "output/json/mpi.h"
 #include "output/json/parts.h"
 #include "output/json/regions.h"
 #include "output/output.h"
@@ -308,6 +309,7 @@ static int output_write_json(struct session *session, const struct output_option
 	if (result == 0)
 		result = json_put_region_profile(&json, session, options->flat);
 	calls_put_json_untimed_functions(&json, session);
+	json_put_mpi(&json, session);
 	if (result == 0)
 		result = json_put_gpu_sums(&json, session);
 	json_object_end(&json);

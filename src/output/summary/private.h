@@ -90,6 +90,7 @@ int summary_write_functions(const struct summary_writer *summary);
 int summary_write_interpreted_lines(const struct summary_writer *summary);
 int summary_write_call_paths(const struct summary_writer *summary);
 int summary_write_regions(const struct summary_writer *summary);
+int summary_write_mpi(const struct summary_writer *summary);
 int summary_write_instrumented_calls(const struct summary_writer *summary);
 int summary_write_python_calls(const struct summary_writer *summary);
 /* USE_SAMPLING was off: nothing is missing where there are no samples. */

@@ -421,6 +421,8 @@ static int write_all_sections(const struct summary_writer *summary, struct probl
 	if (result == 0)
 		result = summary_write_regions(summary);
 	if (result == 0)
+		result = summary_write_mpi(summary);
+	if (result == 0)
 		result = summary_write_instrumented_calls(summary);
 	if (result == 0)
 		result = summary_write_python_calls(summary);

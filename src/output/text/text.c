@@ -20,6 +20,7 @@
 #include "output/json/memory.h"
 #include "output/output.h"
 #include "output/profile_tree.h"
+#include "output/text/mpi.h"
 #include "output/text/regions.h"
 #include "output/thread_sums.h"
 
@@ -431,6 +432,8 @@ static int output_write_text(struct session *session, const struct output_option
 		result = text_write_regions(session, options, stream, problem);
 	if (result == 0)
 		calls_write_untimed_functions_text(session, options, stream);
+	if (result == 0)
+		text_write_mpi(session, options, stream);
 	if (result == 0)
 		result = memory_write_text_tables(session, options, stream);
 	if (result < 0)

@@ -5,6 +5,7 @@
  */
 #include "wrappers/mpi/outcomes.h"
 
+#include <string.h>
 #include <sys/mman.h>
 
 #include "common/syscalls.h"
@@ -107,6 +108,14 @@ static bool status_is_of_cancelled(const void *status)
 	       !mpi_library.pmpi_test_cancelled(status, &cancelled) && cancelled;
 }
 
+void mpi_add_context_value(struct mpi_call_value_list *values,
+			   const struct mpi_communicator *communicator)
+{
+	if (communicator->is_named_by_program ? strcmp(communicator->name, "MPI_COMM_WORLD") != 0
+					      : !communicator->context)
+		add_unsigned_value(values, "context", communicator->context);
+}
+
 /* `communicator` must be there until the values are written. */
 static void add_communicator_of_request(struct mpi_call_value_list *values,
 					const struct mpi_request *request, int peer,
@@ -117,6 +126,7 @@ static void add_communicator_of_request(struct mpi_call_value_list *values,
 	if (mpi_communicator_find(request->communicator, request->communicator_serial,
 				  communicator)) {
 		add_text_value(values, "communicator", communicator->name);
+		mpi_add_context_value(values, communicator);
 		if (world_peer < 0 && communicator->world_ranks && peer >= 0 &&
 		    peer < communicator->peer_count)
 			world_peer = communicator->world_ranks[peer];

@@ -37,6 +37,9 @@ void mpi_outcomes_end(struct mpi_outcomes *outcomes, const struct mpi_call_frame
 /* In any case; values are written by then. */
 void mpi_outcomes_deinit(struct mpi_outcomes *outcomes);
 
+/* The context of a communicator whose name does not say which one it is. */
+void mpi_add_context_value(struct mpi_call_value_list *values,
+			   const struct mpi_communicator *communicator);
 /* A call that makes a request, or finds a message to be received, succeeded: remembers it. Returns
  * the number of the operation; 0: none is remembered. */
 uint64_t mpi_remember_request(const struct mpi_call_frame *frame,

@@ -30,6 +30,7 @@ struct mpi_call_frame {
 	const int8_t *positions; /* by letter & 63 */
 	long arguments[MPI_ARGUMENTS_MAX];
 	long result;
+	uint64_t return_address;
 	/* Where a status is written that the program does not want: as large as any
 	 * implementation's. */
 	uint64_t status[32];

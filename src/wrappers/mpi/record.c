@@ -94,6 +94,13 @@ static int64_t get_source_of_call(const struct mpi_call_frame *frame)
 	return status ? status[mpi_library.status_source_index] : -1;
 }
 
+/* Calls of the program that exchange something with other ranks: it is said where they are. */
+static bool may_wait(const struct mpi_call_frame *frame)
+{
+	return frame->call->kind != MPI_WITHOUT_BYTES ||
+	       mpi_frame_get_argument_position(frame, 'c') >= 0;
+}
+
 static void record_begin_values(const struct mpi_call_frame *frame)
 {
 	struct mpi_call_value_list values = {.count = 0};
@@ -105,6 +112,8 @@ static void record_begin_values(const struct mpi_call_frame *frame)
 	add_integer_value(&values, frame, 'g', "target");
 	if (!values.count)
 		add_integer_value(&values, frame, 'q', "requests");
+	if (may_wait(frame))
+		append_value(&values, "site", SPOOL_VALUE_ADDRESS)->number = frame->return_address;
 	write_values(&values);
 }
 
@@ -133,8 +142,6 @@ static void add_world_rank_value(struct mpi_call_value_list *values, const char 
 		add_signed_value(values, name, communicator->world_ranks[peer]);
 }
 
-#define WORLD_NAME "MPI_COMM_WORLD"
-
 static void add_communicator_values(struct mpi_call_value_list *values,
 				    const struct mpi_call_frame *frame,
 				    const struct mpi_communicator *communicator)
@@ -145,10 +152,7 @@ static void add_communicator_values(struct mpi_call_value_list *values,
 		return;
 	add_text_value(values, "communicator", communicator->name);
 	add_signed_value(values, "size", communicator->size);
-	/* Where the name does not say it. */
-	if (communicator->is_named_by_program ? strcmp(communicator->name, WORLD_NAME) != 0
-					      : !communicator->context)
-		add_unsigned_value(values, "context", communicator->context);
+	mpi_add_context_value(values, communicator);
 	if (sends)
 		add_world_rank_value(values, "world peer", communicator,
 				     mpi_get_integer_argument(frame, 'p'));
@@ -427,6 +431,7 @@ long mpi_handle_call(uint32_t index, const long *registers, const long *stack)
 	frame.spelling = (enum mpi_spelling)(index / MPI_CALLS_MAX);
 	frame.positions = mpi_call_get_argument_positions(index % MPI_CALLS_MAX);
 	frame.has_own_status = false;
+	frame.return_address = (uint64_t)stack[-1]; /* stub_code.S */
 	frame.message_number = 0;
 	frame.message_communicator = 0;
 	kind = frame.call->kind;
