@@ -30,6 +30,7 @@ void job_deinit(struct job *job)
 	free(job->names);
 	free(job->paths);
 	free(job->rows);
+	free(job->events);
 	arena_deinit(&job->arena);
 	job_init(job);
 }
@@ -200,6 +201,16 @@ int job_add_moments(struct job *job, uint32_t owner, bool is_of_path, enum job_q
 		return -ENOMEM;
 	job->rows[job->row_count++] =
 		(struct job_row){owner, is_of_path, quantity, *moments, job->round};
+	return 0;
+}
+
+int job_add_event(struct job *job, const struct job_event *event)
+{
+	if (job->event_count == UINT32_MAX ||
+	    array_reserve_one_more((void **)&job->events, &job->event_capacity, job->event_count,
+				   sizeof(*job->events)) < 0)
+		return -ENOMEM;
+	job->events[job->event_count++] = *event;
 	return 0;
 }
 

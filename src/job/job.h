@@ -31,14 +31,17 @@ enum job_name_kind {
 	JOB_NAME_PROGRAM, /* the root of call paths: the name of an executable */
 	JOB_NAME_FUNCTION,
 	JOB_NAME_REGION,
+	JOB_NAME_SITE, /* a place that calls MPI: the call with the regions around it */
 	JOB_NAME_KIND_COUNT
 };
 
 struct job_name {
 	enum job_name_kind kind;
 	const char *name;
-	const char *group; /* of a function: its module; of a region: its category */
-	const char *file;  /* of a function: its source file; "" where it is not known */
+	/* Of a function: its module; of a region: its category; of a site: the function that calls.
+	 */
+	const char *group;
+	const char *file; /* of a function: its source file; of a site: file and line; or "" */
 };
 
 /* A call path: a function, and the path of its caller. Parents stand before their children. */
@@ -72,6 +75,52 @@ struct job_row {
 	struct job_moments moments;
 	uint32_t round; /* of the merge that touched it last */
 };
+
+/* What a rank does that another rank waits for, or that waits for another rank. A message is two of
+ * them, a send in one rank and a receive in the other one. Times are those of the rank's host. */
+enum job_event_kind {
+	JOB_EVENT_SEND,
+	JOB_EVENT_RECEIVE,
+	JOB_EVENT_BARRIER,    /* collectives in which each rank waits for all, */
+	JOB_EVENT_ALL,        /* with data; */
+	JOB_EVENT_ONE_TO_ALL, /* for the root alone; */
+	JOB_EVENT_ALL_TO_ONE, /* in which the root waits for all */
+	JOB_EVENT_KIND_COUNT
+};
+
+struct job_event {
+	/* Of the communicator; the same in all of its ranks. */
+	uint64_t context;
+	/* When the message was sent, or the receive posted, or the collective entered. */
+	uint64_t begin_ns;
+	/* Between these the rank was in a call that may wait for it. */
+	uint64_t wait_ns, end_ns;
+	uint32_t rank, peer; /* peer: of messages; of collectives the root, or JOB_NO_RANK */
+	int32_t tag;         /* of messages */
+	/* Of messages of one pair of ranks, tag and communicator, and of collectives of one
+	 * communicator: they match in this order. */
+	uint32_t order;
+	uint32_t begin_name, name; /* sites of what began it, and of the call that may wait */
+	uint32_t call;             /* number in the rank of the call that may wait */
+	uint32_t size;             /* of the communicator, of collectives */
+	enum job_event_kind kind;
+	/* The call also receives something: it may have waited for that. */
+	bool is_mixed;
+};
+
+/* Of one rank, and of a job: what is more is cut, and said. */
+#define JOB_EVENTS_OF_RANK_MAX 65536u
+#define JOB_EVENTS_MAX         ((uint32_t)1 << 22)
+#define JOB_EVENTS_OF_RANK_MIN 256u
+
+static inline uint32_t job_get_event_limit(uint32_t size)
+{
+	uint32_t share = size ? JOB_EVENTS_MAX / size : JOB_EVENTS_OF_RANK_MAX;
+
+	return share > JOB_EVENTS_OF_RANK_MAX   ? JOB_EVENTS_OF_RANK_MAX
+	       : share < JOB_EVENTS_OF_RANK_MIN ? JOB_EVENTS_OF_RANK_MIN
+						: share;
+}
 
 /* Calls of MPI by what they are for. */
 enum job_mpi_class {
@@ -109,6 +158,9 @@ struct job_rank {
 	uint32_t processes;
 	uint64_t cpu_ns, cpu_in_mpi_ns, wall_ns, samples, lost;
 	uint64_t mpi_ns[JOB_MPI_CLASS_COUNT]; /* real time in the calls themselves */
+	/* Of MPI: how many there were, and how many of these are on communicators or with peers
+	 * that kymo could not tell. */
+	uint64_t events, unknown_events;
 	const char *host, *directory, *command;
 };
 
@@ -125,8 +177,10 @@ struct job {
 	struct job_name *names;
 	struct job_path *paths;
 	struct job_row *rows;
-	uint32_t rank_count, refused_count, name_count, path_count, row_count;
+	struct job_event *events;
+	uint32_t rank_count, refused_count, name_count, path_count, row_count, event_count;
 	size_t rank_capacity, refused_capacity, name_capacity, path_capacity, row_capacity;
+	size_t event_capacity;
 	struct id_map rank_map, refused_map, name_map, path_map, row_map; /* by content -> index */
 	uint32_t size;        /* of the job, as its ranks know it; 0: none does */
 	uint32_t lowest_rank; /* JOB_NO_RANK: there is none */
@@ -144,6 +198,8 @@ int job_find_or_add_path(struct job *job, uint32_t parent, uint32_t name, uint32
 /* Adds to what is there of this owner and quantity; value 0 adds nothing. */
 int job_add_moments(struct job *job, uint32_t owner, bool is_of_path, enum job_quantity quantity,
 		    const struct job_moments *moments);
+
+int job_add_event(struct job *job, const struct job_event *event);
 
 /* Adds all of `from`, whose ranks `to` must not have. -EEXIST: it has one of them, -EINVAL: the
  * ranks are of jobs of different sizes; `to` is of no use then. */

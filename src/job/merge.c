@@ -63,6 +63,20 @@ static int merge_rows(struct job *to, const struct job *from, uint32_t lowest_ra
 	return error;
 }
 
+static int merge_events(struct job *to, const struct job *from, const uint32_t *name_index)
+{
+	int error = 0;
+
+	for (uint32_t i = 0; !error && i < from->event_count; i++) {
+		struct job_event event = from->events[i];
+
+		event.begin_name = name_index[event.begin_name];
+		event.name = name_index[event.name];
+		error = job_add_event(to, &event);
+	}
+	return error;
+}
+
 static int merge_content(struct job *to, const struct job *from, uint32_t *name_index,
 			 uint32_t *path_index, struct problem *problem)
 {
@@ -74,6 +88,8 @@ static int merge_content(struct job *to, const struct job *from, uint32_t *name_
 	error = merge_names_and_paths(to, from, name_index, path_index);
 	if (!error)
 		error = merge_rows(to, from, lowest_rank, name_index, path_index);
+	if (!error)
+		error = merge_events(to, from, name_index);
 	return error ? problem_set(problem, error, "out of memory") : 0;
 }
 

@@ -21,7 +21,7 @@
 #include "job/job.h"
 
 #define JOB_PART_MAGIC       "KYMOPART"
-#define JOB_PART_VERSION     1 /* readers refuse any other */
+#define JOB_PART_VERSION     2 /* readers refuse any other */
 #define JOB_PART_FILE_NAME   "job.part"
 #define JOB_PART_BYTES_MAX   ((size_t)4 << 30)
 #define JOB_PART_STRINGS_MAX UINT32_MAX
@@ -33,9 +33,10 @@ struct job_part_header {
 	uint64_t checksum; /* common/checksum.h */
 	uint32_t job_size; /* ranks of the job; 0: unknown */
 	uint32_t rank_count, refused_count, name_count, path_count, row_count;
+	uint32_t event_count, reserved;
 	uint64_t string_bytes;
 };
-_Static_assert(sizeof(struct job_part_header) == 56, "job_part_header");
+_Static_assert(sizeof(struct job_part_header) == 64, "job_part_header");
 
 struct job_part_rank {
 	uint32_t rank, size, pid, flags;
@@ -43,9 +44,10 @@ struct job_part_rank {
 	uint32_t processes;
 	uint64_t cpu_ns, cpu_in_mpi_ns, wall_ns, samples, lost;
 	uint64_t mpi_ns[JOB_MPI_CLASS_COUNT];
+	uint64_t events, unknown_events;
 	uint32_t host, directory, command, reserved;
 };
-_Static_assert(sizeof(struct job_part_rank) == 128, "job_part_rank");
+_Static_assert(sizeof(struct job_part_rank) == 144, "job_part_rank");
 
 struct job_part_refused {
 	uint32_t directory, reason;
@@ -69,6 +71,16 @@ struct job_part_row {
 	uint32_t lowest_rank_without; /* JOB_PART_NONE: none */
 };
 _Static_assert(sizeof(struct job_part_row) == 72, "job_part_row");
+
+struct job_part_event {
+	uint64_t context, begin_ns, wait_ns, end_ns;
+	uint32_t rank, peer; /* peer: JOB_PART_NONE: no root */
+	int32_t tag;
+	uint32_t order, begin_name, name, call, size;
+	uint16_t kind, is_mixed;
+	uint32_t reserved;
+};
+_Static_assert(sizeof(struct job_part_event) == 72, "job_part_event");
 
 /* The job must be sorted. 0 or a negative errno. */
 int job_part_write(const struct job *job, FILE *stream, struct problem *problem);

@@ -62,6 +62,8 @@ static int read_rank(struct part_reader *reader)
 				 .wall_ns = record.wall_ns,
 				 .samples = record.samples,
 				 .lost = record.lost,
+				 .events = record.events,
+				 .unknown_events = record.unknown_events,
 				 .host = get_text(reader, record.host),
 				 .directory = get_text(reader, record.directory),
 				 .command = get_text(reader, record.command)};
@@ -178,6 +180,35 @@ static int read_row(struct part_reader *reader)
 		       : 0;
 }
 
+static int read_event(struct part_reader *reader)
+{
+	struct job_part_event record;
+	const struct job_part_header *header = &reader->header;
+	struct job_event event;
+
+	take_record(reader, &record, sizeof(record));
+	if (record.kind >= JOB_EVENT_KIND_COUNT || record.is_mixed > 1 ||
+	    record.begin_name >= header->name_count || record.name >= header->name_count ||
+	    !job_has_rank(reader->job, record.rank) || record.begin_ns > record.end_ns ||
+	    record.wait_ns > record.end_ns || record.end_ns > JOB_VALUE_MAX * 2)
+		return set_damaged_problem(reader, "an event of MPI has impossible values");
+	event = (struct job_event){.context = record.context,
+				   .begin_ns = record.begin_ns,
+				   .wait_ns = record.wait_ns,
+				   .end_ns = record.end_ns,
+				   .rank = record.rank,
+				   .peer = record.peer,
+				   .tag = record.tag,
+				   .order = record.order,
+				   .begin_name = reader->name_index[record.begin_name],
+				   .name = reader->name_index[record.name],
+				   .call = record.call,
+				   .size = record.size,
+				   .kind = (enum job_event_kind)record.kind,
+				   .is_mixed = record.is_mixed};
+	return job_add_event(reader->job, &event) < 0 ? set_memory_problem(reader) : 0;
+}
+
 static int read_tables(struct part_reader *reader)
 {
 	const struct job_part_header *header = &reader->header;
@@ -193,6 +224,8 @@ static int read_tables(struct part_reader *reader)
 		error = read_path(reader, i);
 	for (uint32_t i = 0; !error && i < header->row_count; i++)
 		error = read_row(reader);
+	for (uint32_t i = 0; !error && i < header->event_count; i++)
+		error = read_event(reader);
 	if (!error && header->job_size != reader->job->size)
 		error = set_damaged_problem(reader, "the number of ranks is not theirs");
 	return error;
@@ -204,7 +237,8 @@ static uint64_t get_table_bytes(const struct job_part_header *header)
 	       (uint64_t)header->refused_count * sizeof(struct job_part_refused) +
 	       (uint64_t)header->name_count * sizeof(struct job_part_name) +
 	       (uint64_t)header->path_count * sizeof(struct job_part_path) +
-	       (uint64_t)header->row_count * sizeof(struct job_part_row);
+	       (uint64_t)header->row_count * sizeof(struct job_part_row) +
+	       (uint64_t)header->event_count * sizeof(struct job_part_event);
 }
 
 static uint64_t compute_checksum(struct job_part_header header, const uint8_t *tables,

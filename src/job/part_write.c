@@ -56,7 +56,9 @@ static void write_rank(struct part_writer *writer, const struct job_rank *rank)
 				       .cpu_in_mpi_ns = rank->cpu_in_mpi_ns,
 				       .wall_ns = rank->wall_ns,
 				       .samples = rank->samples,
-				       .lost = rank->lost};
+				       .lost = rank->lost,
+				       .events = rank->events,
+				       .unknown_events = rank->unknown_events};
 
 	memcpy(record.mpi_ns, rank->mpi_ns, sizeof(record.mpi_ns));
 	record.host = put_text(writer, rank->host);
@@ -95,6 +97,26 @@ static void write_row(struct part_writer *writer, const struct job_row *row)
 	fwrite(&record, sizeof(record), 1, writer->stream);
 }
 
+static void write_event(const struct part_writer *writer, const struct job_event *event)
+{
+	struct job_part_event record = {.context = event->context,
+					.begin_ns = event->begin_ns,
+					.wait_ns = event->wait_ns,
+					.end_ns = event->end_ns,
+					.rank = event->rank,
+					.peer = event->peer,
+					.tag = event->tag,
+					.order = event->order,
+					.begin_name = event->begin_name,
+					.name = event->name,
+					.call = event->call,
+					.size = event->size,
+					.kind = (uint16_t)event->kind,
+					.is_mixed = event->is_mixed};
+
+	fwrite(&record, sizeof(record), 1, writer->stream);
+}
+
 static void write_tables(struct part_writer *writer, const struct job *job)
 {
 	put_text(writer, "");
@@ -114,6 +136,8 @@ static void write_tables(struct part_writer *writer, const struct job *job)
 		       sizeof(struct job_part_path), 1, writer->stream);
 	for (uint32_t i = 0; i < job->row_count; i++)
 		write_row(writer, &job->rows[i]);
+	for (uint32_t i = 0; i < job->event_count; i++)
+		write_event(writer, &job->events[i]);
 }
 
 static int write_whole_part(const struct job *job, const char *tables, size_t table_bytes,
@@ -127,6 +151,7 @@ static int write_whole_part(const struct job *job, const char *tables, size_t ta
 					 .name_count = job->name_count,
 					 .path_count = job->path_count,
 					 .row_count = job->row_count,
+					 .event_count = job->event_count,
 					 .string_bytes = string_bytes};
 	struct checksum_state sum = checksum_get_initial_state();
 

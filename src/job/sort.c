@@ -157,6 +157,34 @@ static int sort_rows(struct job *job, const uint32_t *name_index, const uint32_t
 	return job_index_rows(job);
 }
 
+/* No two events of a rank are of one stream and have one place in it. */
+static int compare_events(const void *left, const void *right)
+{
+	const struct job_event *a = left, *b = right;
+	int order = compare_numbers(a->rank, b->rank);
+
+	if (!order)
+		order = compare_numbers(a->begin_ns, b->begin_ns);
+	if (!order)
+		order = compare_numbers(a->kind, b->kind);
+	if (!order)
+		order = compare_numbers(a->context, b->context);
+	if (!order)
+		order = compare_numbers(a->peer, b->peer);
+	if (!order)
+		order = compare_numbers((uint32_t)a->tag, (uint32_t)b->tag);
+	return order ? order : compare_numbers(a->order, b->order);
+}
+
+static void sort_events(struct job *job, const uint32_t *name_index)
+{
+	for (uint32_t i = 0; i < job->event_count; i++) {
+		job->events[i].begin_name = name_index[job->events[i].begin_name];
+		job->events[i].name = name_index[job->events[i].name];
+	}
+	sort_array(job->events, job->event_count, sizeof(*job->events), compare_events);
+}
+
 static int sort_all(struct job *job, uint32_t *name_index, uint32_t *path_index)
 {
 	int error = sort_names(job, name_index);
@@ -167,6 +195,7 @@ static int sort_all(struct job *job, uint32_t *name_index, uint32_t *path_index)
 		return error;
 	sort_array(job->ranks, job->rank_count, sizeof(*job->ranks), compare_ranks);
 	sort_array(job->refused, job->refused_count, sizeof(*job->refused), compare_refused);
+	sort_events(job, name_index);
 	return sort_rows(job, name_index, path_index);
 }
 

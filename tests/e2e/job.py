@@ -307,6 +307,47 @@ class Job:
         expect(late == {"verdict": "incomplete"}, f"late: {late}")
         expect("cannot be concluded" in text_of(output), "the text concludes something")
 
+    def waits_are_what_the_program_measured(self):
+        """Each way to make others wait, beside times that the ranks took themselves."""
+        place = self.scratch.path("waiters")
+        program = os.path.join(self.programs, "waits-" + self.flavor)
+        command = self.mpirun(self.kymo.path, "sample", "-q", "-o", place + "/%r",
+                              "--time-output=off", "--", program, "6", "20")
+        ended = run(command, environment=ROOT)
+        expect(ended.status == 0, f"status {ended.status}: {ended.stderr[-2000:]}")
+        output = self.merged(place, "waiters-merged")
+        waits, job = load(output)["mpi_waits"], load(output)
+        expect(waits["verdict"] == "found" and not waits["unmatched"] and not waits["unknown"],
+               f"{ {key: value for key, value in waits.items() if key not in ('rows', 'ranks')} }")
+        sites = {site["index"]: site for site in job["mpi_sites"]}
+        truths = [line.split()[1:] for line in ended.stdout.decode().split("\n")
+                  if line.startswith("truth ")]
+        expect(len(truths) == 7, f"the program said {ended.stdout}")
+        for function, state, cause, wait_ns in truths:
+            rows = [row for row in waits["rows"] if row["state"] == state
+                    and row["cause_rank"] == int(cause)
+                    and sites[row["site"]]["function"] == function]
+            got = sum(row["wait_ns"] for row in rows)
+            expect(abs(got - int(wait_ns)) <= 0.02 * int(wait_ns) + 500_000,
+                   f"{function}: {state} by {cause} {got} ns, not {wait_ns}; rows "
+                   f"{[(row, sites[row['site']]) for row in waits['rows'] if row['state'] == state]}")
+            expect({sites[row["cause_site"]]["function"] for row in rows} == {function},
+                   f"{function}: caused by {rows}")
+        for state, sum_ns in waits["wait_ns"].items():
+            expect(sum(rank["wait_ns"][state] for rank in waits["ranks"]) == sum_ns,
+                   f"{state}: ranks do not add up")
+            expect(sum(row["wait_ns"] for row in waits["rows"] if row["state"] == state) == sum_ns,
+                   f"{state}: rows do not add up")
+        without = self.merged([os.path.join(place, str(rank)) for rank in (0, 2, 3)], "waiters-hole")
+        expect(load(without)["mpi_waits"]["verdict"] == "incomplete", "a conclusion in spite of a hole")
+        expect("who waited for whom cannot be concluded" in text_of(without), text_of(without))
+        each = [os.path.join(place, str(rank)) for rank in range(RANKS)]
+        self.same(output, self.merged(each[::-1], "waiters-reverse", "-j", "3"))
+        parts = [self.scratch.path(f"waiters-part-{number}") for number in (1, 2, 3)]
+        for number, part in enumerate(parts, 1):
+            self.merge("--shard", f"{number}/3", place, "-o", part)
+        self.same(output, self.merged(parts[::-1], "waiters-joined", "--join"))
+
     def a_missing_rank(self):
         place, _ = self.stencil()
         output = self.merged([os.path.join(place, str(rank)) for rank in (0, 2, 3)], "without-1")
@@ -455,7 +496,7 @@ def main():
     with Scratch() as scratch:
         job = Job(kymo, os.path.abspath(sys.argv[2]), sys.argv[3], sys.argv[4:6], scratch)
         for name in ("planted_imbalance_and_who_is_late", "sums_are_those_of_the_ranks_own_results",
-                     "waiting_is_the_time_in_the_calls",
+                     "waiting_is_the_time_in_the_calls", "waits_are_what_the_program_measured",
                      "a_rank_that_sleeps_is_late_without_computing",
                      "real_time_shows_where_a_rank_sleeps", "a_master_is_not_waited_for",
                      "calls_that_were_not_recorded", "one_directory_of_all_ranks", "bytes_do_not_depend_on_order_or_grouping",

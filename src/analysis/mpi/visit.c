@@ -143,10 +143,12 @@ static struct mpi_message get_message(const struct event_values *values, uint64_
 				      bool is_source, enum value_index bytes)
 {
 	enum value_index tag = is_source ? VALUE_SOURCE_TAG : VALUE_TAG;
+	enum value_index peer = is_source ? VALUE_SOURCE : VALUE_PEER;
 
 	return (struct mpi_message){
-		.is_there = true,
-		.peer = get_world_rank(values, context, is_source ? VALUE_SOURCE : VALUE_PEER,
+		/* MPI_PROC_NULL is negative. */
+		.is_there = values->is_given[peer] && values->numbers[peer] >= 0,
+		.peer = get_world_rank(values, context, peer,
 				       is_source ? VALUE_WORLD_SOURCE : VALUE_WORLD_PEER),
 		.tag = values->is_given[tag] ? values->numbers[tag] : 0,
 		.bytes = values->is_given[bytes] ? (uint64_t)values->numbers[bytes] : 0};

@@ -31,7 +31,7 @@ static void assign_ranks_to_processes(const struct session *session, uint32_t *r
 }
 
 /* One rank's processes, from a session with any number of ranks. */
-static int collect_one_rank(struct job *job, const struct session *session,
+static int collect_one_rank(struct job *job, struct session *session,
 			    const uint32_t *rank_of_process, const struct job_rank *rank,
 			    struct problem *problem)
 {
@@ -45,6 +45,8 @@ static int collect_one_rank(struct job *job, const struct session *session,
 	error = collector_add_profile(&collector);
 	if (!error)
 		error = collector_add_regions(&collector);
+	if (!error)
+		error = collector_add_mpi_events(&collector);
 	error = error ? problem_set(problem, error, "out of memory")
 		      : job_add_rank(&one, &collector.rank, problem);
 	if (!error)
@@ -54,7 +56,7 @@ static int collect_one_rank(struct job *job, const struct session *session,
 }
 
 /* Each rank when its first process comes. */
-static int collect_all_ranks(struct job *job, const struct session *session,
+static int collect_all_ranks(struct job *job, struct session *session,
 			     const uint32_t *rank_of_process, const char *directory,
 			     uint32_t *ret_ranks, struct problem *problem)
 {
@@ -74,7 +76,7 @@ static int collect_all_ranks(struct job *job, const struct session *session,
 	return error;
 }
 
-int job_collect_session(struct job *job, const struct session *session, const char *directory,
+int job_collect_session(struct job *job, struct session *session, const char *directory,
 			uint32_t *ret_ranks, struct problem *problem)
 {
 	uint32_t *rank_of_process =

@@ -11,7 +11,7 @@
 
 /* Adds every rank of the session, which has its symbols; `directory` is its name in the job.
  * *ret_ranks: how many there were. 0 or a negative errno, as job_merge(). */
-int job_collect_session(struct job *job, const struct session *session, const char *directory,
+int job_collect_session(struct job *job, struct session *session, const char *directory,
 			uint32_t *ret_ranks, struct problem *problem);
 
 #endif

@@ -66,3 +66,42 @@ enum job_mpi_class mpi_name_get_class(const char *name)
 	}
 	return JOB_MPI_OTHER;
 }
+
+struct mpi_collective {
+	const char *name; /* behind MPI_ */
+	enum job_event_kind kind;
+};
+
+/* Blocking ones. */
+static const struct mpi_collective collectives[] = {
+	{"Barrier", JOB_EVENT_BARRIER},
+	{"Allreduce", JOB_EVENT_ALL},
+	{"Allgather", JOB_EVENT_ALL},
+	{"Allgatherv", JOB_EVENT_ALL},
+	{"Alltoall", JOB_EVENT_ALL},
+	{"Alltoallv", JOB_EVENT_ALL},
+	{"Alltoallw", JOB_EVENT_ALL},
+	{"Reduce_scatter", JOB_EVENT_ALL},
+	{"Reduce_scatter_block", JOB_EVENT_ALL},
+	{"Comm_split", JOB_EVENT_ALL},
+	{"Comm_dup", JOB_EVENT_ALL},
+	{"Bcast", JOB_EVENT_ONE_TO_ALL},
+	{"Scatter", JOB_EVENT_ONE_TO_ALL},
+	{"Scatterv", JOB_EVENT_ONE_TO_ALL},
+	{"Reduce", JOB_EVENT_ALL_TO_ONE},
+	{"Gather", JOB_EVENT_ALL_TO_ONE},
+	{"Gatherv", JOB_EVENT_ALL_TO_ONE},
+};
+
+bool mpi_name_get_collective(const char *name, enum job_event_kind *ret)
+{
+	const char *rest = strchr(name, '_');
+
+	for (size_t i = 0; rest && i < ARRAY_SIZE(collectives); i++) {
+		if (!strcmp(rest + 1, collectives[i].name)) {
+			*ret = collectives[i].kind;
+			return true;
+		}
+	}
+	return false;
+}

@@ -6,6 +6,7 @@
 #include <inttypes.h>
 
 #include "common/cleanup.h"
+#include "job/results/json_waits.h"
 #include "job/results/late.h"
 #include "job/results/results.h"
 #include "job/results/words.h"
@@ -182,9 +183,12 @@ static void put_name(struct json_writer *json, const struct job *job, uint32_t i
 	json_put_text(json, "id", id);
 	json_put_text(json, "name", name->name);
 	if (name->kind != JOB_NAME_PROGRAM)
-		json_put_text(json, name->kind == JOB_NAME_REGION ? "category" : "module",
+		json_put_text(json,
+			      name->kind == JOB_NAME_REGION ? "category"
+			      : name->kind == JOB_NAME_SITE ? "function"
+							    : "module",
 			      name->group);
-	if (name->kind == JOB_NAME_FUNCTION)
+	if (name->kind == JOB_NAME_FUNCTION || name->kind == JOB_NAME_SITE)
 		json_put_text(json, "file", *name->file ? name->file : NULL);
 	put_rows_of(json, job, index, false);
 	json_object_end(json);
@@ -228,6 +232,8 @@ int job_write_json(const struct job *job, unsigned top, FILE *stream, struct pro
 	json_put_text(&json, "schema", "kymo.job/1");
 	put_coverage(&json, job);
 	error = put_late(&json, job);
+	if (!error)
+		error = json_put_job_waits(&json, job);
 	if (error)
 		return problem_set(problem, error, "out of memory");
 	json_array_begin(&json, "ranks");
@@ -237,6 +243,7 @@ int job_write_json(const struct job *job, unsigned top, FILE *stream, struct pro
 	put_names(&json, job, "programs", JOB_NAME_PROGRAM);
 	put_names(&json, job, "functions", JOB_NAME_FUNCTION);
 	put_names(&json, job, "regions", JOB_NAME_REGION);
+	put_names(&json, job, "mpi_sites", JOB_NAME_SITE);
 	put_paths(&json, job);
 	json_object_end(&json);
 	return json_writer_finish(&json, problem);

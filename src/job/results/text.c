@@ -382,6 +382,8 @@ int job_write_text(const struct job *job, unsigned top, FILE *stream, struct pro
 	write_head(&text);
 	error = write_late_rank(&text);
 	if (!error)
+		error = job_text_write_waits(&text);
+	if (!error)
 		error = write_ranks(&text);
 	if (!error)
 		error = job_text_write_tables(&text);

@@ -25,4 +25,7 @@ void job_text_write_path(const struct job_text *text, uint32_t path);
 /* 0 or -ENOMEM. */
 int job_text_write_tables(const struct job_text *text);
 
+/* text_waits.c: 0 or -ENOMEM. */
+int job_text_write_waits(const struct job_text *text);
+
 #endif

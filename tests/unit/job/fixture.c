@@ -60,6 +60,34 @@ static void add_function(struct job *job, unsigned function, uint64_t value, uin
 	require(!job_add_moments(job, path, true, JOB_CPU_OUTSIDE_MPI, &moments), "row");
 }
 
+/* A message to the next rank and from the one before, and a barrier of all. */
+static void add_events(struct job *job, uint64_t seed, uint32_t rank, uint32_t size)
+{
+	struct job_name send = {JOB_NAME_SITE, "MPI_Isend", "exchange", "halo.c:1"};
+	struct job_name wait = {JOB_NAME_SITE, "MPI_Waitall", "exchange", "halo.c:2"};
+	uint64_t begin_ns = 1000000 + splitmix64_mix(seed + rank) % 1000000;
+	struct job_event event = {.context = 1,
+				  .begin_ns = begin_ns,
+				  .wait_ns = begin_ns + 10,
+				  .end_ns = begin_ns + 2000000,
+				  .rank = rank,
+				  .peer = (rank + 1) % size,
+				  .kind = JOB_EVENT_SEND};
+
+	require(!job_find_or_add_name(job, &wait, &event.name), "site");
+	require(!job_find_or_add_name(job, &send, &event.begin_name), "site");
+	require(!job_add_event(job, &event), "event");
+	event.kind = JOB_EVENT_RECEIVE;
+	event.peer = (rank + size - 1) % size;
+	event.call = 1;
+	require(!job_add_event(job, &event), "event");
+	event.kind = JOB_EVENT_BARRIER;
+	event.peer = JOB_NO_RANK;
+	event.size = size;
+	event.call = 2;
+	require(!job_add_event(job, &event), "event");
+}
+
 void fixture_make_rank(struct job *job, uint64_t seed, uint32_t rank, uint32_t size)
 {
 	struct fixture_values values = fixture_make_values(seed, rank);
@@ -83,6 +111,7 @@ void fixture_make_rank(struct job *job, uint64_t seed, uint32_t rank, uint32_t s
 		if (values.cpu[function])
 			add_function(job, function, values.cpu[function], rank);
 	}
+	add_events(job, seed, rank, size);
 	if (rank % 5 == 3)
 		require(!job_add_refused(job, "/results/lost", "it is empty"), "refused");
 }

@@ -115,7 +115,8 @@ static void change_first_row(char *bytes, size_t size, size_t offset, uint64_t v
 	size_t row;
 
 	memcpy(&header, bytes, sizeof(header));
-	row = size - header.string_bytes - header.row_count * sizeof(struct job_part_row);
+	row = size - header.string_bytes - header.event_count * sizeof(struct job_part_event) -
+	      header.row_count * sizeof(struct job_part_row);
 	memcpy(bytes + row + offset, &value, sizeof(value));
 	set_checksum(bytes, size);
 }
