@@ -20,6 +20,7 @@ static int rank, size, rounds = 8, late_ms = 12;
 
 struct times {
 	int64_t begin, end; /* of the call that waits, or is waited for */
+	int64_t sent[2];    /* halo(): to the right, to the left */
 };
 
 static int64_t now(void)
@@ -40,7 +41,7 @@ static void be_late(void)
 /* Of all ranks, in all of them. Its own waiting is another function's. */
 static __attribute__((noinline)) void share_times(const struct times *own, struct times *all)
 {
-	MPI_Allgather(own, 2, MPI_INT64_T, all, 2, MPI_INT64_T, MPI_COMM_WORLD);
+	MPI_Allgather(own, 4, MPI_INT64_T, all, 4, MPI_INT64_T, MPI_COMM_WORLD);
 	MPI_Barrier(MPI_COMM_WORLD);
 }
 
@@ -88,8 +89,7 @@ static __attribute__((noinline)) void late_receiver(struct times *own)
 	}
 }
 
-/* Rank 1 sends late to both sides; `begin` of the others is when they wait, its own when it sends.
- */
+/* Rank 1 sends late to both sides. */
 static __attribute__((noinline)) void halo(struct times *own)
 {
 	int left = (rank + size - 1) % size, right = (rank + 1) % size, data[2], got[2];
@@ -100,11 +100,11 @@ static __attribute__((noinline)) void halo(struct times *own)
 	data[0] = data[1] = rank;
 	if (rank == 1)
 		be_late();
-	own->begin = now();
+	own->sent[0] = now();
 	MPI_Isend(&data[0], 1, MPI_INT, right, 3, MPI_COMM_WORLD, &requests[2]);
+	own->sent[1] = now();
 	MPI_Isend(&data[1], 1, MPI_INT, left, 4, MPI_COMM_WORLD, &requests[3]);
-	if (rank != 1)
-		own->begin = now();
+	own->begin = now();
 	MPI_Waitall(4, requests, MPI_STATUSES_IGNORE);
 	own->end = now();
 }
@@ -156,48 +156,73 @@ static __attribute__((noinline)) void reduce(struct times *own)
 struct phase {
 	const char *name, *state;
 	void (*run)(struct times *own);
-	int cause; /* negative: from the end */
 };
 
 static const struct phase phases[] = {
-	{"late_sender", "late_sender", late_sender, -1},
-	{"late_receiver", "late_receiver", late_receiver, -1},
-	{"halo", "late_sender", halo, 1},
-	{"barrier", "wait_at_barrier", barrier, -1},
-	{"allreduce", "wait_at_collective", allreduce, 0},
-	{"broadcast", "late_broadcast", broadcast, 1},
-	{"reduce", "early_reduce", reduce, 1},
+	{"late_sender", "late_sender", late_sender},
+	{"late_receiver", "late_receiver", late_receiver},
+	{"halo", "late_sender", halo},
+	{"barrier", "wait_at_barrier", barrier},
+	{"allreduce", "wait_at_collective", allreduce},
+	{"broadcast", "late_broadcast", broadcast},
+	{"reduce", "early_reduce", reduce},
 };
 
-/* Does this rank wait for the cause in the phase? */
-static int waits(const struct phase *phase, int waiter, int cause)
+/* The last of the ranks that `waiter` may wait for. */
+static int find_last(const struct phase *phase, const struct times *all, int waiter)
 {
-	if (waiter == cause)
-		return 0;
-	if (phase->run == late_sender || phase->run == late_receiver || phase->run == reduce)
-		return waiter == 0;
-	if (phase->run == halo)
-		return (waiter + 1) % size == cause || (cause + 1) % size == waiter;
-	if (phase->run == allreduce)
-		return waiter % 2 == cause % 2;
-	return 1;
+	int last = -1, step = phase->run == allreduce ? 2 : 1;
+
+	for (int i = step == 2 ? waiter % 2 : 0; i < size; i += step) {
+		if ((phase->run != reduce || i != waiter) &&
+		    (last < 0 || all[i].begin > all[last].begin))
+			last = i;
+	}
+	return last;
+}
+
+/* Whom this rank waits for, and until when; -1: nobody. */
+static int find_cause(const struct phase *phase, const struct times *all, int waiter,
+		      int64_t *ret_until)
+{
+	int left = (waiter + size - 1) % size, right = (waiter + 1) % size, cause;
+
+	if (phase->run == halo) {
+		int64_t from_left = all[left].sent[0], from_right = all[right].sent[1];
+
+		*ret_until = from_left > from_right ? from_left : from_right;
+		return from_left > from_right ? left : right;
+	}
+	if (phase->run == late_sender || phase->run == late_receiver)
+		cause = waiter ? -1 : size - 1;
+	else if (phase->run == broadcast)
+		cause = waiter == 1 ? -1 : 1;
+	else
+		cause = phase->run == reduce && waiter ? -1 : find_last(phase, all, waiter);
+	if (cause >= 0)
+		*ret_until = all[cause].begin;
+	return cause == waiter ? -1 : cause;
 }
 
 static void run_phase(const struct phase *phase)
 {
-	int cause = phase->cause < 0 ? size + phase->cause : phase->cause;
-	struct times own, all[RANKS_MAX];
-	int64_t sum = 0;
+	struct times own = {0, 0, {0, 0}}, all[RANKS_MAX];
+	int64_t sums[RANKS_MAX] = {0}, until;
 
 	for (int round = 0; round < rounds; round++) {
 		phase->run(&own);
 		share_times(&own, all);
 		for (int i = 0; i < size; i++) {
-			if (waits(phase, i, cause))
-				sum += waited(&all[i], all[cause].begin);
+			int cause = find_cause(phase, all, i, &until);
+
+			if (cause >= 0)
+				sums[cause] += waited(&all[i], until);
 		}
 	}
-	tell(phase->name, phase->state, cause, sum);
+	for (int cause = 0; cause < size; cause++) {
+		if (sums[cause])
+			tell(phase->name, phase->state, cause, sums[cause]);
+	}
 }
 
 int main(int count, char **arguments)
