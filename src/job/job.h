@@ -110,8 +110,8 @@ struct job_event {
 
 /* Of one rank, and of a job: what is more is cut, and said. */
 #define JOB_EVENTS_OF_RANK_MAX 65536u
-#define JOB_EVENTS_MAX         ((uint32_t)1 << 22)
-#define JOB_EVENTS_OF_RANK_MIN 256u
+#define JOB_EVENTS_MAX         ((uint32_t)1 << 20)
+#define JOB_EVENTS_OF_RANK_MIN 16u
 
 static inline uint32_t job_get_event_limit(uint32_t size)
 {

@@ -268,8 +268,21 @@ class Mpi:
             expect(waited == 20 * 10 * 4, f"rank {rank}: waited for {waited} bytes")
             both_ways = calls["MPI_Sendrecv"][1:]
             expect(both_ways == (8000, 8000), f"rank {rank}: exchanged {both_ways}")
+            messages = self.messages_received(directory, rank)
+            expect(messages == {((rank - 1) % RANKS, 1, 40): 20},
+                   f"rank {rank} received {messages} from anyone")
             gathered = calls["MPI_Gather"][1:]
             expect(gathered == (240, 0 if rank else 960), f"rank {rank}: gathered {gathered}")
+
+    @staticmethod
+    def messages_received(directory, rank):
+        """{(peer, tag, bytes): how often}, of calls that end many requests."""
+        ranks = ranks_of(directory)
+        return collections.Counter(
+            (event.values["peer"], event.values["tag"], event.values["bytes"])
+            for (pid, _), events in spool.regions(directory).items()
+            if pid in ranks and ranks[pid][-1][0] == rank
+            for event in events if event.name == "message received")
 
     def fortran_2008(self):
         self.fortran("f08")

@@ -35,7 +35,7 @@ program exchange
     else if (rank + 1 < size) then
       call MPI_Send(buffer, length / 2, MPI_INTEGER, rank + 1, 1, MPI_COMM_WORLD, error)
     end if
-    call MPI_Irecv(other, 10, MPI_INTEGER, left, 1, MPI_COMM_WORLD, requests(1), error)
+    call MPI_Irecv(other, 20, MPI_INTEGER, MPI_ANY_SOURCE, MPI_ANY_TAG, MPI_COMM_WORLD, requests(1), error)
     call MPI_Isend(buffer, 10, MPI_INTEGER, right, 1, MPI_COMM_WORLD, requests(2), error)
     call MPI_Waitall(2, requests, MPI_STATUSES_IGNORE, error)
     call MPI_Bcast(buffer, 7, MPI_INTEGER, 0, MPI_COMM_WORLD, error)
