@@ -15,6 +15,7 @@
 
 /* Consecutive region records of one thread: bytes of a chunk, counted from its first record. */
 struct thread_region_records_range {
+	uint64_t ticks; /* of its beginning */
 	uint32_t thread, chunk, from, to;
 	size_t left_count; /* left_regions.h: regions left before it */
 };

@@ -254,6 +254,7 @@ static int scan_region_span_record(struct region_record_scan_state *scan,
 		return -ENOMEM;
 	regions->record_ranges[regions->record_range_count++] =
 		(struct thread_region_records_range){.thread = thread,
+						     .ticks = ticks,
 						     .chunk = scan->chunk,
 						     .from = (uint32_t)(record - scan->records)};
 	return 0;
@@ -316,13 +317,16 @@ int regions_kind_count_run_of_events(const struct spool_record_position *place,
 	return result;
 }
 
-/* By thread; those of one thread stay in the order of the file. */
+/* By thread; those of one thread in the order of time. That need not be the order of the file:
+ * chunks are made in advance, and threads take whichever is free. */
 static int compare_record_ranges_by_thread(const void *left, const void *right)
 {
 	const struct thread_region_records_range *a = left, *b = right;
 
 	if (a->thread != b->thread)
 		return a->thread < b->thread ? -1 : 1;
+	if (a->ticks != b->ticks)
+		return a->ticks < b->ticks ? -1 : 1;
 	if (a->chunk != b->chunk)
 		return a->chunk < b->chunk ? -1 : 1;
 	return a->from < b->from ? -1 : a->from > b->from;
