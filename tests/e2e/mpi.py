@@ -198,12 +198,7 @@ class Mpi:
             ended = self.kymo.sample(self.mpirun(self.program("matrix"), str(seed), ranks=ranks),
                                      directory, environment=ROOT)
             expect(ended.status == 0, f"status {ended.status}: {ended.stderr[-2000:]}")
-            truth = {}
-            for line in ended.stdout.decode().split("\n"):
-                if line:
-                    rank, way, peer, size = line.split()
-                    truth.setdefault((int(rank), way), {})[int(peer)] = int(size)
-            expect(len(truth) == 2 * ranks, f"the program said {ended.stdout}")
+            truth = self.truth_of(ended, ranks)
             numbers, seen = ranks_of(directory), 0
             for (pid, _), events in spool.regions(directory).items():
                 if pid not in numbers:
@@ -224,10 +219,33 @@ class Mpi:
                              and event.values.get("cancelled")]
                 expect(len(cancelled) == 2, f"rank {rank}: {len(cancelled)} cancelled receives")
             expect(seen == ranks, f"{seen} ranks have messages, not {ranks}")
-            self.check_table(Result(directory).json("profile.json"), truth, ranks)
+            profile = Result(directory).json("profile.json")
+            self.check_table(profile, truth)
+            self.check_communicators(profile, ranks)
+
+    def messages_of_many_threads(self):
+        directory = self.scratch.path("threads")
+        ended = self.kymo.sample(self.mpirun(self.program("threads"), ranks=3), directory,
+                                 environment=ROOT)
+        expect(ended.status == 0, f"status {ended.status}: {ended.stderr[-2000:]}")
+        profile = Result(directory).json("profile.json")
+        self.check_table(profile, self.truth_of(ended, 3))
+        for row in profile["mpi_calls"]:
+            expect(not row["open"], f"a call that ended is open: {row}")
 
     @staticmethod
-    def check_table(profile, truth, ranks):
+    def truth_of(ended, ranks):
+        """{(rank, "sent" or "received"): {peer: bytes}}"""
+        truth = {}
+        for line in ended.stdout.decode().split("\n"):
+            if line:
+                rank, way, peer, size = line.split()
+                truth.setdefault((int(rank), way), {})[int(peer)] = int(size)
+        expect(len(truth) == 2 * ranks, f"the program said {ended.stdout}")
+        return truth
+
+    @staticmethod
+    def check_table(profile, truth):
         """The rows of profile.json, added up by pair of ranks."""
         sums = collections.Counter()
         for row in profile["mpi_calls"]:
@@ -241,6 +259,9 @@ class Mpi:
             for peer, size in peers.items():
                 expect(sums[rank, way, peer] == size,
                        f"table: rank {rank} {way} {peer}: {sums[rank, way, peer]}, not {size}")
+
+    @staticmethod
+    def check_communicators(profile, ranks):
         barriers = sum(row["calls"] for row in profile["mpi_calls"]
                        if row["function"] == "MPI_Barrier")
         expect(barriers == 22 * ranks, f"{barriers} calls of MPI_Barrier, not {22 * ranks}")
@@ -354,7 +375,8 @@ def main():
     kymo, tap = Kymo(sys.argv[1]), Tap()
     with Scratch() as scratch:
         mpi = Mpi(kymo, os.path.abspath(sys.argv[2]), sys.argv[3], scratch)
-        for name in ("every_call_once_with_its_bytes", "bytes_by_pair_of_ranks", "fortran", "fortran_2008",
+        for name in ("every_call_once_with_its_bytes", "bytes_by_pair_of_ranks",
+                     "messages_of_many_threads", "fortran", "fortran_2008",
                      "peers_and_communicators", "listed_functions_alone", "no_wrappers_on_request",
                      "beside_another_tool_of_the_profiling_interface", "a_result_for_each_rank"):
             tap.point(name.replace("_", " "), getattr(mpi, name))

@@ -189,10 +189,12 @@ static int take_send_completion(struct event_gatherer *gatherer, const struct mp
 	uint32_t index = id_map_get(&gatherer->send_by_request, event->request);
 	struct job_event *send;
 
-	if (index == ID_MAP_NONE || is_test(event) || event->is_cancelled)
+	if (index == ID_MAP_NONE)
 		return 0;
 	send = &gatherer->events[index].event;
-	if (event->begin_ns < send->begin_ns)
+	if (event->is_cancelled)
+		send->context = MPI_CONTEXT_UNKNOWN; /* nobody receives it */
+	if (is_test(event) || event->begin_ns < send->begin_ns)
 		return 0;
 	send->wait_ns = event->begin_ns;
 	send->end_ns = event->end_ns;
@@ -362,6 +364,10 @@ static int number_and_add_events(struct event_gatherer *gatherer)
 		uint64_t key = get_stream_key(event);
 		uint32_t order = id_map_get(&streams, key);
 
+		if (event->context == MPI_CONTEXT_UNKNOWN) {
+			gatherer->collector->rank.unknown_events++;
+			continue;
+		}
 		event->order = order == ID_MAP_NONE ? 0 : order;
 		event->is_mixed = event->kind == JOB_EVENT_SEND &&
 				  event->call < gatherer->call_capacity &&
@@ -389,6 +395,22 @@ static int visit_processes(struct event_gatherer *gatherer)
 	return error;
 }
 
+/* Of several threads, the first ones alone may be there. Requests that were not followed leave
+ * holes in the order of messages. */
+static bool orders_may_be_wrong(const struct event_gatherer *gatherer)
+{
+	const struct rank_collector *collector = gatherer->collector;
+
+	for (uint32_t i = 0; i < collector->session->process_count; i++) {
+		const struct model_process *process = &collector->session->processes[i];
+
+		if (collector_wants_process(collector, i) &&
+		    process->losses[SPOOL_LOSS_MPI_REQUESTS])
+			return true;
+	}
+	return gatherer->threads > 1 && gatherer->count >= gatherer->limit;
+}
+
 int collector_add_mpi_events(struct rank_collector *collector)
 {
 	struct event_gatherer gatherer = {.collector = collector,
@@ -400,8 +422,7 @@ int collector_add_mpi_events(struct rank_collector *collector)
 	if (!session_get_mpi(collector->session)->row_count)
 		return 0;
 	error = visit_processes(&gatherer);
-	/* Of several threads, the first ones alone would be there, in no order of time. */
-	if (!error && (gatherer.threads <= 1 || gatherer.count < gatherer.limit))
+	if (!error && !orders_may_be_wrong(&gatherer))
 		error = number_and_add_events(&gatherer);
 	free(gatherer.events);
 	free(gatherer.posts);

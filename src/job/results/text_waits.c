@@ -122,7 +122,8 @@ int job_text_write_waits(const struct job_text *text)
 	job_text_write_heading(text, "Waiting in MPI by its cause, all ranks together");
 	if (waits.verdict == JOB_WAITS_INCOMPLETE)
 		fputs("  who waited for whom cannot be concluded: messages of ranks whose data are "
-		      "missing have no counterpart\n",
+		      "missing, or whose calls were left out (THROTTLE_COUNT), have no "
+		      "counterpart\n",
 		      text->stream);
 	else
 		write_found(text, &waits);

@@ -432,6 +432,15 @@ static int find_all(struct wait_finder *finder)
 	return make_rows(finder);
 }
 
+static bool calls_were_left_out(const struct job *job)
+{
+	for (uint32_t i = 0; i < job->rank_count; i++) {
+		if (job->ranks[i].flags & JOB_RANK_CALLS_LEFT_OUT)
+			return true;
+	}
+	return false;
+}
+
 int job_find_waits(const struct job *job, struct job_waits *ret)
 {
 	struct wait_finder finder = {.job = job, .waits = ret};
@@ -442,7 +451,8 @@ int job_find_waits(const struct job *job, struct job_waits *ret)
 	if (!job->event_count)
 		return 0;
 	ret->verdict = JOB_WAITS_INCOMPLETE;
-	if (!job->size || job_count_missing_ranks(job) || job_count_incomplete_ranks(job))
+	if (!job->size || job_count_missing_ranks(job) || job_count_incomplete_ranks(job) ||
+	    calls_were_left_out(job))
 		return 0;
 	ret->verdict = JOB_WAITS_FOUND;
 	error = find_all(&finder);

@@ -61,17 +61,21 @@ static struct mpi_communicator *find_entry(uintptr_t handle)
 	return NULL;
 }
 
+static void copy_entry(const struct mpi_communicator *entry, struct mpi_communicator *ret)
+{
+	*ret = *entry;
+	if (!ret->has_world_ranks)
+		ret->world_ranks = NULL;
+}
+
 static bool copy_known_communicator(uintptr_t handle, struct mpi_communicator *ret)
 {
 	struct mpi_communicator *entry;
 
 	lock_communicators();
 	entry = find_entry(handle);
-	if (entry) {
-		*ret = *entry;
-		if (!ret->has_world_ranks)
-			ret->world_ranks = NULL;
-	}
+	if (entry)
+		copy_entry(entry, ret);
 	unlock_communicators();
 	return entry != NULL;
 }
@@ -104,6 +108,11 @@ static void store_communicator(struct mpi_communicator *communicator, const int 
 	uint32_t way = 0;
 
 	lock_communicators();
+	if (find_entry(communicator->handle)) { /* another thread was faster */
+		copy_entry(find_entry(communicator->handle), communicator);
+		unlock_communicators();
+		return;
+	}
 	while (way < COMMUNICATOR_TABLE_WAYS && entry[way].handle)
 		way++;
 	if (way == COMMUNICATOR_TABLE_WAYS)

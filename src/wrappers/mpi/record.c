@@ -166,7 +166,7 @@ static void record_definition(const struct mpi_communicator *communicator)
 	static _Atomic uint32_t known;
 	struct mpi_call_value_list values = {.count = 0};
 	region_id region = atomic_load_explicit(&known, memory_order_relaxed);
-	char members[1000];
+	char members[160]; /* all values must fit where a record fits (STREAM_RECORD_ROOM_BYTES) */
 
 	if (!communicator->handle || !communicator->is_new)
 		return;
