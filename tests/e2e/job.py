@@ -356,6 +356,39 @@ class Job:
             self.merge("--shard", f"{number}/3", place, "-o", part)
         self.same(output, self.merged(parts[::-1], "waiters-joined", "--join"))
 
+    def clocks_of_hosts_are_aligned_by_messages(self):
+        """Odd ranks are on another host, whose clock is 1,000 s ahead: namespaces of their own."""
+        far = ["unshare", "--uts", "--time", "--boottime", "1000", "--monotonic", "1000", "--fork"]
+        if run([*far, "true"]).status:
+            raise Skipped("no rights to make namespaces")
+        script, place = self.scratch.path("far.sh"), self.scratch.path("hosts")
+        with open(script, "w", encoding="utf-8") as stream:
+            stream.write('rank=${PMI_RANK:-$OMPI_COMM_WORLD_RANK}\n'
+                         '[ $((rank % 2)) = 0 ] && exec "$@"\n'
+                         f'exec {" ".join(far)} sh -c "hostname far; exec $*"\n')
+        ended = run(self.mpirun("sh", script, self.kymo.path, "sample", "-q", "-o", place + "/%r",
+                                "--time-output=off", "--",
+                                os.path.join(self.programs, "waits-" + self.flavor), "6", "20"),
+                    environment=ROOT)
+        expect(ended.status == 0, f"status {ended.status}: {ended.stderr[-2000:]}")
+        output = self.merged(place, "hosts-merged")
+        job, waits = load(output), load(output)["mpi_waits"]
+        expect({rank["host"] == "far" for rank in job["ranks"]} == {False, True}, "one host")
+        expect(waits["verdict"] == "found" and not waits["hosts_without_clock"]
+               and 0 < waits["clock_error_ns"] < 10_000_000,
+               f"{ {key: value for key, value in waits.items() if key not in ('rows', 'ranks')} }")
+        sites = {site["index"]: site["function"] for site in job["mpi_sites"]}
+        error = 6 * 3 * waits["clock_error_ns"]
+        # Late by 20 ms or more each time, and two ranks wait in halo(), three in broadcast().
+        for function, cause, waiters in (("late_sender", 3, 1), ("late_receiver", 3, 1),
+                                         ("halo", 1, 2), ("broadcast", 1, 3)):
+            got = sum(row["wait_ns"] for row in waits["rows"] if sites[row["site"]] == function)
+            by = sum(row["wait_ns"] for row in waits["rows"] if sites[row["site"]] == function
+                     and row["cause_rank"] == cause)
+            expect(got >= 0.95 * waiters * 6 * 20_000_000 - error and by > 0.5 * got,
+                   f"{function}: {got} ns, {by} by rank {cause}; clocks wrong by {error}")
+        expect("clocks of hosts are aligned to within" in text_of(output), text_of(output))
+
     def a_missing_rank(self):
         place, _ = self.stencil()
         output = self.merged([os.path.join(place, str(rank)) for rank in (0, 2, 3)], "without-1")
@@ -505,6 +538,7 @@ def main():
         job = Job(kymo, os.path.abspath(sys.argv[2]), sys.argv[3], sys.argv[4:6], scratch)
         for name in ("planted_imbalance_and_who_is_late", "sums_are_those_of_the_ranks_own_results",
                      "waiting_is_the_time_in_the_calls", "waits_are_what_the_program_measured",
+                     "clocks_of_hosts_are_aligned_by_messages",
                      "a_rank_that_sleeps_is_late_without_computing",
                      "real_time_shows_where_a_rank_sleeps", "a_master_is_not_waited_for",
                      "calls_that_were_not_recorded", "one_directory_of_all_ranks", "bytes_do_not_depend_on_order_or_grouping",
