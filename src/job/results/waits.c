@@ -125,8 +125,6 @@ static void add_candidate(struct wait_finder *finder, const struct job_event *wa
 		finder->waits->below_clock_error++;
 		return;
 	}
-	if ((uint64_t)error > finder->waits->clock_error_ns)
-		finder->waits->clock_error_ns = (uint64_t)error;
 	if (array_reserve_one_more((void **)&finder->candidates, &finder->candidate_capacity,
 				   finder->candidate_count, sizeof(candidate)) < 0)
 		finder->error = -ENOMEM;
@@ -405,6 +403,12 @@ static void count_events(const struct job *job, struct job_waits *waits)
 static void count_hosts(const struct job_clocks *clocks, struct job_waits *waits)
 {
 	waits->hosts = clocks->host_count;
+	for (uint32_t i = 0; i < clocks->job->rank_count; i++) {
+		int64_t error = job_clocks_get_error(clocks, 0, i);
+
+		if (error != JOB_CLOCK_UNKNOWN && (uint64_t)error > waits->clock_error_ns)
+			waits->clock_error_ns = (uint64_t)error;
+	}
 	for (uint32_t i = 0; i < clocks->host_count; i++)
 		waits->hosts_without_clock += clocks->clocks[i].error_ns == JOB_CLOCK_UNKNOWN;
 }

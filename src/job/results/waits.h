@@ -57,7 +57,7 @@ struct job_waits {
 	uint64_t unmatched;    /* sends and receives without a partner, collectives without all */
 	uint64_t cut, unknown; /* events beyond the limit, and on communicators not known */
 	uint64_t below_clock_error;          /* waits that may be of the clocks alone */
-	uint64_t clock_error_ns;             /* the largest of two hosts that were compared */
+	uint64_t clock_error_ns;             /* of the host whose clock is the least certain */
 	uint32_t hosts, hosts_without_clock; /* the latter: not aligned with the first one */
 };
 
