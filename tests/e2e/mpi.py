@@ -270,6 +270,10 @@ class Mpi:
         halves = {",".join(str(rank) for rank in range(ranks - 1, -1, -1) if rank % 2 == odd)
                   for odd in (0, 1)}
         expect(members == halves, f"communicators of {members}, not {halves}")
+        names = {row["name"] for row in profile["mpi_communicators"] if row["size"] > 1}
+        wanted = {"MPI_COMM_WORLD"} | {f"ranks {half} ({number})" for half in halves
+                                       if "," in half for number in (1, 2)}
+        expect(names == wanted, f"communicators are called {names}, not {wanted}")
 
     def fortran(self, name="fortran"):
         directory = self.session(name, command=self.mpirun(self.program(name)))

@@ -354,6 +354,32 @@ void mpi_communicator_note_creation(uintptr_t handle)
 	query_and_store_communicator(handle, UINT32_MAX, &communicator);
 }
 
+void mpi_communicator_note_copy(uintptr_t from, uintptr_t handle)
+{
+	struct mpi_communicator communicator;
+	int ranks[TRANSLATED_RANKS_MAX];
+	const int *members = NULL;
+
+	if (!handle)
+		return;
+	mpi_communicator_look_up(from, &communicator);
+	if (!communicator.handle)
+		return;
+	for (int i = 0; i < communicator.peer_count && i < TRANSLATED_RANKS_MAX; i++)
+		ranks[i] = communicator.world_ranks ? communicator.world_ranks[i] : i;
+	if ((communicator.world_ranks || communicator.is_world) &&
+	    communicator.peer_count <= TRANSLATED_RANKS_MAX)
+		members = ranks;
+	mpi_communicator_forget(handle);
+	communicator.handle = handle;
+	communicator.is_world = communicator.is_named_by_program = false;
+	communicator.made = count_made_communicator(hash_members(&communicator, members));
+	communicator.context = get_context(&communicator, members);
+	communicator.is_new = true;
+	format_name_by_members(&communicator, members, communicator.made);
+	store_communicator(&communicator, members);
+}
+
 void mpi_communicator_rename(uintptr_t handle)
 {
 	struct mpi_communicator communicator;

@@ -146,6 +146,9 @@ void mpi_communicator_look_up(uintptr_t handle, struct mpi_communicator *ret);
 /* It was made by a call that all its members made: the first of those with these members, the
  * second, and so on. So it gets the same name in all of them. */
 void mpi_communicator_note_creation(uintptr_t handle);
+/* The same of MPI_Comm_idup, whose communicator may not be used yet: it has the members of `from`.
+ */
+void mpi_communicator_note_copy(uintptr_t from, uintptr_t handle);
 /* It is freed. */
 void mpi_communicator_forget(uintptr_t handle);
 /* It has another name. */

@@ -305,7 +305,11 @@ static void note_made_communicator(const struct mpi_call_frame *frame)
 	if (mpi_frame_get_argument_position(frame, 'o') < 0 || !mpi_can_read_call_arguments() ||
 	    !mpi_call_succeeded(frame))
 		return;
-	mpi_communicator_note_creation(mpi_get_made_communicator(frame));
+	if (mpi_frame_get_argument_position(frame, 'R') >= 0) /* it is not ready to be asked */
+		mpi_communicator_note_copy(mpi_get_communicator_argument(frame),
+					   mpi_get_made_communicator(frame));
+	else
+		mpi_communicator_note_creation(mpi_get_made_communicator(frame));
 }
 
 static bool call_has_outcomes(enum mpi_call_kind kind)

@@ -296,7 +296,8 @@ int main(int count, char **arguments)
 {
 	int world[RANKS_MAX], half_ranks[RANKS_MAX], halves = 0;
 	static char buffered[MESSAGES_MAX * (ROOM + 512)];
-	MPI_Comm half;
+	MPI_Comm half, copy;
+	MPI_Request made;
 
 	seed = count > 1 ? (unsigned)atoi(arguments[1]) : 1;
 	MPI_Init(&count, &arguments);
@@ -304,19 +305,22 @@ int main(int count, char **arguments)
 	MPI_Comm_size(MPI_COMM_WORLD, &size);
 	MPI_Buffer_attach(buffered, sizeof(buffered));
 	MPI_Comm_split(MPI_COMM_WORLD, rank % 2, -rank, &half);
+	MPI_Comm_idup(half, &copy, &made);
+	MPI_Wait(&made, MPI_STATUS_IGNORE);
 	for (int i = size; i-- > 0;) {
 		world[i] = i;
 		if (i % 2 == rank % 2)
 			half_ranks[halves++] = i;
 	}
 	for (int round = 0; round < 2 * WAYS; round++) {
-		comm = round < WAYS ? MPI_COMM_WORLD : half;
+		comm = round < WAYS ? MPI_COMM_WORLD : round % 2 ? half : copy;
 		run_round(round, round < WAYS ? world : half_ranks);
 	}
 	run_ring();
 	for (int peer = 0; peer < size; peer++)
 		printf("%d sent %d %lld\n%d received %d %lld\n", rank, peer, sent_to[peer], rank,
 		       peer, received_from[peer]);
+	MPI_Comm_free(&copy);
 	MPI_Comm_free(&half);
 	return MPI_Finalize();
 }
