@@ -108,6 +108,9 @@ struct job_event {
 	bool is_mixed;
 };
 
+/* Times since the host was booted, which may be years. */
+#define JOB_EVENT_TIME_MAX (UINT64_MAX >> 2)
+
 /* Of one rank, and of a job: what is more is cut, and said. */
 #define JOB_EVENTS_OF_RANK_MAX 65536u
 #define JOB_EVENTS_MAX         ((uint32_t)1 << 20)

@@ -190,7 +190,7 @@ static int read_event(struct part_reader *reader)
 	if (record.kind >= JOB_EVENT_KIND_COUNT || record.is_mixed > 1 ||
 	    record.begin_name >= header->name_count || record.name >= header->name_count ||
 	    !job_has_rank(reader->job, record.rank) || record.begin_ns > record.end_ns ||
-	    record.wait_ns > record.end_ns || record.end_ns > JOB_VALUE_MAX * 2)
+	    record.wait_ns > record.end_ns || record.end_ns > JOB_EVENT_TIME_MAX)
 		return set_damaged_problem(reader, "an event of MPI has impossible values");
 	event = (struct job_event){.context = record.context,
 				   .begin_ns = record.begin_ns,

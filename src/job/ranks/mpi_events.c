@@ -100,11 +100,23 @@ static int find_site_name(struct event_gatherer *gatherer, const struct mpi_even
 
 /* ---- messages ---- */
 
-static int gather(struct event_gatherer *gatherer, const struct job_event *event, uint64_t request)
+/* Times of different threads need not be in order. */
+static void put_times_in_order(struct job_event *event)
+{
+	if (event->end_ns > JOB_EVENT_TIME_MAX)
+		event->end_ns = JOB_EVENT_TIME_MAX;
+	if (event->begin_ns > event->end_ns)
+		event->begin_ns = event->end_ns;
+	if (event->wait_ns > event->end_ns)
+		event->wait_ns = event->end_ns;
+}
+
+static int gather(struct event_gatherer *gatherer, struct job_event *event, uint64_t request)
 {
 	struct job_rank *rank = &gatherer->collector->rank;
 
 	rank->events++;
+	put_times_in_order(event);
 	if (event->context == MPI_CONTEXT_UNKNOWN) {
 		rank->unknown_events++;
 		return 0;
@@ -200,6 +212,7 @@ static int take_send_completion(struct event_gatherer *gatherer, const struct mp
 	send->end_ns = event->end_ns;
 	send->name = name;
 	send->call = gatherer->calls;
+	put_times_in_order(send);
 	return 0;
 }
 

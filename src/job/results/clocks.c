@@ -9,8 +9,6 @@
 #include <errno.h>
 #include <stdlib.h>
 
-#include "common/cleanup.h"
-
 #define HOSTS_MAX 1024 /* more are not aligned */
 /* Times of one host: kymo converts ticks of the processor by clocks that it reads now and then. */
 #define ERROR_WITHIN_HOST_NS 5000
@@ -99,17 +97,11 @@ static uint32_t find_next_host(const struct job_clocks *clocks, const bool *sett
 	return next;
 }
 
-int job_clocks_solve(struct job_clocks *clocks)
+static void settle_hosts(struct job_clocks *clocks, bool *settled)
 {
-	_cleanup_(cleanup_free) bool *settled =
-		calloc((size_t)clocks->host_count + 1, sizeof(*settled));
 	uint32_t host;
 
-	if (!settled)
-		return -ENOMEM;
-	for (uint32_t i = 1; i < clocks->host_count; i++)
-		clocks->clocks[i].error_ns = JOB_CLOCK_UNKNOWN;
-	while (clocks->highest && (host = find_next_host(clocks, settled)) != UINT32_MAX) {
+	while ((host = find_next_host(clocks, settled)) != UINT32_MAX) {
 		settled[host] = true;
 		for (uint32_t i = 0; i < clocks->host_count; i++) {
 			struct job_clock step = get_difference(clocks, host, i);
@@ -122,6 +114,21 @@ int job_clocks_solve(struct job_clocks *clocks)
 				clocks->clocks[i] = step;
 		}
 	}
+}
+
+int job_clocks_solve(struct job_clocks *clocks)
+{
+	bool *settled;
+
+	for (uint32_t i = 1; i < clocks->host_count; i++)
+		clocks->clocks[i].error_ns = JOB_CLOCK_UNKNOWN;
+	if (!clocks->highest)
+		return 0;
+	settled = calloc((size_t)clocks->host_count + 1, sizeof(*settled));
+	if (!settled)
+		return -ENOMEM;
+	settle_hosts(clocks, settled);
+	free(settled);
 	return 0;
 }
 

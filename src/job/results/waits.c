@@ -10,7 +10,6 @@
 #include <errno.h>
 #include <stdlib.h>
 
-#include "common/cleanup.h"
 #include "job/results/clocks.h"
 #include "job/results/late.h"
 
@@ -418,7 +417,7 @@ static int find_all(struct wait_finder *finder)
 	const struct job *job = finder->job;
 	int error = job_clocks_init(&finder->clocks, job);
 
-	finder->events = calloc((size_t)job->event_count + 1, sizeof(*finder->events));
+	finder->events = calloc((size_t)job->event_count + 1, sizeof(void *));
 	finder->waits->rank_ns =
 		calloc((size_t)job->rank_count + 1, sizeof(*finder->waits->rank_ns));
 	finder->waits->caused_ns = calloc((size_t)job->rank_count + 1, sizeof(uint64_t));
@@ -426,7 +425,7 @@ static int find_all(struct wait_finder *finder)
 		return -ENOMEM;
 	for (uint32_t i = 0; i < job->event_count; i++)
 		finder->events[i] = &job->events[i];
-	qsort(finder->events, job->event_count, sizeof(*finder->events), compare_events);
+	qsort(finder->events, job->event_count, sizeof(void *), compare_events);
 	visit_groups(finder, false);
 	error = job_clocks_solve(&finder->clocks);
 	if (error)

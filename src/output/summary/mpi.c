@@ -8,7 +8,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "common/cleanup.h"
 #include "output/format.h"
 #include "output/json/mpi.h"
 #include "output/summary/private.h"
@@ -52,24 +51,10 @@ static void write_row(const struct summary_writer *summary, const struct model_m
 		4, name);
 }
 
-int summary_write_mpi(const struct summary_writer *summary)
+static void write_rows(const struct summary_writer *summary, const struct model_mpi_row **rows,
+		       uint32_t count)
 {
-	const struct model_mpi *mpi = session_get_mpi(summary->session);
-	_cleanup_(cleanup_free) const struct model_mpi_row **rows = NULL;
-	uint32_t count = 0;
-
-	if (!mpi->row_count)
-		return 0;
-	rows = calloc(mpi->row_count, sizeof(*rows));
-	if (!rows)
-		return -ENOMEM;
-	for (uint32_t i = 0; i < mpi->row_count; i++) {
-		if (is_about_messages(&mpi->rows[i]))
-			rows[count++] = &mpi->rows[i];
-	}
-	if (!count)
-		return 0;
-	qsort(rows, count, sizeof(*rows), compare_rows);
+	qsort(rows, count, sizeof(void *), compare_rows);
 	summary_write_heading(summary, "Calls of MPI by communicator and peer (real time)");
 	summary_write_row(
 		summary,
@@ -81,8 +66,28 @@ int summary_write_mpi(const struct summary_writer *summary)
 	if (count > summary->top)
 		summary_write_line(summary, "all %u rows are in profile.txt and profile.json",
 				   count);
-	if (mpi->were_rows_cut)
+	if (session_get_mpi(summary->session)->were_rows_cut)
 		summary_write_line(summary,
 				   "there are too many peers and communicators: some share a row");
+}
+
+int summary_write_mpi(const struct summary_writer *summary)
+{
+	const struct model_mpi *mpi = session_get_mpi(summary->session);
+	const struct model_mpi_row **rows;
+	uint32_t count = 0;
+
+	if (!mpi->row_count)
+		return 0;
+	rows = calloc(mpi->row_count, sizeof(void *));
+	if (!rows)
+		return -ENOMEM;
+	for (uint32_t i = 0; i < mpi->row_count; i++) {
+		if (is_about_messages(&mpi->rows[i]))
+			rows[count++] = &mpi->rows[i];
+	}
+	if (count)
+		write_rows(summary, rows, count);
+	free((void *)rows);
 	return 0;
 }

@@ -65,7 +65,7 @@ static void add_events(struct job *job, uint64_t seed, uint32_t rank, uint32_t s
 {
 	struct job_name send = {JOB_NAME_SITE, "MPI_Isend", "exchange", "halo.c:1"};
 	struct job_name wait = {JOB_NAME_SITE, "MPI_Waitall", "exchange", "halo.c:2"};
-	uint64_t begin_ns = 1000000 + splitmix64_mix(seed + rank) % 1000000;
+	uint64_t begin_ns = ((uint64_t)1 << 57) + splitmix64_mix(seed + rank) % 1000000;
 	struct job_event event = {.context = 1,
 				  .begin_ns = begin_ns,
 				  .wait_ns = begin_ns + 10,

@@ -15,7 +15,7 @@
 #include "job/results/waits.h"
 
 #define MS    1000000ull
-#define START (1000 * MS)
+#define START (1000ull * 86400 * 1000 * MS) /* the host has been up for 1,000 days */
 
 /* Ranks 0 to count - 1; those from `others` on are of another host. */
 static void make_job(struct job *job, uint32_t count, uint32_t size, uint32_t others)
