@@ -31,7 +31,7 @@
 
 #define SPOOL_MAGIC             "KYMOSPL" /* 7 characters and the terminating zero */
 #define SPOOL_VERSION_MAJOR     1         /* readers refuse another major version */
-#define SPOOL_VERSION_MINOR     9         /* additions that old readers can skip */
+#define SPOOL_VERSION_MINOR     10        /* additions that old readers can skip */
 #define SPOOL_ALIGNMENT         4096u /* file header size; chunks start and end at multiples of it */
 #define SPOOL_CHUNK_MAGIC       0x4b4e4843u /* "CHNK" */
 #define SPOOL_CHUNK_HEADER_SIZE 64u
@@ -276,6 +276,12 @@ enum spool_record {
 	 * What of a code object ran. u code id, u what: 0: it is looked at, and described; 1: it was called; more: this
 	 * line plus one ran. Each is written once at least. May stand in any chunk. */
 	SPOOL_RECORD_INTERPRETED_COVERAGE = 63,
+
+	/* ---- the whole machine (since 1.10) ----
+	 * The control group of the process. b path in its hierarchy */
+	SPOOL_RECORD_CGROUP = 64,
+	/* What the samples of the process stand for, by CPU: u count, then (u CPU, u ns) each */
+	SPOOL_RECORD_TIMES_BY_CPU = 65,
 
 	/* Kinds from here to 255: a SAMPLE whose flags byte is not in the payload but is the kind itself, less this. */
 	SPOOL_RECORD_SAMPLE_COMPACT = 128

@@ -128,6 +128,12 @@ struct model_notice {
 	const char *text;
 };
 
+/* What samples stand for, on one CPU. */
+struct model_cpu_time {
+	uint32_t cpu;
+	uint64_t ns;
+};
+
 struct model_process {
 	uint32_t pid, parent_pid, image;
 	uint64_t process_start;
@@ -163,6 +169,10 @@ struct model_process {
 	const char *rank_source;
 	enum spool_cpu_source cpu_source;
 	const char *cpu_source_reason;
+	/* Where the whole machine was sampled; NULL and none: it was not, or they are not known. */
+	const char *cgroup;
+	const struct model_cpu_time *times_by_cpu;
+	uint32_t times_by_cpu_count;
 };
 
 /* What the launcher wrote beside the spool (launch.json). Times are CLOCK_REALTIME. */

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: MIT
  * SPDX-FileCopyrightText: the kymo authors
  *
- * See collector.h. The thread sleeps until a ring is a quarter full or 100 ms have passed, and then
- * handles what all rings hold, in the order of time: what a thread did on one CPU comes before what
- * it did later on another. Records that are younger than 2 ms wait for the next round, because
- * another CPU may be about to write an older one.
+ * See collector.h. Another thread (drain.h) moves records from the rings to queues when a ring is a
+ * quarter full or 100 ms have passed. This one then handles what all queues hold, in the order of
+ * time: what a thread did on one CPU comes before what it did later on another. Records that are
+ * younger than 2 ms wait for the next round, because another CPU may be about to write an older
+ * one.
  */
 #include "outside/collector.h"
 
@@ -12,27 +13,35 @@
 #include <poll.h>
 #include <pthread.h>
 #include <signal.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/eventfd.h>
+#include <sys/resource.h>
 #include <time.h>
 #include <unistd.h>
 
 #include "common/monotonic.h"
+#include "outside/drain.h"
 #include "outside/events.h"
 #include "outside/kernel.h"
+#include "outside/machine.h"
 #include "outside/records.h"
 #include "outside/requests.h"
 #include "outside/running.h"
 
-#define ROUND_MS       100
-#define SETTLE_NS      2000000u
-#define FLUSH_EVERY_NS 500000000u
+#define ROUND_MS         100
+#define SETTLE_NS        2000000u
+#define FLUSH_EVERY_NS   500000000u
+#define PHASE_SHIFT_PART 81u
+#define MACHINE_NICENESS -10
+#define END_LINGERS_NS   50000000u /* of a thread: from its report to the last sample, at most */
 
 struct outside_collector {
 	struct outside_world world;
 	struct outside_events events;
+	struct outside_drain drain;
 	struct outside_options options;
 	pthread_t thread;
 	bool is_started;
@@ -41,21 +50,20 @@ struct outside_collector {
 	uint64_t next_flush_ns;
 };
 
-/* The ring with the oldest record; NULL: none is older than `before`. */
-static struct outside_ring *find_oldest(struct outside_events *events, uint64_t before)
+/* The queue with the oldest record; NULL: none is older than `before`. */
+static struct outside_queue *find_oldest(struct outside_collector *collector, uint64_t before)
 {
-	struct outside_ring *oldest = NULL;
+	struct outside_queue *oldest = NULL;
 
-	for (uint32_t i = 0; i < events->cpu_count; i++) {
-		struct outside_ring *ring = &events->rings[i];
-		const struct perf_event_header *record =
-			ring->page ? outside_ring_peek(ring) : NULL;
+	for (uint32_t i = 0; i < collector->events.cpu_count; i++) {
+		struct outside_queue *queue = &collector->drain.queues[i];
+		const struct perf_event_header *record = outside_queue_peek(queue);
 		uint64_t time = record ? outside_record_get_time(record) : UINT64_MAX;
 
 		if (time >= before)
 			continue;
 		before = time;
-		oldest = ring;
+		oldest = queue;
 	}
 	return oldest;
 }
@@ -63,70 +71,69 @@ static struct outside_ring *find_oldest(struct outside_events *events, uint64_t 
 /* Handles all records from before a time. */
 static void handle_records(struct outside_collector *collector, uint64_t before)
 {
-	struct outside_events *events = &collector->events;
-	struct outside_ring *ring;
+	struct outside_queue *queue;
 
-	for (uint32_t i = 0; i < events->cpu_count; i++)
-		outside_ring_update_head(&events->rings[i]);
-	while ((ring = find_oldest(events, before))) {
-		const struct perf_event_header *record = outside_ring_peek(ring);
+	while ((queue = find_oldest(collector, before))) {
+		const struct perf_event_header *record = outside_queue_peek(queue);
 
+		collector->world.cpu = (uint32_t)(queue - collector->drain.queues);
 		outside_record_handle(&collector->world, record);
-		outside_ring_advance(ring, record);
-		outside_ring_release(ring);
+		outside_queue_pass(&collector->drain, queue, record);
 	}
 }
 
+/* Queues are whole up to a time (drain.h); another CPU may then have been about to write an older
+ * record. */
 static void run_round(struct outside_collector *collector, bool last)
 {
 	uint64_t now = monotonic_ns();
+	/* acquire: what is in the queues by then is seen */
+	uint64_t complete =
+		atomic_load_explicit(&collector->drain.complete_ns, memory_order_acquire);
+	uint64_t before = complete > SETTLE_NS ? complete - SETTLE_NS : 0;
 
-	handle_records(collector, last ? UINT64_MAX : now - SETTLE_NS);
+	handle_records(collector, last ? UINT64_MAX : before);
+	if (collector->world.scope && before > END_LINGERS_NS)
+		outside_world_remove_ended(&collector->world, before - END_LINGERS_NS);
 	if (now < collector->next_flush_ns)
 		return;
 	collector->next_flush_ns = now + FLUSH_EVERY_NS;
 	outside_world_flush(&collector->world, now);
 }
 
-/* What the thread waits for: rings, who asks, the end. A ring whose first task has ended hangs up
- * and is not waited for any more. */
-struct waited_descriptors {
-	struct pollfd *list;
-	uint32_t rings;
-	bool *has_hung_up;
-};
-
-static void wait_for_records(struct outside_collector *collector, struct waited_descriptors *waited)
+/* Events are opened while no ring is read. */
+static void answer_requests(struct outside_collector *collector)
 {
-	struct pollfd *list = waited->list;
-
-	for (uint32_t i = 0; i < waited->rings; i++)
-		list[i] = (struct pollfd){
-			waited->has_hung_up[i] ? -1 : collector->events.rings[i].owner, POLLIN, 0};
-	list[waited->rings] = (struct pollfd){collector->listening, POLLIN, 0};
-	list[waited->rings + 1] = (struct pollfd){collector->stop, POLLIN, 0};
-	poll(list, waited->rings + 2, collector->events.rings[0].page ? ROUND_MS : -1);
-	for (uint32_t i = 0; i < waited->rings; i++)
-		waited->has_hung_up[i] |= (list[i].revents & (POLLHUP | POLLERR)) != 0;
+	pthread_mutex_lock(&collector->drain.lock);
+	outside_requests_answer(collector->listening, &collector->world, &collector->events);
+	pthread_mutex_unlock(&collector->drain.lock);
+	outside_drain_wake(&collector->drain);
 }
 
 static void *run_collector(void *context)
 {
 	struct outside_collector *collector = context;
-	struct waited_descriptors waited = {.rings = collector->events.cpu_count};
+	struct pollfd waited[3] = {{.revents = 0}};
+	uint64_t unused;
 
-	waited.list = calloc(waited.rings + 2, sizeof(*waited.list));
-	waited.has_hung_up = calloc(waited.rings, sizeof(*waited.has_hung_up));
-	while (waited.list && waited.has_hung_up && !waited.list[waited.rings + 1].revents) {
-		wait_for_records(collector, &waited);
-		if (waited.list[waited.rings].revents)
-			outside_requests_answer(collector->listening, &collector->world,
-						&collector->events);
+	/* On a busy machine it would fall behind while it waits for a CPU. */
+	if (collector->world.scope)
+		setpriority(PRIO_PROCESS, (id_t)gettid(), MACHINE_NICENESS);
+	while (!waited[2].revents) {
+		waited[0] = (struct pollfd){collector->drain.notify, POLLIN, 0};
+		waited[1] = (struct pollfd){collector->listening, POLLIN, 0};
+		waited[2] = (struct pollfd){collector->stop, POLLIN, 0};
+		if (poll(waited, 3, -1) < 0)
+			continue;
+		if (waited[0].revents && read(waited[0].fd, &unused, sizeof(unused)) < 0)
+			continue;
+		if (waited[1].revents)
+			answer_requests(collector);
 		run_round(collector, false);
 	}
-	free(waited.list);
-	free(waited.has_hung_up);
+	outside_drain_stop(&collector->drain);
 	run_round(collector, true);
+	collector->world.thread_cpu_ns = clock_read_ns(CLOCK_THREAD_CPUTIME_ID);
 	return NULL;
 }
 
@@ -141,10 +148,18 @@ int outside_collector_create(const struct outside_options *options, struct outsi
 	collector->stop = eventfd(0, EFD_CLOEXEC);
 	collector->listening = -1;
 	collector->options = *options;
-	collector->world.period_ns = options->period_ns;
+	/* A CPU's timer runs whatever the CPU does: in step with the scheduler's tick it would meet
+	 * some tasks too often. */
+	if (options->scope)
+		collector->options.period_ns -= options->period_ns / PHASE_SHIFT_PART;
+	collector->world.period_ns = collector->options.period_ns;
 	collector->world.depth_max = options->depth_max;
-	error = outside_events_init(&collector->events, options->period_ns,
-				    options->stack_bytes_max, problem);
+	collector->world.scope = options->scope;
+	collector->events = (struct outside_events){.period_ns = collector->options.period_ns,
+						    .stack_bytes_max = options->stack_bytes_max,
+						    .is_whole_machine = options->scope != NULL};
+	error = outside_events_init(&collector->events, problem);
+	collector->world.cpu_count = collector->events.cpu_count;
 	if (!error && (collector->stop < 0 || outside_world_init(&collector->world)))
 		error = problem_set(problem, -ENOMEM, "out of memory");
 	if (error) {
@@ -194,7 +209,10 @@ static int start_thread(struct outside_collector *collector)
 	/* Signals are for the thread that waits for the program. */
 	sigfillset(&all);
 	pthread_sigmask(SIG_BLOCK, &all, &before);
-	error = -pthread_create(&collector->thread, NULL, run_collector, collector);
+	error = outside_drain_start(&collector->drain, &collector->events,
+				    collector->world.scope ? MACHINE_NICENESS : 0);
+	if (!error)
+		error = -pthread_create(&collector->thread, NULL, run_collector, collector);
 	collector->is_started = !error;
 	pthread_sigmask(SIG_SETMASK, &before, NULL);
 	return error;
@@ -223,6 +241,16 @@ int outside_collector_attach(struct outside_collector *collector, pid_t pid)
 	return error ? error : start_thread(collector);
 }
 
+int outside_collector_start_machine(struct outside_collector *collector)
+{
+	int error;
+
+	/* What kymo's own process uses is in the results in any case. */
+	collector->world.root_pid = (uint32_t)getpid();
+	error = outside_machine_open(&collector->world, &collector->events, monotonic_ns());
+	return error ? error : start_thread(collector);
+}
+
 struct outside_result outside_collector_finish(struct outside_collector *collector)
 {
 	static const uint64_t one = 1;
@@ -235,13 +263,15 @@ struct outside_result outside_collector_finish(struct outside_collector *collect
 		if (image->is_elsewhere && image->file >= 0)
 			collector->options.keep_file(image->file);
 	}
+	outside_drain_deinit(&collector->drain);
 	outside_world_deinit(&collector->world, monotonic_ns());
 	outside_events_deinit(&collector->events);
 	if (collector->stop >= 0)
 		close(collector->stop);
 	if (collector->listening >= 0)
 		close(collector->listening);
-	result = (struct outside_result){collector->world.samples, collector->world.lost};
+	result = (struct outside_result){collector->world.samples, collector->world.lost,
+					 collector->world.unknown_scope};
 	free(collector);
 	return result;
 }

@@ -13,6 +13,7 @@
 #include <sys/types.h>
 
 #include "common/problem.h"
+#include "outside/scope.h"
 
 struct outside_collector;
 
@@ -24,11 +25,15 @@ struct outside_options {
 	bool with_kernel_frames; /* where that is permitted */
 	uint32_t depth_max;
 	uint32_t stack_bytes_max; /* copied of each stack, where the rings have room */
+	/* Of outside_collector_start_machine(); lives as long as the collector. NULL: processes are
+	 * chosen. */
+	const struct outside_scope *scope;
 };
 
 /* What was found out, for messages. */
 struct outside_result {
 	uint64_t samples, lost;
+	uint64_t unknown_scope; /* samples of processes that ended before kymo looked at them */
 };
 
 /* Tries what is permitted, before the program is started. 0, or negative errno with the reason. */
@@ -47,6 +52,8 @@ int outside_collector_start(struct outside_collector *collector, pid_t pid);
 int outside_collector_serve(struct outside_collector *collector);
 /* Samples a process that runs, all its threads, and all that it starts from now on. */
 int outside_collector_attach(struct outside_collector *collector, pid_t pid);
+/* Samples what is in the scope, on all CPUs. */
+int outside_collector_start_machine(struct outside_collector *collector);
 /* The program has ended: takes what the rings hold still, and frees everything. */
 struct outside_result outside_collector_finish(struct outside_collector *collector);
 

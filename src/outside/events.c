@@ -17,11 +17,17 @@
 #include <unistd.h>
 
 /* What an unprivileged user may lock for each CPU (perf_event_mlock_kb) holds the smaller one. */
-#define RING_BYTES_MOST   (4u << 20)
-#define RING_BYTES_LEAST  (64u << 10)
-#define STACK_BYTES_LEAST 8192u
-#define BUFFERED_NS       100000000u /* that a ring is to hold */
-#define RECORD_BYTES_MAX  65536u
+#define RING_BYTES_MOST (4u << 20)
+/* Of the whole machine, which may be busy. */
+#define RING_BYTES_OF_MACHINE  (8u << 20)
+#define CPUS_WITH_LARGE_RINGS  16u
+#define RING_BYTES_LEAST       (64u << 10)
+#define STACK_BYTES_LEAST      8192u
+#define BUFFERED_NS            100000000u /* that a ring is to hold */
+#define BUFFERED_OF_MACHINE_NS 200000000u
+#define RECORD_BYTES_MAX       65536u
+
+#define ALL_TASKS -1
 
 static int open_event(struct perf_event_attr *attributes, pid_t tid, int cpu)
 {
@@ -30,22 +36,23 @@ static int open_event(struct perf_event_attr *attributes, pid_t tid, int cpu)
 	return event < 0 ? -errno : (int)event;
 }
 
-static struct perf_event_attr make_common_attributes(void)
+static struct perf_event_attr make_common_attributes(const struct outside_events *events)
 {
 	return (struct perf_event_attr){.type = PERF_TYPE_SOFTWARE,
 					.size = sizeof(struct perf_event_attr),
 					.disabled = 1,
-					.inherit = 1,
+					.inherit = !events->is_whole_machine,
 					.exclude_hv = 1,
 					.sample_id_all = 1,
 					.use_clockid = 1,
 					.clockid = CLOCK_MONOTONIC};
 }
 
-static struct perf_event_attr make_tracking_attributes(const struct outside_ring *ring,
+static struct perf_event_attr make_tracking_attributes(const struct outside_events *events,
+						       const struct outside_ring *ring,
 						       bool on_exec)
 {
-	struct perf_event_attr attributes = make_common_attributes();
+	struct perf_event_attr attributes = make_common_attributes(events);
 
 	attributes.config = PERF_COUNT_SW_DUMMY;
 	attributes.sample_type = PERF_SAMPLE_TID | PERF_SAMPLE_TIME;
@@ -62,9 +69,10 @@ static struct perf_event_attr make_tracking_attributes(const struct outside_ring
 static struct perf_event_attr make_sampling_attributes(const struct outside_events *events,
 						       bool on_exec)
 {
-	struct perf_event_attr attributes = make_common_attributes();
+	struct perf_event_attr attributes = make_common_attributes(events);
 
 	attributes.config = PERF_COUNT_SW_CPU_CLOCK;
+	attributes.exclude_idle = events->is_whole_machine;
 	attributes.sample_period = events->period_ns;
 	attributes.sample_type = PERF_SAMPLE_IP | PERF_SAMPLE_TID | PERF_SAMPLE_TIME |
 				 PERF_SAMPLE_CALLCHAIN | PERF_SAMPLE_REGS_USER |
@@ -91,12 +99,18 @@ static int read_number_in_file(const char *path, int otherwise)
 	return value;
 }
 
-static int explain_refusal(int error, struct problem *problem)
+static int explain_refusal(const struct outside_events *events, int error, struct problem *problem)
 {
 	int paranoid = read_number_in_file("/proc/sys/kernel/perf_event_paranoid", 2);
 
 	if (error == -ENOSYS || error == -ENOENT)
 		return problem_set(problem, error, "this kernel has no perf events");
+	if ((error == -EACCES || error == -EPERM) && paranoid > 0 && events->is_whole_machine)
+		return problem_set(problem, error,
+				   "sampling the whole machine is not permitted "
+				   "(kernel.perf_event_paranoid is %d): run kymo as root or with "
+				   "CAP_PERFMON, or set 'sysctl kernel.perf_event_paranoid=0'",
+				   paranoid);
 	if ((error == -EACCES || error == -EPERM) && paranoid > 2)
 		return problem_set(
 			problem, error,
@@ -110,25 +124,34 @@ static int explain_refusal(int error, struct problem *problem)
 	return problem_set(problem, error, "perf events cannot be opened: %s", strerror(-error));
 }
 
-int outside_events_init(struct outside_events *events, uint64_t period_ns, uint32_t stack_bytes_max,
-			struct problem *problem)
+/* An event of all tasks needs a CPU; the first ones may be off. */
+static int open_trial_event(const struct outside_events *events)
+{
+	struct perf_event_attr attributes = make_sampling_attributes(events, false);
+	int event = -ENODEV;
+
+	if (!events->is_whole_machine)
+		return open_event(&attributes, 0, -1);
+	for (uint32_t cpu = 0; event == -ENODEV && cpu < events->cpu_count; cpu++)
+		event = open_event(&attributes, ALL_TASKS, (int)cpu);
+	return event;
+}
+
+int outside_events_init(struct outside_events *events, struct problem *problem)
 {
 	long cpus = sysconf(_SC_NPROCESSORS_CONF);
-	struct perf_event_attr attributes;
 	int event;
 
-	*events = (struct outside_events){.cpu_count = cpus > 0 ? (uint32_t)cpus : 1,
-					  .period_ns = period_ns,
-					  .stack_bytes_max = stack_bytes_max};
+	events->cpu_count = cpus > 0 ? (uint32_t)cpus : 1;
 	for (;;) {
-		attributes = make_sampling_attributes(events, false);
-		event = open_event(&attributes, 0, -1);
-		if (event >= 0 || events->without_kernel || (event != -EACCES && event != -EPERM))
+		event = open_trial_event(events);
+		if (event >= 0 || events->without_kernel || events->is_whole_machine ||
+		    (event != -EACCES && event != -EPERM))
 			break;
 		events->without_kernel = true;
 	}
 	if (event < 0)
-		return explain_refusal(event, problem);
+		return explain_refusal(events, event, problem);
 	close(event);
 	events->rings = calloc(events->cpu_count, sizeof(*events->rings));
 	if (!events->rings)
@@ -203,10 +226,12 @@ static int map_ring(struct outside_ring *ring)
 	return -EPERM;
 }
 
-/* Pieces of the stack as large as wanted, but so that the ring holds the samples of 100 ms. */
+/* Pieces of the stack as large as wanted, but so that the ring holds the samples of 100 ms. The
+ * kernel reserves the whole piece for each sample. */
 static uint32_t choose_stack_bytes(const struct outside_events *events, size_t ring_bytes)
 {
-	uint64_t fitting = ring_bytes * events->period_ns / BUFFERED_NS;
+	uint64_t held_ns = events->is_whole_machine ? BUFFERED_OF_MACHINE_NS : BUFFERED_NS;
+	uint64_t fitting = ring_bytes * events->period_ns / held_ns;
 
 	if (fitting > events->stack_bytes_max)
 		fitting = events->stack_bytes_max;
@@ -221,8 +246,11 @@ static int open_tracking_event(struct outside_events *events, pid_t tid, uint32_
 	int event;
 
 	if (!ring->data_size)
-		ring->data_size = RING_BYTES_MOST;
-	attributes = make_tracking_attributes(ring, on_exec);
+		ring->data_size =
+			events->is_whole_machine && events->cpu_count <= CPUS_WITH_LARGE_RINGS
+				? RING_BYTES_OF_MACHINE
+				: RING_BYTES_MOST;
+	attributes = make_tracking_attributes(events, ring, on_exec);
 	event = open_event(&attributes, tid, (int)cpu);
 	if (event < 0)
 		return event;
@@ -276,6 +304,42 @@ int outside_events_open_task(struct outside_events *events, pid_t tid, bool on_e
 		opened += !error;
 	}
 	return error ? error : opened ? 0 : -ENODEV;
+}
+
+static int open_machine_event(struct outside_events *events, uint32_t cpu, int cgroup)
+{
+	struct perf_event_attr attributes = make_sampling_attributes(events, false);
+	long event = syscall(SYS_perf_event_open, &attributes, cgroup, (int)cpu, -1,
+			     PERF_FLAG_FD_CLOEXEC | (cgroup >= 0 ? PERF_FLAG_PID_CGROUP : 0));
+
+	if (event < 0)
+		return -errno;
+	if (ioctl((int)event, PERF_EVENT_IOC_SET_OUTPUT, events->rings[cpu].owner) ||
+	    !keep_event(events, (int)event, ALL_TASKS)) {
+		close((int)event);
+		return -EINVAL;
+	}
+	return ioctl((int)event, PERF_EVENT_IOC_ENABLE, 0) ? -errno : 0;
+}
+
+int outside_events_open_machine(struct outside_events *events, int cgroup)
+{
+	uint32_t opened = 0;
+
+	for (uint32_t cpu = 0; cpu < events->cpu_count; cpu++) {
+		int error = open_tracking_event(events, ALL_TASKS, cpu, false);
+
+		if (error == -ENODEV) /* the CPU is off */
+			continue;
+		if (!error)
+			ioctl(events->rings[cpu].owner, PERF_EVENT_IOC_ENABLE, 0);
+		if (!error)
+			error = open_machine_event(events, cpu, cgroup);
+		if (error)
+			return error;
+		opened++;
+	}
+	return opened ? 0 : -ENODEV;
 }
 
 /* ---- rings (include/uapi/linux/perf_event.h, struct perf_event_mmap_page) ---- */

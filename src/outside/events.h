@@ -40,6 +40,7 @@ struct outside_event {
 
 struct outside_events {
 	struct outside_ring *rings;
+	bool is_whole_machine; /* all tasks of each CPU, instead of chosen tasks on all CPUs */
 	uint32_t cpu_count;
 	uint64_t period_ns;
 	uint32_t stack_bytes_max; /* that are wanted of each sample */
@@ -50,13 +51,17 @@ struct outside_events {
 	uint32_t count, capacity;
 };
 
-/* Tries what is permitted. 0, or negative errno with what forbids it. */
-int outside_events_init(struct outside_events *events, uint64_t period_ns, uint32_t stack_bytes_max,
-			struct problem *problem);
+/* Tries what is permitted. 0, or negative errno with what forbids it. The period, the wanted bytes
+ * of stacks and is_whole_machine are set. */
+int outside_events_init(struct outside_events *events, struct problem *problem);
 void outside_events_deinit(struct outside_events *events);
 /* Events of one task and of all that it will start; with `on_exec` they begin when it executes a
  * program. 0 or negative errno. */
 int outside_events_open_task(struct outside_events *events, pid_t tid, bool on_exec);
+
+/* Events of all that runs on any CPU; with `cgroup`, the descriptor of a control group's directory,
+ * samples of what runs in that group alone. -1: of everything. 0 or negative errno. */
+int outside_events_open_machine(struct outside_events *events, int cgroup);
 
 /* Closes those opened for a task of which `is_needed` says no. */
 void outside_events_close_unneeded(struct outside_events *events,

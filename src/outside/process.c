@@ -23,6 +23,20 @@ static struct outside_process **get_process_list(struct outside_world *world, ui
 	return &world->processes[pid % OUTSIDE_TABLE_SIZE];
 }
 
+static struct outside_thread **find_thread_link(struct outside_world *world, uint32_t tid)
+{
+	struct outside_thread **link = &world->threads[tid % OUTSIDE_TABLE_SIZE];
+
+	while (*link && (*link)->tid != tid)
+		link = &(*link)->next;
+	return link;
+}
+
+static struct outside_thread *find_thread(struct outside_world *world, uint32_t tid)
+{
+	return *find_thread_link(world, tid);
+}
+
 int outside_world_init(struct outside_world *world)
 {
 	world->walked = calloc(world->depth_max, sizeof(*world->walked));
@@ -44,6 +58,8 @@ struct outside_process *outside_process_find(struct outside_world *world, uint32
 }
 
 /* ---- what /proc says of a process that is there still ---- */
+
+#define KERNEL_THREAD_PARENT 2u /* kthreadd */
 
 /* By then it may have executed another program: its arguments count where the file is the one whose
  * mapping was reported. */
@@ -72,6 +88,41 @@ static void read_executable_and_arguments(struct outside_process *process)
 	process->argument_bytes = process->arguments ? (size_t)length : 0;
 	if (process->arguments)
 		memcpy(process->arguments, arguments, (size_t)length);
+}
+
+void outside_process_read_identity(const struct outside_world *world,
+				   struct outside_process *process)
+{
+	char *cgroup = world->scope ? outside_scope_read_cgroup(world->scope, process->pid) : NULL;
+
+	if (cgroup) {
+		free(process->cgroup);
+		process->cgroup = cgroup;
+	}
+	process->is_kernel_thread =
+		process->pid == KERNEL_THREAD_PARENT || process->parent_pid == KERNEL_THREAD_PARENT;
+	if (!process->is_kernel_thread)
+		read_executable_and_arguments(process);
+}
+
+/* Processes move between groups and change their users: they are looked at again and again. */
+#define SCOPE_CHECK_PAUSE_NS 100000000u
+
+bool outside_process_is_in_scope(struct outside_world *world, struct outside_process *process,
+				 uint64_t time_ns)
+{
+	int found;
+
+	if (!world->scope || outside_scope_is_left_to_kernel(world->scope))
+		return true;
+	if (time_ns >= process->next_check_ns) {
+		process->next_check_ns = time_ns + SCOPE_CHECK_PAUSE_NS;
+		found = outside_scope_check_process(world->scope, process->pid);
+		if (found >= 0)
+			process->membership = found ? OUTSIDE_IN_SCOPE : OUTSIDE_NOT_IN_SCOPE;
+	}
+	world->unknown_scope += process->membership == OUTSIDE_NOT_LOOKED_AT;
+	return process->membership == OUTSIDE_IN_SCOPE;
 }
 
 /* ---- spool files ---- */
@@ -110,6 +161,34 @@ static void write_process(struct outside_process *process)
 	outside_record_end(spool, SPOOL_RECORD_PROCESS);
 }
 
+static void write_cgroup(struct outside_process *process)
+{
+	if (!process->cgroup)
+		return;
+	outside_record_begin(process->spool);
+	outside_record_text(process->spool, process->cgroup);
+	outside_record_end(process->spool, SPOOL_RECORD_CGROUP);
+}
+
+static void write_times_by_cpu(const struct outside_world *world, struct outside_process *process)
+{
+	uint32_t used = 0;
+
+	for (uint32_t cpu = 0; process->by_cpu_ns && cpu < world->cpu_count; cpu++)
+		used += process->by_cpu_ns[cpu] != 0;
+	if (!used)
+		return;
+	outside_record_begin(process->spool);
+	outside_record_unsigned(process->spool, used);
+	for (uint32_t cpu = 0; cpu < world->cpu_count; cpu++) {
+		if (!process->by_cpu_ns[cpu])
+			continue;
+		outside_record_unsigned(process->spool, cpu);
+		outside_record_unsigned(process->spool, process->by_cpu_ns[cpu]);
+	}
+	outside_record_end(process->spool, SPOOL_RECORD_TIMES_BY_CPU);
+}
+
 static void write_source(const struct outside_world *world, struct outside_process *process)
 {
 	outside_record_begin(process->spool);
@@ -118,6 +197,24 @@ static void write_source(const struct outside_world *world, struct outside_proce
 	outside_record_unsigned(process->spool, SPOOL_CPU_SOURCE_OUTSIDE);
 	outside_record_text(process->spool, world->source_text);
 	outside_record_end(process->spool, SPOOL_RECORD_NOTICE);
+}
+
+/* Kernel threads, as ps(1) shows them; others keep what can be known of them. NULL: nothing. */
+static char *name_without_executable(struct outside_world *world,
+				     const struct outside_process *process)
+{
+	const struct outside_thread *thread = find_thread(world, process->pid);
+	char *name = NULL;
+
+	if (!world->scope)
+		return NULL;
+	if (!process->pid)
+		return strdup("[outside of this PID namespace]");
+	if (!thread || !thread->name[0])
+		return NULL;
+	if (asprintf(&name, process->is_kernel_thread ? "[%s]" : "%s", thread->name) < 0)
+		return NULL;
+	return name;
 }
 
 bool outside_process_begin_spool(struct outside_world *world, struct outside_process *process)
@@ -146,8 +243,13 @@ bool outside_process_begin_spool(struct outside_world *world, struct outside_pro
 	header->origin = process->origin;
 	if (outside_spool_create(process->spool, world->spool_directory))
 		return false;
-	read_executable_and_arguments(process);
+	outside_process_read_identity(world, process);
+	if (!process->executable)
+		process->executable = name_without_executable(world, process);
+	if (world->scope)
+		process->by_cpu_ns = calloc(world->cpu_count, sizeof(*process->by_cpu_ns));
 	write_process(process);
+	write_cgroup(process);
 	write_clock(process->spool);
 	write_source(world, process);
 	outside_modules_write_kernel(world, process);
@@ -163,8 +265,11 @@ static void end_spool(const struct outside_world *world, struct outside_process 
 	if (!spool)
 		return;
 	write_clock(spool);
+	write_times_by_cpu(world, process);
 	if (process->pid == world->root_pid)
-		spool->header.helper_cpu_ns = clock_read_ns(CLOCK_THREAD_CPUTIME_ID);
+		spool->header.helper_cpu_ns = world->thread_cpu_ns
+						      ? world->thread_cpu_ns
+						      : clock_read_ns(CLOCK_THREAD_CPUTIME_ID);
 	spool->header.process_start = state == SPOOL_STATE_LEFT ? spool->header.process_start : 0;
 	outside_spool_close(spool, state, time_ns);
 	free(spool);
@@ -213,18 +318,9 @@ static void close_thread_stream(struct outside_thread *thread, uint64_t time_ns)
 	thread->is_recorded = false;
 }
 
-static struct outside_thread **find_thread_link(struct outside_world *world, uint32_t tid)
-{
-	struct outside_thread **link = &world->threads[tid % OUTSIDE_TABLE_SIZE];
-
-	while (*link && (*link)->tid != tid)
-		link = &(*link)->next;
-	return link;
-}
-
 bool outside_thread_is_known(struct outside_world *world, uint32_t tid)
 {
-	return *find_thread_link(world, tid) != NULL;
+	return find_thread(world, tid) != NULL;
 }
 
 static struct outside_process *add_process(struct outside_world *world, uint32_t pid,
@@ -289,6 +385,8 @@ static void free_process(struct outside_world *world, struct outside_process *pr
 	outside_modules_free(process);
 	free(process->executable);
 	free(process->arguments);
+	free(process->cgroup);
+	free(process->by_cpu_ns);
 	free(process);
 }
 
@@ -312,10 +410,27 @@ static void remove_thread(struct outside_world *world, struct outside_thread *th
 	free_process(world, process);
 }
 
+/* Its events end with a thread that was chosen. A CPU's do not: the thread goes on for a moment
+ * after it reported its end. */
 void outside_thread_end(struct outside_world *world, struct outside_thread *thread,
 			uint64_t time_ns)
 {
-	remove_thread(world, thread, SPOOL_STATE_EXITED, time_ns);
+	if (world->scope)
+		thread->ended_ns = time_ns;
+	else
+		remove_thread(world, thread, SPOOL_STATE_EXITED, time_ns);
+}
+
+void outside_world_remove_ended(struct outside_world *world, uint64_t before_ns)
+{
+	for (uint32_t i = 0; i < OUTSIDE_TABLE_SIZE; i++) {
+		for (struct outside_thread *thread = world->threads[i], *next; thread;
+		     thread = next) {
+			next = thread->next;
+			if (thread->ended_ns && thread->ended_ns < before_ns)
+				remove_thread(world, thread, SPOOL_STATE_EXITED, thread->ended_ns);
+		}
+	}
 }
 
 /* ---- processes ---- */
@@ -339,6 +454,9 @@ void outside_process_execute(struct outside_world *world, struct outside_thread 
 	thread->internal_id = 0;
 	thread->start_ns = time_ns;
 	end_spool(world, process, SPOOL_STATE_EXEC, time_ns);
+	free(process->by_cpu_ns);
+	process->by_cpu_ns = NULL;
+	process->next_check_ns = 0;
 	outside_modules_free(process);
 	free(process->executable);
 	free(process->arguments);
@@ -354,13 +472,21 @@ void outside_process_execute(struct outside_world *world, struct outside_thread 
 void outside_process_fork(struct outside_world *world, struct outside_process *parent, uint32_t pid,
 			  uint64_t time_ns)
 {
-	struct outside_process *process = outside_process_find(world, pid);
+	struct outside_thread *earlier = find_thread(world, pid);
+	struct outside_process *process;
 
+	/* The number of one that has ended is given to another. */
+	if (earlier && earlier->ended_ns)
+		remove_thread(world, earlier, SPOOL_STATE_EXITED, earlier->ended_ns);
+	process = outside_process_find(world, pid);
 	if (!process)
 		process = add_process(world, pid, time_ns);
 	if (!process || !parent || process == parent)
 		return;
 	process->parent_pid = parent->pid;
+	process->is_kernel_thread = parent->pid == KERNEL_THREAD_PARENT;
+	process->membership = parent->membership;
+	process->cgroup = parent->cgroup ? strdup(parent->cgroup) : NULL;
 	process->events_tid = parent->events_tid;
 	process->executable = parent->executable ? strdup(parent->executable) : NULL;
 	if (parent->arguments && (process->arguments = malloc(parent->argument_bytes))) {
@@ -389,7 +515,9 @@ void outside_world_deinit(struct outside_world *world, uint64_t now_ns)
 		for (struct outside_thread *thread = world->threads[i], *next; thread;
 		     thread = next) {
 			next = thread->next;
-			remove_thread(world, thread, SPOOL_STATE_LEFT, now_ns);
+			remove_thread(world, thread,
+				      thread->ended_ns ? SPOOL_STATE_EXITED : SPOOL_STATE_LEFT,
+				      thread->ended_ns ? thread->ended_ns : now_ns);
 		}
 	}
 	outside_images_deinit(&world->images);

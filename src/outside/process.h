@@ -14,6 +14,7 @@
 
 #include "core/unwind/unwind.h"
 #include "outside/image_file.h"
+#include "outside/scope.h"
 #include "outside/spool_file.h"
 
 #define OUTSIDE_NAME_BYTES 16 /* of a thread, with its end (prctl(2), PR_SET_NAME) */
@@ -41,8 +42,11 @@ struct outside_thread {
 	uint64_t last_ns;
 	uint64_t start_ns;
 	uint64_t samples, covered_ns;
+	uint64_t ended_ns; /* 0: it runs */
 	bool is_recorded;
 };
+
+enum outside_membership { OUTSIDE_NOT_LOOKED_AT, OUTSIDE_IN_SCOPE, OUTSIDE_NOT_IN_SCOPE };
 
 struct outside_process {
 	struct outside_process *next; /* in the table, by pid */
@@ -60,6 +64,12 @@ struct outside_process {
 	uint64_t stack_start; /* where the kernel put its arguments; 0: not known */
 	uint32_t next_internal_id, living_threads;
 	struct outside_spool *spool; /* NULL: no sample yet */
+	/* ---- where the whole machine is sampled ---- */
+	bool is_kernel_thread;
+	char *cgroup;        /* NULL: not known */
+	uint64_t *by_cpu_ns; /* of samples, by CPU; NULL: no sample yet */
+	enum outside_membership membership;
+	uint64_t next_check_ns; /* of membership */
 };
 
 #define OUTSIDE_TABLE_SIZE 1024u /* lists of each table */
@@ -82,6 +92,11 @@ struct outside_world {
 	struct unwind_scratch *scratch;
 	uint64_t samples, lost;
 	uint64_t short_copies; /* stacks that go on beyond the copied piece */
+	/* NULL: chosen processes are sampled; else the machine, or a part of it. */
+	const struct outside_scope *scope;
+	uint32_t cpu, cpu_count; /* cpu: of the record at hand */
+	uint64_t thread_cpu_ns;  /* of the collector's thread, when it has ended */
+	uint64_t unknown_scope;  /* samples of processes that ended before kymo looked at them */
 };
 
 int outside_world_init(struct outside_world *world);
@@ -103,6 +118,14 @@ void outside_process_execute(struct outside_world *world, struct outside_thread 
 			     const char *name, uint64_t time_ns);
 void outside_process_fork(struct outside_world *world, struct outside_process *parent, uint32_t pid,
 			  uint64_t time_ns);
+/* Takes away threads that ended before a time: their last samples come after their end. */
+void outside_world_remove_ended(struct outside_world *world, uint64_t before_ns);
+/* Executable, arguments and control group of a process that is there. */
+void outside_process_read_identity(const struct outside_world *world,
+				   struct outside_process *process);
+/* Whether samples of the process are wanted at this time. */
+bool outside_process_is_in_scope(struct outside_world *world, struct outside_process *process,
+				 uint64_t time_ns);
 /* Gives the process its spool file; false: it cannot be had. */
 bool outside_process_begin_spool(struct outside_world *world, struct outside_process *process);
 void outside_thread_record_start(struct outside_thread *thread);

@@ -134,6 +134,10 @@ static void handle_loss(struct outside_world *world, uint64_t count, uint32_t pi
 	struct outside_process *process = outside_process_find(world, pid);
 
 	world->lost += count;
+	/* The task that ran when room was found again; if it is not sampled, whoever is in the
+	 * results in any case. */
+	if (world->scope && (!process || !process->spool))
+		process = outside_process_find(world, world->root_pid);
 	if (process && outside_process_begin_spool(world, process))
 		process->spool->header.losses[SPOOL_LOSS_PERF_RING] += count;
 }
@@ -194,6 +198,34 @@ static bool parse_sample(const struct sample_record *record, struct outside_samp
 	if (ret->stack_bytes > stack_room)
 		ret->stack_bytes = stack_room;
 	return true;
+}
+
+uint32_t outside_record_copy_compact(const struct perf_event_header *record, uint8_t *to)
+{
+	const void *any = record;
+	struct perf_event_header header = *record;
+	struct outside_sample sample;
+	const uint8_t *start = any;
+	uint64_t kept, words[2];
+	size_t front;
+
+	if (record->type != PERF_RECORD_SAMPLE || !parse_sample(any, &sample) || !sample.stack ||
+	    !sample.stack_bytes) {
+		memcpy(to, record, record->size);
+		return record->size;
+	}
+	/* Size of the room, the room, how much of it is used. */
+	kept = (sample.stack_bytes + 7) & ~7ull;
+	front = (size_t)(sample.stack - start);
+	memcpy(to, start, front);
+	words[0] = kept;
+	words[1] = sample.stack_bytes;
+	memcpy(to + front - 8, &words[0], 8);
+	memcpy(to + front, sample.stack, kept);
+	memcpy(to + front + kept, &words[1], 8);
+	header.size = (uint16_t)(front + kept + 8);
+	memcpy(to, &header, sizeof(header));
+	return header.size;
 }
 
 void outside_record_handle(struct outside_world *world, const struct perf_event_header *record)

@@ -11,6 +11,8 @@
 
 /* When the kernel wrote a record. */
 uint64_t outside_record_get_time(const struct perf_event_header *record);
+/* Copies a record without the room that its stack did not need. Returns the size of the copy. */
+uint32_t outside_record_copy_compact(const struct perf_event_header *record, uint8_t *to);
 void outside_record_handle(struct outside_world *world, const struct perf_event_header *record);
 
 /* A sample as the kernel gives it; the pointers lead into the record. */

@@ -15,7 +15,7 @@
 #include <sys/resource.h>
 
 /* Events take two descriptors a thread and CPU. */
-static void raise_descriptor_limit(void)
+void outside_running_raise_file_limit(void)
 {
 	struct rlimit limit;
 
@@ -25,7 +25,7 @@ static void raise_descriptor_limit(void)
 	setrlimit(RLIMIT_NOFILE, &limit);
 }
 
-static void read_thread_name(struct outside_world *world, struct outside_thread *thread)
+void outside_running_read_name(struct outside_world *world, struct outside_thread *thread)
 {
 	char path[64], name[64] = "";
 	FILE *file;
@@ -66,7 +66,7 @@ static int open_new_threads(struct outside_world *world, struct outside_events *
 		}
 		thread = error ? NULL : outside_thread_get(world, (uint32_t)pid, tid, now_ns);
 		if (thread)
-			read_thread_name(world, thread);
+			outside_running_read_name(world, thread);
 		opened++;
 	}
 	closedir(directory);
@@ -79,7 +79,7 @@ int outside_running_open(struct outside_world *world, struct outside_events *eve
 	struct outside_process *process;
 	int opened;
 
-	raise_descriptor_limit();
+	outside_running_raise_file_limit();
 	/* The main thread's number is 0. */
 	opened = outside_events_open_task(events, pid, false);
 	if (opened)

@@ -14,5 +14,8 @@
  * errno. */
 int outside_running_open(struct outside_world *world, struct outside_events *events, pid_t pid,
 			 uint64_t now_ns);
+void outside_running_raise_file_limit(void);
+/* From /proc. */
+void outside_running_read_name(struct outside_world *world, struct outside_thread *thread);
 
 #endif

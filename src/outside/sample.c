@@ -251,6 +251,8 @@ static void write_sample(struct outside_world *world, struct outside_thread *thr
 	spool->header.stacks[end]++;
 	spool->header.cpu_covered_ns += input.weight;
 	world->samples++;
+	if (thread->process->by_cpu_ns)
+		thread->process->by_cpu_ns[world->cpu] += input.weight;
 }
 
 void outside_sample_handle(struct outside_world *world, const struct outside_sample *sample)
@@ -263,7 +265,8 @@ void outside_sample_handle(struct outside_world *world, const struct outside_sam
 
 	if (sample->time_ns < world->from_ns || sample->time_ns >= world->to_ns)
 		return;
-	if (!thread || !outside_process_begin_spool(world, thread->process))
+	if (!thread || !outside_process_is_in_scope(world, thread->process, sample->time_ns) ||
+	    !outside_process_begin_spool(world, thread->process))
 		return;
 	process = thread->process;
 	outside_thread_record_start(thread);

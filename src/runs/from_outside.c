@@ -90,7 +90,8 @@ static void start_collector(void *context, pid_t pid)
 			      (int)pid, strerror(-error));
 }
 
-static int create_collector(struct launch *launch, bool is_go, struct problem *problem)
+static int create_collector(struct launch *launch, bool is_go, const struct outside_scope *scope,
+			    struct problem *problem)
 {
 	const struct effective_settings *settings = launch->settings;
 	const char *frequency = effective_setting_text(settings, SETTING_SAMPLING_CPUTIME_FREQ);
@@ -100,6 +101,7 @@ static int create_collector(struct launch *launch, bool is_go, struct problem *p
 		.duration_ns = read_duration_setting(settings, SETTING_TRACE_DURATION),
 		.keep_file = symbolizer_keep_file_open,
 		.with_kernel_frames = effective_setting_bool(settings, SETTING_KERNEL_FRAMES),
+		.scope = scope,
 		.stack_bytes_max = is_go ? STACK_BYTES_OF_GO : STACK_BYTES_MAX,
 		.depth_max =
 			(uint32_t)effective_setting_integer(settings, SETTING_SAMPLING_MAX_DEPTH)};
@@ -113,7 +115,7 @@ void from_outside_serve(struct launch *launch)
 
 	if (!effective_setting_bool(settings, SETTING_USE_SAMPLING) ||
 	    !effective_setting_bool(settings, SETTING_FOLLOW_CHILDREN) ||
-	    create_collector(launch, false, NULL))
+	    create_collector(launch, false, NULL, NULL))
 		return;
 	if (outside_collector_set_directory(launch->from_outside, launch->session, NULL) ||
 	    outside_collector_serve(launch->from_outside))
@@ -122,7 +124,7 @@ void from_outside_serve(struct launch *launch)
 
 int from_outside_check(struct launch *launch, struct problem *problem)
 {
-	return create_collector(launch, false, problem);
+	return create_collector(launch, false, NULL, problem);
 }
 
 int from_outside_attach(struct launch *launch, pid_t pid, struct problem *problem)
@@ -151,7 +153,7 @@ static int add_reason(const struct target *target, struct problem *problem, int 
 int from_outside_prepare(struct launch *launch, const struct target *target, char ***ret,
 			 struct problem *problem)
 {
-	int error = create_collector(launch, target->is_go, problem);
+	int error = create_collector(launch, target->is_go, NULL, problem);
 
 	if (error)
 		return add_reason(target, problem, error);
@@ -176,10 +178,32 @@ int from_outside_prepare(struct launch *launch, const struct target *target, cha
 	return 0;
 }
 
-void from_outside_finish(struct launch *launch)
+int from_outside_check_machine(struct launch *launch, const struct outside_scope *scope,
+			       struct problem *problem)
 {
+	return create_collector(launch, false, scope, problem);
+}
+
+int from_outside_start_machine(struct launch *launch, struct problem *problem)
+{
+	int error = outside_collector_set_directory(launch->from_outside, launch->session, problem);
+
+	if (!error && (error = outside_collector_start_machine(launch->from_outside)))
+		problem_set(problem, error,
+			    "perf events of the machine's CPUs cannot be opened: %s",
+			    strerror(-error));
+	if (!error)
+		warn_of_what_is_left_out(launch);
+	return error;
+}
+
+struct outside_result from_outside_finish(struct launch *launch)
+{
+	struct outside_result result = {0};
+
 	supervise_set_before_exec(NULL, NULL);
 	if (launch->from_outside)
-		outside_collector_finish(launch->from_outside);
+		result = outside_collector_finish(launch->from_outside);
 	launch->from_outside = NULL;
+	return result;
 }

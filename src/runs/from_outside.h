@@ -11,6 +11,7 @@
 
 #include "launch/launch.h"
 #include "launch/target.h"
+#include "outside/collector.h"
 
 /* `only_samples`: the command wants nothing else of the program. */
 bool from_outside_is_wanted(const struct launch *launch, const struct target *target,
@@ -26,7 +27,12 @@ int from_outside_attach(struct launch *launch, pid_t pid, struct problem *proble
 void from_outside_serve(struct launch *launch);
 /* Is anything permitted? 0, or negative errno with what forbids it. */
 int from_outside_check(struct launch *launch, struct problem *problem);
+/* The same for the whole machine, or what of it is in the scope, which lives as long. */
+int from_outside_check_machine(struct launch *launch, const struct outside_scope *scope,
+			       struct problem *problem);
+/* Samples it from now on. The directories are made. */
+int from_outside_start_machine(struct launch *launch, struct problem *problem);
 /* The program has ended. */
-void from_outside_finish(struct launch *launch);
+struct outside_result from_outside_finish(struct launch *launch);
 
 #endif

@@ -117,6 +117,36 @@ static int scan_notice_record(struct spool_scan_state *scan,
 	return 0;
 }
 
+static int scan_cgroup_record(struct spool_scan_state *scan,
+			      struct spool_record_payload_cursor *payload)
+{
+	scan->model->cgroup = scan_read_string_copy(scan, payload);
+	return !scan->model->cgroup ? -ENOMEM : payload->bad ? -EBADMSG : 0;
+}
+
+static int scan_times_by_cpu_record(struct spool_scan_state *scan,
+				    struct spool_record_payload_cursor *payload)
+{
+	uint64_t count = spool_read_unsigned(payload);
+	struct model_cpu_time *times;
+
+	/* Two bytes each at least. */
+	if (payload->bad || count > (uint64_t)(payload->end - payload->at) / 2)
+		return -EBADMSG;
+	times = arena_allocate(&scan->private->arena, (count + 1) * sizeof(*times));
+	if (!times)
+		return -ENOMEM;
+	for (uint64_t i = 0; i < count; i++) {
+		times[i].cpu = (uint32_t)spool_read_unsigned(payload);
+		times[i].ns = spool_read_unsigned(payload);
+	}
+	if (payload->bad)
+		return -EBADMSG;
+	scan->model->times_by_cpu = times;
+	scan->model->times_by_cpu_count = (uint32_t)count;
+	return 0;
+}
+
 static int scan_record(struct spool_scan_state *scan, struct spool_record_payload_cursor *payload)
 {
 	switch (payload->kind) {
@@ -143,6 +173,10 @@ static int scan_record(struct spool_scan_state *scan, struct spool_record_payloa
 		return scan_metrics_record(scan, payload);
 	case SPOOL_RECORD_NOTICE:
 		return scan_notice_record(scan, payload);
+	case SPOOL_RECORD_CGROUP:
+		return scan_cgroup_record(scan, payload);
+	case SPOOL_RECORD_TIMES_BY_CPU:
+		return scan_times_by_cpu_record(scan, payload);
 	case SPOOL_RECORD_STRING:
 		return 0;
 	default:
@@ -215,6 +249,9 @@ static const char *find_path_base_name(const char *path)
 {
 	const char *slash = strrchr(path, '/');
 
+	/* "[kworker/0:1]" */
+	if (path[0] == '[')
+		return path;
 	return slash && slash[1] ? slash + 1 : path;
 }
 

@@ -82,7 +82,7 @@ static int write_processes(sqlite3 *handle, const struct session *session)
 {
 	struct table_rows rows;
 
-	table_rows_begin(&rows, handle, "kymo_processes", 11);
+	table_rows_begin(&rows, handle, "kymo_processes", 12);
 	for (uint32_t i = 0; i < session->process_count; i++) {
 		const struct model_process *process = &session->processes[i];
 
@@ -97,7 +97,29 @@ static int write_processes(sqlite3 *handle, const struct session *session)
 		put_count(&rows, process->start_ns);
 		put_count(&rows, process->end_ns);
 		put_null_unless(&rows, process->wait_status >= 0, (uint64_t)process->wait_status);
+		if (process->cgroup)
+			put_text(&rows, process->cgroup);
+		else
+			put_null_unless(&rows, false, 0);
 		put_row(&rows);
+	}
+	return table_rows_finish(&rows);
+}
+
+static int write_cpu_times(sqlite3 *handle, const struct session *session)
+{
+	struct table_rows rows;
+
+	table_rows_begin(&rows, handle, "kymo_cpu_times", 3);
+	for (uint32_t i = 0; i < session->process_count; i++) {
+		const struct model_process *process = &session->processes[i];
+
+		for (uint32_t k = 0; k < process->times_by_cpu_count; k++) {
+			put_count(&rows, i);
+			put_count(&rows, process->times_by_cpu[k].cpu);
+			put_count(&rows, process->times_by_cpu[k].ns);
+			put_row(&rows);
+		}
 	}
 	return table_rows_finish(&rows);
 }
@@ -534,8 +556,9 @@ static int write_devices(sqlite3 *handle, const struct session *session)
 int database_write_tables(sqlite3 *handle, struct session *session, struct problem *problem)
 {
 	static int (*const writers[])(sqlite3 *, const struct session *) = {
-		write_metadata, write_processes, write_threads,   write_metrics, write_losses,
-		write_frames,   write_nodes,     write_functions, write_devices, write_steps};
+		write_metadata,  write_processes, write_cpu_times, write_threads,
+		write_metrics,   write_losses,    write_frames,    write_nodes,
+		write_functions, write_devices,   write_steps};
 	int error =
 		sqlite3_exec(handle, database_schema_sql, NULL, NULL, NULL) == SQLITE_OK ? 0 : -EIO;
 

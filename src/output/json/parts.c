@@ -177,6 +177,22 @@ static void json_put_process_real_time(struct json_writer *json, const struct se
 	json_object_end(json);
 }
 
+static void json_put_times_by_cpu(struct json_writer *json, const struct model_process *process)
+{
+	if (process->cgroup)
+		json_put_text(json, "cgroup", process->cgroup);
+	if (!process->times_by_cpu_count)
+		return;
+	json_array_begin(json, "cpus");
+	for (uint32_t i = 0; i < process->times_by_cpu_count; i++) {
+		json_object_begin(json, NULL);
+		json_put_count(json, "cpu", process->times_by_cpu[i].cpu);
+		json_put_count(json, "cpu_ns", process->times_by_cpu[i].ns);
+		json_object_end(json);
+	}
+	json_array_end(json);
+}
+
 static void json_put_process(struct json_writer *json, const struct session *session,
 			     uint32_t index)
 {
@@ -200,6 +216,7 @@ static void json_put_process(struct json_writer *json, const struct session *ses
 	json_put_text(json, "cpu_source", spool_cpu_source_get_name(process->cpu_source));
 	json_put_text(json, "cpu_source_reason", process->cpu_source_reason);
 	json_put_count(json, "covered_cpu_ns", process->cpu_covered_ns);
+	json_put_times_by_cpu(json, process);
 	json_put_process_real_time(json, session, process);
 	json_put_count(json, "handler_ns", process->handler_ns);
 	json_put_count(json, "helper_cpu_ns", process->helper_cpu_ns);

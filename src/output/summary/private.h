@@ -105,6 +105,9 @@ void summary_write_counters(const struct summary_writer *summary);
 /* Such a run may have no samples, and none are missed. */
 bool summary_has_counters(const struct summary_writer *summary);
 int summary_write_processes(const struct summary_writer *summary);
+/* The whole machine was sampled (machine.c): by control group and by CPU. */
+bool summary_is_of_machine(const struct summary_writer *summary);
+int summary_write_machine(const struct summary_writer *summary);
 int summary_write_threads(const struct summary_writer *summary);
 void summary_write_program_and_machine(const struct summary_writer *summary);
 void summary_write_unresolved_code(const struct summary_writer *summary);

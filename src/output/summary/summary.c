@@ -413,7 +413,14 @@ static int write_all_sections(const struct summary_writer *summary, struct probl
 	write_line_of_all_short_processes(summary);
 	summary_write_real_time(summary);
 	summary_write_interpreter_states(summary);
-	result = summary_write_functions(summary);
+	result = 0;
+	if (summary_is_of_machine(summary)) {
+		result = summary_write_processes(summary);
+		if (result == 0)
+			result = summary_write_machine(summary);
+	}
+	if (result == 0)
+		result = summary_write_functions(summary);
 	if (result == 0)
 		result = summary_write_interpreted_lines(summary);
 	if (result == 0)
@@ -438,7 +445,7 @@ static int write_all_sections(const struct summary_writer *summary, struct probl
 		result = summary_write_memory(summary);
 	if (result == 0)
 		result = summary_write_nccl(summary);
-	if (result == 0)
+	if (result == 0 && !summary_is_of_machine(summary))
 		result = summary_write_processes(summary);
 	if (result == 0)
 		result = summary_write_threads(summary);

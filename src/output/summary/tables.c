@@ -230,7 +230,7 @@ static void write_process_row(const struct summary_writer *summary,
 	size_t columns;
 
 	/* The directory of the program says less than its arguments. */
-	for (const char *at = command; *at && *at != ' '; at++) {
+	for (const char *at = command; *at && *at != ' ' && *command != '['; at++) {
 		if (*at == '/')
 			command = at + 1;
 	}
