@@ -282,6 +282,11 @@ enum spool_record {
 	SPOOL_RECORD_CGROUP = 64,
 	/* What the samples of the process stand for, by CPU: u count, then (u CPU, u ns) each */
 	SPOOL_RECORD_TIMES_BY_CPU = 65,
+	/* Waits of one thread with the same stack and the same waker (since 1.10). u internal id, u tid, u waits, u ns,
+	 * u ns of the longest, u spool_stack_end, u frames, s each, innermost first, as a difference to the one before;
+	 * u spool_waker, u pid, u image and u tid of the waker, b its name, u frames, s each: its stack, of its process. Tid 0:
+	 * waits of all threads that no room was found for, without stacks */
+	SPOOL_RECORD_WAITS = 66,
 
 	/* Kinds from here to 255: a SAMPLE whose flags byte is not in the payload but is the kind itself, less this. */
 	SPOOL_RECORD_SAMPLE_COMPACT = 128
@@ -307,6 +312,15 @@ static inline int spool_frame_is_interpreted(uint64_t frame)
 {
 	return frame >> 47 == 1;
 }
+
+/* Who ended a wait. */
+enum spool_waker {
+	SPOOL_WAKER_UNKNOWN,
+	SPOOL_WAKER_THREAD,
+	SPOOL_WAKER_INTERRUPT, /* a timer, or a device */
+	SPOOL_WAKER_NOBODY,    /* it goes on at the end of the recording */
+	SPOOL_WAKER_COUNT
+};
 
 enum spool_interpreter { SPOOL_INTERPRETER_CPYTHON = 1 };
 

@@ -164,7 +164,8 @@ const struct command sql_command_description = {
 		"--format db wrote. Tables: metadata, processes, threads, frames, nodes, samples, "
 		"stacks, functions, lines, addresses, regions, calls, kernels, copies, "
 		"device_work, metrics, "
-		"losses, and those of NCCL. docs/reference/database.md has their columns.",
+		"losses, waits, cpu_times, and those of NCCL. docs/reference/database.md has their "
+		"columns.",
 	.examples = "kymo sql DIR 'select function, self_cpu_ns / 1e6 as ms from functions\n"
 		    "              order by 2 desc limit 10'\n"
 		    "kymo sql --format csv DIR 'select * from stacks'  for a spreadsheet\n"

@@ -23,6 +23,7 @@
 #include <unistd.h>
 
 #include "common/monotonic.h"
+#include "outside/blocking.h"
 #include "outside/drain.h"
 #include "outside/events.h"
 #include "outside/kernel.h"
@@ -31,12 +32,14 @@
 #include "outside/requests.h"
 #include "outside/running.h"
 
-#define ROUND_MS         100
-#define SETTLE_NS        2000000u
-#define FLUSH_EVERY_NS   500000000u
-#define PHASE_SHIFT_PART 81u
-#define MACHINE_NICENESS -10
-#define END_LINGERS_NS   50000000u /* of a thread: from its report to the last sample, at most */
+#define ROUND_MS  100
+#define SETTLE_NS 2000000u
+/* Who wakes whom is seen on two CPUs, of which a hypervisor may stop one meanwhile. */
+#define SETTLE_OFF_CPU_NS 20000000u
+#define FLUSH_EVERY_NS    500000000u
+#define PHASE_SHIFT_PART  81u
+#define BUSY_NICENESS     -10
+#define END_LINGERS_NS    50000000u /* of a thread: from its report to the last sample, at most */
 
 struct outside_collector {
 	struct outside_world world;
@@ -55,7 +58,7 @@ static struct outside_queue *find_oldest(struct outside_collector *collector, ui
 {
 	struct outside_queue *oldest = NULL;
 
-	for (uint32_t i = 0; i < collector->events.cpu_count; i++) {
+	for (uint32_t i = 0; i < collector->events.ring_count; i++) {
 		struct outside_queue *queue = &collector->drain.queues[i];
 		const struct perf_event_header *record = outside_queue_peek(queue);
 		uint64_t time = record ? outside_record_get_time(record) : UINT64_MAX;
@@ -76,7 +79,11 @@ static void handle_records(struct outside_collector *collector, uint64_t before)
 	while ((queue = find_oldest(collector, before))) {
 		const struct perf_event_header *record = outside_queue_peek(queue);
 
-		collector->world.cpu = (uint32_t)(queue - collector->drain.queues);
+		uint32_t ring = (uint32_t)(queue - collector->drain.queues);
+
+		collector->world.cpu = ring % collector->events.cpu_count;
+		collector->world.ring_kind =
+			(enum outside_ring_kind)(ring / collector->events.cpu_count);
 		outside_record_handle(&collector->world, record);
 		outside_queue_pass(&collector->drain, queue, record);
 	}
@@ -90,10 +97,11 @@ static void run_round(struct outside_collector *collector, bool last)
 	/* acquire: what is in the queues by then is seen */
 	uint64_t complete =
 		atomic_load_explicit(&collector->drain.complete_ns, memory_order_acquire);
-	uint64_t before = complete > SETTLE_NS ? complete - SETTLE_NS : 0;
+	uint64_t settle = collector->events.with_switches ? SETTLE_OFF_CPU_NS : SETTLE_NS;
+	uint64_t before = complete > settle ? complete - settle : 0;
 
 	handle_records(collector, last ? UINT64_MAX : before);
-	if (collector->world.scope && before > END_LINGERS_NS)
+	if (collector->world.keeps_ended && before > END_LINGERS_NS)
 		outside_world_remove_ended(&collector->world, before - END_LINGERS_NS);
 	if (now < collector->next_flush_ns)
 		return;
@@ -117,8 +125,8 @@ static void *run_collector(void *context)
 	uint64_t unused;
 
 	/* On a busy machine it would fall behind while it waits for a CPU. */
-	if (collector->world.scope)
-		setpriority(PRIO_PROCESS, (id_t)gettid(), MACHINE_NICENESS);
+	if (collector->world.keeps_ended)
+		setpriority(PRIO_PROCESS, (id_t)gettid(), BUSY_NICENESS);
 	while (!waited[2].revents) {
 		waited[0] = (struct pollfd){collector->drain.notify, POLLIN, 0};
 		waited[1] = (struct pollfd){collector->listening, POLLIN, 0};
@@ -133,6 +141,7 @@ static void *run_collector(void *context)
 	}
 	outside_drain_stop(&collector->drain);
 	run_round(collector, true);
+	outside_blocks_end(&collector->world, monotonic_ns());
 	collector->world.thread_cpu_ns = clock_read_ns(CLOCK_THREAD_CPUTIME_ID);
 	return NULL;
 }
@@ -155,11 +164,16 @@ int outside_collector_create(const struct outside_options *options, struct outsi
 	collector->world.period_ns = collector->options.period_ns;
 	collector->world.depth_max = options->depth_max;
 	collector->world.scope = options->scope;
+	collector->world.keeps_ended = options->scope || options->with_off_cpu;
 	collector->events = (struct outside_events){.period_ns = collector->options.period_ns,
 						    .stack_bytes_max = options->stack_bytes_max,
-						    .is_whole_machine = options->scope != NULL};
+						    .is_whole_machine = options->scope != NULL,
+						    .with_switches = options->with_off_cpu};
+	if (options->with_off_cpu)
+		collector->events.wakeups = outside_tracepoint_find_waking();
 	error = outside_events_init(&collector->events, problem);
 	collector->world.cpu_count = collector->events.cpu_count;
+	collector->world.raw_pid_offset = collector->events.wakeups.pid_offset;
 	if (!error && (collector->stop < 0 || outside_world_init(&collector->world)))
 		error = problem_set(problem, -ENOMEM, "out of memory");
 	if (error) {
@@ -188,6 +202,18 @@ bool outside_collector_has_kernel_frames(const struct outside_collector *collect
 	return collector->world.kernel_start != 0;
 }
 
+bool outside_collector_has_off_cpu(const struct outside_collector *collector)
+{
+	return collector->events.with_switches;
+}
+
+const char *outside_collector_find_off_cpu_gap(const struct outside_collector *collector)
+{
+	if (!collector->events.with_switches)
+		return "kernel.perf_event_paranoid is 2 or more; 1, or CAP_PERFMON, permits it";
+	return collector->events.wakeups.id ? NULL : collector->events.wakeups.why_not;
+}
+
 int outside_collector_set_directory(struct outside_collector *collector, const char *session,
 				    struct problem *problem)
 {
@@ -210,7 +236,7 @@ static int start_thread(struct outside_collector *collector)
 	sigfillset(&all);
 	pthread_sigmask(SIG_BLOCK, &all, &before);
 	error = outside_drain_start(&collector->drain, &collector->events,
-				    collector->world.scope ? MACHINE_NICENESS : 0);
+				    collector->world.keeps_ended ? BUSY_NICENESS : 0);
 	if (!error)
 		error = -pthread_create(&collector->thread, NULL, run_collector, collector);
 	collector->is_started = !error;

@@ -23,6 +23,7 @@ struct outside_options {
 	/* Is given, at the end, each file that its path alone does not lead to. */
 	void (*keep_file)(int descriptor);
 	bool with_kernel_frames; /* where that is permitted */
+	bool with_off_cpu;       /* the same: where threads block, and who wakes them */
 	uint32_t depth_max;
 	uint32_t stack_bytes_max; /* copied of each stack, where the rings have room */
 	/* Of outside_collector_start_machine(); lives as long as the collector. NULL: processes are
@@ -42,6 +43,9 @@ int outside_collector_create(const struct outside_options *options, struct outsi
 /* Are kernel frames permitted? If not, *ret_why says what forbids them. */
 bool outside_collector_has_kernel_frames(const struct outside_collector *collector,
 					 const char **ret_why);
+/* What of with_off_cpu is not permitted, and why; NULL: nothing. */
+const char *outside_collector_find_off_cpu_gap(const struct outside_collector *collector);
+bool outside_collector_has_off_cpu(const struct outside_collector *collector);
 /* Where spool files go: SESSION/spool. */
 int outside_collector_set_directory(struct outside_collector *collector, const char *session,
 				    struct problem *problem);

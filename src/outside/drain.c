@@ -48,15 +48,17 @@ static uint8_t *find_room(struct outside_queue *queue, size_t size)
 	return more->bytes;
 }
 
-static bool move_record(struct outside_drain *drain, struct outside_queue *queue,
+static bool move_record(struct outside_drain *drain, uint32_t index,
 			const struct perf_event_header *record)
 {
+	struct outside_queue *queue = &drain->queues[index];
 	uint8_t *to = find_room(queue, record->size);
 	uint32_t size;
 
 	if (!to)
 		return false;
-	size = outside_record_copy_compact(record, to);
+	size = outside_record_copy_compact(
+		record, index / drain->events->cpu_count == OUTSIDE_RING_WAKEUPS, to);
 	atomic_fetch_add_explicit(&drain->queued_bytes, size, memory_order_relaxed);
 	/* release: the reader finds a record that is whole */
 	atomic_fetch_add_explicit(&queue->last->used, size, memory_order_release);
@@ -75,8 +77,7 @@ static bool drain_ring(struct outside_drain *drain, uint32_t index)
 	outside_ring_update_head(ring);
 	while (atomic_load_explicit(&drain->queued_bytes, memory_order_relaxed) <
 		       QUEUED_BYTES_MAX &&
-	       (record = outside_ring_peek(ring)) &&
-	       move_record(drain, &drain->queues[index], record)) {
+	       (record = outside_ring_peek(ring)) && move_record(drain, index, record)) {
 		outside_ring_advance(ring, record);
 		outside_ring_release(ring);
 		any = true;
@@ -91,7 +92,7 @@ static void drain_all(struct outside_drain *drain)
 	bool any = false;
 
 	pthread_mutex_lock(&drain->lock);
-	for (uint32_t i = 0; i < drain->events->cpu_count; i++)
+	for (uint32_t i = 0; i < drain->events->ring_count; i++)
 		any |= drain_ring(drain, i);
 	pthread_mutex_unlock(&drain->lock);
 	/* release: the records before it are in the queues */
@@ -103,7 +104,7 @@ static void drain_all(struct outside_drain *drain)
 /* A ring whose first task has ended hangs up and is not waited for any more. */
 static void wait_for_records(struct outside_drain *drain, struct pollfd *list, bool *has_hung_up)
 {
-	uint32_t rings = drain->events->cpu_count;
+	uint32_t rings = drain->events->ring_count;
 	uint64_t unused;
 	bool has_rings;
 
@@ -124,8 +125,8 @@ static void wait_for_records(struct outside_drain *drain, struct pollfd *list, b
 static void *run_drain(void *context)
 {
 	struct outside_drain *drain = context;
-	struct pollfd *list = calloc(drain->events->cpu_count + 1, sizeof(*list));
-	bool *has_hung_up = calloc(drain->events->cpu_count, sizeof(*has_hung_up));
+	struct pollfd *list = calloc(drain->events->ring_count + 1, sizeof(*list));
+	bool *has_hung_up = calloc(drain->events->ring_count, sizeof(*has_hung_up));
 
 	if (drain->niceness)
 		setpriority(PRIO_PROCESS, (id_t)gettid(), drain->niceness);
@@ -145,8 +146,8 @@ int outside_drain_start(struct outside_drain *drain, struct outside_events *even
 
 	drain->events = events;
 	drain->niceness = niceness;
-	drain->queues = calloc(events->cpu_count, sizeof(*drain->queues));
-	for (uint32_t i = 0; drain->queues && i < events->cpu_count; i++) {
+	drain->queues = calloc(events->ring_count, sizeof(*drain->queues));
+	for (uint32_t i = 0; drain->queues && i < events->ring_count; i++) {
 		drain->queues[i].first = drain->queues[i].last = make_block();
 		if (!drain->queues[i].first)
 			return -ENOMEM;
@@ -182,7 +183,7 @@ void outside_drain_stop(struct outside_drain *drain)
 void outside_drain_deinit(struct outside_drain *drain)
 {
 	outside_drain_stop(drain);
-	for (uint32_t i = 0; drain->queues && i < drain->events->cpu_count; i++) {
+	for (uint32_t i = 0; drain->queues && i < drain->events->ring_count; i++) {
 		struct outside_queue_block *block = drain->queues[i].first, *next;
 
 		for (; block; block = next) {

@@ -12,19 +12,21 @@
 #include <string.h>
 #include <sys/ioctl.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
 
 /* What an unprivileged user may lock for each CPU (perf_event_mlock_kb) holds the smaller one. */
 #define RING_BYTES_MOST (4u << 20)
-/* Of the whole machine, which may be busy. */
+/* Of the whole machine, which may be busy, and with context switches. */
 #define RING_BYTES_OF_MACHINE  (8u << 20)
 #define CPUS_WITH_LARGE_RINGS  16u
 #define RING_BYTES_LEAST       (64u << 10)
 #define STACK_BYTES_LEAST      8192u
 #define BUFFERED_NS            100000000u /* that a ring is to hold */
 #define BUFFERED_OF_MACHINE_NS 200000000u
+#define STACK_BYTES_OF_SWITCH  16384u
 #define RECORD_BYTES_MAX       65536u
 
 #define ALL_TASKS -1
@@ -60,6 +62,7 @@ static struct perf_event_attr make_tracking_attributes(const struct outside_even
 	attributes.mmap = attributes.mmap2 = 1;
 	attributes.comm = attributes.comm_exec = 1;
 	attributes.task = 1;
+	attributes.context_switch = events->with_switches;
 	attributes.enable_on_exec = on_exec;
 	attributes.watermark = 1;
 	attributes.wakeup_watermark = (uint32_t)(ring->data_size / 4);
@@ -83,6 +86,36 @@ static struct perf_event_attr make_sampling_attributes(const struct outside_even
 	attributes.sample_stack_user =
 		events->stack_bytes ? events->stack_bytes : STACK_BYTES_LEAST;
 	attributes.enable_on_exec = on_exec;
+	return attributes;
+}
+
+/* Each time that a task leaves its CPU, in its own context: its stack can be seen. */
+static struct perf_event_attr make_switch_attributes(const struct outside_events *events,
+						     bool on_exec)
+{
+	struct perf_event_attr attributes = make_sampling_attributes(events, on_exec);
+
+	attributes.config = PERF_COUNT_SW_CONTEXT_SWITCHES;
+	attributes.sample_period = 1;
+	attributes.exclude_idle = 0;
+	attributes.sample_stack_user =
+		events->is_whole_machine ? STACK_BYTES_LEAST : STACK_BYTES_OF_SWITCH;
+	attributes.watermark = 1;
+	attributes.wakeup_watermark = RING_BYTES_LEAST / 4;
+	return attributes;
+}
+
+/* Each time that a task, or an interrupt in its midst, wakes a thread. */
+static struct perf_event_attr make_wakeup_attributes(const struct outside_events *events,
+						     bool on_exec)
+{
+	struct perf_event_attr attributes = make_switch_attributes(events, on_exec);
+
+	attributes.type = PERF_TYPE_TRACEPOINT;
+	attributes.inherit = 0;
+	attributes.sample_stack_user = STACK_BYTES_LEAST;
+	attributes.config = events->wakeups.id;
+	attributes.sample_type |= PERF_SAMPLE_RAW;
 	return attributes;
 }
 
@@ -153,10 +186,13 @@ int outside_events_init(struct outside_events *events, struct problem *problem)
 	if (event < 0)
 		return explain_refusal(events, event, problem);
 	close(event);
-	events->rings = calloc(events->cpu_count, sizeof(*events->rings));
+	events->with_switches &= !events->without_kernel;
+	events->ring_count =
+		events->with_switches ? OUTSIDE_RING_KINDS * events->cpu_count : events->cpu_count;
+	events->rings = calloc(events->ring_count, sizeof(*events->rings));
 	if (!events->rings)
 		return problem_set(problem, -ENOMEM, "out of memory");
-	for (uint32_t i = 0; i < events->cpu_count; i++)
+	for (uint32_t i = 0; i < events->ring_count; i++)
 		events->rings[i].owner = -1;
 	return 0;
 }
@@ -165,7 +201,7 @@ void outside_events_deinit(struct outside_events *events)
 {
 	for (uint32_t i = 0; i < events->count; i++)
 		close(events->list[i].descriptor);
-	for (uint32_t i = 0; events->rings && i < events->cpu_count; i++) {
+	for (uint32_t i = 0; events->rings && i < events->ring_count; i++) {
 		struct outside_ring *ring = &events->rings[i];
 
 		if (ring->page)
@@ -208,6 +244,33 @@ void outside_events_close_unneeded(struct outside_events *events,
 	events->count = kept;
 }
 
+/* Users other than root may lock so much memory for all rings together (perf_event_mlock_kb for
+ * each CPU, and RLIMIT_MEMLOCK): each gets its part, so that the first ones leave room. */
+static size_t limit_to_permitted_part(const struct outside_events *events, size_t bytes)
+{
+	int for_each_cpu = read_number_in_file("/proc/sys/kernel/perf_event_mlock_kb", 516);
+	struct rlimit limit;
+	uint64_t part;
+
+	if (!geteuid() || getrlimit(RLIMIT_MEMLOCK, &limit) || limit.rlim_cur == RLIM_INFINITY)
+		return bytes;
+	part = ((uint64_t)for_each_cpu * 1024 * events->cpu_count + limit.rlim_cur) /
+	       events->ring_count;
+	while (bytes > RING_BYTES_LEAST && bytes + (size_t)sysconf(_SC_PAGESIZE) > part)
+		bytes /= 2;
+	return bytes;
+}
+
+static size_t choose_ring_bytes(const struct outside_events *events, enum outside_ring_kind kind)
+{
+	size_t bytes = events->cpu_count <= CPUS_WITH_LARGE_RINGS ? RING_BYTES_OF_MACHINE
+								  : RING_BYTES_MOST;
+
+	if (!events->is_whole_machine && !events->with_switches)
+		return RING_BYTES_MOST;
+	return limit_to_permitted_part(events, kind == OUTSIDE_RING_MAIN ? bytes : 2 * bytes);
+}
+
 /* Maps the ring of an event, as large as is permitted. */
 static int map_ring(struct outside_ring *ring)
 {
@@ -246,10 +309,7 @@ static int open_tracking_event(struct outside_events *events, pid_t tid, uint32_
 	int event;
 
 	if (!ring->data_size)
-		ring->data_size =
-			events->is_whole_machine && events->cpu_count <= CPUS_WITH_LARGE_RINGS
-				? RING_BYTES_OF_MACHINE
-				: RING_BYTES_MOST;
+		ring->data_size = choose_ring_bytes(events, OUTSIDE_RING_MAIN);
 	attributes = make_tracking_attributes(events, ring, on_exec);
 	event = open_event(&attributes, tid, (int)cpu);
 	if (event < 0)
@@ -286,6 +346,61 @@ static int open_sampling_event(struct outside_events *events, pid_t tid, uint32_
 	return on_exec || !ioctl(event, PERF_EVENT_IOC_ENABLE, 0) ? 0 : -errno;
 }
 
+/* Its ring is owned by the first event of its kind on the CPU. */
+static int open_event_of_kind(struct outside_events *events, enum outside_ring_kind kind, pid_t tid,
+			      uint32_t cpu, bool on_exec)
+{
+	struct outside_ring *ring = &events->rings[kind * events->cpu_count + cpu];
+	struct perf_event_attr attributes = kind == OUTSIDE_RING_SWITCHES
+						    ? make_switch_attributes(events, on_exec)
+						    : make_wakeup_attributes(events, on_exec);
+	int event, error;
+
+	if (!ring->data_size)
+		ring->data_size = choose_ring_bytes(events, kind);
+	attributes.wakeup_watermark = (uint32_t)(ring->data_size / 4);
+	event = open_event(&attributes, tid, (int)cpu);
+	if (event < 0)
+		return event;
+	if (ring->owner < 0) {
+		ring->owner = event;
+		error = map_ring(ring);
+		if (error)
+			return error;
+	} else if (ioctl(event, PERF_EVENT_IOC_SET_OUTPUT, ring->owner) ||
+		   !keep_event(events, event, tid)) {
+		close(event);
+		return -EINVAL;
+	}
+	return on_exec || !ioctl(event, PERF_EVENT_IOC_ENABLE, 0) ? 0 : -errno;
+}
+
+/* A thread is woken in the midst of any other: these events are of all tasks on each CPU. Without
+ * wakers, where a thread blocks is worth having as well. */
+static void open_wakeup_event(struct outside_events *events, uint32_t cpu)
+{
+	const struct outside_ring *ring =
+		&events->rings[OUTSIDE_RING_WAKEUPS * events->cpu_count + cpu];
+
+	if (events->wakeups.id && ring->owner < 0 &&
+	    open_event_of_kind(events, OUTSIDE_RING_WAKEUPS, ALL_TASKS, cpu, false))
+		events->wakeups = (struct outside_tracepoint){
+			.why_not = "the kernel does not permit the tracepoint sched:sched_waking: "
+				   "root or CAP_PERFMON are needed"};
+}
+
+static int open_switch_events(struct outside_events *events, pid_t tid, uint32_t cpu, bool on_exec)
+{
+	int error;
+
+	if (!events->with_switches)
+		return 0;
+	error = open_event_of_kind(events, OUTSIDE_RING_SWITCHES, tid, cpu, on_exec);
+	if (!error)
+		open_wakeup_event(events, cpu);
+	return error;
+}
+
 int outside_events_open_task(struct outside_events *events, pid_t tid, bool on_exec)
 {
 	uint32_t opened = 0;
@@ -301,6 +416,8 @@ int outside_events_open_task(struct outside_events *events, pid_t tid, bool on_e
 			ioctl(events->rings[cpu].owner, PERF_EVENT_IOC_ENABLE, 0);
 		if (!error)
 			error = open_sampling_event(events, tid, cpu, on_exec);
+		if (!error)
+			error = open_switch_events(events, tid, cpu, on_exec);
 		opened += !error;
 	}
 	return error ? error : opened ? 0 : -ENODEV;
@@ -335,6 +452,8 @@ int outside_events_open_machine(struct outside_events *events, int cgroup)
 			ioctl(events->rings[cpu].owner, PERF_EVENT_IOC_ENABLE, 0);
 		if (!error)
 			error = open_machine_event(events, cpu, cgroup);
+		if (!error)
+			error = open_switch_events(events, ALL_TASKS, cpu, false);
 		if (error)
 			return error;
 		opened++;

@@ -17,6 +17,7 @@
 #include <sys/types.h>
 
 #include "common/problem.h"
+#include "outside/tracepoint.h"
 
 /* Bits of sample_regs_user (asm/perf_regs.h): ax to ip, then r8 to r15. */
 #define OUTSIDE_REGISTERS      0xff01ffull
@@ -38,8 +39,19 @@ struct outside_event {
 	uint32_t tid;
 };
 
+/* Rings of a kind lie one after the other, one a CPU: a record's ring says what it is. */
+enum outside_ring_kind {
+	OUTSIDE_RING_MAIN,     /* CPU samples; mappings, names, forks, ends, context switches */
+	OUTSIDE_RING_SWITCHES, /* samples of threads that leave their CPU */
+	OUTSIDE_RING_WAKEUPS,  /* samples of threads that wake others, with raw data */
+	OUTSIDE_RING_KINDS
+};
+
 struct outside_events {
 	struct outside_ring *rings;
+	uint32_t ring_count;
+	bool with_switches;                /* where threads block is recorded */
+	struct outside_tracepoint wakeups; /* id 0: who wakes them is not */
 	bool is_whole_machine; /* all tasks of each CPU, instead of chosen tasks on all CPUs */
 	uint32_t cpu_count;
 	uint64_t period_ns;

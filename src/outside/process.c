@@ -15,6 +15,7 @@
 
 #include "common/monotonic.h"
 #include "common/process_stat.h"
+#include "outside/blocking.h"
 
 #define ARGUMENTS_BYTES_MAX 4000u
 
@@ -32,7 +33,7 @@ static struct outside_thread **find_thread_link(struct outside_world *world, uin
 	return link;
 }
 
-static struct outside_thread *find_thread(struct outside_world *world, uint32_t tid)
+struct outside_thread *outside_thread_find(struct outside_world *world, uint32_t tid)
 {
 	return *find_thread_link(world, tid);
 }
@@ -203,7 +204,7 @@ static void write_source(const struct outside_world *world, struct outside_proce
 static char *name_without_executable(struct outside_world *world,
 				     const struct outside_process *process)
 {
-	const struct outside_thread *thread = find_thread(world, process->pid);
+	const struct outside_thread *thread = outside_thread_find(world, process->pid);
 	char *name = NULL;
 
 	if (!world->scope)
@@ -262,6 +263,7 @@ static void end_spool(const struct outside_world *world, struct outside_process 
 {
 	struct outside_spool *spool = process->spool;
 
+	outside_waits_write(process);
 	if (!spool)
 		return;
 	write_clock(spool);
@@ -320,7 +322,7 @@ static void close_thread_stream(struct outside_thread *thread, uint64_t time_ns)
 
 bool outside_thread_is_known(struct outside_world *world, uint32_t tid)
 {
-	return find_thread(world, tid) != NULL;
+	return outside_thread_find(world, tid) != NULL;
 }
 
 static struct outside_process *add_process(struct outside_world *world, uint32_t pid,
@@ -398,6 +400,7 @@ static void remove_thread(struct outside_world *world, struct outside_thread *th
 	struct outside_thread **link = find_thread_link(world, thread->tid);
 
 	close_thread_stream(thread, time_ns);
+	outside_block_free(thread);
 	*link = thread->next;
 	free(thread->frames);
 	free(thread);
@@ -411,11 +414,11 @@ static void remove_thread(struct outside_world *world, struct outside_thread *th
 }
 
 /* Its events end with a thread that was chosen. A CPU's do not: the thread goes on for a moment
- * after it reported its end. */
+ * after it reported its end, and wakes others then. */
 void outside_thread_end(struct outside_world *world, struct outside_thread *thread,
 			uint64_t time_ns)
 {
-	if (world->scope)
+	if (world->keeps_ended)
 		thread->ended_ns = time_ns;
 	else
 		remove_thread(world, thread, SPOOL_STATE_EXITED, time_ns);
@@ -450,6 +453,7 @@ void outside_process_execute(struct outside_world *world, struct outside_thread 
 		}
 	}
 	close_thread_stream(thread, time_ns);
+	outside_block_free(thread);
 	thread->samples = thread->covered_ns = 0;
 	thread->internal_id = 0;
 	thread->start_ns = time_ns;
@@ -472,7 +476,7 @@ void outside_process_execute(struct outside_world *world, struct outside_thread 
 void outside_process_fork(struct outside_world *world, struct outside_process *parent, uint32_t pid,
 			  uint64_t time_ns)
 {
-	struct outside_thread *earlier = find_thread(world, pid);
+	struct outside_thread *earlier = outside_thread_find(world, pid);
 	struct outside_process *process;
 
 	/* The number of one that has ended is given to another. */

@@ -13,6 +13,7 @@
 #include <sys/types.h>
 
 #include "core/unwind/unwind.h"
+#include "outside/events.h"
 #include "outside/image_file.h"
 #include "outside/scope.h"
 #include "outside/spool_file.h"
@@ -42,7 +43,8 @@ struct outside_thread {
 	uint64_t last_ns;
 	uint64_t start_ns;
 	uint64_t samples, covered_ns;
-	uint64_t ended_ns; /* 0: it runs */
+	uint64_t ended_ns;           /* 0: it runs */
+	struct outside_block *block; /* NULL: it was not seen to leave a CPU */
 	bool is_recorded;
 };
 
@@ -64,6 +66,7 @@ struct outside_process {
 	uint64_t stack_start; /* where the kernel put its arguments; 0: not known */
 	uint32_t next_internal_id, living_threads;
 	struct outside_spool *spool; /* NULL: no sample yet */
+	struct outside_waits *waits; /* NULL: none */
 	/* ---- where the whole machine is sampled ---- */
 	bool is_kernel_thread;
 	char *cgroup;        /* NULL: not known */
@@ -94,9 +97,12 @@ struct outside_world {
 	uint64_t short_copies; /* stacks that go on beyond the copied piece */
 	/* NULL: chosen processes are sampled; else the machine, or a part of it. */
 	const struct outside_scope *scope;
-	uint32_t cpu, cpu_count; /* cpu: of the record at hand */
-	uint64_t thread_cpu_ns;  /* of the collector's thread, when it has ended */
-	uint64_t unknown_scope;  /* samples of processes that ended before kymo looked at them */
+	uint32_t cpu, cpu_count;          /* cpu: of the record at hand */
+	enum outside_ring_kind ring_kind; /* of the record at hand */
+	uint32_t raw_pid_offset;          /* in the data of wake-ups */
+	bool keeps_ended;                 /* threads go on being reported after their end */
+	uint64_t thread_cpu_ns;           /* of the collector's thread, when it has ended */
+	uint64_t unknown_scope; /* samples of processes that ended before kymo looked at them */
 };
 
 int outside_world_init(struct outside_world *world);
@@ -108,6 +114,8 @@ struct outside_process *outside_process_find(struct outside_world *world, uint32
 /* Finds or adds both. NULL: out of memory. */
 struct outside_thread *outside_thread_get(struct outside_world *world, uint32_t pid, uint32_t tid,
 					  uint64_t time_ns);
+/* NULL: not known. */
+struct outside_thread *outside_thread_find(struct outside_world *world, uint32_t tid);
 bool outside_thread_is_known(struct outside_world *world, uint32_t tid);
 void outside_thread_set_name(struct outside_world *world, struct outside_thread *thread,
 			     const char *name);

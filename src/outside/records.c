@@ -5,6 +5,7 @@
  * else can write to; texts and counts are checked all the same.
  */
 #include "outside/records.h"
+#include "outside/blocking.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -134,9 +135,10 @@ static void handle_loss(struct outside_world *world, uint64_t count, uint32_t pi
 	struct outside_process *process = outside_process_find(world, pid);
 
 	world->lost += count;
+	outside_blocks_forget(world);
 	/* The task that ran when room was found again; if it is not sampled, whoever is in the
 	 * results in any case. */
-	if (world->scope && (!process || !process->spool))
+	if (!process || !process->spool)
 		process = outside_process_find(world, world->root_pid);
 	if (process && outside_process_begin_spool(world, process))
 		process->spool->header.losses[SPOOL_LOSS_PERF_RING] += count;
@@ -159,8 +161,23 @@ static void split_chain(struct outside_sample *sample)
 	sample->chain_count -= count + 1;
 }
 
+/* A size of 4 bytes, data, and padding up to 8 bytes. Registers follow. */
+static bool parse_raw_data(const uint64_t **at, const uint64_t *end, struct outside_sample *ret)
+{
+	uint32_t words;
+
+	memcpy(&ret->raw_size, *at, sizeof(ret->raw_size));
+	ret->raw = (const uint8_t *)*at + sizeof(ret->raw_size);
+	words = (uint32_t)(sizeof(ret->raw_size) + ret->raw_size + 7) / 8;
+	if (words >= (uint64_t)(end - *at))
+		return false;
+	*at += words;
+	return true;
+}
+
 /* Chain, registers and stack follow each other, each with its size. */
-static bool parse_sample(const struct sample_record *record, struct outside_sample *ret)
+static bool parse_sample(const struct sample_record *record, bool has_raw_data,
+			 struct outside_sample *ret)
 {
 	const uint64_t *end =
 		(const uint64_t *)(const void *)((const uint8_t *)record + record->header.size);
@@ -180,6 +197,8 @@ static bool parse_sample(const struct sample_record *record, struct outside_samp
 		return false;
 	at += record->chain_count;
 	split_chain(ret);
+	if (has_raw_data && !parse_raw_data(&at, end, ret))
+		return false;
 	if (*at++ == PERF_SAMPLE_REGS_ABI_64) {
 		ret->registers = at;
 		if (end - at <= (long)OUTSIDE_REGISTER_COUNT)
@@ -200,7 +219,8 @@ static bool parse_sample(const struct sample_record *record, struct outside_samp
 	return true;
 }
 
-uint32_t outside_record_copy_compact(const struct perf_event_header *record, uint8_t *to)
+uint32_t outside_record_copy_compact(const struct perf_event_header *record, bool has_raw_data,
+				     uint8_t *to)
 {
 	const void *any = record;
 	struct perf_event_header header = *record;
@@ -209,8 +229,8 @@ uint32_t outside_record_copy_compact(const struct perf_event_header *record, uin
 	uint64_t kept, words[2];
 	size_t front;
 
-	if (record->type != PERF_RECORD_SAMPLE || !parse_sample(any, &sample) || !sample.stack ||
-	    !sample.stack_bytes) {
+	if (record->type != PERF_RECORD_SAMPLE || !parse_sample(any, has_raw_data, &sample) ||
+	    !sample.stack || !sample.stack_bytes) {
 		memcpy(to, record, record->size);
 		return record->size;
 	}
@@ -228,6 +248,17 @@ uint32_t outside_record_copy_compact(const struct perf_event_header *record, uin
 	return header.size;
 }
 
+static void handle_switch(struct outside_world *world, const struct perf_event_header *record)
+{
+	struct record_trailer trailer = read_trailer(record);
+
+	if (!(record->misc & PERF_RECORD_MISC_SWITCH_OUT))
+		outside_block_return_to_cpu(world, trailer.tid, trailer.time);
+	else
+		outside_block_leave_cpu(world, trailer.tid, trailer.time,
+					record->misc & PERF_RECORD_MISC_SWITCH_OUT_PREEMPT);
+}
+
 void outside_record_handle(struct outside_world *world, const struct perf_event_header *record)
 {
 	const void *any = record;
@@ -235,8 +266,18 @@ void outside_record_handle(struct outside_world *world, const struct perf_event_
 
 	switch (record->type) {
 	case PERF_RECORD_SAMPLE:
-		if (parse_sample(any, &sample))
+		if (!parse_sample(any, world->ring_kind == OUTSIDE_RING_WAKEUPS, &sample))
+			break;
+		if (world->ring_kind == OUTSIDE_RING_SWITCHES)
+			outside_block_handle_sample(world, &sample);
+		else if (world->ring_kind == OUTSIDE_RING_WAKEUPS)
+			outside_block_handle_wakeup(world, &sample);
+		else
 			outside_sample_handle(world, &sample);
+		break;
+	case PERF_RECORD_SWITCH:
+	case PERF_RECORD_SWITCH_CPU_WIDE:
+		handle_switch(world, record);
 		break;
 	case PERF_RECORD_MMAP2:
 		handle_mapping(world, any, read_trailer(record).time);

@@ -76,6 +76,7 @@ static int open_new_threads(struct outside_world *world, struct outside_events *
 int outside_running_open(struct outside_world *world, struct outside_events *events, pid_t pid,
 			 uint64_t now_ns)
 {
+	struct outside_thread *main_thread;
 	struct outside_process *process;
 	int opened;
 
@@ -84,7 +85,9 @@ int outside_running_open(struct outside_world *world, struct outside_events *eve
 	opened = outside_events_open_task(events, pid, false);
 	if (opened)
 		return opened;
-	outside_thread_get(world, (uint32_t)pid, (uint32_t)pid, now_ns);
+	main_thread = outside_thread_get(world, (uint32_t)pid, (uint32_t)pid, now_ns);
+	if (main_thread)
+		outside_running_read_name(world, main_thread);
 	do
 		opened = open_new_threads(world, events, pid, now_ns);
 	while (opened > 0);

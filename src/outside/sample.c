@@ -215,16 +215,17 @@ static bool make_room(struct outside_thread *thread, uint32_t frames, uint64_t t
 	return true;
 }
 
-static void write_sample(struct outside_world *world, struct outside_thread *thread,
-			 uint64_t time_ns, uint32_t count, enum spool_stack_end end)
+void outside_sample_write(struct outside_world *world, struct outside_thread *thread,
+			  const struct outside_weighted_sample *sample)
 {
 	struct outside_spool *spool = thread->process->spool;
 	struct sample_encoder_input input = {.frames = world->walked,
-					     .count = count,
-					     .end = end,
-					     .source = SPOOL_SOURCE_CPU,
-					     .weight = world->period_ns};
+					     .count = sample->count,
+					     .end = sample->end,
+					     .source = sample->source,
+					     .weight = sample->weight};
 	struct sample_encoder_state state = {0};
+	uint64_t time_ns = sample->time_ns;
 	uint8_t *at;
 
 	/* Two CPUs' clocks may differ by a little. */
@@ -232,7 +233,7 @@ static void write_sample(struct outside_world *world, struct outside_thread *thr
 		time_ns = thread->last_ns;
 	thread->last_ns = time_ns;
 	input.time = time_ns >> SPOOL_SAMPLE_TIME_SHIFT;
-	if (!make_room(thread, count, time_ns))
+	if (!make_room(thread, input.count, time_ns))
 		return;
 	state = (struct sample_encoder_state){thread->frames, thread->frame_count,
 					      thread->last_time, thread->last_weight, NULL};
@@ -241,44 +242,53 @@ static void write_sample(struct outside_world *world, struct outside_thread *thr
 	thread->chunk->used = (uint32_t)(at - thread->chunk->bytes);
 	thread->last_time = input.time;
 	thread->last_weight = input.weight;
-	if (!keep_frames(thread, world->walked, count)) {
+	if (!keep_frames(thread, world->walked, input.count)) {
 		outside_chunk_close(spool, thread->chunk);
 		thread->chunk = NULL;
 	}
-	thread->samples++;
-	thread->covered_ns += input.weight;
 	spool->header.samples++;
-	spool->header.stacks[end]++;
-	spool->header.cpu_covered_ns += input.weight;
+	spool->header.stacks[input.end]++;
 	world->samples++;
+	thread->samples++;
+	if (input.source != SPOOL_SOURCE_CPU)
+		return;
+	thread->covered_ns += input.weight;
+	spool->header.cpu_covered_ns += input.weight;
 	if (thread->process->by_cpu_ns)
 		thread->process->by_cpu_ns[world->cpu] += input.weight;
 }
 
-void outside_sample_handle(struct outside_world *world, const struct outside_sample *sample)
+uint32_t outside_sample_walk(struct outside_world *world, struct outside_process *process,
+			     const struct outside_sample *sample, enum spool_stack_end *end)
 {
-	struct outside_thread *thread =
-		outside_thread_get(world, sample->pid, sample->tid, sample->time_ns);
-	enum spool_stack_end end = SPOOL_STACK_NOT_WALKED;
-	struct outside_process *process;
 	uint32_t count = 1;
 
-	if (sample->time_ns < world->from_ns || sample->time_ns >= world->to_ns)
-		return;
-	if (!thread || !outside_process_is_in_scope(world, thread->process, sample->time_ns) ||
-	    !outside_process_begin_spool(world, thread->process))
-		return;
-	process = thread->process;
-	outside_thread_record_start(thread);
+	*end = SPOOL_STACK_NOT_WALKED;
 	if (sample->registers && sample->stack) {
 		read_maps_if_unknown(process, sample->registers[8], sample->time_ns);
-		count = walk_sample(world, process, sample, &end);
+		count = walk_sample(world, process, sample, end);
 	} else if (world->kernel_start && sample->kernel_chain_count) {
 		count = 0;
 	} else {
 		/* It ends, or begins: it has no memory of its own. */
 		world->walked[0] = SPOOL_NO_STACK_KERNEL;
 	}
-	count = put_kernel_frames_on_top(world, sample, count);
-	write_sample(world, thread, sample->time_ns, count, end);
+	return put_kernel_frames_on_top(world, sample, count);
+}
+
+void outside_sample_handle(struct outside_world *world, const struct outside_sample *sample)
+{
+	struct outside_thread *thread =
+		outside_thread_get(world, sample->pid, sample->tid, sample->time_ns);
+	struct outside_weighted_sample written = {
+		.time_ns = sample->time_ns, .weight = world->period_ns, .source = SPOOL_SOURCE_CPU};
+
+	if (sample->time_ns < world->from_ns || sample->time_ns >= world->to_ns)
+		return;
+	if (!thread || !outside_process_is_in_scope(world, thread->process, sample->time_ns) ||
+	    !outside_process_begin_spool(world, thread->process))
+		return;
+	outside_thread_record_start(thread);
+	written.count = outside_sample_walk(world, thread->process, sample, &written.end);
+	outside_sample_write(world, thread, &written);
 }

@@ -378,6 +378,7 @@ static bool attach_finds_reason_for_outside(const struct effective_settings *set
 					    struct problem *problem)
 {
 	if (effective_setting_bool(settings, SETTING_FROM_OUTSIDE) ||
+	    effective_setting_bool(settings, SETTING_OFF_CPU) ||
 	    effective_setting_bool(settings, SETTING_KERNEL_FRAMES)) {
 		problem->text[0] = '\0';
 		return !error || target->can_be_sampled_from_outside;

@@ -26,6 +26,7 @@ bool from_outside_is_wanted(const struct launch *launch, const struct target *ta
 {
 	return only_samples &&
 	       (effective_setting_bool(launch->settings, SETTING_FROM_OUTSIDE) ||
+		effective_setting_bool(launch->settings, SETTING_OFF_CPU) ||
 		effective_setting_bool(launch->settings, SETTING_KERNEL_FRAMES) || target->is_go ||
 		(target->obstacle[0] && target->can_be_sampled_from_outside));
 }
@@ -53,6 +54,15 @@ static void warn_of_what_is_left_out(const struct launch *launch)
 		message_warning("frames of the kernel are not permitted (%s): stacks are the "
 				"program's alone",
 				why);
+	why = outside_collector_find_off_cpu_gap(launch->from_outside);
+	if (effective_setting_bool(settings, SETTING_OFF_CPU) && why)
+		message_warning(
+			outside_collector_has_off_cpu(launch->from_outside)
+				? "who wakes threads is not known (%s): time that they wait "
+				  "for a CPU after a wait counts as blocked"
+				: "recording where threads block is not permitted (%s): "
+				  "CPU time alone is sampled",
+			why);
 	for (size_t i = 0; i < sizeof(inside_only) / sizeof(inside_only[0]); i++) {
 		if (!effective_setting_is_default(settings, inside_only[i]))
 			message_warning("%s has no effect on programs that are sampled from "
@@ -102,6 +112,7 @@ static int create_collector(struct launch *launch, bool is_go, const struct outs
 		.keep_file = symbolizer_keep_file_open,
 		.with_kernel_frames = effective_setting_bool(settings, SETTING_KERNEL_FRAMES),
 		.scope = scope,
+		.with_off_cpu = effective_setting_bool(settings, SETTING_OFF_CPU),
 		.stack_bytes_max = is_go ? STACK_BYTES_OF_GO : STACK_BYTES_MAX,
 		.depth_max =
 			(uint32_t)effective_setting_integer(settings, SETTING_SAMPLING_MAX_DEPTH)};

@@ -77,7 +77,7 @@ class AppendixA:
         for setting in self._settings():
             if setting["type"] in values and setting["name"] not in (
                     "TRACE_DELAY", "TRACE_DURATION", "STRICT", "VERBOSE", "FOLLOW_CHILDREN", "FROM_OUTSIDE",
-                    "KERNEL_FRAMES"):
+                    "KERNEL_FRAMES", "OFF_CPU"):
                 value = "2" if setting["name"] in ("CAUSAL_ITERATIONS", "CAUSAL_UNTIL_CI") else values[setting["type"]]
                 options[self._command(setting)].append(f"{setting['option']}={value}")
         for command in ("instrument", "causal"):

@@ -8,7 +8,7 @@
 
 #include "analysis/session_kind.h"
 
-#define SESSION_DATA_KIND_COUNT 7
+#define SESSION_DATA_KIND_COUNT 8
 
 extern const struct session_data_kind_operations
 	*const session_data_kind_table[SESSION_DATA_KIND_COUNT + 1]; /* ends with NULL

@@ -19,6 +19,9 @@ static const char database_schema_sql[] =
 	"CREATE TABLE kymo_processes(id INTEGER PRIMARY KEY, pid INTEGER, parent_pid INTEGER, rank "
 	"INTEGER, name TEXT, executable TEXT, command_line TEXT, host TEXT, start_ns INTEGER, "
 	"end_ns INTEGER, wait_status INTEGER, cgroup TEXT);"
+	"CREATE TABLE kymo_waits(process_id INTEGER, tid INTEGER, waits INTEGER, blocked_ns "
+	"INTEGER, longest_ns INTEGER, stack TEXT, waker TEXT, waker_pid INTEGER, waker_tid "
+	"INTEGER, waker_name TEXT, waker_stack TEXT);"
 	"CREATE TABLE kymo_cpu_times(process_id INTEGER, cpu INTEGER, cpu_ns INTEGER);"
 	"CREATE TABLE kymo_threads(id INTEGER PRIMARY KEY, process_id INTEGER, tid INTEGER, name "
 	"TEXT, start_ns INTEGER, end_ns INTEGER, total_cpu_ns INTEGER, " WEIGHT_COLUMNS

@@ -15,6 +15,7 @@
 #include "output/json/mpi.h"
 #include "output/json/parts.h"
 #include "output/json/regions.h"
+#include "output/json/waits.h"
 #include "output/output.h"
 #include "output/thread_sums.h"
 
@@ -312,6 +313,7 @@ static int output_write_json(struct session *session, const struct output_option
 	json_put_mpi(&json, session);
 	if (result == 0)
 		result = json_put_gpu_sums(&json, session);
+	json_put_waits(&json, session);
 	json_object_end(&json);
 	if (result < 0)
 		return problem_set(problem, result, "cannot make the JSON profile: %s",

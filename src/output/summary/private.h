@@ -105,6 +105,8 @@ void summary_write_counters(const struct summary_writer *summary);
 /* Such a run may have no samples, and none are missed. */
 bool summary_has_counters(const struct summary_writer *summary);
 int summary_write_processes(const struct summary_writer *summary);
+/* Where threads blocked, and who woke them (waits.c). */
+int summary_write_waits(const struct summary_writer *summary);
 /* The whole machine was sampled (machine.c): by control group and by CPU. */
 bool summary_is_of_machine(const struct summary_writer *summary);
 int summary_write_machine(const struct summary_writer *summary);

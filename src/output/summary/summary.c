@@ -426,6 +426,8 @@ static int write_all_sections(const struct summary_writer *summary, struct probl
 	if (result == 0)
 		result = summary_write_call_paths(summary);
 	if (result == 0)
+		result = summary_write_waits(summary);
+	if (result == 0)
 		result = summary_write_regions(summary);
 	if (result == 0)
 		result = summary_write_mpi(summary);
