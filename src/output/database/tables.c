@@ -4,7 +4,6 @@
  * See tables.h: from the session's views, whose numbers every other output has, to tables.
  */
 #include "output/database/tables.h"
-#include "analysis/waits/waits.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -552,62 +551,12 @@ static int write_devices(sqlite3 *handle, const struct session *session)
 	return error ? error : write_all_device_work(handle, data);
 }
 
-/* ---- waits ---- */
-
-/* "a;b;c", as in the view of stacks. */
-static int put_wait_stack(struct table_rows *rows, const struct model_wait_stack *stack)
-{
-	char *text = NULL;
-	size_t size = 0;
-	FILE *stream = open_memstream(&text, &size);
-
-	if (!stream)
-		return -ENOMEM;
-	for (uint32_t i = stack->frame_count; i-- > 0;)
-		fprintf(stream, "%s%s", stack->frames[i].function, i ? ";" : "");
-	if (fclose(stream)) {
-		free(text);
-		return -ENOMEM;
-	}
-	put_text(rows, text);
-	free(text);
-	return 0;
-}
-
-static int write_waits(sqlite3 *handle, const struct session *session)
-{
-	const struct model_waits *waits = session_get_waits(session);
-	struct table_rows rows;
-	int error = 0;
-
-	table_rows_begin(&rows, handle, "kymo_waits", 11);
-	for (size_t i = 0; !error && i < waits->count; i++) {
-		const struct model_wait *wait = &waits->list[i];
-		bool is_thread = wait->waker == SPOOL_WAKER_THREAD;
-
-		put_count(&rows, wait->process);
-		put_count(&rows, wait->tid);
-		put_count(&rows, wait->waits);
-		put_count(&rows, wait->ns);
-		put_count(&rows, wait->longest_ns);
-		error = put_wait_stack(&rows, &wait->stack);
-		put_text(&rows, spool_waker_get_name(wait->waker));
-		put_null_unless(&rows, is_thread, wait->waker_pid);
-		put_null_unless(&rows, is_thread, wait->waker_tid);
-		put_text(&rows, wait->waker_name);
-		if (!error)
-			error = put_wait_stack(&rows, &wait->waker_stack);
-		put_row(&rows);
-	}
-	return error ? error : table_rows_finish(&rows);
-}
-
 /* ---- all ---- */
 
 int database_write_tables(sqlite3 *handle, struct session *session, struct problem *problem)
 {
 	static int (*const writers[])(sqlite3 *, const struct session *) = {
-		write_metadata, write_processes, write_cpu_times, write_waits,
+		write_metadata, write_processes, write_cpu_times, database_write_waits,
 		write_threads,  write_metrics,   write_losses,    write_frames,
 		write_nodes,    write_functions, write_devices,   write_steps};
 	int error =

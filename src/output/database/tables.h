@@ -19,5 +19,6 @@ int database_write_tables(sqlite3 *handle, struct session *session, struct probl
 
 /* The short names of the views, "samples" for kymo_samples: NULL-terminated. */
 extern const char *const database_table_names[];
+int database_write_waits(sqlite3 *handle, const struct session *session);
 
 #endif
