@@ -78,10 +78,8 @@ enum spool_loss {
 					  (since 1.8) */
 	SPOOL_LOSS_PERF_RING,          /* sample or record of a process sampled from outside: the
 					  kernel's ring was full (since 1.8) */
-	SPOOL_LOSS_INTERPRETERS, /* further interpreters of Python in a process, whose calls are
-				    not recorded (since 1.9) */
-	SPOOL_LOSS_MPI_REQUESTS, /* request of MPI that was not followed: too many at once
-				    (since 1.9) */
+	SPOOL_LOSS_INTERPRETERS, /* further interpreter of Python, whose calls are not recorded */
+	SPOOL_LOSS_MPI_REQUESTS, /* request of MPI that was not followed: too many at once */
 	SPOOL_LOSS_COUNT = 32    /* room in the header; unused ones are zero */
 };
 
@@ -411,9 +409,7 @@ struct spool_profile_open {
 	uint64_t stopped_ticks;   /* what these took */
 	uint64_t left;            /* of `open`: calls that a region around them ended without */
 	uint64_t left_ticks;      /* what these took until then */
-	/* Real time of its own beyond its sum less those of its children, where regions overlap;
-	 * modulo 2^64 */
-	uint64_t self_ticks;
+	uint64_t self_ticks;      /* its own beyond its sum less its children's; modulo 2^64 */
 };
 
 /* Head of a CALLS record: who, since when, and what was open at its start, so that a reader can

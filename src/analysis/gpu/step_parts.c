@@ -38,9 +38,10 @@ struct parts_walk {
 	const struct step_parts_input *input;
 	struct gpu_step_series *series;
 	uint64_t active_until[STEP_WORK_CLASS_COUNT];
-	size_t step;                          /* that the walk is in */
-	struct difference_table *differences; /* NULL: parts are summed up */
-	size_t only_step;                     /* SIZE_MAX: all */
+	size_t step; /* that the walk is in */
+	struct difference_table *table;
+	bool compares;    /* the table is filled; else parts are summed up */
+	size_t only_step; /* SIZE_MAX: all */
 };
 
 static const enum gpu_step_part part_of_class[STEP_WORK_CLASS_COUNT] = {
@@ -52,7 +53,7 @@ static const enum gpu_step_part part_of_class[STEP_WORK_CLASS_COUNT] = {
 static int add_difference(struct parts_walk *walk, enum gpu_step_difference_kind kind, uint32_t id,
 			  uint64_t ns)
 {
-	struct difference_table *table = walk->differences;
+	struct difference_table *table = walk->table;
 	enum difference_column column =
 		walk->series->steps[walk->step].is_slow ? OF_SLOW : OF_OTHERS;
 	uint64_t key = (uint64_t)kind << 32 | id;
@@ -79,7 +80,7 @@ static int add_difference(struct parts_walk *walk, enum gpu_step_difference_kind
 
 static void add_part(struct parts_walk *walk, enum gpu_step_part part, uint64_t ns)
 {
-	if (!walk->differences)
+	if (!walk->compares)
 		walk->series->steps[walk->step].part_ns[part] += ns;
 }
 
@@ -93,7 +94,7 @@ static int add_idle_time(struct parts_walk *walk, uint64_t from, uint64_t to,
 		late = (next->launch < to ? next->launch : to) - from;
 	add_part(walk, GPU_STEP_LATE_LAUNCH, late);
 	add_part(walk, GPU_STEP_QUEUED, to - from - late);
-	return walk->differences && late
+	return walk->compares && late
 		       ? add_difference(walk, GPU_STEP_DIFFERENCE_IDLE, next->launch_path, late)
 		       : 0;
 }
@@ -119,7 +120,7 @@ static int note_work(struct parts_walk *walk, const struct step_work *work)
 						     ? GPU_STEP_DIFFERENCE_COPY
 						     : GPU_STEP_DIFFERENCE_KERNEL;
 
-	if (!walk->differences) {
+	if (!walk->compares) {
 		walk->series->steps[walk->step].work_count++;
 		return 0;
 	}
@@ -287,7 +288,7 @@ static void list_slowest_steps(struct gpu_step_series *series)
 static int explain_step(struct parts_walk *walk, struct gpu_step_explanation *explanation)
 {
 	const struct gpu_step_series *series = walk->series;
-	struct difference_table *table = walk->differences;
+	struct difference_table *table = walk->table;
 	double most = 0.1 * ((double)get_length(&series->steps[explanation->step]) -
 			     mean_length_of_others(series));
 	int result;
@@ -312,29 +313,32 @@ static int explain_step(struct parts_walk *walk, struct gpu_step_explanation *ex
 static int explain_slow_steps(struct parts_walk *walk)
 {
 	struct gpu_step_series *series = walk->series;
-	struct difference_table table = {0};
 	int result;
 
 	if (series->slow_count == 0 || count_other_steps(series) == 0)
 		return 0;
 	list_slowest_steps(series);
-	walk->differences = &table;
+	walk->compares = true;
 	result = walk_steps(walk);
 	if (result == 0)
-		keep_largest_differences(series, &table);
+		keep_largest_differences(series, walk->table);
 	for (size_t i = 0; result == 0 && i < series->slowest_count; i++)
 		result = explain_step(walk, &series->slowest[i]);
-	free(table.rows);
-	id_map_deinit(&table.row_by_kind_and_id);
 	return result;
 }
 
 int step_parts_compute(const struct step_parts_input *input, struct gpu_step_series *series)
 {
-	struct parts_walk walk = {.input = input, .series = series, .only_step = SIZE_MAX};
+	struct difference_table table = {0};
+	struct parts_walk walk = {
+		.input = input, .series = series, .only_step = SIZE_MAX, .table = &table};
 	int result = walk_steps(&walk);
 
 	if (result == 0)
 		result = find_median_and_slow_steps(series);
-	return result == 0 ? explain_slow_steps(&walk) : result;
+	if (result == 0)
+		result = explain_slow_steps(&walk);
+	free(table.rows);
+	id_map_deinit(&table.row_by_kind_and_id);
+	return result;
 }

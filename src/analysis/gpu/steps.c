@@ -256,7 +256,8 @@ static int make_spans_of_launches(const struct step_work *const *launches, size_
 		       next = i + 1 < found->count ? found->starts[i + 1] : count;
 
 		/* The last step may be cut off, another one short. */
-		if (start >= next)
+		if (start >= next ||
+		    (next == count && start + found->distance > count + found->distance / 50))
 			continue;
 		if (spans->count)
 			spans->list[spans->count - 1].end = launches[start]->launch;

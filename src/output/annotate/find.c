@@ -52,7 +52,7 @@ static size_t measure_separator(const struct model_frame *frame, size_t at)
 		return 2;
 	if (frame->kind == FRAME_INTERPRETED)
 		return function[at] == '.';
-	return function[at] == ' ' && (at < 8 || strncmp(function + at - 8, "operator", 8) != 0);
+	return (at < 8 || strncmp(function + at - 8, "operator", 8) != 0) && function[at] == ' ';
 }
 
 static struct name_parts find_name_parts(const struct model_frame *frame)

@@ -262,7 +262,7 @@ static void json_put_step_differences(const struct step_difference_context *cont
 		const struct gpu_step_explanation *explanation = &series->slowest[i];
 
 		json_object_begin(json, NULL);
-		json_put_count(json, "step", explanation->step);
+		json_put_count(json, "step", explanation->step + 1); /* as in all outputs */
 		if (explanation->is_explained)
 			json_put_step_difference(context, &explanation->difference);
 		json_object_end(json);

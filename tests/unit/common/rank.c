@@ -63,10 +63,10 @@ static void slurm_batch_script_is_no_rank(void **state)
 
 static void launchers_of_pytorch_are_known(void **state)
 {
-	char *torchrun[] = {"OMPI_COMM_WORLD_RANK=1", "OMPI_COMM_WORLD_SIZE=2", "RANK=9",
-			    "WORLD_SIZE=16", "TORCHELASTIC_RUN_ID=none", NULL};
-	char *deepspeed[] = {"SLURM_PROCID=0", "SLURM_STEP_ID=0", "RANK=3", "LOCAL_RANK=3",
-			     "WORLD_SIZE=4", NULL};
+	char *torchrun[] = {"OMPI_COMM_WORLD_RANK=1", "OMPI_COMM_WORLD_SIZE=2",   "RANK=9",
+			    "WORLD_SIZE=16",          "TORCHELASTIC_RUN_ID=none", NULL};
+	char *deepspeed[] = {"SLURM_PROCID=0", "SLURM_STEP_ID=0", "RANK=3",
+			     "LOCAL_RANK=3",   "WORLD_SIZE=4",    NULL};
 	char *pod[] = {"RANK=1", "WORLD_SIZE=2", "MASTER_ADDR=pod-0", NULL};
 	struct process_rank rank;
 
