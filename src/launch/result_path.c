@@ -126,7 +126,8 @@ static int try_to_claim_directory(int parent, const char *name, bool named, bool
 		return -errno;
 	*ret = openat(parent, name, O_RDONLY | O_DIRECTORY | O_CLOEXEC | (made ? O_NOFOLLOW : 0));
 	if (*ret < 0)
-		return made || (force && errno == EACCES) ? -errno : 0;
+		return made || (force && errno == EACCES) || (named && errno == ENOTDIR) ? -errno
+											 : 0;
 	if (made || force || (named && is_directory_empty(*ret)))
 		return 1;
 	close(*ret);
