@@ -5,20 +5,18 @@
  * runs. A program or process that is named is sampled by a kymo of its own, beside this one, which
  * only looks.
  */
-#include <dirent.h>
 #include <errno.h>
-#include <fcntl.h>
 #include <inttypes.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
 
 #include "analysis/open/open.h"
 #include "cmd/commands.h"
+#include "cmd/top.h"
 #include "common/array.h"
 #include "common/cleanup.h"
 #include "common/settings_value.h"
@@ -31,37 +29,12 @@
 #include "output/live/live.h"
 #include "runs/results.h"
 
-#define FREQ_DEFAULT     "100"
 #define ROWS_DEFAULT     10
 #define MS               1000000
 #define FIRST_DATA_MS    30000
-#define END_OF_CHILD_MS  30000
 #define SHARE_OF_LOOKING 4 /* a look takes a fifth of the time at most */
-#define ARGUMENTS_MAX    16
 
 static const char key_help[] = "q quit  a all / the last interval  t total / self  space pause";
-
-struct top_option_values {
-	const char *pid, *interval, *count, *rows, *freq, *output;
-	bool is_plain, realtime;
-};
-
-struct top_command {
-	struct effective_settings settings;
-	struct top_option_values values;
-	struct live_options options;
-	struct live_view view;
-	struct terminal terminal;
-	char *directory;
-	bool is_temporary; /* the directory is removed */
-	pid_t child;       /* the kymo that samples; 0: none, or it has ended */
-	int child_status;
-	int status_of_failure;
-	int64_t interval_ms;
-	uint64_t looks_left; /* 0: no limit */
-	bool is_program;     /* the operands are one */
-	bool is_paused, has_ended, was_asked_to_end;
-};
 
 #define TOP_TEXT_OPTION_FIELDS(field)                                                              \
 	.argument = OPTION_ARGUMENT_REQUIRED, .apply = option_set_text,                            \
@@ -160,127 +133,7 @@ static bool top_has_screen(const struct top_command *command)
 	return !command->values.is_plain && terminal_is_there();
 }
 
-/* ---- the kymo that samples ---- */
-
-/* Nothing is in it, or it may be overwritten. */
-static bool top_directory_is_free(const struct top_command *command, const char *path)
-{
-	DIR *directory = opendir(path);
-	size_t entries = 0;
-
-	while (directory && readdir(directory) && entries < 3) /* two are itself and its parent */
-		entries++;
-	if (directory)
-		closedir(directory);
-	return entries < 3 || effective_setting_bool(&command->settings, SETTING_FORCE);
-}
-
-static int top_make_directory(struct top_command *command, struct problem *problem)
-{
-	const char *temporary = getenv("TMPDIR"), *output = command->values.output;
-
-	if (output && !top_directory_is_free(command, output))
-		return problem_set(problem, -EEXIST, "'%s' is not empty; --force overwrites it",
-				   output);
-	if (output) {
-		command->directory = strdup(output);
-		return command->directory ? 0 : problem_set(problem, -ENOMEM, "out of memory");
-	}
-	if (asprintf(&command->directory, "%s/kymo-top-XXXXXX",
-		     temporary && *temporary ? temporary : "/tmp") < 0) {
-		command->directory = NULL;
-		return problem_set(problem, -ENOMEM, "out of memory");
-	}
-	if (!mkdtemp(command->directory))
-		return problem_set(problem, -errno, "cannot make '%s': %s", command->directory,
-				   strerror(errno));
-	command->is_temporary = true;
-	return 0;
-}
-
-/* The program's output would tear the view: it goes into a file of the result, or nowhere. Below a
- * plain view, messages stay. */
-static void top_redirect_child(const struct top_command *command)
-{
-	char *path = NULL;
-	int output, input = open("/dev/null", O_RDWR | O_CLOEXEC);
-
-	if (command->is_temporary || mkdir(command->directory, 0777) < 0)
-		errno = 0; /* it is there, or the other kymo says why it cannot be made */
-	if (asprintf(&path, "%s/program-output.txt", command->directory) < 0)
-		_exit(EXIT_KYMO_FAILED);
-	output = command->is_temporary
-			 ? input
-			 : open(path, O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW | O_CLOEXEC, 0666);
-	if (input < 0 || dup2(input, STDIN_FILENO) < 0 ||
-	    (output >= 0 && dup2(output, STDOUT_FILENO) < 0) ||
-	    (output >= 0 && top_has_screen(command) && dup2(output, STDERR_FILENO) < 0))
-		_exit(EXIT_KYMO_FAILED);
-	free(path);
-}
-
-static int top_start_child(struct top_command *command, char **program, size_t count,
-			   struct problem *problem)
-{
-	const struct top_option_values *values = &command->values;
-	char **arguments = calloc(count + ARGUMENTS_MAX, sizeof(*arguments));
-	size_t used = 0;
-
-	if (!arguments)
-		return problem_set(problem, -ENOMEM, "out of memory");
-	/* That nothing is overwritten has been checked. */
-	const char *const words[] = {"kymo",
-				     values->pid ? "attach" : "sample",
-				     "--quiet",
-				     "--time-output=off",
-				     "--force",
-				     "--output",
-				     command->directory,
-				     "--freq",
-				     values->freq ? values->freq : FREQ_DEFAULT,
-				     values->realtime ? "--realtime" : NULL};
-	for (size_t i = 0; i < ARRAY_SIZE(words) && words[i]; i++)
-		arguments[used++] = (char *)words[i];
-	if (command->is_temporary)
-		arguments[used++] = (char *)"--format=text";
-	arguments[used++] = (char *)(values->pid ? "--pid" : "--");
-	if (values->pid)
-		arguments[used++] = (char *)values->pid;
-	for (size_t i = 0; i < count; i++)
-		arguments[used++] = program[i];
-	command->child = fork();
-	if (command->child == 0) {
-		top_redirect_child(command);
-		execv("/proc/self/exe", arguments);
-		_exit(EXIT_KYMO_FAILED);
-	}
-	free(arguments);
-	return command->child > 0 ? 0
-				  : problem_set(problem, -errno, "cannot start a process: %s",
-						strerror(errno));
-}
-
-static void top_look_after_child(struct top_command *command, int options)
-{
-	if (command->child && waitpid(command->child, &command->child_status, options) > 0) {
-		command->child = 0;
-		command->has_ended = true;
-	}
-}
-
-/* A program that was started for the view ends with it; a process that was attached to goes on. */
-static void top_end_child(struct top_command *command)
-{
-	int64_t waited_ms = 0;
-
-	if (command->child)
-		kill(command->child, SIGTERM);
-	for (; command->child && waited_ms < END_OF_CHILD_MS; waited_ms += 20) {
-		top_look_after_child(command, WNOHANG);
-		if (command->child)
-			nanosleep(&(struct timespec){.tv_nsec = 20L * MS}, NULL);
-	}
-}
+/* ---- the result ---- */
 
 static int top_choose_result(struct top_command *command, const struct parsed_command_line *result,
 			     struct problem *problem)
@@ -306,7 +159,8 @@ static int top_choose_result(struct top_command *command, const struct parsed_co
 	}
 	error = top_make_directory(command, problem);
 	return error ? error
-		     : top_start_child(command, result->operands, result->operand_count, problem);
+		     : top_start_child(command, result->operands, result->operand_count,
+				       top_has_screen(command), problem);
 }
 
 /* ---- looking ---- */
@@ -371,11 +225,13 @@ static int top_show(struct top_command *command, struct problem *problem)
 	int error;
 
 	if (!command->terminal.is_open) {
+		errno = 0;
 		error = live_write(&command->view, &command->options, stdout);
 		putchar('\n');
 		if (!error && (fflush(stdout) != 0 || ferror(stdout)))
-			return problem_set(problem, -EIO, "cannot write to standard output: %s",
-					   strerror(errno));
+			return problem_set(problem, errno ? -errno : -EIO,
+					   "cannot write to standard output: %s",
+					   strerror(errno ? errno : EIO));
 		return error ? problem_set(problem, error, "out of memory") : 0;
 	}
 	terminal_get_size(&command->options.columns, &command->options.lines);
@@ -391,13 +247,6 @@ static int top_show(struct top_command *command, struct problem *problem)
 }
 
 /* ---- keys and time ---- */
-
-static volatile sig_atomic_t top_signal;
-
-static void top_note_signal(int number)
-{
-	top_signal = number;
-}
 
 static void top_take_key(struct top_command *command, int key)
 {
@@ -437,13 +286,14 @@ static int top_wait(struct top_command *command, int64_t until_ms, struct proble
 		left_ms = left_ms > 100 || left_ms <= 0 ? 100 : left_ms;
 		if (command->terminal.is_open) {
 			int key = terminal_wait_for_key((int)left_ms);
+			command->was_asked_to_end |= key < 0; /* the terminal is gone */
 			top_take_key(command, key);
 			if (key > 0 && command->view.time_ns != 0)
 				error = top_show(command, problem);
 		} else {
 			nanosleep(&(struct timespec){.tv_nsec = left_ms * MS}, NULL);
 		}
-		command->was_asked_to_end |= top_signal != 0;
+		command->was_asked_to_end |= top_was_signalled();
 		top_look_after_child(command, WNOHANG);
 	}
 	return error;
@@ -506,14 +356,11 @@ static int top_show_whole_run(struct top_command *command, struct problem *probl
 static int top_view(struct top_command *command, const struct parsed_command_line *result,
 		    struct problem *problem)
 {
-	struct sigaction note = {.sa_handler = top_note_signal};
 	int error = top_parse_options(command, problem);
 
 	if (error)
 		return error;
-	sigaction(SIGINT, &note, NULL);
-	sigaction(SIGTERM, &note, NULL);
-	sigaction(SIGHUP, &note, NULL);
+	top_catch_signals(command);
 	error = top_choose_result(command, result, problem);
 	if (error)
 		return error;
@@ -524,6 +371,12 @@ static int top_view(struct top_command *command, const struct parsed_command_lin
 	terminal_close(&command->terminal);
 	top_end_child(command);
 	return error ? error : top_show_whole_run(command, problem);
+}
+
+/* As a shell has it: a signal that ended the program counts from 128. */
+static int top_get_status_of_program(int status)
+{
+	return WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
 }
 
 static int top_run_command(char **arguments, size_t count)
@@ -540,18 +393,24 @@ static int top_run_command(char **arguments, size_t count)
 	/* A mistyped name of a result must not run a program. */
 	command.is_program = result.operand_count && result.operands > arguments &&
 			     strcmp(result.operands[-1], "--") == 0;
-	if (top_view(&command, &result, &problem)) {
-		message_error("%s", problem.text);
+	int error = top_view(&command, &result, &problem);
+	bool is_broken_pipe = error == -EPIPE && !command.ignores_broken_pipes;
+	if (error) {
+		if (!is_broken_pipe)
+			message_error("%s", problem.text);
 		status = command.status_of_failure;
-	} else if (!command.values.pid && !command.was_asked_to_end &&
-		   WIFEXITED(command.child_status)) {
-		status = WEXITSTATUS(command.child_status);
+	} else if (!command.values.pid && !command.was_asked_to_end) {
+		status = top_get_status_of_program(command.child_status);
 	}
 	if (command.is_temporary)
 		directory_remove_tree(command.directory);
 	live_deinit(&command.view);
 	free(command.directory);
 	effective_deinit(&command.settings);
+	if (is_broken_pipe) {
+		signal(SIGPIPE, SIG_DFL);
+		raise(SIGPIPE);
+	}
 	return message_flush_stdout_or_report_error(status);
 }
 

@@ -92,7 +92,7 @@ int terminal_wait_for_key(int milliseconds)
 	unsigned char key;
 	int ready = poll(&input, 1, milliseconds);
 
-	if (ready == 0)
+	if (ready <= 0)
 		return 0;
-	return ready == 1 && read(STDIN_FILENO, &key, 1) == 1 ? key : -1;
+	return read(STDIN_FILENO, &key, 1) == 1 ? key : -1;
 }

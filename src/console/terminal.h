@@ -23,7 +23,7 @@ void terminal_close(struct terminal *terminal);
 void terminal_get_size(size_t *columns, size_t *lines);
 /* Puts text, whose lines end in \n, on the screen in place of what was there. */
 void terminal_show(const char *text);
-/* The next key within so many milliseconds; 0: none; -1: input has ended, or a signal came. */
+/* The next key within so many milliseconds; 0: none; -1: input has ended. */
 int terminal_wait_for_key(int milliseconds);
 
 #endif

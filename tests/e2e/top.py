@@ -12,6 +12,7 @@ import os
 import pty
 import re
 import select
+import shutil
 import signal
 import struct
 import subprocess
@@ -177,8 +178,59 @@ class Top:
         status = os.waitpid(process, 0)[1]
         os.close(screen)
         expect(status == 0, f"status {status}")
-        left = run(["pgrep", "-f", f"^{self.program} 60$"]).stdout
-        expect(not [pid for pid in left.split() if is_alive(int(pid))], f"{left} is left")
+        self.expect_nothing_left("60")
+
+    def narrow_terminal(self):
+        """No line is longer than the terminal: it would take two."""
+        process, screen = pty.fork()
+        if process == 0:
+            os.environ.update(TERM="xterm", TMPDIR=self.temporary)
+            os.environ.pop("COLUMNS", None)
+            time.sleep(0.2)
+            os.execv(self.kymo.path, [self.kymo.path, "top", "--realtime", "--interval", "0.3", "--", self.program, "60"])
+        fcntl.ioctl(screen, termios.TIOCSWINSZ, struct.pack("HHHH", 12, 20, 0, 0))
+        text = self.read_until(screen, rb"%  com.*CPU  thread")
+        os.write(screen, b"q")
+        text += self.read_until(screen, None)
+        os.waitpid(process, 0)
+        os.close(screen)
+        text = re.sub(rb"\033\[(H|\?1049l)", b"\r\n", text)
+        lines = re.sub(rb"\033\[[0-9;?]*[A-Za-z]", b"", text).decode().splitlines()
+        expect(max(map(len, lines)) <= 20, f"{max(lines, key=len)!r}")
+        expect(any(re.match(r" *[0-9.]+ %  com", line) for line in lines), f"{lines[-30:]}")
+
+    def reader_that_goes(self):
+        """As `kymo top -- PROGRAM | head -1`: the program ends, nothing is left."""
+        with subprocess.Popen([self.kymo.path, "top", "--interval", "0.2", "--", self.program, "61"], stdout=subprocess.PIPE,
+                              env={**os.environ, "TMPDIR": self.temporary},
+                              preexec_fn=lambda: signal.signal(signal.SIGPIPE, signal.SIG_DFL)) as process:
+            expect(process.stdout.readline().startswith(b"kymo top  "), "no head")
+            process.stdout.close()
+            expect(process.wait(timeout=40) == -signal.SIGPIPE, f"status {process.returncode}")
+        self.expect_nothing_left("61")
+
+    def killed_view(self):
+        """Nothing runs on for a view that is gone."""
+        with subprocess.Popen([self.kymo.path, "top", "--interval", "0.2", "--", self.program, "62"], stdout=subprocess.PIPE,
+                              env={**os.environ, "TMPDIR": self.temporary}) as process:
+            process.stdout.readline()
+            process.kill()
+        wait_until(lambda: not self.find_running("62"), "the program runs on")
+        wait_until(lambda: not run(["pgrep", "-f", self.temporary]).stdout, "its kymo runs on")
+        for left in glob.glob(self.temporary + "/*"):
+            shutil.rmtree(left, ignore_errors=True)
+
+    def signals(self):
+        """The status says that a signal ended the program, and the program has the signals that it had."""
+        for number in (signal.SIGKILL, signal.SIGSEGV, signal.SIGPIPE):
+            self.top("--", "sh", "-c", f"kill -{int(number)} $$", status=128 + number)
+
+    def find_running(self, seconds):
+        running = run(["pgrep", "-f", f"^{self.program} {seconds}$"]).stdout.split()
+        return [pid for pid in running if is_alive(int(pid))]
+
+    def expect_nothing_left(self, seconds):
+        expect(not self.find_running(seconds), f"{self.find_running(seconds)} is left")
         expect(not os.listdir(self.temporary), f"{os.listdir(self.temporary)}")
 
     @staticmethod
@@ -220,6 +272,9 @@ class Top:
         ended = self.top("-o", kept, "--", "/bin/true", status=125)
         expect("--force overwrites it" in ended.stderr and os.listdir(kept) == ["profile.json"], f"{ended}")
         self.top("--force", "-o", kept, "--", "/bin/true")
+        file = os.path.join(kept, "launch.json")
+        ended = self.top("--force", "-o", file, "--", "/bin/true", status=125)
+        expect("is not a directory" in ended.stderr and not ended.stdout and not glob.glob(file + "-*"), f"{ended}")
         ended = self.top("-p", "1", "--", "/bin/true", status=125)
         expect("either --pid" in ended.stderr, ended.stderr)
 
@@ -231,7 +286,9 @@ def main():
         top = Top(Kymo(sys.argv[1]), scratch)
         for name, check in (("a program of its own", top.program_of_its_own), ("intervals", top.intervals), ("attached", top.attached),
                             ("a result that is being written", top.being_written), ("a killed program", top.killed),
-                            ("an ended program", top.ended), ("a terminal", top.terminal), ("errors", top.errors)):
+                            ("an ended program", top.ended), ("a terminal", top.terminal),
+                            ("a narrow terminal", top.narrow_terminal), ("a reader that goes", top.reader_that_goes),
+                            ("a killed view", top.killed_view), ("signals", top.signals), ("errors", top.errors)):
             tap.point(name, check)
     tap.finish()
 

@@ -10,10 +10,12 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "common/array.h"
 #include "common/splitmix64.h"
 #include "output/format.h"
 
 #define NAME_BYTES       512u
+#define NAME_COLUMNS_MIN 8u
 #define SHARE_COLUMNS    10u /* of a number in front of a name, with its blank */
 #define THREADS_MAX      8u
 #define LINES_OF_HEADERS 6u
@@ -180,6 +182,15 @@ void live_deinit(struct live_view *view)
 
 /* ---- writing ---- */
 
+static void write_line(const struct live_options *options, FILE *stream, const char *text)
+{
+	if (options->columns != 0)
+		format_write_cut_to_width(stream, text, options->columns);
+	else
+		format_write_printable_text(stream, text, strlen(text));
+	putc('\n', stream);
+}
+
 /* A row of a table in the order that is shown. */
 struct shown_row {
 	uint64_t order, values[LIVE_THREAD_VALUES];
@@ -218,34 +229,77 @@ static void write_value(const struct live_view *view, FILE *stream, uint64_t val
 			quantity_from_share(value, length_ns).text);
 }
 
-static void write_row(const struct live_view *view, const struct live_options *options,
-		      FILE *stream, const struct shown_row *row, size_t values)
-{
-	size_t used = values * SHARE_COLUMNS + 1;
+/* The columns of a table that a terminal has room for beside a name: a line that is longer than the
+ * terminal would take two, and push others out of it. */
+struct shown_columns {
+	size_t first, end;
+};
 
-	for (size_t i = 0; i < values; i++)
-		write_value(view, stream, row->values[i], get_length_ns(view, options));
+static size_t get_columns_of_values(struct shown_columns shown)
+{
+	return (shown.end - shown.first) * SHARE_COLUMNS + 1;
+}
+
+/* `sorted`: the one to keep where one fits. */
+static struct shown_columns choose_columns(const struct live_options *options, size_t values,
+					   size_t sorted)
+{
+	struct shown_columns shown = {0, values};
+
+	if (options->columns == 0 ||
+	    options->columns >= get_columns_of_values(shown) + NAME_COLUMNS_MIN)
+		return shown;
+	shown = (struct shown_columns){sorted, sorted + 1};
+	if (options->columns < get_columns_of_values(shown) + NAME_COLUMNS_MIN)
+		shown.end = sorted;
+	return shown;
+}
+
+static void write_name(const struct live_options *options, FILE *stream, struct shown_columns shown,
+		       const char *name)
+{
+	size_t used = get_columns_of_values(shown);
+
 	putc(' ', stream);
-	format_write_cut_to_width(stream, row->name,
-				  options->columns > used + 8 ? options->columns - used : SIZE_MAX);
+	format_write_cut_to_width(stream, name,
+				  options->columns > used ? options->columns - used : SIZE_MAX);
 	putc('\n', stream);
 }
 
+static void write_header(const struct live_options *options, FILE *stream,
+			 struct shown_columns shown, const char *const *values, const char *name)
+{
+	for (size_t i = shown.first; i < shown.end; i++)
+		fprintf(stream, "%*s ", (int)SHARE_COLUMNS - 1, values[i]);
+	write_name(options, stream, shown, name);
+}
+
+static void write_row(const struct live_view *view, const struct live_options *options,
+		      FILE *stream, const struct shown_row *row, struct shown_columns shown)
+{
+	for (size_t i = shown.first; i < shown.end; i++)
+		write_value(view, stream, row->values[i], get_length_ns(view, options));
+	write_name(options, stream, shown, row->name);
+}
+
 static size_t write_rows(const struct live_view *view, const struct live_options *options,
-			 FILE *stream, struct shown_row *rows, size_t count, size_t values,
-			 size_t most)
+			 FILE *stream, struct shown_row *rows, size_t count,
+			 struct shown_columns columns, size_t most)
 {
 	size_t shown = 0;
 
 	qsort(rows, count, sizeof(*rows), compare_rows);
 	for (; shown < count && shown < most && rows[shown].order != 0; shown++)
-		write_row(view, options, stream, &rows[shown], values);
+		write_row(view, options, stream, &rows[shown], columns);
 	return shown;
 }
 
 static int write_functions(const struct live_view *view, const struct live_options *options,
 			   FILE *stream, size_t most)
 {
+	static const char *const headers[] = {"self", "total"};
+	struct shown_columns columns =
+		choose_columns(options, ARRAY_SIZE(headers), options->is_by_total ? 1 : 0);
 	struct shown_row *rows = calloc(view->function_count + 1, sizeof(*rows));
 
 	if (rows == NULL)
@@ -259,10 +313,9 @@ static int write_functions(const struct live_view *view, const struct live_optio
 			.name = function->name};
 		rows[i].order = rows[i].values[options->is_by_total ? 1 : 0];
 	}
-	fprintf(stream, "%*s %*s  function (module)\n", (int)SHARE_COLUMNS - 1, "self",
-		(int)SHARE_COLUMNS - 1, "total");
-	if (write_rows(view, options, stream, rows, view->function_count, 2, most) == 0)
-		fputs("           nothing was sampled\n", stream);
+	write_header(options, stream, columns, headers, "function (module)");
+	if (write_rows(view, options, stream, rows, view->function_count, columns, most) == 0)
+		write_line(options, stream, "           nothing was sampled");
 	free(rows);
 	return 0;
 }
@@ -271,8 +324,11 @@ static int write_functions(const struct live_view *view, const struct live_optio
 static int write_threads(const struct live_view *view, const struct live_options *options,
 			 FILE *stream, size_t most)
 {
-	struct shown_row *rows = calloc(view->thread_count + 1, sizeof(*rows));
+	static const char *const headers[] = {"CPU", "CPU wait", "blocked"};
 	bool has_waits = view->measure == VIEW_MEASURE_REAL_TIME;
+	struct shown_columns columns =
+		choose_columns(options, has_waits ? LIVE_THREAD_VALUES : 1, LIVE_CPU);
+	struct shown_row *rows = calloc(view->thread_count + 1, sizeof(*rows));
 
 	if (rows == NULL)
 		return -ENOMEM;
@@ -286,13 +342,8 @@ static int write_threads(const struct live_view *view, const struct live_options
 		rows[i].order = rows[i].values[LIVE_CPU] * 1000 + rows[i].values[LIVE_RUNNABLE] +
 				rows[i].values[LIVE_BLOCKED];
 	}
-	if (has_waits)
-		fprintf(stream, "%*s %*s %*s  thread\n", (int)SHARE_COLUMNS - 1, "CPU",
-			(int)SHARE_COLUMNS - 1, "CPU wait", (int)SHARE_COLUMNS - 1, "blocked");
-	else
-		fprintf(stream, "%*s  thread\n", (int)SHARE_COLUMNS - 1, "CPU");
-	write_rows(view, options, stream, rows, view->thread_count,
-		   has_waits ? LIVE_THREAD_VALUES : 1, most);
+	write_header(options, stream, columns, headers, "thread");
+	write_rows(view, options, stream, rows, view->thread_count, columns, most);
 	free(rows);
 	return 0;
 }
@@ -305,15 +356,6 @@ static uint64_t sum_cpu_time(const struct live_view *view, bool is_since_start)
 		sum += subtract(view->threads[i].values[LIVE_CPU],
 				is_since_start ? 0 : view->threads[i].before[LIVE_CPU]);
 	return sum;
-}
-
-static void write_line(const struct live_options *options, FILE *stream, const char *text)
-{
-	if (options->columns != 0)
-		format_write_cut_to_width(stream, text, options->columns);
-	else
-		format_write_printable_text(stream, text, strlen(text));
-	putc('\n', stream);
 }
 
 static void write_head(const struct live_view *view, const struct live_options *options,
@@ -347,9 +389,8 @@ int live_write(const struct live_view *view, const struct live_options *options,
 	size_t functions = options->rows_max, threads = functions;
 
 	if (options->lines != 0) {
-		size_t lines = options->lines > LINES_OF_HEADERS + 2
-				       ? options->lines - LINES_OF_HEADERS
-				       : 2;
+		size_t headers = LINES_OF_HEADERS + (view->incomplete[0] != 0);
+		size_t lines = options->lines > headers + 2 ? options->lines - headers : 2;
 		threads = view->thread_count < THREADS_MAX ? view->thread_count : THREADS_MAX;
 		threads = threads < lines / 2 ? threads : lines / 2;
 		functions = lines - threads;
