@@ -121,11 +121,12 @@ static int annotate_parse_options(struct annotate_command *command, struct probl
 					      &command->measure, problem);
 	if (error)
 		return error;
-	if (values->context && (setting_parse_number(setting_slice_from_text(values->context),
-						     &context) != SETTING_VALID ||
-				context < 0 || context > CONTEXT_MAX))
+	if (values->context &&
+	    (setting_parse_number(setting_slice_from_text(values->context), &context) !=
+		     SETTING_VALID ||
+	     context < 0 || context > CONTEXT_MAX || context != (double)(size_t)context))
 		return problem_set(problem, -EINVAL,
-				   "--context: '%s' is not a number of lines from 0 to %d",
+				   "--context: '%s' is not a whole number of lines from 0 to %d",
 				   values->context, CONTEXT_MAX);
 	command->options = (struct annotation_options){
 		.wants_source = values->source || !values->assembly,

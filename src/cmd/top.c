@@ -104,8 +104,18 @@ static int top_parse_number(const char *option, const char *text, double least, 
 	if (!text || (setting_parse_number(setting_slice_from_text(text), ret) == SETTING_VALID &&
 		      *ret >= least && *ret <= most))
 		return 0;
-	return problem_set(problem, -EINVAL, "%s: '%s' is not a number from %g to %g", option, text,
-			   least, most);
+	return problem_set(problem, -EINVAL, "%s: '%s' is not a number from %g to %.10g", option,
+			   text, least, most);
+}
+
+static int top_parse_count(const char *option, const char *text, double most, double *ret,
+			   struct problem *problem)
+{
+	int error = top_parse_number(option, text, 1, most, ret, problem);
+
+	if (error || *ret == (double)(uint64_t)*ret)
+		return error;
+	return problem_set(problem, -EINVAL, "%s: '%s' is not a whole number", option, text);
 }
 
 static int top_parse_options(struct top_command *command, struct problem *problem)
@@ -115,11 +125,11 @@ static int top_parse_options(struct top_command *command, struct problem *proble
 	int error = top_parse_number("--interval", values->interval, 0.1, 3600, &interval, problem);
 
 	if (!error)
-		error = top_parse_number("--count", values->count, 1, 1e9, &count, problem);
+		error = top_parse_count("--count", values->count, 1e9, &count, problem);
 	if (!error)
-		error = top_parse_number("--top", values->rows, 1, 10000, &rows, problem);
+		error = top_parse_count("--top", values->rows, 10000, &rows, problem);
 	if (!error)
-		error = top_parse_number("--pid", values->pid, 1, 4294967295., &pid, problem);
+		error = top_parse_count("--pid", values->pid, 4294967295., &pid, problem);
 	if (!error)
 		error = top_parse_number("--freq", values->freq, 0.01, 10000, &freq, problem);
 	command->interval_ms = (int64_t)(interval * 1000);

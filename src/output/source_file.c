@@ -3,6 +3,7 @@
 #include "output/source_file.h"
 
 #include <ctype.h>
+#include <errno.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -38,11 +39,14 @@ FILE *source_file_open(const char *path, struct stat *ret_status)
 	int file = foreign_open_file(&how, path, &status);
 	FILE *stream;
 
-	if (file < 0)
+	if (file < 0) {
+		errno = -file;
 		return NULL;
+	}
 	if (status.st_size > SOURCE_FILE_BYTES_MAX ||
 	    (geteuid() == 0 && !(status.st_mode & S_IROTH))) {
 		close(file);
+		errno = status.st_size > SOURCE_FILE_BYTES_MAX ? EFBIG : EACCES;
 		return NULL;
 	}
 	stream = fdopen(file, "r");

@@ -16,7 +16,8 @@
 /* Whether the name ends as those of source files do. Others are not opened because a program says
  * so. */
 bool source_file_has_source_name(const char *path);
-/* NULL: it cannot be read, or must not be. `ret_status` may be NULL. */
+/* NULL with errno: it cannot be read, or must not be: EFBIG, EACCES (also of what only root may
+ * read), those of foreign_open_file(). `ret_status` may be NULL. */
 FILE *source_file_open(const char *path, struct stat *ret_status);
 
 #endif

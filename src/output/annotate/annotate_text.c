@@ -87,6 +87,9 @@ static const char *find_reason_without_code(const struct annotation *annotation)
 	case FRAME_SYNTHETIC:
 	case FRAME_THREAD_STATE:
 		return "made by kymo: it stands for time that has no code";
+	case FRAME_UNRESOLVED:
+		return "no symbol says where the function begins and ends (--debug-path names "
+		       "directories with debug files)";
 	case FRAME_INTERPRETED:
 		return "interpreted: its instructions are those of the interpreter";
 	default:
@@ -223,14 +226,18 @@ static void write_code(const struct annotation *annotation, FILE *stream,
 
 static void write_codes(const struct annotation *annotation, FILE *stream)
 {
-	for (size_t i = 0; i < annotation->code_count; i++)
+	uint64_t said = 0; /* beside the reason of each part */
+
+	for (size_t i = 0; i < annotation->code_count; i++) {
 		write_code(annotation, stream, &annotation->codes[i]);
+		said += annotation->codes[i].problem != NULL ? annotation->codes[i].self : 0;
+	}
 	if (annotation->code_count == 0) {
 		fputs("\nInstructions\n", stream);
 		write_self(annotation, stream, annotation->self_without_address);
 		fprintf(stream, "  %s\n", find_reason_without_code(annotation));
-	} else if (annotation->self_without_address != 0) {
-		write_self(annotation, stream, annotation->self_without_address);
+	} else if (annotation->self_without_address > said) {
+		write_self(annotation, stream, annotation->self_without_address - said);
 		fputs("  is at no instruction that is shown\n", stream);
 	}
 }

@@ -23,6 +23,7 @@ struct source_reader {
 	size_t count;
 	FILE *stream;
 	struct stat status;
+	int error; /* why the first file that is there cannot be read */
 };
 
 static uint64_t get_value(const struct source_reader *reader, const uint64_t *by_source)
@@ -39,9 +40,44 @@ static bool open_source(const char *path, void *context)
 {
 	struct source_reader *reader = context;
 
-	reader->stream =
-		source_file_has_source_name(path) ? source_file_open(path, &reader->status) : NULL;
-	return reader->stream != NULL;
+	if (!source_file_has_source_name(path))
+		return false;
+	reader->stream = source_file_open(path, &reader->status);
+	if (reader->stream != NULL)
+		return true;
+	if (reader->error == 0 && errno != ENOENT && errno != ENOTDIR)
+		reader->error = errno;
+	return false;
+}
+
+static const char *get_reason_of_refusal(int error)
+{
+	switch (error) {
+	case EACCES:
+		return "not everybody may read the file";
+	case EFBIG:
+		return "the file is larger than 16 MiB";
+	case EISDIR:
+	case ENODEV:
+		return "not a regular file";
+	default:
+		return strerror(error);
+	}
+}
+
+static const char *describe_missing_source(const struct source_reader *reader, const char *path,
+					   const char *tried)
+{
+	struct arena *arena = &reader->annotation->arena;
+
+	if (!source_file_has_source_name(path))
+		return arena_format_text(arena, "this is no name of a source file: %s", path);
+	return arena_format_text(arena,
+				 "no source that can be read%s%s%s; looked for %s (--debug-path "
+				 "names directories to look below)",
+				 reader->error != 0 ? " (" : "",
+				 reader->error != 0 ? get_reason_of_refusal(reader->error) : "",
+				 reader->error != 0 ? ")" : "", tried);
 }
 
 static int add_line(struct source_reader *reader, uint32_t number, char *text,
@@ -139,13 +175,7 @@ static int add_source(struct annotation *annotation, const char *path,
 		fclose(reader.stream);
 		reader.source->problem = find_doubt(&reader);
 	} else if (error == 0) {
-		reader.source->problem = arena_format_text(
-			&annotation->arena,
-			source_file_has_source_name(path)
-				? "no source that can be read; looked for %s (--debug-path names "
-				  "directories to look below)"
-				: "this is no name of a source file: %s",
-			source_file_has_source_name(path) ? tried : path);
+		reader.source->problem = describe_missing_source(&reader, path, tried);
 		error = reader.source->problem == NULL ? -ENOMEM : 0;
 	}
 	return error;
