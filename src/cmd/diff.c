@@ -16,6 +16,7 @@
 #include "launch/result_path.h"
 #include "merging/output.h"
 #include "output/diff/diff.h"
+#include "output/incomplete/incomplete.h"
 #include "runs/results.h"
 #include "settings/suggest.h"
 
@@ -238,8 +239,9 @@ static int diff_read_result(struct diff_command *command, const char *named, siz
 	if (!error)
 		error = diff_add_run(&command->diff, session, index % 2 ? DIFF_AFTER : DIFF_BEFORE,
 				     named, problem);
-	if (!error && session->problem_count)
-		message_warning("'%s' is not complete: %s", named, session->problems[0]);
+	if (!error && incomplete_get_first(session, false).text[0])
+		message_warning("'%s' is not complete: %s", named,
+				incomplete_get_first(session, false).text);
 	if (session)
 		session_close(session);
 	return error;

@@ -16,6 +16,7 @@
 #include "console/message.h"
 #include "launch/result_path.h"
 #include "merging/output.h"
+#include "output/incomplete/incomplete.h"
 #include "output/query/query.h"
 #include "runs/results.h"
 #include "settings/suggest.h"
@@ -110,8 +111,9 @@ static int sql_query_directory(struct sql_command *command, struct problem *prob
 	free(directory);
 	if (!error)
 		error = session_symbolize(session, problem);
-	if (!error && session->problem_count)
-		message_warning("the results are not complete: %s", session->problems[0]);
+	if (!error && incomplete_get_first(session, false).text[0])
+		message_warning("the results are not complete: %s",
+				incomplete_get_first(session, false).text);
 	if (!error)
 		error = query_session(session, command->query, &command->options, stdout, problem);
 	if (session)

@@ -7,7 +7,7 @@
 
 #include "analysis/gpu/gpu.h"
 #include "console/message.h"
-#include "output/format.h"
+#include "output/incomplete/incomplete.h"
 
 #define PROBLEMS_SHOWN_MAX 8
 
@@ -15,11 +15,14 @@ static void print_device_problems(const struct gpu_data *data)
 {
 	if (data == NULL)
 		return;
-	if (data->torn_bytes != 0)
-		message_warning("%s of device records could not be read",
-				quantity_from_bytes(data->torn_bytes).text);
 	for (size_t i = 0; i < data->problem_count; i++)
 		message_warning("%s", data->problems[i]);
+}
+
+static void print_loss(void *context, const char *text)
+{
+	(void)context;
+	message_warning("not complete: %s", text);
 }
 
 void results_print_problems(const struct session *session)
@@ -33,4 +36,5 @@ void results_print_problems(const struct session *session)
 		message_warning("%s", session->problems[i]);
 	if (shown < session->problem_count)
 		message_warning("… and %zu more (-v shows them)", session->problem_count - shown);
+	incomplete_visit_recording_losses(session, false, print_loss, NULL);
 }

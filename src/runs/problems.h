@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  * SPDX-FileCopyrightText: the kymo authors
  *
- * What of a result could not be read.
+ * What of a result could not be read, or was lost.
  */
 #ifndef KYMO_RUNS_PROBLEMS_H
 #define KYMO_RUNS_PROBLEMS_H

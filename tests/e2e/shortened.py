@@ -3,7 +3,9 @@
 """Somebody shortens kymo's files under a running program (a cleaner, copytruncate, a second tool): the program runs on
 as bare, and what is missing is said. shortened.py KYMO PROGRAMS"""
 import glob
+import json
 import os
+import shutil
 import subprocess
 import sys
 
@@ -150,6 +152,46 @@ class Shortened:
             os.truncate(name, 0)
         expect(process.wait(60) == 7, f"{process.returncode}")
         expect(Result(self.scratch.path("tables")).inclusive_shares().get("main", 0) > 0.9, "stacks are cut")
+
+
+    def incomplete_copy(self):
+        """Whatever shows numbers of the result says beside them how many samples are lost."""
+        whole, cut = self.scratch.path("whole"), self.scratch.path("incomplete copy")
+        expect(self.kymo.sample([self.program, "0.5"], whole, "--format", "json").status == 7, "sample")
+        shutil.copytree(whole, cut)
+        spool, = glob.glob(os.path.join(cut, "spool", "*.spool"))
+        original, = glob.glob(os.path.join(whole, "spool", "*.spool"))
+        for pages in range(2, 40):  # until there is a part of the samples
+            shutil.copyfile(original, spool)
+            os.truncate(spool, pages * 4096 - 500)
+            says = self._read(cut, "report", "--format", "json", "-o", "-")
+            process, = json.loads(says.stdout)["processes"]
+            lost = process["samples_counted_by_process"] - process["samples"]
+            if process["samples"] > 0:
+                break
+        expect(lost > 0 and process["samples"] > 0, f"not a part: {process}")
+        said = f"{lost:,} samples are lost: the recording was cut short"
+        expect(said in says.stderr, says.stderr)
+        for words in (("report",), ("top", "--plain"), ("report", "--format", "gecko", "-o", "-"),
+                      ("report", "--format", "otlp", "-o", "-"), ("report", "--format", "text", "-o", "-")):
+            ended = self._read(cut, *words)
+            expect(said in " ".join(ended.stdout.decode(errors="replace").split()) or "text" in words, f"{words}: {ended}")
+            expect(said in ended.stderr or len(words) < 3, f"{words}: {ended.stderr}")
+        ended = self._read(cut, "report", "--format", "speedscope", "-o", "-")
+        expect("the result is not complete" in json.loads(ended.stdout)["name"], ended.stdout[:300])
+        ended = self._read(cut, "annotate", "--format", "json")
+        expect(said in ended.stderr and any(said in text for text in json.loads(ended.stdout)["incomplete"]), f"{ended}")
+        ended = run([self.kymo.path, "diff", whole, cut])
+        expect(said in ended.stderr and ended.status == 0, f"{ended}")
+        ended = run([self.kymo.path, "sql", cut, "SELECT 1"])
+        expect(said in ended.stderr and ended.status == 0, f"{ended}")
+        ended = self._read(whole, "report", "--format", "otlp", "-o", "-")
+        expect("lost" not in ended.stderr and b"kymo.incomplete" not in ended.stdout, f"{ended.stderr}")
+
+    def _read(self, directory, command, *words):
+        ended = run([self.kymo.path, command, *words, directory])
+        expect(ended.status == 0, f"{command} {words}: {ended}")
+        return ended
 
 
 def cpu_of(pid):

@@ -6,7 +6,7 @@
 #include <sys/wait.h>
 
 #include "job/ranks/private.h"
-#include "output/summary/summary.h"
+#include "output/incomplete/incomplete.h"
 
 /* The process that stands for the rank: the launched one, else the first that has the rank from
  * MPI, else the first one. In its last image. */
@@ -69,7 +69,7 @@ static void add_process(struct rank_collector *collector, uint32_t index, uint64
 
 	rank->processes++;
 	rank->samples += process->samples;
-	rank->lost += output_count_lost_records(session, index);
+	rank->lost += incomplete_count_lost_records(session, index);
 	if (process->torn_bytes || process->torn_chunks)
 		rank->flags |= JOB_RANK_UNREADABLE;
 	if (process->losses[SPOOL_LOSS_RING_OVERWRITE] || process->overwritten_bytes)

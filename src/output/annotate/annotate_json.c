@@ -4,6 +4,7 @@
  * An annotation for programs: the same numbers, exact.
  */
 #include "output/annotate/annotate.h"
+#include "output/incomplete/incomplete.h"
 #include "output/json_writer.h"
 
 static void put_line(struct json_writer *json, const struct annotated_line *line)
@@ -76,11 +77,15 @@ static void put_codes(struct json_writer *json, const struct annotation *annotat
 	json_put_count(json, "self_without_instruction", annotation->self_without_address);
 }
 
+static void put_text(void *context, const char *text)
+{
+	json_put_text(context, NULL, text);
+}
+
 static void put_incomplete(struct json_writer *json, const struct session *session)
 {
 	json_array_begin(json, "incomplete");
-	for (size_t i = 0; i < session->problem_count; i++)
-		json_put_text(json, NULL, session->problems[i]);
+	incomplete_visit(session, false, put_text, json);
 	json_array_end(json);
 }
 

@@ -12,6 +12,7 @@
 #include <stdlib.h>
 
 #include "analysis/regions/regions.h"
+#include "output/incomplete/incomplete.h"
 #include "output/region_intervals.h"
 
 #define SAMPLES_MAX        1000000u
@@ -113,6 +114,11 @@ static void put_note(struct json_writer *json, const char *label, const char *te
 	json_object_end(json);
 }
 
+static void put_incomplete_note(void *context, const char *text)
+{
+	put_note(context, "Incomplete", text);
+}
+
 /* What the viewer shows as more information on the profile: what it has, and what is missing. */
 static void write_notes(struct gecko_writer *writer, const struct marker_list *markers)
 {
@@ -136,8 +142,7 @@ static void write_notes(struct gecko_writer *writer, const struct marker_list *m
 			 markers->dropped, markers->least_ns / 1000);
 		put_note(json, "Regions", text);
 	}
-	for (size_t i = 0; i < session->problem_count; i++)
-		put_note(json, "Incomplete", session->problems[i]);
+	incomplete_visit(session, false, put_incomplete_note, json);
 	json_array_end(json);
 	json_object_end(json);
 	json_array_end(json);

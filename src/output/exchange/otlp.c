@@ -71,7 +71,6 @@ static void write_number_attribute(struct protobuf_writer *protobuf, const char 
 static void write_resource(struct otlp_writer *writer, const struct model_process *process)
 {
 	struct protobuf_writer *protobuf = &writer->protobuf;
-	const struct session *session = writer->session;
 
 	protobuf_open_message(protobuf, 1);
 	write_text_attribute(protobuf, "service.name", process->name);
@@ -80,8 +79,8 @@ static void write_resource(struct otlp_writer *writer, const struct model_proces
 	write_text_attribute(protobuf, "process.executable.path", process->executable);
 	write_text_attribute(protobuf, "process.command_line", process->command_line);
 	write_text_attribute(protobuf, "host.name", process->host);
-	if (session->problem_count != 0)
-		write_text_attribute(protobuf, "kymo.incomplete", session->problems[0]);
+	if (writer->incomplete.text[0] != 0)
+		write_text_attribute(protobuf, "kymo.incomplete", writer->incomplete.text);
 	protobuf_close_message(protobuf);
 }
 
@@ -231,7 +230,8 @@ static int write_processes(struct otlp_writer *writer, struct session *session)
 static int output_write_otlp(struct session *session, const struct output_options *options,
 			     FILE *stream, struct problem *problem)
 {
-	struct otlp_writer writer = {.session = session};
+	struct otlp_writer writer = {.session = session,
+				     .incomplete = incomplete_get_first(session, false)};
 	int error;
 
 	(void)options;

@@ -12,6 +12,7 @@
 #define KYMO_OUTPUT_EXCHANGE_OTLP_H
 
 #include "output/exchange/exchange.h"
+#include "output/incomplete/incomplete.h"
 #include "output/protobuf.h"
 #include "output/strings.h"
 
@@ -24,6 +25,7 @@ struct otlp_table {
 
 struct otlp_writer {
 	const struct session *session;
+	struct incomplete_text incomplete; /* empty: nothing is known to be missing */
 	struct protobuf_writer protobuf;
 	struct string_table strings;
 	struct otlp_table stacks;    /* by node */

@@ -9,6 +9,7 @@
 #include <stdlib.h>
 
 #include "output/exchange/exchange.h"
+#include "output/incomplete/incomplete.h"
 #include "output/json_writer.h"
 
 /* Each sample names all of its frames. */
@@ -150,7 +151,8 @@ static void write_head(struct speedscope_writer *writer)
 			 writer->samples.span_ns / 1000000);
 	snprintf(name, sizeof(name), "%.400s, %s%s%s", session->command_line,
 		 view_measure_get_name(writer->measure), note,
-		 session->problem_count != 0 ? "; the result is not complete" : "");
+		 incomplete_get_first(session, false).text[0] != 0 ? "; the result is not complete"
+								   : "");
 	json_put_text(&writer->json, "$schema",
 		      "https://www.speedscope.app/file-format-schema.json");
 	json_put_text(&writer->json, "exporter", "kymo@" KYMO_VERSION);

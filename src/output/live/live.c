@@ -168,8 +168,7 @@ int live_update(struct live_view *view, const struct session *session, uint64_t 
 	for (uint32_t i = 0; i < session->process_count; i++)
 		view->running += session->processes[i].state == SPOOL_STATE_OPEN;
 	snprintf(view->title, sizeof(view->title), "%s", session->command_line);
-	snprintf(view->incomplete, sizeof(view->incomplete), "%s",
-		 session->problem_count != 0 ? session->problems[0] : "");
+	view->incomplete = incomplete_get_first(session, view->running != 0);
 	int error = look_at_functions(view, session);
 	return error != 0 ? error : look_at_threads(view, session);
 }
@@ -378,9 +377,9 @@ static void write_head(const struct live_view *view, const struct live_options *
 	snprintf(text + used, sizeof(text) - (size_t)used, "%zu thread%s  %s", view->thread_count,
 		 view->thread_count == 1 ? "" : "s", view->title);
 	write_line(options, stream, text);
-	if (view->incomplete[0] == 0)
+	if (view->incomplete.text[0] == 0)
 		return;
-	snprintf(text, sizeof(text), "not complete: %s", view->incomplete);
+	snprintf(text, sizeof(text), "not complete: %s", view->incomplete.text);
 	write_line(options, stream, text);
 }
 
@@ -389,7 +388,7 @@ int live_write(const struct live_view *view, const struct live_options *options,
 	size_t functions = options->rows_max, threads = functions;
 
 	if (options->lines != 0) {
-		size_t headers = LINES_OF_HEADERS + (view->incomplete[0] != 0);
+		size_t headers = LINES_OF_HEADERS + (view->incomplete.text[0] != 0);
 		size_t lines = options->lines > headers + 2 ? options->lines - headers : 2;
 		threads = view->thread_count < THREADS_MAX ? view->thread_count : THREADS_MAX;
 		threads = threads < lines / 2 ? threads : lines / 2;

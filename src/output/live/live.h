@@ -11,6 +11,7 @@
 #include <stdio.h>
 
 #include "analysis/views.h"
+#include "output/incomplete/incomplete.h"
 
 enum { LIVE_CPU, LIVE_RUNNABLE, LIVE_BLOCKED, LIVE_THREAD_VALUES };
 
@@ -34,7 +35,8 @@ struct live_view {
 	size_t function_count, thread_count;
 	uint64_t start_ns, time_ns, time_before_ns; /* CLOCK_BOOTTIME */
 	uint32_t running; /* processes that have not ended, as far as their files say */
-	char title[256], incomplete[256];
+	char title[256];
+	struct incomplete_text incomplete;
 };
 
 struct live_options {

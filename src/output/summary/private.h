@@ -114,11 +114,6 @@ int summary_write_threads(const struct summary_writer *summary);
 void summary_write_program_and_machine(const struct summary_writer *summary);
 void summary_write_unresolved_code(const struct summary_writer *summary);
 void summary_write_losses(const struct summary_writer *summary);
-/* Behind a number of samples (session_get_missing_sample_count). */
-#define SUMMARY_MISSING_SAMPLES_TEXT                                                               \
-	"samples are lost: the recording was cut short (a full disk, an incomplete copy)"
-/* What was lost, behind the number of it; `loss` is an enum spool_loss. */
-const char *summary_get_loss_text(int loss);
 void summary_write_notices(const struct summary_writer *summary);
 void summary_write_overhead(const struct summary_writer *summary);
 

@@ -12,6 +12,7 @@
 #include "common/array.h"
 #include "common/sampling_sources.h"
 #include "output/format.h"
+#include "output/incomplete/incomplete.h"
 #include "output/summary/private.h"
 
 /* ---- host ---- */
@@ -335,7 +336,7 @@ void summary_write_losses(const struct summary_writer *summary)
 		if (sums.losses[loss])
 			summary_write_warning(summary, "%s %s",
 					      quantity_from_count(sums.losses[loss]).text,
-					      summary_get_loss_text(loss));
+					      incomplete_get_loss_text(loss));
 	}
 	for (int end = 1; end < 16; end++) {
 		if (sums.stacks[end])
@@ -345,7 +346,7 @@ void summary_write_losses(const struct summary_writer *summary)
 					   get_stack_end_text(end));
 	}
 	if (sums.missing)
-		summary_write_warning(summary, "%s " SUMMARY_MISSING_SAMPLES_TEXT,
+		summary_write_warning(summary, "%s " INCOMPLETE_MISSING_SAMPLES_TEXT,
 				      quantity_from_count(sums.missing).text);
 	if (sums.torn_bytes)
 		summary_write_warning(summary,

@@ -37,7 +37,5 @@ int output_pass_summary(struct session *session, const struct output_options *op
  * recorded and was lost. */
 void output_report_losses(const struct session *session,
 			  void (*report)(void *context, const char *text), void *context);
-/* Samples, region events and calls of the process that were to be recorded and are not there. */
-uint64_t output_count_lost_records(const struct session *session, uint32_t process);
 
 #endif
