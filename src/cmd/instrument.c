@@ -200,7 +200,7 @@ static int instrument_check_options(const struct launch *launch,
 	if (options->rewritten_file_path && launch->argument_count > 1)
 		return problem_set(problem, -EINVAL,
 				   "-o takes one file and no arguments for it ('%s'): nothing is "
-				   "run",
+				   "run (--output names the result directory)",
 				   launch->arguments[1]);
 	return 0;
 }

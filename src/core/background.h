@@ -19,6 +19,16 @@
 
 struct runtime;
 
+#define ENDING_THREADS 256 /* a power of two */
+
+/* One that has announced its end, and that the kernel lists until it has gone, which on a busy
+ * machine can take a while. */
+struct ending_thread {
+	uint32_t tid;
+	uint64_t scan; /* that last saw it, or before which it ended */
+	uint64_t cpu_ns;
+};
+
 struct background_state {
 	_Atomic uint32_t wake;               /* futex word: 1 when there is something to do */
 	_Atomic uint32_t sleeping;           /* nobody needs to wake a thread that is awake */
@@ -43,8 +53,9 @@ struct background_state {
 	uint64_t next_attacher_check_ns;
 	const char *stop_reason;
 	struct own_thread thread;
-	struct thread *own;  /* its registry entry */
-	struct thread *live; /* all live threads, linked */
+	struct thread *own;                          /* its registry entry */
+	struct thread *live;                         /* all live threads, linked */
+	struct ending_thread ending[ENDING_THREADS]; /* by the last bits of the tid */
 	uint32_t live_thread_count;
 	uint32_t program_thread_count;          /* of them, the program's own */
 	uint32_t told_unopenable_counters_mask; /* bit per counter that could not be opened */

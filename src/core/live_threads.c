@@ -168,6 +168,30 @@ static void remove_live_thread_and_record_end(struct runtime *runtime, struct th
 	threads_unbind_and_free_one_block(&runtime->threads, thread);
 }
 
+static struct ending_thread *get_ending_thread(struct runtime *runtime, uint32_t tid)
+{
+	return &runtime->background.ending[tid % ENDING_THREADS];
+}
+
+static void note_ending_thread(struct runtime *runtime, const struct thread *thread)
+{
+	*get_ending_thread(runtime, thread->tid) = (struct ending_thread){
+		.tid = thread->tid, .scan = runtime->background.scan, .cpu_ns = thread->end_cpu_ns};
+}
+
+/* It is no new thread while it is on its way out, as long as that costs next to nothing: what runs
+ * on (destructors of thread-local data) is sampled. A tid that one scan has not seen is free. */
+static bool is_ending_thread(struct runtime *runtime, uint32_t tid)
+{
+	struct ending_thread *ending = get_ending_thread(runtime, tid);
+
+	if (ending->tid != tid || ending->scan + 1 < runtime->background.scan ||
+	    program_get_cpu_ns_by_tid(tid) > ending->cpu_ns + STARTING_THREAD_CPU_MAX_NS)
+		return false;
+	ending->scan = runtime->background.scan;
+	return true;
+}
+
 void live_threads_process_announced(struct runtime *runtime)
 {
 	struct thread *thread = threads_take_announced(&runtime->threads);
@@ -177,8 +201,10 @@ void live_threads_process_announced(struct runtime *runtime)
 		struct thread *next = threads_get_next_announced(&runtime->threads, thread, &what);
 		if (!thread->started)
 			add_live_thread_and_record_start(runtime, thread);
-		if (what == THREAD_ANNOUNCED_END)
+		if (what == THREAD_ANNOUNCED_END) {
+			note_ending_thread(runtime, thread);
 			remove_live_thread_and_record_end(runtime, thread);
+		}
 		thread = next;
 	}
 }
@@ -222,7 +248,8 @@ static void find_or_add_thread_of_task_entry(struct runtime *runtime, const char
 	if (thread &&
 	    atomic_load_explicit(&thread->state, memory_order_acquire) != THREAD_STATE_FREE)
 		thread->seen = runtime->background.scan;
-	else if (!thread_may_be_starting(runtime, (uint32_t)tid))
+	else if (!is_ending_thread(runtime, (uint32_t)tid) &&
+		 !thread_may_be_starting(runtime, (uint32_t)tid))
 		add_found_thread(runtime, (uint32_t)tid);
 }
 
@@ -286,11 +313,11 @@ void live_threads_scan_tasks(struct runtime *runtime)
 	struct thread *thread, *next;
 	struct stat status;
 
+	background->scan++;
 	/* The link count tells whether any thread is unknown or gone without listing them. */
 	if (!stat_task_directory(&status) &&
 	    status.st_nlink == background->program_thread_count + TASK_DIRECTORY_BASE_LINKS)
 		return;
-	background->scan++;
 	if (!scan_task_directory(runtime))
 		return;
 	/* Ends announced before a thread left the list are worked off first; what is still missing

@@ -66,10 +66,11 @@ def process_count(at_least):
     return check
 
 
-def thread_count(at_least):
+def thread_count(at_least, at_most=None):
     def check(result, _ended, _bare):
         count = sum(process["threads_total"] for process in result.processes())
         expect(count >= at_least, f"{count} threads recorded, not {at_least}")
+        expect(at_most is None or count <= at_most, f"{count} threads recorded, not {at_most} at most")
     return check
 
 
@@ -215,7 +216,8 @@ HAZARDS = {
     "thread-pointer": H("thread_pointer"),
     "thread-pointer-everything": H("thread_pointer", options=EVERYTHING),
     "threads-parked": H("threads_parked 10000", check=thread_count(10000)),
-    "threads-churn": H("threads_churn 20000", check=thread_count(20000), samples=False),
+    # one that is on its way out is no second thread
+    "threads-churn": H("threads_churn 20000", check=thread_count(20000, 20001), samples=False),
     "threads-churn-100k": H("threads_churn 100000", check=thread_count(100000), long=True,
                             timeout=300),
     "threads-few-signals": H("threads_parked 5000", check=thread_count(5000),
