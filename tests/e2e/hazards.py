@@ -216,8 +216,9 @@ HAZARDS = {
     "thread-pointer": H("thread_pointer"),
     "thread-pointer-everything": H("thread_pointer", options=EVERYTHING),
     "threads-parked": H("threads_parked 10000", check=thread_count(10000)),
-    # one that is on its way out is no second thread
     "threads-churn": H("threads_churn 20000", check=thread_count(20000, 20001), samples=False),
+    # one that is on its way out is no second thread
+    "threads-linger": H("threads_linger 100", check=thread_count(101, 101), samples=False),
     "threads-churn-100k": H("threads_churn 100000", check=thread_count(100000), long=True,
                             timeout=300),
     "threads-few-signals": H("threads_parked 5000", check=thread_count(5000),
