@@ -42,6 +42,22 @@ int main(int argc, char **argv) {
 }
 """
 
+# Threads that end before a sample of 10 ms is due.
+SHORT_THREADS = r"""
+#include <pthread.h>
+#include <time.h>
+static void *run(void *x) {
+	struct timespec t;
+	do clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t); while (t.tv_nsec < 2000000);
+	return x;
+}
+int main(void) {
+	pthread_t thread;
+	for (int i = 0; i < 300; i++) { pthread_create(&thread, 0, run, 0); pthread_join(thread, 0); }
+	return 0;
+}
+"""
+
 
 class Look:
     """One block of plain output."""
@@ -153,6 +169,23 @@ class Top:
             for seen, wanted in ((own, function["self_ns"]), (total, function["inclusive_ns"])):
                 expect(abs(seen - wanted / look.length / 1e7) <= 0.5, f"{function['name']}: {seen} %, {wanted} ns of {look.length} s")
         expect("compute (program)" in look.functions and look.threads, f"{look.functions}")
+
+    def short_threads(self):
+        """CPU time that no sample stands for counts for its thread, as it counts for [unsampled]."""
+        program, directory = self.scratch.path("short"), self.scratch.path("short threads")
+        with open(program + ".c", "w", encoding="utf-8") as stream:
+            stream.write(SHORT_THREADS)
+        built = run(["cc", "-O1", "-g", program + ".c", "-o", program, "-pthread"])
+        expect(built.status == 0, f"{built}")
+        expect(self.kymo.sample([program], directory, "--format", "json", "-f", "100").status == 0, "sample")
+        look, = looks(self.top("--plain", directory).stdout)
+        with open(os.path.join(directory, "profile.json"), encoding="utf-8") as stream:
+            profile = json.load(stream)
+        wanted = profile["totals"]["cpu_ns"] / 1e9
+        unsampled, = [row["self_ns"] for row in profile["functions"] if row["name"] == "[unsampled]"]
+        expect(unsampled > 0.2e9 * wanted, f"{unsampled} ns of {wanted} s are not sampled")
+        seen = look.cpu * look.length / 100
+        expect(abs(seen - wanted) <= 0.02 * wanted, f"CPU {seen} s, in profile.json {wanted} s")
 
     def terminal(self):
         """Keys, and the terminal as it was before."""
@@ -286,7 +319,7 @@ def main():
         top = Top(Kymo(sys.argv[1]), scratch)
         for name, check in (("a program of its own", top.program_of_its_own), ("intervals", top.intervals), ("attached", top.attached),
                             ("a result that is being written", top.being_written), ("a killed program", top.killed),
-                            ("an ended program", top.ended), ("a terminal", top.terminal),
+                            ("an ended program", top.ended), ("short threads", top.short_threads), ("a terminal", top.terminal),
                             ("a narrow terminal", top.narrow_terminal), ("a reader that goes", top.reader_that_goes),
                             ("a killed view", top.killed_view), ("signals", top.signals), ("errors", top.errors)):
             tap.point(name, check)

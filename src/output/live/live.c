@@ -10,6 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "analysis/unsampled.h"
 #include "common/array.h"
 #include "common/splitmix64.h"
 #include "output/format.h"
@@ -118,7 +119,9 @@ static struct live_thread look_at_thread(const struct session *session, uint32_t
 	struct live_thread result = {
 		.key = splitmix64_mix(of_process +
 				      ((uint64_t)thread->tid << 32 | thread->internal_id)),
-		.values = {thread->weight[SPOOL_SOURCE_CPU], thread->weight[SPOOL_SOURCE_RUNNABLE],
+		.values = {thread->weight[SPOOL_SOURCE_CPU] +
+				   session_get_thread_unsampled_ns(session, index),
+			   thread->weight[SPOOL_SOURCE_RUNNABLE],
 			   thread->weight[SPOOL_SOURCE_WALL]}};
 
 	if (asprintf(&result.name, "%s %" PRIu32 "%s%s", thread->name, thread->tid,
