@@ -32,7 +32,8 @@
 #define ROWS_DEFAULT     10
 #define MS               1000000
 #define FIRST_DATA_MS    30000
-#define SHARE_OF_LOOKING 4 /* a look takes a fifth of the time at most */
+#define FIRST_LOOK_MS    3000 /* of a result that another kymo writes, and has perhaps just begun */
+#define SHARE_OF_LOOKING 4    /* a look takes a fifth of the time at most */
 
 static const char key_help[] = "q quit  a all / the last interval  t total / self  space pause";
 
@@ -199,19 +200,20 @@ static bool top_session_runs(const struct session *session)
 	return false;
 }
 
-/* 1: there are no data yet. */
+/* 1: there are no data yet, and `problem` says why. */
 static int top_look(struct top_command *command, struct problem *problem)
 {
 	struct session_options options = results_settings_to_session_options(&command->settings);
 	struct session *session = NULL;
-	struct problem reason;
 	int error;
 
 	options.skip_advice = true;
-	if (session_open(command->directory, &options, &session, &reason) != 0 ||
-	    session->process_count == 0) {
-		if (session)
-			session_close(session);
+	if (session_open(command->directory, &options, &session, problem) != 0)
+		return 1;
+	if (session->process_count == 0) {
+		problem_set(problem, -ENODATA, "%s",
+			    session->problem_count ? session->problems[0] : "no process yet");
+		session_close(session);
 		return 1;
 	}
 	error = session_symbolize(session, problem);
@@ -317,7 +319,10 @@ static int top_say_no_data(const struct top_command *command, struct problem *pr
 		return problem_set(problem, -ECHILD,
 				   "the program could not be sampled (kymo %s says why)",
 				   command->values.pid ? "attach" : "sample");
-	return problem_set(problem, -ENODATA, "'%s' has no data to show", command->directory);
+	struct problem reason = *problem;
+
+	return problem_set(problem, -ENODATA, "'%s' has no data to show: %s", command->directory,
+			   reason.text);
 }
 
 static int top_look_until_the_end(struct top_command *command, struct problem *problem)
@@ -333,7 +338,9 @@ static int top_look_until_the_end(struct top_command *command, struct problem *p
 		error = top_look(command, problem);
 		if (error == 0 && command->view.time_ns > command->view.time_before_ns)
 			error = top_show(command, problem);
-		else if (error > 0 && (is_last || look_ms - began_ms > FIRST_DATA_MS))
+		else if (error > 0 &&
+			 (is_last ||
+			  look_ms - began_ms > (command->child ? FIRST_DATA_MS : FIRST_LOOK_MS)))
 			error = command->view.time_ns ? 0 : top_say_no_data(command, problem);
 		else if (error > 0)
 			error = 0;

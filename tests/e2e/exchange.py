@@ -55,6 +55,18 @@ class Exchange:
         expect(ended.status == 0, f"{ended}")
         return json.loads(ended.stdout, parse_float=decimal.Decimal)
 
+    def part_of_the_time(self):
+        """Half of the run is not shown as if it were the whole."""
+        middle = f"{self.profile['duration_ns'] // 2}ns"
+        said = "the selected part of the run"
+        for option in ("--from", "--to"):
+            part = self.written("json", option, middle)
+            expect(part["only_part_of_time"] is True and part["totals"]["cpu_ns"] < self.profile["totals"]["cpu_ns"], f"{part}")
+            expect(said in self.written("speedscope", option, middle)["name"], "speedscope")
+            expect(said in json.dumps(self.written("gecko", option, middle)["meta"]["extra"], default=str), "gecko")
+            expect(said in self.kymo.report(self.directory, "--format", "text", option, middle).stdout.decode(), "text")
+        expect("only_part_of_time" not in self.profile and said not in self.written("speedscope")["name"], "the whole")
+
     def sums(self, measure):
         totals = self.profile["totals"]
         keys = {"cpu": ("cpu_ns",), "wall": ("cpu_ns", "blocked_ns", "runnable_ns")}[measure]
@@ -226,7 +238,7 @@ def main():
     require_tool("cc")
     with Scratch() as scratch:
         exchange = Exchange(Kymo(sys.argv[1]), scratch)
-        for name, check in (("written by kymo sample", exchange.written_by_sample),
+        for name, check in (("written by kymo sample", exchange.written_by_sample), ("a part of the time", exchange.part_of_the_time),
                             ("speedscope: sums of functions", exchange.speedscope_sums),
                             ("speedscope: its schema", exchange.speedscope_schema),
                             ("speedscope: speedscope itself", exchange.speedscope_itself),

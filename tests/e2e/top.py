@@ -298,6 +298,12 @@ class Top:
             expect(option in ended.stderr, ended.stderr)
         ended = self.top(self.scratch.directory, status=125)
         expect("no kymo results" in ended.stderr or "not a result" in ended.stderr, ended.stderr)
+        gone = self.scratch.path("gone")
+        expect(self.kymo.sample(["/bin/true"], gone).status == 0, "sample")
+        shutil.rmtree(gone + "/spool")
+        began = time.monotonic()
+        ended = self.top(gone, status=125)
+        expect("/spool" in ended.stderr and "No such file" in ended.stderr and time.monotonic() - began < 15, f"{ended}")
         kept = self.scratch.path("others")
         os.makedirs(kept)
         with open(os.path.join(kept, "profile.json"), "w", encoding="utf-8") as stream:

@@ -131,6 +131,8 @@ static void write_notes(struct gecko_writer *writer, const struct marker_list *m
 	json_put_text(json, "label", "kymo");
 	json_array_begin(json, "entries");
 	put_note(json, "Weights", view_measure_get_name(writer->measure));
+	if (session->has_only_part_of_time)
+		put_note(json, "Time", "the selected part of the run");
 	if (writer->samples.span_ns != 0) {
 		snprintf(text, sizeof(text),
 			 "of one thread and stack within %" PRIu64 " ms are added up",

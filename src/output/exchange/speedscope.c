@@ -149,8 +149,9 @@ static void write_head(struct speedscope_writer *writer)
 	if (writer->samples.span_ns != 0)
 		snprintf(note, sizeof(note), "; samples within %" PRIu64 " ms are added up",
 			 writer->samples.span_ns / 1000000);
-	snprintf(name, sizeof(name), "%.400s, %s%s%s", session->command_line,
+	snprintf(name, sizeof(name), "%.400s, %s%s%s%s", session->command_line,
 		 view_measure_get_name(writer->measure), note,
+		 session->has_only_part_of_time ? "; the selected part of the run" : "",
 		 incomplete_get_first(session, false).text[0] != 0 ? "; the result is not complete"
 								   : "");
 	json_put_text(&writer->json, "$schema",

@@ -73,6 +73,10 @@ void json_put_run(struct json_writer *json, const struct session *session)
 	json_put_count(json, "start_ns", session->start_ns);
 	json_put_count(json, "end_ns", session->end_ns);
 	json_put_count(json, "duration_ns", session->end_ns - session->start_ns);
+	if (session->has_only_part_of_time)
+		json_put_boolean(json, "only_part_of_time", true);
+	if (session->has_only_part_of_threads)
+		json_put_boolean(json, "only_part_of_threads", true);
 	json_put_count(json, "start_realtime_ns",
 		       launch->start_realtime_ns
 			       ? launch->start_realtime_ns

@@ -368,11 +368,13 @@ static void write_profile_head(struct profile_text_writer *writer)
 	format_write_cut_to_width(writer->stream, session->command_line, 1000);
 	fputs("\nmeasure: ", writer->stream);
 	format_write_cut_to_width(writer->stream, writer->metric, METRIC_WIDTH_MAX);
-	fprintf(writer->stream, ", %s in %s %s; %u thread%s of %u process%s\n",
+	fprintf(writer->stream, ", %s in %s %s%s; %u thread%s of %u process%s\n",
 		quantity_from_measure(writer->total, writer->measure).text,
 		quantity_from_count(writer->tree.total_samples).text,
-		is_device ? "pieces of work" : "samples", threads, threads == 1 ? "" : "s",
-		session->process_count, session->process_count == 1 ? "" : "es");
+		is_device ? "pieces of work" : "samples",
+		session->has_only_part_of_time ? " in the selected part of the run" : "", threads,
+		threads == 1 ? "" : "s", session->process_count,
+		session->process_count == 1 ? "" : "es");
 	fputs(is_device ? "COUNT: kernels, copies and fills that were launched below the function; "
 			  "SUM: their "
 			  "time on the device; MEAN: SUM / COUNT.\n"
