@@ -314,6 +314,8 @@ class Top:
         file = os.path.join(kept, "launch.json")
         ended = self.top("--force", "-o", file, "--", "/bin/true", status=125)
         expect("is not a directory" in ended.stderr and not ended.stdout and not glob.glob(file + "-*"), f"{ended}")
+        ended = run([self.kymo.path, "sample", "--force", "-o", file, "--", "/bin/true"])
+        expect("Not a directory" in ended.stderr and ended.status == 0 and not glob.glob(file + "-*"), f"{ended}")
         ended = self.top("-p", "1", "--", "/bin/true", status=125)
         expect("either --pid" in ended.stderr, ended.stderr)
 
