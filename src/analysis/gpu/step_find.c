@@ -10,8 +10,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "common/cleanup.h"
-
 /* Distances may differ by one launch in so many: a step that also saves something. */
 #define DISTANCE_TOLERANCE_LAUNCHES 50u
 /* Of the distances of a kernel that may be a step's. */
@@ -39,12 +37,14 @@ struct positions_by_id {
 static int list_positions(const uint32_t *ids, size_t count, uint32_t id_count,
 			  struct positions_by_id *ret)
 {
-	_cleanup_(cleanup_free) size_t *next = calloc((size_t)id_count + 2, sizeof(*next));
+	size_t *next = calloc((size_t)id_count + 2, sizeof(*next));
 
 	ret->positions = calloc(count + 1, sizeof(*ret->positions));
 	ret->begin = calloc((size_t)id_count + 2, sizeof(*ret->begin));
-	if (!next || !ret->positions || !ret->begin)
+	if (!next || !ret->positions || !ret->begin) {
+		free(next);
 		return -ENOMEM;
+	}
 	for (size_t i = 0; i < count; i++)
 		ret->begin[ids[i] + 1]++;
 	for (uint32_t id = 0; id < id_count; id++)
@@ -52,6 +52,7 @@ static int list_positions(const uint32_t *ids, size_t count, uint32_t id_count,
 	memcpy(next, ret->begin, (size_t)id_count * sizeof(*next));
 	for (size_t i = 0; i < count; i++)
 		ret->positions[next[ids[i]]++] = i;
+	free(next);
 	return 0;
 }
 
@@ -158,29 +159,24 @@ static bool spans_launches(const size_t *positions, size_t count, size_t launche
 	return (double)(positions[count - 1] - positions[0]) >= COVERAGE_LEAST * (double)launches;
 }
 
-static int choose_step(const uint32_t *ids, const struct positions_by_id *by_id, uint32_t id_count,
-		       size_t launches, struct step_find_result *ret)
+/* `scratch`: room for all launches; `is_frequent`: for all ids. NULL: none of them is a step's. */
+static const struct candidate *list_and_choose(const uint32_t *ids,
+					       const struct positions_by_id *by_id,
+					       uint32_t id_count, size_t launches, size_t *scratch,
+					       uint8_t *is_frequent, struct candidate *list)
 {
-	_cleanup_(cleanup_free) size_t *scratch = calloc(launches + 1, sizeof(*scratch));
-	_cleanup_(cleanup_free) uint8_t *is_frequent = calloc((size_t)id_count + 1, 1);
-	struct candidate list[CANDIDATES_MAX];
-	const struct candidate *best;
-	const size_t *positions;
 	size_t count = 0, kinds = 0;
 
-	if (!scratch || !is_frequent)
-		return -ENOMEM;
 	for (uint32_t id = 0; id < id_count; id++) {
 		struct candidate one = {.id = id};
+		const size_t *positions = &by_id->positions[by_id->begin[id]];
 		size_t occurrences = by_id->begin[id + 1] - by_id->begin[id];
 
-		is_frequent[id] =
-			occurrences >= STEP_FIND_LEAST_STEPS &&
-			spans_launches(&by_id->positions[by_id->begin[id]], occurrences, launches);
+		if (occurrences < STEP_FIND_LEAST_STEPS)
+			continue;
+		is_frequent[id] = spans_launches(positions, occurrences, launches);
 		kinds += is_frequent[id];
-		if (occurrences >= STEP_FIND_LEAST_STEPS &&
-		    measure_distances(&by_id->positions[by_id->begin[id]], occurrences, launches,
-				      scratch, &one))
+		if (measure_distances(positions, occurrences, launches, scratch, &one))
 			keep_candidate(list, &count, &one);
 	}
 	for (size_t i = 0; i < count; i++)
@@ -188,13 +184,17 @@ static int choose_step(const uint32_t *ids, const struct positions_by_id *by_id,
 			measure_kinds(ids, &by_id->positions[by_id->begin[list[i].id]],
 				      by_id->begin[list[i].id + 1] - by_id->begin[list[i].id],
 				      list[i].distance, kinds, is_frequent);
-	best = choose_candidate(list, count);
-	if (!best)
-		return 0;
+	return choose_candidate(list, count);
+}
+
+static int copy_starts(const struct positions_by_id *by_id, const struct candidate *best,
+		       struct step_find_result *ret)
+{
+	const size_t *positions = &by_id->positions[by_id->begin[best->id]];
+
 	ret->id = best->id;
 	ret->explained = best->explained;
 	ret->distance = best->distance;
-	positions = &by_id->positions[by_id->begin[best->id]];
 	ret->count = by_id->begin[best->id + 1] - by_id->begin[best->id];
 	/* The kernel may be launched before the loop and behind it as well. */
 	while (ret->count > 2 && is_far_off(positions[1] - positions[0], best->distance)) {
@@ -209,6 +209,24 @@ static int choose_step(const uint32_t *ids, const struct positions_by_id *by_id,
 		return -ENOMEM;
 	memcpy(ret->starts, positions, ret->count * sizeof(*ret->starts));
 	return 1;
+}
+
+static int choose_step(const uint32_t *ids, const struct positions_by_id *by_id, uint32_t id_count,
+		       size_t launches, struct step_find_result *ret)
+{
+	size_t *scratch = calloc(launches + 1, sizeof(*scratch));
+	uint8_t *is_frequent = calloc((size_t)id_count + 1, 1);
+	struct candidate list[CANDIDATES_MAX];
+	const struct candidate *best = NULL;
+	int result = -ENOMEM;
+
+	if (scratch && is_frequent) {
+		best = list_and_choose(ids, by_id, id_count, launches, scratch, is_frequent, list);
+		result = best ? copy_starts(by_id, best, ret) : 0;
+	}
+	free(scratch);
+	free(is_frequent);
+	return result;
 }
 
 int step_find(const uint32_t *ids, size_t count, uint32_t id_count, struct step_find_result *ret)

@@ -178,21 +178,21 @@ static int find_spans_by_range(const struct gpu_records_of_process *process,
 			       const struct step_work_list *work, const char *wanted,
 			       struct step_spans *spans)
 {
-	_cleanup_(cleanup_free) struct range_candidate *by_name =
+	struct range_candidate *by_name =
 		calloc((size_t)process->string_count + 1, sizeof(*by_name));
 	const struct range_candidate *best;
 	uint32_t name = UINT32_MAX;
+	int result = by_name ? sum_ranges_by_name(work, by_name) : -ENOMEM;
 
-	if (!by_name || sum_ranges_by_name(work, by_name) < 0)
-		return -ENOMEM;
-	if (wanted) {
+	if (result == 0 && wanted) {
 		name = find_range_name(process, by_name, wanted);
-	} else {
+	} else if (result == 0) {
 		best = choose_range_that_stands_out(process, work, by_name);
 		name = best ? best->name : UINT32_MAX;
 	}
+	free(by_name);
 	if (name == UINT32_MAX)
-		return 0;
+		return result;
 	spans->source = GPU_STEPS_BY_RANGE;
 	spans->name = gpu_get_interned_string(process, name);
 	return copy_spans_of_range(work, name, spans);
@@ -215,7 +215,7 @@ static int compare_launches(const void *left, const void *right)
 static int find_longest_rest(const struct step_work *const *launches,
 			     const struct step_find_result *found, size_t *ret)
 {
-	_cleanup_(cleanup_free) uint64_t *rests = calloc(found->distance, sizeof(*rests));
+	uint64_t *rests = calloc(found->distance, sizeof(*rests));
 
 	*ret = 0;
 	if (!rests)
@@ -233,6 +233,7 @@ static int find_longest_rest(const struct step_work *const *launches,
 		if (rests[offset] > rests[*ret])
 			*ret = offset;
 	}
+	free(rests);
 	return 0;
 }
 
@@ -281,23 +282,21 @@ static uint32_t get_id_of_launch_at(const struct step_work *const *launches, siz
 	return launches[at]->id;
 }
 
-static int find_spans_by_launches(const struct gpu_records_of_process *process,
-				  const struct step_work_list *work, struct step_spans *spans)
+/* `launches` and `ids` have room for all work. */
+static int find_spans_in_launches(const struct gpu_records_of_process *process,
+				  const struct step_work_list *work,
+				  const struct step_work **launches, uint32_t *ids,
+				  struct step_spans *spans)
 {
-	_cleanup_(cleanup_free) const struct step_work **launches =
-		calloc(work->work_count + 1, sizeof(*launches));
-	_cleanup_(cleanup_free) uint32_t *ids = calloc(work->work_count + 1, sizeof(*ids));
 	struct step_find_result found;
 	size_t count = 0;
 	int result;
 
-	if (!launches || !ids)
-		return -ENOMEM;
 	for (size_t i = 0; i < work->work_count; i++) {
 		if (work->work[i].class != STEP_WORK_COPIES)
 			launches[count++] = &work->work[i];
 	}
-	qsort(launches, count, sizeof(*launches), compare_launches);
+	qsort(launches, count, sizeof(*launches), compare_launches); // NOLINT: pointers
 	for (size_t i = 0; i < count; i++)
 		ids[i] = launches[i]->id;
 	result = step_find(ids, count, process->string_count + 1, &found);
@@ -309,6 +308,20 @@ static int find_spans_by_launches(const struct gpu_records_of_process *process,
 	if (result == 0 && spans->count)
 		spans->name = gpu_get_interned_string(
 			process, get_id_of_launch_at(launches, count, spans->list[0].begin));
+	return result;
+}
+
+static int find_spans_by_launches(const struct gpu_records_of_process *process,
+				  const struct step_work_list *work, struct step_spans *spans)
+{
+	const struct step_work **launches =
+		calloc(work->work_count + 1, sizeof(*launches)); // NOLINT: pointers
+	uint32_t *ids = calloc(work->work_count + 1, sizeof(*ids));
+	int result = launches && ids ? find_spans_in_launches(process, work, launches, ids, spans)
+				     : -ENOMEM;
+
+	free(launches);
+	free(ids);
 	return result;
 }
 
@@ -334,13 +347,15 @@ static size_t find_span_of_launch(const struct step_spans *spans, uint64_t launc
 static int find_steps_on_device(const struct step_spans *spans, const struct step_work *work,
 				size_t work_count, struct gpu_step_series *series)
 {
-	_cleanup_(cleanup_free) uint64_t *begins = calloc(spans->count, sizeof(*begins));
+	uint64_t *begins = calloc(spans->count, sizeof(*begins));
 	uint64_t end = 0, before = 0;
 	size_t last = 0;
 
 	series->steps = calloc(spans->count, sizeof(*series->steps));
-	if (!begins || !series->steps)
+	if (!begins || !series->steps) {
+		free(begins);
 		return -ENOMEM;
+	}
 	for (size_t i = 0; i < work_count; i++) {
 		size_t span = find_span_of_launch(spans, work[i].launch);
 
@@ -365,6 +380,7 @@ static int find_steps_on_device(const struct step_spans *spans, const struct ste
 	}
 	if (series->count)
 		series->steps[series->count - 1].end_ns = end > before ? end : before;
+	free(begins);
 	return 0;
 }
 
@@ -425,8 +441,11 @@ int gpu_steps_add_process(struct gpu_steps *steps, uint32_t number,
 	result = step_work_read(process, &work);
 	if (result == 0)
 		result = find_spans_by_range(process, &work, is_auto ? NULL : wanted, &spans);
-	if (result == 0 && is_auto && !spans.count)
+	if (result == 0 && is_auto && !spans.count) {
+		free(spans.list);
+		spans.list = NULL;
 		result = find_spans_by_launches(process, &work, &spans);
+	}
 	if (result == 0 && spans.count)
 		result = add_series_of_all_devices(steps, number, process, &spans, &work);
 	free(spans.list);

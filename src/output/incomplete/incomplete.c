@@ -64,14 +64,14 @@ const char *incomplete_get_loss_text(int loss)
 		[SPOOL_LOSS_INTERPRETED_FRAMES] =
 			"samples whose frames of Python could not be read, or not all",
 		[SPOOL_LOSS_INTERPRETERS] =
-			"further interpreters of Python (sub-interpreters), whose calls are not "
-			"recorded in this version of Python",
+			("further interpreters of Python (sub-interpreters), whose calls are not "
+			 "recorded in this version of Python"),
 		[SPOOL_LOSS_INTERPRETED_CODE] = "frames of Python functions without a name",
 		[SPOOL_LOSS_PERF_RING] =
 			"records dropped because the kernel's buffer of perf events was full",
 		[SPOOL_LOSS_MPI_REQUESTS] =
-			"requests of MPI not followed to their end because too many were open at "
-			"once",
+			("requests of MPI not followed to their end because too many were open at "
+			 "once"),
 	};
 	return texts[loss] ? texts[loss]
 			   : "losses of a kind that this version of kymo does not know";

@@ -48,7 +48,8 @@ int perfetto_interpreter_states_init(struct perfetto_trace *trace)
 	if (states->piece_ns < STATE_PIECE_NS_LEAST)
 		states->piece_ns = STATE_PIECE_NS_LEAST;
 	states->pieces_of_thread =
-		calloc((size_t)session->thread_count + 1, sizeof(*states->pieces_of_thread));
+		calloc((size_t)session->thread_count + 1,
+		       sizeof(*states->pieces_of_thread)); // NOLINT: an array of pointers
 	return states->pieces_of_thread == NULL ? -ENOMEM : 0;
 }
 
