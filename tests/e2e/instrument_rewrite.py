@@ -163,7 +163,7 @@ class Tests:
         directory = os.path.join(self.scratch.directory, f"kymo-{name}-output", "latest")
         expect(os.path.isdir(directory), f"no {directory}")
         ended = run([self.kymo.path, "report", directory], timeout=200)
-        found = re.search(r"([0-9,]+) calls recorded of", ended.stderr + ended.stdout.decode())
+        found = re.search(r"([0-9,]+) calls? recorded of", ended.stderr + ended.stdout.decode())
         return int(found.group(1).replace(",", "")) if found else 0
 
     def program(self, name):
