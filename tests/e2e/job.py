@@ -365,7 +365,7 @@ class Job:
         with open(script, "w", encoding="utf-8") as stream:
             stream.write('rank=${PMI_RANK:-$OMPI_COMM_WORLD_RANK}\n'
                          '[ $((rank % 2)) = 0 ] && exec "$@"\n'
-                         f'exec {" ".join(far)} sh -c "hostname far; exec $*"\n')
+                         f"exec {' '.join(far)} sh -c 'hostname far; exec \"$@\"' sh \"$@\"\n")
         ended = run(self.mpirun("sh", script, self.kymo.path, "sample", "-q", "-o", place + "/%r",
                                 "--time-output=off", "--",
                                 os.path.join(self.programs, "waits-" + self.flavor), "6", "20"),
