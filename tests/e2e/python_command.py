@@ -62,7 +62,7 @@ class Command:
             ended, calls = self.python(*options, "--interpreter", python, "--", self.script, "a", "-b")
             wanted = bare.stdout
             if options == ["-b"]:  # children need it
-                own = re.search(rb" (/\S+/kymo/python/start) ", ended.stdout)
+                own = re.search(rb"(?<=script\.py) (/.+/kymo/python/start) ", ended.stdout)
                 expect(own, f"{ended}")
                 wanted = wanted.replace(b" None ", own[0])
             expect((ended.status, ended.stdout) == (7, wanted), f"{options}: {ended}, not {bare}")
