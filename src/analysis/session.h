@@ -339,4 +339,15 @@ const char *spool_cpu_source_get_name(enum spool_cpu_source source);
 const char *spool_notice_get_name(enum spool_notice notice); /* "source", "fallback", … */
 const char *spool_process_metric_get_name(uint32_t metric, const char **unit);
 
+/* The value of a setting (by name) as the program was started; NULL: not given, the default. */
+static inline const char *session_find_launch_setting(const struct session *session,
+						      const char *name)
+{
+	for (uint32_t i = 0; i < session->launch.setting_count; i++) {
+		if (!strcmp(session->launch.settings[i].name, name))
+			return session->launch.settings[i].value;
+	}
+	return NULL;
+}
+
 #endif

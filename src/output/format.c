@@ -232,14 +232,9 @@ void format_process_name(char *buffer, size_t size, const struct model_process *
 
 const char *session_get_overflow_event_name(const struct session *session)
 {
-	const struct model_program_launch *launch = &session->launch;
+	const char *event = session_find_launch_setting(session, "SAMPLING_OVERFLOW_EVENT");
 
-	for (uint32_t i = 0; i < launch->setting_count; i++) {
-		if (strcmp(launch->settings[i].name, "SAMPLING_OVERFLOW_EVENT") == 0 &&
-		    *launch->settings[i].value)
-			return launch->settings[i].value;
-	}
-	return "events";
+	return event && *event ? event : "events";
 }
 
 void format_wait_status(char *buffer, size_t size, int wait_status)

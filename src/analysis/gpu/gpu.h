@@ -114,6 +114,16 @@ const char *gpu_get_agent_name(const struct gpu_records_of_process *process, uin
 const char *gpu_get_kernel_name_of_shape(const struct gpu_records_of_process *process,
 					 uint32_t shape);
 const char *gpu_get_counter_name(const struct gpu_records_of_process *process, uint32_t counter);
+/* Of a copy between the host and a device: the agent that is the device. */
+static inline uint32_t gpu_get_device_of_copy(const struct gpu_records_of_process *process,
+					      const struct gpu_copy *copy)
+{
+	bool from_device = copy->from <= process->agent_count &&
+			   process->agent_by_id[copy->from] != NULL &&
+			   process->agent_by_id[copy->from]->type == GPU_AGENT_GPU;
+
+	return from_device ? copy->from : copy->to;
+}
 /* As in the source, malloc'ed; NULL where it is no mangled name. */
 char *gpu_demangle_name(const char *name);
 const char *gpu_get_copy_direction_name(uint32_t direction); /* "host to device", ... */

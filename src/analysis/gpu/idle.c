@@ -34,17 +34,6 @@ static uint32_t get_device_of_kernel(const struct gpu_records_of_process *proces
 		       : 0;
 }
 
-/* Of a copy between the host and a device: the device. */
-static uint32_t get_device_of_copy(const struct gpu_records_of_process *process,
-				   const struct gpu_copy *copy)
-{
-	bool from_device = copy->from <= process->agent_count &&
-			   process->agent_by_id[copy->from] != NULL &&
-			   process->agent_by_id[copy->from]->type == GPU_AGENT_GPU;
-
-	return from_device ? copy->from : copy->to;
-}
-
 static int note_call(struct process_idle *idle, const struct gpu_call *call)
 {
 	if (idle->call_count >= ID_MAP_NONE ||
@@ -73,7 +62,7 @@ static int note_work_or_call(const struct gpu_record_head *head, void *context)
 	else if (head->kind == GPU_RECORD_COPY && copy->start != 0)
 		work = (struct device_work){
 			copy->start, copy->start + copy->duration, copy->correlation,
-			get_device_of_copy(idle->process, copy), copy->launch_path};
+			gpu_get_device_of_copy(idle->process, copy), copy->launch_path};
 	else
 		return 0;
 	if (array_reserve_one_more((void **)&idle->work, &idle->work_capacity, idle->work_count,

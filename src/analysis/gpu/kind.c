@@ -7,7 +7,6 @@
 #include "analysis/gpu/gpu.h"
 
 #include <errno.h>
-#include <string.h>
 
 #include "analysis/session_kind.h"
 #include "analysis/session_private.h"
@@ -35,16 +34,6 @@ static int gpu_kind_convert_times_of_launch_paths(struct session *session, uint3
 	return 0;
 }
 
-/* As the program was started; NULL: the default. */
-static const char *get_launch_setting(const struct session *session, const char *name)
-{
-	for (uint32_t i = 0; i < session->launch.setting_count; i++) {
-		if (!strcmp(session->launch.settings[i].name, name))
-			return session->launch.settings[i].value;
-	}
-	return NULL;
-}
-
 static int gpu_kind_read_data_of_session(struct session *session, struct problem *problem)
 {
 	struct gpu_data *gpu = NULL;
@@ -61,7 +50,7 @@ static int gpu_kind_read_data_of_session(struct session *session, struct problem
 	}
 	session_set_kind_data(session, GPU_DATA_KIND_NAME, gpu);
 	if (result == 0 && gpu)
-		result = gpu_steps_find(gpu, get_launch_setting(session, "STEP_RANGE"));
+		result = gpu_steps_find(gpu, session_find_launch_setting(session, "STEP_RANGE"));
 	if (result == 0 && gpu)
 		result = gpu_add_launched_work_to_tree(session, gpu,
 						       get_launch_paths_of_processes(session));

@@ -16,7 +16,7 @@
 #include "common/cleanup.h"
 #include "kymo/gpu_records.h"
 
-/* Differences below this share of what slow steps have more are not worth a line. */
+/* The smallest difference that is listed, as a share of the time that slow steps take longer. */
 #define DIFFERENCE_SHARE_LEAST 0.02
 
 /* Whose sums: of the steps that are not slow, of slow ones, of one of these. */

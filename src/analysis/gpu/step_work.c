@@ -40,15 +40,6 @@ static bool is_name_of_communication(const char *name)
 	return false;
 }
 
-static uint32_t get_agent_of_copy(const struct gpu_records_of_process *process,
-				  const struct gpu_copy *copy)
-{
-	bool from_device = copy->from <= process->agent_count && process->agent_by_id[copy->from] &&
-			   process->agent_by_id[copy->from]->type == GPU_AGENT_GPU;
-
-	return from_device ? copy->from : copy->to;
-}
-
 static int append_work(struct step_work_reader *reader, const struct step_work *work,
 		       uint64_t correlation)
 {
@@ -88,7 +79,7 @@ static int read_copy(struct step_work_reader *reader, const struct gpu_copy *cop
 {
 	struct step_work work = {.start = copy->start,
 				 .end = copy->start + copy->duration,
-				 .agent = get_agent_of_copy(reader->process, copy),
+				 .agent = gpu_get_device_of_copy(reader->process, copy),
 				 .id = copy->head.id < GPU_DIRECTION_COUNT ? copy->head.id : 0,
 				 .launch_path = copy->launch_path,
 				 .class = STEP_WORK_COPIES};

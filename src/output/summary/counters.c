@@ -149,13 +149,9 @@ bool summary_has_counters(const struct summary_writer *summary)
 
 static bool is_setting_nonempty(const struct session *session, const char *setting)
 {
-	for (uint32_t i = 0; i < session->launch.setting_count; i++) {
-		const struct model_setting *known = &session->launch.settings[i];
+	const char *value = session_find_launch_setting(session, setting);
 
-		if (strcmp(known->name, setting) == 0)
-			return known->value != NULL && known->value[0] != '\0';
-	}
-	return false;
+	return value && *value;
 }
 
 /* There are no files of them then, and whoever asked for them is to know why. */

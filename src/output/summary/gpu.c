@@ -201,13 +201,9 @@ static const struct model_module *find_gpu_runtime_library(const struct session 
 
 static bool is_setting_off(const struct session *session, const char *setting)
 {
-	for (uint32_t i = 0; i < session->launch.setting_count; i++) {
-		const struct model_setting *it = &session->launch.settings[i];
+	const char *value = session_find_launch_setting(session, setting);
 
-		if (!strcmp(it->name, setting))
-			return !strcmp(it->value, "off");
-	}
-	return false;
+	return value && !strcmp(value, "off");
 }
 
 /* Nothing on devices is no proof that nothing ran there. */

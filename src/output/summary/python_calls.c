@@ -15,28 +15,19 @@
 
 static bool is_setting(const struct session *session, enum setting_id id, bool wanted)
 {
-	const struct model_program_launch *launch = &session->launch;
+	const char *text = session_find_launch_setting(session, settings_table[id].name);
+	bool value;
 
-	for (uint32_t i = 0; i < launch->setting_count; i++) {
-		bool value;
-
-		if (!strcmp(launch->settings[i].name, settings_table[id].name) &&
-		    setting_parse_bool(setting_slice_from_text(launch->settings[i].value),
-				       &value) == SETTING_VALID)
-			return value == wanted;
-	}
-	return false;
+	return text && setting_parse_bool(setting_slice_from_text(text), &value) == SETTING_VALID &&
+	       value == wanted;
 }
 
 static bool is_coverage_wanted(const struct session *session)
 {
-	const struct model_program_launch *launch = &session->launch;
+	const char *kind =
+		session_find_launch_setting(session, settings_table[SETTING_COVERAGE].name);
 
-	for (uint32_t i = 0; i < launch->setting_count; i++) {
-		if (!strcmp(launch->settings[i].name, settings_table[SETTING_COVERAGE].name))
-			return strcmp(launch->settings[i].value, "none") != 0;
-	}
-	return false;
+	return kind && strcmp(kind, "none") != 0;
 }
 
 /* In the place of calls, which are not recorded then. */
